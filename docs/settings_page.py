@@ -6,6 +6,7 @@ Run `python docs/settings_page.py` after a setting has come, gone or changed.
 from __future__ import annotations
 
 from inspect import cleandoc
+from itertools import chain
 from pathlib import Path
 
 from hacs_crawler.config import SETTINGS
@@ -20,13 +21,41 @@ line with `-s NAME=VALUE`. They are read once, when the crawl starts. A value th
 the crawl before its first request, with one line that names the setting, its value and what is allowed,
 and exit status 1. An unknown setting that begins with `HACS_` gets a warning.
 
-This page is made by `docs/settings_page.py` from the declarations in the code.
+## At a glance
 """
+GROUPS = {
+    "How many pages": ("PAGES", "BUDGET", "THRESHOLD", "REVISIT", "DISCOVER", "CONTROLS"),
+    "What is news": (
+        *("WATCH", "WATCH_FIELDS", "WATCH_IGNORE", "UPDATES"),
+        *("LINKS", "LINKS_ALLOW", "LINKS_DENY", "FINDINGS"),
+    ),
+    "In which order": (
+        *("POLICY", "EXPERIMENT", "ESTIMATOR", "FADE_DAYS", "SIBLINGS", "ELAPSED_FROM"),
+        *("RANDOM_SEED", "INSTANT", "SIGNALS"),
+    ),
+    "The state": ("STATE", "NAMESPACE", "FLUSH_VISITS", "SHARD", "SHARDS", "SHARD_WAIT"),
+    "Requests": ("CONDITIONAL_REQUESTS", "RENDER", "RETRY_AFTER", "ARCHIVES"),
+    "The crawl": ("SPIDERS", "ROUND_MINUTES", "METRICS", "INNER_SCHEDULER", "PARTS", "CLOCK"),
+}
+"""The settings without their prefix, in the order of the page."""
 
 
 def page() -> str:
-    """Return the page."""
-    return "\n".join([HEAD, *map(_entry, SETTINGS.values())])
+    """Return the page. Raises KeyError of a setting that is in no group, or in one but not declared."""
+    names = [f"HACS_{name}" for name in chain(*GROUPS.values())]
+    for name in SETTINGS.keys() ^ set(names):
+        raise KeyError(name)
+    tables = [_table(title, group) for title, group in GROUPS.items()]
+    return "\n".join([HEAD, *tables, *(_entry(SETTINGS[name]) for name in names)])
+
+
+def _table(title: str, group: tuple[str, ...]) -> str:
+    settings = [SETTINGS[f"HACS_{name}"] for name in group]
+    rows = [
+        f"| [{one.name}](#{one.name.lower()}) | `{_python(one.default)}` | {one.summary.rstrip('.')} |"
+        for one in settings
+    ]
+    return "\n".join([f"**{title}**\n", "| setting | default | |", "|---|---|---|", *rows, ""])
 
 
 def _entry(setting: Setting) -> str:

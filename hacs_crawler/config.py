@@ -120,9 +120,9 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
         Setting(
             "HACS_PAGES",
             """
-            [Which requests are for pages](pages.md#which-requests-are-pages): `"start"` (start requests), `"all"`, or
-            regular expressions, one of which is found in the URL. `meta["hacs"]` of a request goes
-            first.
+            [Which requests are for pages](pages.md#which-requests-are-pages). `"start"` (start
+            requests), `"all"`, or regular expressions that are searched for in the URL. A request's
+            own `meta["hacs"]` overrides it.
             """,
             _pages,
         ),
@@ -132,9 +132,9 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
         Setting(
             "HACS_REVISIT",
             """
-            With how many known pages a crawl begins, the best of those that the spider asked for
-            before: a number, or `"budget"` for as many as [HACS_BUDGET](#hacs_budget). See
-            [every-page.md](pages.md#revisits).
+            With how many known pages a crawl begins. They are the best of those that the spider
+            requested before: a number, or `"budget"` for as many as [HACS_BUDGET](#hacs_budget).
+            See [Revisits](pages.md#revisits).
             """,
         ),
     ] = None
@@ -144,8 +144,9 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
         Setting(
             "HACS_ROUND_MINUTES",
             """
-            In a [crawl that goes on](deploy.md#a-crawl-that-goes-on), the next round begins this
-            many minutes after the last one began, or as soon as that is over.
+            Minutes between the rounds of a [crawl that goes on](deploy.md#a-crawl-that-goes-on).
+            They count from the beginning of a round; a round that takes longer is followed by the
+            next at once.
             """,
         ),
     ] = 60.0
@@ -154,9 +155,9 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
         Setting(
             "HACS_INNER_SCHEDULER",
             """
-            Path of the [scheduler that HACS wraps](deploy.md#another-scheduler-inside): what you
-            would otherwise put into `SCHEDULER`. It still sees to duplicates, JOBDIR and the
-            priorities of what callbacks yield.
+            Path of the [scheduler that HACS wraps](deploy.md#another-scheduler-inside). It is what
+            you would otherwise put into `SCHEDULER`, and still handles duplicates, `JOBDIR` and the
+            priorities of requests from callbacks.
             """,
         ),
     ] = "scrapy.core.scheduler.Scheduler"
@@ -165,9 +166,9 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
         Setting(
             "HACS_RENDER",
             """
-            Which pages a [browser renders](javascript.md): none; those that show links only so,
-            which HACS finds out; or all. Needs the extra `playwright`. A page that takes longer
-            than `PLAYWRIGHT_DEFAULT_NAVIGATION_TIMEOUT`, or else 30 s, costs its visit.
+            Which pages a [browser renders](javascript.md). None; those that show their links only
+            in a browser, which HACS finds out; or all. Needs the extra `playwright`. A visit fails
+            if its page takes longer than `PLAYWRIGHT_DEFAULT_NAVIGATION_TIMEOUT`, or else 30 s.
             """,
         ),
     ] = "never"
@@ -177,9 +178,9 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
             "HACS_CONDITIONAL_REQUESTS",
             """
             Send `If-None-Match` and `If-Modified-Since` to known pages. A 304 is a visit without
-            update, and no callback gets a page: see [recipes.md](pages.md#conditional-requests).
-            With `"auto"` some 304s are checked, and a host that was wrong once is not sent
-            conditions again.
+            update, and no callback gets a page: see [Conditional
+            requests](pages.md#conditional-requests). With `"auto"` some 304s are checked, and a
+            host that was wrong once is not sent conditions again.
             """,
         ),
     ] = False
@@ -188,8 +189,8 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
         Setting(
             "HACS_SIGNALS",
             """
-            At most this many requests a run, beside [HACS_BUDGET](#hacs_budget), for [signals that
-            pages changed](signals.md): sitemaps and feeds of the hosts whose pages are ranked.
+            At most this many requests a run for [signals](signals.md). They read sitemaps and feeds
+            of the hosts whose pages are ranked, and do not count in [HACS_BUDGET](#hacs_budget).
             Signals that the state holds count whatever this says.
             """,
         ),
@@ -199,9 +200,9 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
         Setting(
             "HACS_FINDINGS",
             """
-            Of each page's last update at most this many new things are kept as text, for [the
-            report](report.md): links with their texts, or what else is [watched](#hacs_watch), but no
-            items; 200 bytes each, without logins. 0 keeps none.
+            How many new things of each page's last update are kept as text. They are for [the
+            report](report.md): links with their texts, or what else is [watched](#hacs_watch), but
+            no items; 200 bytes each, without logins.
             """,
         ),
     ] = 20
@@ -210,7 +211,7 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
         Setting(
             "HACS_PARTS",
             """
-            [Parts](architecture.md#parts) of a crawl beside those that come along: a dict of classes, or
+            [Parts](architecture.md#parts) of a crawl to add or switch off. A dict of classes, or
             their dotted paths, and their order, as in Scrapy's `EXTENSIONS`; None switches one off.
             """,
             _parts,
@@ -222,9 +223,9 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
         Setting(
             "HACS_SPIDERS",
             """
-            Add the spiders that come along, [scholar](reference.md#the-scholar-spider) and
-            [wayback](reference.md#the-wayback-spider), to those of the project. One of the project's
-            own that has such a name stays what it is.
+            Add the spiders [scholar](reference.md#the-scholar-spider) and
+            [wayback](reference.md#the-wayback-spider) to the project. A spider of the project with
+            such a name stays what it is.
             """,
         ),
     ] = False
@@ -233,9 +234,9 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
         Setting(
             "HACS_RETRY_AFTER",
             """
-            Leave a host alone for as long as its `Retry-After` says when it answers 429 or 503, and
-            for 60 s after a 429 without one; its requests wait. Where it asks for more than 120 s
-            they are given up: their errbacks get `IgnoreRequest`.
+            Leave hosts that answer 429 or 503 alone as long as they ask. Without a `Retry-After`, a
+            429 counts for 60 s. Requests of the host wait; if it asks for more than 120 s they are
+            given up, and their errbacks get `IgnoreRequest`.
             """,
         ),
     ] = False
@@ -244,9 +245,9 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
         Setting(
             "HACS_CLOCK",
             """
-            Dotted path of a function without arguments that returns the present time in seconds
-            since 1970 UTC, for demonstrations and tests. Recording and ranking use it; timeouts and
-            pauses do not. Give such a clock a state of its own.
+            Dotted path of a function that returns the present time. It takes no arguments and
+            returns seconds since 1970 UTC, for demonstrations and tests. Recording and ranking use
+            it; timeouts and pauses do not. Give such a clock a state of its own.
             """,
             _clock,
             default="time.time",
@@ -257,9 +258,9 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
         Setting(
             "HACS_METRICS",
             """
-            Serve the crawl's stats for [Prometheus](deploy.md#prometheus) at
-            `http://HOST:PORT/metrics` while it runs: `HOST:PORT`, `PORT` alone for this machine
-            only, or nothing. Needs `pip install 'hacs-crawler[metrics]'`.
+            Serve the stats for [Prometheus](deploy.md#prometheus) at this address. `HOST:PORT`, or
+            `PORT` alone for this machine only; the page is `http://HOST:PORT/metrics`. Needs `pip
+            install 'hacs-crawler[metrics]'`.
             """,
             _address,
         ),

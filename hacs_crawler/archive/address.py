@@ -193,10 +193,10 @@ class ArchiveSettings:
         Setting(
             SETTING,
             """
-            The archives that the spider [`wayback`](archives.md) asks: one URL (of the Wayback
+            The archives that the spider [`wayback`](archives.md) reads. One URL (of the Wayback
             Machine, a pywb collection or a CDX server), one object, or an object of such archives
-            by name, on the command line as JSON. [archives.md](archives.md#how-an-archive-is-named)
-            has all keys.
+            by name, on the command line as JSON. [How an archive is
+            named](archives.md#how-an-archive-is-named) has all keys.
             """,
             archives_of,
             default=WAYBACK_MACHINE,

@@ -70,9 +70,9 @@ class LinkRules:
         Setting(
             "HACS_LINKS",
             """
-            Which links of a page [count](how-it-works.md#what-counts-as-a-link): all, or those to
-            the page's own registrable domain. After a change of this or the next two each page's
-            next visit is a [baseline](how-it-works.md#what-counts-as-a-visit).
+            Which links [count](how-it-works.md#what-counts-as-a-link). All, or only those to the
+            page's own registrable domain. After a change of this or the next two, each page's next
+            visit is a [baseline](how-it-works.md#what-counts-as-a-visit).
             """,
         ),
     ] = "all"
@@ -81,8 +81,8 @@ class LinkRules:
         Setting(
             "HACS_LINKS_ALLOW",
             """
-            Regular expressions: where there are any, a link counts only if one of them is found in
-            its canonical form. On the command line they are separated by commas.
+            Count only links that match one of these regular expressions. They are searched for in
+            the link's canonical form. On the command line they are separated by commas.
             """,
             patterns,
             default=[],
@@ -93,8 +93,8 @@ class LinkRules:
         Setting(
             "HACS_LINKS_DENY",
             """
-            Regular expressions: a link does not count if one of them is found in its canonical
-            form. Use it for links that differ at each visit, such as advertisements or calendars.
+            Do not count links that match one of these regular expressions. Use it for links that
+            differ at each visit, such as advertisements or calendars.
             """,
             patterns,
             default=[],

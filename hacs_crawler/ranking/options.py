@@ -119,11 +119,10 @@ class PolicySettings:
         Setting(
             "HACS_POLICY",
             """
-            What scores pages, the highest first: `hacs`, `last-obs`, `random`, `brute-force`,
+            What scores pages, the highest first. `hacs`, `last-obs`, `random`, `brute-force`,
             `balanced`, `freshness`, `staleness`, `unseen-links`, `interest`, `per-cost`,
-            `hacs-without-signals` (see [policies.md](policies.md)), or a
-            [function](policies.md#a-policy-of-your-own) of your own by its dotted path. Ties keep the
-            order in which the seeds came.
+            `hacs-without-signals` (see [Policies](policies.md)), or the dotted path of [a policy of
+            your own](policies.md#a-policy-of-your-own). Ties keep the order of the seeds.
             """,
             policy_named,
             default="hacs",
@@ -135,12 +134,12 @@ class PolicySettings:
         Setting(
             "HACS_EXPERIMENT",
             """
-            Policies to be [compared in live crawls](experiments.md), each with its share of the
-            sites: `{"hacs": 0.5, "last-obs": 0.5}`, on the command line as JSON. There are at least
-            two, their shares add up to 1, and [HACS_POLICY](#hacs_policy) has no effect then. Of
-            [HACS_BUDGET](#hacs_budget) each gets what belongs to its start pages. The optional key
-            `salt`, any text, assigns the sites again; `budget`, such as `{"hacs": 0.7, "last-obs":
-            0.3}`, splits the budget otherwise, and the arms are no equals then.
+            Policies [compared in live crawls](experiments.md), with their shares. `{"hacs": 0.5,
+            "last-obs": 0.5}`, on the command line as JSON: two or more, with shares of the sites
+            that add up to 1. [HACS_POLICY](#hacs_policy) has no effect then. Each arm gets the part
+            of [HACS_BUDGET](#hacs_budget) that belongs to its start pages. The optional key `salt`,
+            any text, assigns the sites again; `budget`, such as `{"hacs": 0.7, "last-obs": 0.3}`,
+            splits the budget otherwise, and the arms are no equals then.
             """,
             experiment_of,
         ),
@@ -165,9 +164,9 @@ class RankingOptions:
         Setting(
             "HACS_ELAPSED_FROM",
             """
-            [Where e starts](estimation.md#what-e-is): at the last visit, or at the last visit that
-            found an update, which is the paper's offline rule and keeps stale pages on top where a
-            crawl is repeated.
+            [Where e starts](estimation.md#what-e-is). At the last visit, or at the last visit that
+            found an update: the paper's offline rule, which keeps stale pages on top when a crawl
+            is repeated.
             """,
         ),
     ] = "visit"
@@ -176,8 +175,8 @@ class RankingOptions:
         Setting(
             "HACS_SIBLINGS",
             """
-            Let what was seen of a [site's other pages](estimation.md#siblings) count for a page. It
-            has no effect with [HACS_ELAPSED_FROM](#hacs_elapsed_from) = `"update"`.
+            Let visits of a [site's other pages](estimation.md#siblings) count for a page. It has no
+            effect with [HACS_ELAPSED_FROM](#hacs_elapsed_from) = `"update"`.
             """,
         ),
     ] = True
@@ -186,9 +185,10 @@ class RankingOptions:
         Setting(
             "HACS_THRESHOLD",
             """
-            Pages with p below this (the paper's θ) are left out and counted in
+            Skip pages whose p is lower. It is the paper's θ. Skipped pages are counted in
             `hacs/dropped/threshold`, whatever the policy (except `brute-force`). A page never
-            visited has p = 1 and always passes.
+            visited has p = 1 and always passes. See [Budget and
+            threshold](pages.md#budget-and-threshold).
             """,
         ),
     ] = 0.0
@@ -197,10 +197,10 @@ class RankingOptions:
         Setting(
             "HACS_BUDGET",
             """
-            Visit at most this many pages a run, the best of all; see
-            [every-page.md](pages.md#budget-and-threshold) and [budgets.md](pages.md#budget-and-threshold). Requests
-            for what is no page ([HACS_PAGES](#hacs_pages)) are not counted. Each process has a
-            budget of its own, and a job that is resumed with `JOBDIR` gets a new one.
+            Visit at most this many pages a run, the best first. See [Budget and
+            threshold](pages.md#budget-and-threshold). Requests that are not for pages
+            ([HACS_PAGES](#hacs_pages)) do not count. Each process has a budget of its own, and a
+            job that is resumed with `JOBDIR` gets a new one.
             """,
         ),
     ] = None
@@ -210,10 +210,9 @@ class RankingOptions:
         Setting(
             "HACS_CONTROLS",
             """
-            At most this share of [HACS_BUDGET](#hacs_budget) goes to [control
-            visits](updates.md#control-visits): pages asked a second time at once, to tell links
-            that time brought from links that the request brought. What a run does not use is kept
-            for later runs.
+            At most this share of the budget goes to [control visits](updates.md#control-visits). A
+            control visit requests a page a second time at once, to tell links that time brought
+            from links that the request brought. What a run does not use is kept for later runs.
             """,
             default=0.02,
         ),
@@ -223,9 +222,9 @@ class RankingOptions:
         Setting(
             "HACS_DISCOVER",
             """
-            The share of [HACS_BUDGET](#hacs_budget) for pages never seen, one page at least, where
-            other requests than start requests are [for pages](pages.md#which-requests-are-pages). Where only start
-            requests are, those never seen come first.
+            The share of the budget for pages never seen. It is one page at least. It holds where
+            other requests than start requests are [for pages](pages.md#which-requests-are-pages);
+            else pages never seen come first.
             """,
             default=0.2,
             kind=Share,
@@ -236,8 +235,8 @@ class RankingOptions:
         Setting(
             "HACS_RANDOM_SEED",
             """
-            A whole number makes the order of the policy `random` the same in each run; with nothing
-            it is another one each run. A policy of your own gets it as `candidates.seed`.
+            Makes the order of the policy `random` the same in each run. Without it, the order is
+            another one each run. A policy of your own gets it as `candidates.seed`.
             """,
         ),
     ] = None
@@ -246,12 +245,12 @@ class RankingOptions:
         Setting(
             "HACS_INSTANT",
             """
-            The [instant tier](interest.md#the-tier-in-the-crawl): hubs whose links are worth a
-            visit soon or not at all. Allowed: nothing; the name of a list, as [`hacs interest
-            seeds`](interest.md#sites-folders-seeds) writes it, in the project's folder; or an
-            object such as `{"list": "instant.txt", "minutes": 5, "update_value": 1}`. Every
-            `minutes` a round of the tier begins (`scrapy crawl scholar -a forever=1`), and an
-            update of any other page counts as much as `update_value` new links of a hub.
+            The [instant tier](interest.md#the-tier-in-the-crawl): hubs of news. Allowed: nothing;
+            the name of a list, as [`hacs interest seeds`](interest.md#sites-folders-seeds) writes
+            it, in the project's folder; or an object such as `{"list": "instant.txt", "minutes": 5,
+            "update_value": 1}`. Every `minutes` a round of the tier begins (`scrapy crawl scholar
+            -a forever=1`), and an update of any other page counts as much as `update_value` new
+            links of a hub.
             """,
             instant_options,
         ),

@@ -61,7 +61,7 @@ class StateSettings:
         Setting(
             "HACS_STATE",
             """
-            Where the [state](state.md) is kept: `sqlite:///PATH` (from the folder of `scrapy.cfg`,
+            Where the [state](state.md) is kept. `sqlite:///PATH` (from the folder of `scrapy.cfg`,
             else the working folder), `sqlite:////PATH` (from the root), or, with the extra
             `hacs-crawler[redis]`, `redis://…`, `rediss://…`, `unix://…`, `redis+cluster://…`,
             `rediss+cluster://…`, which crawlers on several machines can share.
@@ -74,7 +74,7 @@ class StateSettings:
         Setting(
             "HACS_NAMESPACE",
             """
-            Prefix of every table or key: 1 to 64 letters, digits, `_`, `.`, `-`. Set it where
+            Prefix of every table or key. 1 to 64 letters, digits, `_`, `.`, `-`. Set it where
             several projects share a file or server but not their pages, or to start afresh.
             """,
             _namespace,
@@ -85,9 +85,9 @@ class StateSettings:
         Setting(
             "HACS_SHARD",
             """
-            The [shard](deploy.md#shards) that is crawled, as `3/16`: number 3, counted from 0, of 16.
-            The crawl visits pages on hosts of this shard only, and keeps them in a namespace of its
-            own: [HACS_NAMESPACE](#hacs_namespace), and `.3-16`.
+            The [shard](deploy.md#shards) that is crawled, such as `3/16`. That is number 3, counted
+            from 0, of 16. The crawl visits pages on hosts of this shard only, and keeps them in a
+            namespace of its own: [HACS_NAMESPACE](#hacs_namespace), and `.3-16`.
             """,
             _shard,
         ),
@@ -97,9 +97,9 @@ class StateSettings:
         Setting(
             "HACS_SHARDS",
             """
-            How many [shards](deploy.md#shards) there are. Which one a crawl has is then the number in
-            the environment variable `JOB_COMPLETION_INDEX`, which Kubernetes sets in the pods of an
-            indexed job. `hacs` commands read all of them as one, as with `--shards`.
+            How many [shards](deploy.md#shards) there are. A crawl then has the one whose number is
+            in the environment variable `JOB_COMPLETION_INDEX`, which Kubernetes sets in the pods of
+            an indexed job. `hacs` commands read all of them as one, as with `--shards`.
             """,
         ),
     ] = None
@@ -108,7 +108,8 @@ class StateSettings:
         Setting(
             "HACS_SHARD_WAIT",
             """
-            A crawl waits while another one has its shard; with `False` it ends with status 1 instead.
+            Wait while another crawl has the shard. With `False` the crawl ends with status 1
+            instead.
             """,
         ),
     ] = True
@@ -117,8 +118,8 @@ class StateSettings:
         Setting(
             "HACS_FLUSH_VISITS",
             """
-            Visits are written to the state when this many wait, or the oldest has waited for 2 s.
-            What waits is what a killed process loses.
+            Write visits to the state when this many wait. They are also written when the oldest has
+            waited for 2 s. A killed process loses the visits that wait.
             """,
         ),
     ] = 100

@@ -54,9 +54,9 @@ class Estimation:
         Setting(
             "HACS_ESTIMATOR",
             """
-            How λ and p are [estimated](estimation.md) from a page's visits. After a change of this, the
-            next or [HACS_UPDATES](#hacs_updates), the next crawl or [`hacs
-            estimate`](commands.md#hacs-estimate) brings all pages up to date.
+            How λ and p are [estimated](estimation.md). When this, [HACS_FADE_DAYS](#hacs_fade_days)
+            or [HACS_UPDATES](#hacs_updates) has changed, the next crawl or [`hacs
+            estimate`](commands.md#hacs-estimate) estimates all pages again.
             """,
             kind=Literal[tuple(ESTIMATORS)],
         ),
@@ -67,9 +67,10 @@ class Estimation:
         Setting(
             "HACS_FADE_DAYS",
             """
-            The scale H, in days, of the weight exp(-age/H) that a gap between visits has in
-            `bursts` and `bayes`: smaller follows pages whose habits change, larger uses more of a
-            thin history, and `inf` lets everything count alike.
+            How slowly old visits lose weight, in days. It is the scale H of the weight exp(-age/H)
+            that a gap between visits has in `bursts` and `bayes`. A smaller one follows pages whose
+            habits change, a larger one uses more of a thin history, and with `inf` all visits count
+            alike.
             """,
         ),
     ] = 365.0

@@ -77,11 +77,11 @@ class WatchSettings:
         Setting(
             "HACS_WATCH",
             """
-            [What of a page is watched](updates.md#what-is-news-to-you): its `"links"`; the `"items"`
-            that its callback yields; `"text"`, the paragraphs of its main text (needs the extra `text`);
-            `"css:…"`, `"xpath:…"` or `"jmespath:…"`, the texts that an expression selects, the last of
-            a JSON answer; or the dotted path of a function that is given the response and returns texts
-            or bytes. After a change each page's next visit is a
+            [What of a page is watched](updates.md#what-is-news-to-you). Its `"links"`; the
+            `"items"` that its callback yields; `"text"`, the paragraphs of its main text (needs the
+            extra `text`); `"css:…"`, `"xpath:…"` or `"jmespath:…"`, the texts that an expression
+            selects, the last in a JSON answer; or the dotted path of a function that takes the
+            response and returns texts or bytes. After a change each page's next visit is a
             [baseline](how-it-works.md#what-counts-as-a-visit).
             """,
             mark_rules,
@@ -93,8 +93,8 @@ class WatchSettings:
         Setting(
             "HACS_WATCH_FIELDS",
             """
-            The fields of items that are watched, where items are; with none, all are. On the command
-            line they are separated by commas.
+            The fields of items that are watched. Without any, all are. On the command line they are
+            separated by commas.
             """,
             _names,
             default=[],
@@ -105,8 +105,8 @@ class WatchSettings:
         Setting(
             "HACS_WATCH_IGNORE",
             """
-            Fields of items that are not watched, such as the time at which an item was scraped, or its
-            position in a list.
+            Fields of items that are not watched. For example the time at which an item was scraped,
+            or its position in a list.
             """,
             _names,
             default=[],
@@ -118,9 +118,9 @@ class WatchSettings:
         Setting(
             "HACS_UPDATES",
             """
-            [What counts as an update](updates.md#what-is-news-to-you): what the page had never
-            shown (`"page"`, the default for links, as in the paper); such things of which at least
-            one had been on [no other page of the site](updates.md#links-new-to-the-site)
+            [What counts as an update](updates.md#what-is-news-to-you). What the page had never
+            shown (`"page"`, the default for links, as in the paper); the same if at least one of
+            these things had been on [no other page of the site](updates.md#links-new-to-the-site)
             (`"site"`); what it did not show at the visit before (`"change"`, the default for all
             else that is [watched](#hacs_watch)); or also what has gone since (`"any-change"`).
             """,
