@@ -4,26 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from math import log
-from typing import Annotated
 
 import numpy as np
-from msgspec import Meta
 
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.links import page_id_of
-from hacs_crawler.model import (
-    DEFAULT_PRIOR,
-    Bursts,
-    LogNormalPrior,
-    fit_bursts,
-    fit_churning_pages,
-    fit_prior,
-    gaps_between,
-)
+from hacs_crawler.model import LogNormalPrior
 from hacs_crawler.state.codec import decode_page, decode_pages, encode_page, encode_row
 from hacs_crawler.state.damage import PASSED_OVER
-from hacs_crawler.state.estimation import Estimation, baselines_of, histories, is_same_estimate
+from hacs_crawler.state.estimation import Estimation, is_same_estimate
 from hacs_crawler.state.merging import merge_pages
 from hacs_crawler.state.outcome_log import (
     MOST_OUTCOMES,
@@ -34,6 +23,7 @@ from hacs_crawler.state.outcome_log import (
     sound,
 )
 from hacs_crawler.state.page import Page, Updates, Visit, copy_of
+from hacs_crawler.state.priors import read_priors, refit_priors
 from hacs_crawler.state.recorded import (
     Recorded,
     merged,
@@ -41,27 +31,13 @@ from hacs_crawler.state.recorded import (
     outcome_record,
     still_hold,
 )
-from hacs_crawler.state.samples import sample_of_revisited
-from hacs_crawler.state.siblings import read_togetherness, refit_togetherness
-from hacs_crawler.state.store import Change, Ids, Rows, Store, read_note
+from hacs_crawler.state.store import Change, Ids, Rows, Store
 from hacs_crawler.utils.text import counted, safe_logger
-from hacs_crawler.utils.times import DAY
 
 logger = safe_logger(__name__)
 
 _TRIES = 100
-SAME_PRIOR = 0.05
-"""Up to which difference of log_sd, and relative one of the mean rate, a prior is the same."""
-_SAME_SHARE = 0.3
-"""Up to which difference of its logarithm the share of pages that churn is the same."""
-_UPDATES_TO_TELL = 2
-"""From so many updates on a page tells whether it churns."""
-_CHURNING_PAGES = "churning_pages"
-"""Under which key the state remembers that share."""
 PAGES_A_CALL = 1_000
-PAGES_TO_FIT = 5_000
-"""How many pages at most the prior is fitted to: its error is far below its spread by then."""
-_Share = Annotated[float, Meta(gt=0, lt=1)]
 _Base = Mapping[int, Page | None]
 
 
@@ -96,15 +72,8 @@ class State:
         self.store.close()
 
     def read_prior(self) -> None:
-        """Estimate from now on with the prior and togetherness that the store keeps, if it does."""
-        share = read_note(self.store, _CHURNING_PAGES, _Share)
-        self.estimation = replace(
-            self.estimation,
-            togetherness=read_togetherness(self.store),
-            churning_pages=share or self.estimation.churning_pages,
-            prior=read_note(self.store, "prior", LogNormalPrior) or self.estimation.prior,
-            bursts=read_note(self.store, "bursts", Bursts) or self.estimation.bursts,
-        )
+        """Estimate from now on with what the store keeps of its pages in common."""
+        self.estimation = read_priors(self.store, self.estimation)
 
     def load(self, page_ids: Sequence[int]) -> dict[int, Page]:
         """Return the known ones of these pages, in one round trip; damaged ones are logged."""
@@ -285,41 +254,9 @@ class State:
         self.store.write_meta(f"label/{label.number}", asdict(label))
 
     def refit_prior(self) -> LogNormalPrior:
-        """Fit the priors to a sample of the store's own pages and keep them there for the next run.
-
-        Pages that churn are left out: their updates are not time's. A prior that is the same as the one
-        kept, to within `SAME_PRIOR`, does not take its place: every page would have to be estimated anew
-        for next to nothing. Returns the one that is kept. The togetherness and the share of pages that
-        churn are fitted too.
-        """
+        """Fit all that pages have in common (see `state.priors`), and return the prior that is kept."""
         self.read_prior()
-        refit_togetherness(self.store, self.load, self.estimation.updates)
-        loaded = self.load(sample_of_revisited(self.store, PAGES_TO_FIT)).values()
-        sample = [page for page in loaded if page.visits]  # a damaged row may say otherwise
-        churning = self.estimation.rates(sample).churning
-        has_shown = np.array([len(page.runs) > 2 * _UPDATES_TO_TELL for page in sample], np.bool_)
-        self._keep_churning_pages(fit_churning_pages(churning[has_shown]))
-        ordinary = [page for page, one in zip(sample, churning.tolist(), strict=True) if one < 0.5]
-        fade_days = self.estimation.fade_days
-        gaps = gaps_between(
-            *histories(ordinary, self.estimation.updates), fade_days, baselines_of(ordinary)
-        )
-        prior = fit_prior(gaps, DEFAULT_PRIOR)
-        if self.estimation.has_bursts:
-            last_visits = np.array([page.visits[-1] for page in ordinary], np.float64) / DAY
-            bursts = fit_bursts(gaps, last_visits, fade_days, prior)
-            if not bursts.is_like(self.estimation.bursts):
-                self.store.write_meta("bursts", asdict(bursts))
-        kept = self.estimation.prior
-        moved = abs(log(prior.mean_rate / kept.mean_rate)), abs(prior.log_sd - kept.log_sd)
-        if max(moved) <= SAME_PRIOR:
-            return kept
-        self.store.write_meta("prior", asdict(prior))
-        return prior
-
-    def _keep_churning_pages(self, share: float) -> None:
-        if abs(log(share / self.estimation.churning_pages)) > _SAME_SHARE:
-            self.store.write_meta(_CHURNING_PAGES, share)
+        return refit_priors(self.store, self.load, self.estimation)
 
     def _write(
         self,
