@@ -51,6 +51,7 @@ INDEX_VARIABLE: Final = "JOB_COMPLETION_INDEX"
 BUILT_IN_PARTS: Final[dict[str | type, int | None]] = {
     "hacs_crawler.parts.shards.shards.Shards": 10,
     "hacs_crawler.parts.pauses.hosts.HostPauses": 20,
+    "hacs_crawler.parts.pauses.crawl_delay.CrawlDelays": 30,
     "hacs_crawler.parts.aliases.Aliases": 100,
     "hacs_crawler.parts.controls.Controls": 110,
     "hacs_crawler.parts.conditional.ConditionalRequests": 120,

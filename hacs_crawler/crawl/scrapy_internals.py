@@ -87,6 +87,9 @@ class Downloads:
         found = downloader.slots.get(slot)
         if found is not None:
             found.delay = max(found.delay, delay)
+            found.concurrency = min(found.concurrency, concurrency)
+            # one of these is a property that warns
+            setattr(found, "jitter" if hasattr(found, "jitter") else "randomize_delay", 0)
 
     def take_turn(self, request: Request, at_most: float) -> float | None:
         """Return in how many seconds a request may be sent that does not wait in its slot's queue.

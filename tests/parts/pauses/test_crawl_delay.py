@@ -1,0 +1,89 @@
+"""A host is asked as slowly as the Crawl-delay of its robots.txt says, where robots.txt is obeyed."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+from scrapy import Request, signals
+from scrapy.robotstxt import ProtegoRobotParser
+
+from crawl_support import UnderWay, new_crawler
+from hacs_crawler.crawl.crawl import Crawl
+from hacs_crawler.crawl.scrapy_internals import Downloads
+from hacs_crawler.parts.pauses.crawl_delay import CrawlDelays
+from integration_support import Project
+from servers import Site
+
+pytestmark = pytest.mark.skipif(
+    not hasattr(signals, "robots_parsed"), reason="Scrapy 2.18 is the first to tell of robots.txt"
+)
+URL = "http://a.example/page"
+
+
+def delay_of(asked: str, request: Request | None = None, **settings: object) -> tuple[float, int]:
+    """The delay in seconds, and the requests at once, of a slot after its host's robots.txt was read."""
+    given = {"ROBOTSTXT_OBEY": True, "CONCURRENT_REQUESTS_PER_DOMAIN": 8, **settings}
+    crawler = UnderWay(new_crawler(**given)).crawler
+    part = CrawlDelays.from_crawl(cast(Crawl, SimpleNamespace(crawler=crawler)))
+    assert part is not None
+    body = f"User-agent: hacs\nCrawl-delay: {asked}\n\nUser-agent: *\nCrawl-delay: 7\n"
+    request = request or Request(URL)
+    part.obey(ProtegoRobotParser(body.encode(), None), request)
+    turn = Downloads(crawler)
+    slot = turn._slot_for(request)
+    return slot.delay, slot.concurrency
+
+
+def test_requests_of_a_host_that_asks_for_a_delay_go_one_by_one() -> None:
+    assert delay_of("2.5", ROBOTSTXT_USER_AGENT="hacs") == (2.5, 1)
+
+
+def test_the_user_agent_is_the_one_by_which_the_other_rules_are_obeyed() -> None:
+    assert delay_of("2.5", Request(URL, headers={"User-Agent": "hacs/1"}))[0] == 2.5
+    assert delay_of("2.5", USER_AGENT="other")[0] == 7.0
+
+
+def test_a_projects_own_longer_delay_stays() -> None:
+    assert delay_of("2", ROBOTSTXT_USER_AGENT="hacs", DOWNLOAD_DELAY=4)[0] == 4.0
+
+
+def test_no_robotstxt_holds_a_crawl_for_longer_than_five_minutes_a_page() -> None:
+    assert delay_of("86400", ROBOTSTXT_USER_AGENT="hacs")[0] == 300.0
+
+
+@pytest.mark.parametrize("asked", ["0", "-5", "nan", "inf", "soon", ""])
+def test_what_is_no_delay_changes_nothing(asked: str) -> None:
+    assert delay_of(asked, ROBOTSTXT_USER_AGENT="hacs") == (0.0, 8)
+
+
+def test_an_archive_keeps_its_own_pace() -> None:
+    request = Request(URL, meta={"hacs_archive": "other"})
+    assert delay_of("2", request, ROBOTSTXT_USER_AGENT="hacs") == (0.0, 8)
+
+
+def test_a_project_that_does_not_obey_robotstxt_has_no_such_part() -> None:
+    crawl = SimpleNamespace(crawler=new_crawler(ROBOTSTXT_OBEY=False))
+    assert CrawlDelays.from_crawl(cast(Crawl, crawl)) is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("throttled", [False, True], ids=["own delay", "AutoThrottle"])
+def test_a_server_that_asks_for_a_delay_gets_it(
+    site: Site, project: Project, throttled: bool
+) -> None:
+    """AutoThrottle would make it shorter: this server answers at once."""
+    robots = b"User-agent: *\nCrawl-delay: 0.6\n"
+    site.pages["/robots.txt"] = (200, {"Content-Type": "text/plain"}, robots)
+    paths = [f"/{number}" for number in range(4)]
+    for path in paths:
+        site.set(path)
+    settings = {"AUTOTHROTTLE_ENABLED": throttled, "AUTOTHROTTLE_START_DELAY": 0.1}
+    crawl = project.crawl(
+        [f"{site.url}{path}" for path in paths], CONCURRENT_REQUESTS_PER_DOMAIN=8, **settings
+    )
+    assert crawl.stat("hacs/visits") == 4
+    assert min(after - before for before, after in pairwise(site.times)) > 0.55
+    assert crawl.log.count("127.0.0.1 asks in robots.txt for 0.6 s between requests") == 1
