@@ -30,7 +30,7 @@ QUICK = (
     "DOWNLOAD_DELAY=0.001",  # with none, Scrapy 2.19 sends two at once, although one is allowed
     "CONCURRENT_REQUESTS_PER_DOMAIN=1",
     "HACS_SIGNALS=0",
-    *os.environ.get("HACS_TESTS_SETTINGS", "").split(),  # such as TWISTED_REACTOR_ENABLED=False
+    *os.environ.get("HACS_TESTS_SETTINGS", "").split(),  # `tox -e no-reactor` sets it
 )
 
 

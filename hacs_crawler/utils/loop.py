@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from typing import Any, ParamSpec, TypeVar
 
@@ -125,9 +126,16 @@ def caller_into_loop() -> Callable[..., object]:
     """Return what calls a function in the event loop of this thread, from any thread."""
     loop = _running_loop()
     if loop is not None:
-        return loop.call_soon_threadsafe
+        return partial(_call_in, loop)
     call_from_thread: Callable[..., object] = _reactor().callFromThread
     return call_from_thread
+
+
+def _call_in(loop: asyncio.AbstractEventLoop, *call: Any) -> None:
+    if (
+        not loop.is_closed()
+    ):  # without Twisted's reactor, Ctrl-C closes it while a thread still works
+        loop.call_soon_threadsafe(*call)
 
 
 def _reactor() -> Any:

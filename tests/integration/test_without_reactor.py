@@ -1,0 +1,49 @@
+"""Crawls without Twisted's reactor: `TWISTED_REACTOR_ENABLED = False`, where Scrapy has it."""
+
+from __future__ import annotations
+
+import pytest
+from scrapy.settings import Settings
+
+from integration_support import Crawl, Project
+from servers import Site
+
+pytestmark = pytest.mark.skipif(
+    "TWISTED_REACTOR_ENABLED" not in Settings(), reason="this Scrapy always has its reactor"
+)
+PATHS = [f"/{number}" for number in range(6)]
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "redis"])
+def test_pages_are_ranked_visited_and_recorded_as_ever(
+    site: Site, project: Project, kind: str, request: pytest.FixtureRequest
+) -> None:
+    if kind == "redis":
+        project.state = f"redis://127.0.0.1:{request.getfixturevalue('redis_port')}/0"
+
+    def crawl(**settings: object) -> Crawl:
+        seeds = [f"{site.url}{path}" for path in PATHS]
+        crawl = project.crawl(seeds, TWISTED_REACTOR_ENABLED=False, **settings)
+        assert crawl.exit_status == 0
+        assert "Traceback" not in crawl.log
+        return crawl
+
+    for path in PATHS:
+        site.set(path, "/old")
+    assert crawl(HACS_SIGNALS=9).stat("hacs/first_visits") == 6
+    site.set("/3", "/old", "/new")
+    assert crawl(HACS_CONTROLS=0.5).stat("hacs/new_links") == 1
+    site.visited()
+    assert crawl(HACS_BUDGET=1).stat("hacs/visits") == 1
+    assert site.visited() == ["/3"]
+
+
+def test_a_page_that_needs_a_browser_is_left_out_with_a_line_that_says_why(
+    site: Site, project: Project
+) -> None:
+    pytest.importorskip("scrapy_playwright")
+    site.set("/", "/a")
+    crawl = project.crawl([site.url], TWISTED_REACTOR_ENABLED=False, HACS_RENDER="always")
+    assert crawl.log.count("There is no browser (") == 1
+    assert crawl.stat("hacs/not_observed/needs_browser") == 1
+    assert "Traceback" not in crawl.log
