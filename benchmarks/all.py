@@ -46,6 +46,7 @@ BENCHMARKS = {
     "export": "--pages 10000",
     "every_page": "--runs 12 --pages 60",
     "rendering": "--runs 2 --pages 50 --apps 10",
+    "recrawl": f"{TERMS} {FOLDER}",
     "simulate": FOLDER,
     "terms": f"{TERMS} --watch text --days 60 --budget 38",
     "singh": "--pages 3000",
@@ -82,12 +83,17 @@ class Done(NamedTuple):
     problem: str
 
 
+def script_of(name: str) -> Path:
+    """Return the script of a benchmark, or the folder that is one."""
+    return HERE / name if (HERE / name).is_dir() else HERE / f"{name}.py"
+
+
 def run(name: str, data: Path) -> Done:
     arguments = shlex.split(BENCHMARKS[name])
     own = [str(data / FOLDERS[one]) if one in FOLDERS else one for one in arguments]
     load, started = os.getloadavg()[0], time.monotonic()
     process = subprocess.Popen(
-        [sys.executable, HERE / f"{name}.py", *own],
+        [sys.executable, script_of(name), *own],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -101,7 +107,7 @@ def run(name: str, data: Path) -> Done:
         os.killpg(process.pid, signal.SIGTERM)  # and the servers that it has started
         printed, _ = process.communicate()
         problem = f"stopped after {MOST_SECONDS:.0f} s"
-    command = shlex.join(["python", f"benchmarks/{name}.py", *arguments])
+    command = shlex.join(["python", f"benchmarks/{script_of(name).name}", *arguments])
     return Done(command, time.monotonic() - started, load, printed.strip(), problem)
 
 

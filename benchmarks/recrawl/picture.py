@@ -1,0 +1,58 @@
+"""The picture of a comparison: what each policy found at each budget, a column for each history."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from comparison import FORMS, Results
+
+from hacs_crawler.evaluation.figures import Plot
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+HEIGHT_INCHES = 8.5
+MARKS = "os^vDPX*"
+NAMES = list(FORMS)[:3]
+
+
+def picture(results: Results) -> bytes:
+    """Return it as SVG; bars are 95 % intervals."""
+    histories = list(dict.fromkeys(history for history, _, _ in results))
+
+    def draw(figure: Figure) -> None:
+        figure.set_size_inches(4.2 * len(histories), HEIGHT_INCHES)
+        grid = figure.subplots(len(NAMES), len(histories), squeeze=False)
+        for column, history in enumerate(histories):
+            for axes, name in zip(grid[:, column], NAMES, strict=True):
+                _draw_lines(axes, results, history, name)
+            grid[0, column].set_title(history)
+            grid[-1, column].set_xlabel("visits a day")
+        figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
+
+    return Plot("recrawl", HEIGHT_INCHES, draw).render("svg")
+
+
+def _draw_lines(axes: Axes, results: Results, history: str, name: str) -> None:
+    budgets = sorted({budget for one, budget, _ in results if one == history})
+    policies = dict.fromkeys(policy for _, _, policy in results)
+    for number, policy in enumerate(policies):
+        mine = [results[history, budget, policy][name] for budget in budgets]
+        low = [max(0.0, one.value - one.low) for one in mine]
+        high = [max(0.0, one.high - one.value) for one in mine]
+        beside = 1 + 0.02 * (number - len(policies) / 2)  # bars are not to hide each other
+        axes.errorbar(
+            [budget * beside for budget in budgets],
+            [one.value for one in mine],
+            [low, high],
+            label=policy,
+            marker=MARKS[number % len(MARKS)],
+            color=f"C{number % 10}",
+            linewidth=2 if policy == "HACS" else 1,
+            elinewidth=0.7,
+        )
+    axes.set_xscale("log")
+    axes.set_xticks(budgets, [str(budget) for budget in budgets])
+    axes.minorticks_off()
+    axes.set_ylabel(name)
