@@ -58,8 +58,6 @@ BENCHMARKS = {
     "calibration": FOLDER,
     "experiment": "--experiments 500 --sites 40",
     "experiment_crawls": "--experiments 100",
-    "kills": "--kills 5",
-    "soak": "--only malformed --responses 2000",
     "instant": "--webs 1 --days 15",
     "interest": "",
     "seed_lists": "",

@@ -24,28 +24,31 @@ def kill(*_: object, **__: object) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def write_acknowledged(file: Path) -> None:
+    """Have crawls write URL and second of each visit to a file when the state has acknowledged it."""
+    note = crawl.Crawl._on_recorded
+
+    def noting(self: crawl.Crawl, recorded: Sequence[Recorded]) -> None:
+        visits = (one.visit for one in recorded if one.visit.at in one.after.visits)
+        with file.open("a") as lines:
+            lines.writelines(f"{visit.url} {visit.at}\n" for visit in visits)
+        note(self, recorded)
+
+    crawl.Crawl._on_recorded = noting  # type: ignore[method-assign]
+
+
 class KillAt:
-    """Also writes the URL of each visit, when it is acknowledged, to the file ACKNOWLEDGED."""
+    """Also writes each visit, when it is acknowledged, to the file ACKNOWLEDGED."""
 
     def __init__(self, crawler: Crawler, moment: str, acknowledged: Path) -> None:
         self._crawler = crawler
-        self._note_visits(acknowledged)
+        write_acknowledged(acknowledged)
         getattr(self, f"_at_{moment}")()
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> KillAt:
         settings = crawler.settings
         return cls(crawler, settings["KILL_AT"], Path(settings["ACKNOWLEDGED"]))
-
-    def _note_visits(self, file: Path) -> None:
-        note = crawl.Crawl._on_recorded
-
-        def noting(self: crawl.Crawl, recorded: Sequence[Recorded]) -> None:
-            with file.open("a") as lines:
-                lines.writelines(f"{one.visit.url}\n" for one in recorded)
-            note(self, recorded)
-
-        crawl.Crawl._on_recorded = noting  # type: ignore[method-assign]
 
     def _at_opening(self) -> None:
         _replace(run_context, "open_state", _after(run_context.open_state, 1))

@@ -42,8 +42,10 @@ class Sizes:
 class MalformedSite:
     """Answers `/KIND/NUMBER` with that kind of broken answer; NUMBER seeds what varies in it."""
 
-    def __init__(self, sizes: Sizes | None = None) -> None:
+    def __init__(self, sizes: Sizes | None = None, salt: str = "") -> None:
+        """With another salt its answers are others."""
         self._sizes = sizes or Sizes()
+        self._salt = salt
         self._port = free_port()
         self._listener = socket.create_server(("127.0.0.1", self._port), backlog=512)
         self._is_over = threading.Event()
@@ -81,7 +83,7 @@ class MalformedSite:
             if answer is None:
                 client.sendall(b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
                 return
-            rng = random.Random(f"{kind} {number}")
+            rng = random.Random(f"{self._salt}{kind} {number}")
             for part in answer(rng, self._sizes, path):
                 client.sendall(part)
                 if self._is_over.is_set():
@@ -98,8 +100,8 @@ class MalformedSite:
 
 
 @contextmanager
-def malformed_site(sizes: Sizes | None = None) -> Iterator[MalformedSite]:
-    site = MalformedSite(sizes)
+def malformed_site(sizes: Sizes | None = None, salt: str = "") -> Iterator[MalformedSite]:
+    site = MalformedSite(sizes, salt)
     site._thread.start()
     try:
         yield site

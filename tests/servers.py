@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import os
 import random
@@ -13,7 +14,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
 from pathlib import Path
@@ -299,6 +300,43 @@ def redis_cluster(
         yield cluster
     finally:
         cluster.stop()
+
+
+class Proxy:
+    """Passes on what is sent to a server on this machine and back, `seconds` for both ways later."""
+
+    def __init__(self, target: int) -> None:
+        self.seconds = 0.0
+        self.port = 0
+        self._target = target
+        self._writers: set[asyncio.StreamWriter] = set()
+
+    async def listen(self) -> None:
+        """Begin, in the event loop that runs."""
+        self._loop = asyncio.get_running_loop()
+        server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self.port = server.sockets[0].getsockname()[1]
+
+    def cut(self) -> None:
+        """End all connections in the middle of whatever they do; from any thread."""
+        for writer in list(self._writers):
+            self._loop.call_soon_threadsafe(writer.transport.abort)
+
+    async def _serve(self, near: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
+        try:
+            far, there = await asyncio.open_connection("127.0.0.1", self._target)
+        except OSError:
+            back.close()
+            return
+        self._writers |= {back, there}
+        await asyncio.gather(self._pass(near, there), self._pass(far, back))
+        self._writers -= {back, there}
+
+    async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError):
+            while data := await reader.read(1 << 16):
+                self._loop.call_later(self.seconds / 2, writer.write, data)
+        self._loop.call_later(self.seconds / 2, writer.close)
 
 
 class Site:

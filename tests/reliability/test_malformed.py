@@ -1,4 +1,4 @@
-"""A crawl of a web of malformed answers only; benchmarks/soak.py does it with 10,000 of them."""
+"""A crawl of a web of malformed answers only; `tox -e endurance` does it with 30,000 of them."""
 
 from __future__ import annotations
 

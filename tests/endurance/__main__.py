@@ -1,0 +1,121 @@
+"""`tox -e endurance`: what happens to crawls happens to many, and a table says what came of it.
+
+HACS_ENDURANCE_SHARE is the share of all that is done (1), HACS_ENDURANCE_SEED repeats what was drawn.
+Arguments are words of the rows that are wanted, all without one; `--write` puts the table into
+docs/reliability.md. The status is 1 where anything was found.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from endurance.answers import Drawn, Hostile
+from endurance.crawling import Crawls
+from endurance.judge import Fault, Judge
+from endurance.states import Cluster, FullDisk, Redis, SQLite
+
+ROOT = Path(__file__).parents[2]
+DOCUMENT = ROOT / "docs" / "reliability.md"
+PLACE = re.compile(r"(<!-- endurance -->\n).*?(?=<!-- end of endurance -->)", re.DOTALL)
+SHARE = float(os.environ.get("HACS_ENDURANCE_SHARE", "1"))
+SEED = os.environ.get("HACS_ENDURANCE_SEED") or str(random.SystemRandom().randrange(10**6))
+PROCESSES = 2
+COLUMNS = ("tried", "held", "lost", "false", "hung", "else")
+
+
+def _signal(crawls: Crawls, state: object, rng: random.Random) -> None:
+    name = rng.choice(("SIGKILL", "SIGKILL", "SIGTERM", "SIGINT", "SIGSTOP"))
+    crawls.signal(signal.Signals[name])
+    if name == "SIGSTOP":
+        time.sleep(rng.uniform(0, 0.5))
+        crawls.signal(signal.SIGCONT)
+    elif rng.random() < 0.3:  # asked twice, it ends at once
+        time.sleep(rng.uniform(0, 0.1))
+        crawls.signal(signal.Signals[name])
+
+
+def _on(kind: Any, happens: Any) -> Callable[[Path], Judge]:
+    return lambda folder: Judge(kind(folder), happens)
+
+
+def _to(kind: Any, happens: Any) -> Callable[[Path], Judge]:
+    return _on(kind, lambda crawls, state, rng: happens(state, rng))
+
+
+ROWS: dict[str, tuple[Callable[[Path], Any], int]] = {
+    "signals, SQLite": (_on(SQLite, _signal), 500),
+    "signals, Redis": (_on(Redis, _signal), 500),
+    "a full disk": (_to(FullDisk, FullDisk.fill), 200),
+    "a locked file": (_to(SQLite, SQLite.lock), 200),
+    "other bytes in the file": (_to(SQLite, SQLite.damage), 200),
+    "other bytes in Redis": (_to(Redis, Redis.damage), 200),
+    "Redis restarted, halted, full": (_to(Redis, Redis.go_away), 200),
+    "Redis far away, connections cut": (_to(Redis, Redis.be_far), 200),
+    "a node of a cluster killed": (_to(Cluster, Cluster.lose_a_node), 60),
+    "hostile answers": (Hostile, 30),
+    "crawls drawn at random": (Drawn, 3_000),
+}
+"""How each is judged, and how often."""
+
+
+def work(share: int, names: list[str], results: Any) -> None:
+    """Do every other attempt of each row."""
+    for name in names:
+        make, attempts = ROWS[name]
+        with tempfile.TemporaryDirectory(prefix="hacs-endurance-") as folder:
+            judge = make(Path(folder))
+            for number in range(share, max(1, round(attempts * SHARE)), PROCESSES):
+                try:
+                    tried, faults = judge.attempt(random.Random(f"{SEED} {name} {number}"))
+                except Exception:  # noqa: BLE001 - the others go on
+                    tried, faults = 1, [Fault("else", traceback.format_exc())]
+                results.put((name, number, tried, faults))
+            judge.close()
+    results.put(None)
+
+
+def main() -> None:
+    words = set(sys.argv[1:]) - {"--write"}
+    names = [name for name in ROWS if not words or any(word in name for word in words)]
+    results: Any = multiprocessing.Queue()
+    started = time.monotonic()
+    for share in range(PROCESSES):
+        multiprocessing.Process(target=work, args=(share, names, results)).start()
+    counts = {name: Counter[str]() for name in names}
+    for _ in range(PROCESSES):
+        while result := results.get():
+            name, number, tried, faults = result
+            counts[name].update(tried=tried, held=max(0, tried - len(faults)))
+            counts[name].update(fault.kind for fault in faults)
+            for fault in faults:
+                print(f"{name}, {number}: {fault.kind}: {fault.text}", file=sys.stderr)
+    rows = [[name, *(f"{counts[name][one]:,}" for one in COLUMNS)] for name in names]
+    head = [["what happens", *COLUMNS], ["---", *["---:"] * len(COLUMNS)]]
+    described = ["git", "describe", "--always", "--dirty"]
+    commit = subprocess.run(
+        described, cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout.strip()
+    minutes = (time.monotonic() - started) / 60
+    table = "".join(f"| {' | '.join(cells)} |\n" for cells in head + rows)
+    table += f"\nCommit {commit}, seed {SEED}, {SHARE:.0%} of a whole run, {minutes:.0f} min.\n"
+    print(table)
+    if "--write" in sys.argv:
+        DOCUMENT.write_text(PLACE.sub(lambda found: found[1] + table, DOCUMENT.read_text()))
+    sys.exit(any(set(count) - {"tried", "held"} for count in counts.values()))
+
+
+if __name__ == "__main__":
+    main()
