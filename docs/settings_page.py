@@ -26,7 +26,7 @@ and exit status 1. An unknown setting that begins with `HACS_` gets a warning.
 GROUPS = {
     "How many pages": ("PAGES", "BUDGET", "THRESHOLD", "REVISIT", "DISCOVER", "CONTROLS"),
     "What is news": (
-        *("WATCH", "WATCH_FIELDS", "WATCH_IGNORE", "UPDATES"),
+        *("WATCH", "WATCH_FIELDS", "WATCH_IGNORE", "WATCH_KEY", "UPDATES"),
         *("LINKS", "LINKS_ALLOW", "LINKS_DENY", "FINDINGS"),
     ),
     "In which order": (

@@ -24,7 +24,7 @@ from hacs_crawler.exceptions import ConfigError
 from hacs_crawler.links import LinkRules
 from hacs_crawler.ranking.arms import without_experiment
 from hacs_crawler.ranking.options import PolicySettings, RankingOptions
-from hacs_crawler.state import Estimation, Shard, StateArguments, StateSettings
+from hacs_crawler.state import Estimation, Shard, StateArguments, StateSettings, Updates
 from hacs_crawler.utils.settings import (
     NotAllowedError,
     Setting,
@@ -56,6 +56,7 @@ BUILT_IN_PARTS: Final[dict[str | type, int | None]] = {
     "hacs_crawler.parts.controls.Controls": 110,
     "hacs_crawler.parts.conditional.ConditionalRequests": 120,
     "hacs_crawler.parts.instant.InstantTier": 130,
+    "hacs_crawler.parts.volatile_fields.VolatileFields": 135,
     "hacs_crawler.parts.rendering.links.RenderedLinks": 140,
     "hacs_crawler.parts.rendering.rendering.Rendering": 150,
     "hacs_crawler.parts.experiments.Experiments": 160,
@@ -202,8 +203,8 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
             "HACS_FINDINGS",
             """
             How many new things of each page's last update are kept as text. They are for [the
-            report](report.md): links with their texts, or what else is [watched](#hacs_watch), but
-            no items; 200 bytes each, without logins.
+            report](report.md): links with their texts, the texts and numbers of items, or what else
+            is [watched](#hacs_watch); 200 bytes each, without logins.
             """,
         ),
     ] = 20
@@ -344,7 +345,7 @@ def _checked(config: Config) -> Config:
         _refuse("HACS_SHARDS", config.shards, allowed)
     if ranking.budget is not None and ranking.budget < len(ranking.experiment.arms):
         _refuse("HACS_BUDGET", ranking.budget, "at least one visit for each arm of the experiment")
-    estimation = replace(config.estimation, updates=config.counted_updates())
+    estimation = replace(config.estimation, updates=_counted_updates(config))
     watch = config.watched()
     config = replace(config, revisit=revisit, estimation=estimation, watch=watch)
     # only among pages that a crawl comes across are there some to discover
@@ -353,6 +354,17 @@ def _checked(config: Config) -> Config:
     if tier is not None:
         tier = msgspec.structs.replace(tier, file=config.base / tier.file)
     return replace(config, ranking=replace(ranking, discover=discover, instant=tier))
+
+
+def _counted_updates(config: Config) -> Updates:
+    """Return what counts as an update, as the state names it."""
+    chosen = config.updates
+    if config.watch is None and chosen in {"change", "any-change"}:
+        _refuse("HACS_UPDATES", chosen, "page or site where links are watched (HACS_WATCH)")
+    counted: dict[str | None, Updates] = {"site": "site", "any-change": "any-change"}
+    if config.watch is not None:
+        counted["page"] = "novel"
+    return counted.get(chosen, "page")
 
 
 def _refuse(name: str, given: object, allowed: str) -> NoReturn:

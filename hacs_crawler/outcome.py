@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import InitVar, dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any, Literal
 
 from hacs_crawler.links import canonical_link, link_fingerprint
@@ -96,9 +97,21 @@ class Outcome:
         """
         return self._is_among(thing, self.new_links)
 
-    def status(self, thing: Any) -> Literal["new", "same"]:
-        """Whether a thing that the page shows is news, in a word."""
-        return "new" if self.is_new(thing) else "same"
+    def status(self, thing: Any) -> Literal["new", "changed", "same"]:
+        """Whether a thing that the page shows is news, in a word.
+
+        "changed" is a new item with the HACS_WATCH_KEY of one that the visit before had shown.
+        """
+        if not self.is_new(thing):
+            return "same"
+        is_known = isinstance(self._rules, MarkRules) and self._rules.has_key_of(
+            thing, self._shown_before
+        )
+        return "changed" if is_known else "new"
+
+    @cached_property
+    def _shown_before(self) -> set[int]:
+        return self._after.shown_before(int(self.visited_at.timestamp()))
 
     def is_new_to_site(self, thing: Any) -> bool:
         """Whether it is, moreover, on no other page of the site, as far as that was known.

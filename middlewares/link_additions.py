@@ -157,8 +157,9 @@ class LinkAdditionsMiddleware:
         ):
             updates = crawl.state.estimation.updates
             marks = () if known is None else known.known_marks(updates, rules.fingerprint)
-            awaited = AwaitedVisit(request, response, visit, rules, marks, self.are_news)
-            self._awaited[response] = awaited
+            self._awaited[response] = AwaitedVisit(
+                request, response, visit, rules, crawl.parts, marks, self.are_news
+            )
             crawl.state.read_ahead.on_answer(url)
         else:
             self._conclude(request, response, url, rules, Observation(visit, reason))

@@ -93,6 +93,7 @@ def test_an_empty_budget_means_no_limit() -> None:
         ("HACS_UPDATES", "change", "page or site where links are watched"),
         ("HACS_WATCH", "prices", "links, items, text, css:…"),
         ("HACS_WATCH_IGNORE", "scraped_at", "nothing, unless HACS_WATCH is items"),
+        ("HACS_WATCH_KEY", "id", "nothing, unless HACS_WATCH is items"),
         ("HACS_WATCH_FIELDS", [3], "names of fields"),
         ("HACS_WATCH", "css:", "links, items, text, css:…"),
         ("HACS_WATCH", "css:p[", "an expression that can be read"),

@@ -23,6 +23,7 @@ from hacs_crawler.state import (
     baselines_of,
     burst_since,
     fates,
+    fields_left_out_of,
     histories,
 )
 
@@ -59,6 +60,8 @@ class PageReport:
     set_aside: int = 0
     """How many visits are later than now, and not in `page`."""
     cost: VisitCost = field(default_factory=VisitCost)
+    fields_left_out: list[str] = field(default_factory=list)
+    """Of the page's items: those that differ at nearly every visit."""
 
     @property
     def rate_is_prior(self) -> bool:
@@ -110,6 +113,7 @@ def report_of(
         ),
         togetherness=estimation.togetherness,
         cost=VisitCost.read(state, page.url),
+        fields_left_out=fields_left_out_of(state.store, page_id_of(page.url)),
     )
 
 

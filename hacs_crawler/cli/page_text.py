@@ -47,13 +47,11 @@ def _facts(report: PageReport, config: Config, now: float) -> Iterator[tuple[str
     yield "seen", _seen(page, updates, now)
     if report.set_aside:
         yield "set aside", f"{counted(report.set_aside, 'visit')} later than now"
-    if page.gone:
-        times = counted(page.gone, "time")
-        yield "gone", f"404 or 410 answered {times}, last {minute_text(page.last_news)}"
-    if page.failures:
-        failed = counted(page.failures, "attempt")
-        yield "failures", f"{failed} since then failed, the last one {minute_text(page.last_news)}"
+    yield from _absences(page)
     yield from _heard(report)
+    if report.fields_left_out:
+        names = ", ".join(report.fields_left_out)
+        yield "left out", f"fields of items that differ at nearly every visit: {names}"
     yield "rate", _rate(report, config)
     if config.estimation.has_bursts and not report.rate_is_prior:
         yield "updates", _course(report)
@@ -89,6 +87,15 @@ def _seen(page: Page, updates: int, now: float) -> str:
         f"{updates} with an update{of_site}; "
         f"last {last} ago; {counted(len(page.links), 'mark' if page.keeps_spells else 'link')}"
     )
+
+
+def _absences(page: Page) -> Iterator[tuple[str, str]]:
+    if page.gone:
+        times = counted(page.gone, "time")
+        yield "gone", f"404 or 410 answered {times}, last {minute_text(page.last_news)}"
+    if page.failures:
+        failed = counted(page.failures, "attempt")
+        yield "failures", f"{failed} since then failed, the last one {minute_text(page.last_news)}"
 
 
 def _rate(report: PageReport, config: Config) -> str:

@@ -149,6 +149,7 @@ def _as_json(report: PageReport, estimator: str) -> dict[str, Any]:
         "ranked_rate_per_day": outlook.rate_per_day,
         "siblings": report.siblings,
         "togetherness": report.togetherness,
+        "fields_left_out": report.fields_left_out,
         "rendered": report.cost.is_rendered,
         "seconds": report.cost.page.seconds or None,
         "signals": [

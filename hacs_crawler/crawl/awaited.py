@@ -10,6 +10,8 @@ from scrapy import Request
 from scrapy.http import Response
 
 from hacs_crawler.crawl.observation import Observation
+from hacs_crawler.crawl.part import Part
+from hacs_crawler.crawl.parts import Parts
 from hacs_crawler.state import Visit
 from hacs_crawler.utils.text import safe_logger
 from hacs_crawler.watch import MarkRules, UnreadableMarksError
@@ -29,6 +31,7 @@ class AwaitedVisit:
     response: Response
     visit: Visit
     rules: MarkRules
+    parts: Parts
     known: Collection[int] = ()
     are_news: dict[int, tuple[Any, bool]] | None = None
     _marks: set[int] = field(default_factory=set)
@@ -39,8 +42,10 @@ class AwaitedVisit:
         try:
             marks = self.rules.marks_of(item)
             self._marks |= marks
+            is_news = marks.isdisjoint(self.known)
             if self.are_news is not None:
-                self.are_news[id(item)] = item, marks.isdisjoint(self.known)
+                self.are_news[id(item)] = item, is_news
+            self.parts.tell(Part.shown, self.response, item, is_news=is_news)
         except UnreadableMarksError as error:
             if not self._problem:
                 logger.error("%s is not observed: %s", self.response.url, error)

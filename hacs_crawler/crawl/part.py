@@ -138,6 +138,9 @@ class Part:
     def known(self, page: Page) -> None:
         """Take note of what is known of a page that has answered, and is about to be read."""
 
+    def shown(self, response: Response, item: Any, *, is_news: bool) -> None:
+        """Take note of an item that a page shows, where items are watched: its callback yields it."""
+
     def observed(self, observed: Observed) -> Iterable[Visit]:
         """Take note of a response; returns visits of other pages that follow from it."""
         del observed

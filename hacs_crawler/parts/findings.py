@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
+from weakref import WeakKeyDictionary
 
 from scrapy.http import Response, TextResponse
 
@@ -15,7 +16,7 @@ from hacs_crawler.links import link_fingerprint, page_id_of, page_links
 from hacs_crawler.state import Findings, Recorded, State, Visit, findings_text, write_findings
 from hacs_crawler.utils.loop import begin
 from hacs_crawler.utils.text import safe_logger
-from hacs_crawler.watch import MarkRules
+from hacs_crawler.watch import MarkRules, item_text
 
 logger = safe_logger(__name__)
 
@@ -26,17 +27,26 @@ class KeptFindings(Part):
     def __init__(self, crawl: Crawl) -> None:
         self._crawl = crawl
         self._waiting: dict[int, Findings] = {}
+        self._items: WeakKeyDictionary[Response, list[str]] = WeakKeyDictionary()
 
     @classmethod
     def from_crawl(cls, crawl: Crawl) -> KeptFindings | None:
         """Return the part, None where nothing is to be kept."""
         return cls(crawl) if crawl.config.findings else None
 
+    def shown(self, response: Response, item: object, *, is_news: bool) -> None:
+        """Note the text of an item: pipelines may change it before the visit ends."""
+        if is_news:
+            items = self._items.setdefault(response, [])
+            if len(items) < self._crawl.config.findings:
+                items.append(item_text(item))
+
     def observed(self, observed: Observed) -> Iterable[Visit]:
         """Note what an update brought; most visits find none."""
         recorded = observed.recorded
+        items = self._items.pop(observed.response, ()) if self._items else ()
         if recorded.updated and recorded.is_known and not observed.reason:
-            texts = _new_things(self._crawl, observed.response, recorded.new_links)
+            texts = items or _new_things(self._crawl, observed.response, recorded.new_links)
             things = tuple(map(findings_text, islice(texts, self._crawl.config.findings)))
             if things:
                 page_id = page_id_of(observed.visit.url)

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.part import Part
-from hacs_crawler.state import Page, Recorded, State, change_note, read_note
+from hacs_crawler.state import Page, Recorded, State, change_note, read_note, use_rules
 from hacs_crawler.utils.text import counted, safe_logger
 from hacs_crawler.watch import MarkRules
 
@@ -48,13 +48,12 @@ class Watchers(Part):
         """Read what others watch, and note what this spider does."""
         crawl = self._crawl
         spider, rules = crawl.crawler.spidercls.name, crawl.config.watch
-        watchers = await crawl.state.once(_noted, spider, rules)
-        own = set(_fingerprints(rules))
+        watchers, own = await crawl.state.once(_noted, spider, rules)
         self._others = {
             fingerprint: (name, watcher.watch)
             for name, watcher in watchers.items()
             for fingerprint in watcher.rules
-            if name != spider and fingerprint not in own
+            if fingerprint not in own
         }
 
     def known(self, page: Page) -> None:
@@ -87,12 +86,18 @@ def _fingerprints(rules: MarkRules | None) -> list[int]:
     return [replace(rules, rendered=rendered).fingerprint for rendered in (False, True)]
 
 
-def _noted(state: State, spider: str, rules: MarkRules | None) -> dict[str, _Watcher]:
-    """Note what a spider watches, if that is no longer what it was; return what all do."""
+def _noted(
+    state: State, spider: str, rules: MarkRules | None
+) -> tuple[dict[str, _Watcher], list[int]]:
+    """Note what a spider watches, if that has changed; return what others do, and the spider's rules."""
     known = read_note(state.store, NOTE, dict[str, _Watcher]) or {}
-    own = None if rules is None else _Watcher(rules.name, _fingerprints(rules))
-    if known.get(spider) == own:
-        return known
+    before, own = known.pop(spider, None), None
+    if rules is not None:
+        without_fields = use_rules(state.store, rules.fingerprint, ())
+        own = _Watcher(rules.name, sorted({*_fingerprints(rules), *without_fields}))
+    found = known, own.rules if own is not None else []
+    if own == before:
+        return found
 
     def changed(notes: dict[str, _Watcher] | None) -> object:
         kept = {name: one for name, one in (notes or {}).items() if name != spider}
@@ -101,4 +106,4 @@ def _noted(state: State, spider: str, rules: MarkRules | None) -> dict[str, _Wat
         return {name: {"watch": one.watch, "rules": one.rules} for name, one in kept.items()}
 
     change_note(state.store, NOTE, dict[str, _Watcher], changed)
-    return known
+    return found

@@ -136,3 +136,10 @@ from hacs_crawler.state.varying import (
     learn_varying as learn_varying,
     read_varying as read_varying,
 )
+from hacs_crawler.state.volatile_fields import (
+    fields_left_out as fields_left_out,
+    fields_left_out_of as fields_left_out_of,
+    note_fields as note_fields,
+    use_rules as use_rules,
+    without_gaps as without_gaps,
+)

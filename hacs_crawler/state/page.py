@@ -212,6 +212,11 @@ class Page:
         is_kept = updates in {"novel", "site"}
         return set(self.links) if is_kept else self.spells.ending(shown_at[-1])
 
+    def shown_before(self, at: int) -> set[int]:
+        """Return the marks that the visit before a second showed; the page keeps spells."""
+        before = self.shown_at[: bisect_left(self.shown_at, at)][-1:]
+        return set[int]().union(*self.spells.shown_by(before).values())
+
     def updates_of(self, updates: Updates) -> array[int]:
         """Return the seconds at which was found what counts as an update, ascending.
 

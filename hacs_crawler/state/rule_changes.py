@@ -19,6 +19,8 @@ from typing import Final
 
 UNKNOWN: Final = 0
 """The rules of visits of which they are not known."""
+_APART: Final = 2**32 - 1
+"""Greater than the rules of any visit, so that it is these that count; see `union`."""
 
 
 def baselines(changes: array[int], links_since: int) -> array[int]:
@@ -48,6 +50,11 @@ def encoded(marks: Mapping[int, int]) -> array[int]:
             latest = rules
             pairs.extend((at, rules))
     return pairs
+
+
+def apart(times: Iterable[int]) -> array[int]:
+    """Return pairs by which each of the visits of some seconds is a baseline."""
+    return encoded({at: _APART - number % 2 for number, at in enumerate(sorted(times))})
 
 
 def union(marks: Mapping[int, int], others: Mapping[int, int]) -> array[int]:

@@ -1,6 +1,11 @@
 """What is watched of a page beside its links: selections, texts, items, as marks. No I/O."""
 
-from hacs_crawler.watch.items import NOT_ARCHIVED as NOT_ARCHIVED
+from hacs_crawler.watch.items import (
+    NOT_ARCHIVED as NOT_ARCHIVED,
+    field_bits as field_bits,
+    item_key as item_key,
+    item_text as item_text,
+)
 from hacs_crawler.watch.rules import (
     MarkRules as MarkRules,
     Rules as Rules,

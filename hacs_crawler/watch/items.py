@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from enum import Enum
 from functools import singledispatch
 from types import NoneType
 from typing import Any, Final
+from zlib import crc32
 
 import msgspec
 from itemadapter import ItemAdapter
@@ -24,11 +25,17 @@ NOT_ARCHIVED: Final = (
 _ADDRESS: Final = re.compile(r"\bat 0x[0-9a-fA-F]+").search
 _AS_THEY_ARE: Final = frozenset({str, int, bool, NoneType})
 _EXACT: Final = 2**53
+_TITLES: Final = frozenset({"title", "name", "headline"})
 _encode: Final = msgspec.json.Encoder(order="sorted").encode
 
 
-def item_rules(fields: Collection[str] = (), ignore: Collection[str] = ()) -> MarkRules:
-    """Return the rules by which items are watched: by these fields, or all, without the ignored ones."""
+def item_rules(
+    fields: Collection[str] = (), ignore: Collection[str] = (), key: str = ""
+) -> MarkRules:
+    """Return the rules by which items are watched: by these fields, or all, without the ignored ones.
+
+    `key` names the field that identifies an item.
+    """
 
     def is_watched(name: str) -> bool:
         return name not in ignore and (not fields or name in fields)
@@ -36,10 +43,42 @@ def item_rules(fields: Collection[str] = (), ignore: Collection[str] = ()) -> Ma
     return MarkRules(
         "items",
         lambda *_: (),
-        options=repr((sorted(fields), sorted(ignore))),
+        options=repr((sorted(fields), sorted(ignore), *filter(None, [key]))),
         canonical=lambda item: canonical_bytes(item, is_watched),
+        key_of=(lambda item: item_key(item, key)) if key else None,
         takes_items=True,
     )
+
+
+def item_key(item: Any, key: str) -> int | None:
+    """Return the 32 bits, signed, of the field that identifies an item; None where it has none."""
+    value = _mapping(item).get(key)
+    return None if value is None else _bits(value, key) - 2**31
+
+
+def field_bits(item: Any, ignore: Collection[str]) -> dict[str, int]:
+    """Return 16 bits of each field of an item but the ignored ones, never 0."""
+    return {
+        str(name): _bits(value, name) % 0xFFFF + 1
+        for name, value in _mapping(item).items()
+        if name not in ignore
+    }
+
+
+def _bits(value: Any, field: str) -> int:
+    return crc32(_encode(value if value.__class__ in _AS_THEY_ARE else _plain(value, field)))
+
+
+def item_text(item: Any) -> str:
+    """Return the texts and numbers that an item has, for people: its title or name first."""
+    return " ".join(_texts(_mapping(item)))
+
+
+def _texts(item: Mapping[str, Any]) -> Iterator[str]:
+    for name in sorted(item, key=lambda name: name not in _TITLES):
+        value = item[name]
+        if isinstance(value, str | int | float | Decimal) and not isinstance(value, bool):
+            yield str(value)
 
 
 def canonical_bytes(item: Any, is_watched: Callable[[str], bool] = lambda _: True) -> bytes:
@@ -47,17 +86,21 @@ def canonical_bytes(item: Any, is_watched: Callable[[str], bool] = lambda _: Tru
 
     Raises UnreadableMarksError that names the field whose value is another at each run.
     """
-    if not isinstance(item, dict):  # as most are, and an adapter takes longer than all that follows
-        if not ItemAdapter.is_item(item):
-            raise UnreadableMarksError(f"{item!r:.100} is no item")
-        item = ItemAdapter(item)
     return _encode(
         {
             str(name): value if value.__class__ in _AS_THEY_ARE else _plain(value, name)
-            for name, value in item.items()
+            for name, value in _mapping(item).items()
             if is_watched(name)
         }
     )
+
+
+def _mapping(item: Any) -> Mapping[str, Any]:
+    if isinstance(item, dict):  # as most are, and an adapter takes longer than all that follows
+        return item
+    if not ItemAdapter.is_item(item):
+        raise UnreadableMarksError(f"{item!r:.100} is no item")
+    return ItemAdapter(item)
 
 
 @singledispatch

@@ -35,7 +35,8 @@ class MarkRules:
 
     `answers` are the classes of responses that show anything of it. `rendered` says that the page is
     taken as a browser shows it. Of rules that `takes_items` marks are what the page's callback yields,
-    and `read` finds none. `canonical` makes a thing a text or bytes.
+    and `read` finds none. `canonical` makes a thing a text or bytes. Where `key_of` returns the 32 bits
+    that identify a thing, signed, these are the upper ones of its mark.
     """
 
     name: str
@@ -45,6 +46,7 @@ class MarkRules:
     rendered: bool = False
     takes_items: bool = False
     canonical: Callable[[Any], Shown] = field(default=lambda thing: thing, compare=False)
+    key_of: Callable[[Any], int | None] | None = field(default=None, compare=False)
 
     @cached_property
     def fingerprint(self) -> int:
@@ -71,7 +73,14 @@ class MarkRules:
 
         Raises UnreadableMarksError where there is none to be had.
         """
-        return marks_of([self.canonical(thing)])
+        marks = marks_of([self.canonical(thing)])
+        key = None if self.key_of is None else self.key_of(thing)
+        return marks if key is None else frozenset(key << 32 | mark & 0xFFFF_FFFF for mark in marks)
+
+    def has_key_of(self, thing: Any, marks: Iterable[int]) -> bool:
+        """Whether what identifies a thing is that of one of the marks."""
+        key = None if self.key_of is None else self.key_of(thing)
+        return key is not None and any(mark >> 32 == key for mark in marks)
 
 
 Rules = LinkRules | MarkRules

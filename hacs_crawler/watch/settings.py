@@ -15,14 +15,6 @@ from hacs_crawler.watch.items import item_rules
 from hacs_crawler.watch.rules import MarkRules, Reader, Shown
 from hacs_crawler.watch.selection import css_reader, jmespath_reader, text_reader, xpath_reader
 
-CountedUpdates = Literal["page", "site", "novel", "any-change"]
-"""What counts as an update, as `state.Updates` has it."""
-_UPDATES_OF_LINKS: Final[dict[str, CountedUpdates]] = {"site": "site"}
-_UPDATES_OF_MARKS: Final[dict[str, CountedUpdates]] = {
-    "page": "novel",
-    "site": "site",
-    "any-change": "any-change",
-}
 _EXPRESSIONS: Final[dict[str, Callable[[str], Reader]]] = {
     "css": css_reader,
     "xpath": xpath_reader,
@@ -100,6 +92,17 @@ class WatchSettings:
             default=[],
         ),
     ] = ()
+    watch_key: Annotated[
+        str,
+        Setting(
+            "HACS_WATCH_KEY",
+            """
+            The field that [identifies an item](updates.md#items-that-change), such as its id or URL,
+            where items are watched. Then items can be told that changed from new ones, and fields that
+            differ at nearly every visit are left out.
+            """,
+        ),
+    ] = ""
     watch_ignore: Annotated[
         tuple[str, ...],
         Setting(
@@ -134,16 +137,13 @@ class WatchSettings:
 
     def watched(self) -> MarkRules | None:
         """Return the rules by which pages are read; raises ConfigError where settings contradict."""
-        for name, fields in (("FIELDS", self.watch_fields), ("IGNORE", self.watch_ignore)):
-            if fields and not self.takes_items:
+        for name in ("fields", "key", "ignore"):
+            given = getattr(self, f"watch_{name}")
+            if given and not self.takes_items:
                 allowed = "nothing, unless HACS_WATCH is items"
-                raise ConfigError(f"HACS_WATCH_{name} = {fields!r}: allowed is {allowed}")
-        return item_rules(self.watch_fields, self.watch_ignore) if self.takes_items else self.watch
+                raise ConfigError(f"HACS_WATCH_{name.upper()} = {given!r}: allowed is {allowed}")
+        return self.without() if self.takes_items else self.watch
 
-    def counted_updates(self) -> CountedUpdates:
-        """Return what counts as an update, as the state names it; raises ConfigError likewise."""
-        if self.watch is None and self.updates in {"change", "any-change"}:
-            allowed = "page or site where links are watched (HACS_WATCH)"
-            raise ConfigError(f"HACS_UPDATES = {self.updates!r}: allowed is {allowed}")
-        counted = _UPDATES_OF_LINKS if self.watch is None else _UPDATES_OF_MARKS
-        return counted.get(self.updates or "", "page")
+    def without(self, left_out: Iterable[str] = ()) -> MarkRules:
+        """Return the rules by which items are watched, but for some more fields."""
+        return item_rules(self.watch_fields, {*self.watch_ignore, *left_out}, self.watch_key)

@@ -57,6 +57,7 @@ CALLS: dict[str, Any] = {
     "recorded": lambda own: own.tell(Part.recorded, [OBSERVED.recorded]),
     "evidence": lambda own: own.evidence(ROWS),
     "known": lambda own: own.tell(Part.known, Page(URL)),
+    "shown": lambda own: own.tell(Part.shown, RESPONSE, {}, is_news=True),
     "observed": lambda own: [*own.observed(OBSERVED)],
     "filtered": lambda own: [*own.filtered(Request(URL), URL)],
     "sum_up": lambda own: own.tell(Part.sum_up),
@@ -96,7 +97,7 @@ def part_with(hook: str, function: Any, *, required: bool = False) -> Part:
     return kind()  # type: ignore[no-any-return]
 
 
-def raising(*given: Any) -> Any:
+def raising(*given: Any, **named: Any) -> Any:
     raise ValueError("of a part")
 
 

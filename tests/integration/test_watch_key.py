@@ -1,0 +1,139 @@
+"""Items that are told apart by a field: what changed of which, and which fields are no news at all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from integration_support import AnySpider, Crawl, Project
+from servers import Site
+
+LISTENING = """
+        @classmethod
+        def from_crawler(cls, crawler, *args, **kwargs):
+            from hacs_crawler.signals import page_visited
+
+            spider = super().from_crawler(crawler, *args, **kwargs)
+            crawler.signals.connect(spider.visited, page_visited)
+            return spider
+
+        def visited(self, page, outcome):
+            for item in self.shown:
+                self.logger.info("%s is %s", item["job"], outcome.status(item))
+
+        def item(self, response, text):
+            job, _, views = text.partition(" ")
+            item = {"job": job[0], "pay": len(job), "views": views}
+            self.shown.append(item)
+            return item
+"""
+STARTING = """
+        def __init__(self, url, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            self.start_urls = [url + "/jobs"]
+            self.shown = []
+"""
+PLAIN = f"""
+    import scrapy
+
+
+    class Jobs(scrapy.Spider):
+        name = "jobs"
+{STARTING}{LISTENING}
+        def parse(self, response):
+            for text in response.css("p::text").getall():
+                yield self.item(response, text)
+"""
+ASYNCHRONOUS = PLAIN.replace("        def parse", "        async def parse")
+CRAWLING = f"""
+    from scrapy.linkextractors import LinkExtractor
+    from scrapy.spiders import CrawlSpider, Rule
+
+
+    class Jobs(CrawlSpider):
+        name = "jobs"
+        rules = (Rule(LinkExtractor(allow="/jobs"), callback="parse_jobs"),)
+        custom_settings = {{"HACS_PAGES": ["/jobs"]}}
+{STARTING.replace("/jobs", "/")}{LISTENING}
+        def parse_jobs(self, response):
+            return [self.item(response, text) for text in response.css("p::text").getall()]
+"""
+
+
+@pytest.fixture(params=["sqlite", "redis"])
+def state(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """Settings of a state of its own."""
+    if request.param == "sqlite":
+        return {}
+    return {"HACS_STATE": f"redis://127.0.0.1:{request.getfixturevalue('redis_port')}/10"}
+
+
+def crawl(any_spider: AnySpider, site: Site, code: str, *jobs: str, **settings: object) -> Crawl:
+    """A day's crawl of a board of jobs: a letter for each, one more for each unit of pay, and views."""
+    site.set("/", "/jobs")
+    body = "".join(f"<p>{job}</p>" for job in jobs)
+    site.pages["/jobs"] = (200, {}, f"<html><body>{body}</body></html>".encode())
+    given = {"HACS_WATCH": "items", "HACS_WATCH_KEY": "job", **settings}
+    found = any_spider.run(code, **given)
+    assert found.exit_status == 0, found.log
+    assert "Traceback" not in found.log
+    any_spider.days += 1
+    return found
+
+
+@pytest.mark.parametrize("code", [PLAIN, ASYNCHRONOUS, CRAWLING], ids=["plain", "async", "crawl"])
+def test_an_item_is_new_or_has_changed_or_is_the_same(
+    any_spider: AnySpider, site: Site, code: str, state: dict[str, Any]
+) -> None:
+    first = crawl(any_spider, site, code, "A", "B", **state)
+    then = crawl(any_spider, site, code, "A", "BB", "C", **state)
+    again = crawl(any_spider, site, code, "AA", "BB", **state)
+    back = crawl(any_spider, site, code, "AA", "BB", "C", **state)
+    assert "A is same" in first.log
+    assert all(said in then.log for said in ("A is same", "B is changed", "C is new"))
+    assert all(said in again.log for said in ("A is changed", "B is same"))
+    assert "C is new" in back.log
+    assert [one.stat("hacs/updates") for one in (first, then, again, back)] == [0, 1, 1, 1]
+
+
+def test_views_that_differ_at_each_visit_are_left_out_and_named(
+    any_spider: AnySpider, site: Site, state: dict[str, Any]
+) -> None:
+    address = str(state.get("HACS_STATE", f"sqlite:///{any_spider.folder}/state.db"))
+    days = [crawl(any_spider, site, PLAIN, f"A {day}", f"B {day}", **state) for day in range(17)]
+    assert [one.stat("hacs/updates") for one in days] == [0] + 16 * [1]
+    assert not any("no news from the next run on" in one.log for one in days[:-1])
+    assert "no news from the next run on: views (HACS_WATCH_FIELDS names" in days[-1].log
+    learned = [
+        crawl(any_spider, site, PLAIN, *shown, **state)
+        for shown in (["A a", "B b"], ["A c", "B d"], ["A e", "BB f"], ["A g", "BB h", "C i"])
+    ]
+    assert [one.stat("hacs/updates") for one in learned] == [0, 0, 1, 1]
+    assert not any("no news from the next run on" in one.log for one in learned)
+    project = Project(any_spider.folder, address)
+    page = project.page(f"{site.url}/jobs")
+    assert page is not None
+    assert list(page.visits[-2:]) == list(page.update_times), (
+        "what views made is no update any more"
+    )
+    wanted = crawl(any_spider, site, PLAIN, "A j", HACS_WATCH_FIELDS="job,views", **state)
+    again = crawl(any_spider, site, PLAIN, "A k", HACS_WATCH_FIELDS="job,views", **state)
+    assert (wanted.stat("hacs/updates"), again.stat("hacs/updates")) == (0, 1)
+
+
+def test_a_spider_that_watches_otherwise_is_refused_where_fields_are_left_out(
+    any_spider: AnySpider, site: Site
+) -> None:
+    for day in range(19):
+        crawl(any_spider, site, PLAIN, f"A {day}")
+    other = PLAIN.replace('"jobs"', '"other"')
+    refused = any_spider.run(other, HACS_WATCH="items")
+    assert refused.exit_status == 1
+    assert "/jobs is watched by the spider 'jobs', too, and otherwise" in refused.log
+
+
+def test_a_key_that_no_item_has_is_said(any_spider: AnySpider, site: Site) -> None:
+    found = crawl(any_spider, site, PLAIN, "A", "B", HACS_WATCH_KEY="id")
+    assert "HACS_WATCH_KEY = 'id': none of 2 items has such a field" in found.log
+    assert found.stat("hacs/visits") == 1
