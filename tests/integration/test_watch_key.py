@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from integration_support import AnySpider, Crawl, Project
+from hacs_crawler.links import page_id_of
+from hacs_crawler.state import Estimation, State
+from hacs_crawler.state.address import open_store
+from integration_support import AnySpider, Crawl
 from servers import Site
 
 LISTENING = """
@@ -62,11 +66,12 @@ CRAWLING = f"""
 
 
 @pytest.fixture(params=["sqlite", "redis"])
-def state(request: pytest.FixtureRequest) -> dict[str, Any]:
+def state(request: pytest.FixtureRequest, namespace: str, tmp_path: Path) -> dict[str, Any]:
     """Settings of a state of its own."""
-    if request.param == "sqlite":
-        return {}
-    return {"HACS_STATE": f"redis://127.0.0.1:{request.getfixturevalue('redis_port')}/10"}
+    address = f"sqlite:///{tmp_path}/state.db"
+    if request.param == "redis":
+        address = f"redis://127.0.0.1:{request.getfixturevalue('redis_port')}/10"
+    return {"HACS_STATE": address, "HACS_NAMESPACE": namespace}
 
 
 def crawl(any_spider: AnySpider, site: Site, code: str, *jobs: str, **settings: object) -> Crawl:
@@ -100,7 +105,6 @@ def test_an_item_is_new_or_has_changed_or_is_the_same(
 def test_views_that_differ_at_each_visit_are_left_out_and_named(
     any_spider: AnySpider, site: Site, state: dict[str, Any]
 ) -> None:
-    address = str(state.get("HACS_STATE", f"sqlite:///{any_spider.folder}/state.db"))
     days = [crawl(any_spider, site, PLAIN, f"A {day}", f"B {day}", **state) for day in range(17)]
     assert [one.stat("hacs/updates") for one in days] == [0] + 16 * [1]
     assert not any("no news from the next run on" in one.log for one in days[:-1])
@@ -111,9 +115,10 @@ def test_views_that_differ_at_each_visit_are_left_out_and_named(
     ]
     assert [one.stat("hacs/updates") for one in learned] == [0, 0, 1, 1]
     assert not any("no news from the next run on" in one.log for one in learned)
-    project = Project(any_spider.folder, address)
-    page = project.page(f"{site.url}/jobs")
-    assert page is not None
+    store = open_store(state["HACS_STATE"], state["HACS_NAMESPACE"], Path())
+    page_id = page_id_of(f"{site.url}/jobs")
+    (page,) = State(store, Estimation()).load([page_id]).values()
+    store.close()
     assert list(page.visits[-2:]) == list(page.update_times), (
         "what views made is no update any more"
     )
