@@ -1,11 +1,11 @@
 """Make histories of pages from files that were kept in git for years.
 
     python benchmarks/recrawl/from_git.py https://github.com/OpenTermsArchive/contrib-versions OUT
-    python benchmarks/recrawl/from_git.py path/to/awesome-python OUT --match README.md --update links
+    python benchmarks/recrawl/from_git.py path/to/peps OUT --match "peps/*.rst" --update links
 
 A file is a page, its first folders are the site. It is first seen when its first version was committed,
 and updated by a commit that changed its content, or added lines or links which it had never shown. Files
-are those of the newest commit; history is followed along first parents, and a renamed file begins anew.
+are those of the newest commit, whatever they were called before; history is that along first parents.
 Captures are made up: every 30 days.
 """
 
@@ -23,7 +23,7 @@ from pathlib import Path
 from histories import Page, name_of, write
 
 LINK = re.compile(rb"""https?://[^\s<>"'\])}]+|(?<=href=")[^"]+""")
-LOG = "log --first-parent -m --reverse --raw --no-abbrev --no-renames -z --format=%x01%ct HEAD"
+LOG = "log --first-parent -m --reverse --raw --no-abbrev -M100% -l0 -z --format=%x01%ct HEAD"
 MARKS: dict[str, Callable[[bytes], set[bytes]]] = {
     "content": lambda blob: {blob},
     "lines": lambda content: {line.strip() for line in content.splitlines()} - {b""},
@@ -45,12 +45,12 @@ def versions_of(repository: Path, match: str) -> dict[str, Versions]:
         elif text.startswith(":"):
             _, mode, _, blob, status = text.split()
             path = next(fields)
-            if status == "D":
-                found.pop(path, None)
-            elif mode.startswith("100") and fnmatch(path, match):
-                versions = found.setdefault(path, [])
+            moved = found.pop(path, []) if status[0] in "DR" else []
+            path = next(fields) if status[0] == "R" else path
+            if status != "D" and mode.startswith("100"):
+                versions = found.setdefault(path, moved)
                 versions.append((max(at, versions[-1][0] if versions else 0), blob))
-    return found
+    return {path: versions for path, versions in found.items() if fnmatch(path, match)}
 
 
 def contents(repository: Path, blobs: list[str]) -> Iterator[bytes]:

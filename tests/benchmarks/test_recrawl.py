@@ -59,10 +59,14 @@ def test_a_line_that_is_no_crawl_log_is_named(recrawl: Import) -> None:
 
 
 VERSIONS: list[dict[str, str | None]] = [
-    {"A b/terms.md": "one\nhttp://x.example/1\n", "gone.md": "x"},
+    {"A b/terms.md": "one\nhttp://x.example/1\n", "gone.md": "x", "old.txt": "w"},
     {"A b/terms.md": "two\nhttp://x.example/1\n", "a-b/terms.md": "y"},
-    {"A b/terms.md": "one\nhttp://x.example/1\n", "gone.md": None},
-    {"A b/terms.md": "one\nhttp://x.example/1\nhttp://x.example/2\n", "other.txt": "z"},
+    {"A b/terms.md": "one\nhttp://x.example/1\n", "old.txt": None, "c/new.md": "w"},
+    {
+        "A b/terms.md": "one\nhttp://x.example/1\nhttp://x.example/2\n",
+        "gone.md": None,
+        "other.txt": "z",
+    },
 ]
 """What is written into files, or that they are deleted, a commit a day from 2024-01-01 on."""
 
@@ -80,10 +84,19 @@ def test_files_in_git_are_pages_that_commits_update(
     files = [tmp_path / "out" / f"{name}.csv" for name in ("pages", "updates", "captures")]
     timelines = read_timelines(*files)
     # "A b" has another site than "a-b", though both would be called so; what was deleted is no page
-    assert [site[:12] for site in timelines.sites] == ["https://a-b-", "https://a-b."]
+    assert [site[:12] for site in timelines.sites] == [
+        "https://a-b-",
+        "https://a-b.",
+        "https://c.ex",
+    ]
     first = parse_day("2024-01-01", "")
+    assert timelines.first_seen.tolist() == [
+        first,
+        first + DAY,
+        first,
+    ]  # the last was renamed since
     assert timelines.updates.of(0).tolist() == [first + (day - 1) * DAY for day in days]
-    assert timelines.updates.of(1).tolist() == []
+    assert len(timelines.updates.at) == len(days)
 
 
 @pytest.mark.slow
