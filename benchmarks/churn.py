@@ -51,8 +51,8 @@ class Churning(World):
         if kind not in KINDS:
             return visit
         self.trap_visits += at >= self.scenario.start
-        assert visit.links is not None
-        return Visit(visit.url, at, links=visit.links | self._brought(kind, at))
+        assert visit.marks is not None
+        return Visit(visit.url, at, marks=visit.marks | self._brought(kind, at))
 
     def _brought(self, kind: str, at: int) -> frozenset[int]:
         if kind == "calendar":

@@ -42,12 +42,12 @@ def page_of(number: int) -> Page:
     links = rng.integers(-(2**63), 2**63 - 1, LINKS).tolist()
     page = Page(f"https://www.host{number % 1000}.example.edu/~author{number}/index.html")
     page.visits.extend(times)
-    page.links_since, page.last_news, page.rate = times[0], times[-1], rng.random()
+    page.marks_since, page.last_news, page.rate = times[0], times[-1], rng.random()
     sizes = [LINKS - 3 * UPDATES] + [3] * UPDATES
     start = 0
     for place, size in zip(range(0, VISITS, VISITS // (UPDATES + 1)), sizes, strict=False):
         page.runs.extend((times[place], size))
-        page.links.extend(sorted(links[start : start + size]))
+        page.marks.extend(sorted(links[start : start + size]))
         page.last_seen.extend([times[-1]] * size)
         start += size
     page.version = 1

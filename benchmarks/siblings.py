@@ -35,7 +35,7 @@ TOGETHER_DAYS = 1
 
 
 PATCHES = {
-    "all tell as much": partial(mock.patch, "hacs_crawler.state.database.refit_togetherness"),
+    "all tell as much": partial(mock.patch, "hacs_crawler.state.priors.refit_sibling_correlation"),
 }
 
 

@@ -74,14 +74,14 @@ def grown_page(number: int, links: int, stage: int = STAGES) -> Page:
     times = (FIRST + np.cumsum(rng.integers(DAY, 40 * DAY, VISITS))).tolist()
     added = max(1, links * 3 // 100)
     sizes = [links - UPDATES * added] + [added] * stage
-    page = Page(url(number), links_since=times[0], rate=0.01, version=stage)
+    page = Page(url(number), marks_since=times[0], rate=0.01, version=stage)
     page.visits.extend(times[: stage * VISITS // STAGES])
     page.last_news = page.visits[-1]
     places = [0, *range(VISITS // UPDATES - 1, VISITS, VISITS // UPDATES)]
     start = 0
     for place, size in zip(places, sizes, strict=False):
         page.runs.extend((times[place], size))
-        page.links.extend(sorted(prints[start : start + size]))
+        page.marks.extend(sorted(prints[start : start + size]))
         page.last_seen.extend([page.visits[-1]] * size)
         start += size
     return page
@@ -156,7 +156,7 @@ def set_bytes(number: int, links: int) -> int:
         for start in range(0, number, 1_000):
             with client.pipeline(transaction=False) as pipe:
                 for index in range(start, min(start + 1_000, number)):
-                    pipe.sadd(f"hacs:links:{index}", *grown_page(index, links).links)
+                    pipe.sadd(f"hacs:links:{index}", *grown_page(index, links).marks)
                 pipe.execute()
         return used_memory(client) - before
 
@@ -267,17 +267,17 @@ def next_visits(number: int, count: int) -> list[list[Visit]]:
     numbers = [page for _ in range(count // 100) for page in rng.sample(range(number), 100)]
     visits = []
     for index, page in enumerate(numbers):
-        links = set(grown_page(page, 100).links)
+        links = set(grown_page(page, 100).marks)
         if index % 5 == 0:
             links.update(rng.getrandbits(63) for _ in range(3))
         at = FIRST + VISITS * 40 * DAY + index
-        visits.append(Visit(url(page), at, links=frozenset(links)))
+        visits.append(Visit(url(page), at, marks=frozenset(links)))
     return [visits[start : start + 100] for start in range(0, count, 100)]
 
 
 def first_visits(number: int, count: int) -> list[list[Visit]]:
     visits = [
-        Visit(url(number + index), FIRST, links=frozenset(grown_page(index, 100).links))
+        Visit(url(number + index), FIRST, marks=frozenset(grown_page(index, 100).marks))
         for index in range(count)
     ]
     return [visits[start : start + 100] for start in range(0, count, 100)]
@@ -324,7 +324,7 @@ def time_plain(number: int, count: int) -> None:
                 started = time.perf_counter()
                 with client.pipeline(transaction=False) as pipe:
                     for visit in batch:
-                        pipe.sadd(f"hacs:links:{visit.url}", *(visit.links or ()))
+                        pipe.sadd(f"hacs:links:{visit.url}", *(visit.marks or ()))
                         fields = {"last_visit": visit.at, "last_update": visit.at}
                         pipe.hset(f"hacs:page:{visit.url}", mapping=fields)
                     pipe.execute()

@@ -118,7 +118,7 @@ def write_warcs(histories: Histories, folder: Path) -> list[Path]:
 def record_directly(histories: Histories, state: str) -> None:
     """Record every capture as a visit with its links, as a crawler of one's own would have."""
     visits = [
-        Visit(one.url, one.at, links=payload_links(one.payload, {}.get, one.url))
+        Visit(one.url, one.at, marks=payload_links(one.payload, {}.get, one.url))
         for captures in histories.values()
         for one in captures
     ]

@@ -57,10 +57,10 @@ def visits_of(worker: int, workers: int, pages: int, count: int, turn: int) -> l
     for _ in range(count // BATCH):
         batch = []
         for index, number in enumerate(rng.sample(own, BATCH)):
-            links = set(grown_page(number, LINKS).links)
+            links = set(grown_page(number, LINKS).marks)
             if index % 5 == 0:
                 links.update(rng.getrandbits(63) for _ in range(3))
-            batch.append(Visit(url(number), now, links=frozenset(links)))
+            batch.append(Visit(url(number), now, marks=frozenset(links)))
             now += 1
         batches.append(batch)
     return batches

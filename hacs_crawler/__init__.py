@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from hacs_crawler.addon import HacsAddon
-    from hacs_crawler.analysis import Opened, Table, open, rank, simulate  # noqa: A004 - hacs.open
+    from hacs_crawler.analysis import StateReader, Table, open, rank, simulate  # noqa: A004 - hacs.open
     from hacs_crawler.crawl.scheduler import HacsScheduler
     from hacs_crawler.exceptions import (
         ConfigError,
@@ -35,11 +35,11 @@ __all__ = [
     "HacsScheduler",
     "NewPublication",
     "NotObserved",
-    "Opened",
     "Outcome",
     "PageVisit",
     "SeedHistory",
     "StateError",
+    "StateReader",
     "StateUnavailableError",
     "Table",
     "__version__",
@@ -50,7 +50,7 @@ __all__ = [
 
 _PLACES = {
     "addon": ("HacsAddon",),
-    "analysis": ("Opened", "Table", "open", "rank", "simulate"),
+    "analysis": ("StateReader", "Table", "open", "rank", "simulate"),
     "crawl.scheduler": ("HacsScheduler",),
     "exceptions": ("ConfigError", "HacsError", "StateError", "StateUnavailableError"),
     "items": ("NewPublication", "PageVisit", "SeedHistory"),

@@ -40,7 +40,7 @@ from hacs_crawler.watch import MarkRules, WatchSettings
 logger = safe_logger(__name__)
 
 Pages = Literal["start", "all"] | tuple[re.Pattern[str], ...]
-"""Which requests are pages under care: start requests, all, or those whose URL one of these finds."""
+"""Which requests are for pages: start requests, all, or those whose URL one of these patterns finds."""
 Revisit = Annotated[int, Meta(ge=0)] | Literal["budget"] | None
 """How many known pages a crawl begins with: so many, as many as its budget, or none."""
 Clock = Callable[[], float]
@@ -62,12 +62,12 @@ BUILT_IN_PARTS: Final[dict[str | type, int | None]] = {
     "hacs_crawler.parts.experiments.Experiments": 160,
     "hacs_crawler.parts.templates.Templates": 165,
     "hacs_crawler.parts.refit.Refit": 170,
-    "hacs_crawler.parts.revisits.asked_pages.AskedPages": 180,
+    "hacs_crawler.parts.revisits.recipe_writer.RecipeWriter": 180,
     "hacs_crawler.parts.revisits.revisits.Revisits": 190,
     "hacs_crawler.parts.watchers.Watchers": 195,
     "hacs_crawler.parts.signals.evidence.SignalEvidence": 200,
     "hacs_crawler.parts.signals.sources.SignalSources": 210,
-    "hacs_crawler.parts.findings.KeptFindings": 220,
+    "hacs_crawler.parts.findings.FindingsWriter": 220,
 }
 """In their order; HACS_PARTS adds to them."""
 

@@ -26,7 +26,7 @@ class NotObserved:
 class Outcome:
     """A visit's outcome. Rates are in 1/day, times in UTC.
 
-    `new_links` are fingerprints of the links that no earlier visit had shown, or of whatever else is
+    `new_marks` are fingerprints of the links that no earlier visit had shown, or of whatever else is
     watched and is news as HACS_UPDATES says; `is_update` says whether there was an update. Nothing is
     new on a first visit, which is the baseline. `new_to_site` are, where HACS_UPDATES is "site", those
     of them that no other page of the site was known to show when the page was read, else None. `p` is
@@ -45,7 +45,7 @@ class Outcome:
     is_known: bool
     is_first: bool
     is_update: bool
-    new_links: set[int]
+    new_marks: set[int]
     new_to_site: set[int] | None
     p: float
     churn: float
@@ -67,7 +67,7 @@ class Outcome:
     @property
     def gained(self) -> int:
         """How many links, or other things that are watched, were news."""
-        return len(self.new_links)
+        return len(self.new_marks)
 
     @property
     def lost(self) -> int:
@@ -95,7 +95,7 @@ class Outcome:
 
         Of links that is one that no earlier visit had shown.
         """
-        return self._is_among(thing, self.new_links)
+        return self._is_among(thing, self.new_marks)
 
     def status(self, thing: Any) -> Literal["new", "changed", "same"]:
         """Whether a thing that the page shows is news, in a word.
@@ -126,6 +126,6 @@ class Outcome:
         if isinstance(self._rules, MarkRules):
             return not self._rules.marks_of(thing).isdisjoint(marks)
         link = canonical_link(thing, thing)
-        if link is not None and self._rules.varying is not None:
-            link = self._rules.varying.identity(link)
+        if link is not None and self._rules.volatile is not None:
+            link = self._rules.volatile.identity(link)
         return link is not None and link_fingerprint(link) in marks

@@ -99,7 +99,7 @@ class ArchivePauseMiddleware:
     def process_response(
         self, request: Request, response: Response, spider: Spider | None = None
     ) -> Request | Response:
-        """Note when the host has had enough, and have the request sent again."""
+        """Pause the host where it has had too many requests, and have the request sent again."""
         del spider
         if not _is_meant(request):
             return response

@@ -36,10 +36,10 @@ from hacs_crawler.watch import MarkRules, Rules
 
 
 class LinkAdditionsMiddleware:
-    """Records a visit for each response of a page under HACS's care, before the callback runs.
+    """Records a visit for each response of a page, before the callback runs.
 
-    What counts as a visit says `observe`. The outcome is put into `response.meta["hacs"]`. Where items
-    are watched both is done once the callback has yielded all of them.
+    `observe` says what counts as a visit. The outcome is put into `response.meta["hacs"]`. Where items
+    are watched, both happen once the callback has yielded all of them.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -88,7 +88,7 @@ class LinkAdditionsMiddleware:
             yield entry
 
     def process_spider_input(self, response: Response, spider: Spider | None = None) -> None:
-        """Observe the page, if it is under HACS's care."""
+        """Observe the response, if it is a page's."""
         del spider
         request = response.request
         if request is None or not self._crawl.is_open:
@@ -107,7 +107,7 @@ class LinkAdditionsMiddleware:
         output = Output(response, self._crawl, self._awaited.get(response))
         try:
             for entry in result:
-                yield output.note(entry)
+                yield output.take(entry)
         except BaseException:
             self._end(response, is_whole=False)
             raise
@@ -122,7 +122,7 @@ class LinkAdditionsMiddleware:
         output = Output(response, self._crawl, self._awaited.get(response))
         try:
             async for entry in result:
-                yield output.note(entry)
+                yield output.take(entry)
         except BaseException:
             self._end(response, is_whole=False)
             raise
@@ -151,7 +151,7 @@ class LinkAdditionsMiddleware:
             visit = None  # a feed, an image: no page, and no attempt at one
         if (
             visit is not None
-            and visit.links is not None
+            and visit.marks is not None
             and isinstance(rules, MarkRules)
             and rules.takes_items
         ):
@@ -220,7 +220,7 @@ class LinkAdditionsMiddleware:
             is_known=recorded.is_known,
             is_first=not page.visits,
             is_update=recorded.updated and recorded.is_known,
-            new_links=set(recorded.new_links) if recorded.is_known else set(),
+            new_marks=set(recorded.new_marks) if recorded.is_known else set(),
             new_to_site=set(recorded.new_to_site or ()) if estimation.updates == "site" else None,
             p=p,
             churn=page.churn,

@@ -177,7 +177,7 @@ class ScholarSpider(Spider):
         crawl.stats.count("instant/visits")
         if outcome.is_update:
             crawl.stats.count("instant/updates")
-            crawl.stats.count("instant/new_links", len(outcome.new_links))
+            crawl.stats.count("instant/new_links", len(outcome.new_marks))
         for found in self.parse(response):
             if not isinstance(found, Request):
                 yield found
@@ -249,7 +249,7 @@ def _page_visit(outcome: Outcome) -> PageVisit:
         visited_at=outcome.visited_at,
         is_first=outcome.is_first,
         is_update=outcome.is_update,
-        new_links=len(outcome.new_links),
+        new_links=len(outcome.new_marks),
         new_to_site=None if outcome.new_to_site is None else len(outcome.new_to_site),
         rate_per_day=outcome.rate_after_per_day,
         last_update=outcome.last_update,

@@ -66,7 +66,7 @@ class Archive:
         self.fetched.append(day)
         (known,) = (one for one in self.rows if one.at == wanted.at)
         return self.instead.get(day) or Memento(
-            wanted.at, links=links_of(known.digest), link_rules=RULES
+            wanted.at, marks=links_of(known.digest), rules=RULES
         )
 
 

@@ -56,7 +56,7 @@ def wait_for(log: Path, text: str) -> None:
 
 
 def visits_of(urls: list[str], at: int = 1_700_000_000) -> list[Visit]:
-    return [Visit(url, at, links=frozenset({1, 2})) for url in urls]
+    return [Visit(url, at, marks=frozenset({1, 2})) for url in urls]
 
 
 def record(state: str, visits: list[Visit], namespace: str = "hacs") -> None:

@@ -111,7 +111,7 @@ def first_run() -> State:
             Visit(
                 f"http://s{number}.example.edu/~a/",
                 began + number,
-                links=frozenset({1, number}),
+                marks=frozenset({1, number}),
                 prediction=prediction,
             )
             for number in range(12)

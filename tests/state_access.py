@@ -27,7 +27,7 @@ SECONDS = 2.0
 
 
 def visit(url: str, day: int, *links: int) -> Visit:
-    return Visit(url, day * DAY, links=frozenset(links))
+    return Visit(url, day * DAY, marks=frozenset(links))
 
 
 class Road:

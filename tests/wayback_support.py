@@ -136,7 +136,7 @@ def known(pages: Mapping[str, Page]) -> dict[str, bytes]:
             replace(
                 page,
                 **plain,
-                last_seen=array("I", [0] * len(page.links)),
+                last_seen=array("I", [0] * len(page.marks)),
                 echoes=array("I"),
                 is_in_site=False,
             )
@@ -160,7 +160,7 @@ def visit(url: str, at: str, *links: str) -> Visit:
     """A live visit of a page that showed these links."""
     root = HtmlResponse(url, body=page(*links), encoding="utf-8").selector.root
     rules = LinkRules().fingerprint
-    return Visit(url, second(at), links=link_fingerprints(root, url), link_rules=rules)
+    return Visit(url, second(at), marks=link_fingerprints(root, url), rules=rules)
 
 
 def second(at: str) -> int:

@@ -1,7 +1,7 @@
 """What a state holds, what would be crawled, and what simulations find, as tables of numpy arrays."""
 
 from hacs_crawler.analysis.opened import (
-    Opened as Opened,
+    StateReader as StateReader,
     open as open,  # noqa: A004 - hacs.open
     open_existing as open_existing,
     rank as rank,

@@ -44,7 +44,7 @@ _PAGE: Final[dict[str, Callable[[Page], Any]]] = {
     "last_update": lambda page: page.last_update,
     "rate_per_day": lambda page: page.rate,
     "churn": lambda page: page.churn,
-    "links": lambda page: len(page.links),
+    "links": lambda page: len(page.marks),
     "failures": lambda page: page.failures,
     "gone": lambda page: page.gone,
     "not_before": lambda page: page.not_before,
@@ -52,7 +52,7 @@ _PAGE: Final[dict[str, Callable[[Page], Any]]] = {
 _TIMES: Final = ("first_visit", "last_visit", "last_update", "not_before", "at", "run")
 
 
-class Opened:
+class StateReader:
     """A state that is read; made by `open`. Nothing in it is changed.
 
     What later visits of a crawl bring is in the next table that is asked for. Use it as a context, or
@@ -152,7 +152,7 @@ class Opened:
 
 
 def visits_table(pages: Iterable[Page]) -> Table:
-    """Return a row for each visit that is kept of some pages, see `Opened.visits`."""
+    """Return a row for each visit that is kept of some pages, see `StateReader.visits`."""
     names = ("url", "at", "is_first", "is_update", "is_new_to_site", "new_links")
     columns: dict[str, list[Any]] = {name: [] for name in names}
     for page in pages:
@@ -162,7 +162,7 @@ def visits_table(pages: Iterable[Page]) -> Table:
         columns["is_first"] += [place == 0 for place in range(len(page.visits))]
         columns["is_update"] += [at in updates for at in page.visits]
         columns["is_new_to_site"] += [at in updates - echoes for at in page.visits]
-        columns["new_links"] += page.new_links_by_visit()
+        columns["new_links"] += page.new_marks_by_visit()
     return _timed(columns)
 
 
@@ -204,7 +204,7 @@ def _is_there(arguments: StateArguments) -> bool:
     return True
 
 
-def open(state: str | None = None, **settings: object) -> Opened:  # noqa: A001 - as in hacs.open
+def open(state: str | None = None, **settings: object) -> StateReader:  # noqa: A001 - as in hacs.open
     """Open a state for reading: the address of HACS_STATE, or the Scrapy project's if None.
 
     Keywords are settings: `budget=20` is HACS_BUDGET = 20. A relative path starts at the project's
@@ -219,13 +219,13 @@ def open(state: str | None = None, **settings: object) -> Opened:  # noqa: A001 
             hint = f"; did you mean {_keyword(similar)}?" if similar else ""
             raise ConfigError(f"{_keyword(name)} is not a setting of hacs-crawler{hint}")
     config = Config.from_settings(found)
-    return Opened(config, open_existing(config))
+    return StateReader(config, open_existing(config))
 
 
 def rank(state: str | None = None, limit: int | None = None, **settings: object) -> Table:
     """Return what a crawl of all pages that a state knows would visit now, best first.
 
-    As `hacs rank`: see `open` for `state`, settings and errors, `Opened.plan` for the table.
+    As `hacs rank`: see `open` for `state`, settings and errors, `StateReader.plan` for the table.
     """
     with open(state, **settings) as opened:
         return opened.plan(limit)

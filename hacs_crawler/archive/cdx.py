@@ -216,7 +216,7 @@ class _Repeated:
         self._kinds: dict[str, str] = {}
 
     def note(self, key: str, digest: str, problem: str) -> None:
-        """Note what a row showed; what was once a capture stays one."""
+        """Add what a row showed; what was once a capture stays one."""
         kinds = self._of(key)
         if not problem:
             kinds[digest] = ""

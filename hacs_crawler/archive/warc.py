@@ -65,7 +65,7 @@ def _visit(record: Record, rules: Rules) -> Visit | str:
     if links is None:
         return "unreadable"
     keeps_spells = isinstance(rules, MarkRules)
-    return replace(visit, links=links, link_rules=rules.fingerprint, keeps_spells=keeps_spells)
+    return replace(visit, marks=links, rules=rules.fingerprint, keeps_spells=keeps_spells)
 
 
 def _getter(http: Any) -> Any:

@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from rich.table import Table as Shown
+from rich.table import Table as RichTable
 
 from hacs_crawler.analysis import Table, table_of_rows
 from hacs_crawler.cli.common import Set, Shards, opened
@@ -48,7 +48,7 @@ def calibrate(shards: Shards = None, settings: Set = None) -> Records | None:
     )
 
 
-def _parts(one: Group) -> Iterator[str | Shown]:
+def _parts(one: Group) -> Iterator[str | RichTable]:
     """Yield what there is to say of a policy's predictions."""
     yield from ("", f"{one.policy}, {one.model}:")
     yield bin_table(one)
@@ -106,7 +106,7 @@ def _bin_rows(found: Sequence[Group]) -> Table:
     return table_of_rows(rows, texts=texts, names=(*texts, *_BIN))
 
 
-def score_table(found: Sequence[Group]) -> Shown:
+def score_table(found: Sequence[Group]) -> RichTable:
     """Return a table of the predictions' scores, by policy and model."""
     scores = [group.score() for group in found]
     return column_table(
@@ -138,7 +138,7 @@ def _bins(one: Group) -> list[dict[str, float]]:
     return [dict(zip(_BIN, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
-def bin_table(group: Group) -> Shown:
+def bin_table(group: Group) -> RichTable:
     """Return the reliability diagram as a table: predicted and found, in per cent.
 
     A bar is as long as the share found, and has a mark where that predicted is.

@@ -146,7 +146,7 @@ class StopSignal:
         self._interrupts = False
 
     def note(self, number: int) -> None:
-        """Take note of a signal."""
+        """Remember a signal."""
         self.number = number
         if self._interrupts:
             raise KeyboardInterrupt

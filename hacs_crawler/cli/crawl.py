@@ -20,7 +20,7 @@ from hacs_crawler.cli.common import (
     signals_noted,
 )
 from hacs_crawler.cli.crawl_plan import Order, next_rounds
-from hacs_crawler.cluster import LOCAL, Cluster, Crawls, CrawlTask, Ended, connected
+from hacs_crawler.cluster import LOCAL, Cluster, CrawlResult, Crawls, CrawlTask, connected
 from hacs_crawler.config import Config, warn_of_unknown
 from hacs_crawler.doctor import wiring
 from hacs_crawler.exceptions import HacsError
@@ -93,9 +93,9 @@ def _order(name: str, shards: int, arguments: list[str] | None, pairs: list[str]
     return Order(spider, given, arglist_to_dict(pairs or []), config, shards)
 
 
-def _crawled(order: Order, dask: str, asked: StopSignal) -> list[Ended]:
+def _crawled(order: Order, dask: str, asked: StopSignal) -> list[CrawlResult]:
     """Crawl, round after round where the spider's crawls go on; return how each has ended."""
-    ended: list[Ended] = []
+    ended: list[CrawlResult] = []
     config = order.config
     lock = shard_lock(config.state, f"{config.namespace}.crawl-{order.shards}", config.base)
     with held(lock), connected(dask) as cluster:
@@ -130,7 +130,7 @@ def _start_round(order: Order, cluster: Cluster, crawls: Crawls, began: int) -> 
             crawls.start(task)
 
 
-def _look(crawls: Crawls, done: int, progress: Progress) -> list[Ended]:
+def _look(crawls: Crawls, done: int, progress: Progress) -> list[CrawlResult]:
     """Wait a little, show how far the crawls are, and return those that have ended meanwhile."""
     time.sleep(LOOK_SECONDS)
     found = list(crawls.ended())
@@ -156,7 +156,7 @@ def _task(order: Order, shard: Shard, began: int) -> CrawlTask:
     return CrawlTask(str(shard), module, given, str(log), order.is_endless)
 
 
-def _show(ended: Sequence[Ended]) -> None:
+def _show(ended: Sequence[CrawlResult]) -> None:
     """Print what each crawl did, and all of them."""
     if not ended:
         return

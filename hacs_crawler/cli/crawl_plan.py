@@ -16,7 +16,7 @@ from scrapy import Spider
 
 from hacs_crawler.cluster import Workers
 from hacs_crawler.config import Config
-from hacs_crawler.crawl.asked import kind_of
+from hacs_crawler.crawl.recipes import kind_of
 from hacs_crawler.crawl.seeds import read_seeds
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links import page_id_of
@@ -30,7 +30,7 @@ from hacs_crawler.parts.shards.start_pages import (
 from hacs_crawler.ranking.shard_rounds import (
     Round,
     ShardPages,
-    Starts,
+    StartPages,
     keep_round,
     plan_of_shards,
     rounds_of,
@@ -89,7 +89,7 @@ def next_rounds(order: Order, workers: Workers, began: int) -> dict[int, Round]:
     return found
 
 
-def _starts_of(order: Order) -> Sequence[Starts | None]:
+def _starts_of(order: Order) -> Sequence[StartPages | None]:
     """Return what the spider begins with in each shard; None where it is all that the state knows."""
     if issubclass(order.spider, ScholarSpider):
         if order.arguments.get("seeds") == "state":
@@ -101,7 +101,7 @@ def _starts_of(order: Order) -> Sequence[Starts | None]:
     found = found[np.sort(first)]
     kind, revisits = kind_of(order.spider.name), order.config.revisit is not None
     mine = [found[found["shard"] == number] for number in range(order.shards)]
-    return [Starts(one["page_id"], one["site"], kind, revisits) for one in mine]
+    return [StartPages(one["page_id"], one["site"], kind, revisits) for one in mine]
 
 
 def _of_seed_file(order: Order) -> np.ndarray:

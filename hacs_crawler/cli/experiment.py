@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 import typer
-from rich.table import Table as Shown
+from rich.table import Table as RichTable
 
 from hacs_crawler.analysis import Table, table_of_rows
 from hacs_crawler.cli.common import Set, Shards, opened
@@ -71,7 +71,7 @@ def export(output: Output = STDOUT, shards: Shards = None, settings: Set = None)
     logger.info("%s exported", counted(number, "outcome record"))
 
 
-def answer_parts(answer: ExperimentAnswer) -> Iterator[str | Shown]:
+def answer_parts(answer: ExperimentAnswer) -> Iterator[str | RichTable]:
     """Yield the answer as it is printed: a table in Markdown, then a paragraph a comparison."""
     arms = {arm.arm: [cell(arm) for cell in ROWS.values()] for arm in answer.arms}
     yield column_table({"arm": list(ROWS), **arms}, texts=("arm",), is_markdown=True)

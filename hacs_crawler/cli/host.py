@@ -11,8 +11,8 @@ import typer
 from hacs_crawler.analysis import Table, table_of_rows
 from hacs_crawler.cli.common import Set, opened
 from hacs_crawler.cli.tables import Records
-from hacs_crawler.links import Varying
-from hacs_crawler.state import State, forget_varying, read_varying
+from hacs_crawler.links import VolatileLinkParts
+from hacs_crawler.state import State, forget_volatile_parts, read_volatile_parts
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
@@ -20,7 +20,7 @@ logger = safe_logger(__name__)
 
 def host_records(state: State, host: str) -> Records:
     """Return which parts of a host's links change with every request, as far as is known."""
-    known = read_varying(state).get(host, Varying(host))
+    known = read_volatile_parts(state).get(host, VolatileLinkParts(host))
     return Records(
         rows=lambda: _rows(known),
         text=lambda: _lines(known),
@@ -28,7 +28,7 @@ def host_records(state: State, host: str) -> Records:
     )
 
 
-def _rows(known: Varying) -> Table:
+def _rows(known: VolatileLinkParts) -> Table:
     """Return a row for each part of the host's links that is left out, or may be."""
     rows = [
         {"host": known.host, "part": str(part), "is_left_out": is_left_out}
@@ -39,7 +39,7 @@ def _rows(known: Varying) -> Table:
     return table_of_rows(rows, texts=names[:2], names=names)
 
 
-def _lines(known: Varying) -> Iterator[str]:
+def _lines(known: VolatileLinkParts) -> Iterator[str]:
     yield known.host
     if not known.parts and not known.suspected:
         yield "  nothing is left out of its links"
@@ -61,7 +61,7 @@ def forget(
     The next visit of each of its pages is a baseline.
     """
     with opened(settings, writes=True) as (_, state):
-        found = forget_varying(state, host.lower())
+        found = forget_volatile_parts(state, host.lower())
         if found is None or not found.parts:
             logger.info("nothing was left out of the links of %s", host)
             return

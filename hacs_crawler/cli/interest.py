@@ -15,7 +15,7 @@ from hacs_crawler.cli.files import STDOUT, check_target, write_file
 from hacs_crawler.cli.tables import Records, shows_rows
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.interest.hubs import KINDS, hub_lines
-from hacs_crawler.interest.judging import MODELS, Judged, judge
+from hacs_crawler.interest.judging import MODELS, JudgedWindow, judge
 from hacs_crawler.interest.logs import FORMATS, LogReader, check_site
 from hacs_crawler.interest.views import (
     HOURS,
@@ -133,7 +133,7 @@ def seeds(
         logger.info("%d %ss; %s", len(lines), by, "; ".join(_summary(judged)))
 
 
-def _judged(path: str, days: int, least: float, model: str) -> Judged:
+def _judged(path: str, days: int, least: float, model: str) -> JudgedWindow:
     with Progress(path) as progress:
         views = read_views(path, lambda rows: progress.update(f"{rows} rows"))
     window = window_of(views, days, least)
@@ -150,7 +150,7 @@ def _judged(path: str, days: int, least: float, model: str) -> Judged:
         )
 
 
-def _summary(judged: Judged) -> list[str]:
+def _summary(judged: JudgedWindow) -> list[str]:
     window, totals = judged.window, judged.totals
     last = day_text(window.first_day + window.days - 1)
     hours = " by the hour" if window.bins_a_day == HOURS else ""

@@ -40,7 +40,8 @@ class PageReport:
     the rate's log_sd, or how it goes on (`model.packed_trend`). `churn` and `churning` are as in
     `model.Rates`, `burst_since` as in `state.burst_since`, `confirmed` counts the updates of which a
     link was seen again, and those of which that can be told. `siblings` are the other pages known of its
-    site, `togetherness` how often pages of a site are updated together (see `model.togetherness`).
+    site, `sibling_correlation` how often pages of a site are updated together (see
+    `model.sibling_correlation`).
     """
 
     page: Page
@@ -54,7 +55,7 @@ class PageReport:
     confirmed: tuple[int, int]
     outlook: Forecast
     siblings: int
-    togetherness: float
+    sibling_correlation: float
     signals: list[PageSignals] = field(default_factory=list)
     period: PeriodRates | None = None
     set_aside: int = 0
@@ -111,7 +112,7 @@ def report_of(
             rows[page_ids == page_id_of(page.url)],
             estimation,
         ),
-        togetherness=estimation.togetherness,
+        sibling_correlation=estimation.sibling_correlation,
         cost=VisitCost.read(state, page.url),
         fields_left_out=fields_left_out_of(state.store, page_id_of(page.url)),
     )

@@ -85,7 +85,7 @@ def _seen(page: Page, updates: int, now: float) -> str:
     return (
         f"{counted(len(page.visits), 'visit')} kept since {minute_text(page.visits[0])}, "
         f"{updates} with an update{of_site}; "
-        f"last {last} ago; {counted(len(page.links), 'mark' if page.keeps_spells else 'link')}"
+        f"last {last} ago; {counted(len(page.marks), 'mark' if page.keeps_spells else 'link')}"
     )
 
 
@@ -135,7 +135,8 @@ def _siblings(report: PageReport) -> str:
     if not report.siblings:
         return "no other page of its site is known"
     number = counted(report.siblings, "other page")
-    return f"{number} of its site; pages of a site are updated together: {report.togetherness:.2f}"
+    together = f"pages of a site are updated together: {report.sibling_correlation:.2f}"
+    return f"{number} of its site; {together}"
 
 
 def _heard(report: PageReport) -> Iterator[tuple[str, str]]:
@@ -207,7 +208,7 @@ def _next(outlook: Forecast, config: Config, now: float) -> str:
 
 def _visits(report: PageReport) -> Iterator[str]:
     page = report.page
-    found = list(zip(page.visits, report.updated, page.new_links_by_visit(), strict=True))
+    found = list(zip(page.visits, report.updated, page.new_marks_by_visit(), strict=True))
     new = "new mark" if page.keeps_spells else "new link"
     for at, updated, links in found[: -VISITS_SHOWN - 1 : -1]:
         what = f"update, {counted(links, new)}" if links else "update" if updated else "nothing new"

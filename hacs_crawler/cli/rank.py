@@ -9,7 +9,7 @@ from typing import Annotated
 
 import numpy as np
 import typer
-from rich.table import Table as Shown
+from rich.table import Table as RichTable
 
 from hacs_crawler.analysis import Table, plan_table
 from hacs_crawler.cli.common import Set, Shards, opened, place_of
@@ -80,7 +80,7 @@ def summary(plan: Plan) -> str:
     )
 
 
-def _table(rows: Table) -> Shown:
+def _table(rows: Table) -> RichTable:
     rates = zip(rows["rate_per_day"].tolist(), rows["rate_is_prior"].tolist(), strict=True)
     arms = {"arm": [arm or "" for arm in rows["arm"]]} if any(rows["arm"]) else {}
     return column_table(

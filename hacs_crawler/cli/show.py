@@ -115,7 +115,7 @@ def _unknown(url: str, page_ids: Ids, rows: Rows, state: State) -> str:
 
 def _as_json(report: PageReport, estimator: str) -> dict[str, Any]:
     page, outlook = report.page, report.outlook
-    times = zip(page.visits, report.updated, page.new_links_by_visit(), strict=True)
+    times = zip(page.visits, report.updated, page.new_marks_by_visit(), strict=True)
     return {
         "url": page.url,
         "visits": [
@@ -128,7 +128,7 @@ def _as_json(report: PageReport, estimator: str) -> dict[str, Any]:
             for at, updated, links in times
         ],
         "visits_set_aside": report.set_aside,
-        "links": len(page.links),
+        "links": len(page.marks),
         "gone": page.gone,
         "failures": page.failures,
         "last_news": iso_text(page.last_news) if page.last_news else None,
@@ -148,7 +148,7 @@ def _as_json(report: PageReport, estimator: str) -> dict[str, Any]:
         "rate_interval": report.interval,
         "ranked_rate_per_day": outlook.rate_per_day,
         "siblings": report.siblings,
-        "togetherness": report.togetherness,
+        "sibling_correlation": report.sibling_correlation,
         "fields_left_out": report.fields_left_out,
         "rendered": report.cost.is_rendered,
         "seconds": report.cost.page.seconds or None,

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Final
 
 import typer
-from rich.table import Table as Shown
+from rich.table import Table as RichTable
 
 from hacs_crawler.analysis import standings_table, write_whole
 from hacs_crawler.archive import Timelines, parse_day, read_timelines, read_versions
@@ -163,7 +163,7 @@ SITE_COLUMNS: Final[Mapping[str, Callable[[Standing], str]]] = {
 """Where it is known which links are new to a site."""
 
 
-def table(standings: Sequence[Standing], *, has_budgets: bool) -> Shown:
+def table(standings: Sequence[Standing], *, has_budgets: bool) -> RichTable:
     """Return the standings as a table in Markdown."""
     has_sites = any(standing.score.site_hits is not None for standing in standings)
     cells_of = {**COLUMNS, **SITE_COLUMNS} if has_sites else dict(COLUMNS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from hacs_crawler.links import menu_id, page_id_of
-from hacs_crawler.parts.rendering.marks import PageMark, SiteMark, Verdict, advice
+from hacs_crawler.parts.rendering.verdicts import PageRendering, SiteRendering, Verdict, advice
 from hacs_crawler.state import State
 
 
@@ -13,17 +13,18 @@ from hacs_crawler.state import State
 class VisitCost:
     """What is known of the rendering of a page and of its site."""
 
-    page: PageMark = field(default_factory=PageMark)
-    site: SiteMark = field(default_factory=SiteMark)
+    page: PageRendering = field(default_factory=PageRendering)
+    site: SiteRendering = field(default_factory=SiteRendering)
 
     @classmethod
     def read(cls, state: State, url: str) -> VisitCost:
         """Read what is known; raises StateError."""
         page, site = page_id_of(url), menu_id(url)
-        marks = state.store.annotations(PageMark.KIND, [page])
-        site_marks = state.store.annotations(SiteMark.KIND, [site])
+        marks = state.store.annotations(PageRendering.KIND, [page])
+        site_marks = state.store.annotations(SiteRendering.KIND, [site])
         return cls(
-            PageMark.decoded(marks.get(page, b"")), SiteMark.decoded(site_marks.get(site, b""))
+            PageRendering.decoded(marks.get(page, b"")),
+            SiteRendering.decoded(site_marks.get(site, b"")),
         )
 
     @property

@@ -5,5 +5,9 @@ from hacs_crawler.cluster.connection import (
     check_cluster as check_cluster,
     connected as connected,
 )
-from hacs_crawler.cluster.crawls import Crawls as Crawls, CrawlTask as CrawlTask, Ended as Ended
+from hacs_crawler.cluster.crawls import (
+    CrawlResult as CrawlResult,
+    Crawls as Crawls,
+    CrawlTask as CrawlTask,
+)
 from hacs_crawler.cluster.tasks import HERE as HERE, Cluster as Cluster, Workers as Workers

@@ -47,7 +47,7 @@ class CrawlTask(NamedTuple):
     is_endless: bool = False
 
 
-class Ended(NamedTuple):
+class CrawlResult(NamedTuple):
     """How a crawl has ended: its exit status, its last error, if there was one, and its stats.
 
     These are of the last `attempt`, as a worker says it, and of all attempts as `Crawls` does.
@@ -87,7 +87,7 @@ class Crawls:
             run_crawl, self._run, task, pure=False, retries=TRIES - 1
         )
 
-    def ended(self) -> Iterator[Ended]:
+    def ended(self) -> Iterator[CrawlResult]:
         """Yield those that have ended since; raises ClusterError where the scheduler is lost."""
         if self._client.status != "running":
             raise ClusterError("the connection to the Dask scheduler is lost: the crawls end")
@@ -96,11 +96,11 @@ class Crawls:
                 continue
             del self._futures[name]
             if future.status == "finished":
-                one: Ended = future.result()
+                one: CrawlResult = future.result()
             elif self._is_ending and future.status == "cancelled":
-                one = Ended(name, *NOT_BEGUN)
+                one = CrawlResult(name, *NOT_BEGUN)
             else:
-                one = Ended(name, 1, " ".join(str(future.exception()).split())[:300], {})
+                one = CrawlResult(name, 1, " ".join(str(future.exception()).split())[:300], {})
             self._told.setdefault(name, {})[one.attempt] = one.stats
             yield one._replace(stats=_summed(self._told[name].values()))
 
@@ -122,14 +122,14 @@ def end_crawls(run: str, *, at_once: bool) -> None:
     (_KILLED if at_once else _ENDED).add(run)
 
 
-def run_crawl(run: str, task: CrawlTask) -> Ended:
+def run_crawl(run: str, task: CrawlTask) -> CrawlResult:
     """Run a crawl to its end, in a Dask worker; raises ClusterError where it was killed."""
     from distributed import get_worker, secede  # noqa: PLC0415 - an extra
 
     worker = get_worker()
     key, attempt = worker.get_current_task(), secrets.token_hex(8)
     if run in _ENDED | _KILLED:
-        return Ended(task.name, *NOT_BEGUN)
+        return CrawlResult(task.name, *NOT_BEGUN)
     if task.is_endless:
         secede()  # all crawls are alive at once, however few threads there are
     with TemporaryDirectory(prefix="hacs-") as folder:
@@ -145,7 +145,7 @@ def run_crawl(run: str, task: CrawlTask) -> Ended:
         status, found = process.wait(), _read(stats)
         if status < 0 and run not in _KILLED:
             raise ClusterError(f"its process was killed: {signal.Signals(-status).name}")
-        return Ended(task.name, status, _last_error(log) if status else "", found, attempt)
+        return CrawlResult(task.name, status, _last_error(log) if status else "", found, attempt)
 
 
 def _started(task: CrawlTask, stats: Path, log: Path) -> subprocess.Popen[bytes]:

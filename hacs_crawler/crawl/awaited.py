@@ -55,4 +55,4 @@ class AwaitedVisit:
         """Return what the page showed: nothing else comes."""
         if self._problem:
             return Observation(None, "unreadable")
-        return Observation(replace(self.visit, links=frozenset(self._marks)))
+        return Observation(replace(self.visit, marks=frozenset(self._marks)))

@@ -217,7 +217,7 @@ class Crawl:
                     self._end_with_error(f"not one page answered: {self.stats.causes()}")
                 self._sum_up()
                 if self.config.pages == "start":
-                    self.stats.log_if_few_were_under_care()
+                    self.stats.log_if_few_were_pages()
             self._is_open, self._is_closed = False, True
             await state.once(State.close)
             logger.debug("The state was closed in %.2f s", time.monotonic() - started)
@@ -230,13 +230,13 @@ class Crawl:
         self.parts.tell(Part.sum_up)
 
     def _record_unfinished(self) -> None:
-        """Record requests that ended without a word, as after too many redirects."""
+        """Record requests that ended with neither answer nor error, as after too many redirects."""
         for claim in self.state.read_ahead.unfinished():
             self.stats.count_not_observed("unfinished")
             self.record_failure(claim.url, claim.prediction)
 
     def on_filtered(self, request: Request) -> None:
-        """Note that the project's filter dropped the request for a page, as its redirect may be."""
+        """Record what follows where the project's filter dropped the request for a page."""
         url = page_url(request)
         if url is None or not self.is_open or not was_sent(request):
             return

@@ -1,8 +1,8 @@
 """What HACS knows of a request: which page it visits, and how far it has come.
 
-Spiders say something of a request with `meta["hacs"]` (False: no page of HACS's; True: a page under
-care; "record": a page that is recorded) and `meta["hacs_page"]` (the URL of its page). All else there is
-theirs, and stays as it is. What HACS notes is one record, a `Tag`, which is replaced and never changed.
+Spiders mark a request with `meta["hacs"]` (False: no page; True: a page, to be ranked and recorded;
+"record": a page, to be recorded only) and `meta["hacs_page"]` (the URL of its page). All else there is
+theirs, and stays as it is. What HACS knows is one record, a `Tag`, which is replaced and never changed.
 What parts keep in the meta of requests begins with "hacs.", and is not named here.
 """
 
@@ -32,11 +32,11 @@ class Tag(NamedTuple):
     """What HACS knows of one request. Plain values only: queues on disk and JSON can hold it.
 
     `url` is the request's own when this was noted: of another URL only redirects and retries keep it.
-    `page` is the URL of the page that is visited, where that is known. `care` is what HACS_PAGES says,
-    None for what holds without it: start requests are pages, others none. `asked_twice` asks for a
-    control visit. A `seed` is ranked as start requests are; it is `added` where HACS has the crawl begin
-    with it, until it is ranked. A sitemap or feed `listed` it. One `beside` the spider's passes the
-    scheduler, and is given up if it had to wait. Of one that is `unseen`, for a reason, the answer
+    `page` is the URL of the page that is visited, where that is known. `is_page` is what HACS_PAGES
+    says, None for what holds without it: start requests are pages, others none. `visit_twice` asks for
+    a control visit. A `seed` is ranked as start requests are; it is `added` where HACS has the crawl
+    begin with it, until it is ranked. A sitemap or feed `listed` it. One `beside` the spider's passes
+    the scheduler, and is given up if it had to wait. Of one that is `unseen`, for a reason, the answer
     does not show the page as it is. One that is put back passes the filter; where it `was_filtered`
     before, None for any other, what it is redirected to is, too.
     """
@@ -45,8 +45,8 @@ class Tag(NamedTuple):
     page: str | None = None
     stage: Stage = "waiting"
     prediction: Prediction | None = None
-    asked_twice: bool = False
-    care: bool | None = None
+    visit_twice: bool = False
+    is_page: bool | None = None
     seed: bool = False
     added: bool = False
     listed: bool = False
@@ -91,13 +91,14 @@ def pack(request: Request) -> Request:
 def page_url(request: Request) -> str | None:
     """Return the URL of the page that the request visits; None where it is none of HACS's.
 
-    What the request says itself counts (`meta["hacs"]`), else what HACS_PAGES says (`crawl.care`).
+    What the request says itself counts (`meta["hacs"]`), else what HACS_PAGES says
+    (`crawl.page_filter`).
     """
     tag, said = tag_of(request), _said(request)
     if said is False or tag.stage != "waiting":
         return None if said is False else tag.page
     named = tag.page or _named(request)
-    is_page = said or (tag.care if tag.care is not None else named or is_start(request))
+    is_page = said or (tag.is_page if tag.is_page is not None else named or is_start(request))
     if is_page and request.method == "GET" and _key(url := seed_url(request)) is not None:
         return url
     return None
@@ -109,17 +110,17 @@ def seed_key(request: Request) -> int | None:
     Ranked are start requests, and those in their place, that were not ranked yet and did not opt out.
     """
     tag = tag_of(request)
-    is_seed = tag.care is not False and (tag.seed or is_start(request))
+    is_seed = tag.is_page is not False and (tag.seed or is_start(request))
     return _unranked_key(request, tag) if is_seed else None
 
 
 def followed_key(request: Request) -> int | None:
-    """Return the id of the page under care that a callback's request is for, None for any other.
+    """Return the id of the page by which a callback's request is to be ranked, None for any other.
 
-    Redirects, retries and what was ranked already are none; nor what asks to be recorded only.
+    Redirects, retries, requests ranked already and requests to be recorded only have none.
     """
     tag = tag_of(request)
-    return _unranked_key(request, tag) if tag.care or _said(request) is True else None
+    return _unranked_key(request, tag) if tag.is_page or _said(request) is True else None
 
 
 def seed_url(request: Request) -> str:
@@ -150,18 +151,18 @@ def was_sent(request: Request) -> bool:
     return tag_of(request).stage in {"sent", "released"}
 
 
-def set_care(request: Request, care: bool | None, *, is_fed: bool) -> None:
-    """Note what HACS_PAGES says of a request, and whether it came from a queue outside, to be ranked."""
+def set_is_page(request: Request, is_page: bool | None, *, is_fed: bool) -> None:
+    """Say whether HACS_PAGES takes a request for a page, and whether a queue outside gave it."""
     tag = tag_of(request)
     if tag is UNTAGGED:
-        request.meta[KEY] = _cared_for(care, is_fed)
+        request.meta[KEY] = _tagged(is_page, is_fed)
     else:
-        request.meta[KEY] = tag._replace(care=care, seed=is_fed or tag.seed)
+        request.meta[KEY] = tag._replace(is_page=is_page, seed=is_fed or tag.seed)
 
 
 @cache
-def _cared_for(care: bool | None, is_seed: bool) -> Tag:
-    return Tag(care=care, seed=is_seed)
+def _tagged(is_page: bool | None, is_seed: bool) -> Tag:
+    return Tag(is_page=is_page, seed=is_seed)
 
 
 def mark_added(request: Request) -> Request:
@@ -179,31 +180,31 @@ def take_added_mark(request: Request) -> bool:
     return tag.added
 
 
-def mark_ranked(seed: Request, prediction: Prediction, *, asked_twice: bool = False) -> Request:
-    """Note what was predicted of a seed; return the seed."""
+def mark_ranked(seed: Request, prediction: Prediction, *, visit_twice: bool = False) -> Request:
+    """Give a seed its prediction; return the seed."""
     known = tag_of(seed)
-    seed.meta[KEY] = Tag(seed.url, seed_url(seed), "ranked", prediction, asked_twice, *known[5:])
+    seed.meta[KEY] = Tag(seed.url, seed_url(seed), "ranked", prediction, visit_twice, *known[5:])
     return seed
 
 
 def mark_unranked(seed: Request) -> Request:
     """Have a seed that was never sent be ranked anew, by the crawl that goes on with this one's job."""
     seed.meta[KEY] = tag_of(seed)._replace(
-        stage="waiting", prediction=None, asked_twice=False, seed=True
+        stage="waiting", prediction=None, visit_twice=False, seed=True
     )
     return seed
 
 
 def planned_meta(
-    url: str, prediction: Prediction | None = None, *, asked_twice: bool = False
+    url: str, prediction: Prediction | None = None, *, visit_twice: bool = False
 ) -> dict[str, Any]:
     """Return the meta of a seed that was chosen from the whole state, and is not to be ranked again."""
-    tag = Tag(page=url, stage="planned", asked_twice=asked_twice, prediction=prediction)
+    tag = Tag(page=url, stage="planned", visit_twice=visit_twice, prediction=prediction)
     return {KEY: tag}
 
 
 def claim(request: Request, page: str | None) -> bool:
-    """Note that a request is sent for a page, or for none; return whether it holds it already.
+    """Have a request hold its page, if it is for one, when it is sent; return whether it did already.
 
     What it is redirected to is for that page, or for none, too. A seed's `meta["hacs"]` is from now on
     what was predicted.
@@ -239,7 +240,7 @@ def take_put_back(request: Request) -> bool:
 
 
 def release(request: Request) -> str | None:
-    """Note that a request waits to be sent anew; return the page that it held, None if it held none."""
+    """Let go of the page of a request that waits to be sent again; return its URL, None without one."""
     tag = tag_of(request)
     if tag.stage != "sent":
         return None
@@ -253,7 +254,7 @@ def mark_unseen(request: Request, reason: str) -> None:
 
 
 def mark_answered(request: Request) -> None:
-    """Note that a request has come to its end: what a spider copies of its meta means nothing."""
+    """End a request: what a spider copies of its meta means nothing from now on."""
     if KEY in request.meta:
         tag = tag_of(request)
         request.meta[KEY] = _further(tag, request.url, tag.page, "answered")
@@ -282,7 +283,7 @@ def renew(request: Request) -> Tag:
         _forget(request)
     elif tag.stage == "answered":
         stage: Stage = "waiting" if tag.page is None else "again"
-        tag = meta[KEY] = Tag(tag.url, tag.page, stage, care=tag.care, listed=tag.listed)
+        tag = meta[KEY] = Tag(tag.url, tag.page, stage, is_page=tag.is_page, listed=tag.listed)
     return tag
 
 
@@ -316,7 +317,7 @@ def second_request(first: Request, url: str, **meta: Any) -> Request:
 
 def _further(tag: Tag, url: str, page: str | None, stage: Stage) -> Tag:
     """Return the tag of a request that has come further; `_replace` takes four times as long."""
-    return Tag(url, page, stage, tag.prediction, tag.asked_twice, *tag[5:])
+    return Tag(url, page, stage, tag.prediction, tag.visit_twice, *tag[5:])
 
 
 def _is_told(request: Request, hacs: dict[Any, Any]) -> bool:

@@ -47,7 +47,7 @@ class Observation(NamedTuple):
     reason: str = ""
 
 
-class Shown(NamedTuple):
+class ShownMarks(NamedTuple):
     """The marks of a page, or None and why there are none; and the number of its links' source."""
 
     marks: frozenset[int] | None
@@ -79,7 +79,9 @@ def observe(
         return Observation(visit, "gone")
     if response.status == NOT_MODIFIED and not unseen:
         return Observation(Visit(page_url, at, prediction=prediction, bytes=size))
-    links, reason, hrefs = Shown(None, unseen) if unseen else shown_marks(response, rules, known)
+    links, reason, hrefs = (
+        ShownMarks(None, unseen) if unseen else shown_marks(response, rules, known)
+    )
     if links is None:
         visit = Visit(page_url, at, News.FAILED, prediction=prediction, bytes=size)
         return Observation(visit, reason)
@@ -87,8 +89,8 @@ def observe(
         Visit(
             page_url,
             at,
-            links=links,
-            link_rules=rules.fingerprint,
+            marks=links,
+            rules=rules.fingerprint,
             etag=_header(response, b"ETag"),
             last_modified=_header(response, b"Last-Modified"),
             prediction=prediction,
@@ -131,46 +133,46 @@ def _unpacked(response: TextResponse) -> TextResponse:
     return response
 
 
-def shown_marks(response: Response, rules: Rules, known: Page | None = None) -> Shown:
+def shown_marks(response: Response, rules: Rules, known: Page | None = None) -> ShownMarks:
     """Return what the page shows of what is watched, or why that is not to be had."""
     if not 200 <= response.status < 300:
-        return Shown(None, "status")
+        return ShownMarks(None, "status")
     answers = rules.answers if isinstance(rules, MarkRules) else HtmlResponse
     if not (isinstance(response, answers) or is_html(response)):
-        return Shown(None, "not_html")
+        return ShownMarks(None, "not_html")
     try:
         return _marks(response, rules, known)
     except UnreadableMarksError as error:
         logger.warning("%s is not read: %s", response.url, error)
-        return Shown(None, "unreadable")
+        return ShownMarks(None, "unreadable")
     except MarkupError as error:
         logger.warning("%s is not read: %s", response.url, error)
-        return Shown(None, "markup")
+        return ShownMarks(None, "markup")
     except UNREADABLE:
-        return Shown(None, "unreadable")
+        return ShownMarks(None, "unreadable")
 
 
-def _marks(response: Response, rules: Rules, known: Page | None) -> Shown:
+def _marks(response: Response, rules: Rules, known: Page | None) -> ShownMarks:
     tree = None
     if is_html(response):
         tree = tree_of(response)
         if tree is None:
-            return Shown(None, "empty")
+            return ShownMarks(None, "empty")
     if isinstance(rules, MarkRules):
-        return Shown(rules.marks(response, tree))
+        return ShownMarks(rules.marks(response, tree))
     links = source_links(tree, response.url)
     hrefs = links.number(rules)
     if known is not None and hrefs and known.hrefs == hrefs:
-        return Shown(known.last_shown()[1], hrefs=hrefs)
-    return Shown(links.fingerprints(rules), hrefs=hrefs)
+        return ShownMarks(known.last_shown()[1], hrefs=hrefs)
+    return ShownMarks(links.fingerprints(rules), hrefs=hrefs)
 
 
 def is_suddenly_empty(visit: Visit, before: Page | None) -> bool:
     """Whether a visit shows nothing of a page that always showed something: it could not be read."""
-    if before is None or not before.keeps_spells or visit.links is None or visit.links:
+    if before is None or not before.keeps_spells or visit.marks is None or visit.marks:
         return False
     shown_at = before.shown_at
-    if not shown_at or before.rules_at(shown_at[-1]) != visit.link_rules:
+    if not shown_at or before.rules_at(shown_at[-1]) != visit.rules:
         return False
     return all(before.spells.shown_by(shown_at).values())
 

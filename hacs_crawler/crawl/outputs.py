@@ -8,9 +8,9 @@ from scrapy import Request
 from scrapy.http import Response
 
 from hacs_crawler.crawl.awaited import AwaitedVisit
-from hacs_crawler.crawl.care import names_pages
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import KEY, take_over
+from hacs_crawler.crawl.page_filter import names_pages
 from hacs_crawler.crawl.part import Part
 
 
@@ -28,7 +28,7 @@ class Output:
         self._names_pages = crawl.config.pages == "start" and names_pages(response)
         self._items = self._requests = 0
 
-    def note(self, entry: Any) -> Any:
+    def take(self, entry: Any) -> Any:
         """Return an entry of the output, with what it takes over."""
         if not isinstance(entry, Request):
             self._items += entry is not None
@@ -44,6 +44,6 @@ class Output:
         return entry
 
     def end(self) -> None:
-        """Note that nothing else comes."""
+        """Tell parts how much the callback yielded, once nothing else comes."""
         if self._response.request is not None and self._crawl.is_open:
             self._crawl.parts.tell(Part.finished, self._response, self._items, self._requests)

@@ -94,7 +94,7 @@ class Part:
         return ()
 
     def chosen(self, p: Floats, twice: int) -> None:
-        """Take note of the p of pages that a round chose, and of how many are asked twice."""
+        """Learn the p of the pages that a round chose, and how many of them are requested twice."""
 
     def takes(self, page_url: str, request: Request | None) -> bool:
         """Return whether a page is this crawl's to visit.
@@ -126,7 +126,7 @@ class Part:
         return response
 
     def failed(self, request: Request, error: Exception, page_url: str) -> Request | None:
-        """Take note of a page's request without an answer; returns one to be sent in its place."""
+        """Return a request to be sent instead of a page's request that got no answer, or None."""
         del request, error, page_url
         return None
 
@@ -136,24 +136,24 @@ class Part:
         return rules
 
     def known(self, page: Page) -> None:
-        """Take note of what is known of a page that has answered, and is about to be read."""
+        """Learn what is known of a page that has answered, before its response is observed."""
 
     def shown(self, response: Response, item: Any, *, is_news: bool) -> None:
         """Take note of an item that a page shows, where items are watched: its callback yields it."""
 
     def observed(self, observed: Observed) -> Iterable[Visit]:
-        """Take note of a response; returns visits of other pages that follow from it."""
+        """Return visits of other pages that follow from a response that was recorded."""
         del observed
         return ()
 
     def finished(self, response: Response, items: int, requests: int) -> None:
-        """Take note of how much a callback yielded for a response: nothing else comes."""
+        """Learn how much a callback yielded for a response, once nothing else comes."""
 
     def recorded(self, batch: Sequence[Recorded]) -> None:
-        """Take note of visits that are in the state."""
+        """Learn that visits are written to the state."""
 
     def filtered(self, request: Request, page_url: str) -> Iterable[Visit]:
-        """Take note of a page's request that the filter dropped; returns visits, as `observed`."""
+        """Return visits that follow from a page's request that the duplicate filter dropped."""
         del request, page_url
         return ()
 

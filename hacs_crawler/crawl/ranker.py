@@ -265,7 +265,7 @@ class Ranker:
         chosen, others = self.seeds.take(is_last=is_idle)
         self._drop(others, "budget")
         for best in chosen:
-            self._crawl.parts.tell(Part.chosen, best.p, int(best.asked_twice.sum()))
+            self._crawl.parts.tell(Part.chosen, best.p, int(best.visit_twice.sum()))
         if not chosen:
             return
         run, release = self._crawl.run, next(self._releases)
@@ -298,9 +298,9 @@ class Ranker:
 
 def _marking(chosen: Chosen[Request], label: int, run: int) -> Callable[[Request, int], object]:
     """Return what marks seeds when they are sent; until then a tag would only take memory."""
-    predicted, asked_twice = chosen.predictor(label, run), chosen.asked_twice
+    predicted, visit_twice = chosen.predictor(label, run), chosen.visit_twice
     return lambda seed, place: mark_ranked(
-        seed, predicted(place), asked_twice=bool(asked_twice[place])
+        seed, predicted(place), visit_twice=bool(visit_twice[place])
     )
 
 

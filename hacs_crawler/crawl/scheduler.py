@@ -12,7 +12,6 @@ from scrapy.crawler import Crawler
 from twisted.internet.defer import Deferred
 
 from hacs_crawler.crawl.admission import WaitingRequests
-from hacs_crawler.crawl.care import Care
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.inner_scheduler import inner_scheduler, is_scrapys_own, keeps_requests
 from hacs_crawler.crawl.meta import (
@@ -28,6 +27,7 @@ from hacs_crawler.crawl.meta import (
     tag_of,
     was_sent,
 )
+from hacs_crawler.crawl.page_filter import PageFilter
 from hacs_crawler.crawl.queues.seed_queue import SeedQueue
 from hacs_crawler.crawl.ranker import Ranker
 from hacs_crawler.crawl.scrapy_internals import (
@@ -78,7 +78,7 @@ class HacsScheduler(BaseScheduler):
     def open(self, spider: Spider) -> Deferred[None] | None:
         """Open the inner scheduler."""
         self._spider = spider
-        self._care = Care(self._crawl.config.pages, spider)
+        self._page_filter = PageFilter(self._crawl.config.pages, spider)
         opening = self._inner.open(spider)
         # what a job left is sent before start() is asked for anything, and is to be recorded
         self._is_resumed = self._inner.has_pending_requests()
@@ -117,8 +117,8 @@ class HacsScheduler(BaseScheduler):
         if tag.stage == "planned":
             self._seeds.add_one(request, next(self._planned))
             return True
-        if self._care.is_needed or tag is not UNTAGGED:
-            self._care.note(request)
+        if self._page_filter.is_needed or tag is not UNTAGGED:
+            self._page_filter.mark(request)
             tag = tag_of(request)
         is_again = tag.stage == "again"
         if self._crawl.parts.override("takes") and not is_again and not self._takes(request):

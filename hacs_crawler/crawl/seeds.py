@@ -69,7 +69,7 @@ async def seeds_of(crawl: Crawl, source: str) -> AsyncIterator[str]:
 
     Raises SeedsError, StateError.
     """
-    passed_over = _PassedOver()
+    passed_over = _UnvisitablePages()
     worker = Worker()  # standard input may keep its reader waiting, and the state must not wait
     is_state = source == "state"
     try:
@@ -94,7 +94,7 @@ async def planned_seeds(crawl: Crawl) -> AsyncIterator[tuple[str, dict[str, Any]
     await crawl.parts.wait(Part.before_plan, None)
     started = time.perf_counter()
     plan = await crawl.state.patiently(make_plan, crawl.ranking, crawl.clock())
-    crawl.parts.tell(Part.chosen, plan.p, int(plan.asked_twice.sum()))
+    crawl.parts.tell(Part.chosen, plan.p, int(plan.visit_twice.sum()))
     crawl.stats.count("rank_seconds", time.perf_counter() - started)
     if not plan.known and not crawl.parts.override("takes"):
         raise SeedsError("seeds = 'state': there is no usable seed in it, it knows no page yet")
@@ -105,7 +105,7 @@ async def planned_seeds(crawl: Crawl) -> AsyncIterator[tuple[str, dict[str, Any]
 
 async def _seeds_of_plan(crawl: Crawl, plan: Plan) -> AsyncIterator[tuple[str, dict[str, Any]]]:
     """Yield the URL and the meta of each page of a plan when there is room for its request."""
-    passed_over, ranker = _PassedOver(), Ranker.of(crawl.crawler)
+    passed_over, ranker = _UnvisitablePages(), Ranker.of(crawl.crawler)
     labels = crawl.ranking.labels(crawl.state.estimation)
     for start in range(0, len(plan), PAGES_A_CALL):
         some = slice(start, start + PAGES_A_CALL)
@@ -125,12 +125,12 @@ async def _seeds_of_plan(crawl: Crawl, plan: Plan) -> AsyncIterator[tuple[str, d
             if problem := check_url(page.url):
                 passed_over.add(page.url, problem)
                 continue
-            twice = bool(plan.asked_twice[place])
-            yield page.url, planned_meta(page.url, prediction, asked_twice=twice)
+            twice = bool(plan.visit_twice[place])
+            yield page.url, planned_meta(page.url, prediction, visit_twice=twice)
     passed_over.log()
 
 
-class _PassedOver:
+class _UnvisitablePages:
     """Pages of the state that cannot be visited, said in one line."""
 
     def __init__(self) -> None:

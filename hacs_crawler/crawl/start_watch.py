@@ -53,7 +53,7 @@ class StartWatch:
         return self._starving_at is not None and self._is_timed and not self.is_over
 
     def begin_starving(self) -> None:
-        """Note that the engine asked for a request, and that there are only seeds not yet ranked."""
+        """Begin to count: the engine asked for a request, and there are only seeds not yet ranked."""
         if self._starving_at is None:
             self._starving_at = self._clock()
         if not self._is_timed:
@@ -62,7 +62,7 @@ class StartWatch:
             call_later(max(0.0, PAUSE_SECONDS - self._paused()), lambda: self._look(seen))
 
     def end_starving(self) -> None:
-        """Note that the engine got a request."""
+        """Stop counting: the engine got a request."""
         if self._starving_at is not None:
             self._count()
             self._starving_at = None

@@ -29,7 +29,7 @@ logger = safe_logger(__name__)
 
 MOST_CAUSES: Final = 20
 FEW: Final = 0.5
-"""Of a crawl in which less of what it saw was under care, its user is told how to change that."""
+"""Where pages are a smaller share of a crawl's HTML responses, its user is told how to change that."""
 SOME: Final = 10
 """Fewer requests say little of a project."""
 MOST_CHURNING: Final = 10_000
@@ -44,7 +44,7 @@ class CrawlStats:
     answers: int = 0
     """Responses of pages, whatever they showed."""
     html_answers: int = 0
-    """Responses that are HTML, of pages and of what is not under care."""
+    """Responses that are HTML, whether HACS takes them for pages or not."""
     _causes: Counter[str] = field(default_factory=Counter)
     _p: array[float] = field(default_factory=lambda: array("f"))
     _churn: array[float] = field(default_factory=lambda: array("f"))
@@ -148,7 +148,7 @@ class CrawlStats:
             ("updates", sum(one.updated for one in seen)),
             ("site_updates", sum(one.updated_site for one in asked_sites)),
             ("links_new_to_site", sum(len(one.new_to_site or ()) for one in seen if one.updated)),
-            ("new_links", sum(len(one.new_links) for one in seen if one.updated)),
+            ("new_links", sum(len(one.new_marks) for one in seen if one.updated)),
             ("gone", sum(one.visit.news is News.GONE for one in recorded)),
         ):
             if number:
@@ -208,17 +208,17 @@ class CrawlStats:
             -visits * math.expm1(-rate_per_day),
         )
 
-    def log_if_few_were_under_care(self) -> None:
-        """Say that most of what the crawl saw is nothing that this project looks after."""
-        seen, cared_for = self.html_answers, min(self.answers, self.html_answers)
-        if seen >= SOME and cared_for < FEW * seen:
+    def log_if_few_were_pages(self) -> None:
+        """Say that HACS takes only a few of the crawl's requests for pages."""
+        seen, pages = self.html_answers, min(self.answers, self.html_answers)
+        if seen >= SOME and pages < FEW * seen:
             logger.info(
-                "%d of %d requests %s a start request: only start requests are ranked, recorded and "
-                'visited again; set HACS_PAGES = "all", or to expressions for URLs, to have the pages '
-                "that callbacks ask for looked after, too (docs/pages.md)",
-                cared_for,
+                "%d of %d requests %s a start request, and only start requests are ranked and "
+                'recorded: set HACS_PAGES = "all", or to URL patterns, to include the pages that '
+                "callbacks request (docs/pages.md)",
+                pages,
                 seen,
-                "was" if cared_for == 1 else "were",
+                "was" if pages == 1 else "were",
             )
 
     def _log_churning(self, churning: int, visits: int, expectation: Expectation) -> None:

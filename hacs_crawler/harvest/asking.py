@@ -41,7 +41,7 @@ class RefusedError(HacsError):
     """Something on our side, such as the archive's robots.txt, keeps requests from being sent."""
 
 
-class HostLeftError(HacsError):
+class HostSkippedError(HacsError):
     """A host is not asked again in this run."""
 
 
@@ -84,7 +84,7 @@ class Asker:
     ) -> Response:
         """Return what is answered; `kind` is that of the slot, `meta` is Scrapy's.
 
-        Raises StoppedError, RefusedError, HostLeftError, and what the network does.
+        Raises StoppedError, RefusedError, HostSkippedError, and what the network does.
         """
         if self.is_stopped:
             raise StoppedError
@@ -102,7 +102,7 @@ class Asker:
         try:
             return await download(self._crawler, request)
         except GivenUpError as error:
-            raise HostLeftError(str(error)) from error
+            raise HostSkippedError(str(error)) from error
         except IgnoreRequest as error:
             if self.is_stopped:
                 raise StoppedError from error

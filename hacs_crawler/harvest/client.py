@@ -17,7 +17,7 @@ from hacs_crawler.archive import ArchiveAddress, ArchiveKind, Capture, headers_p
 from hacs_crawler.config import Config
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.harvest.asking import Asker, HostLeftError, RefusedError, UnansweredError, said
+from hacs_crawler.harvest.asking import Asker, HostSkippedError, RefusedError, UnansweredError, said
 from hacs_crawler.harvest.dialects import (
     CrawlIndex,
     cdx_answer,
@@ -71,7 +71,7 @@ class ArchiveClient:
     async def spread(self, todo: Sequence[Span]) -> list[Span]:
         """Return spans of time as what is to be asked for, one after the other.
 
-        Raises ArchiveError, UnansweredError, RefusedError, HostLeftError, StoppedError.
+        Raises ArchiveError, UnansweredError, RefusedError, HostSkippedError, StoppedError.
         """
         if self.address.kind is not ArchiveKind.COLLINFO or all(span.index for span in todo):
             return list(todo)
@@ -88,7 +88,7 @@ class ArchiveClient:
     async def captures(self, site: Site, span: Span, limit: int) -> IndexAnswer:
         """Ask which captures there are of a site; a CDX server for up to `limit` rows.
 
-        Raises BlockedError, UnansweredError, RefusedError, HostLeftError, StoppedError.
+        Raises BlockedError, UnansweredError, RefusedError, HostSkippedError, StoppedError.
         """
         self._crawl.stats.count("archive/cdx_requests")
         if self.address.kind is ArchiveKind.TIMEMAP:
@@ -102,7 +102,7 @@ class ArchiveClient:
         """Fetch a capture's memento and the links it shows.
 
         Raises BlockedError where the archive shows no memento of this URL, UnansweredError where it
-        failed at too many in a row, RefusedError, HostLeftError, StoppedError.
+        failed at too many in a row, RefusedError, HostSkippedError, StoppedError.
         """
         url = capture.place or memento_url(self.address.memento_url, capture)
         host = urlsplit(url).netloc
@@ -125,7 +125,7 @@ class ArchiveClient:
                 response = await self._get(place, part)
             except RefusedError as error:
                 return self._refusal(error, host, capture)
-            except HostLeftError as error:
+            except HostSkippedError as error:
                 if not self.address.names_mementos:
                     raise
                 raise UnansweredError(str(error), is_narrowable=False) from error
@@ -171,7 +171,7 @@ class ArchiveClient:
             memento = await self._asker.beside(read, response, capture, self._rules)
         else:
             memento = read(response, capture, self._rules)
-        if memento.links is not None:
+        if memento.marks is not None:
             self._shown.add(host)
         return memento
 

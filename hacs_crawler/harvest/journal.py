@@ -85,7 +85,7 @@ class Journal:
         return frozenset(one.key for one in self.missed)
 
     def add_missed(self, captures: Iterable[Capture]) -> None:
-        """Note captures that the archive failed to show for the first time."""
+        """Remember captures that the archive failed to show for the first time."""
         self.missed += [
             Missed(one.url, one.at, digest=one.digest, place=one.place) for one in captures
         ]
@@ -93,7 +93,7 @@ class Journal:
     def on_tried(
         self, asked: Sequence[Missed], failed: Iterable[Capture], *, all_were_asked: bool
     ) -> int:
-        """Note which missed captures failed again, and that the others did not if all were asked for.
+        """Remember which missed captures failed again; the others did not, if all were asked for.
 
         Returns how many are given up.
         """

@@ -46,17 +46,17 @@ class BlockedError(HacsError):
 class Memento:
     """What was found where a capture's memento should be.
 
-    `links` are the fingerprints of the page's links, or other marks, at second `at`, or None where
-    `problem` says why there are none; `link_rules` is the fingerprint of the rules by which they were
+    `marks` are the fingerprints of the page's links, or other marks, at second `at`, or None where
+    `problem` says why there are none; `rules` is the fingerprint of the rules by which they were
     taken. `is_passing` says that asking again another day may help, `reason` what to tell a person then.
     """
 
     at: int
-    links: frozenset[int] | None = None
+    marks: frozenset[int] | None = None
     problem: str = ""
     is_passing: bool = False
     reason: str = ""
-    link_rules: int = 0
+    rules: int = 0
     keeps_spells: bool = False
 
 
@@ -95,7 +95,7 @@ def read_memento(response: Response, capture: Capture, rules: Rules) -> Memento:
     links = payload_links(response.body, header, capture.url, rules, rewriting)
     problem = "" if links is not None else "unreadable"
     keeps_spells = isinstance(rules, MarkRules)
-    return Memento(at, links, problem, link_rules=rules.fingerprint, keeps_spells=keeps_spells)
+    return Memento(at, links, problem, rules=rules.fingerprint, keeps_spells=keeps_spells)
 
 
 def read_range(response: Response, capture: Capture, rules: Rules) -> Memento:
@@ -116,12 +116,12 @@ def read_range(response: Response, capture: Capture, rules: Rules) -> Memento:
     (visit, *_) = visits
     if _is_elsewhere(visit.url, capture):
         return Memento(visit.at, problem="moved")
-    problem = "" if visit.links is not None else "unreadable"
+    problem = "" if visit.marks is not None else "unreadable"
     return Memento(
         visit.at,
-        visit.links,
+        visit.marks,
         problem,
-        link_rules=visit.link_rules,
+        rules=visit.rules,
         keeps_spells=visit.keeps_spells,
     )
 

@@ -165,7 +165,7 @@ class PageHarvest:
         known = None if page is None else page.harvests.get(self._options.source)
         if page is not None and known is not None and known.digest and not page.keeps_spells:
             rules = page.rules_at(known.until)
-            self._shown[known.digest] = Visit(page.url, known.until, link_rules=rules)
+            self._shown[known.digest] = Visit(page.url, known.until, rules=rules)
         if self._options.max_captures is not None:
             # what is recorded already included, so that a killed harvest goes on with the same ones
             captures = thinned(captures, self._options.max_captures)
@@ -217,18 +217,18 @@ class PageHarvest:
     async def _take(self, step: Step, memento: Memento) -> None:
         if not self._is_wanted(memento):
             memento = Memento(memento.at, problem="moved")
-        if memento.links is not None:
+        if memento.marks is not None:
             self._count("mementos")
             visit = Visit(
                 step.capture.url,
                 memento.at,
-                links=memento.links,
-                link_rules=memento.link_rules,
+                marks=memento.marks,
+                rules=memento.rules,
                 keeps_spells=memento.keeps_spells,
             )
             if memento.at == step.capture.at:
                 # links that are shown again are no news, other marks may be
-                again = visit if memento.keeps_spells else replace(visit, links=None)
+                again = visit if memento.keeps_spells else replace(visit, marks=None)
                 self._shown[step.digest] = again
             elif memento.at in self._redirected:
                 # others lead to the same capture: no need to ask all

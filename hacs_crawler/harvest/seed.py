@@ -298,7 +298,7 @@ class Harvester:
             raise HacsError(msg)
 
     async def _write(self, seed: _Seed) -> None:
-        """Note how far the seed is, once all its visits are in the state."""
+        """Write how far the seed is, once all its visits are in the state."""
         if not await self._crawl.state.write_behind.settle():
             raise StoppedError
         too_many = seed.journal.forget()

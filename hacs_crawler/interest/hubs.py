@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.interest.judging import Judged
+from hacs_crawler.interest.judging import JudgedWindow
 from hacs_crawler.links import check_url, without_login
 from hacs_crawler.model import interest_in_sites, score_sites
 
@@ -59,7 +59,7 @@ def hub_of(page: str, kind: str) -> str:
     return root
 
 
-def hub_lines(judged: Judged, kind: str, most: int) -> list[str]:
+def hub_lines(judged: JudgedWindow, kind: str, most: int) -> list[str]:
     """Return lines of the best hubs of a window's pages, best first, at most `most`.
 
     Left out are hubs that cannot be seeds, for their pages are paths without a site.

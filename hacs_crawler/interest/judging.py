@@ -24,7 +24,7 @@ _DIGITS: Final = 7
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedWindow:
     """A window and what was found of its pages."""
 
     window: Window
@@ -56,7 +56,7 @@ def judge(
     window: Window,
     model: str = MODELS[0],
     on_pages: Callable[[int, int], None] = lambda _done, _total: None,
-) -> Judged:
+) -> JudgedWindow:
     """Fit the pages of a window, and tell the temporal ones by a model's rule (see `MODELS`).
 
     `on_pages` is told how many of those with views are done, and of how many.
@@ -67,4 +67,4 @@ def judge(
     else:
         curves = fit_anchored(window.views, window.bins_a_day, on_pages)
         is_temporal = temporal_by_days(window.daily)
-    return Judged(window, curves, is_temporal)
+    return JudgedWindow(window, curves, is_temporal)

@@ -38,4 +38,8 @@ from hacs_crawler.links.urls import (
     page_surt as page_surt,
     without_login as without_login,
 )
-from hacs_crawler.links.varying import LinkPart as LinkPart, Varying as Varying, host_of as host_of
+from hacs_crawler.links.volatile import (
+    LinkPart as LinkPart,
+    VolatileLinkParts as VolatileLinkParts,
+    host_of as host_of,
+)

@@ -23,7 +23,7 @@ from hacs_crawler.links.keys import fingerprints_of
 from hacs_crawler.links.markup import MarkupError
 from hacs_crawler.links.sites import domain_of, domain_of_netloc
 from hacs_crawler.links.urls import fingerprint
-from hacs_crawler.links.varying import Varying
+from hacs_crawler.links.volatile import VolatileLinkParts
 from hacs_crawler.utils.settings import Setting, patterns
 
 # A smart string of lxml knows its element, and keeps the whole document alive. Two expressions, as
@@ -60,7 +60,7 @@ class LinkRules:
     `scope` "same-site" keeps those to the page's registrable domain as browsers see it (the Public
     Suffix List that tldextract ships, private part included: each author's pages at github.io are a
     site). `allow` and `deny` are searched for in the canonical link, scheme included: one of
-    `allow` has to be found, unless there are none, and none of `deny`. `varying` is what is left out of
+    `allow` has to be found, unless there are none, and none of `deny`. `volatile` is what is left out of
     links that count, where anything is known of the page's host. `rendered` says that the page is
     taken as a browser shows it, with links that its scripts have made.
     """
@@ -100,7 +100,7 @@ class LinkRules:
             default=[],
         ),
     ] = ()
-    varying: Varying | None = None
+    volatile: VolatileLinkParts | None = None
     rendered: bool = False
 
     @property
@@ -126,8 +126,8 @@ def _fingerprint_of(rules: LinkRules) -> int:
     patterns = [
         sorted((rule.pattern, rule.flags) for rule in some) for some in (rules.allow, rules.deny)
     ]
-    varying = sorted(rules.varying.parts) if rules.varying is not None else []
-    more = [*([varying] if varying else []), *(["rendered"] if rules.rendered else [])]
+    volatile = sorted(rules.volatile.parts) if rules.volatile is not None else []
+    more = [*([volatile] if volatile else []), *(["rendered"] if rules.rendered else [])]
     what = (FORM, sorted(TRACKERS), rules.scope, patterns, *more)
     return (fingerprint(repr(what)) & 0xFFFF_FFFF) or 1
 
@@ -158,8 +158,8 @@ class SourceLinks(NamedTuple):
     def fingerprints(self, rules: LinkRules) -> frozenset[int]:
         """Return the fingerprints of the links that count; raises as `counted`."""
         links = self.counted(rules)
-        if rules.varying is not None:
-            links = map(rules.varying.identity, links)
+        if rules.volatile is not None:
+            links = map(rules.volatile.identity, links)
         return fingerprints_of(list(links))
 
 

@@ -65,9 +65,12 @@ from hacs_crawler.model.probability import (
     elapsed_days as elapsed_days,
     update_probability as update_probability,
 )
+from hacs_crawler.model.sibling_correlation import (
+    fit_sibling_correlation as fit_sibling_correlation,
+)
 from hacs_crawler.model.siblings import (
     SHARED_UPDATES as SHARED_UPDATES,
-    USUAL_TOGETHERNESS as USUAL_TOGETHERNESS,
+    USUAL_SIBLING_CORRELATION as USUAL_SIBLING_CORRELATION,
     SiblingVisits as SiblingVisits,
     sibling_evidence as sibling_evidence,
 )
@@ -88,7 +91,6 @@ from hacs_crawler.model.signals import (
     posterior as posterior,
     trust_of as trust_of,
 )
-from hacs_crawler.model.togetherness import fit_togetherness as fit_togetherness
 from hacs_crawler.model.trend import (
     chance_of_update as chance_of_update,
     is_trend as is_trend,

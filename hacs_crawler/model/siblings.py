@@ -12,8 +12,8 @@ from hacs_crawler.utils.arrays import FloatArray
 Ints = NDArray[np.int64]
 SHARED_UPDATES: Final = 0.4
 """The probability that an update of a sibling, of at most the same rate, came with one of the page."""
-USUAL_TOGETHERNESS: Final = 0.6
-"""The togetherness (see `model.togetherness`) of the pages that the numbers above were tuned on."""
+USUAL_SIBLING_CORRELATION: Final = 0.6
+"""The sibling correlation (see that module) of the pages that the numbers above were tuned on."""
 MOST_UPDATES: Final = 2
 """How many siblings' updates are looked at: the latest ones of the site."""
 _SHARED_POWER: Final = 2
@@ -41,18 +41,20 @@ class SiblingVisits:
 
 
 def sibling_evidence(
-    pages: SiblingVisits, togetherness: float = USUAL_TOGETHERNESS, wanted: Ints | None = None
+    pages: SiblingVisits,
+    sibling_correlation: float = USUAL_SIBLING_CORRELATION,
+    wanted: Ints | None = None,
 ) -> tuple[FloatArray, FloatArray]:
     """Return for each page what its siblings tell of the time since its last visit.
 
-    That is the number of days by which this time is to be taken as shorter, for siblings were seen
-    quiet in it, and the probability that the page was updated together with one of them. Both are 0 for
-    a page without siblings, one never seen, and one that was seen later than all of them. At less than
-    the usual `togetherness` of sites (see `model.togetherness`) siblings tell less: `SHARED_UPDATES` is
-    in proportion to its square, for a page that is wrongly taken for updated costs a visit, and
-    `QUIET_SHARE` to its fourth power, for one that is wrongly taken for quiet is found late. What a
-    site's pages get depends on no other site's: sites may be looked at together or apart. `sites` must
-    be below 2^32, times from 0 to 49,710 days (2^32 seconds). With `wanted`, places of pages, only
+    That is the number of days by which this time is to be taken as shorter, for siblings were seen quiet
+    in it, and the probability that the page was updated together with one of them. Both are 0 for a page
+    without siblings, one never seen, and one that was seen later than all of them. At less than the
+    usual `sibling_correlation` of sites (see `model.sibling_correlation`) siblings tell less:
+    `SHARED_UPDATES` is in proportion to its square, for a page that is wrongly taken for updated costs a
+    visit, and `QUIET_SHARE` to its fourth power, for one that is wrongly taken for quiet is found late.
+    What a site's pages get depends on no other site's: sites may be looked at together or apart. `sites`
+    must be below 2^32, times from 0 to 49,710 days (2^32 seconds). With `wanted`, places of pages, only
     these get an answer, in their order; the others are but siblings.
     """
     quiet = np.zeros(len(pages.sites))
@@ -62,7 +64,7 @@ def sibling_evidence(
         few = SiblingVisits(*(getattr(pages, name)[members] for name in SiblingVisits.__slots__))
         sizes = np.diff(np.append(starts, len(members)))
         own = np.repeat(np.arange(len(starts)), sizes)
-        strength = min(1.0, togetherness / USUAL_TOGETHERNESS)
+        strength = min(1.0, sibling_correlation / USUAL_SIBLING_CORRELATION)
         quiet_share = np.full(len(starts), QUIET_SHARE * strength**_QUIET_POWER)
         asked = _asked(members, wanted, len(pages.sites))
         told = members[asked]

@@ -16,7 +16,7 @@ from scrapy.http import Response
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.observation import NOT_MODIFIED
 from hacs_crawler.crawl.part import Observed, Part
-from hacs_crawler.crawl.second_look import SecondLooks
+from hacs_crawler.crawl.second_visits import SecondVisits
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.state import Recorded, State, Visit, change_annotations, source_id
 from hacs_crawler.utils.text import safe_logger
@@ -36,7 +36,7 @@ class ConditionalRequests(Part):
     def __init__(self, crawl: Crawl, *, checks: bool) -> None:
         self._crawl = crawl
         self._checks = checks
-        self._looks = SecondLooks(crawl)
+        self._looks = SecondVisits(crawl)
         self._confirmed: dict[int, int] = {}
         self._is_checked: set[int] = set()
 

@@ -15,13 +15,19 @@ from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import tag_of
 from hacs_crawler.crawl.observation import tree_of
 from hacs_crawler.crawl.part import Observed, Part
-from hacs_crawler.crawl.second_look import SecondLooks
+from hacs_crawler.crawl.second_visits import SecondVisits
 from hacs_crawler.exceptions import StateError
-from hacs_crawler.links import LinkRules, Varying, counted_links, host_of, link_fingerprint
+from hacs_crawler.links import (
+    LinkRules,
+    VolatileLinkParts,
+    counted_links,
+    host_of,
+    link_fingerprint,
+)
 from hacs_crawler.ranking.controls import Allowance, keep_allowance, take_allowance
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Floats
-from hacs_crawler.state import Recorded, State, Visit, learn_varying, read_varying
+from hacs_crawler.state import Recorded, State, Visit, learn_volatile_parts, read_volatile_parts
 from hacs_crawler.utils.text import safe_logger
 from hacs_crawler.watch import Rules
 
@@ -33,8 +39,8 @@ class Controls(Part):
 
     def __init__(self, crawl: Crawl) -> None:
         self._crawl = crawl
-        self._looks = SecondLooks(crawl)
-        self._varying: dict[str, Varying] = {}
+        self._looks = SecondVisits(crawl)
+        self._volatile: dict[str, VolatileLinkParts] = {}
         self._allowance = Allowance()
 
     @classmethod
@@ -45,12 +51,12 @@ class Controls(Part):
     async def opened(self) -> None:
         """Read what is left out of the links of hosts, and how many control visits there may be."""
         known = await self._crawl.state.once(_known, self._crawl.ranking)
-        self._varying, self._allowance = known
+        self._volatile, self._allowance = known
 
     async def round_began(self) -> None:
         """Read it anew: other crawls may have learned more."""
         known = await self._crawl.state.patiently(_known, self._crawl.ranking)
-        self._varying, self._allowance = known
+        self._volatile, self._allowance = known
 
     async def round_ended(self, is_asked_to_end: Callable[[], bool]) -> None:
         """Keep for later runs what this one left of its control visits."""
@@ -71,17 +77,17 @@ class Controls(Part):
 
     def rules(self, response: Response, rules: Rules) -> Rules:
         """Leave out of links what changes with every request."""
-        varying = self._varying.get(host_of(response.url)) if self._varying else None
-        if varying is None or not isinstance(rules, LinkRules):
+        volatile = self._volatile.get(host_of(response.url)) if self._volatile else None
+        if volatile is None or not isinstance(rules, LinkRules):
             return rules
-        return replace(rules, varying=varying)
+        return replace(rules, volatile=volatile)
 
     def observed(self, observed: Observed) -> Iterable[Visit]:
         """Ask a second time for a page that ranking marked."""
         if (
-            not tag_of(observed.request).asked_twice
+            not tag_of(observed.request).visit_twice
             or observed.reason
-            or observed.visit.links is None
+            or observed.visit.marks is None
         ):
             return ()
         links, first = self._links(observed.response), observed.recorded
@@ -102,26 +108,28 @@ class Controls(Part):
         self, host: str, links: frozenset[str], others: frozenset[str], first: Recorded
     ) -> None:
         """Find out which parts of the links change with every request."""
-        known = set(first.before.links)
+        known = set(first.before.marks)
 
         def is_known(link: str) -> bool:
             return link_fingerprint(link) in known
 
         try:
-            varying = await self._crawl.state.once(learn_varying, host, links, others, is_known)
+            volatile = await self._crawl.state.once(
+                learn_volatile_parts, host, links, others, is_known
+            )
         except StateError as error:
             logger.warning("What changes in the links of %s was not kept: %s", host, error)
             return
-        if varying.parts != self._varying.get(host, Varying(host)).parts:
+        if volatile.parts != self._volatile.get(host, VolatileLinkParts(host)).parts:
             logger.info(
                 "Links of %s change with every request, as seen on %s: from now on %s is left out of "
                 "them (`hacs forget %s` undoes it)",
                 host,
                 first.visit.url,
-                ", ".join(map(str, sorted(varying.parts))),
+                ", ".join(map(str, sorted(volatile.parts))),
                 host,
             )
-            self._varying[host] = varying
+            self._volatile[host] = volatile
 
     def _links(self, response: Response) -> frozenset[str]:
         """Return the canonical links of a page that was observed; none where they are not watched."""
@@ -132,6 +140,6 @@ class Controls(Part):
         return frozenset(counted_links(tree_of(response), response.url, rules))
 
 
-def _known(state: State, options: RankingOptions) -> tuple[dict[str, Varying], Allowance]:
+def _known(state: State, options: RankingOptions) -> tuple[dict[str, VolatileLinkParts], Allowance]:
     allowance = take_allowance(state, options.budget, options.control_share)
-    return read_varying(state), allowance
+    return read_volatile_parts(state), allowance

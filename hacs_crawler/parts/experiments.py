@@ -93,5 +93,5 @@ class Experiments(Part):
             stats.count(f"experiment/{arm}/site_updates")
         if recorded.updated:
             stats.count(f"experiment/{arm}/updates")
-            stats.count(f"experiment/{arm}/new_links", len(recorded.new_links))
+            stats.count(f"experiment/{arm}/new_links", len(recorded.new_marks))
         return ()

@@ -21,7 +21,7 @@ from hacs_crawler.watch import MarkRules, item_text
 logger = safe_logger(__name__)
 
 
-class KeptFindings(Part):
+class FindingsWriter(Part):
     """Notes what is new where a visit finds an update, and has it written once the visit is."""
 
     def __init__(self, crawl: Crawl) -> None:
@@ -30,7 +30,7 @@ class KeptFindings(Part):
         self._items: WeakKeyDictionary[Response, list[str]] = WeakKeyDictionary()
 
     @classmethod
-    def from_crawl(cls, crawl: Crawl) -> KeptFindings | None:
+    def from_crawl(cls, crawl: Crawl) -> FindingsWriter | None:
         """Return the part, None where nothing is to be kept."""
         return cls(crawl) if crawl.config.findings else None
 
@@ -42,11 +42,11 @@ class KeptFindings(Part):
                 items.append(item_text(item))
 
     def observed(self, observed: Observed) -> Iterable[Visit]:
-        """Note what an update brought; most visits find none."""
+        """Keep what an update brought; most visits find none."""
         recorded = observed.recorded
         items = self._items.pop(observed.response, ()) if self._items else ()
         if recorded.updated and recorded.is_known and not observed.reason:
-            texts = items or _new_things(self._crawl, observed.response, recorded.new_links)
+            texts = items or _new_things(self._crawl, observed.response, recorded.new_marks)
             things = tuple(map(findings_text, islice(texts, self._crawl.config.findings)))
             if things:
                 page_id = page_id_of(observed.visit.url)
@@ -84,7 +84,7 @@ def _new_things(crawl: Crawl, response: Response, marks: frozenset[int]) -> Iter
                 yield thing if isinstance(thing, str) else thing.decode("utf-8", "replace")
         return
     for link, text in page_links(tree, response.url):
-        identity = rules.varying.identity(link) if rules.varying is not None else link
+        identity = rules.volatile.identity(link) if rules.volatile is not None else link
         if link_fingerprint(identity) in marks:
             yield f"{text} {link}".strip()
 

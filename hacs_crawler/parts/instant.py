@@ -87,7 +87,7 @@ class InstantTier(Part):
         return replace(ranking, budget=max(1, budget - self._taken), quotas=None)
 
     def chosen(self, p: Floats, twice: int) -> None:
-        """Note the p of pages that a round of all pages chose, and how many of them are asked twice.
+        """Learn the p of pages that a round of all pages chose, and how many are requested twice.
 
         Where they use up the budget, they tell the price of a visit.
         """
@@ -139,7 +139,7 @@ class InstantTier(Part):
         self._next_at = self._clock() + self._options.minutes * MINUTE
 
     def on_answer(self, url: str) -> None:
-        """Note that the request for a hub has ended, however it did."""
+        """Let a hub be requested again: its request has ended, however it did."""
         self._sent.pop(url, None)
 
 

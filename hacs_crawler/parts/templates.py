@@ -57,13 +57,13 @@ class Templates(Part):
         """Count which new marks the pages of a site have in common."""
         for one in batch:
             visit = one.visit
-            if visit.links is None or not one.before.visits:
+            if visit.marks is None or not one.before.visits:
                 continue
             site = self._sites.setdefault(menu_id(visit.url), _Site())
             site.visits += 1
             if one.updated and self._marks < MOST_MARKS:
-                self._marks += len(one.new_links)
-                site.gained.append((visit.url, visit.at, one.new_links))
+                self._marks += len(one.new_marks)
+                site.gained.append((visit.url, visit.at, one.new_marks))
 
     async def round_ended(self, is_asked_to_end: Callable[[], bool]) -> None:
         """Take back what a template brought."""

@@ -68,7 +68,7 @@ class Watchers(Part):
 
     def recorded(self, batch: Sequence[Recorded]) -> None:
         """Count the visits that showed nothing of what is watched."""
-        shown = [one.visit.links for one in batch if one.visit.keeps_spells]
+        shown = [one.visit.marks for one in batch if one.visit.keeps_spells]
         self._visits += len(shown)
         self._empty += sum(not marks for marks in shown)
 

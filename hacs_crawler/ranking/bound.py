@@ -39,7 +39,7 @@ _ROUNDING: Final = 1e-12
 _WAITS: Final = -1.0
 
 
-class Reaching(NamedTuple):
+class PageBounds(NamedTuple):
     """Pages that may reach a score: their places, ascending, and their bounds.
 
     `waiting` is how many of all pages are not to be visited yet.
@@ -90,7 +90,7 @@ class Bounds:
         least = float(np.partition(sample, -number)[-number])
         return min(max(least, 0.0) * (1.0 - 4.0 * _SLACK), reach_of(1.0))
 
-    def reaching(self, least: float, below: float = np.inf) -> Reaching:
+    def reaching(self, least: float, below: float = np.inf) -> PageBounds:
         """Return the pages whose bound is that, but not `below` or more if that is finite."""
         found, waiting = [np.zeros(0, np.int64)], 0
         for start in range(0, len(self.rows), PIECE_ROWS):
@@ -105,7 +105,7 @@ class Bounds:
         is_meant = bound >= least
         if below < np.inf:
             is_meant &= bound < below
-        return Reaching(places[is_meant], bound[is_meant], waiting)
+        return PageBounds(places[is_meant], bound[is_meant], waiting)
 
     def _may_have(self, rows: Rows, bound: float) -> BoolArray:
         """Return which pages may have that bound, if they do not wait or fail."""

@@ -109,7 +109,7 @@ def evidence_of(
         np.where(has_update, rows["before_update"] / DAY, np.nan),
         np.where(rows["is_baseline"] > 0, last_visit, last_update),
     )
-    return sibling_evidence(sightings, estimation.togetherness, wanted)
+    return sibling_evidence(sightings, estimation.sibling_correlation, wanted)
 
 
 def nobody() -> Candidates:

@@ -64,7 +64,7 @@ class ArmChoice(NamedTuple):
     """The places of an arm's pages to be visited, best first, and which get a control visit."""
 
     places: Places
-    asked_twice: BoolArray
+    visit_twice: BoolArray
 
 
 def quotas_of(options: RankingOptions, discover: float | None = None) -> list[Quota]:
@@ -174,8 +174,8 @@ def choose(
         best = places[best[np.argsort(-mine[best], kind="stable")]]
         of_best = taken(candidates, best)
         worth = control_worth(of_best.p, of_best.churning, of_best.visits, of_best.updates)
-        asked_twice, kept = controlled(worth, quota.budget, quota.controls)
-        found.append(ArmChoice(best[:kept], asked_twice))
+        visit_twice, kept = controlled(worth, quota.budget, quota.controls)
+        found.append(ArmChoice(best[:kept], visit_twice))
     return found
 
 

@@ -110,13 +110,13 @@ def controlled(worth: Floats, budget: int | None, most: int) -> tuple[NDArray[np
     highest; in return as many of the last pages are left out as the budget has no place for.
     """
     number = len(worth)
-    asked_twice = np.zeros(number, np.bool_)
+    visit_twice = np.zeros(number, np.bool_)
     if budget is None or most <= 0:
-        return asked_twice, number
+        return visit_twice, number
     for controls in range(min(most, int(np.count_nonzero(worth))), 0, -1):
         kept = min(number, budget - controls)
         if np.count_nonzero(worth[:kept]) >= controls:
             best = np.argsort(-worth[:kept], kind="stable")[:controls]
-            asked_twice[best] = True
-            return asked_twice[:kept], kept
-    return asked_twice, number
+            visit_twice[best] = True
+            return visit_twice[:kept], kept
+    return visit_twice, number

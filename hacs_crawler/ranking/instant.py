@@ -113,10 +113,10 @@ def learned(tier: Tier, state: State, now: float) -> Tier:
 
 def links_gained(page: Page, now: float) -> tuple[float, float]:
     """Return how many links a page gained between its visits of the last month, and in how many days."""
-    since = max(page.links_since, *page.baselines, int(now) - RECENT_SECONDS, 1)
+    since = max(page.marks_since, *page.baselines, int(now) - RECENT_SECONDS, 1)
     first = bisect_left(page.visits, since)
     last = bisect_right(page.visits, int(now))
-    if not page.links_since or last - first < 2:
+    if not page.marks_since or last - first < 2:
         return 0.0, 0.0
     start, end = page.visits[first], page.visits[last - 1]
     gained = sum(

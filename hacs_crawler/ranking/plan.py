@@ -42,7 +42,7 @@ class Plan:
     are in days, `days_since_visit` and `days_since_update` infinite where there was none; `updates`
     counts visits with an update, `failures` the attempts since the last visit that told nothing. Where
     there are fewer than `VISITS_OF_A_RATE` visits, λ is the prior's. `churn`, `churning` and the two
-    rates are as in `Candidates`, `asked_twice` says which pages get a control visit.
+    rates are as in `Candidates`, `visit_twice` says which pages get a control visit.
     """
 
     page_ids: Ids
@@ -61,7 +61,7 @@ class Plan:
     failures: Counts
     churn: Floats
     churning: Floats
-    asked_twice: NDArray[np.bool_]
+    visit_twice: NDArray[np.bool_]
     arm_names: tuple[str, ...]
     start_pages: tuple[int, ...]
     """Of each arm: by them an experiment's budget is split."""
@@ -178,7 +178,7 @@ def plan_from(
     """
     start_pages = tuple(finalists.start_pages.tolist())
     quotas = quotas_of(replace(options, start_pages=start_pages), discover)
-    winners, asked_twice = _winners(finalists, quotas, limit)
+    winners, visit_twice = _winners(finalists, quotas, limit)
     best = taken(finalists.candidates, winners)
     return Plan(
         page_ids=best.page_ids,
@@ -197,7 +197,7 @@ def plan_from(
         failures=best.failures,
         churn=best.churn,
         churning=best.churning,
-        asked_twice=asked_twice,
+        visit_twice=visit_twice,
         arm_names=tuple(arm.name for arm in options.experiment.arms),
         start_pages=start_pages,
         known=finalists.known,
@@ -223,4 +223,4 @@ def _winners(
         paces.append((np.arange(len(places)) + 0.5) / max(of_all, 1))
     order = np.argsort(np.concatenate(paces), kind="stable")[:limit]
     winners = np.concatenate([places for places, _ in found])[order]
-    return winners, np.concatenate([asked_twice for _, asked_twice in found])[order]
+    return winners, np.concatenate([visit_twice for _, visit_twice in found])[order]

@@ -36,7 +36,7 @@ class Chosen(Generic[T]):
     """Entries of one arm, best first, with one element a page in each array.
 
     `p`, `days_since_visit` and `churn` are as in `Candidates`; `score` is what orders the
-    entries. `asked_twice` says which get a control visit, see `controlled`.
+    entries. `visit_twice` says which get a control visit, see `controlled`.
     """
 
     entries: list[T]
@@ -46,12 +46,12 @@ class Chosen(Generic[T]):
     rate_per_day: Floats
     days_since_visit: Floats
     churn: Floats
-    asked_twice: NDArray[np.bool_]
+    visit_twice: NDArray[np.bool_]
 
     @property
     def controls(self) -> int:
         """How many control visits there are to be."""
-        return int(np.count_nonzero(self.asked_twice))
+        return int(np.count_nonzero(self.visit_twice))
 
     def predictor(self, label: int, run: int) -> Callable[[int], Prediction]:
         """Return what gives the prediction of the entry at a place, by the label of that number.
@@ -151,13 +151,13 @@ class Selection(Generic[T]):
         chosen: list[Chosen[T]] = []
         is_left = np.ones(len(self._entries), np.bool_)
         found = choose(self._candidates, self._arms, self._score, self._quotas, is_last=is_last)
-        for places, asked_twice in found:
+        for places, visit_twice in found:
             best = taken(self._candidates, places)
             numbers = (best.p, best.rate_per_day, best.days_since_visit, best.churn)
             entries = [self._entries[place] for place in places.tolist()]
             is_left[places] = False
             chosen.append(
-                Chosen(entries, best.page_ids, self._score[places], *numbers, asked_twice)
+                Chosen(entries, best.page_ids, self._score[places], *numbers, visit_twice)
             )
             quota = self._quotas[len(chosen) - 1]
             self._quotas[len(chosen) - 1] = quota.without(best.visits, chosen[-1].controls)

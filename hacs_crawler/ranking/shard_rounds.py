@@ -39,7 +39,7 @@ from hacs_crawler.utils.progress import Progress
 NOTE: Final = "round"
 
 
-class Starts(NamedTuple):
+class StartPages(NamedTuple):
     """What a spider begins with in a shard: ids and sites of pages.
 
     Both arrays have one element a page, in the order in which `start()` yields them. Pages of which an
@@ -56,7 +56,7 @@ class ShardPages(NamedTuple):
     """A shard as it is to be planned; without `starts` all that its state knows may be visited."""
 
     arguments: StateArguments
-    starts: Starts | None = None
+    starts: StartPages | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +205,7 @@ def _read(arguments: StateArguments) -> State:
         return State(MemoryStore(), arguments[3])
 
 
-def _rows_of(state: State, starts: Starts | None, now: float) -> tuple[Ids, Rows]:
+def _rows_of(state: State, starts: StartPages | None, now: float) -> tuple[Ids, Rows]:
     """Return the pages of a shard that may be visited, those not known with their sites alone."""
     if starts is None:
         return read_rows(state, now=now)

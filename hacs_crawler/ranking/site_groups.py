@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hacs_crawler.ranking.bound import Reaching
+from hacs_crawler.ranking.bound import PageBounds
 from hacs_crawler.ranking.candidates import Places
 from hacs_crawler.ranking.choice import foremost
 from hacs_crawler.ranking.policies import Floats
@@ -34,7 +34,7 @@ class SiteGroup(NamedTuple):
     members: Places
 
 
-def groups_of(found: Reaching, rows: Rows, most: int) -> Iterator[SiteGroup]:
+def groups_of(found: PageBounds, rows: Rows, most: int) -> Iterator[SiteGroup]:
     """Yield the pages found, of which `most` may be chosen, in groups of whole sites.
 
     Pages never seen come first, as their bound is their score; sites follow by their highest bound.

@@ -116,5 +116,5 @@ def history_of(page: Page) -> dict[str, Any]:
 def _updates(page: Page) -> dict[int, int]:
     """Return the numbers of the visits that found an update, from 0, with those of their new links."""
     places = np.searchsorted(page.visits, page.update_times)
-    new_links = page.new_links_by_visit()
+    new_links = page.new_marks_by_visit()
     return {place: new_links[place] for place in places.tolist() if 0 < place < len(new_links)}

@@ -92,7 +92,7 @@ def facts(state: State, config: Config, view: Overview, outcomes: Outcomes) -> T
         "State": f"{describe(config.state)}, namespace {config.own_namespace}",
         "Size": f"{size / 1e6:,.2f} MB, {size / max(view.known, 1):,.0f} bytes a page",
         "Visits recorded with their p": f"{len(outcomes):,}, at most {MOST_OUTCOMES:,}",
-        "Updates that a site's pages share": f"{state.estimation.togetherness:.0%}",
+        "Updates that a site's pages share": f"{state.estimation.sibling_correlation:.0%}",
         "Version": version("hacs-crawler"),
         "HACS_POLICY": ", ".join(arms),
         "HACS_ESTIMATOR": f"{estimation.estimator}, HACS_FADE_DAYS {estimation.fade_days:g}",

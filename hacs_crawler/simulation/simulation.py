@@ -131,7 +131,7 @@ class Score:
     mean_site_delay_days: float | None = None
 
 
-class Sight(NamedTuple):
+class SimulatedVisit(NamedTuple):
     """A visit of the history: of which page, in which second, and how many updates it found."""
 
     page: int
@@ -162,7 +162,7 @@ class World:
         self._site_hits = self._site_updates_found = self._site_delay_seconds = 0
         self._first_unseen = np.array([next(iter(times), _NEVER) for times in self._updates])
         self.history: list[Visit] = []
-        self.past: list[Sight] = []
+        self.past: list[SimulatedVisit] = []
         for page, place in enumerate(places):
             captures = timelines.captures.of(place)
             before = captures[captures < scenario.start].tolist()
@@ -232,7 +232,7 @@ class World:
             number = self._advance(page, at)
             self._see_on_site(page, 0, self._seen[page])
             self.history.append(self._shown(page, at))
-            self.past.append(Sight(page, at, 0 if at == times[0] else number))
+            self.past.append(SimulatedVisit(page, at, 0 if at == times[0] else number))
 
     def _advance(self, page: int, at: int) -> int:
         """See the page as it is at second `at`: return how many updates no visit had seen."""
@@ -278,7 +278,7 @@ class World:
             links = frozenset((_BASELINE_LINK, *range(seen)))
         else:
             links = frozenset().union(*self._links[page][: seen + 1])
-        return Visit(self._urls[page], at, links=links)
+        return Visit(self._urls[page], at, marks=links)
 
 
 def _by_site(urls: Sequence[str]) -> list[set[int]]:
@@ -319,10 +319,10 @@ def simulate(
             everything = np.arange(len(world.page_ids))
             contender.note(everything, now, world.visit(everything, now))
         else:
-            pages, asked_twice = _picked(contender, world, state, listener, number, allowance.most)
-            allowance.made += len(asked_twice)
+            pages, visit_twice = _picked(contender, world, state, listener, number, allowance.most)
+            allowance.made += len(visit_twice)
             found = world.visit(pages, now)
-            state.record(world.shown(pages, now) + world.control(asked_twice, now))
+            state.record(world.shown(pages, now) + world.control(visit_twice, now))
             contender.note(pages, now, found)
         on_day()
     return world.score(name)
@@ -357,4 +357,4 @@ def _picked(
     )
     ((chosen,), _) = selection.take()
     pages = np.array(chosen.entries, np.int64)
-    return pages, pages[chosen.asked_twice]
+    return pages, pages[chosen.visit_twice]

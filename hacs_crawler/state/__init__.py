@@ -131,15 +131,15 @@ from hacs_crawler.state.store import (
     change_note as change_note,
     read_note as read_note,
 )
-from hacs_crawler.state.varying import (
-    forget_varying as forget_varying,
-    learn_varying as learn_varying,
-    read_varying as read_varying,
-)
 from hacs_crawler.state.volatile_fields import (
     fields_left_out as fields_left_out,
     fields_left_out_of as fields_left_out_of,
     note_fields as note_fields,
     use_rules as use_rules,
     without_gaps as without_gaps,
+)
+from hacs_crawler.state.volatile_parts import (
+    forget_volatile_parts as forget_volatile_parts,
+    learn_volatile_parts as learn_volatile_parts,
+    read_volatile_parts as read_volatile_parts,
 )

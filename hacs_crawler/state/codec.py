@@ -92,7 +92,7 @@ def encode_page(page: Page) -> bytes:
         page.failures,
         page.is_in_site | page.keeps_spells << 1,
         page.version,
-        page.links_since,
+        page.marks_since,
         page.last_news,
         page.not_before,
         page.rate,
@@ -104,14 +104,14 @@ def encode_page(page: Page) -> bytes:
         page.hrefs,
         *map(len, texts),
         len(page.harvests),
-        len(page.links),
+        len(page.marks),
         last_seen,
         *map(len, lists),
     )
     harvests = [
         _HARVEST.pack(one.source, one.until, one.digest) for _, one in sorted(page.harvests.items())
     ]
-    return b"".join([header, *texts, *harvests, _to_bytes(page.links), *map(_to_bytes, lists)])
+    return b"".join([header, *texts, *harvests, _to_bytes(page.marks), *map(_to_bytes, lists)])
 
 
 def decode_page(body: bytes) -> Page:
@@ -183,9 +183,9 @@ def _decode(body: memoryview) -> Page:
         url=url,
         visits=visits,
         runs=runs,
-        links=_from_bytes("q", body[ends[4] : ends[5]]),
+        marks=_from_bytes("q", body[ends[4] : ends[5]]),
         last_seen=_last_seen(last_seen, exceptions, links),
-        links_since=since,
+        marks_since=since,
         last_news=news,
         gone=gone,
         failures=failures,

@@ -17,7 +17,7 @@ from hacs_crawler.model import (
     DEFAULT_BURSTS,
     DEFAULT_PRIOR,
     ESTIMATORS,
-    USUAL_TOGETHERNESS,
+    USUAL_SIBLING_CORRELATION,
     Bursts,
     Fates,
     LinkLifetime,
@@ -44,9 +44,9 @@ _SAME_SINGLE = 1e-5
 class Estimation:
     """How rates are estimated: estimator name, fading scale in days, and the priors of bayes and bursts.
 
-    `updates` says what counts as one, as HACS_UPDATES.
-    `togetherness` is how often pages of a site are updated together. Ranking needs it, rates do not
-    depend on it: two that differ in nothing else are equal.
+    `updates` says what counts as one, as HACS_UPDATES. `sibling_correlation` is how often pages of a
+    site are updated together. Ranking needs it, rates do not depend on it: two that differ in nothing
+    else are equal.
     """
 
     estimator: Annotated[
@@ -78,7 +78,7 @@ class Estimation:
     churning_pages: float = CHURNING_PAGES
     bursts: Bursts = DEFAULT_BURSTS
     updates: Updates = "page"
-    togetherness: float = field(default=USUAL_TOGETHERNESS, compare=False)
+    sibling_correlation: float = field(default=USUAL_SIBLING_CORRELATION, compare=False)
 
     def note(self) -> dict[str, Any]:
         """Return what rates are estimated with, as JSON."""

@@ -54,12 +54,12 @@ def as_of(page: Page, now: float) -> Page:
         if at <= until:
             past.runs.extend((at, links))
             number += links
-    past.links = page.links[:number]  # runs are in the order of time
+    past.marks = page.marks[:number]  # runs are in the order of time
     # a link that was seen later, too, was most likely there all the time
     latest = past.last_visit or 0
     past.last_seen = array("I", (at if at <= until else latest for at in page.last_seen[:number]))
-    if page.links_since > until:
-        past.links_since = 0
+    if page.marks_since > until:
+        past.marks_since = 0
     if page.last_news > until:
         past.gone = past.failures = past.not_before = 0
         past.last_news = past.last_visit or 0

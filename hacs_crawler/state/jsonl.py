@@ -118,7 +118,7 @@ def is_export(beginning: bytes) -> bool:
 def to_line(page: Page) -> bytes:
     """Return the page as a line of JSON; raises ValueError if its rate is no number."""
     updates = {bisect_left(page.visits, at) for at in page.update_times} - {0}
-    numbers = page.new_links_by_visit()
+    numbers = page.new_marks_by_visit()
     visits = [
         {"at": iso(at), "updated": index in updates, "new_links": numbers[index]}
         for index, at in enumerate(page.visits)
@@ -145,7 +145,7 @@ def to_line(page: Page) -> bytes:
         ],
         "contents": list(page.contents),
         "echoes": [iso(at) for at in page.echoes],
-        "links_since": iso(page.links_since),
+        "links_since": iso(page.marks_since),
         "link_rules": [
             {"since": iso(at), "fingerprint": rules}
             for at, rules in digests.pairs(page.rule_changes)
@@ -173,7 +173,7 @@ def from_line(line: bytes) -> Page:
     page = Page(
         url=_url(fields.url),
         visits=_ascending("visits", [one.at for one in fields.visits]),
-        links_since=second_of("links_since", fields.links_since),
+        marks_since=second_of("links_since", fields.links_since),
         last_news=second_of("last_news", fields.last_news),
         gone=fields.gone_in_a_row,
         failures=fields.failures,
@@ -300,7 +300,7 @@ def _runs(page: Page) -> Iterator[tuple[int, array[int], array[int]]]:
     start = 0
     for at, number in zip(page.runs[::2], page.runs[1::2], strict=True):
         end = start + number
-        yield at, page.links[start:end], page.last_seen[start:end]
+        yield at, page.marks[start:end], page.last_seen[start:end]
         start = end
 
 
@@ -323,7 +323,7 @@ def _url(url: str) -> str:
 
 def _add_links(page: Page, runs: list[_Run]) -> None:
     times = _ascending("links", [run.first_seen for run in runs])
-    if times and not 0 < page.links_since <= times[0]:
+    if times and not 0 < page.marks_since <= times[0]:
         raise ValueError("'links_since' is not at or before the first of 'links'")
     for at, run in zip(times, runs, strict=True):
         links = from_hex(run.fingerprints)
@@ -334,9 +334,9 @@ def _add_links(page: Page, runs: list[_Run]) -> None:
         if min(second for _, second in pairs) < at:
             raise ValueError("in an entry of 'links' a time of 'last_seen' is before 'first_seen'")
         page.runs.extend((at, len(links)))
-        page.links.extend(link for link, _ in pairs)
+        page.marks.extend(link for link, _ in pairs)
         page.last_seen.extend(second for _, second in pairs)
-    if len(set(page.links)) < len(page.links) and not page.keeps_spells:
+    if len(set(page.marks)) < len(page.marks) and not page.keeps_spells:
         raise ValueError("a fingerprint is twice in 'links'")
 
 

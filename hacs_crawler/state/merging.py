@@ -34,7 +34,7 @@ from typing import Final
 
 from hacs_crawler.state import digests, rule_changes
 from hacs_crawler.state.page import Harvest, News, Page, Sightings, Visit
-from hacs_crawler.state.spells import Shown, spells_of
+from hacs_crawler.state.spells import MarksByVisit, spells_of
 from hacs_crawler.utils.times import DAY, MAX_SECOND
 
 RECENT_VISITS: Final = 128
@@ -66,18 +66,18 @@ def merge(page: Page, visit: Visit) -> frozenset[int]:
         return frozenset()
     page.keeps_spells |= visit.keeps_spells
     shown_at = page.shown_at if page.keeps_spells else array("I")
-    _add_rules(page, visit.at, visit.link_rules)
+    _add_rules(page, visit.at, visit.rules)
     new = frozenset[int]()
-    if visit.links is not None:
+    if visit.marks is not None:
         new = (
-            _merge_marks(page, visit.at, visit.links, shown_at)
+            _merge_marks(page, visit.at, visit.marks, shown_at)
             if page.keeps_spells
-            else _merge_links(page, visit, visit.links)
+            else _merge_links(page, visit, visit.marks)
         )
     if visit.at >= page.last_news:
         _set_present(page, visit.at)
         page.url = visit.url
-        if visit.links is not None:
+        if visit.marks is not None:
             page.etag, page.last_modified = visit.etag, visit.last_modified
     _insert(page.visits, visit.at)
     _thin_visits(page)
@@ -114,7 +114,7 @@ def merge_pages(page: Page, other: Page) -> Page:
         digests=digests.union(page.digests, other.digests),
         contents=digests.union_of_contents(page.contents, other.contents),
         echoes=array("I", sorted({*page.echoes, *other.echoes})),
-        links_since=min(filter(None, (page.links_since, other.links_since)), default=0),
+        marks_since=min(filter(None, (page.marks_since, other.marks_since)), default=0),
         last_news=latest.last_news,
         gone=latest.gone,
         failures=latest.failures,
@@ -142,7 +142,7 @@ def merge_pages(page: Page, other: Page) -> Page:
         _set_sightings(result, seen)
         result.hrefs = _hrefs_of(result, [(one.hrefs, one.last_shown()) for one in (page, other)])
     result.is_in_site = (page.is_in_site and other.is_in_site) or any(
-        one.is_in_site and one.links == result.links for one in (page, other)
+        one.is_in_site and one.marks == result.marks for one in (page, other)
     )
     _see_repeated(result)
     return result
@@ -230,7 +230,7 @@ def _hrefs_of(page: Page, found: list[tuple[int, tuple[int, frozenset[int]]]]) -
 def _merge_marks(
     page: Page, at: int, shown: frozenset[int], shown_at: array[int]
 ) -> frozenset[int]:
-    """Note what a visit showed; returns what the visit before it, of those `shown_at`, did not show."""
+    """Add what a visit showed; returns what the visit before it, of those `shown_at`, did not show."""
     page.hrefs = 0
     if shown_at and at <= shown_at[-1]:
         known = page.spells.shown_by(shown_at)
@@ -241,24 +241,24 @@ def _merge_marks(
     else:
         latest = shown_at[-1] if shown_at else 0
         gained = set(shown - page.spells.ending(latest))
-        last = zip(page.links, page.last_seen, strict=True)
+        last = zip(page.marks, page.last_seen, strict=True)
         page.last_seen = array(
             "I", [at if until == latest and mark in shown else until for mark, until in last]
         )
         _append_run(page, at, gained)
-        page.links_since = page.links_since or at
-    is_baseline = at in page.baselines or at == page.links_since
+        page.marks_since = page.marks_since or at
+    is_baseline = at in page.baselines or at == page.marks_since
     return frozenset() if is_baseline else frozenset(gained)
 
 
-def _join_shown(shown: Shown, others: Shown) -> None:
+def _join_shown(shown: MarksByVisit, others: MarksByVisit) -> None:
     for at, marks in others.items():
         shown.setdefault(at, set()).update(marks)
 
 
-def _set_spells(page: Page, shown: Shown) -> None:
-    page.runs, page.links, page.last_seen = spells_of(shown)
-    page.links_since = min(shown, default=0)
+def _set_spells(page: Page, shown: MarksByVisit) -> None:
+    page.runs, page.marks, page.last_seen = spells_of(shown)
+    page.marks_since = min(shown, default=0)
 
 
 def _add_rules(page: Page, at: int, rules: int) -> None:
@@ -274,17 +274,17 @@ def _add_rules(page: Page, at: int, rules: int) -> None:
 
 def _times_of_rules(page: Page) -> set[int]:
     """Return the seconds whose rules are kept: those of visits, and of links that were new."""
-    return {page.links_since, *page.visits, *page.runs[::2]}
+    return {page.marks_since, *page.visits, *page.runs[::2]}
 
 
 def _add_links(page: Page, at: int, shown: frozenset[int]) -> frozenset[int]:
     latest_run = page.runs[-2] if page.runs else 0
-    if not page.links_since:
-        page.links_since = at
+    if not page.marks_since:
+        page.marks_since = at
         _append_run(page, at, shown)
         return frozenset()
-    if at > latest_run and at > page.links_since:
-        new = shown.difference(page.links)
+    if at > latest_run and at > page.marks_since:
+        new = shown.difference(page.marks)
         _see_again(page, at, shown)
         _append_run(page, at, new)
         return new
@@ -292,11 +292,11 @@ def _add_links(page: Page, at: int, shown: frozenset[int]) -> frozenset[int]:
 
 
 def _see_again(page: Page, at: int, shown: frozenset[int]) -> None:
-    """Note of links that are known when they were seen last."""
-    if shown.issuperset(page.links) and at > max(page.last_seen, default=0):
-        page.last_seen = array("I", [at]) * len(page.links)
+    """Set when known links were seen last."""
+    if shown.issuperset(page.marks) and at > max(page.last_seen, default=0):
+        page.last_seen = array("I", [at]) * len(page.marks)
         return
-    last = zip(page.links, page.last_seen, strict=True)
+    last = zip(page.marks, page.last_seen, strict=True)
     page.last_seen = array(
         "I", [at if one in shown and before < at else before for one, before in last]
     )
@@ -307,8 +307,8 @@ def _merge_late_links(page: Page, at: int, shown: frozenset[int]) -> frozenset[i
     seen = page.sightings()
     earlier = [link for link, one in seen.items() if one.first < at]
     new = shown.difference(earlier)
-    is_baseline = at <= page.links_since
-    page.links_since = min(page.links_since, at)
+    is_baseline = at <= page.marks_since
+    page.marks_since = min(page.marks_since, at)
     _join(seen, dict.fromkeys(shown, Sightings(at, at)))
     _set_sightings(page, seen)
     return frozenset() if is_baseline else new
@@ -323,8 +323,8 @@ def _join(seen: dict[int, Sightings], others: Mapping[int, Sightings]) -> None:
 def _set_sightings(page: Page, seen: Mapping[int, Sightings]) -> None:
     # by first sight, and within that by link: the order in which they came makes no difference
     ordered = sorted((one.first, link, one.last) for link, one in seen.items())
-    page.runs, page.links, page.last_seen = array("I"), array("q"), array("I")
-    page.links.extend(link for _, link, _ in ordered)
+    page.runs, page.marks, page.last_seen = array("I"), array("q"), array("I")
+    page.marks.extend(link for _, link, _ in ordered)
     page.last_seen.extend(last for _, _, last in ordered)
     for first, group in groupby(ordered, itemgetter(0)):
         page.runs.extend((first, len(list(group))))
@@ -335,7 +335,7 @@ def _append_run(page: Page, at: int, links: Iterable[int]) -> None:
     ordered = sorted(links)
     if ordered:
         page.runs.extend((at, len(ordered)))
-        page.links.extend(ordered)
+        page.marks.extend(ordered)
         page.last_seen.extend([at] * len(ordered))
 
 
@@ -351,7 +351,7 @@ def _thin_visits(page: Page) -> None:
         _thin_spells(page)
     _thin(page.visits)
     changes = page.rule_changes
-    if changes[2:] or changes[:1] != array("I", [page.links_since]):
+    if changes[2:] or changes[:1] != array("I", [page.marks_since]):
         times = _times_of_rules(page)
         if not times.issuperset(changes[::2]):
             page.rule_changes = rule_changes.encoded(rule_changes.marks(changes, times))
@@ -364,7 +364,7 @@ def _thin_spells(page: Page) -> None:
     kept = set(left)
     spells = page.spells
     if any(
-        at <= page.links_since or spells.is_needed(at, following)
+        at <= page.marks_since or spells.is_needed(at, following)
         for at, following in zip_longest(shown_at, shown_at[1:])
         if at not in kept
     ):

@@ -43,7 +43,7 @@ class News(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Harvest:
-    """Up to where the captures that a source has of a page are recorded.
+    """Up to which capture an archive's captures of a page are recorded.
 
     `source` is a 32-bit number of the archive and of how it is read, `until` the second of the latest
     capture dealt with, `digest` the signed 64-bit fingerprint of its content's digest, 0 if unknown.
@@ -58,23 +58,23 @@ class Harvest:
 class Visit:
     """One request for a page, live or archived, and what it told.
 
-    What is kept of `url` is its `kept_url`. `at` is in whole seconds since 1970 UTC. `links` are the
-    fingerprints of the page's links, or None where the visit did not show them (304, an archive's
-    revisit record). `digest` is the `digest_number` of the content, 0 where it is not known,
-    `repeats` marks a visit of which an archive says that it found again what was there before.
-    `link_rules` is the fingerprint of the rules by which links were taken, 0 where it is not known; of a
-    visit without links those of the visit that showed the same content's, where the archive says which.
-    `harvest` is set where the visit came from an archive that is to be asked for later captures only,
-    `prediction` where its seed was ranked. `bytes` is the size of the answer's body. `hrefs` is a number
-    of the source that the links were taken from, 0 where it is not known. `keeps_spells` says
-    that `links` are other marks than links, of which the page keeps all `spells` (see `state.spells`).
+    `url` is stored as its `kept_url`. `at` is in whole seconds since 1970 UTC. `marks` are the
+    fingerprints of what is watched, as of the page's links, or None where the visit did not show it
+    (304, an archive's revisit record). `digest` is the `digest_number` of the content, 0 where it is not
+    known; `repeats` says that an archive found the same content as before. `rules` is the fingerprint of
+    the rules by which marks were taken, 0 where it is not known; a visit without marks has those of the
+    visit with the same content, where the archive says which. `harvest` is set where the visit came from
+    an archive that is to be asked for later captures only, `prediction` where its seed was ranked.
+    `bytes` is the size of the answer's body. `hrefs` is a number of the source that links were taken
+    from, 0 where it is not known. `keeps_spells` says that the marks are no links, so that the page
+    keeps all their `spells` (see `state.spells`).
     """
 
     url: str
     at: int
     news: News = News.SEEN
-    links: frozenset[int] | None = None
-    link_rules: int = rule_changes.UNKNOWN
+    marks: frozenset[int] | None = None
+    rules: int = rule_changes.UNKNOWN
     digest: int = 0
     repeats: bool = False
     etag: str = ""
@@ -104,37 +104,35 @@ class Sightings(NamedTuple):
 class Page:
     """What is known of one page.
 
-    `url` has no login and no space, whatever the bytes are that it was read from.
-    Times are whole seconds since 1970 UTC. `links` holds link fingerprints grouped by the time of the
-    visit that showed them first: `runs` lists (time, number of links) in time order; `last_seen` has the
-    time of the visit that showed each last. `links_since` is the earliest visit
-    that showed links: its links are the baseline, not additions. `digests` and `contents` say which
-    visits found changed content without showing links (see `state.digests`); the former are thinned as
-    visits are.
+    `url` has no login and no space, whatever the bytes are that it was read from. Times are whole
+    seconds since 1970 UTC. `marks` holds fingerprints, of links or of what else is watched, grouped by
+    the time of the visit that showed them first: `runs` lists (time, number of marks) in time order;
+    `last_seen` has the time of the visit that showed each last. `marks_since` is the earliest visit that
+    showed marks: these are the baseline, not additions. `digests` and `contents` say which visits found
+    changed content without showing links (see `state.digests`); the former are thinned as visits are.
     `last_news` is the time of the latest attempt of any kind. `gone` counts the 404s and 410s since the
     page was last seen, `failures` the attempts since then (or since it was last gone) that told nothing.
     `echoes` are the times of updates that were not new to the site: other pages of it had shown all of
-    their links first; where the page keeps spells, also such as a template brought. `is_in_site` says
-    whether the page's links are in the memory of its site.
-    `rate` is the estimate in 1/day, `log_sd` its spread, `fast` and `slow` are the two rates by which
-    the page goes on, `churn` and `churning` tell of requests that bring links by themselves (see
-    `model.Rates`); `version` grows with every write. `harvests` are the
-    archives' harvests by source. `hrefs` is the number of the source of which `last_shown` was taken, 0
-    where it is not known. `rule_changes` says by which rules links were taken (see
-    `state.rule_changes`). Where the page `keeps_spells`, `runs`, `links` and `last_seen` are those of
-    the marks that it showed (see `state.spells`): a mark may be among `links` more than once.
+    their links first; where the page keeps spells, also those that a template brought. `is_in_site` says
+    whether the page's links are in the memory of its site. `rate` is the estimate in 1/day, `log_sd` its
+    spread, `fast` and `slow` are the two rates by which the page goes on, `churn` and `churning` tell of
+    requests that bring links by themselves (see `model.Rates`); `version` grows with every write.
+    `harvests` are the archives' harvests by source. `hrefs` is the number of the source of which
+    `last_shown` was taken, 0 where it is not known. `rule_changes` says by which rules marks were taken
+    (see `state.rule_changes`). Where the page `keeps_spells` (see `state.spells`), a mark may be among
+    `marks` more than once.
     """
 
     url: str
     visits: array[int] = field(default_factory=lambda: array("I"))
     runs: array[int] = field(default_factory=lambda: array("I"))
-    links: array[int] = field(default_factory=lambda: array("q"))
+    marks: array[int] = field(default_factory=lambda: array("q"))
     last_seen: array[int] = field(default_factory=lambda: array("I"))
     digests: array[int] = field(default_factory=lambda: array("I"))
     contents: array[int] = field(default_factory=lambda: array("I"))
     echoes: array[int] = field(default_factory=lambda: array("I"))
     is_in_site: bool = False
-    links_since: int = 0
+    marks_since: int = 0
     last_news: int = 0
     gone: int = 0
     failures: int = 0
@@ -167,7 +165,7 @@ class Page:
 
         A visit that was thinned out may be among them: then the next one is the baseline.
         """
-        return rule_changes.baselines(self.rule_changes, self.links_since)
+        return rule_changes.baselines(self.rule_changes, self.marks_since)
 
     def rules_at(self, second: int) -> int:
         """Return the fingerprint of the rules by which the visit of a second went."""
@@ -186,7 +184,7 @@ class Page:
     @property
     def spells(self) -> Spells:
         """What the page showed, where it `keeps_spells`."""
-        return Spells(self.runs, self.links, self.last_seen)
+        return Spells(self.runs, self.marks, self.last_seen)
 
     @property
     def update_times(self) -> array[int]:
@@ -197,7 +195,7 @@ class Page:
         if self.keeps_spells:
             return self._updates_in_spells("page")
         baselines = {*self.baselines}
-        shown_first = {self.links_since, *baselines}
+        shown_first = {self.marks_since, *baselines}
         added = array("I", (at for at in self.runs[::2] if at not in shown_first))
         if not self.digests:
             return added
@@ -210,7 +208,7 @@ class Page:
         if not self.keeps_spells or not shown_at or self.rules_at(shown_at[-1]) != rules:
             return set()
         is_kept = updates in {"novel", "site"}
-        return set(self.links) if is_kept else self.spells.ending(shown_at[-1])
+        return set(self.marks) if is_kept else self.spells.ending(shown_at[-1])
 
     def shown_before(self, at: int) -> set[int]:
         """Return the marks that the visit before a second showed; the page keeps spells."""
@@ -245,8 +243,8 @@ class Page:
         """When links were seen last, and which were: what the latest visit showed that saw any."""
         latest = max(self.last_seen, default=0)
         if self.last_seen.count(latest) == len(self.last_seen):  # as of most pages
-            return latest, frozenset(self.links)
-        last = zip(self.links, self.last_seen, strict=True)
+            return latest, frozenset(self.marks)
+        last = zip(self.marks, self.last_seen, strict=True)
         return latest, frozenset(link for link, at in last if at == latest)
 
     def sightings(self) -> dict[int, Sightings]:
@@ -256,12 +254,12 @@ class Page:
             for at, number in zip(self.runs[::2], self.runs[1::2], strict=True)
             for _ in range(number)
         )
-        return dict(zip(self.links, map(Sightings, firsts, self.last_seen), strict=True))
+        return dict(zip(self.marks, map(Sightings, firsts, self.last_seen), strict=True))
 
-    def new_links_by_visit(self) -> list[int]:
+    def new_marks_by_visit(self) -> list[int]:
         """For each visit kept, how many links it showed that no earlier visit had shown."""
         counts = [0] * len(self.visits)
-        baselines = {self.links_since, *self.baselines}
+        baselines = {self.marks_since, *self.baselines}
         for at, number in zip(self.runs[::2], self.runs[1::2], strict=True):
             index = bisect_left(self.visits, at)
             if at not in baselines and 0 < index < len(counts):
@@ -276,7 +274,7 @@ def copy_of(page: Page) -> Page:
     """Return a copy that shares nothing mutable with the page."""
     copy = Page(*_fields_of(page))  # of every visit: `replace` takes four times as long
     copy.visits, copy.runs = page.visits[:], page.runs[:]
-    copy.links, copy.last_seen = page.links[:], page.last_seen[:]
+    copy.marks, copy.last_seen = page.marks[:], page.last_seen[:]
     copy.rule_changes = page.rule_changes[:]
     copy.digests, copy.contents, copy.echoes = page.digests[:], page.contents[:], page.echoes[:]
     copy.harvests = page.harvests.copy()

@@ -1,4 +1,4 @@
-"""What a state learns of all its pages: the priors of their rates, how many churn, and togetherness."""
+"""What a state learns of all its pages: priors of their rates, how many churn, sibling correlation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from hacs_crawler.model import (
 from hacs_crawler.state.estimation import Estimation, baselines_of, histories
 from hacs_crawler.state.page import Page
 from hacs_crawler.state.samples import sample_of_revisited
-from hacs_crawler.state.siblings import read_togetherness, refit_togetherness
+from hacs_crawler.state.siblings import read_sibling_correlation, refit_sibling_correlation
 from hacs_crawler.state.store import Store, read_note
 from hacs_crawler.utils.arrays import FloatArray
 from hacs_crawler.utils.times import DAY
@@ -45,7 +45,7 @@ def read_priors(store: Store, estimation: Estimation) -> Estimation:
     """Return an estimation with what the store keeps; raise StateError where that is damaged."""
     return replace(
         estimation,
-        togetherness=read_togetherness(store),
+        sibling_correlation=read_sibling_correlation(store),
         churning_pages=read_note(store, _CHURNING_PAGES, _Share) or estimation.churning_pages,
         prior=read_note(store, _PRIOR, LogNormalPrior) or estimation.prior,
         bursts=read_note(store, _BURSTS, Bursts) or estimation.bursts,
@@ -61,7 +61,7 @@ def refit_priors(
     as what is kept does not take its place: every page would have to be estimated anew for next to
     nothing. Returns the prior that is kept.
     """
-    refit_togetherness(store, load, estimation.updates)
+    refit_sibling_correlation(store, load, estimation.updates)
     loaded = load(sample_of_revisited(store, PAGES_TO_FIT)).values()
     sample = [page for page in loaded if page.visits]  # a damaged row may say otherwise
     churning = estimation.rates(sample).churning

@@ -28,17 +28,17 @@ class Memories(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """What a recorded visit brought: the links l*(m_i), and its page before and after.
+    """What a recorded visit brought, and its page before and after.
 
-    Of a page that keeps spells `new_links` are the marks that are news as HACS_UPDATES says, and `lost`
-    counts those that the visit before had shown.
-    `new_to_site` are those of them that no other page of the site was known to show, None where
+    `new_marks` are the links l*(m_i) of the paper, or on a page that keeps spells the marks that are
+    news as HACS_UPDATES says; `lost` counts the marks that the visit before showed and this one did not.
+    `new_to_site` are the new marks that no other page of the site was known to show, None where
     `on_their_sites` was not asked. `is_known` is False where what was known of the page could not be
     read.
     """
 
     visit: Visit
-    new_links: frozenset[int]
+    new_marks: frozenset[int]
     updated: bool
     before: Page
     after: Page
@@ -54,7 +54,7 @@ class Recorded:
     @property
     def updated_site(self) -> bool:
         """Whether there was an update that was new to the site, or of which that is not known."""
-        return self.updated and (self.new_to_site != frozenset() or not self.new_links)
+        return self.updated and (self.new_to_site != frozenset() or not self.new_marks)
 
     def is_update(self, updates: Updates) -> bool:
         """Whether there was what counts as an update."""
@@ -68,17 +68,17 @@ def merged(
 
     `updates` says what is news on a page that keeps spells.
     """
-    new_links = merge(page, visit)
-    updated = bool(before.visits) and bool(new_links)
+    new_marks = merge(page, visit)
+    updated = bool(before.visits) and bool(new_marks)
     lost = 0
-    if page.keeps_spells and visit.links is not None:
+    if page.keeps_spells and visit.marks is not None:
         if updates in {"novel", "site"}:
-            new_links -= page.spells.until(visit.at)
+            new_marks -= page.spells.until(visit.at)
         updated = visit.at in page.updates_of("novel" if updates == "site" else updates)
         lost = _lost(page, visit.at)
     if visit.digest and not updated:
         updated = visit.at in page.update_times
-    return Recorded(visit, new_links, updated, before, page, is_known, lost=lost)
+    return Recorded(visit, new_marks, updated, before, page, is_known, lost=lost)
 
 
 def still_hold(told: Sequence[Recorded], present: Page | None) -> bool:
@@ -104,7 +104,7 @@ def on_their_sites(recorded: Sequence[Recorded], memories: Memories) -> list[Rec
     found = []
     echoes: dict[int, list[int]] = {}
     for one, own in zip(recorded, claims, strict=True):
-        new_to_site = one.new_links if own is None else owned_links(one.new_links, own, next(owned))
+        new_to_site = one.new_marks if own is None else owned_links(one.new_marks, own, next(owned))
         one = replace(one, new_to_site=new_to_site)  # noqa: PLW2901 - the same visit
         of_page = echoes.setdefault(page_id_of(one.visit.url), [])
         if one.updated and not one.updated_site:
@@ -120,7 +120,7 @@ def outcome_record(one: Recorded, updates: Updates) -> bytes:
     prediction = one.visit.prediction
     if prediction is None:
         return b""
-    new_to_site = one.new_links if one.new_to_site is None else one.new_to_site
+    new_to_site = one.new_marks if one.new_to_site is None else one.new_to_site
     return outcome(
         prediction,
         page_id=page_id_of(one.visit.url),
@@ -128,7 +128,7 @@ def outcome_record(one: Recorded, updates: Updates) -> bytes:
         at=one.visit.at,
         answer_bytes=one.visit.bytes,
         is_seen=one.visit.news is News.SEEN and not one.is_baseline,
-        new_links=len(one.new_links) if one.updated else 0,
+        new_links=len(one.new_marks) if one.updated else 0,
         new_to_site=len(new_to_site) if one.updated else 0,
         is_update=one.is_update(updates),
     )
@@ -144,7 +144,7 @@ def _lost(page: Page, at: int) -> int:
 
 
 def _shows_links(visit: Visit) -> bool:
-    return visit.news is News.SEEN and visit.links is not None
+    return visit.news is News.SEEN and visit.marks is not None
 
 
 def _claim_of(one: Recorded) -> LinkClaim | None:
@@ -155,5 +155,5 @@ def _claim_of(one: Recorded) -> LinkClaim | None:
     if one.before.churn >= CHURNING:  # passing links would push out what the site remembers
         return None
     is_known = one.before.is_in_site and not one.is_baseline
-    links = one.new_links if is_known else visit.links
+    links = one.new_marks if is_known else visit.marks
     return LinkClaim.of(menu_id(visit.url), page_id_of(visit.url), links) if links else None

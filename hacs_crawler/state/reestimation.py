@@ -115,7 +115,7 @@ def _batches(store: Store, run: Run) -> Iterator[tuple[Ids, int]]:
 
 
 def keep_followed(state: State) -> None:
-    """Note that all pages are estimated with what this state estimates with."""
+    """Remember that all pages are estimated as the state's settings say."""
     state.store.write_meta(NOTE, None)
     state.store.write_meta(FOLLOWED, state.estimation.note())
 

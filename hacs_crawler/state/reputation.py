@@ -50,7 +50,7 @@ class Reputations:
             self.gaps[place] *= share
 
     def set_open(self, source: IndexArray, log_likelihood: FloatArray, signals: FloatArray) -> None:
-        """Note what was heard of pages since their last visits, in place of what was noted before."""
+        """Set what signals say of pages since their last visits, instead of what they said before."""
         self.open[:] = 0.0
         np.add.at(self.open, source, log_likelihood)
         self.pages = np.bincount(source, minlength=len(self.gaps)).astype(np.float64)

@@ -23,16 +23,16 @@ _APART: Final = 2**32 - 1
 """Greater than the rules of any visit, so that it is these that count; see `union`."""
 
 
-def baselines(changes: array[int], links_since: int) -> array[int]:
+def baselines(changes: array[int], marks_since: int) -> array[int]:
     """Return the seconds of the visits whose rules are not those of the visit before them.
 
-    That before which no links were known, at `links_since`, is a baseline anyway and not among them.
+    That before which no marks were known, at `marks_since`, is a baseline anyway and not among them.
     """
-    if not changes or (len(changes) == 2 and changes[0] <= links_since):  # as of most pages
+    if not changes or (len(changes) == 2 and changes[0] <= marks_since):  # as of most pages
         return array("I")
     pairs = zip(changes[::2], changes[1::2], strict=True)
     times = encoded({at: rules for at, rules in pairs if rules != UNKNOWN})[::2]
-    return times[1:] if times and times[0] <= links_since else times
+    return times[1:] if times and times[0] <= marks_since else times
 
 
 def marks(changes: array[int], times: Iterable[int]) -> dict[int, int]:

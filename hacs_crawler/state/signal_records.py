@@ -57,7 +57,7 @@ _RATES: Final = {
 }
 
 
-class HeardGaps(NamedTuple):
+class SignalGaps(NamedTuple):
     """Times between two visits of pages, with the signals in them; one element a page."""
 
     places: IndexArray
@@ -90,7 +90,7 @@ def heard_of(records: Records) -> SignalRecords:
     )
 
 
-def settled(records: Records, rows: Rows, estimation: Estimation) -> tuple[Records, HeardGaps]:
+def settled(records: Records, rows: Rows, estimation: Estimation) -> tuple[Records, SignalGaps]:
     """Return records that begin at their pages' last visits, and the gaps that ended with these.
 
     `rows` are the pages' ranking rows. Gaps that end with a baseline tell nothing, and are left out.
@@ -102,7 +102,7 @@ def settled(records: Records, rows: Rows, estimation: Estimation) -> tuple[Recor
     updated = (their["updates"] > 0) & (their["last_update"] > some["visit"])
     days = (their["last_visit"] - some["visit"]) / DAY
     # as it was before the gap: what that brought would else count twice
-    gaps = HeardGaps(places, heard_of(some), _rates_in(some), days, updated)
+    gaps = SignalGaps(places, heard_of(some), _rates_in(some), days, updated)
 
     after = records.copy()
     quiet = places[~updated]

@@ -19,7 +19,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
 
-Shown = dict[int, set[int]]
+MarksByVisit = dict[int, set[int]]
 """The marks that visits showed, by their seconds."""
 
 
@@ -37,9 +37,9 @@ class Spells(NamedTuple):
             yield at, self.marks[start : start + number]
             start += number
 
-    def shown_by(self, visits: Sequence[int]) -> Shown:
+    def shown_by(self, visits: Sequence[int]) -> MarksByVisit:
         """Return what some of the visits, or all, showed."""
-        shown: Shown = {at: set() for at in visits}
+        shown: MarksByVisit = {at: set() for at in visits}
         place = 0
         for first, marks in self.begun():
             start = bisect_left(visits, first)

@@ -31,7 +31,7 @@ def _a_project_that_has_crawled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     state = State(store, Estimation())
     state.record(
         [
-            Visit(f"http://example.edu/~{name}/", day * DAY, links=frozenset(range(day // every)))
+            Visit(f"http://example.edu/~{name}/", day * DAY, marks=frozenset(range(day // every)))
             for name, every in (("ada", 2), ("bea", 9), ("cat", 30))
             for day in range(19_000, 19_100)
         ]

@@ -27,10 +27,10 @@ from hacs_crawler.utils.times import DAY
 NOW = 20_000 * DAY
 ADA, BEA, CAT = (f"http://example.edu/~{name}/" for name in ("ada", "bea", "cat"))
 HISTORY = [
-    Visit(ADA, NOW - 30 * DAY, links=frozenset({1})),
-    Visit(ADA, NOW - 20 * DAY, links=frozenset({1, 2, 3})),
-    Visit(ADA, NOW - 10 * DAY, links=frozenset({1, 2, 3})),
-    Visit(BEA, NOW - 10 * DAY, links=frozenset({9})),
+    Visit(ADA, NOW - 30 * DAY, marks=frozenset({1})),
+    Visit(ADA, NOW - 20 * DAY, marks=frozenset({1, 2, 3})),
+    Visit(ADA, NOW - 10 * DAY, marks=frozenset({1, 2, 3})),
+    Visit(BEA, NOW - 10 * DAY, marks=frozenset({9})),
     Visit(CAT, NOW - 1 * DAY, News.FAILED),
 ]
 AT = datetime.fromtimestamp(NOW, UTC)

@@ -287,13 +287,13 @@ print(min(seconds[1:]) < 0.04)
 def test_warcs_read_as_the_visits_they_were_written_from(tmp_path: Path) -> None:
     path = write_warc(tmp_path / "x.warc.gz", reversed(RESPONSES[:4]))
     links = [link_fingerprints(fromstring(page_of(shown)), HOME) for shown in (OLD, NEW)]
-    found = [(visit.at, visit.links) for visit in read_warc(str(path))]
+    found = [(visit.at, visit.marks) for visit in read_warc(str(path))]
     assert found == [(T, links[0]), (T + DAY, None), (T + 2 * DAY, links[1]), (T + 3 * DAY, None)]
 
 
 def test_warcs_without_revisits(tmp_path: Path) -> None:
     path = write_warc(tmp_path / "x.warc.gz", RESPONSES[:4], revisits=False)
-    assert all(visit.links for visit in read_warc(str(path)))
+    assert all(visit.marks for visit in read_warc(str(path)))
 
 
 @pytest.mark.slow

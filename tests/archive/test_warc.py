@@ -29,7 +29,7 @@ DATE = "2001-09-09T01:46:40Z"
 AT = 1_000_000_000
 PAGE = b'<a href="x">x</a> <a href="http://b.org/">y</a>'
 LINKS = link_fingerprints(fromstring(PAGE), URL)
-VISIT = Visit(URL, AT, links=LINKS, link_rules=LinkRules().fingerprint)
+VISIT = Visit(URL, AT, marks=LINKS, rules=LinkRules().fingerprint)
 HTML = ("Content-Type", "text/html; charset=utf-8")
 
 
@@ -106,7 +106,7 @@ def test_a_response_is_a_visit_with_its_links(archive: Warc) -> None:
     archive.add(b"<p>", url="https://b.org/x", date="2001-09-09T01:46:41.999999Z")
     assert archive.read() == [
         VISIT,
-        Visit("https://b.org/x", AT + 1, links=frozenset(), link_rules=VISIT.link_rules),
+        Visit("https://b.org/x", AT + 1, marks=frozenset(), rules=VISIT.rules),
     ]
 
 
@@ -119,8 +119,8 @@ def test_a_revisit_is_a_visit_without_links(archive: Warc) -> None:
 def test_rules_say_which_links_count(archive: Warc) -> None:
     archive.add()
     (visit,) = read_warc(str(archive.path), rules=LinkRules("same-site"))
-    assert visit.links is not None
-    assert len(visit.links) == 1
+    assert visit.marks is not None
+    assert len(visit.marks) == 1
 
 
 @pytest.mark.parametrize("status", ["404 Not Found", "302 Found", "429 Slow Down", "503 No", "x"])
@@ -281,7 +281,7 @@ def test_an_old_brotli_that_cannot_be_bounded_is_named(
 def test_charset_of_the_header_is_used(archive: Warc) -> None:
     text = '<a href="/\u0439">x</a>'
     archive.add(text.encode("koi8-r"), ("Content-Type", "text/html; charset=koi8-r"))
-    assert archive.read()[0].links == link_fingerprints(fromstring(text), URL)
+    assert archive.read()[0].marks == link_fingerprints(fromstring(text), URL)
 
 
 def test_an_empty_block_does_not_end_the_file(archive: Warc) -> None:
@@ -421,7 +421,7 @@ def test_an_arc_file_is_read_as_a_warc_file_is(tmp_path: Path, packed: bool, mor
     counts: Counter[str] = Counter()
     visits = list(read_warc(str(path), counts))
     assert [(one.url, one.at) for one in visits] == [(URL, AT), ("http://a.org/a%20b", AT)]
-    assert visits[0].links == LINKS
+    assert visits[0].marks == LINKS
     assert counts == {"not_http": 1, "invalid_date": 1}
 
 

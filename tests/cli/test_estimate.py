@@ -35,7 +35,7 @@ def history() -> list[Visit]:
     """Visits of pages that are updated at rates which differ widely."""
     rng = np.random.default_rng(1)
     return [
-        Visit(f"http://example.edu/{page}/", day * DAY, links=frozenset(range(1 + shown)))
+        Visit(f"http://example.edu/{page}/", day * DAY, marks=frozenset(range(1 + shown)))
         for page in range(PAGES)
         for day, shown in enumerate(np.cumsum(rng.random(12) < (page + 1) / PAGES).tolist(), 1)
     ]

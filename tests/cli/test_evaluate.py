@@ -133,7 +133,7 @@ def test_websites_of_a_state_end_at_path_depth_two_if_asked(folder: Path, tmp_pa
 def visits(folder: Path) -> list[Visit]:
     timelines = read_timelines(*(folder / f"{n}.csv" for n in ("pages", "updates", "captures")))
     return [
-        Visit(url, at, links=frozenset(range(1 + int(np.sum(timelines.updates.of(place) <= at)))))
+        Visit(url, at, marks=frozenset(range(1 + int(np.sum(timelines.updates.of(place) <= at)))))
         for place, url in enumerate(timelines.urls)
         for at in timelines.captures.of(place).tolist()
     ]

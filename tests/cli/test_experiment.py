@@ -76,7 +76,7 @@ def full(tmp_path: Path) -> Path:
     folder = tmp_path / "full"
     folder.mkdir()
     state = state_in(folder)
-    state.record([Visit(url, START + DAY, links=frozenset({1})) for url in URLS])
+    state.record([Visit(url, START + DAY, marks=frozenset({1})) for url in URLS])
     for label in LABELS:
         state.keep_label(label)
     state.store.add_outcomes(recorded())

@@ -68,7 +68,7 @@ def said(done: subprocess.CompletedProcess[bytes], status: int = 0) -> str:
 
 def history(number_of_pages: int = 3) -> list[Visit]:
     return [
-        Visit(f"http://example.edu/{page}/", day * DAY, links=frozenset(range(page % 5 + day // 2)))
+        Visit(f"http://example.edu/{page}/", day * DAY, marks=frozenset(range(page % 5 + day // 2)))
         for page in range(number_of_pages)
         for day in range(1, 6)
     ]
@@ -190,7 +190,7 @@ visits = st.lists(
         url=st.sampled_from(URLS),
         at=st.integers(1, 30).map(lambda day: day * DAY) | st.integers(1, 2**32 - 1),
         news=st.sampled_from([News.SEEN, *News]),
-        links=st.none() | st.frozensets(st.integers(1, 5) | numbers, max_size=5),
+        marks=st.none() | st.frozensets(st.integers(1, 5) | numbers, max_size=5),
         etag=st.text(max_size=5),
         harvest=st.none() | st.builds(Harvest, st.integers(0, 2**32 - 1), st.just(5), numbers),
     ),
@@ -338,7 +338,7 @@ def test_a_timemap_makes_its_page_known_but_claims_no_visit(text: str, tmp_path:
 
 def test_a_timemap_leaves_a_known_page_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "timemap").write_text(TIMEMAP)
-    fill(tmp_path, [Visit("http://example.edu/~ada", DAY, links=frozenset({1}))])
+    fill(tmp_path, [Visit("http://example.edu/~ada", DAY, marks=frozenset({1}))])
     before = contents_of(tmp_path)
     said(hacs(tmp_path, "import", "timemap"))
     assert contents_of(tmp_path) == before

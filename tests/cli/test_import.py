@@ -176,7 +176,7 @@ def test_of_archived_pages_that_is_read_which_is_watched(tmp_path: Path) -> None
     assert hacs(tmp_path, "import", *files, "-s", "HACS_WATCH=css:p").returncode == 0
     page = known(tmp_path)
     assert len(page.update_times) == 2
-    assert (len(page.updates_of("novel")), len(page.links)) == (1, 3)
+    assert (len(page.updates_of("novel")), len(page.marks)) == (1, 3)
 
 
 def test_archives_are_not_read_where_items_are_watched(tmp_path: Path) -> None:

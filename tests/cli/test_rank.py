@@ -32,7 +32,7 @@ def visits(url: str, links: list[set[int]], days_apart: float = 10) -> list[Visi
     """Visits of a page, the last of them ten days ago."""
     first = NOW - 10 * DAY - (len(links) - 1) * days_apart * DAY
     return [
-        Visit(url, int(first + place * days_apart * DAY), links=frozenset(shown))
+        Visit(url, int(first + place * days_apart * DAY), marks=frozenset(shown))
         for place, shown in enumerate(links)
     ]
 
@@ -197,7 +197,7 @@ def test_a_page_that_was_never_seen_and_not_found_is_behind_those_that_answer(
 ) -> None:
     wait = 7 * DAY
     gone = [Visit(URLS[3], NOW - wait * 2**n - 1, News.GONE) for n in (1, 0)]
-    fill(tmp_path, [*HISTORY[:12], gone[0], Visit(URLS[4], NOW - DAY, links=frozenset())])
+    fill(tmp_path, [*HISTORY[:12], gone[0], Visit(URLS[4], NOW - DAY, marks=frozenset())])
     found = [json.loads(line) for line in hacs(tmp_path, "rank", "--json").stdout.splitlines()]
     (missed,) = (one for one in found if one["url"] == URLS[3])
     assert (missed["visits"], missed["failures"], missed["p"]) == (0, 1, 1.0)

@@ -21,7 +21,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A working folder with a state of one page."""
     monkeypatch.chdir(tmp_path)
     store = open_store("sqlite:///state.db", "hacs", tmp_path)
-    State(store, Estimation()).record([Visit("http://a.example/~b/", 10**9, links=frozenset())])
+    State(store, Estimation()).record([Visit("http://a.example/~b/", 10**9, marks=frozenset())])
     store.close()
     return tmp_path
 

@@ -33,7 +33,7 @@ def history() -> list[Visit]:
     """Ten visits of each page, which is updated the more often the later it comes."""
     random = np.random.default_rng(0)
     return [
-        Visit(url, NOW - (12 - day) * DAY, links=frozenset(range(1 + shown)))
+        Visit(url, NOW - (12 - day) * DAY, marks=frozenset(range(1 + shown)))
         for place, url in enumerate(URLS)
         for day, shown in enumerate(np.cumsum(random.random(10) < place / len(URLS)).tolist())
     ]
@@ -213,7 +213,7 @@ def test_a_shard_that_no_crawl_has_begun_is_left_out(
     hacs: Hacs, state_url: str, namespace: str
 ) -> None:
     with state_of(state_url, f"{namespace}.2-4") as state:
-        state.record([Visit(URLS[0], NOW - DAY, links=frozenset({1}))])
+        state.record([Visit(URLS[0], NOW - DAY, marks=frozenset({1}))])
     found = hacs("rank", "--shards", "4", "--json")
     assert [json.loads(line)["url"] for line in found.stdout.splitlines()] == [URLS[0]]
 
@@ -222,7 +222,7 @@ def test_shards_of_which_there_is_none_are_named(
     hacs: Hacs, state_url: str, namespace: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with state_of(state_url, f"{namespace}.2-4") as state:
-        state.record([Visit(URLS[0], NOW - DAY, links=frozenset({1}))])
+        state.record([Visit(URLS[0], NOW - DAY, marks=frozenset({1}))])
     hacs("rank", "--shards", "8")
     is_file = state_url.startswith("sqlite")
     known = "there is no state of any of 8 shards in " if is_file else "knows no page yet"

@@ -44,7 +44,7 @@ def visits(address: str, links: list[set[int]], days_apart: float = 10) -> list[
     """Visits of a page, the last of them ten days ago."""
     first = NOW - 10 * DAY - (len(links) - 1) * days_apart * DAY
     return [
-        Visit(address, int(first + place * days_apart * DAY), links=frozenset(shown))
+        Visit(address, int(first + place * days_apart * DAY), marks=frozenset(shown))
         for place, shown in enumerate(links)
     ]
 
@@ -114,7 +114,7 @@ def test_p_reaches_the_threshold_at_the_time_foretold() -> None:
 
 def test_with_last_obs_the_oldest_visit_in_the_budget_is_to_be_passed() -> None:
     older = visits(url(10), [{1}, {1}])
-    older = [Visit(one.url, one.at - 5 * DAY, links=one.links) for one in older]
+    older = [Visit(one.url, one.at - 5 * DAY, marks=one.marks) for one in older]
     found = outlook(state_of(*HISTORY, *older), url(3), policy="last-obs", budget=1)
     assert found.at == pytest.approx(NOW + 5 * DAY, abs=1)
 
@@ -144,7 +144,7 @@ def test_in_an_experiment_a_page_is_ranked_within_its_arm() -> None:
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setitem(sys.modules, "test_show_command", sys.modules[__name__])
     ada = visits(ADA, [{1}, {1, 2, 3}, {1, 2, 3}])
-    captured = Visit(ADA, 15_000 * DAY, links=frozenset({1}), harvest=Harvest(255, 15_000 * DAY))
+    captured = Visit(ADA, 15_000 * DAY, marks=frozenset({1}), harvest=Harvest(255, 15_000 * DAY))
     failed = Visit(ADA, NOW - 2 * DAY, News.FAILED)
     store = open_store(f"sqlite:///{tmp_path}/state.db", "hacs", tmp_path)
     State(store, Estimation()).record([*HISTORY, captured, *ada, failed])
@@ -188,7 +188,7 @@ def test_how_often_pages_of_a_site_are_updated_together_is_shown(
 ) -> None:
     store = open_store(f"sqlite:///{folder}/state.db", "hacs", folder)
     State(store, Estimation()).record(visits(f"{ADA}cv.html", [{1}, {1}]))
-    store.write_meta("siblings", {"togetherness": 0.5})
+    store.write_meta("siblings", {"sibling_correlation": 0.5})
     store.close()
     shown = hacs_show(folder, ADA).stdout
     assert "1 other page of its site; pages of a site are updated together: 0.50" in shown
@@ -197,7 +197,7 @@ def test_how_often_pages_of_a_site_are_updated_together_is_shown(
     assert "siblings" not in hacs_show(folder, ADA, "-s", "HACS_SIBLINGS=False").stdout
     facts = json.loads(hacs_show(folder, ADA, "--json").stdout)
     assert facts["siblings"] == 1
-    assert facts["togetherness"] == 0.5
+    assert facts["sibling_correlation"] == 0.5
 
 
 def test_what_keeps_it_from_being_visited_is_said_in_words(folder: Path) -> None:
@@ -227,7 +227,7 @@ def test_an_estimator_without_a_posterior_shows_no_interval(folder: Path) -> Non
 def test_an_estimate_from_the_prior_alone_is_shown_as_such(folder: Path) -> None:
     once = f"{ADA}once"
     store = open_store(f"sqlite:///{folder}/state.db", "hacs", folder)
-    State(store, Estimation()).record([Visit(once, NOW - DAY, links=frozenset())])
+    State(store, Estimation()).record([Visit(once, NOW - DAY, marks=frozenset())])
     store.close()
     shown = hacs_show(folder, once).stdout
     assert "expected of any page: a rate of its own takes 2 visits" in shown
@@ -240,7 +240,7 @@ def test_visits_later_than_now_are_set_aside_and_counted(
 ) -> None:
     before = json.loads(hacs_show(folder, ADA, "--json").stdout)
     assert before["visits_set_aside"] == 0
-    future = [Visit(ADA, NOW + day * DAY, links=frozenset({day})) for day in (400, 401)]
+    future = [Visit(ADA, NOW + day * DAY, marks=frozenset({day})) for day in (400, 401)]
     store = open_store(f"sqlite:///{folder}/state.db", "hacs", folder)
     State(store, Estimation()).record(future)
     store.close()
@@ -360,7 +360,7 @@ def test_a_period_that_cannot_be_shown_is_refused(
 
 
 def test_a_page_visited_once_has_no_period(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-    record(folder, Visit(BOB, NOW - DAY, links=frozenset()))
+    record(folder, Visit(BOB, NOW - DAY, marks=frozenset()))
     assert hacs_show(folder, BOB, "--from", "2024-01-01").exit_code == 1
     assert "was not visited twice" in caplog.records[-1].message
 
@@ -378,7 +378,7 @@ def test_of_a_page_that_may_churn_no_interval_is_claimed_that_takes_its_updates_
     store = open_store(f"sqlite:///{folder}/state.db", "hacs", folder)
     state = State(store, Estimation())
     for day in range(1, 11):
-        state.record([Visit(url, NOW - (11 - day) * DAY, links=frozenset({0, day}))])
+        state.record([Visit(url, NOW - (11 - day) * DAY, marks=frozenset({0, day}))])
     store.close()
     found = json.loads(hacs_show(folder, url, "--json").stdout)
     assert found["churning"] > 0.9

@@ -29,7 +29,7 @@ def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     store = open_store(url, "hacs", Path())
     days = range(-60, 0, 10)
     State(store, Estimation()).record(
-        [Visit(page, NOW + day * DAY, links=frozenset({1})) for day in days for page in (ADA, BOB)]
+        [Visit(page, NOW + day * DAY, marks=frozenset({1})) for day in days for page in (ADA, BOB)]
     )
     store.close()
     return url

@@ -14,13 +14,13 @@ from typer.testing import CliRunner, Result
 
 from calibration_support import drawn, keep
 from hacs_crawler.cli.app import app
-from hacs_crawler.links import Varying
-from hacs_crawler.links.varying import LinkPart
+from hacs_crawler.links import VolatileLinkParts
+from hacs_crawler.links.volatile import LinkPart
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.page import Visit
-from hacs_crawler.state.varying import NOTE
+from hacs_crawler.state.volatile_parts import NOTE
 from hacs_crawler.utils.terminal import column_table, facts_table, laid_out
 from hacs_crawler.utils.times import DAY
 from made_timelines import write_timelines
@@ -59,12 +59,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for url in URLS:
         state.record(
             [
-                Visit(url, START + days * DAY, links=frozenset(range(days)))
+                Visit(url, START + days * DAY, marks=frozenset(range(days)))
                 for days in range(1, 90, 9)
             ]
         )
-    varying = Varying("www.example.org", frozenset({LinkPart("", "sid"), LinkPart("/s/", "")}))
-    store.write_meta(NOTE, {varying.host: varying.to_json()})
+    volatile = VolatileLinkParts(
+        "www.example.org", frozenset({LinkPart("", "sid"), LinkPart("/s/", "")})
+    )
+    store.write_meta(NOTE, {volatile.host: volatile.to_json()})
     store.close()
     lines = ["page,date,views"]
     for day in range(1, 31):

@@ -59,7 +59,7 @@ def fill(arguments: list[StateArguments], found: Web) -> None:
         url = found.url(number % found.hosts + 1, number // found.hosts)
         last = int(time.time()) - DAY - 37 * number
         by_shard[shard_of_page(url, len(arguments))] += [
-            Visit(url, last - day * DAY, links=frozenset(range(max(0, number % 7 - day))))
+            Visit(url, last - day * DAY, marks=frozenset(range(max(0, number % 7 - day))))
             for day in range(6)
         ]
     for number, visits in by_shard.items():

@@ -128,7 +128,7 @@ def test_closing_writes_what_waits_and_closes_the_state(
 ) -> None:
     async def scenario() -> None:
         await crawl.open()
-        crawl.state.write_behind.record(Visit(URL, NOW, links=frozenset({1})))
+        crawl.state.write_behind.record(Visit(URL, NOW, marks=frozenset({1})))
         assert crawl.waiting_visits == 1
         await close(crawl)
         assert not crawl.is_open
@@ -333,7 +333,7 @@ def test_a_redirect_that_the_filter_drops_shares_the_visit_of_its_target(
     crawl: Crawl, tmp_path: Path
 ) -> None:
     target = Request("http://b.example/")
-    shown = Visit(target.url, NOW, links=frozenset({1}))
+    shown = Visit(target.url, NOW, marks=frozenset({1}))
 
     async def scenario() -> None:
         await crawl.open()
@@ -341,7 +341,7 @@ def test_a_redirect_that_the_filter_drops_shares_the_visit_of_its_target(
         crawl.on_filtered(redirected_to(target.url))
         assert crawl.waiting_visits == 0, "the target was not visited yet"
         (visit,) = crawl.parts.observed(observed(shown))
-        assert (visit.url, visit.prediction, visit.links) == (URL, PREDICTION, shown.links)
+        assert (visit.url, visit.prediction, visit.marks) == (URL, PREDICTION, shown.marks)
         crawl.state.write_behind.record(visit)
         crawl.state.read_ahead.claim(URL, PREDICTION)
         crawl.on_filtered(redirected_to(target.url))
@@ -369,7 +369,7 @@ def test_a_dropped_request_that_is_for_no_page_or_was_never_sent_is_nothing(
 
 
 def test_what_a_page_showed_in_one_round_is_nothing_new_in_the_next(crawl: Crawl) -> None:
-    shown = Visit("http://b.example/", NOW, links=frozenset({1}))
+    shown = Visit("http://b.example/", NOW, marks=frozenset({1}))
 
     async def scenario() -> None:
         await crawl.open()

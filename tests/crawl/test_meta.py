@@ -35,7 +35,7 @@ from hacs_crawler.crawl.meta import (
     second_request,
     seed_key,
     seed_url,
-    set_care,
+    set_is_page,
     tag_of,
     take_added_mark,
     take_over,
@@ -58,7 +58,7 @@ OUTCOME = Outcome(
     is_known=True,
     is_first=True,
     is_update=False,
-    new_links=set(),
+    new_marks=set(),
     new_to_site=set(),
     p=1.0,
     churn=0.0,
@@ -145,22 +145,22 @@ def test_a_start_request_may_name_the_page_that_it_is_ranked_by() -> None:
     assert seed_url(start(hacs_page=SEED)) == SEED
 
 
-@pytest.mark.parametrize("care", [True, False])
+@pytest.mark.parametrize("is_page", [True, False])
 @pytest.mark.parametrize("request_of", [start, follow_up])
 def test_what_hacs_pages_says_of_a_request_holds_where_it_says_nothing_itself(
-    request_of: Any, care: bool
+    request_of: Any, is_page: bool
 ) -> None:
     request = request_of()
-    set_care(request, care, is_fed=False)
-    assert (page_url(request) is not None, followed_key(request) is not None) == (care, care)
-    request.meta["hacs"] = not care
-    assert (page_url(request) is not None) is not care
+    set_is_page(request, is_page, is_fed=False)
+    assert (page_url(request) is not None, followed_key(request) is not None) == (is_page, is_page)
+    request.meta["hacs"] = not is_page
+    assert (page_url(request) is not None) is not is_page
 
 
 def test_what_hacs_pages_says_may_change_until_the_request_is_sent() -> None:
     request = follow_up()
-    set_care(request, True, is_fed=False)
-    set_care(request, None, is_fed=False)
+    set_is_page(request, True, is_fed=False)
+    set_is_page(request, None, is_fed=False)
     assert page_url(request) is None
 
 
@@ -230,14 +230,14 @@ def test_a_seed_that_names_its_page_keeps_that_name_when_it_is_ranked() -> None:
 def test_a_seed_that_was_never_sent_is_ranked_anew_by_the_crawl_that_goes_on() -> None:
     for request in (
         start(),
-        mark_ranked(start(), PREDICTION, asked_twice=True),
-        start(**planned_meta(URL, PREDICTION, asked_twice=True)),
+        mark_ranked(start(), PREDICTION, visit_twice=True),
+        start(**planned_meta(URL, PREDICTION, visit_twice=True)),
         mark_ranked(follow_up(hacs=True), PREDICTION),
     ):
         left = mark_unranked(request)
         assert seed_key(left) == page_id_of(URL)
         assert tag_of(left).prediction is None
-        assert not tag_of(left).asked_twice
+        assert not tag_of(left).visit_twice
 
 
 def test_a_request_that_hacs_adds_is_ranked_with_those_of_start_and_is_none_of_them() -> None:
@@ -265,7 +265,7 @@ def test_a_planned_seed_is_recorded_and_not_ranked(meta: dict[str, Any]) -> None
 
 
 def test_redirects_and_retries_keep_all_that_is_known() -> None:
-    seed = mark_ranked(start(), PREDICTION, asked_twice=True)
+    seed = mark_ranked(start(), PREDICTION, visit_twice=True)
     assert not claim(seed, URL)
     redirected = seed.replace(url=ELSEWHERE)
     assert page_url(redirected) == URL
@@ -277,7 +277,7 @@ def test_redirects_and_retries_keep_all_that_is_known() -> None:
     assert not claim(redirected, URL)
     assert claim(redirected, URL), "no scheduler of HACS's released it"
     assert tag_of(redirected).prediction == PREDICTION
-    assert tag_of(redirected).asked_twice
+    assert tag_of(redirected).visit_twice
 
 
 def test_a_request_that_is_sent_anew_may_show_its_page_whatever_its_last_answer_did() -> None:
@@ -337,13 +337,13 @@ def test_a_copied_outcome_alone_means_nothing() -> None:
 
 @pytest.mark.parametrize("answer", ANSWERS)
 def test_a_copy_for_the_same_url_asks_for_the_page_again(answer: Any) -> None:
-    first = answered(mark_ranked(start(hacs_page=SEED), PREDICTION, asked_twice=True), answer)
+    first = answered(mark_ranked(start(hacs_page=SEED), PREDICTION, visit_twice=True), answer)
     again = copied(first, URL)
     assert renew(again).stage == "again"
     assert renew(again).stage == "again", "whoever asks"
     assert page_url(again) == SEED
     assert tag_of(again).stage == "again"
-    assert (tag_of(again).prediction, tag_of(again).asked_twice) == (None, False)
+    assert (tag_of(again).prediction, tag_of(again).visit_twice) == (None, False)
     assert (seed_key(again), followed_key(again)) == (None, None)
     assert not claim(again, SEED)
 
@@ -420,8 +420,8 @@ def test_a_tag_is_replaced_and_never_changed() -> None:
 
 def test_requests_of_which_hacs_pages_says_the_same_share_one_tag() -> None:
     first, second = follow_up(), follow_up(ELSEWHERE)
-    set_care(first, True, is_fed=False)
-    set_care(second, True, is_fed=False)
+    set_is_page(first, True, is_fed=False)
+    set_is_page(second, True, is_fed=False)
     assert tag_of(first) is tag_of(second)
 
 
@@ -435,7 +435,7 @@ def test_requests_of_which_hacs_pages_says_the_same_share_one_tag() -> None:
     ids=["pickle", "marshal", "json"],
 )
 def test_queues_of_any_kind_keep_a_tag(dump: Any) -> None:
-    seed = sent(mark_ranked(start(), PREDICTION, asked_twice=True))
+    seed = sent(mark_ranked(start(), PREDICTION, visit_twice=True))
     tag = tag_of(seed)
     pack(seed)
     pack(seed)

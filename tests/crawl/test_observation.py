@@ -55,8 +55,8 @@ def test_a_page_is_seen_with_its_links_validators_and_size() -> None:
             PAGE,
             AT,
             News.SEEN,
-            links=fingerprints("/one", "http://b.example/two"),
-            link_rules=RULES.fingerprint,
+            marks=fingerprints("/one", "http://b.example/two"),
+            rules=RULES.fingerprint,
             hrefs=source_links(tree_of(html()), PAGE).number(RULES),
             etag='"5f"',
             last_modified="Tue, 14 Nov 2023 22:13:20 GMT",
@@ -69,23 +69,23 @@ def test_a_page_is_seen_with_its_links_validators_and_size() -> None:
 
 @pytest.mark.parametrize("status", [200, 203, 206, 226, 299])
 def test_every_2xx_answer_shows_the_page(status: int) -> None:
-    assert seen(html(status=status)).links == fingerprints("/one", "http://b.example/two")
+    assert seen(html(status=status)).marks == fingerprints("/one", "http://b.example/two")
 
 
 def test_a_page_without_links_is_seen_without_links() -> None:
-    assert seen(html(b"<p>nothing yet")).links == frozenset()
+    assert seen(html(b"<p>nothing yet")).marks == frozenset()
 
 
 def test_the_visit_is_the_pages_though_the_answer_came_from_elsewhere() -> None:
     visit = seen(html(b'<a href="one">1</a>', "http://b.example/moved/here"))
     assert visit.url == PAGE
-    assert visit.links == fingerprints("http://b.example/moved/one")
+    assert visit.marks == fingerprints("http://b.example/moved/one")
 
 
 def test_links_are_those_that_the_rules_let_count() -> None:
-    assert seen(html(), LinkRules("same-site")).links == fingerprints("/one")
+    assert seen(html(), LinkRules("same-site")).marks == fingerprints("/one")
     denied = LinkRules(deny=(re.compile("one"),))
-    assert seen(html(), denied).links == fingerprints("http://b.example/two")
+    assert seen(html(), denied).marks == fingerprints("http://b.example/two")
 
 
 def test_a_304_is_a_visit_that_shows_no_links_and_leaves_the_validators_alone() -> None:
@@ -136,7 +136,7 @@ def test_without_a_content_type_a_fragment_of_html_is_a_page(body: bytes, is_pag
     response = responsetypes.from_args(url=PAGE, body=body)(PAGE, body=body)
     assert type(response) is TextResponse, "as Scrapy has it"
     if is_page:
-        assert seen(response).links == fingerprints("/one", "http://b.example/two")
+        assert seen(response).marks == fingerprints("/one", "http://b.example/two")
     else:
         assert why_not_seen(response) == "not_html"
 
@@ -152,7 +152,7 @@ def test_what_claims_to_be_html_and_is_binary_tells_nothing() -> None:
 
 def test_pages_in_utf_16_are_read_though_they_are_full_of_nul_bytes() -> None:
     response = html(TWO_LINKS.decode().encode("utf-16"), encoding="utf-16")
-    assert seen(response).links == fingerprints("/one", "http://b.example/two")
+    assert seen(response).marks == fingerprints("/one", "http://b.example/two")
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_pages_in_utf_16_are_read_though_they_are_full_of_nul_bytes() -> None:
     ids=["unclosed", "undecodable", "brackets", "long", "deep", "cut off"],
 )
 def test_of_broken_html_the_links_are_those_that_can_be_read(body: bytes, links: list[str]) -> None:
-    assert seen(html(body)).links == fingerprints(*links)
+    assert seen(html(body)).marks == fingerprints(*links)
 
 
 def known_after(response: Response, rules: LinkRules = RULES) -> Page:
@@ -181,10 +181,10 @@ def test_links_whose_source_is_that_of_the_last_visit_are_those_of_the_last_visi
     body: bytes,
 ) -> None:
     known = known_after(html(body))
-    known.links[0] = 99
+    known.marks[0] = 99
     visit, _ = observe(html(b"<p>News</p>" + body), PAGE, AT + 1, RULES, known=known)
     assert visit is not None
-    assert visit.links == {*known.links}
+    assert visit.marks == {*known.marks}
 
 
 @pytest.mark.parametrize(
@@ -201,7 +201,7 @@ def test_of_another_source_links_are_read_anew(changed: dict[str, Any]) -> None:
     known = known_after(html())
     visit, _ = observe(html(**changed), PAGE, AT + 1, RULES, known=known)
     assert visit == replace(seen(html(**changed)), at=AT + 1)
-    if visit is not None and visit.links:
+    if visit is not None and visit.marks:
         assert visit.hrefs != known.hrefs
 
 
@@ -242,13 +242,13 @@ def test_a_page_in_an_encoding_for_host_names_tells_nothing() -> None:
 
 def test_a_page_that_was_packed_twice_and_says_so_once_is_read() -> None:
     visit = seen(html(gzip.compress(TWO_LINKS)))
-    assert visit.links == fingerprints("/one", "http://b.example/two")
+    assert visit.marks == fingerprints("/one", "http://b.example/two")
     assert visit.bytes == len(gzip.compress(TWO_LINKS)), "the size of the answer, not of the page"
 
 
 def test_a_page_that_was_packed_twice_is_read_in_the_encoding_that_it_names_inside() -> None:
     body = '<meta charset="utf-8"><a href="/über?für=Öl">1</a>'.encode()
-    assert seen(html(gzip.compress(body))).links == seen(html(body)).links
+    assert seen(html(gzip.compress(body))).marks == seen(html(body)).marks
 
 
 def test_what_begins_as_a_packed_page_and_cannot_be_unpacked_tells_nothing() -> None:

@@ -140,7 +140,7 @@ def test_a_unit_of_one_page_has_the_rate_of_the_estimator(
 def page(url: str, *visits: tuple[int, set[int]]) -> Page:
     made = Page(url)
     for day, links in visits:
-        merge(made, Visit(url, day * DAY, links=frozenset(links)))
+        merge(made, Visit(url, day * DAY, marks=frozenset(links)))
     return made
 
 

@@ -355,7 +355,7 @@ def test_what_was_known_before_is_that_before_the_first_visit_of_the_experiment(
             Visit(
                 url,
                 START + day * DAY + 3600,
-                links=frozenset(range(day + 50)) if url == often else frozenset({1}),
+                marks=frozenset(range(day + 50)) if url == often else frozenset({1}),
             )
             for day in range(-40, until, 4)
             for url in (often, never)
@@ -368,7 +368,7 @@ def test_what_was_known_before_is_that_before_the_first_visit_of_the_experiment(
     assert before.sites.tolist() == sorted([site_id(often), site_id(never)])
     by_site = dict(zip(before.sites.tolist(), before.expected.tolist(), strict=True))
     assert by_site[site_id(often)] > 5 * by_site[site_id(never)]
-    state.record([*visits(60), Visit(late, START + DAY, links=frozenset({1}))])
+    state.record([*visits(60), Visit(late, START + DAY, marks=frozenset({1}))])
     after = baseline_of(state, record)
     assert after.sites.tolist() == before.sites.tolist()
     assert after.expected.tolist() == pytest.approx(before.expected.tolist())

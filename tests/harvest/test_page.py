@@ -81,7 +81,7 @@ def harvested(page: Page, history: list[Capture], links: dict[int, frozenset[int
         at = step.capture.at
         harvest = Harvest(SOURCE, at, step.digest)
         shown = links[at] if step.is_new else None
-        merge(page, Visit(URL, at, links=shown, link_rules=RULES, harvest=harvest))
+        merge(page, Visit(URL, at, marks=shown, rules=RULES, harvest=harvest))
     return page
 
 
@@ -98,7 +98,7 @@ def test_fetching_only_new_content_gives_the_same_page_as_fetching_all(
     page = harvested(Page(URL), history, links)
     everything = Page(URL)
     for one in history:
-        merge(everything, Visit(URL, one.at, links=links[one.at], link_rules=RULES))
+        merge(everything, Visit(URL, one.at, marks=links[one.at], rules=RULES))
     page.harvests.clear()
     assert but_for_last_seen(page) == but_for_last_seen(everything)
 

@@ -42,7 +42,7 @@ def test_each_content_is_fetched_once_and_shown_again_without_asking() -> None:
     assert harvest.counts == {"visits": 4, "mementos": 2, "mementos_saved": 2}
     page = crawl.page()
     assert page is not None
-    assert set(page.links) == links_of("A") | links_of("B")
+    assert set(page.marks) == links_of("A") | links_of("B")
 
 
 def test_what_is_not_fetched_again_goes_by_the_rules_by_which_its_content_was_read() -> None:
@@ -105,7 +105,7 @@ def test_content_that_fails_again_and_again_is_asked_for_no_more() -> None:
 
 
 def test_a_capture_of_a_time_that_was_not_asked_for_is_no_visit() -> None:
-    archive = Archive([capture(1)], {1: Memento(200 * DAY, links=links_of("A"))})
+    archive = Archive([capture(1)], {1: Memento(200 * DAY, marks=links_of("A"))})
     crawl = Crawl()
     recorded(crawl, archive)
     assert crawl.visited_days() == []
@@ -132,10 +132,10 @@ def test_a_page_that_is_blocked_ends_its_harvest() -> None:
 @pytest.mark.parametrize(
     ("shown", "is_done", "days"),
     [
-        (Memento(2 * DAY, links=links_of("B")), True, [2]),
+        (Memento(2 * DAY, marks=links_of("B")), True, [2]),
         (failing(2), False, []),
         (Memento(2 * DAY, problem="not_html"), True, []),
-        (Memento(200 * DAY, links=links_of("B")), True, []),
+        (Memento(200 * DAY, marks=links_of("B")), True, []),
     ],
     ids=["shown", "failing", "never", "moved"],
 )

@@ -24,7 +24,7 @@ def write_state(project: Project) -> Callable[..., None]:
 
     def write(*visits: Any) -> None:
         rules = LinkRules().fingerprint
-        visits = tuple(replace(one, link_rules=one.link_rules or rules) for one in visits)
+        visits = tuple(replace(one, rules=one.rules or rules) for one in visits)
         store = open_store(project.state, "hacs", Path())
         State(store, Estimation()).record(visits)
         store.close()

@@ -76,7 +76,7 @@ def ranked(site: Site, write_state: Callable[..., None]) -> None:
         url = f"{site.url}/{number}"
         write_state(
             *(
-                Visit(url, start + day * DAY, links=frozenset(range(day * number // 9)))
+                Visit(url, start + day * DAY, marks=frozenset(range(day * number // 9)))
                 for day in range(10)
             )
         )
@@ -282,7 +282,7 @@ def test_the_outcome_is_there_before_the_callback_runs(
                 outcome = response.meta["hacs"]
                 self.logger.info(
                     "seen first=%s update=%s new=%d %s before=%.4f after=%.4f p=%.4f",
-                    outcome.is_first, outcome.is_update, len(outcome.new_links),
+                    outcome.is_first, outcome.is_update, len(outcome.new_marks),
                     outcome.is_new(response.urljoin("/b")), outcome.rate_before_per_day,
                     outcome.rate_after_per_day, outcome.p,
                 )
@@ -320,7 +320,7 @@ def test_meta_that_a_spider_copies_to_other_requests_does_no_harm(
     page = project.page(f"{site.url}/0")
     assert page is not None
     assert len(page.visits) == 1
-    assert len(page.links) == 1
+    assert len(page.marks) == 1
 
 
 FILTERED = """
@@ -543,7 +543,7 @@ def test_a_crawl_that_fails_ends_though_its_plan_is_long(
 ) -> None:
     write_state(
         *(
-            Visit(f"{site.url}/{number}", 1_700_000_000, links=frozenset())
+            Visit(f"{site.url}/{number}", 1_700_000_000, marks=frozenset())
             for number in range(2 * MOST_WAITING)
         )
     )
@@ -573,7 +573,7 @@ def test_a_plan_becomes_requests_as_it_is_used_up(
     known = 2 * MOST_WAITING
     write_state(
         *(
-            Visit(f"{site.url}/{number}", 1_700_000_000, links=frozenset())
+            Visit(f"{site.url}/{number}", 1_700_000_000, marks=frozenset())
             for number in range(known)
         )
     )
@@ -607,7 +607,7 @@ def test_pages_estimated_anew_at_the_end_of_a_crawl_do_not_keep_a_process_from_e
 ) -> None:
     start = int(time.time()) - 30 * DAY
     visits = [
-        Visit(f"http://a.example/{number}", start + day * DAY, links=frozenset(range(shown)))
+        Visit(f"http://a.example/{number}", start + day * DAY, marks=frozenset(range(shown)))
         for number in range(MANY_PAGES)
         for day, shown in ((0, 1), (5, 1 + number % 2))
     ]

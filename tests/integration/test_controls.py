@@ -129,7 +129,7 @@ class Runs:
         for page in range(number):
             url = f"{self._site.url}/{page}"
             self._write(
-                *(Visit(url, start + n * DAY, links=frozenset({9_000 + n})) for n in range(5))
+                *(Visit(url, start + n * DAY, marks=frozenset({9_000 + n})) for n in range(5))
             )
 
     def arguments(self, number: int = 1, **settings: Any) -> list[str]:

@@ -67,7 +67,7 @@ def test_one_line_in_a_new_project_ranks_and_records(
         '    name = "plain"\n'
         f'    start_urls = ["{site.url}/a", "{site.url}/b", "{site.url}/gone"]\n\n'
         "    def parse(self, response):\n"
-        '        yield {"url": response.url, "new": len(response.meta["hacs"].new_links)}\n'
+        '        yield {"url": response.url, "new": len(response.meta["hacs"].new_marks)}\n'
     )
     site.set("/a", "/x")
     site.set("/b", "/x")

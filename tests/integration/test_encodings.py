@@ -35,4 +35,4 @@ def test_links_of_a_packed_page_are_read(
     assert crawl.exit_status == 0
     page = project.page(url)
     assert page is not None
-    assert len(page.links) == 2
+    assert len(page.marks) == 2

@@ -65,7 +65,7 @@ def crawl_authors(
         links = frozenset({1, 2})
         days = (60 - number, 30 - number)
         url = url_of(site, name)
-        write_state(*(Visit(url, NOW - day * DAY, links=links) for day in days))
+        write_state(*(Visit(url, NOW - day * DAY, marks=links) for day in days))
 
     def crawl(*arguments: str, **settings: object) -> Crawl:
         seeds = [url_of(site, name) for name in NAMES]

@@ -26,7 +26,7 @@ START = int(time.time()) - 60 * DAY
 def history(url: str, *updates: int) -> list[Visit]:
     """A visit a day for 60 days, of which those found a link."""
     return [
-        Visit(url, START + day * DAY, links=frozenset(at for at in updates if at <= day))
+        Visit(url, START + day * DAY, marks=frozenset(at for at in updates if at <= day))
         for day in range(60)
     ]
 

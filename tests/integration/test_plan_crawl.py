@@ -29,7 +29,7 @@ def history(url: str, number: int) -> list[Visit]:
     """Ten visits, of which the last `number` found a link; the fewer, the longer ago."""
     last = TODAY - (12 - number) * DAY
     return [
-        Visit(url, last - day * DAY, links=frozenset(range(max(0, number - day))))
+        Visit(url, last - day * DAY, marks=frozenset(range(max(0, number - day))))
         for day in range(10)
     ]
 

@@ -17,7 +17,7 @@ import forks
 from browser import CHROMIUM, needs_chromium
 from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.links.sites import menu_id
-from hacs_crawler.parts.rendering.marks import PageMark, SiteMark, Verdict
+from hacs_crawler.parts.rendering.verdicts import PageRendering, SiteRendering, Verdict
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.page import Page
 from hacs_crawler.state.store import Annotation
@@ -114,28 +114,28 @@ class Runs:
     def page(self, path: str) -> Page | None:
         return self._project.page(self._site.url + path)
 
-    def mark(self, path: str) -> PageMark:
+    def mark(self, path: str) -> PageRendering:
         store = open_store(self._project.state, "hacs", Path())
         try:
             key = page_id_of(self._site.url + path)
-            return PageMark.decoded(store.annotations(PageMark.KIND, [key]).get(key, b""))
+            return PageRendering.decoded(store.annotations(PageRendering.KIND, [key]).get(key, b""))
         finally:
             store.close()
 
-    def set_mark(self, path: str, mark: PageMark) -> None:
+    def set_mark(self, path: str, mark: PageRendering) -> None:
         store = open_store(self._project.state, "hacs", Path())
         try:
             key = page_id_of(self._site.url + path)
-            seen = store.annotations(PageMark.KIND, [key]).get(key, b"")
-            assert not store.annotate(PageMark.KIND, [Annotation(key, seen, mark.encoded())])
+            seen = store.annotations(PageRendering.KIND, [key]).get(key, b"")
+            assert not store.annotate(PageRendering.KIND, [Annotation(key, seen, mark.encoded())])
         finally:
             store.close()
 
-    def site_mark(self) -> SiteMark:
+    def site_mark(self) -> SiteRendering:
         store = open_store(self._project.state, "hacs", Path())
         try:
             key = menu_id(self._site.url + "/")
-            return SiteMark.decoded(store.annotations(SiteMark.KIND, [key]).get(key, b""))
+            return SiteRendering.decoded(store.annotations(SiteRendering.KIND, [key]).get(key, b""))
         finally:
             store.close()
 
@@ -244,8 +244,8 @@ def test_a_page_that_hangs_or_crashes_the_browser_costs_its_visit_and_nothing_el
     path: str, runs: Runs, scripted: ScriptedSite
 ) -> None:
     scripted.links["/app/1"] = ["/a"]
-    runs.set_mark(path, PageMark(Verdict.BROWSER))
-    runs.set_mark("/app/1", PageMark(Verdict.BROWSER))
+    runs.set_mark(path, PageRendering(Verdict.BROWSER))
+    runs.set_mark("/app/1", PageRendering(Verdict.BROWSER))
     crawl = runs(path, "/app/1", PLAYWRIGHT_DEFAULT_NAVIGATION_TIMEOUT=20_000)
     assert f"failed {scripted.url}{path}" in crawl.log
     assert seen(crawl) == {"/app/1": (1, "nothing new")}
@@ -262,7 +262,7 @@ def test_a_page_that_hangs_or_crashes_the_browser_costs_its_visit_and_nothing_el
 def test_what_a_browser_ends_at_that_is_no_page_of_the_web_is_a_failed_visit(
     path: str, end: str, runs: Runs, scripted: ScriptedSite
 ) -> None:
-    runs.set_mark(path, PageMark(Verdict.BROWSER))
+    runs.set_mark(path, PageRendering(Verdict.BROWSER))
     # robots.txt of a host that refuses connections is a traceback in Scrapy's log
     crawl = runs(path, ROBOTSTXT_OBEY=False)
     assert f"failed {scripted.url}{path}" in crawl.log
@@ -288,7 +288,7 @@ def test_a_browser_that_dies_is_started_anew(runs: Runs, scripted: ScriptedSite)
     for path in ("/app/1", "/app/2"):
         scripted.links[path] = ["/a"]
     for path in ("/app/1?kill", "/app/2"):
-        runs.set_mark(path, PageMark(Verdict.BROWSER))
+        runs.set_mark(path, PageRendering(Verdict.BROWSER))
     first = {"HACS_POLICY": "brute-force", "CONCURRENT_REQUESTS": 1}
     crawl = runs("/app/1?kill", "/app/2", **first)
     assert seen(crawl) == {"/app/1?kill": (1, "nothing new"), "/app/2": (1, "nothing new")}
@@ -322,7 +322,7 @@ def test_a_page_that_a_browser_is_redirected_to_is_not_taken_where_robots_txt_fo
     scripted.moved = {"/app/1": "/data/forbidden/1", "/app/2": "/app/3"}
     scripted.links["/app/3"] = ["/a"]
     for path in scripted.moved:
-        runs.set_mark(path, PageMark(Verdict.BROWSER))
+        runs.set_mark(path, PageRendering(Verdict.BROWSER))
     crawl = runs("/app/1", "/app/2")
     assert seen(crawl) == {"/app/3": (1, "nothing new")}
     assert f"failed {scripted.url}/app/1" in crawl.log
@@ -362,7 +362,7 @@ def test_the_twentieth_visit_looks_again_and_unmarks_a_page_that_shows_all_witho
     runs: Runs, scripted: ScriptedSite
 ) -> None:
     scripted.links["/same/1"] = ["/a", "/b"]
-    runs.set_mark("/same/1", PageMark(Verdict.BROWSER, visits=18))
+    runs.set_mark("/same/1", PageRendering(Verdict.BROWSER, visits=18))
     assert runs("/same/1").stat("hacs/render/checks") == 0
     assert not any(not one.by_browser for one in scripted.asked if one.path == "/same/1")
     crawl = runs("/same/1", day=1)
@@ -378,7 +378,7 @@ def test_where_the_browser_is_missing_that_is_said_once_and_marked_pages_are_not
 ) -> None:
     for path in ("/app/1", "/app/2"):
         scripted.links[path] = ["/a"]
-        runs.set_mark(path, PageMark(Verdict.BROWSER))
+        runs.set_mark(path, PageRendering(Verdict.BROWSER))
     scripted.links["/same/1"] = ["/a"]
     missing = json.dumps({"executable_path": "/nowhere/chromium"})
     crawl = runs("/app/1", "/app/2", "/same/1", PLAYWRIGHT_LAUNCH_OPTIONS=missing)
@@ -407,7 +407,7 @@ def test_always_renders_every_page(runs: Runs, scripted: ScriptedSite) -> None:
 
 def test_what_a_spider_says_itself_of_playwright_wins(runs: Runs, scripted: ScriptedSite) -> None:
     scripted.links["/app/1"] = ["/a"]
-    runs.set_mark("/app/1", PageMark(Verdict.BROWSER))
+    runs.set_mark("/app/1", PageRendering(Verdict.BROWSER))
     crawl = runs("/app/1", meta='{"playwright": False}')
     assert seen(crawl) == {"/app/1": (0, "nothing new")}
     assert not any(one.by_browser for one in scripted.asked)
@@ -416,7 +416,7 @@ def test_what_a_spider_says_itself_of_playwright_wins(runs: Runs, scripted: Scri
 def test_a_file_on_a_site_of_applications_is_asked_for_plainly(
     runs: Runs, scripted: ScriptedSite
 ) -> None:
-    runs.set_mark("/file", PageMark(Verdict.BROWSER))
+    runs.set_mark("/file", PageRendering(Verdict.BROWSER))
     crawl = runs("/file")
     assert crawl.stat("hacs/not_observed/not_html") == 1
     assert crawl.stat("hacs/not_observed") == 1

@@ -73,7 +73,7 @@ def test_pages_of_the_state_are_planned_anew_each_round(
 ) -> None:
     for name in ("ada", "bob", "eve"):
         site.set(f"/~{name}/", "paper.html")
-        write_state(Visit(f"{site.url}/~{name}/", 1_700_000_000, links=frozenset()))
+        write_state(Visit(f"{site.url}/~{name}/", 1_700_000_000, marks=frozenset()))
     arguments = ("-a", "level=homepage")
     process = begin_rounds(project, "state", *arguments, HACS_ROUND_MINUTES=0.01, HACS_BUDGET=1)
     log = read_until(process, SUMMARY, 3)

@@ -28,7 +28,7 @@ def history(url: str, links: list[str], updates: int, visits: int = 10) -> list[
     """Visits a day apart, `updates` of which found a link, all of `links` shown by the last."""
     prints = [link_fingerprint(str(canonical_link(url, link))) for link in links]
     return [
-        Visit(url, TEN_DAYS_AGO + day * DAY, links=frozenset([*prints, *range(min(day, updates))]))
+        Visit(url, TEN_DAYS_AGO + day * DAY, marks=frozenset([*prints, *range(min(day, updates))]))
         for day in range(visits)
     ]
 
@@ -174,7 +174,7 @@ def test_a_threshold_leaves_out_what_is_unlikely(
     site: Site, project: Project, write_state: Callable[..., None]
 ) -> None:
     site.set("/~a/")
-    write_state(Visit(f"{site.url}/~a/", int(time.time()) - 60, links=frozenset()))
+    write_state(Visit(f"{site.url}/~a/", int(time.time()) - 60, marks=frozenset()))
     crawl = project.crawl([f"{site.url}/~a/"], HACS_THRESHOLD=0.5)
     assert site.visited() == []
     assert crawl.exit_status == 0
@@ -345,7 +345,7 @@ def test_a_redirected_seed_stays_the_seeds_page(site: Site, project: Project) ->
     assert site.visited() == ["/~old/", "/~new/"]
     page = project.page(f"{site.url}/~old/")
     assert page is not None
-    assert (len(page.visits), len(page.links)) == (1, 1)
+    assert (len(page.visits), len(page.marks)) == (1, 1)
     assert project.page(f"{site.url}/~new/") is None
 
 
@@ -562,6 +562,6 @@ def test_other_rules_of_links_make_a_baseline_of_each_page_and_no_update(
     page = project.page(home)
     assert page is not None
     assert page.baselines.tolist() == [page.last_visit]
-    assert len(page.links) == 3
+    assert len(page.marks) == 3
     site.set("/~ada/", "a.html", "b.pdf", "c.pdf", "d.pdf")
     assert project.crawl([home], "-a", "level=homepage").stat("hacs/updates") == 1

@@ -142,10 +142,10 @@ def visits_of(sites: Mapping[str, Sequence[Archived]]) -> list[Visit]:
         Visit(
             home if page_surt(one.url) == page_surt(home) else one.url,
             one.at,
-            links=frozenset(
+            marks=frozenset(
                 link_fingerprint(str(canonical_link(one.url, link))) for link in one.links
             ),
-            link_rules=LinkRules().fingerprint,
+            rules=LinkRules().fingerprint,
         )
         for home, captures in sites.items()
         for one in captures
@@ -344,7 +344,7 @@ def days(times: Iterable[int]) -> list[int]:
     return [(at - T) // DAY for at in times]
 
 
-def asked_of(harvested: Harvested, surt: str) -> list[int]:
+def recipe_of(harvested: Harvested, surt: str) -> list[int]:
     """The days of a page of which mementos were asked for."""
     found = [asked_memento(path) for path in harvested.mementos]
     return sorted((at - T) // DAY for page, at in found if page == surt)
@@ -404,7 +404,7 @@ def test_content_that_comes_back_is_no_update(website: Harvested) -> None:
 
 
 def test_mementos_of_content_seen_before_are_not_asked_for(website: Harvested) -> None:
-    assert asked_of(website, "edu,foo)/~bar") == [0, 2, 9, 10]
+    assert recipe_of(website, "edu,foo)/~bar") == [0, 2, 9, 10]
 
 
 def test_no_memento_is_asked_for_twice(website: Harvested) -> None:

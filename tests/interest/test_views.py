@@ -11,7 +11,7 @@ import pytest
 from hacs_crawler.archive import ArchiveError
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.interest.hubs import hub_lines, hub_of
-from hacs_crawler.interest.judging import Judged, judge
+from hacs_crawler.interest.judging import JudgedWindow, judge
 from hacs_crawler.interest.views import (
     Views,
     day_text,
@@ -144,7 +144,7 @@ def test_a_damaged_file_and_a_missing_one_are_named(tmp_path: Path) -> None:
         read_views(str(tmp_path / "missing.csv"))
 
 
-def rows_of(judged: Judged) -> list[dict[str, Any]]:
+def rows_of(judged: JudgedWindow) -> list[dict[str, Any]]:
     columns = judged.columns()
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 

@@ -10,7 +10,7 @@ from hacs_crawler.model.quiet import LEAST_LEFT, MOST_QUIET, QUIET_SHARE
 from hacs_crawler.model.siblings import (
     MOST_UPDATES,
     SHARED_UPDATES,
-    USUAL_TOGETHERNESS,
+    USUAL_SIBLING_CORRELATION,
     SiblingVisits,
     sibling_evidence,
 )
@@ -20,7 +20,7 @@ NEVER = np.nan
 
 def evidence(
     *pages: tuple[int, float, float, float, float],
-    togetherness: float = USUAL_TOGETHERNESS,
+    sibling_correlation: float = USUAL_SIBLING_CORRELATION,
     first_visit: float = 0.0,
 ) -> list[tuple[float, float]]:
     """Of pages of (site, rate, last visit, last update, visit before it): quiet days and probability."""
@@ -28,7 +28,7 @@ def evidence(
     quiet_since = np.where(np.isnan(columns[3]), first_visit, columns[3])
     quiet, shared = sibling_evidence(
         SiblingVisits(columns[0].astype(np.int64), *columns[1:], quiet_since),
-        togetherness,
+        sibling_correlation,
     )
     return list(zip(quiet.tolist(), shared.tolist(), strict=True))
 
@@ -68,18 +68,18 @@ def test_a_sibling_found_updated_and_then_seen_quiet_is_quiet_only_from_then_on(
 
 def test_where_pages_are_updated_together_less_often_siblings_tell_less() -> None:
     pages = (1, 0.1, 10, NEVER, NEVER), (1, 0.1, 20, NEVER, NEVER), (1, 0.1, 30, 30, 10)
-    page, *_ = evidence(*pages, togetherness=USUAL_TOGETHERNESS / 2)
+    page, *_ = evidence(*pages, sibling_correlation=USUAL_SIBLING_CORRELATION / 2)
     assert page == (pytest.approx(QUIET_SHARE / 16 * 10), pytest.approx(SHARED_UPDATES / 4))
 
 
 def test_where_pages_are_never_updated_together_siblings_tell_nothing() -> None:
     pages = (1, 0.1, 10, NEVER, NEVER), (1, 0.1, 20, NEVER, NEVER), (1, 0.1, 30, 30, 10)
-    assert evidence(*pages, togetherness=0.0) == [(0.0, 0.0)] * 3
+    assert evidence(*pages, sibling_correlation=0.0) == [(0.0, 0.0)] * 3
 
 
-def test_more_than_the_usual_togetherness_tells_no_more() -> None:
+def test_more_than_the_usual_sibling_correlation_tells_no_more() -> None:
     pages = (1, 0.1, 10, NEVER, NEVER), (1, 0.1, 20, NEVER, NEVER), (1, 0.1, 30, 30, 10)
-    assert evidence(*pages, togetherness=1.0) == evidence(*pages)
+    assert evidence(*pages, sibling_correlation=1.0) == evidence(*pages)
 
 
 def test_a_sibling_updated_since_then_makes_an_update_likely() -> None:
@@ -135,11 +135,11 @@ whole_days = st.lists(
 )
 
 
-def plainly(found: list[Page], togetherness: float) -> list[tuple[float, float]]:
+def plainly(found: list[Page], sibling_correlation: float) -> list[tuple[float, float]]:
     """What is said of each page by the definitions, page by page and day by day."""
     told = []
     for page in found:
-        strength = min(1.0, togetherness / USUAL_TOGETHERNESS)
+        strength = min(1.0, sibling_correlation / USUAL_SIBLING_CORRELATION)
         quiet = quiet_days_of(page, found, QUIET_SHARE * strength**4)
         told.append((quiet, strength**2 * shared_of(page, found)))
     return told
@@ -173,22 +173,28 @@ def shared_of(page: Page, found: list[Page]) -> float:
     return SHARED_UPDATES * min(most, 1.0)
 
 
-togethernesses = st.floats(0, 1)
+sibling_correlations = st.floats(0, 1)
 
 
-@given(whole_days, togethernesses)
-def test_every_page_gets_what_the_definitions_say(found: list[Page], togetherness: float) -> None:
-    told = np.array(evidence(*found, togetherness=togetherness)).tolist()
-    assert told == [pytest.approx(one, rel=1e-5, abs=1e-8) for one in plainly(found, togetherness)]
-
-
-@given(pages, togethernesses)
-def test_sites_looked_at_apart_get_the_very_same(
-    found: list[tuple[int, float, float, float, float]], togetherness: float
+@given(whole_days, sibling_correlations)
+def test_every_page_gets_what_the_definitions_say(
+    found: list[Page], sibling_correlation: float
 ) -> None:
-    together = evidence(*found, togetherness=togetherness)
+    told = np.array(evidence(*found, sibling_correlation=sibling_correlation)).tolist()
+    assert told == [
+        pytest.approx(one, rel=1e-5, abs=1e-8) for one in plainly(found, sibling_correlation)
+    ]
+
+
+@given(pages, sibling_correlations)
+def test_sites_looked_at_apart_get_the_very_same(
+    found: list[tuple[int, float, float, float, float]], sibling_correlation: float
+) -> None:
+    together = evidence(*found, sibling_correlation=sibling_correlation)
     for site in range(4):
-        apart = evidence(*(page for page in found if page[0] == site), togetherness=togetherness)
+        apart = evidence(
+            *(page for page in found if page[0] == site), sibling_correlation=sibling_correlation
+        )
         assert apart == [one for page, one in zip(found, together, strict=True) if page[0] == site]
 
 

@@ -13,7 +13,7 @@ from hacs_crawler.parts.aliases import MOST_BYTES, Alias, Aliases
 from hacs_crawler.state import Page, Prediction, Recorded, Visit, merged
 
 TARGET = "http://b.example/"
-SHOWN = Visit(TARGET, 1_700_000_000, links=frozenset({1, 2}), etag='"5f"', bytes=70)
+SHOWN = Visit(TARGET, 1_700_000_000, marks=frozenset({1, 2}), etag='"5f"', bytes=70)
 PREDICTION = Prediction(label=1, run=2, p=0.5, rate_per_day=1.0, days_since_visit=1.0, churn=0.0)
 ONE = Alias("http://a.example/1", PREDICTION)
 OTHER = Alias("http://a.example/2", None)
@@ -39,7 +39,7 @@ def test_an_alias_shows_what_its_target_does_as_its_own_page() -> None:
     assert ONE.visit(SHOWN) == Visit(
         "http://a.example/1",
         SHOWN.at,
-        links=SHOWN.links,
+        marks=SHOWN.marks,
         etag=SHOWN.etag,
         prediction=PREDICTION,
         bytes=SHOWN.bytes,
@@ -68,7 +68,7 @@ def test_an_alias_gets_one_visit_however_often_its_target_has_one() -> None:
 
 def test_an_alias_that_comes_after_the_visit_gets_the_latest() -> None:
     aliases = Aliases()
-    later = Visit(TARGET, SHOWN.at + 5, links=frozenset({3}))
+    later = Visit(TARGET, SHOWN.at + 5, marks=frozenset({3}))
     aliases.observed(observed(TARGET, SHOWN))
     aliases.observed(observed(TARGET, later))
     assert filtered(aliases, ONE) == [ONE.visit(later)]
@@ -85,7 +85,7 @@ def test_an_alias_may_come_thousands_of_pages_later() -> None:
 def test_only_visits_of_so_many_bytes_in_all_are_remembered_the_latest() -> None:
     aliases = Aliases()
     # a fingerprint takes nine bytes
-    large = Visit(TARGET, SHOWN.at, links=frozenset(range(2**62, 2**62 + MOST_BYTES // 36)))
+    large = Visit(TARGET, SHOWN.at, marks=frozenset(range(2**62, 2**62 + MOST_BYTES // 36)))
     aliases.observed(observed(TARGET, SHOWN))
     for number in range(3):
         aliases.observed(observed(f"http://c.example/{number % 2}", large))

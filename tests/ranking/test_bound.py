@@ -34,8 +34,8 @@ def options(**chosen: object) -> RankingOptions:
     return Config.from_settings(found).ranking
 
 
-def state(togetherness: float = 0.6) -> State:
-    return State(MemoryStore(), Estimation(togetherness=togetherness))
+def state(sibling_correlation: float = 0.6) -> State:
+    return State(MemoryStore(), Estimation(sibling_correlation=sibling_correlation))
 
 
 def rows_of(

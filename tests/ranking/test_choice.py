@@ -110,7 +110,7 @@ def test_each_arm_has_the_pages_that_sorting_all_of_them_gives(
         mine = np.flatnonzero(arms == arm).tolist()
         visited, twice = by_the_rules(candidates, mine, score, quota, limit, is_last)
         assert found[arm].places.tolist() == visited
-        is_twice = found[arm].asked_twice
+        is_twice = found[arm].visit_twice
         assert sorted(found[arm].places[is_twice].tolist()) == sorted(twice)
 
 
@@ -134,7 +134,7 @@ def test_what_is_no_contender_among_some_pages_is_not_chosen_of_more(
     ids = np.concatenate([kept, len(some) + np.arange(len(more))]).astype(np.int64)
     for left, right in zip(of_all, of_few, strict=True):
         assert left.places.tolist() == ids[right.places].tolist()
-        assert left.asked_twice.tolist() == right.asked_twice.tolist()
+        assert left.visit_twice.tolist() == right.visit_twice.tolist()
 
 
 @given(PAGES, quotas(), st.integers(1, 50))

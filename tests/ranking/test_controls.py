@@ -48,9 +48,9 @@ def test_there_are_no_more_controls_than_allowed_and_no_more_visits_than_the_bud
     pages: list[tuple[float, float]], more: int, most: int
 ) -> None:
     budget = len(pages) + more  # the selection chooses within the budget
-    asked_twice, kept = controlled(worth_of(*arrays(pages)), budget, most)
-    assert len(asked_twice) == kept <= len(pages)
-    controls = np.count_nonzero(asked_twice)
+    visit_twice, kept = controlled(worth_of(*arrays(pages)), budget, most)
+    assert len(visit_twice) == kept <= len(pages)
+    controls = np.count_nonzero(visit_twice)
     assert controls <= max(most, 0)
     assert kept + controls <= budget
     assert len(pages) - kept <= controls, "a page is left out for a control visit only"
@@ -61,21 +61,21 @@ def test_of_the_pages_kept_those_hardest_to_tell_with_high_p_are_asked_twice(
     pages: list[tuple[float, float]], most: int
 ) -> None:
     p, churning = arrays(pages)
-    asked_twice, kept = controlled(worth_of(p, churning), len(pages), most)
+    visit_twice, kept = controlled(worth_of(p, churning), len(pages), most)
     worth = worth_of(p, churning)[:kept]
     doubtful = ((churning >= 0.05) & (churning <= 0.999))[:kept]
-    assert doubtful[asked_twice].all()
-    others = worth[doubtful & ~asked_twice]
-    if asked_twice.any() and len(others):
-        assert worth[asked_twice].min() >= others.max()
+    assert doubtful[visit_twice].all()
+    others = worth[doubtful & ~visit_twice]
+    if visit_twice.any() and len(others):
+        assert worth[visit_twice].min() >= others.max()
 
 
 @given(chosen, st.integers(0, 9))
 def test_without_a_budget_nothing_is_asked_twice(
     pages: list[tuple[float, float]], most: int
 ) -> None:
-    asked_twice, kept = controlled(worth_of(*arrays(pages)), None, most)
-    assert not asked_twice.any()
+    visit_twice, kept = controlled(worth_of(*arrays(pages)), None, most)
+    assert not visit_twice.any()
     assert kept == len(pages)
 
 
@@ -86,14 +86,14 @@ def test_without_a_budget_nothing_is_asked_twice(
 def test_pages_that_are_known_well_enough_are_not_asked_twice(
     churning: float, expected: bool
 ) -> None:
-    asked_twice, kept = controlled(worth_of(np.array([0.5, 0.4]), np.array([churning, 0.0])), 2, 1)
-    assert asked_twice.tolist() == ([True] if expected else [False, False])
+    visit_twice, kept = controlled(worth_of(np.array([0.5, 0.4]), np.array([churning, 0.0])), 2, 1)
+    assert visit_twice.tolist() == ([True] if expected else [False, False])
     assert kept == (1 if expected else 2)
 
 
 def test_a_budget_of_one_has_no_room_for_a_control() -> None:
-    asked_twice, kept = controlled(worth_of(np.array([0.9]), np.array([0.5])), 1, 5)
-    assert (asked_twice.tolist(), kept) == ([False], 1)
+    visit_twice, kept = controlled(worth_of(np.array([0.9]), np.array([0.5])), 1, 5)
+    assert (visit_twice.tolist(), kept) == ([False], 1)
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from scrapy.settings import Settings
 
 from hacs_crawler.config import Config
 from hacs_crawler.links.keys import page_id_of
-from hacs_crawler.parts.rendering.marks import PageMark, Verdict
+from hacs_crawler.parts.rendering.verdicts import PageRendering, Verdict
 from hacs_crawler.ranking.costs import LEAST_SECONDS, PLAIN_SECONDS, Costs, read_costs
 from hacs_crawler.ranking.plan import make_plan
 from hacs_crawler.ranking.policies import POLICIES, Candidates, hacs
@@ -21,16 +21,18 @@ from hacs_crawler.utils.times import DAY
 
 def state_of(marks: dict[int, bytes]) -> State:
     store = MemoryStore()
-    store.annotate(PageMark.KIND, [Annotation(key, b"", value) for key, value in marks.items()])
+    store.annotate(
+        PageRendering.KIND, [Annotation(key, b"", value) for key, value in marks.items()]
+    )
     return State(store, Estimation())
 
 
 def test_costs_are_joined_to_the_pages_asked_for() -> None:
     marks = {
-        7: PageMark(seconds=2.0),
-        -3: PageMark(Verdict.BROWSER, rendered=True, seconds=4.0),
-        5: PageMark(seconds=0.001),
-        9: PageMark(Verdict.PLAIN),
+        7: PageRendering(seconds=2.0),
+        -3: PageRendering(Verdict.BROWSER, rendered=True, seconds=4.0),
+        5: PageRendering(seconds=0.001),
+        9: PageRendering(Verdict.PLAIN),
     }
     state = state_of({key: mark.encoded() for key, mark in marks.items()} | {11: b"damaged"})
     found = read_costs(state).of(np.array([9, 7, 1, -3, 5, 11, 2**62]))
@@ -93,13 +95,13 @@ def test_a_plan_goes_by_what_visits_take_where_the_policy_asks_for_it() -> None:
     state = State(MemoryStore(), Estimation())
     state.record(
         [
-            Visit(url, now - days * DAY, links=frozenset({1}))
+            Visit(url, now - days * DAY, marks=frozenset({1}))
             for url, last in zip(urls, (3, 2), strict=True)
             for days in (last + 2, last)
         ]
     )
-    slow = PageMark(Verdict.BROWSER, rendered=True, seconds=5.0)
-    state.store.annotate(PageMark.KIND, [Annotation(page_id_of(urls[0]), b"", slow.encoded())])
+    slow = PageRendering(Verdict.BROWSER, rendered=True, seconds=5.0)
+    state.store.annotate(PageRendering.KIND, [Annotation(page_id_of(urls[0]), b"", slow.encoded())])
     plans = {}
     for policy in ("hacs", "per-cost"):
         options = Config.from_settings(Settings({"HACS_POLICY": policy})).ranking

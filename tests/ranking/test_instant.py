@@ -58,7 +58,7 @@ def options(tmp_path: Path) -> RankingOptions:
 def visits(url: str, *links_at: tuple[int, int]) -> list[Visit]:
     """Visits at these seconds before now, each of which shows so many links in all."""
     return [
-        Visit(url, NOW - before, links=frozenset(range(1, number + 1)))
+        Visit(url, NOW - before, marks=frozenset(range(1, number + 1)))
         for before, number in links_at
     ]
 

@@ -27,7 +27,7 @@ def state() -> tuple[State, Page]:
     updates = (3, 9, 20, 24, 30, 40)
     found.record(
         [
-            Visit(URL, FIRST + day * DAY, links=frozenset(at for at in updates if at <= day))
+            Visit(URL, FIRST + day * DAY, marks=frozenset(at for at in updates if at <= day))
             for day in range(61)
         ]
     )

@@ -193,7 +193,7 @@ def test_a_page_is_shown_with_what_ranked_it() -> None:
     url = "http://example.edu/~ada/"
     links = [frozenset({1}), frozenset({1, 2}), frozenset({1, 2})]
     days = (970, 980, 990)
-    visits = [Visit(url, day * DAY, links=shown) for day, shown in zip(days, links, strict=True)]
+    visits = [Visit(url, day * DAY, marks=shown) for day, shown in zip(days, links, strict=True)]
     state = state_of(*visits, Visit(url, 995 * DAY, News.FAILED))
     found = make_plan(state, config(), NOW)
     assert found.visits.tolist() == [3]

@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 
 from hacs_crawler.exceptions import ConfigError
 from hacs_crawler.model import DEFAULT_PRIOR
-from hacs_crawler.model.siblings import USUAL_TOGETHERNESS
+from hacs_crawler.model.siblings import USUAL_SIBLING_CORRELATION
 from hacs_crawler.ranking.arms import without_experiment
 from hacs_crawler.ranking.candidates import candidates_from
 from hacs_crawler.ranking.options import RankingOptions
@@ -126,8 +126,10 @@ def test_siblings_tell_as_much_as_the_state_has_learned() -> None:
     updated = {"site": 1, "updates": 1, **dict.fromkeys(("last_visit", "last_update"), 999 * DAY)}
     table = rows(seen, updated | {"before_update": 970 * DAY})
     alone, little, usual = (
-        candidates_from(np.arange(2), table, NOW, Estimation(togetherness=one), options()).p[0]
-        for one in (0.0, 0.1, USUAL_TOGETHERNESS)
+        candidates_from(np.arange(2), table, NOW, Estimation(sibling_correlation=one), options()).p[
+            0
+        ]
+        for one in (0.0, 0.1, USUAL_SIBLING_CORRELATION)
     )
     assert alone < little < usual
 

@@ -18,7 +18,7 @@ from hacs_crawler.ranking.plan import Plan, make_plan
 from hacs_crawler.ranking.shard_rounds import (
     Round,
     ShardPages,
-    Starts,
+    StartPages,
     keep_round,
     options_left,
     plan_of_shards,
@@ -115,9 +115,9 @@ def assert_same(found: Plan, wanted: Plan) -> None:
     np.testing.assert_array_equal(found.p, wanted.p)
 
 
-def starts(ids: Ids, *, revisits: bool = False) -> Starts:
+def starts(ids: Ids, *, revisits: bool = False) -> StartPages:
     sites = np.arange(1, len(ids) + 1).astype(np.uint32)
-    return Starts(ids, sites, "asked/any", revisits)
+    return StartPages(ids, sites, "asked/any", revisits)
 
 
 def test_a_first_run_splits_the_budget_over_what_start_yields(tmp_path: Path) -> None:
@@ -178,7 +178,7 @@ def visited(url: str, at: float, label: int, *, is_new: bool = False) -> Visit:
         days_since_visit=days,
         churn=0.0,
     )
-    return Visit(url, int(at), links=frozenset({1}), prediction=told)
+    return Visit(url, int(at), marks=frozenset({1}), prediction=told)
 
 
 def test_what_was_visited_in_a_round_is_taken_off_it_and_not_visited_again(tmp_path: Path) -> None:
@@ -188,7 +188,7 @@ def test_what_was_visited_in_a_round_is_taken_off_it_and_not_visited_again(tmp_p
         keep_round(arguments, Round(int(NOW), ((5, None),)))
         state.record([visited("http://before.edu/", NOW - DAY, label.number)])
         seen = [visited(f"http://h{one}.edu/", NOW + 1, label.number) for one in range(2)]
-        again = Visit("http://h0.edu/", int(NOW) + 2, links=frozenset({1}))  # a control visit
+        again = Visit("http://h0.edu/", int(NOW) + 2, marks=frozenset({1}))  # a control visit
         state.record([*seen, again])
         round_ = read_round(state, int(NOW))
         assert round_ == Round(int(NOW), ((5, None),))

@@ -39,7 +39,7 @@ def test_visits_out_of_order_leave_the_state_that_the_right_order_would_have_lef
     earlier = {at: frozenset({1, 2}) for at in (START, START + 7 * DAY)}
     of_site = link_fingerprints_of(site)
     visits = [
-        Visit(page.url, at, links=earlier.get(at, of_site[page.url]))
+        Visit(page.url, at, marks=earlier.get(at, of_site[page.url]))
         for page in pages.values()
         for at in page.visits
     ]
@@ -48,10 +48,10 @@ def test_visits_out_of_order_leave_the_state_that_the_right_order_would_have_lef
         in_order.record(sorted(visits, key=lambda visit: visit.at))
         expected = in_order.load(list(pages))
     for key, page in pages.items():
-        assert (page.visits, page.runs, page.links) == (
+        assert (page.visits, page.runs, page.marks) == (
             expected[key].visits,
             expected[key].runs,
-            expected[key].links,
+            expected[key].marks,
         )
 
 
@@ -74,7 +74,7 @@ def test_a_crawl_sets_aside_what_a_fast_clock_recorded_and_says_so_in_one_line(
     days = [visits_of(early, now - day * DAY) for day in range(30, 20, -1)]
     future = [
         *visits_of(early[:2], now + 400 * DAY),
-        *[replace(one, news=News.GONE, links=None) for one in visits_of(early, now + 401 * DAY)],
+        *[replace(one, news=News.GONE, marks=None) for one in visits_of(early, now + 401 * DAY)],
     ]
     for visits in (*days[:5], future, *days[5:], visits_of(late, now - DAY)):
         record(state, visits, namespace)

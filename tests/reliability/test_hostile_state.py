@@ -62,7 +62,7 @@ UNREADABLE: dict[str, Callable[[bytes], bytes]] = {
 ABSURD: dict[str, Callable[[bytes], bytes]] = {
     "visited in 2106": with_page(visits=array("I", [2**32 - 1])),
     "rate of 1e308": lambda body: body[:20] + struct.pack("<d", 1e308) + body[28:],
-    "never visited": with_page(visits=array("I"), runs=array("I"), links=array("q")),
+    "never visited": with_page(visits=array("I"), runs=array("I"), marks=array("q")),
     "gone for ever": with_page(gone=255, failures=255, not_before=2**32 - 1, last_news=2**32 - 1),
     "validators": with_page(etag="\r\nX: y\x00", last_modified="€" * 20),
     "no URL": with_page(url="not a url \x00\n"),
@@ -142,7 +142,7 @@ def visits_of(url: str) -> list[Visit]:
         churn=0.0,
     )
     return [
-        Visit(url, START + day * DAY, links=frozenset({1, 2, day % 2}), prediction=prediction)
+        Visit(url, START + day * DAY, marks=frozenset({1, 2, day % 2}), prediction=prediction)
         for day in range(3)
     ]
 
@@ -191,7 +191,7 @@ def test_visits_of_sound_pages_are_recorded_and_damaged_pages_are_named(
     hostile: HostileState, state: State, caplog: pytest.LogCaptureFixture
 ) -> None:
     urls = [*hostile.readable, *hostile.unreadable]
-    recorded = state.record([Visit(url, NOW, links=frozenset({1, 99})) for url in urls])
+    recorded = state.record([Visit(url, NOW, marks=frozenset({1, 99})) for url in urls])
     assert {one.visit.url for one in recorded} == set(hostile.readable)
     named = [record.message for record in caplog.records if "cannot be recorded" in record.message]
     assert len(named) == len(hostile.unreadable)
@@ -329,7 +329,7 @@ def test_a_key_of_another_type_is_named(redis_port: int, namespace: str) -> None
         key = f"{namespace}:{{0007}}:rows"
         client.set(key, "no hash")
         page = Page("http://example.edu/")
-        visit = Visit(page.url, START, links=frozenset({1}))
+        visit = Visit(page.url, START, marks=frozenset({1}))
         state = State(store, Estimation())
         with pytest.raises(StateError, match="WRONGTYPE"):
             list(store.all_rows())

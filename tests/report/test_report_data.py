@@ -145,7 +145,7 @@ def test_a_page_in_the_document_has_its_visits_updates_and_new_links() -> None:
     state = empty_state()
     days = [40, 30, 20, 10]
     for day, links in zip(days, [{1}, {1, 2, 3}, {1}, {1, 4}], strict=True):
-        state.record([Visit("http://a.example/", NOW - day * DAY, links=frozenset(links))])
+        state.record([Visit("http://a.example/", NOW - day * DAY, marks=frozenset(links))])
     state.record([Visit("http://a.example/", NOW - DAY, News.GONE)])
     data = data_of(state, config_of())
     history, pages = data["histories"][0], data["tables"]["pages"]

@@ -218,7 +218,7 @@ def test_a_click_on_a_page_opens_its_view_and_escape_leads_back(
 def test_the_view_of_a_page_draws_its_visits(opened: Callable[..., Tab], tmp_path: Path) -> None:
     state = empty_state()
     for day, links in zip((0, 10, 20, 30), ({1}, {1}, {1, 2, 3}, {1, 2, 3, 4}), strict=True):
-        state.record([Visit(BUSY, NOW + (day - 50) * DAY, links=frozenset(links))])
+        state.record([Visit(BUSY, NOW + (day - 50) * DAY, marks=frozenset(links))])
     tab = opened(write_report(tmp_path / "report.html", state, config_of()), page_fragment(BUSY))
     assert tab.run("document.querySelectorAll('#one svg [aria-label=dot] circle').length") == 4
     facts = tab.run("document.querySelector('#one dl').innerText").split("\n")
@@ -272,7 +272,7 @@ def test_hostile_urls_are_shown_as_text(
 ) -> None:
     state = empty_state()
     for days in (9, 5):
-        state.record([Visit(url, NOW - days * DAY, links=frozenset({1, days})) for url in HOSTILE])
+        state.record([Visit(url, NOW - days * DAY, marks=frozenset({1, days})) for url in HOSTILE])
     tab = opened(write_report(tmp_path / "report.html", state, config_of()), "", width)
     shown = {url.replace(" ", "%20") for url in HOSTILE}
     assert set(tab.run(f"[...{PAGES}.querySelectorAll('td a')].map(one => one.title)")) == shown
@@ -283,7 +283,7 @@ def test_hostile_urls_are_shown_as_text(
 
 def one_visit() -> State:
     state = empty_state()
-    state.record([Visit(BUSY, NOW - DAY, links=frozenset({1}))])
+    state.record([Visit(BUSY, NOW - DAY, marks=frozenset({1}))])
     return state
 
 
@@ -301,7 +301,7 @@ def only_gone() -> State:
 
 def no_update() -> State:
     state = empty_state(estimator="mle")
-    state.record([Visit(BUSY, NOW - days * DAY, links=frozenset({1})) for days in (9, 4)])
+    state.record([Visit(BUSY, NOW - days * DAY, marks=frozenset({1})) for days in (9, 4)])
     return state
 
 
@@ -331,7 +331,7 @@ def test_how_far_signals_are_trusted_is_a_table(opened: Callable[..., Tab], tmp_
     state, url = empty_state(), "http://a.example/1.html"
     for day in range(0, 100, 10):
         at = NOW - (100 - day) * DAY
-        state.record([Visit(url, at, links=frozenset(range(day // 10 + 1)))])
+        state.record([Visit(url, at, marks=frozenset(range(day // 10 + 1)))])
         ids, times = np.array([page_id_of(url)]), np.array([at + DAY])
         hear(state, "sitemap", "http://a.example", at + 2 * DAY, ids, times)
     write_sources(state.store, "sitemap", [SignalSource("http://a.example", read=NOW)])
@@ -347,7 +347,7 @@ def test_three_thousand_pages_are_searched(opened: Callable[..., Tab], tmp_path:
     state = empty_state()
     urls = [f"http://s{number % 300}.example/{number}.html" for number in range(3_000)]
     for days in (40, 20, 10):
-        state.record([Visit(url, NOW - days * DAY, links=frozenset({days})) for url in urls])
+        state.record([Visit(url, NOW - days * DAY, marks=frozenset({days})) for url in urls])
     target = tmp_path / "report.html"
     target.write_text(html(data_of(state, config, 3_000)), "utf-8")
     assert target.stat().st_size < 2_000_000

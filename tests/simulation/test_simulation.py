@@ -136,7 +136,7 @@ def with_links(known: Scenario, *links: list[set[int]]) -> Scenario:
     return replace(
         known,
         timelines=timelines,
-        links=[[frozenset(one) for one in of_page] for of_page in links],
+        marks=[[frozenset(one) for one in of_page] for of_page in links],
     )
 
 

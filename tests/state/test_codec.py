@@ -23,7 +23,7 @@ pages = st.builds(
     Page,
     url=st.text(max_size=50),
     visits=st.lists(seconds, unique=True, max_size=5).map(lambda x: array("I", sorted(x))),
-    links_since=seconds,
+    marks_since=seconds,
     last_news=seconds,
     gone=st.integers(0, 255),
     failures=st.integers(0, 255),
@@ -46,8 +46,8 @@ pages = st.builds(
 
 def example_page() -> Page:
     page = Page("http://example.edu/~a/")
-    merge(page, Visit(page.url, 100, links=frozenset({1, -2, 2**63 - 1}), etag='"x"'))
-    merge(page, Visit(page.url, 200, links=frozenset({1, 5})))
+    merge(page, Visit(page.url, 100, marks=frozenset({1, -2, 2**63 - 1}), etag='"x"'))
+    merge(page, Visit(page.url, 200, marks=frozenset({1, 5})))
     merge(page, Visit(page.url, 300, News.FAILED))
     page.rate, page.log_sd, page.version = 0.25, 0.5, 7
     page.fast, page.slow, page.churn, page.churning = 3.0, 0.25, 0.125, 0.75
@@ -148,7 +148,7 @@ def test_lists_in_disorder_are_refused(name: str, numbers: list[int]) -> None:
 
 def test_changes_of_link_rules_come_back() -> None:
     page = example_page()
-    merge(page, Visit(page.url, 400, links=frozenset({1}), link_rules=2**32 - 1))
+    merge(page, Visit(page.url, 400, marks=frozenset({1}), rules=2**32 - 1))
     merge(page, Visit(page.url, 500, digest=5))
     assert decode_page(encode_page(page)).rule_changes == array("I", [400, 2**32 - 1, 500, 0])
     assert decode_page(encode_page(page)) == page
@@ -156,11 +156,11 @@ def test_changes_of_link_rules_come_back() -> None:
 
 def test_the_row_says_whether_the_last_visit_is_a_baseline() -> None:
     page = example_page()
-    merge(page, Visit(page.url, 400, links=frozenset({9}), link_rules=7))
+    merge(page, Visit(page.url, 400, marks=frozenset({9}), rules=7))
     (row,) = np.frombuffer(encode_row(page), ROW)
     assert (row["is_baseline"], row["last_visit"], row["updates"]) == (1, 400, 1)
     assert row["last_update"] == 200
-    merge(page, Visit(page.url, 500, links=frozenset({9}), link_rules=7))
+    merge(page, Visit(page.url, 500, marks=frozenset({9}), rules=7))
     (row,) = np.frombuffer(encode_row(page), ROW)
     assert (row["is_baseline"], row["last_visit"], row["updates"]) == (0, 500, 1)
 
@@ -168,7 +168,7 @@ def test_the_row_says_whether_the_last_visit_is_a_baseline() -> None:
 def test_a_page_without_updates_is_known_not_to_have_changed_since_the_last_baseline() -> None:
     page = Page("http://example.edu/~a/")
     for at, rules in ((100, 1), (200, 2), (300, 2)):
-        merge(page, Visit(page.url, at, links=frozenset({rules}), link_rules=rules))
+        merge(page, Visit(page.url, at, marks=frozenset({rules}), rules=rules))
     (row,) = np.frombuffer(encode_row(page), ROW)
     assert (row["last_update"], row["updates"], row["is_baseline"]) == (200, 0, 0)
 
@@ -187,7 +187,7 @@ def test_the_row_holds_what_ranking_needs() -> None:
 
 def test_where_no_update_is_known_the_row_names_the_first_visit() -> None:
     page = Page("http://example.edu/")
-    merge(page, Visit(page.url, 100, links=frozenset({1})))
-    merge(page, Visit(page.url, 200, links=frozenset({1})))
+    merge(page, Visit(page.url, 100, marks=frozenset({1})))
+    merge(page, Visit(page.url, 200, marks=frozenset({1})))
     row = np.frombuffer(encode_row(page), ROW)[0]
     assert (row["last_update"], row["updates"]) == (100, 0)

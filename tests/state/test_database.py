@@ -24,7 +24,7 @@ URLS = [f"http://example.edu/~a{number}/" for number in range(4)]
 
 
 def visit(url: str, day: int, *links: int) -> Visit:
-    return Visit(url, day * DAY, links=frozenset(links))
+    return Visit(url, day * DAY, marks=frozenset(links))
 
 
 def state_of(store: Store) -> State:
@@ -39,14 +39,14 @@ def test_recording_answers_which_links_are_new(store: Store) -> None:
     state = state_of(store)
     state.record([visit(URLS[0], 1, 1, 2)])
     (recorded,) = state.record([visit(URLS[0], 2, 2, 3)])
-    assert recorded.new_links == {3}
+    assert recorded.new_marks == {3}
     assert recorded.updated
 
 
 def test_several_visits_of_a_page_in_one_batch_are_taken_in_time_order(store: Store) -> None:
     recorded = state_of(store).record([visit(URLS[0], 3, 1, 2), visit(URLS[0], 1, 1)])
     assert [one.updated for one in recorded] == [True, False]
-    assert [one.new_links for one in recorded] == [{2}, frozenset()]
+    assert [one.new_marks for one in recorded] == [{2}, frozenset()]
 
 
 def test_the_rate_and_the_last_update_are_written_with_the_visit(store: Store) -> None:
@@ -66,7 +66,7 @@ def test_live_and_archived_urls_of_a_page_meet(store: Store) -> None:
     state = state_of(store)
     state.record([visit("http://www.example.edu/~a0", 1, 1)])
     (recorded,) = state.record([visit("https://example.edu/~a0/", 2, 1, 2)])
-    assert recorded.new_links == {2}
+    assert recorded.new_marks == {2}
 
 
 def test_a_page_known_to_the_caller_costs_one_round_trip_and_one_more_where_sites_count(
@@ -92,8 +92,8 @@ def test_what_another_worker_wrote_meanwhile_is_merged(store: Store) -> None:
     stale = state.load([page_id_of(URLS[0])])
     state.record([visit(URLS[0], 2, 1, 2)])
     (recorded,) = state.record([visit(URLS[0], 3, 1, 2, 3)], stale)
-    assert recorded.new_links == {3}
-    assert loaded(store, URLS[0]).new_links_by_visit() == [0, 1, 1]
+    assert recorded.new_marks == {3}
+    assert loaded(store, URLS[0]).new_marks_by_visit() == [0, 1, 1]
 
 
 @pytest.mark.cluster
@@ -116,7 +116,7 @@ def test_two_workers_at_once_leave_the_state_as_if_one_came_after_the_other(
         thread.join()
     page = loaded(stores[0], URLS[0])
     assert [at // DAY for at in page.visits] == list(range(1, 61))
-    assert page.new_links_by_visit() == [0] + [1] * 59
+    assert page.new_marks_by_visit() == [0] + [1] * 59
 
 
 histories = st.lists(
@@ -161,7 +161,7 @@ def test_visits_that_the_caller_has_merged_already_lead_to_the_same_state(
         told = chained(known, ours)
         state.record(theirs)  # by another process, meanwhile
         found.append(state.record(ours, known, told if has_merged else ()))
-    assert [one.new_links for one in found[0]] == [one.new_links for one in found[1]]
+    assert [one.new_marks for one in found[0]] == [one.new_marks for one in found[1]]
     for url in URLS:
         assert comparable(stores[0], url) == comparable(stores[1], url)
 
@@ -187,7 +187,7 @@ def test_what_the_caller_has_merged_is_merged_again_only_where_another_one_wrote
     state.record([visit(URLS[0], 2, 1, 2)])
     again, as_told = state.record(ours, known, told)
     assert as_told is told[1]
-    assert again.new_links == {3}
+    assert again.new_marks == {3}
 
 
 def comparable(store: Store, url: str) -> dict[str, object]:
@@ -219,7 +219,7 @@ def test_the_prior_follows_the_stores_own_pages(store: Store) -> None:
     rng = np.random.default_rng(1)
     state = state_of(store)
     history = [
-        Visit(f"http://example.edu/{number}", day * DAY, links=frozenset(range(day + number % 3)))
+        Visit(f"http://example.edu/{number}", day * DAY, marks=frozenset(range(day + number % 3)))
         for number in range(400)
         for day in np.sort(rng.choice(np.arange(1, 40), 8, replace=False)).tolist()
     ]
@@ -267,7 +267,7 @@ def test_what_a_restored_page_adds_is_merged_and_estimated_anew(store: Store) ->
     added = page_of(visit(URLS[0], 2, 1, 2), visit(URLS[0], 4, 3), rate=99.0)
     assert state.restore([added]) == Restored(0, 1, 0)
     page = loaded(store, URLS[0])
-    assert page.new_links_by_visit() == [0, 1, 0, 1]
+    assert page.new_marks_by_visit() == [0, 1, 0, 1]
     assert page.rate == pytest.approx(state.estimation.rate_per_day(page))
 
 
@@ -285,7 +285,7 @@ def test_pages_of_one_key_in_one_call_become_one(store: Store) -> None:
     pages = [page_of(visit(URLS[0], day, *range(day)), rate=99.0) for day in (1, 2, 3)]
     assert state.restore(pages) == Restored(1, 0, 0)
     page = loaded(store, URLS[0])
-    assert page.new_links_by_visit() == [0, 1, 1]
+    assert page.new_marks_by_visit() == [0, 1, 1]
     assert page.rate == pytest.approx(state.estimation.rate_per_day(page))
 
 

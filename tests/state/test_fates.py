@@ -18,7 +18,7 @@ def page_of(*shown: set[int] | None) -> Page:
     """A page that was visited daily and showed these links; None for a visit without links, as a 304."""
     page = Page(URL)
     for day, links in enumerate(shown, start=1):
-        merge(page, Visit(URL, day * DAY, links=None if links is None else frozenset(links)))
+        merge(page, Visit(URL, day * DAY, marks=None if links is None else frozenset(links)))
     return page
 
 
@@ -51,7 +51,7 @@ def test_a_price_lasted_that_two_visits_in_a_row_showed() -> None:
     page = Page(URL)
     for day, price in enumerate([1, 2, 2, 3, 2, 2, 4], start=1):
         marks = frozenset({price})
-        merge(page, Visit(URL, day * DAY, links=marks, link_rules=7, keeps_spells=True))
+        merge(page, Visit(URL, day * DAY, marks=marks, rules=7, keeps_spells=True))
     expected = [UNKNOWN, LASTING, UNKNOWN, UNKNOWN, LASTING, UNKNOWN, UNKNOWN]
     assert fates([page]).tolist() == expected
     links = page_of({1}, {2}, {1})
@@ -70,7 +70,7 @@ def test_the_fate_of_what_a_thinned_visit_brought_is_that_of_the_visit_that_is_k
     days = RECENT_VISITS + 100
     page = Page(URL)
     for day in range(1, days + 1):
-        merge(page, Visit(URL, day * DAY, links=frozenset({0, *range(1, day // 20 + 1)})))
+        merge(page, Visit(URL, day * DAY, marks=frozenset({0, *range(1, day // 20 + 1)})))
     found = fates([page])
     assert len(page.visits) == len(found) < days
     kept = [page.visits.index(at) for at in page.update_times if at in page.visits]

@@ -22,10 +22,10 @@ URL = "http://example.edu/~ada/"
 NOW = 20_000 * DAY
 LATER = NOW + 400 * DAY
 PAST = [
-    Visit(URL, NOW - (20 - day) * DAY, links=frozenset(range(1 + day // 2))) for day in range(10)
+    Visit(URL, NOW - (20 - day) * DAY, marks=frozenset(range(1 + day // 2))) for day in range(10)
 ]
 FUTURE = [
-    Visit(URL, LATER, links=frozenset(range(50))),
+    Visit(URL, LATER, marks=frozenset(range(50))),
     Visit(URL, LATER + DAY, News.GONE),
     Visit(URL, LATER + 2 * DAY, News.FAILED),
 ]
@@ -72,7 +72,7 @@ def test_a_page_is_ranked_as_if_they_had_not_come(store: Store, future: list[Vis
 def test_failures_are_looked_at_where_another_page_shows_that_a_clock_was_fast() -> None:
     other = "http://example.edu/~charles/"
     state = State(MemoryStore(), Estimation())
-    state.record([*PAST, FUTURE[2], Visit(other, LATER, links=frozenset())])
+    state.record([*PAST, FUTURE[2], Visit(other, LATER, marks=frozenset())])
     ids = np.array([page_id_of(URL), page_id_of(other)], np.int64)
     found, said = without_future(state, ids, state.rows(ids), NOW)
     assert found["failures"].tolist() == [0, 0]
@@ -94,7 +94,7 @@ def test_they_count_again_when_their_time_has_come(store: Store) -> None:
 
 def test_clocks_of_machines_may_be_some_minutes_apart() -> None:
     state = State(MemoryStore(), Estimation())
-    state.record([Visit(URL, NOW + SKEW_SECONDS, links=frozenset())])
+    state.record([Visit(URL, NOW + SKEW_SECONDS, marks=frozenset())])
     assert without_future(state, IDS, state.rows(IDS), NOW)[1] is None
     assert without_future(state, IDS, state.rows(IDS), NOW - 1)[1] is not None
 
@@ -128,7 +128,7 @@ VISITS = st.lists(
         st.just(URL),
         st.integers(1, 60).map(lambda day: day * DAY),
         st.sampled_from(News),
-        links=st.one_of(st.none(), st.frozensets(st.integers(0, 20))),
+        marks=st.one_of(st.none(), st.frozensets(st.integers(0, 20))),
         digest=st.sampled_from([0, 5, 9]),
     ),
     max_size=12,
@@ -146,10 +146,10 @@ def test_what_is_known_as_of_a_day_is_what_the_visits_until_then_tell(
     expected = page_of(*(visit for visit in visits if visit.at <= until))
     assert page == before
     assert past.runs == expected.runs
-    assert past.links == expected.links
+    assert past.marks == expected.marks
     for link, (first, last) in expected.sightings().items():
         assert first <= last <= past.sightings()[link].last
-    assert past.links_since == expected.links_since
+    assert past.marks_since == expected.marks_since
     if not any(visit.news is News.REPEATED for visit in visits):
         assert past.visits == expected.visits
         assert past.update_times == expected.update_times

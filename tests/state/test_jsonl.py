@@ -37,8 +37,8 @@ histories = st.lists(
         url=st.sampled_from([URL, "https://www.example.edu/~a", "http://example.edu/%7Ea/"]),
         at=st.integers(1, 9) | st.integers(1, 2**32 - 1),
         news=st.sampled_from(News),
-        links=st.none() | st.frozensets(st.integers(1, 5) | numbers, max_size=5),
-        link_rules=st.integers(0, 2**32 - 1),
+        marks=st.none() | st.frozensets(st.integers(1, 5) | numbers, max_size=5),
+        rules=st.integers(0, 2**32 - 1),
         digest=st.integers(0, 3) | st.integers(0, 2**31 - 1),
         repeats=st.booleans(),
         etag=st.text(max_size=9),
@@ -59,8 +59,8 @@ def page_after(*visits: Visit, rate: float = 0.0) -> Page:
 
 def example() -> Page:
     page = page_after(
-        Visit(URL, 1_769_860_800, links=frozenset({1, -2}), harvest=Harvest(9, 1_769_860_800, -1)),
-        Visit(URL, 1_769_947_200, links=frozenset({1, 5, 7}), etag='"x"'),
+        Visit(URL, 1_769_860_800, marks=frozenset({1, -2}), harvest=Harvest(9, 1_769_860_800, -1)),
+        Visit(URL, 1_769_947_200, marks=frozenset({1, 5, 7}), etag='"x"'),
         Visit(URL, 1_770_033_600),
         Visit(URL, 1_770_120_000),
         Visit(URL, 1_770_206_400, News.GONE),
@@ -133,8 +133,8 @@ def test_digests_and_contents_are_written_with_their_times() -> None:
 
 def test_rules_of_links_are_written_with_the_visits_that_went_by_others() -> None:
     page = page_after(
-        Visit(URL, 1_769_860_800, links=frozenset({1}), link_rules=5),
-        Visit(URL, 1_769_860_801, links=frozenset({2}), link_rules=9),
+        Visit(URL, 1_769_860_800, marks=frozenset({1}), rules=5),
+        Visit(URL, 1_769_860_801, marks=frozenset({2}), rules=9),
     )
     fields = json.loads(to_line(page))
     assert fields["link_rules"] == [

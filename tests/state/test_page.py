@@ -25,7 +25,7 @@ URL = "http://example.edu/~a/"
 
 
 def visit(at: int, *links: int, **facts: object) -> Visit:
-    return Visit(URL, at, links=frozenset(links), **facts)  # type: ignore[arg-type]
+    return Visit(URL, at, marks=frozenset(links), **facts)  # type: ignore[arg-type]
 
 
 def page_after(*visits: Visit) -> Page:
@@ -46,7 +46,7 @@ def test_a_link_never_seen_before_is_new() -> None:
     page = page_after(visit(10, 1))
     assert merge(page, visit(20, 1, 2, 3)) == {2, 3}
     assert page.last_update == 20
-    assert page.new_links_by_visit() == [0, 2]
+    assert page.new_marks_by_visit() == [0, 2]
 
 
 def test_a_link_that_comes_back_is_not_new() -> None:
@@ -76,25 +76,25 @@ def test_an_older_visit_takes_over_the_links_it_showed() -> None:
     assert page.last_update == 30
     assert merge(page, visit(20, 1, 2)) == {2}
     assert page.last_update == 20
-    assert page.new_links_by_visit() == [0, 1, 0]
+    assert page.new_marks_by_visit() == [0, 1, 0]
 
 
 def test_a_visit_before_the_first_makes_the_old_baseline_an_update() -> None:
     page = page_after(visit(30, 1, 2))
     merge(page, visit(10, 1))
     assert page.last_update == 30
-    assert page.new_links_by_visit() == [0, 1]
+    assert page.new_marks_by_visit() == [0, 1]
 
 
 def by(rules: int, at: int, *links: int) -> Visit:
-    return visit(at, *links, link_rules=rules)
+    return visit(at, *links, rules=rules)
 
 
 def test_other_rules_of_links_make_the_next_visit_a_baseline() -> None:
     page = page_after(by(1, 10, 1), by(1, 20, 1, 2))
     assert merge(page, by(2, 30, 3, 4)) == frozenset()
     assert (page.last_visit, page.last_update) == (30, 20)
-    assert page.new_links_by_visit() == [0, 1, 0]
+    assert page.new_marks_by_visit() == [0, 1, 0]
     assert page.baselines.tolist() == [30]
     assert merge(page, by(2, 40, 3, 4, 5)) == {5}
     assert page.last_update == 40
@@ -181,7 +181,7 @@ def test_failures_are_counted_until_the_page_answers() -> None:
 
 def test_archived_visits_do_not_undo_newer_news() -> None:
     page = page_after(visit(20, 1), Visit(URL, 30, News.GONE))
-    merge(page, Visit("http://example.edu/%7Ea/", 10, links=frozenset({1}), etag="old"))
+    merge(page, Visit("http://example.edu/%7Ea/", 10, marks=frozenset({1}), etag="old"))
     assert (page.gone, page.url, page.etag) == (1, URL, "")
 
 
@@ -213,7 +213,7 @@ def test_old_visits_are_thinned_to_the_last_in_each_slot() -> None:
 
 def sourced(one: Visit) -> Visit:
     """Give a visit the number of its links' source: of some links there are several, or none."""
-    return replace(one, hrefs=sum(1 << link for link in one.links or ()) * (one.at % 3))
+    return replace(one, hrefs=sum(1 << link for link in one.marks or ()) * (one.at % 3))
 
 
 visits = st.lists(
@@ -221,7 +221,7 @@ visits = st.lists(
         Visit,
         url=st.just(URL),
         at=st.integers(1, 40),
-        links=st.none() | st.frozensets(st.integers(1, 8), max_size=5),
+        marks=st.none() | st.frozensets(st.integers(1, 8), max_size=5),
         digest=st.integers(0, 7),
         repeats=st.booleans(),
     ).map(sourced),
@@ -312,8 +312,8 @@ ruled = st.lists(
         url=st.just(URL),
         at=st.integers(1, 9),
         news=st.sampled_from([News.SEEN, News.SEEN, News.SEEN, *News]),
-        links=st.none() | st.frozensets(st.integers(1, 4), max_size=3),
-        link_rules=rules,
+        marks=st.none() | st.frozensets(st.integers(1, 4), max_size=3),
+        rules=rules,
         repeats=st.booleans(),
     ).map(
         lambda one: sourced(replace(one, digest=one.at % 3))
@@ -325,7 +325,7 @@ ruled = st.lists(
 @given(ruled)
 def test_links_are_those_of_the_source_that_the_page_names(history: list[Visit]) -> None:
     page = page_after(*history)
-    shown = {one.links for one in history if one.hrefs == page.hrefs and one.news is News.SEEN}
+    shown = {one.marks for one in history if one.hrefs == page.hrefs and one.news is News.SEEN}
     assert not page.hrefs or page.last_shown()[1] in shown
 
 
@@ -383,7 +383,7 @@ def test_nor_does_it_where_visits_are_thinned(
     history: list[tuple[int, int, bool]], days: int
 ) -> None:
     taken = [
-        replace(by(rules, day * DAY, day // days, day % 4), **({} if shows else {"links": None}))
+        replace(by(rules, day * DAY, day // days, day % 4), **({} if shows else {"marks": None}))
         for day, rules, shows in history
     ]
     in_order = sorted(taken, key=lambda one: one.at)
@@ -422,12 +422,12 @@ def test_updates_are_what_a_plain_scan_of_the_visits_finds(history: list[Visit])
     counts = []
     baseline = False
     for one in sorted(history, key=lambda one: one.at):
-        new = (one.links or frozenset()) - seen if baseline else frozenset()
+        new = (one.marks or frozenset()) - seen if baseline else frozenset()
         counts.append(len(new))
-        seen |= one.links or frozenset()
-        baseline = baseline or one.links is not None
+        seen |= one.marks or frozenset()
+        baseline = baseline or one.marks is not None
     page = page_after(*(replace(one, digest=0) for one in history))
-    assert page.new_links_by_visit() == counts
+    assert page.new_marks_by_visit() == counts
 
 
 def test_of_each_archive_the_page_remembers_the_latest_capture_recorded() -> None:
@@ -462,7 +462,7 @@ def test_where_all_visits_show_links_their_validators_follow_too(
     history: list[Visit], sides: list[int]
 ) -> None:
     history = [
-        replace(one, links=one.links or frozenset(), etag=str(one.at), url=f"{URL}?{one.at}")
+        replace(one, marks=one.marks or frozenset(), etag=str(one.at), url=f"{URL}?{one.at}")
         for one in history
     ]
     one, other = (page_after(*part) for part in parts_of(history, sides))
@@ -484,7 +484,7 @@ attempts = st.lists(
         url=st.sampled_from([URL, "http://example.edu/%7Ea/", "https://www.example.edu/~a"]),
         at=st.integers(1, 9),
         news=st.sampled_from([News.SEEN, News.GONE, News.FAILED]),
-        links=st.none() | st.frozensets(st.integers(1, 5), max_size=3),
+        marks=st.none() | st.frozensets(st.integers(1, 5), max_size=3),
         digest=st.integers(0, 5),
         repeats=st.booleans(),
         etag=st.sampled_from(["", "a", "b"]),
@@ -513,7 +513,7 @@ repeats = st.builds(
     url=st.just(URL),
     at=st.integers(1, 9),
     news=st.sampled_from(News),
-    links=st.none() | st.frozensets(st.integers(1, 3), max_size=2),
+    marks=st.none() | st.frozensets(st.integers(1, 3), max_size=2),
     digest=st.just(0),
     repeats=st.booleans(),
     etag=st.sampled_from(["", "a", "b"]),

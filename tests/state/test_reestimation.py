@@ -30,7 +30,7 @@ def filled(store: Store, estimation: Estimation | None = None) -> State:
     state = State(store, estimation or Estimation())
     state.record(
         [
-            Visit(f"http://example.edu/{number}", day * DAY, links=frozenset(range(day + 1)))
+            Visit(f"http://example.edu/{number}", day * DAY, marks=frozenset(range(day + 1)))
             for number in range(PAGES)
             for day in np.sort(random.choice(np.arange(1, 90), VISITS, False)).tolist()
         ]
@@ -146,6 +146,6 @@ def test_pages_that_a_crawl_with_an_older_prior_wrote_meanwhile_follow_at_its_en
     filled(store)
     late = State(store, Estimation())
     follow_prior(State(store, Estimation()), nothing)
-    late.record([Visit("http://example.edu/1", 95 * DAY, links=frozenset(range(96)))])
+    late.record([Visit("http://example.edu/1", 95 * DAY, marks=frozenset(range(96)))])
     assert follow_prior(late, nothing) is not None
     assert_followed(late)

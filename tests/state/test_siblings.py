@@ -7,7 +7,7 @@ import pytest
 
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.links import page_id_of, site_id
-from hacs_crawler.model.siblings import USUAL_TOGETHERNESS
+from hacs_crawler.model.siblings import USUAL_SIBLING_CORRELATION
 from hacs_crawler.state import (
     Estimation,
     MemoryStore,
@@ -26,7 +26,7 @@ DAY = 86_400
 def visits(url: str, updates: list[int], last_day: int = 200) -> list[Visit]:
     """Visits every other day from day 2 on; each shows a link for each update so far."""
     return [
-        Visit(url, day * DAY, links=frozenset([-1, *(at for at in updates if at <= day)]))
+        Visit(url, day * DAY, marks=frozenset([-1, *(at for at in updates if at <= day)]))
         for day in range(2, last_day, 2)
     ]
 
@@ -58,19 +58,19 @@ def test_the_next_run_knows_how_often_pages_are_updated_together(
 ) -> None:
     urls = [url for number in range(15) for url in site(number, 3)]
     state = recorded(store, urls, together=together)
-    assert state.estimation.togetherness == USUAL_TOGETHERNESS
+    assert state.estimation.sibling_correlation == USUAL_SIBLING_CORRELATION
     state.refit_prior()
-    learned = State(store, Estimation()).estimation.togetherness
+    learned = State(store, Estimation()).estimation.sibling_correlation
     assert learned > 0.8 if together else learned < 0.25
 
 
-def test_where_only_the_togetherness_changed_no_page_is_estimated_anew() -> None:
+def test_where_only_the_sibling_correlation_changed_no_page_is_estimated_anew() -> None:
     store = MemoryStore()
     state = recorded(store, [url for number in range(15) for url in site(number, 3)], together=True)
     assert follow_prior(state, lambda _run, _total: None) is not None
-    store.write_meta(NOTE, {"togetherness": 0.125})
+    store.write_meta(NOTE, {"sibling_correlation": 0.125})
     state = State(store, Estimation())
-    assert state.estimation.togetherness == 0.125
+    assert state.estimation.sibling_correlation == 0.125
     assert follow_prior(state, lambda _run, _total: None) is None
 
 
@@ -79,8 +79,8 @@ def test_where_only_the_togetherness_changed_no_page_is_estimated_anew() -> None
     [
         0.5,
         {},
-        {"togetherness": "much"},
-        {"togetherness": 1.5},
+        {"sibling_correlation": "much"},
+        {"sibling_correlation": 1.5},
     ],
 )
 def test_a_damaged_note_is_named(note: object) -> None:

@@ -41,7 +41,7 @@ URLS = [f"{HOST}/{number}.html" for number in range(20)]
 def visited(store: Store, days: float = 0, urls: list[str] = URLS, links: int = 1) -> State:
     state = State(store, Estimation())
     at = int(START + days * DAY)
-    state.record([Visit(url, at, links=frozenset(range(links))) for url in urls])
+    state.record([Visit(url, at, marks=frozenset(range(links))) for url in urls])
     return state
 
 

@@ -52,7 +52,7 @@ def state_of(store: Store, updates: str = "site") -> State:
 
 
 def visit(url: str, day: int, *links: int) -> Visit:
-    return Visit(url, day * DAY, links=frozenset(links))
+    return Visit(url, day * DAY, marks=frozenset(links))
 
 
 def new_to_site(recorded: Sequence[Recorded]) -> list[set[int]]:
@@ -242,9 +242,9 @@ def test_a_page_that_was_imported_tells_its_site_its_links_when_it_shows_them(st
     for page in old:
         page.visits.append(DAY)
         page.runs.extend((DAY, 1))
-        page.links.append(1)
+        page.marks.append(1)
         page.last_seen.append(DAY)
-        page.links_since = page.last_news = DAY
+        page.marks_since = page.last_news = DAY
     state.restore(old)
     found = state.record([visit(HOME, 8, 1, 7), visit(PAPERS, 9, 1, 7)])
     assert [one.updated_site for one in found] == [True, False]
@@ -369,9 +369,9 @@ def test_pages_that_churn_claim_nothing(store: Store) -> None:
 
 def test_a_baseline_under_other_rules_of_links_claims_all_that_it_shows(store: Store) -> None:
     state = state_of(store)
-    state.record([replace(visit(url, 1, 1), link_rules=1) for url in (HOME, PAPERS)])
-    state.record([replace(visit(url, 2, 2), link_rules=2) for url in (HOME, PAPERS)])
-    (found,) = state.record([replace(visit(PAPERS, 3, 2, 7), link_rules=2)])
+    state.record([replace(visit(url, 1, 1), rules=1) for url in (HOME, PAPERS)])
+    state.record([replace(visit(url, 2, 2), rules=2) for url in (HOME, PAPERS)])
+    (found,) = state.record([replace(visit(PAPERS, 3, 2, 7), rules=2)])
     assert (found.updated, found.updated_site) == (True, True)
     memory = np.frombuffer(store.site_links([menu_id(HOME)])[menu_id(HOME)], ENTRY)
     assert memory["link"].tolist() == [1, 2, 7]
@@ -403,7 +403,7 @@ def test_where_sites_count_siblings_that_share_a_menu_only_are_not_updated_toget
         state.record([visit(url, day, *links) for url in urls for day, links in history()])
         state.refit_prior()
         state.read_prior()
-        together.append(state.estimation.togetherness)
+        together.append(state.estimation.sibling_correlation)
     assert together[1] < together[0]
 
 

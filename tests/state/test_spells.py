@@ -22,7 +22,7 @@ START = 1_700_000_000
 
 
 def shows(at: int, *marks: int, rules: int = RULES) -> Visit:
-    return Visit(URL, at, links=frozenset(marks), link_rules=rules, keeps_spells=True)
+    return Visit(URL, at, marks=frozenset(marks), rules=rules, keeps_spells=True)
 
 
 def unmodified(at: int) -> Visit:
@@ -82,9 +82,7 @@ def test_marks_taken_by_other_rules_are_a_baseline_and_none_of_them_is_lost() ->
 
 
 def test_links_of_before_are_followed_by_a_baseline() -> None:
-    page = page_after(
-        Visit(URL, 10, links=frozenset({A, B}), link_rules=9), shows(20, C), shows(30, A)
-    )
+    page = page_after(Visit(URL, 10, marks=frozenset({A, B}), rules=9), shows(20, C), shows(30, A))
     assert found(page, "any-change") == [30]
 
 
@@ -97,13 +95,13 @@ def test_what_a_visit_brought_is_told_as_updates_are_counted(
 ) -> None:
     before = page_after(shows(10, A), shows(20, B))
     recorded = merged(before, copy_of(before), shows(30, A), updates)
-    assert (recorded.new_links, recorded.updated, recorded.lost) == (news, is_update, 1)
+    assert (recorded.new_marks, recorded.updated, recorded.lost) == (news, is_update, 1)
 
 
 def test_a_visit_that_only_lost_something_is_an_update_where_that_counts() -> None:
     before = page_after(shows(10, A, B))
     recorded = merged(before, copy_of(before), shows(20, A), "any-change")
-    assert (recorded.updated, recorded.new_links, recorded.lost) == (True, frozenset(), 1)
+    assert (recorded.updated, recorded.new_marks, recorded.lost) == (True, frozenset(), 1)
 
 
 visits_of_marks = st.lists(
@@ -137,19 +135,19 @@ def test_updates_are_those_of_the_visits_one_by_one(visits: list[Visit]) -> None
     visits.sort(key=lambda visit: visit.at)
     page = page_after(*visits)
     expected: dict[Updates, list[int]] = {updates: [] for updates in EVERY_UPDATE}
-    shown = [visit for visit in visits if visit.links is not None]
-    known = set(shown[0].links or ()) if shown else set()
+    shown = [visit for visit in visits if visit.marks is not None]
+    known = set(shown[0].marks or ()) if shown else set()
     for before, visit in pairwise(shown):
-        assert visit.links is not None
-        assert before.links is not None
-        if visit.link_rules == before.link_rules:
-            if visit.links - known:
+        assert visit.marks is not None
+        assert before.marks is not None
+        if visit.rules == before.rules:
+            if visit.marks - known:
                 expected["novel"].append(visit.at)
-            if visit.links - before.links:
+            if visit.marks - before.marks:
                 expected["page"].append(visit.at)
-            if visit.links != before.links:
+            if visit.marks != before.marks:
                 expected["any-change"].append(visit.at)
-        known |= visit.links
+        known |= visit.marks
     assert {updates: found(page, updates) for updates in EVERY_UPDATE} == expected
 
 
@@ -201,4 +199,4 @@ def test_what_only_old_visits_showed_is_forgotten() -> None:
     """A page with another mark at every visit does not grow for ever."""
     step = SLOT_SECONDS // 4
     page = page_after(*(shows(START + n * step, n) for n in range(1, 400)))
-    assert len(page.links) == len(page.visits) < RECENT_VISITS + 80
+    assert len(page.marks) == len(page.visits) < RECENT_VISITS + 80

@@ -41,7 +41,7 @@ IDS = np.array([5, -7, 2**63 - 1, -(2**63)], np.int64)
 
 def change(page_id: int, seen: int = 0, at: int = 100) -> Change:
     page = Page(URL_OF.get(page_id, f"http://example.edu/{page_id}"))
-    merge(page, Visit(page.url, at, links=frozenset({1, 2})))
+    merge(page, Visit(page.url, at, marks=frozenset({1, 2})))
     page.version = seen + 1
     return Change(page_id, seen, encode_page(page), encode_row(page))
 
@@ -503,7 +503,7 @@ def test_a_damaged_row_is_made_anew_by_what_counts_as_an_update(
 ) -> None:
     page = Page("http://example.edu/")
     for at in range(100, 700, 100):
-        merge(page, Visit(page.url, at, links=frozenset(range(at))))
+        merge(page, Visit(page.url, at, marks=frozenset(range(at))))
         remember_echo(page, at)
     page.version = 1
     damaged = np.frombuffer(encode_row(page), ROW).copy()

@@ -150,7 +150,7 @@ def test_a_listing_whose_points_change_at_each_visit_gets_the_rate_of_its_new_it
         outdated = use_rules(store, base.fingerprint, [rules.fingerprint]) - {rules.fingerprint}
         marks = frozenset[int]().union(*map(rules.marks_of, shown))
         at = 1_700_000_000 + day * DAY
-        visit = Visit(url, at, links=marks, link_rules=rules.fingerprint, keeps_spells=True)
+        visit = Visit(url, at, marks=marks, rules=rules.fingerprint, keeps_spells=True)
         (recorded,) = state.record([visit])
         updates.append(recorded.updated)
         fields = {item_key(one, "id") or 0: field_bits(one, ()) for one in shown}

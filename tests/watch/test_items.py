@@ -127,6 +127,6 @@ def test_points_that_change_at_every_visit_do_not_hide_how_often_a_list_gains_an
         shown = [{"id": one, "points": draw.random(), "comments": day} for one in items]
         marks = frozenset[int]().union(*map(rules.marks_of, shown))
         at = 1_700_000_000 + day * DAY
-        merge(page, Visit(page.url, at, links=marks, link_rules=7, keeps_spells=True))
+        merge(page, Visit(page.url, at, marks=marks, rules=7, keeps_spells=True))
     estimation = Estimation(fade_days=float("inf"))
     assert estimation.rate_per_day(page) == pytest.approx(gains / 300, rel=0.3)

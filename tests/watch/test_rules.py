@@ -112,8 +112,8 @@ def test_rules_are_told_apart_by_what_is_watched_and_by_rendering() -> None:
 def test_a_visit_is_of_marks_with_their_rules() -> None:
     visit, reason = observe(KETTLE, URL, 1_700_000_000, rules("css:.price"))
     assert visit is not None
-    assert (reason, visit.links) == ("", marks("css:.price", KETTLE))
-    assert (visit.keeps_spells, visit.link_rules) == (True, rules("css:.price").fingerprint)
+    assert (reason, visit.marks) == ("", marks("css:.price", KETTLE))
+    assert (visit.keeps_spells, visit.rules) == (True, rules("css:.price").fingerprint)
 
 
 @pytest.mark.parametrize("given", ["", "css", "items:x", None, 3, "no.such.function"])

@@ -30,7 +30,7 @@ class UpdatesFile(Part):
             line = {
                 "url": observed.visit.url,
                 "at": observed.visit.at,
-                "new_links": len(recorded.new_links),
+                "new_links": len(recorded.new_marks),
             }
             self._file.write(json.dumps(line) + "\n")
         return ()

@@ -10,4 +10,4 @@ class PagesSpider(SitemapSpider):
     def parse(self, response):
         outcome = response.meta["hacs"]
         if isinstance(outcome, Outcome) and outcome.is_update:
-            yield {"url": response.url, "new_links": len(outcome.new_links)}
+            yield {"url": response.url, "new_links": len(outcome.new_marks)}

@@ -97,13 +97,13 @@ class SeedQueue:
         self._offer(slot)
 
     def on_sent(self, request: Request, slot: str) -> None:
-        """Note that a request is about to be under way."""
+        """Count a request that is about to be sent."""
         if self._number and request not in self._slot_of:
             self._slot_of[request] = slot
             self._under_way[slot] += 1
 
     def on_enqueued(self, request: Request, slot: str) -> None:
-        """Note that the inner scheduler took a request."""
+        """Count a request that the inner scheduler took."""
         given = self._given.get(slot)
         if given is None:
             given = self._given[slot] = Counter()
@@ -111,7 +111,7 @@ class SeedQueue:
         self._given_by_priority[request.priority] += 1
 
     def on_dequeued(self, request: Request, slot: str) -> None:
-        """Note that the inner scheduler gave a request back."""
+        """Count a request that the inner scheduler gave back."""
         given, priority = self._given.get(slot), request.priority
         if given is not None and priority in given:
             _decrease(given, priority)

@@ -94,7 +94,7 @@ class ReadAhead:
             self._pages.pop(page_id, None)
 
     def on_answer(self, url: str, waiting: int = 1) -> None:
-        """Note that an answer came and waits for its callback, or, with -1, that it waits no more."""
+        """Count an answer that waits for its callback, or, with -1, one that waits no more."""
         claim = self._claims.get(page_id_of(url))
         if claim is not None:
             claim.answered += waiting

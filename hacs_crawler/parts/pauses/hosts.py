@@ -60,7 +60,7 @@ class HostPauses(Part):
         return left
 
     def on_response(self, request: Request, response: Response) -> None:
-        """Note until when the host wants to be left alone, and recall what waits to be sent to it."""
+        """Learn until when the host wants to be left alone, and recall what waits to be sent to it."""
         if response.status not in STATUSES or "hacs_archive" in request.meta:
             return
         seconds = retry_after(response.headers.get(b"Retry-After"), time.time())

@@ -1,7 +1,7 @@
 """HACS_RENDER: pages that need a browser are rendered, and it is found out which pages these are.
 
 A page that looks as if a browser showed more is asked for a second time through it, and where that shows
-more a third time: see `marks.shows_more`.
+more a third time: see `verdicts.shows_more`.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from hacs_crawler.parts.rendering.browser import (
     UnreachableError,
 )
 from hacs_crawler.parts.rendering.links import is_rendered
-from hacs_crawler.parts.rendering.marks import Verdict, shows_more
-from hacs_crawler.parts.rendering.render_marks import RenderMarks
+from hacs_crawler.parts.rendering.memory import RenderingMemory
 from hacs_crawler.parts.rendering.suspicion import suspicion_of
+from hacs_crawler.parts.rendering.verdicts import Verdict, shows_more
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
@@ -45,7 +45,7 @@ class Rendering(Part):
     def __init__(self, crawl: Crawl, *, is_always: bool) -> None:
         self._crawl = crawl
         self._is_always = is_always
-        self._marks = RenderMarks(crawl)
+        self._memory = RenderingMemory(crawl)
         self._browser = Browser(crawl)
 
     @classmethod
@@ -70,8 +70,8 @@ class Rendering(Part):
         if page_url is None or not _is_ours(request):
             return
         request.meta.pop("hacs.render", None)
-        await self._marks.ready(page_url)
-        if not self._is_always and not self._marks.advice(page_url).rendered:
+        await self._memory.ready(page_url)
+        if not self._is_always and not self._memory.advice(page_url).rendered:
             return
         if not await self._browser.is_there():
             mark_unseen(request, "needs_browser")
@@ -81,7 +81,7 @@ class Rendering(Part):
         remove_conditions(request)  # a browser would show a 304 as an empty page
 
     async def answered(self, request: Request, response: Response, page_url: str) -> Response:
-        """Note what the visit took; look at the page the other way too where that is worth it."""
+        """Count what the visit took; fetch the page the other way too where that is worth it."""
         if not _is_ours(request) or "cached" in response.flags:
             return response
         rendered, seconds = is_rendered(response), float(request.meta.get("hacs.seconds", 0.0))
@@ -91,7 +91,7 @@ class Rendering(Part):
         is_page = 200 <= response.status < 300 and isinstance(response, HtmlResponse)
         if not is_page or tag_of(request).unseen:
             return response
-        advised = self._marks.advice(page_url)
+        advised = self._memory.advice(page_url)
         is_doubtful = not self._is_always and (rendered or _is_suspicious(response))
         if is_doubtful and advised.checked and not is_closing(self._crawl.crawler):
             self._crawl.stats.count("render/checks")
@@ -100,7 +100,7 @@ class Rendering(Part):
             if better is not response:  # what it took is known from next time on
                 return better
         counted = is_doubtful and not advised.checked
-        self._marks.on_visit(page_url, rendered=rendered, seconds=seconds, counted=counted)
+        self._memory.on_visit(page_url, rendered=rendered, seconds=seconds, counted=counted)
         return response
 
     def failed(self, request: Request, error: Exception, page_url: str) -> Request | None:
@@ -111,17 +111,17 @@ class Rendering(Part):
         if not isinstance(error, RenderingError):
             return None
         if isinstance(error, NoPageError) and not self._is_always:
-            self._marks.on_verdict(page_url, Verdict.PLAIN, for_site=False)
+            self._memory.on_verdict(page_url, Verdict.PLAIN, for_site=False)
             return request.replace(dont_filter=True)
         self._crawl.stats.count("render/failed")
         logger.info("%s could not be rendered: %s", request.url, error)
         if not isinstance(error, UnreachableError) and not self._is_always:
-            self._marks.on_failure(page_url)
+            self._memory.on_failure(page_url)
         return None
 
     async def closing(self) -> None:
         """Write what was learned, and end the browser."""
-        await self._marks.write()
+        await self._memory.write()
         await self._browser.close()
 
     async def _look_with_browser(self, request: Request, plain: Response, url: str) -> Response:
@@ -131,7 +131,7 @@ class Rendering(Part):
         first = await self._asked(request, rendered=True)
         if first is None:
             # it will be tried again, but not at each visit
-            self._marks.on_verdict(url, Verdict.PLAIN, for_site=False)
+            self._memory.on_verdict(url, Verdict.PLAIN, for_site=False)
             return plain
         is_more = await self._compared(request, plain, first, url)
         return first.replace(request=request) if is_more else plain
@@ -144,7 +144,7 @@ class Rendering(Part):
         return rendered
 
     async def _compared(self, request: Request, plain: Response, first: Response, url: str) -> bool:
-        """Note, and return, whether a browser shows more of a page."""
+        """Return whether a browser shows more of a page, and remember it."""
         seen, shown = self._links(plain), self._links(first) or frozenset()
         more = frozenset() if seen is None else shown - seen
         second = await self._asked(request, rendered=True) if more else None
@@ -154,9 +154,9 @@ class Rendering(Part):
         return is_more
 
     def _note(self, url: str, verdict: Verdict, number: int) -> None:
-        known = self._marks.advice(url).rendered
-        site_before = self._marks.verdict_of_site(url)
-        site = self._marks.on_verdict(url, verdict)
+        known = self._memory.advice(url).rendered
+        site_before = self._memory.verdict_of_site(url)
+        site = self._memory.on_verdict(url, verdict)
         if verdict is Verdict.BROWSER and not known:
             self._crawl.stats.count("render/marked")
             logger.info(

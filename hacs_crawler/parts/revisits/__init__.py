@@ -1,1 +1,1 @@
-"""How pages are asked for is kept, and known pages are visited again like that (HACS_REVISIT)."""
+"""How pages are requested is written down, and known pages are visited again so (HACS_REVISIT)."""

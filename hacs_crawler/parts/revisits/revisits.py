@@ -1,4 +1,4 @@
-"""Revisits: a crawl begins with the best of the pages it knows, asked for as they were before."""
+"""Revisits: a crawl begins with the best of the pages it knows, requested as before."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import numpy as np
 from scrapy import Request, Spider
 
 from hacs_crawler.config import Config
-from hacs_crawler.crawl.asked import (
-    Asked,
-    asked_pages,
-    forget_asked,
-    read_asked,
+from hacs_crawler.crawl.crawl import Crawl
+from hacs_crawler.crawl.part import Part
+from hacs_crawler.crawl.recipes import (
+    RequestRecipe,
+    forget_recipes,
+    pages_with_recipe,
+    read_recipes,
     request_of,
     used_callbacks,
 )
-from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.crawl.part import Part
 from hacs_crawler.ranking.plan import plan_of
 from hacs_crawler.state import PAGES_A_CALL, Ids, State, without_future
 from hacs_crawler.utils.text import counted, safe_logger
@@ -27,7 +27,7 @@ from hacs_crawler.utils.text import counted, safe_logger
 logger = safe_logger(__name__)
 
 SPARE: Final = 100
-"""So many more pages are looked at than wanted, for those that can no longer be asked for."""
+"""How many more pages are read than wanted, as some can no longer be requested."""
 
 
 @dataclass(slots=True)
@@ -38,7 +38,7 @@ class Choice:
     behind_form: int = 0
     """How many were passed over because a form was posted on the way to them."""
     damaged: int = 0
-    """Of how many the record of how they were asked for is damaged."""
+    """How many have a damaged recipe."""
     gone: list[tuple[int, str]] = field(default_factory=list)
     """Ids and callbacks of pages whose callback the spider no longer has."""
 
@@ -91,14 +91,14 @@ class Revisits(Part):
 
 
 def _sites(state: State, spider_name: str) -> set[int]:
-    """Return the sites of the pages that a spider has asked for."""
-    rows = state.rows(asked_pages(state, spider_name))
+    """Return the sites of the pages that a spider has requested."""
+    rows = state.rows(pages_with_recipe(state, spider_name))
     return set(np.unique(rows["site"]).tolist())
 
 
 def _never_visited(state: State, spider_name: str) -> Ids:
     """Return the known pages of which it is known how a spider would ask for them, and never did."""
-    page_ids = asked_pages(state, spider_name)
+    page_ids = pages_with_recipe(state, spider_name)
     rows = state.rows(page_ids)
     never_visited: Ids = page_ids[(rows["site"] > 0) & (rows["visits"] == 0)]
     return never_visited
@@ -111,9 +111,9 @@ def _most(config: Config) -> int:
 
 
 def _chosen(state: State, config: Config, spider: Spider, now: float) -> Choice:
-    """Return the best pages of those that the spider has asked for."""
+    """Return the best of the pages that the spider has requested."""
     number = _most(config)
-    page_ids = asked_pages(state, spider.name)
+    page_ids = pages_with_recipe(state, spider.name)
     rows, _ = without_future(state, page_ids, state.rows(page_ids), now)
     is_known = rows["visits"] > 0
     page_ids, rows = page_ids[is_known], rows[is_known]
@@ -128,15 +128,15 @@ def _chosen(state: State, config: Config, spider: Spider, now: float) -> Choice:
 
 
 def _chosen_of(state: State, page_ids: Ids, spider: Spider, most: int | None = None) -> Choice:
-    """Return the first pages that can be asked for, and forget those whose callback is gone."""
+    """Return the first pages that can be requested, and forget those whose callback is gone."""
     callbacks, choice = used_callbacks(state, spider.name), Choice()
     for start in range(0, len(page_ids), PAGES_A_CALL):
         ids = page_ids[start : start + PAGES_A_CALL].tolist()
-        asked = read_asked(state, spider.name, ids)
+        recipe = read_recipes(state, spider.name, ids)
         for page_id in ids:
             if most is not None and len(choice.requests) >= most:
                 break
-            if (how := asked.get(page_id)) is None:
+            if (how := recipe.get(page_id)) is None:
                 choice.damaged += 1
             elif how.after_form:
                 choice.behind_form += 1
@@ -144,13 +144,13 @@ def _chosen_of(state: State, page_ids: Ids, spider: Spider, most: int | None = N
                 choice.requests.append(request)
             else:
                 choice.gone.append((page_id, how.callback))
-    forget_asked(state, spider.name, [page_id for page_id, _ in choice.gone])
+    forget_recipes(state, spider.name, [page_id for page_id, _ in choice.gone])
     return choice
 
 
-def _request(asked: Asked, callbacks: frozenset[str], spider: Spider) -> Request | None:
-    is_used = {asked.callback, asked.errback} <= callbacks
-    return request_of(asked, spider) if is_used else None
+def _request(recipe: RequestRecipe, callbacks: frozenset[str], spider: Spider) -> Request | None:
+    is_used = {recipe.callback, recipe.errback} <= callbacks
+    return request_of(recipe, spider) if is_used else None
 
 
 def _say(choice: Choice, spider: Spider) -> None:

@@ -15,11 +15,11 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import DeferredLock
 
 from hacs_crawler.config import Config
-from hacs_crawler.crawl.asked import Asked, asked_of, read_asked, write_asked
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import is_seed
 from hacs_crawler.crawl.part import Part
 from hacs_crawler.crawl.ranker import Ranker
+from hacs_crawler.crawl.recipes import RequestRecipe, read_recipes, recipe_of, write_recipes
 from hacs_crawler.crawl.state_access.write_behind import CLOSING_PAUSES_SECONDS
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
 from hacs_crawler.links import page_id_of
@@ -51,7 +51,7 @@ class Shards(Part):
         self._left: RankingOptions | None = None
         self._worker = Worker()
         self._hold: ShardHold | None = None
-        self._waiting: dict[str, Asked | None] = {}
+        self._waiting: dict[str, RequestRecipe | None] = {}
         self._handed_over: set[int] = set()
         self._writing = DeferredLock()
         crawl.crawler.signals.connect(self._stop_waiting, signals.spider_closed)
@@ -144,7 +144,7 @@ class Shards(Part):
             )
         if not self._waiting:
             self._write_soon()
-        self._waiting[url] = asked_of(request, self._spider)
+        self._waiting[url] = recipe_of(request, self._spider)
         self._crawl.stats.count("shard/handed_over")
 
     def _write_soon(self) -> None:
@@ -176,7 +176,9 @@ class Shards(Part):
         return self._crawl.crawler.spider
 
 
-def _write(config: Config, count: int, spider: Spider, seeds: dict[str, Asked | None]) -> None:
+def _write(
+    config: Config, count: int, spider: Spider, seeds: dict[str, RequestRecipe | None]
+) -> None:
     """Make pages known to the states of their shards, with how this crawl would ask for them.
 
     It may be done again: what is known there stays as it is.
@@ -191,8 +193,8 @@ def _write(config: Config, count: int, spider: Spider, seeds: dict[str, Asked | 
                 some = urls[start : start + PAGES_A_CALL]
                 state.restore(map(Page, some))
                 asked = {page_id_of(url): how for url in some if (how := seeds[url]) is not None}
-                known = read_asked(state, spider.name, list(asked))
-                write_asked(
+                known = read_recipes(state, spider.name, list(asked))
+                write_recipes(
                     state,
                     spider.name,
                     {page_id: how for page_id, how in asked.items() if page_id not in known},

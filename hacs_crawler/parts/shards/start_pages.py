@@ -21,8 +21,8 @@ from scrapy.settings import BaseSettings
 from scrapy.utils.project import get_project_settings
 
 from hacs_crawler.config import Config, Pages
-from hacs_crawler.crawl.care import Care
 from hacs_crawler.crawl.meta import seed_key, seed_url
+from hacs_crawler.crawl.page_filter import PageFilter
 from hacs_crawler.links import site_id
 from hacs_crawler.state import shard_of_page
 from hacs_crawler.utils.loop import call_later
@@ -57,7 +57,7 @@ def start_of(page_id: int, url: str, shards: int) -> tuple[int, int, int]:
     return page_id, site_id(url), shard_of_page(url, shards)
 
 
-class NotingScheduler(BaseScheduler):
+class StartPageScheduler(BaseScheduler):
     """Notes the pages of start requests, and has nothing sent."""
 
     def __init__(self, reading: StartReading, pages: Pages) -> None:
@@ -65,14 +65,14 @@ class NotingScheduler(BaseScheduler):
         self._file = Path(reading.file).open("wb")  # noqa: SIM115 - `close` ends it
 
     @classmethod
-    def from_crawler(cls, crawler: Crawler) -> NotingScheduler:
+    def from_crawler(cls, crawler: Crawler) -> StartPageScheduler:
         """Make the scheduler of a crawl that `main` began."""
         config = Config.from_settings(crawler.settings)
         return cls(crawler.hacs_reading, config.pages)  # type: ignore[attr-defined]
 
     def open(self, spider: Spider) -> None:
         """Begin to note."""
-        self._care = Care(self._pages, spider)
+        self._page_filter = PageFilter(self._pages, spider)
         call_later(self._reading.most_seconds, self._end_early)
 
     def close(self, reason: str) -> None:
@@ -81,8 +81,8 @@ class NotingScheduler(BaseScheduler):
         self._file.close()
 
     def enqueue_request(self, request: Request) -> bool:
-        """Note a request."""
-        self._care.note(request)
+        """Write down the page of a request."""
+        self._page_filter.mark(request)
         if (page_id := seed_key(request)) is not None:
             row = start_of(page_id, seed_url(request), self._reading.shards)
             self._file.write(np.array(row, START).tobytes())
@@ -121,7 +121,7 @@ def _switch_off(settings: BaseSettings) -> None:
     for name in _COMPONENTS:
         kept = {key: value for key, value in settings.getdict(name).items() if not _is_ours(key)}
         settings.set(name, kept, "cmdline")
-    settings.setdict({**_OFF, "SCHEDULER": NotingScheduler}, priority="cmdline")
+    settings.setdict({**_OFF, "SCHEDULER": StartPageScheduler}, priority="cmdline")
 
 
 def _is_ours(key: object) -> bool:

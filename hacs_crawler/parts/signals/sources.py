@@ -60,7 +60,7 @@ MOST_NEW_SITES: Final = 100
 
 
 @dataclass(slots=True)
-class _Met:
+class _HostRecord:
     """What was met of a host in this crawl, for the next one."""
 
     is_new: bool = False
@@ -76,7 +76,7 @@ class SignalSources(Part):
         self._crawl = crawl
         self._requests = SignalRequests(crawl, most)
         self._asked: set[str] = set()
-        self._met: dict[str, _Met] = {}
+        self._met: dict[str, _HostRecord] = {}
 
     @classmethod
     def from_crawl(cls, crawl: Crawl) -> SignalSources | None:
@@ -108,7 +108,7 @@ class SignalSources(Part):
         await self._guarded(self._listen_to_known(sites))
 
     def observed(self, observed: Observed) -> Iterable[Visit]:
-        """Note the host of a page that was seen, and the feeds that it announces, for the next run.
+        """Remember a page's host, and the feeds that the page announces, for the next run.
 
         What lists a page that was never seen before is then read whole, changed or not.
         """
@@ -116,7 +116,7 @@ class SignalSources(Part):
         origin = None if observed.reason else origin_of(response.url)
         if origin is None or (origin not in self._met and len(self._met) >= MOST_NEW_SOURCES):
             return ()
-        met = self._met.setdefault(origin, _Met())
+        met = self._met.setdefault(origin, _HostRecord())
         met.is_new |= observed.is_first
         if len(met.sites) < MOST_NEW_SITES:
             met.sites.add(site_id(observed.visit.url))
@@ -266,7 +266,7 @@ def _hear(
     )
 
 
-def _keep_met(state: State, kind: str, met: Mapping[str, _Met]) -> None:
+def _keep_met(state: State, kind: str, met: Mapping[str, _HostRecord]) -> None:
     own = {source_id(origin): (origin, one) for origin, one in met.items()}
 
     def changed(key: int, now: SignalSource | None) -> SignalSource | None:

@@ -114,8 +114,8 @@ def test_where_sites_count_what_was_new_to_the_site_is_told_at_once(new_world: M
         for url in (A, OF_A):
             await world.visit(url, 1, 7)
         first, second = [await world.visit(url, 2, 7, 8) for url in (A, OF_A)]
-        assert (first.new_links, first.new_to_site) == ({8}, {8})
-        assert (second.new_links, second.new_to_site) == ({8}, frozenset())
+        assert (first.new_marks, first.new_to_site) == ({8}, {8})
+        assert (second.new_marks, second.new_to_site) == ({8}, frozenset())
         assert second.updated
         assert not second.updated_site
 
@@ -141,7 +141,7 @@ def test_the_first_visit_of_a_page_that_was_read_is_known_to_be_the_first(
         assert first.is_known
         assert not first.before.visits
         assert not first.updated
-        assert first.new_links == frozenset()
+        assert first.new_marks == frozenset()
 
     run(scenario())
 

@@ -28,7 +28,7 @@ def test_a_visit_tells_what_it_brought_before_anything_is_written(world: StateAc
         await world.visit(A, 1, 7)
         second = await world.visit(A, 2, 7, 8)
         assert second.updated
-        assert second.new_links == {8}
+        assert second.new_marks == {8}
         assert list(second.before.visits) == [1 * DAY]
         assert list(second.after.visits) == [1 * DAY, 2 * DAY]
         assert world.write_behind.look(A) == second.after
@@ -48,7 +48,7 @@ def test_a_visit_to_a_page_that_was_not_read_is_not_known_to_be_first_and_is_wri
         await world.write_behind.close()
         assert world.days(A) == [1, 2]
         (written,) = world.recorded
-        assert written.new_links == {8}, "the state tells what it really brought"
+        assert written.new_marks == {8}, "the state tells what it really brought"
 
     run(scenario())
 

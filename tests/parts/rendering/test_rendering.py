@@ -50,7 +50,7 @@ def test_a_page_over_which_the_code_fails_is_given_to_the_callback_and_not_obser
     assert part is not None
     failures: list[str] = []
     parts = Parts([part], Stats(), failures.append)  # type: ignore[arg-type]
-    monkeypatch.setattr(part._marks, "ready" if hook == "before_request" else "advice", broken)
+    monkeypatch.setattr(part._memory, "ready" if hook == "before_request" else "advice", broken)
     request = Request(URL)
 
     async def visit() -> Response:

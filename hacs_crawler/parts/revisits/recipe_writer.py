@@ -1,4 +1,4 @@
-"""Keeps how the pages of a crawl are asked for, and which of them only lead on to others."""
+"""Writes down how the pages of a crawl are requested, and which of them only lead on to others."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from msgspec import structs
 from scrapy import Request, Spider
 from scrapy.http import Response
 
-from hacs_crawler.crawl.asked import Asked, asked_of, read_asked, write_asked
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import page_url
 from hacs_crawler.crawl.part import Observed, Part
+from hacs_crawler.crawl.recipes import RequestRecipe, read_recipes, recipe_of, write_recipes
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.links import page_id_of
 from hacs_crawler.outcome import NotObserved
@@ -22,60 +22,60 @@ from hacs_crawler.utils.text import safe_logger
 logger = safe_logger(__name__)
 
 
-class AskedPages(Part):
-    """Gathers how pages are asked for, and writes that of those that were seen, in batches."""
+class RecipeWriter(Part):
+    """Gathers the recipes of requests for pages, and writes those of pages that were seen."""
 
     inherited = ("hacs.after_form",)
 
     def __init__(self, crawl: Crawl) -> None:
         self._crawl = crawl
-        self._under_way: dict[int, Asked] = {}
-        self._waiting: dict[int, Asked] = {}
+        self._under_way: dict[int, RequestRecipe] = {}
+        self._waiting: dict[int, RequestRecipe] = {}
         self._callbacks: set[str] = set()
         self._not_kept: set[int] = set()
 
     @classmethod
-    def from_crawl(cls, crawl: Crawl) -> AskedPages | None:
+    def from_crawl(cls, crawl: Crawl) -> RecipeWriter | None:
         """Return None unless HACS_PAGES or HACS_REVISIT has requests remembered."""
         return cls(crawl) if crawl.config.remembers_requests else None
 
     def before_request(self, request: Request, page_url: str | None) -> None:
-        """Remember how a page is asked for, until it is known whether that shows it."""
+        """Remember the recipe of a request, until its answer shows the page or not."""
         if request.method not in ("GET", "HEAD"):
             request.meta["hacs.after_form"] = True
         # a redirect or retry has what other middlewares gave the request
         if page_url is None or (page_id := page_id_of(page_url)) in self._under_way:
             return
-        asked = asked_of(request, self._spider)
-        if asked is None:
+        recipe = recipe_of(request, self._spider)
+        if recipe is None:
             self._not_kept.add(page_id)
         else:
-            self._under_way[page_id] = asked
+            self._under_way[page_id] = recipe
 
     def observed(self, observed: Observed) -> Iterable[Visit]:
-        """Forget how a page was asked for that answered, and was not seen."""
+        """Forget the recipe of a request whose answer did not show the page."""
         if observed.reason:
             self._forget(observed.visit.url)
         return ()
 
     def failed(self, request: Request, error: Exception, page_url: str) -> None:
-        """Forget how a page was asked for that did not answer."""
+        """Forget the recipe of a request that got no answer."""
         del request, error
         self._forget(page_url)
 
     def finished(self, response: Response, items: int, requests: int) -> None:
-        """Have it kept how a page was asked for that was seen, and what its callback yielded."""
+        """Have the recipe of a page that was seen written, with what its callback yielded."""
         assert response.request is not None  # noqa: S101 - its callback has yielded
         url = page_url(response.request)
-        if url is None or (asked := self._under_way.pop(page_id_of(url), None)) is None:
+        if url is None or (recipe := self._under_way.pop(page_id_of(url), None)) is None:
             return
         if not isinstance(response.meta.get("hacs"), NotObserved):
             page_id = page_id_of(url)
-            self._waiting[page_id] = structs.replace(asked, leads_on=bool(requests and not items))
-            self._callbacks |= {asked.callback, asked.errback}
+            self._waiting[page_id] = structs.replace(recipe, leads_on=bool(requests and not items))
+            self._callbacks |= {recipe.callback, recipe.errback}
 
     def recorded(self, batch: Sequence[Recorded]) -> None:
-        """Write with visits how their pages were asked for."""
+        """Write the recipes of pages whose visits are written."""
         del batch
         begin(self._write())
 
@@ -83,8 +83,8 @@ class AskedPages(Part):
         """Return which pages only lead on to others."""
         if not self._crawl.config.ranking.threshold:
             return ()
-        asked = await self._crawl.state.once(read_asked, self._spider.name, page_ids)
-        return [page_id for page_id, how in asked.items() if how is not None and how.leads_on]
+        recipe = await self._crawl.state.once(read_recipes, self._spider.name, page_ids)
+        return [page_id for page_id, how in recipe.items() if how is not None and how.leads_on]
 
     async def round_began(self) -> None:
         """Forget what ended without a word, as redirects do that the project's filter drops."""
@@ -105,16 +105,16 @@ class AskedPages(Part):
         self._under_way.pop(page_id_of(page_url), None)
 
     async def _write(self) -> None:
-        """Write how pages were asked for; without that they are visited, but not by themselves."""
+        """Write recipes; pages without one are visited when the spider requests them."""
         waiting, self._waiting = self._waiting, {}
         if not waiting:
             return
         callbacks = set(self._callbacks)
         try:
-            await self._crawl.state.once(write_asked, self._spider.name, waiting, callbacks)
+            await self._crawl.state.once(write_recipes, self._spider.name, waiting, callbacks)
         except StateError as error:
             self._crawl.state.on_error(error)
-            logger.warning("How pages were asked for was not kept: %s", error)
+            logger.warning("How pages were requested could not be written: %s", error)
 
     @property
     def _spider(self) -> Spider:

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, strategies as st
 
 from hacs_crawler.exceptions import StateError
-from hacs_crawler.parts.rendering.marks import (
+from hacs_crawler.parts.rendering.verdicts import (
     CHECK_EVERY,
     Advice,
-    PageMark,
-    SiteMark,
+    PageRendering,
+    SiteRendering,
     Verdict,
     advice,
     shows_more,
@@ -20,22 +20,22 @@ from hacs_crawler.ranking import costs
 
 links = st.frozensets(st.integers(0, 30))
 page_marks = st.builds(
-    PageMark,
+    PageRendering,
     verdict=st.sampled_from(Verdict),
     visits=st.integers(0, 255),
     rendered=st.booleans(),
     seconds=st.floats(0, 1e3, width=32),
 )
-site_marks = st.builds(SiteMark, st.integers(0, 255), st.integers(0, 255), st.integers(0, 255))
+site_marks = st.builds(SiteRendering, st.integers(0, 255), st.integers(0, 255), st.integers(0, 255))
 
 
 @given(page_marks)
-def test_a_page_s_mark_is_read_as_it_was_written(mark: PageMark) -> None:
-    assert PageMark.decoded(mark.encoded()) == mark
+def test_a_page_s_mark_is_read_as_it_was_written(mark: PageRendering) -> None:
+    assert PageRendering.decoded(mark.encoded()) == mark
 
 
 @given(page_marks)
-def test_what_a_visit_takes_is_read_of_many_marks_at_once(mark: PageMark) -> None:
+def test_what_a_visit_takes_is_read_of_many_marks_at_once(mark: PageRendering) -> None:
     (fields,) = np.frombuffer(mark.encoded(), costs.DTYPE)
     assert fields.tolist() == (
         costs.VERSION,
@@ -47,31 +47,31 @@ def test_what_a_visit_takes_is_read_of_many_marks_at_once(mark: PageMark) -> Non
 
 
 @given(site_marks)
-def test_a_site_s_mark_is_read_as_it_was_written(mark: SiteMark) -> None:
-    assert SiteMark.decoded(mark.encoded()) == mark
+def test_a_site_s_mark_is_read_as_it_was_written(mark: SiteRendering) -> None:
+    assert SiteRendering.decoded(mark.encoded()) == mark
 
 
 def test_nothing_kept_is_nothing_known() -> None:
-    assert PageMark.decoded(b"") == PageMark()
-    assert SiteMark.decoded(b"") == SiteMark()
+    assert PageRendering.decoded(b"") == PageRendering()
+    assert SiteRendering.decoded(b"") == SiteRendering()
 
 
 @pytest.mark.parametrize("value", [b"\x01", b"\x02" + bytes(7), b"\x01\x09" + bytes(6), bytes(40)])
 def test_a_damaged_mark_is_named(value: bytes) -> None:
     with pytest.raises(StateError, match="how a page is rendered is damaged"):
-        PageMark.decoded(value)
+        PageRendering.decoded(value)
 
 
 def test_an_unknown_page_is_visited_plainly_and_looked_at_if_it_is_suspicious() -> None:
-    assert advice(PageMark(), SiteMark()) == Advice(False, True)
+    assert advice(PageRendering(), SiteRendering()) == Advice(False, True)
 
 
 @pytest.mark.parametrize("verdict", [Verdict.PLAIN, Verdict.BROWSER])
 def test_a_verdict_is_checked_at_every_twentieth_visit(verdict: Verdict) -> None:
-    mark = PageMark().judged(verdict)
+    mark = PageRendering().judged(verdict)
     checks = []
     for _ in range(2 * CHECK_EVERY):
-        found = advice(mark, SiteMark())
+        found = advice(mark, SiteRendering())
         assert found.rendered is (verdict is Verdict.BROWSER)
         checks.append(found.checked)
         mark = mark.judged(verdict) if found.checked else mark.visited()
@@ -80,43 +80,43 @@ def test_a_verdict_is_checked_at_every_twentieth_visit(verdict: Verdict) -> None
 
 
 def test_three_pages_that_agree_speak_for_their_site() -> None:
-    site = SiteMark()
+    site = SiteRendering()
     for number in range(3):
         assert site.verdict is Verdict.UNKNOWN, number
         site = site.judged(Verdict.UNKNOWN, Verdict.BROWSER)
     assert site.verdict is Verdict.BROWSER
-    assert advice(PageMark(), site) == Advice(True, False)
-    assert advice(PageMark(Verdict.PLAIN), site) == Advice(False, False)
+    assert advice(PageRendering(), site) == Advice(True, False)
+    assert advice(PageRendering(Verdict.PLAIN), site) == Advice(False, False)
 
 
 def test_a_page_that_says_otherwise_takes_four_to_be_outvoted() -> None:
-    site = SiteMark(browser=3, plain=1)
+    site = SiteRendering(browser=3, plain=1)
     assert site.verdict is Verdict.UNKNOWN
-    assert SiteMark(browser=4, plain=1).verdict is Verdict.BROWSER
-    assert SiteMark(browser=1, plain=4).verdict is Verdict.PLAIN
-    assert SiteMark(browser=50, plain=50).verdict is Verdict.UNKNOWN
+    assert SiteRendering(browser=4, plain=1).verdict is Verdict.BROWSER
+    assert SiteRendering(browser=1, plain=4).verdict is Verdict.PLAIN
+    assert SiteRendering(browser=50, plain=50).verdict is Verdict.UNKNOWN
 
 
 def test_a_page_that_changes_its_verdict_is_counted_once() -> None:
-    site = SiteMark(browser=3, plain=0, visits=7)
+    site = SiteRendering(browser=3, plain=0, visits=7)
     changed = site.judged(Verdict.BROWSER, Verdict.PLAIN)
-    assert changed == SiteMark(browser=2, plain=1, visits=0)
-    assert changed.judged(Verdict.PLAIN, Verdict.PLAIN) == SiteMark(2, 1, 0)
+    assert changed == SiteRendering(browser=2, plain=1, visits=0)
+    assert changed.judged(Verdict.PLAIN, Verdict.PLAIN) == SiteRendering(2, 1, 0)
 
 
 def test_a_site_s_verdict_is_checked_at_every_twentieth_visit_that_goes_by_it() -> None:
-    site = SiteMark(browser=3)
+    site = SiteRendering(browser=3)
     for _ in range(CHECK_EVERY - 1):
-        assert not advice(PageMark(), site).checked
+        assert not advice(PageRendering(), site).checked
         site = site.visited()
-    assert advice(PageMark(), site).checked
+    assert advice(PageRendering(), site).checked
 
 
 def test_after_three_failures_a_page_is_asked_for_plainly_again() -> None:
-    mark = PageMark(Verdict.BROWSER)
+    mark = PageRendering(Verdict.BROWSER)
     assert mark.failed().verdict is Verdict.BROWSER
     assert mark.failed().failed().verdict is Verdict.BROWSER
-    assert mark.failed().failed().failed() == PageMark(Verdict.PLAIN)
+    assert mark.failed().failed().failed() == PageRendering(Verdict.PLAIN)
 
 
 @given(links, links)
@@ -150,15 +150,15 @@ def test_a_rotating_box_in_an_application_does_not_hide_what_it_adds() -> None:
 
 
 def test_what_visits_take_follows_them_slowly_and_anew_where_the_browser_comes_in() -> None:
-    mark = PageMark().timed(1.0, rendered=False)
+    mark = PageRendering().timed(1.0, rendered=False)
     assert mark.seconds == 1.0
     assert mark.timed(2.0, rendered=False).seconds == pytest.approx(1.3)
-    assert mark.timed(9.0, rendered=True) == PageMark(rendered=True, seconds=9.0)
+    assert mark.timed(9.0, rendered=True) == PageRendering(rendered=True, seconds=9.0)
 
 
 def test_a_small_change_of_what_visits_take_is_not_worth_being_written() -> None:
-    mark = PageMark(seconds=1.0)
-    assert not PageMark(seconds=1.2).differs_notably(mark)
-    assert PageMark(seconds=1.3).differs_notably(mark)
-    assert PageMark(seconds=1.0, visits=1).differs_notably(mark)
-    assert PageMark(seconds=0.1).differs_notably(PageMark())
+    mark = PageRendering(seconds=1.0)
+    assert not PageRendering(seconds=1.2).differs_notably(mark)
+    assert PageRendering(seconds=1.3).differs_notably(mark)
+    assert PageRendering(seconds=1.0, visits=1).differs_notably(mark)
+    assert PageRendering(seconds=0.1).differs_notably(PageRendering())

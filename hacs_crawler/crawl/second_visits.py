@@ -1,4 +1,4 @@
-"""A second look at a page, at once: a request beside the spider's, which no callback sees.
+"""Second visits: a page that was just visited is fetched again, by a request that no callback sees.
 
 It is the first request as it was sent, with its cookies and without anything the first answer set: as
 different requests of different runs are. It goes through the project's downloader middlewares, its
@@ -28,8 +28,8 @@ PAUSE_SECONDS: Final = 1.0
 """Visits have whole seconds; and what a server makes of its clock differs from one to the next."""
 
 
-class SecondLooks:
-    """Visits pages again that were just visited; counts as `hacs/controls`."""
+class SecondVisits:
+    """Visits pages again that were just visited; counted in `hacs/controls`."""
 
     def __init__(self, crawl: Crawl) -> None:
         self._crawl = crawl
@@ -42,9 +42,9 @@ class SecondLooks:
         first: Recorded,
         then: Callable[[Recorded, Response], Coroutine[Any, Any, None]],
     ) -> None:
-        """Look at the page of a visit again, and call `then` with what that showed, if anything.
+        """Visit a page again, and call `then` with the result, if the page was seen.
 
-        Where items are watched nothing is: the callback is not called twice.
+        Where items are watched, nothing is sent: the callback is not called twice.
         """
         if self._crawl.config.takes_items:
             return
@@ -79,7 +79,7 @@ class SecondLooks:
         await crawl.state.read_ahead.ready(url)
         at = max(int(crawl.clock()), first.visit.at + 1)
         visit, reason = observe(response, url, at, crawl.rules(response))
-        is_seen = visit is not None and not reason and visit.links is not None
+        is_seen = visit is not None and not reason and visit.marks is not None
         if not is_seen or visit is None or is_suddenly_empty(visit, first.after):
             crawl.state.read_ahead.drop(url)
             crawl.stats.count("controls/failed")

@@ -12,17 +12,17 @@ from scrapy.http import FormRequest
 from scrapy.linkextractors import LinkExtractor
 from scrapy.spiders import CrawlSpider, Rule
 
-from hacs_crawler.crawl.asked import (
+from hacs_crawler.crawl.recipes import (
     MOST_BYTES,
-    Asked,
-    asked_of,
-    asked_pages,
+    RequestRecipe,
     decoded,
-    forget_asked,
-    read_asked,
+    forget_recipes,
+    pages_with_recipe,
+    read_recipes,
+    recipe_of,
     request_of,
     used_callbacks,
-    write_asked,
+    write_recipes,
 )
 from hacs_crawler.links import page_id_of
 from hacs_crawler.state import Estimation, MemoryStore, State
@@ -56,11 +56,11 @@ class Shop(CrawlSpider):
     def parse_item(self, response: Any) -> None: ...
 
 
-def ask(spider: Spider | None = None, **arguments: Any) -> Asked | None:
-    return asked_of(Request(URL, **arguments), spider or Any_())
+def ask(spider: Spider | None = None, **arguments: Any) -> RequestRecipe | None:
+    return recipe_of(Request(URL, **arguments), spider or Any_())
 
 
-def again(spider: Spider, asked: Asked | None) -> Request | None:
+def again(spider: Spider, asked: RequestRecipe | None) -> Request | None:
     assert asked is not None
     back = decoded(asked.encoded())
     assert back is not None
@@ -77,7 +77,7 @@ def test_a_request_is_made_again_as_it_was() -> None:
         cb_kwargs={"part": {"of": [1, 2]}},
         meta={"depth": 3, "colour": "red"},
     )
-    request = again(spider, asked_of(first, spider))
+    request = again(spider, recipe_of(first, spider))
     assert request is not None
     assert (request.url, request.callback, request.errback) == (
         URL,
@@ -92,7 +92,7 @@ def test_a_request_is_made_again_as_it_was() -> None:
 
 @given(st.dictionaries(names, values, max_size=4), st.dictionaries(names, values, max_size=4))
 def test_whatever_json_can_hold_comes_back(kwargs: dict[str, Any], meta: dict[str, Any]) -> None:
-    asked = Asked(URL, "parse_item", "", kwargs, {}, meta, depth=2, leads_on=True)
+    asked = RequestRecipe(URL, "parse_item", "", kwargs, {}, meta, depth=2, leads_on=True)
     data = asked.encoded()
     assert len(data) <= MOST_BYTES
     if data:
@@ -107,8 +107,8 @@ def test_rubbish_is_nothing(data: bytes) -> None:
 
 def test_what_takes_too_many_bytes_is_not_kept() -> None:
     text = "".join(chr(33 + (7 * one * one) % 5000) for one in range(30_000))
-    assert Asked(URL, cb_kwargs={"text": text}).encoded() == b""
-    assert Asked(URL, cb_kwargs={"text": "a" * 100_000}).encoded() == b""
+    assert RequestRecipe(URL, cb_kwargs={"text": text}).encoded() == b""
+    assert RequestRecipe(URL, cb_kwargs={"text": "a" * 100_000}).encoded() == b""
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ def test_no_meta_is_kept_of_who_asks_nor_of_how_it_went(key: str) -> None:
 
 
 def test_cookies_and_logins_are_not_kept() -> None:
-    asked = asked_of(Request("http://ada:pw@a.example/x", cookies={"a": "b"}), Any_())
+    asked = recipe_of(Request("http://ada:pw@a.example/x", cookies={"a": "b"}), Any_())
     assert asked is not None
     assert b"pw" not in asked.encoded()
     assert asked.url == URL
@@ -158,18 +158,18 @@ def test_what_cannot_be_asked_like_that_again_is_not_kept() -> None:
 
 def test_private_methods_are_never_called_whatever_a_state_says() -> None:
     for name in ("_private", "__init__", "name", "no_such", "crawler.stop", "from_crawler"):
-        assert request_of(Asked(URL, name), Any_()) is None
+        assert request_of(RequestRecipe(URL, name), Any_()) is None
 
 
 def test_the_rule_of_a_crawl_spider_is_kept_and_has_to_be_there() -> None:
     spider = Shop()
     (first,) = spider._requests_to_follow(page_of(f'<a href="{URL}">x</a>'))
-    request = again(spider, asked_of(first, spider))
+    request = again(spider, recipe_of(first, spider))
     assert request is not None
     assert request.callback == spider._callback
     assert request.meta["rule"] == 0
     spider._rules = []
-    assert again(spider, asked_of(first, spider)) is None
+    assert again(spider, recipe_of(first, spider)) is None
 
 
 def page_of(text: str) -> Any:
@@ -180,30 +180,30 @@ def page_of(text: str) -> Any:
 
 def test_what_a_form_led_to_is_known() -> None:
     request = FormRequest(URL, method="GET", meta={"hacs.after_form": True})
-    asked = asked_of(request, Any_())
+    asked = recipe_of(request, Any_())
     assert asked is not None
     assert asked.after_form
 
 
 def test_pages_are_kept_by_the_name_of_the_spider() -> None:
     state, page_id = State(MemoryStore(), Estimation()), page_id_of(URL)
-    write_asked(state, "any", {page_id: Asked(URL, "parse_item")}, {"parse_item", ""})
-    assert asked_pages(state, "any").tolist() == [page_id]
-    assert asked_pages(state, "other").tolist() == []
+    write_recipes(state, "any", {page_id: RequestRecipe(URL, "parse_item")}, {"parse_item", ""})
+    assert pages_with_recipe(state, "any").tolist() == [page_id]
+    assert pages_with_recipe(state, "other").tolist() == []
     assert used_callbacks(state, "any") == {"parse_item", ""}
-    assert read_asked(state, "any", [page_id, 8]) == {page_id: Asked(URL, "parse_item")}
-    forget_asked(state, "any", [page_id, 8])
-    assert asked_pages(state, "any").tolist() == []
+    assert read_recipes(state, "any", [page_id, 8]) == {page_id: RequestRecipe(URL, "parse_item")}
+    forget_recipes(state, "any", [page_id, 8])
+    assert pages_with_recipe(state, "any").tolist() == []
 
 
 def test_of_two_crawls_that_write_at_once_no_callback_and_no_page_is_forgotten() -> None:
     state = State(MemoryStore(), Estimation())
 
     def write(to: State, page_id: int, callback: str) -> None:
-        write_asked(to, "any", {page_id: Asked(URL, callback)}, {callback, ""})
+        write_recipes(to, "any", {page_id: RequestRecipe(URL, callback)}, {callback, ""})
 
     late = State(MemoryStore(), Estimation())
     late.store = Late(state.store, lambda: write(state, 2, "parse"))
     write(late, 1, "parse_item")
     assert used_callbacks(state, "any") == {"parse", "parse_item", ""}
-    assert asked_pages(state, "any").tolist() == [1, 2]
+    assert pages_with_recipe(state, "any").tolist() == [1, 2]

@@ -1,7 +1,7 @@
 """What is kept of a page, and of its site, to know whether a browser is needed; and what visits cost.
 
-Kept are annotations of the state: `PageMark` by page id, `SiteMark` by the number of the place whose
-pages share a template (`links.menu_id`), both with a version in front.
+Both are annotations of the state that begin with a version: `PageRendering` by page id, `SiteRendering`
+by the `links.menu_id` of pages that share a template.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from hacs_crawler.exceptions import StateError
 from hacs_crawler.ranking import costs
 
 CHECK_EVERY: Final = 20
-"""Every so many visits a verdict is looked at again."""
+"""After how many visits a verdict is checked again."""
 PAGES_THAT_AGREE: Final = 3
-"""So many pages of a site speak for all its pages."""
+"""How many pages of a site speak for all its pages."""
 _DISSENT: Final = 4
-"""Of so many pages that spoke for a site one may say otherwise."""
+"""One page in this many that spoke for a site may disagree."""
 _FAILURE_VISITS: Final = 7
-"""What a failure to render counts for: after the third a page is due to be looked at again."""
+"""How many visits a failure to render counts as: after the third a page is due to be checked again."""
 _MOST: Final = 255
 _VERSION: Final = costs.VERSION
 _FRESH_SHARE: Final = 0.3
-"""What the latest visit counts for in a mean of what visits took."""
+"""Weight of the latest visit in the mean duration of visits."""
 NOTABLE: Final = 0.25
-"""A change of what visits take, as a share of it, from which on it is worth being written."""
+"""The least change of the mean duration of visits, as a share of it, that is worth writing."""
 
 
 class Verdict(IntEnum):
@@ -40,8 +40,8 @@ class Verdict(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class PageMark:
-    """What is known of one page: `visits` is how many came since the verdict was last looked at.
+class PageRendering:
+    """What is known of rendering one page: `visits` counts the visits since the verdict was checked.
 
     `seconds` is what its visits take of late, 0 where that is not known, with the browser where
     `rendered`.
@@ -68,36 +68,36 @@ class PageMark:
         verdict, visits, rendered, seconds = _fields(cls._FORM, value)
         return cls(_verdict(verdict), visits, bool(rendered), seconds)
 
-    def visited(self) -> PageMark:
-        """Return the mark after a visit at which nothing was looked at."""
+    def visited(self) -> PageRendering:
+        """Return the record after a visit that did not check the verdict."""
         return replace(self, visits=min(self.visits + 1, _MOST))
 
-    def failed(self) -> PageMark:
-        """Return the mark after a visit at which the page could not be rendered."""
+    def failed(self) -> PageRendering:
+        """Return the record after a visit at which the page could not be rendered."""
         if self.visits + _FAILURE_VISITS >= CHECK_EVERY:
             return self.judged(Verdict.PLAIN)
         return replace(self, verdict=Verdict.BROWSER, visits=self.visits + _FAILURE_VISITS)
 
-    def judged(self, verdict: Verdict) -> PageMark:
-        """Return the mark after a look at plain answer and rendering."""
+    def judged(self, verdict: Verdict) -> PageRendering:
+        """Return the record after plain answer and rendering were compared."""
         return replace(self, verdict=verdict, visits=0)
 
-    def timed(self, seconds: float, *, rendered: bool) -> PageMark:
-        """Return the mark after a visit that took so long."""
+    def timed(self, seconds: float, *, rendered: bool) -> PageRendering:
+        """Return the record after a visit that took `seconds`."""
         if self.seconds and rendered == self.rendered:
             seconds = self.seconds + _FRESH_SHARE * (seconds - self.seconds)
         return replace(self, rendered=rendered, seconds=seconds)
 
-    def differs_notably(self, other: PageMark) -> bool:
-        """Whether the difference to another mark is worth being written."""
+    def differs_notably(self, other: PageRendering) -> bool:
+        """Whether the difference to another record is worth writing."""
         if replace(self, seconds=0.0) != replace(other, seconds=0.0):
             return True
         return abs(self.seconds - other.seconds) > NOTABLE * other.seconds
 
 
 @dataclass(frozen=True, slots=True)
-class SiteMark:
-    """How many pages of a site need a browser, how many do not, and visits since one was looked at."""
+class SiteRendering:
+    """How many pages of a site need a browser, how many do not, and visits since one was checked."""
 
     browser: int = 0
     plain: int = 0
@@ -126,33 +126,33 @@ class SiteMark:
                 return verdict
         return Verdict.UNKNOWN
 
-    def visited(self) -> SiteMark:
-        """Return the mark after a visit of a page that went by the site's verdict."""
+    def visited(self) -> SiteRendering:
+        """Return the record after a visit of a page that followed the site's verdict."""
         return replace(self, visits=min(self.visits + 1, _MOST))
 
-    def judged(self, before: Verdict, after: Verdict) -> SiteMark:
-        """Return the mark after one of its pages was looked at, whose verdict was `before`."""
+    def judged(self, before: Verdict, after: Verdict) -> SiteRendering:
+        """Return the record after one of its pages was checked, whose verdict was `before`."""
         counts = {Verdict.BROWSER: self.browser, Verdict.PLAIN: self.plain}
         if before is not after:
             for verdict, step in ((before, -1), (after, 1)):
                 if verdict in counts:
                     counts[verdict] = min(max(counts[verdict] + step, 0), _MOST)
-        return SiteMark(counts[Verdict.BROWSER], counts[Verdict.PLAIN], 0)
+        return SiteRendering(counts[Verdict.BROWSER], counts[Verdict.PLAIN], 0)
 
 
 class Advice(NamedTuple):
-    """How a page is to be visited: with a browser or not, and whether to look at both."""
+    """How a page is to be visited: with a browser or not, and whether to compare both."""
 
     rendered: bool
     checked: bool
-    """A plain answer is looked at so only where its markup is suspicious."""
+    """A plain answer is compared only where its markup is suspicious."""
 
 
-def advice(page: PageMark, site: SiteMark) -> Advice:
+def advice(page: PageRendering, site: SiteRendering) -> Advice:
     """Return how to visit a page of a site: by its own verdict, else its site's, else plainly."""
-    for mark in (page, site):
-        if mark.verdict is not Verdict.UNKNOWN:
-            return Advice(mark.verdict is Verdict.BROWSER, mark.visits + 1 >= CHECK_EVERY)
+    for record in (page, site):
+        if record.verdict is not Verdict.UNKNOWN:
+            return Advice(record.verdict is Verdict.BROWSER, record.visits + 1 >= CHECK_EVERY)
     return Advice(rendered=False, checked=True)
 
 

@@ -7,7 +7,7 @@ from itertools import count
 import pytest
 
 from hacs_crawler.links import LinkRules
-from hacs_crawler.links.varying import LinkPart, Varying
+from hacs_crawler.links.volatile import LinkPart, VolatileLinkParts
 
 HOST = "ex.org"
 _numbers = count()
@@ -31,18 +31,18 @@ def path_token() -> set[str]:
     return links(f"/ad/{token()}/go", "/c")
 
 
-def learned(fetch: object, controls: int = 1) -> Varying:
-    varying = Varying(HOST)
+def learned(fetch: object, controls: int = 1) -> VolatileLinkParts:
+    volatile = VolatileLinkParts(HOST)
     for _ in range(controls):
-        varying = varying.learned(fetch(), fetch())  # type: ignore[operator]
-    return varying
+        volatile = volatile.learned(fetch(), fetch())  # type: ignore[operator]
+    return volatile
 
 
 def test_a_session_is_learned_at_once_and_left_out() -> None:
-    varying = learned(session)
-    assert varying.parts == {LinkPart("", "s")}
-    assert varying.identity(f"http://{HOST}/b?x=1&s=7") == f"http://{HOST}/b?x=1&s=*"
-    assert varying.identity("http://other.org/b?s=7") == "http://other.org/b?s=7"
+    volatile = learned(session)
+    assert volatile.parts == {LinkPart("", "s")}
+    assert volatile.identity(f"http://{HOST}/b?x=1&s=7") == f"http://{HOST}/b?x=1&s=*"
+    assert volatile.identity("http://other.org/b?s=7") == "http://other.org/b?s=7"
 
 
 @pytest.mark.parametrize(("controls", "parts"), [(1, set()), (2, {LinkPart("/ad/", "")})])
@@ -51,20 +51,22 @@ def test_a_token_takes_two_controls(controls: int, parts: set[LinkPart]) -> None
 
 
 def test_what_only_looks_like_a_token_stays() -> None:
-    varying = learned(path_token, 2)
-    assert varying.identity(f"http://{HOST}/ad/about/go") == f"http://{HOST}/ad/about/go"
+    volatile = learned(path_token, 2)
+    assert volatile.identity(f"http://{HOST}/ad/about/go") == f"http://{HOST}/ad/about/go"
 
 
 def test_a_box_that_draws_from_a_pool_teaches_nothing() -> None:
     first, second = links("/item?id=1", "/item?id=2", "/c"), links("/item?id=3", "/item?id=4", "/c")
-    assert Varying(HOST).learned(first, second) == Varying(HOST)
+    assert VolatileLinkParts(HOST).learned(first, second) == VolatileLinkParts(HOST)
 
 
 def test_links_that_the_page_has_shown_before_are_of_a_pool() -> None:
-    assert Varying(HOST).learned(session(), session(), lambda _: True) == Varying(HOST)
+    assert VolatileLinkParts(HOST).learned(
+        session(), session(), lambda _: True
+    ) == VolatileLinkParts(HOST)
 
 
 def test_link_rules_differ_by_what_is_left_out_and_not_by_what_is_suspected() -> None:
     plain = LinkRules().fingerprint
-    assert LinkRules(varying=learned(path_token)).fingerprint == plain
-    assert LinkRules(varying=learned(session)).fingerprint != plain
+    assert LinkRules(volatile=learned(path_token)).fingerprint == plain
+    assert LinkRules(volatile=learned(session)).fingerprint != plain

@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 
 from hacs_crawler.model.estimators import mle
 from hacs_crawler.model.gaps import gaps_between
-from hacs_crawler.model.siblings import USUAL_TOGETHERNESS
+from hacs_crawler.model.siblings import USUAL_SIBLING_CORRELATION
 from hacs_crawler.utils.arrays import BoolArray, FloatArray, IndexArray, page_of_value
 
 Ints = NDArray[np.int64]
 SIBLINGS_COMPARED: Final = 8
 """With how many others of its site a page is compared at most: giants would outweigh all else."""
 PRIOR_SITES: Final = 10.0
-"""How many sites the usual togetherness counts as: below that there is little else to go by."""
+"""How many sites the usual sibling correlation counts as: below that there is little else to go by."""
 MEANS: Final = np.arange(0.02, 1.0, 0.04)
 CONCENTRATIONS: Final = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0)
 """What sites may have in common: the mean of their r, and as how many updates of a site it counts."""
@@ -33,7 +33,7 @@ class _Pairs(NamedTuple):
     excess: FloatArray
 
 
-def fit_togetherness(
+def fit_sibling_correlation(
     sites: Ints,
     visit_days: FloatArray,
     updated: BoolArray,
@@ -59,15 +59,14 @@ def fit_togetherness(
     pairs (a composite one), to the power at which they count as half the updates in them: the pairs of
     one update are not independent, and an update in common is seen from both pages.
 
-    The r of sites follow a Beta distribution, whose mean is returned. Mean and concentration are
-    learned from all sites, each counting as one however large it is: averages over `MEANS` and
-    `CONCENTRATIONS`, weighted by how likely they make the pairs, and by a Beta distribution of the mean
-    as after `PRIOR_SITES` sites with `USUAL_TOGETHERNESS`. The integrals are sums over `CELLS` cells of
-    r.
+    The r of sites follow a Beta distribution, whose mean is returned. Mean and concentration are learned
+    from all sites, each counting as one however large it is: averages over `MEANS` and `CONCENTRATIONS`,
+    weighted by how likely they make the pairs, and by a Beta distribution of the mean as after
+    `PRIOR_SITES` sites with `USUAL_SIBLING_CORRELATION`. The integrals are sums over `CELLS` cells of r.
     """
     pairs = _pairs(sites, visit_days, updated, offsets, baselines)
     if not len(pairs.excess):
-        return USUAL_TOGETHERNESS
+        return USUAL_SIBLING_CORRELATION
     site = np.unique(pairs.site, return_inverse=True)[1]
     first = np.unique(pairs.update, return_index=True)[1]
     power = np.bincount(site[first]) / np.bincount(site) / 2
@@ -83,7 +82,7 @@ def fit_togetherness(
         np.diff(scipy.special.betainc(*shapes, edges[:, np.newaxis]), axis=0), _TINY
     )
     evidence = np.log(likelihood @ priors).sum(axis=0)
-    usual = PRIOR_SITES * USUAL_TOGETHERNESS, PRIOR_SITES * (1.0 - USUAL_TOGETHERNESS)
+    usual = PRIOR_SITES * USUAL_SIBLING_CORRELATION, PRIOR_SITES * (1.0 - USUAL_SIBLING_CORRELATION)
     evidence += (usual[0] - 1.0) * np.log(mean) + (usual[1] - 1.0) * np.log1p(-mean)
     weight = np.exp(evidence - evidence.max())
     weight /= weight.sum()

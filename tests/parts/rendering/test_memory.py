@@ -9,9 +9,9 @@ import pytest
 
 from hacs_crawler.exceptions import StateUnavailableError
 from hacs_crawler.links.keys import page_id_of
-from hacs_crawler.parts.rendering import render_marks
-from hacs_crawler.parts.rendering.marks import PageMark, Verdict
-from hacs_crawler.parts.rendering.render_marks import RenderMarks
+from hacs_crawler.parts.rendering import memory
+from hacs_crawler.parts.rendering.memory import RenderingMemory
+from hacs_crawler.parts.rendering.verdicts import PageRendering, Verdict
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.memory import MemoryStore
@@ -36,9 +36,9 @@ class OpenState:
         return function(self._state, *arguments)
 
 
-def kept(store: MemoryStore, url: str) -> PageMark:
+def kept(store: MemoryStore, url: str) -> PageRendering:
     key = page_id_of(url)
-    return PageMark.decoded(store.annotations(PageMark.KIND, [key]).get(key, b""))
+    return PageRendering.decoded(store.annotations(PageRendering.KIND, [key]).get(key, b""))
 
 
 @pytest.fixture
@@ -46,14 +46,14 @@ def store() -> MemoryStore:
     return MemoryStore()
 
 
-def crawl(store: MemoryStore) -> tuple[OpenState, RenderMarks]:
+def crawl(store: MemoryStore) -> tuple[OpenState, RenderingMemory]:
     session = OpenState(store)
-    marks = RenderMarks(session)  # type: ignore[arg-type]
+    marks = RenderingMemory(session)  # type: ignore[arg-type]
     marks._write_soon = lambda: None  # type: ignore[method-assign]
     return session, marks
 
 
-def read(marks: RenderMarks, *urls: str) -> None:
+def read(marks: RenderingMemory, *urls: str) -> None:
     for url in urls:
         marks._wanted[page_id_of(url)] = 1
     asyncio.run(marks._read())
@@ -89,7 +89,7 @@ def test_what_could_not_be_written_is_written_later(store: MemoryStore) -> None:
     marks.on_verdict(URLS[0], Verdict.BROWSER)
     session.is_away = True
     asyncio.run(marks.write())
-    assert kept(store, URLS[0]) == PageMark()
+    assert kept(store, URLS[0]) == PageRendering()
     session.is_away = False
     asyncio.run(marks.write())
     assert kept(store, URLS[0]).verdict is Verdict.BROWSER
@@ -103,7 +103,7 @@ def test_while_the_state_is_away_pages_count_as_unknown(store: MemoryStore) -> N
 
 
 def test_a_damaged_mark_is_made_anew(store: MemoryStore, caplog: pytest.LogCaptureFixture) -> None:
-    store.annotate(PageMark.KIND, [Annotation(page_id_of(URLS[0]), b"", b"damaged")])
+    store.annotate(PageRendering.KIND, [Annotation(page_id_of(URLS[0]), b"", b"damaged")])
     _, marks = crawl(store)
     read(marks, URLS[0])
     assert "is damaged" in caplog.text
@@ -115,7 +115,7 @@ def test_a_damaged_mark_is_made_anew(store: MemoryStore, caplog: pytest.LogCaptu
 def test_only_some_pages_are_kept_in_memory_and_none_that_is_to_be_written(
     store: MemoryStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(render_marks, "MOST_KEPT", 2)
+    monkeypatch.setattr(memory, "MOST_KEPT", 2)
     _, marks = crawl(store)
     read(marks, URLS[0])
     marks.on_verdict(URLS[0], Verdict.BROWSER)

@@ -1,7 +1,7 @@
 """Parts of a site's links that change with every request: learned from two fetches, then left out.
 
 Of two fetches of a page some seconds apart, links that are in both are the page's. Of those that differ,
-a part is taken for varying where nothing else tells the two apart:
+a part is taken for volatile where nothing else tells the two apart:
 
 - a *session*: all links of a fetch with that query parameter, or with a path up to that part, have one
   value in it, at least two such links there are, and with the value left out they are the same in both;
@@ -23,7 +23,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from hacs_crawler.links.canonical import canonical_link
 
-VARYING: Final = "*"
+VOLATILE: Final = "*"
 MOST_PARTS: Final = 32
 """Of a host; more are no sessions but a site that nobody could learn."""
 CONTROLS_FOR_TOKENS: Final = 2
@@ -48,11 +48,11 @@ class LinkPart:
     name: str
 
     def __str__(self) -> str:
-        return f"{self.folder}{VARYING}" if self.folder else f"?{self.name}={VARYING}"
+        return f"{self.folder}{VOLATILE}" if self.folder else f"?{self.name}={VOLATILE}"
 
 
 @dataclass(frozen=True, slots=True)
-class Varying:
+class VolatileLinkParts:
     """What is left out of the links of one host, and how often what may be a token was seen so far."""
 
     host: str
@@ -61,7 +61,7 @@ class Varying:
     suspected: Mapping[LinkPart, int] = field(default_factory=dict, hash=False)
 
     def identity(self, link: str) -> str:
-        """Return a canonical link with `VARYING` for the parts that vary."""
+        """Return a canonical link with `VOLATILE` for the volatile parts."""
         parts = urlsplit(link)
         if parts.netloc != self.host:
             return link
@@ -75,7 +75,7 @@ class Varying:
         first: Iterable[str],
         second: Iterable[str],
         is_known: Callable[[str], bool] = lambda _: False,
-    ) -> Varying:
+    ) -> VolatileLinkParts:
         """Return what is known once two fetches of a page were compared: sets of canonical links.
 
         Arguments as for `differences`.
@@ -93,7 +93,7 @@ class Varying:
         }
         if len(parts) > MOST_PARTS or len(suspected) > MOST_PARTS:
             return self
-        return Varying(self.host, frozenset(parts), suspected)
+        return VolatileLinkParts(self.host, frozenset(parts), suspected)
 
     def to_json(self) -> dict[str, Any]:
         """Return the parts as JSON values."""
@@ -195,7 +195,7 @@ def _are_tokens(values: Iterable[str]) -> bool:
 
 
 def _parts_of(link: str) -> Iterator[LinkPart]:
-    """Yield the parts of a link that may vary: parameters, and each part of its path."""
+    """Yield the parts of a link that may be volatile: parameters, and each part of its path."""
     parts = urlsplit(link)
     for pair in parts.query.split("&") if parts.query else ():
         name, is_pair, _ = pair.partition("=")
@@ -224,16 +224,16 @@ def _value(link: str, part: LinkPart) -> str | None:
 
 
 def _without(link: str, part: LinkPart) -> str:
-    """Return a link with `VARYING` for a part's value, which in a path has to look drawn at random."""
+    """Return a link with `VOLATILE` for a part's value, which in a path has to look drawn at random."""
     parts = urlsplit(link)
     if part.folder:
         value, slash, rest = parts.path[len(part.folder) :].partition("/")
         if not _TOKEN.fullmatch(value):
             return link
-        return urlunsplit(parts._replace(path=f"{part.folder}{VARYING}{slash}{rest}"))
+        return urlunsplit(parts._replace(path=f"{part.folder}{VOLATILE}{slash}{rest}"))
     pairs = [pair.partition("=") for pair in parts.query.split("&")]
     query = "&".join(
-        f"{name}={VARYING}" if is_pair and name == part.name else f"{name}{is_pair}{value}"
+        f"{name}={VOLATILE}" if is_pair and name == part.name else f"{name}{is_pair}{value}"
         for name, is_pair, value in pairs
     )
     return urlunsplit(parts._replace(query=query))

@@ -1,4 +1,4 @@
-"""Which requests are for pages under care, where nothing in their meta says so: HACS_PAGES."""
+"""Which requests are for pages, where their meta does not say so: HACS_PAGES."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scrapy.linkextractors import IGNORED_EXTENSIONS
 from scrapy.spiders import CSVFeedSpider, SitemapSpider, XMLFeedSpider
 
 from hacs_crawler.config import Pages
-from hacs_crawler.crawl.meta import is_start, set_care, tag_of
+from hacs_crawler.crawl.meta import is_start, set_is_page, tag_of
 from hacs_crawler.crawl.observation import is_html
 
 _LISTS: Final = ("atom", "csv", "json", "rss", "txt", "xml")
@@ -22,11 +22,11 @@ _OTHER_FILE = re.compile(
 )
 
 
-class Care:
-    """Says of each request that is scheduled whether it is for a page under care.
+class PageFilter:
+    """Decides which of the requests that are scheduled are for pages.
 
-    `meta["hacs"]` goes before this. What is found is noted where it is not what holds without it: that
-    start requests are under care, and no others.
+    `meta["hacs"]` goes before this. A request is marked only where the default does not hold, by which
+    start requests are for pages and others are not.
     """
 
     def __init__(self, pages: Pages, spider: Spider) -> None:
@@ -34,24 +34,24 @@ class Care:
         self._reads_lists = isinstance(spider, SitemapSpider | XMLFeedSpider | CSVFeedSpider)
         self._may_be_fed = hasattr(spider, "redis_key")
         self.is_needed = pages != "start" or self._reads_lists or self._may_be_fed
-        """Whether anything is to be noted of requests that have no tag."""
+        """Whether requests without a tag may have to be marked."""
 
-    def note(self, request: Request) -> None:
-        """Mark a request as it is scheduled; one that goes on, as a redirect does, stays as it is."""
+    def mark(self, request: Request) -> None:
+        """Mark a request that is scheduled; a redirect or retry keeps its mark."""
         tag = tag_of(request)
         if tag.stage != "waiting" or request.method != "GET":
             return
-        is_fed, care = self._is_fed(request), None
+        is_fed, is_page = self._is_fed(request), None
         if self._pages != "start":
-            care = self._is_page(request)
+            is_page = self._is_page(request)
         elif is_fed:
-            care = True
+            is_page = True
         elif tag.listed:
-            care = not _is_other_file(request.url)
+            is_page = not _is_other_file(request.url)
         elif self._reads_lists and is_start(request):
-            care = False
-        if is_fed or care is not tag.care:
-            set_care(request, care, is_fed=is_fed)
+            is_page = False
+        if is_fed or is_page is not tag.is_page:
+            set_is_page(request, is_page, is_fed=is_fed)
 
     def _is_page(self, request: Request) -> bool:
         if self._pages == "all":
@@ -71,7 +71,7 @@ class Care:
 def names_pages(response: Response) -> bool:
     """Whether a response is no page but a list of pages, such as a sitemap.
 
-    Where start requests are the pages, those that it names are in their place.
+    Where only start requests are for pages, requests for the pages that it lists are treated as such.
     """
     request = response.request
     if request is None or is_html(response) or request.method != "GET":

@@ -12,11 +12,11 @@ from scrapy.settings import Settings
 
 from crawl_support import run
 from hacs_crawler.config import Config
-from hacs_crawler.crawl.asked import Asked, read_asked
 from hacs_crawler.crawl.part import Observed
+from hacs_crawler.crawl.recipes import RequestRecipe, read_recipes
 from hacs_crawler.links import page_id_of
 from hacs_crawler.outcome import NotObserved, Outcome
-from hacs_crawler.parts.revisits.asked_pages import AskedPages
+from hacs_crawler.parts.revisits.recipe_writer import RecipeWriter
 from hacs_crawler.state import Estimation, MemoryStore, Page, State, Visit, merged
 
 URL = "http://a.example/x"
@@ -41,7 +41,7 @@ class World:
         crawl: Any = SimpleNamespace(
             config=config, state=self, crawler=SimpleNamespace(spider=self.spider)
         )
-        part = AskedPages.from_crawl(crawl)
+        part = RecipeWriter.from_crawl(crawl)
         assert part is not None
         self.part = part
 
@@ -57,9 +57,9 @@ class World:
         request.meta["hacs"] = found
         self.part.finished(HtmlResponse(request.url, request=request), items, requests)
 
-    def kept(self) -> Asked | None:
+    def kept(self) -> RequestRecipe | None:
         run(self.part.closing())
-        return read_asked(self.store, "any", [PAGE]).get(PAGE)
+        return read_recipes(self.store, "any", [PAGE]).get(PAGE)
 
 
 @pytest.mark.parametrize(("items", "requests", "leads_on"), [(0, 3, True), (1, 9, False)])
@@ -68,7 +68,7 @@ def test_a_page_that_was_seen_is_kept_with_whether_it_only_leads_on(
 ) -> None:
     world = World()
     world.answer(world.send(), SHOWN, items=items, requests=requests)
-    assert world.kept() == Asked(URL, "parse_item", leads_on=leads_on)
+    assert world.kept() == RequestRecipe(URL, "parse_item", leads_on=leads_on)
 
 
 def test_a_redirect_or_retry_is_kept_as_it_was_asked_for_first() -> None:
@@ -77,7 +77,7 @@ def test_a_redirect_or_retry_is_kept_as_it_was_asked_for_first() -> None:
     again = first.replace(url=f"{URL}/elsewhere", headers={"User-Agent": "of a middleware"})
     world.part.before_request(again, URL)
     world.answer(again, SHOWN, items=1, requests=0)
-    assert world.kept() == Asked(URL, "parse_item", headers={"X-Part": ["a"]})
+    assert world.kept() == RequestRecipe(URL, "parse_item", headers={"X-Part": ["a"]})
 
 
 def test_what_was_not_seen_is_not_kept_and_is_asked_for_anew() -> None:
@@ -92,7 +92,7 @@ def test_what_was_not_seen_is_not_kept_and_is_asked_for_anew() -> None:
         end(world.send(cb_kwargs={"part": 1}))
         assert world.kept() is None
     world.answer(world.send(), SHOWN, items=1, requests=0)
-    assert world.kept() == Asked(URL, "parse_item")
+    assert world.kept() == RequestRecipe(URL, "parse_item")
 
 
 def test_what_follows_from_a_form_is_marked() -> None:
@@ -101,7 +101,7 @@ def test_what_follows_from_a_form_is_marked() -> None:
     world.part.before_request(form, None)
     assert {key for key in world.part.inherited if form.meta.get(key)} == {"hacs.after_form"}
     world.answer(world.send(meta={"hacs.after_form": True}), SHOWN, items=1, requests=0)
-    assert world.kept() == Asked(URL, "parse_item", after_form=True)
+    assert world.kept() == RequestRecipe(URL, "parse_item", after_form=True)
 
 
 def test_what_only_leads_on_is_exempt_where_there_is_a_threshold() -> None:
@@ -114,4 +114,4 @@ def test_what_only_leads_on_is_exempt_where_there_is_a_threshold() -> None:
 
 def test_where_only_start_requests_are_pages_and_none_is_visited_again_nothing_is_kept() -> None:
     crawl: Any = SimpleNamespace(config=Config.from_settings(Settings({})))
-    assert AskedPages.from_crawl(crawl) is None
+    assert RecipeWriter.from_crawl(crawl) is None

@@ -14,7 +14,13 @@ from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.state_access.read_ahead import GATHER_SECONDS
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.links import menu_id, page_id_of
-from hacs_crawler.parts.rendering.marks import Advice, PageMark, SiteMark, Verdict, advice
+from hacs_crawler.parts.rendering.verdicts import (
+    Advice,
+    PageRendering,
+    SiteRendering,
+    Verdict,
+    advice,
+)
 from hacs_crawler.state import Annotation, State
 from hacs_crawler.utils.loop import begin, call_later
 from hacs_crawler.utils.text import safe_logger
@@ -22,13 +28,13 @@ from hacs_crawler.utils.text import safe_logger
 logger = safe_logger(__name__)
 
 MOST_KEPT: Final = 20_000
-"""So many pages, and so many sites, are kept in memory at most, those looked at last."""
+"""At most this many pages, and sites, are kept in memory, those used last."""
 WRITE_SECONDS: Final = 2.0
-M = TypeVar("M", bound=PageMark | SiteMark)
+M = TypeVar("M", bound=PageRendering | SiteRendering)
 
 
-class _Marks(Generic[M]):
-    """Marks of one kind by key: as the state has them, those looked at last, and what is new."""
+class _Cache(Generic[M]):
+    """Records of one kind by key: those used last as the state has them, and new ones."""
 
     def __init__(self, kind: type[M]) -> None:
         self.kind: type[M] = kind
@@ -43,7 +49,7 @@ class _Marks(Generic[M]):
         return cast(M, self.kind.decoded(self.kept.get(key, b"")))
 
     def take(self, keys: Sequence[int], read: dict[int, bytes]) -> None:
-        """Keep what was read where nothing is known, and forget those looked at longest ago."""
+        """Keep what was read where nothing is known, and forget those used longest ago."""
         self.keep({key: read.get(key, b"") for key in keys if key not in self.kept})
         unchanged = (key for key in self.kept if key not in self.new)
         for key in list(islice(unchanged, max(0, len(self.kept) - MOST_KEPT))):
@@ -60,10 +66,10 @@ class _Marks(Generic[M]):
                 self.new[key] = self.kind()
 
     def changes(self) -> list[Annotation]:
-        """Return what is to be written, and take it for written."""
+        """Return what is to be written, which counts as written from now on."""
         changes = [
-            Annotation(key, self.kept.get(key, b""), mark.encoded())
-            for key, mark in self.new.items()
+            Annotation(key, self.kept.get(key, b""), record.encoded())
+            for key, record in self.new.items()
         ]
         self.new.clear()
         self.kept |= {change.key: change.value for change in changes}
@@ -76,7 +82,7 @@ class _Marks(Generic[M]):
             self.kept[change.key] = change.seen
 
 
-class RenderMarks:
+class RenderingMemory:
     """Tells how pages are to be visited, and keeps what visits tell of that.
 
     While the state is away pages of which nothing is in memory count as unknown.
@@ -84,8 +90,8 @@ class RenderMarks:
 
     def __init__(self, crawl: Crawl) -> None:
         self._crawl = crawl
-        self._pages: _Marks[PageMark] = _Marks(PageMark)
-        self._sites: _Marks[SiteMark] = _Marks(SiteMark)
+        self._pages: _Cache[PageRendering] = _Cache(PageRendering)
+        self._sites: _Cache[SiteRendering] = _Cache(SiteRendering)
         self._wanted: dict[int, int] = {}
         self._readers: list[Deferred[None]] = []
         self._is_timed = False
@@ -107,7 +113,7 @@ class RenderMarks:
         return advice(self._pages.get(page_id_of(url)), self._sites.get(menu_id(url)))
 
     def on_visit(self, url: str, *, rendered: bool, seconds: float, counted: bool) -> None:
-        """Note what a visit took; where `counted`, it went by a verdict that nobody looked at."""
+        """Count what a visit took; where `counted`, it followed a verdict that was not checked."""
         key = page_id_of(url)
         before = self._pages.get(key)
         after = before.timed(seconds, rendered=rendered)
@@ -120,7 +126,7 @@ class RenderMarks:
         self._write_soon()
 
     def on_verdict(self, url: str, verdict: Verdict, *, for_site: bool = True) -> Verdict:
-        """Note what was seen when a page was looked at both ways; returns its site's verdict."""
+        """Keep the verdict on a page that was fetched both ways; returns its site's verdict."""
         key, site = page_id_of(url), menu_id(url)
         before = self._pages.get(key)
         self._pages.new[key] = before.judged(verdict)
@@ -130,7 +136,7 @@ class RenderMarks:
         return self._sites.get(site).verdict
 
     def on_failure(self, url: str) -> None:
-        """Note that a page could not be rendered; after the third time it is asked for plainly again."""
+        """Count a failure to render a page; after the third it is requested plainly again."""
         key = page_id_of(url)
         self._pages.new[key] = self._pages.get(key).failed()
         self._write_soon()
@@ -142,18 +148,18 @@ class RenderMarks:
     async def write(self) -> None:
         """Have what changed written."""
         self._is_timed = False
-        for marks in (self._pages, self._sites):
-            changes = marks.changes()
+        for records in (self._pages, self._sites):
+            changes = records.changes()
             if not changes or not self._crawl.is_open:
                 continue
             try:
-                present = await self._crawl.state.once(_write, marks.kind.KIND, changes)
+                present = await self._crawl.state.once(_write, records.kind.KIND, changes)
             except StateError as error:
-                logger.warning("What is known of how pages are rendered was not kept: %s", error)
-                marks.take_back(changes)
+                logger.warning("Which pages need a browser could not be written: %s", error)
+                records.take_back(changes)
             else:
                 # what others wrote first holds; what this crawl learned of these it will learn again
-                marks.keep(present)
+                records.keep(present)
 
     def _write_soon(self) -> None:
         if not self._is_timed and (self._pages.new or self._sites.new):
@@ -170,7 +176,7 @@ class RenderMarks:
                 self._pages.take(pages, of_pages)
                 self._sites.take(sites, of_sites)
         except StateError as error:
-            logger.warning("What is known of how pages are rendered could not be read: %s", error)
+            logger.warning("Which pages need a browser could not be read: %s", error)
         finally:
             for reader in readers:
                 reader.callback(None)
@@ -180,7 +186,7 @@ def _read(
     state: State, pages: Sequence[int], sites: Sequence[int]
 ) -> tuple[dict[int, bytes], dict[int, bytes]]:
     read = state.store.annotations
-    return read(PageMark.KIND, pages), read(SiteMark.KIND, sites)
+    return read(PageRendering.KIND, pages), read(SiteRendering.KIND, sites)
 
 
 def _write(state: State, kind: str, changes: Sequence[Annotation]) -> dict[int, bytes]:

@@ -1,7 +1,7 @@
-"""How a page was asked for, so that it can be asked for again without what led to it.
+"""How a page was requested, so that it can be requested again without the pages that led to it.
 
-Kept is what the spider said: callback and errback by name, `cb_kwargs`, headers, and of `meta` what JSON
-can hold. Nothing that says who asked is kept: no login, no cookie, no proxy.
+A recipe has what the spider said: callback and errback by name, `cb_kwargs`, headers, and of `meta` what
+JSON can hold; but nothing that says who asked: no login, no cookie, no proxy.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from hacs_crawler.state import Annotation, Ids, State, change_annotations, chang
 
 VERSION: Final = 1
 MOST_BYTES: Final = 4096
-"""What is kept of one page at most, packed; what would take more is not asked for again."""
+"""The longest packed recipe; a page that would need more is not requested again by itself."""
 MOST_UNPACKED: Final = 65_536
 _SECRET = re.compile(
     r"auth|cookie|passw|proxy|secret|session|token|api.?key|credential", re.IGNORECASE
@@ -40,13 +40,13 @@ _OF_SCRAPY = (
 RULES_CALLBACK: Final = "_callback"
 """What rules of a `CrawlSpider` have as callback: it calls theirs."""
 _OF_CRAWL_SPIDER: Final = frozenset({RULES_CALLBACK, "_errback"})
-"""Methods that begin with an underscore, and are asked for all the same: those that rules use."""
+"""Private methods that a recipe may name: those that rules use."""
 PLAIN: Final = ""
 """The name of no callback: `parse`, as Scrapy has it."""
 
 
-class Asked(Struct, frozen=True, omit_defaults=True):
-    """How a page was asked for by a spider.
+class RequestRecipe(Struct, frozen=True, omit_defaults=True):
+    """How a spider requested a page.
 
     `callback` and `errback` are names of methods, `PLAIN` for none. `after_form` says that a form was
     posted on the way to it, `leads_on` that its callback yielded requests and no item.
@@ -63,39 +63,41 @@ class Asked(Struct, frozen=True, omit_defaults=True):
     leads_on: bool = field(default=False, name="l")
 
     def encoded(self) -> bytes:
-        """Return it as bytes; empty where it takes too many of them."""
+        """Return it as bytes; empty where they would be too many."""
         text = msgspec.json.encode(self)
         packed = bytes([VERSION]) + zlib.compress(text, 6)
         return packed if len(packed) <= MOST_BYTES and len(text) <= MOST_UNPACKED else b""
 
 
-_ASKED: Final = msgspec.json.Decoder(Asked)
+_RECIPES: Final = msgspec.json.Decoder(RequestRecipe)
 
 
-def decoded(data: bytes) -> Asked | None:
-    """Return what `Asked.encoded` made bytes of; None where they are damaged or of a later version."""
+def decoded(data: bytes) -> RequestRecipe | None:
+    """Return the recipe of `RequestRecipe.encoded`; None where it is damaged or of a later version."""
     if not data or data[0] != VERSION:
         return None
     try:
-        asked = _ASKED.decode(zlib.decompressobj().decompress(data[1:], MOST_UNPACKED))
+        recipe = _RECIPES.decode(zlib.decompressobj().decompress(data[1:], MOST_UNPACKED))
     except (zlib.error, ValueError, RecursionError):
         return None
-    return None if check_url(asked.url) else asked
+    return None if check_url(recipe.url) else recipe
 
 
-def asked_of(request: Request, spider: Spider) -> Asked | None:
-    """Return how a request asks for its page; None where it cannot be asked like that again.
+def recipe_of(request: Request, spider: Spider) -> RequestRecipe | None:
+    """Return the recipe of a request; None where it cannot be repeated.
 
-    That is so where its callback is no method of the spider's, or a private one of it, or where its
-    `cb_kwargs` hold what JSON cannot.
+    That is so where its callback is no public method of the spider's, or its `cb_kwargs` hold what JSON
+    cannot.
     """
-    callback, errback = (_name_of(one, spider) for one in (request.callback, request.errback))
+    callback, errback = (
+        _name_of(function, spider) for function in (request.callback, request.errback)
+    )
     if callback is None or errback is None or not _is_json(request.cb_kwargs):
         return None
     if any(map(_SECRET.search, request.cb_kwargs)):
         return None
     url = without_login(request.url)
-    return Asked(
+    return RequestRecipe(
         url=url,
         callback=callback,
         errback=errback,
@@ -115,63 +117,65 @@ def asked_of(request: Request, spider: Spider) -> Asked | None:
     )
 
 
-def request_of(asked: Asked, spider: Spider) -> Request | None:
-    """Return the request that asks for a page as before; None where the spider lacks what it names."""
-    callback, errback = (_method_of(name, spider) for name in (asked.callback, asked.errback))
-    if callback is _GONE or errback is _GONE or not _has_rule(asked, spider):
+def request_of(recipe: RequestRecipe, spider: Spider) -> Request | None:
+    """Return a recipe's request; None where the spider lacks a method or rule that it names."""
+    callback, errback = (_method_of(name, spider) for name in (recipe.callback, recipe.errback))
+    if callback is _GONE or errback is _GONE or not _has_rule(recipe, spider):
         return None
-    meta = dict(asked.meta)
-    if asked.depth:
-        meta["depth"] = asked.depth
+    meta = dict(recipe.meta)
+    if recipe.depth:
+        meta["depth"] = recipe.depth
     return Request(
-        asked.url,
+        recipe.url,
         callback=callback,
         errback=errback,
-        headers=asked.headers,
-        meta={**meta, "hacs_page": asked.url},
-        cb_kwargs=dict(asked.cb_kwargs),
+        headers=recipe.headers,
+        meta={**meta, "hacs_page": recipe.url},
+        cb_kwargs=dict(recipe.cb_kwargs),
     )
 
 
 def kind_of(spider_name: str) -> str:
-    """Return by which kind the annotations of a spider's pages are kept."""
+    """Return the kind of annotation that holds a spider's recipes."""
     return f"asked/{spider_name}"
 
 
-def read_asked(state: State, spider_name: str, page_ids: Sequence[int]) -> dict[int, Asked | None]:
-    """Return how a spider asked for pages; None for those of which that is damaged."""
-    found = state.store.annotations(kind_of(spider_name), page_ids)
-    return {page_id: decoded(data) for page_id, data in found.items()}
+def read_recipes(
+    state: State, spider_name: str, page_ids: Sequence[int]
+) -> dict[int, RequestRecipe | None]:
+    """Return a spider's recipes by page id, None for a damaged one."""
+    stored = state.store.annotations(kind_of(spider_name), page_ids)
+    return {page_id: decoded(data) for page_id, data in stored.items()}
 
 
-def asked_pages(state: State, spider_name: str) -> Ids:
-    """Return the ids of the pages of which it is known how a spider asked for them."""
+def pages_with_recipe(state: State, spider_name: str) -> Ids:
+    """Return the ids of the pages for which a spider has recipes."""
     return state.store.annotated(kind_of(spider_name))
 
 
 def used_callbacks(state: State, spider_name: str) -> frozenset[str]:
     """Return the names of the methods that a spider has used for pages."""
-    found = read_note(state.store, _callbacks_note(spider_name), list[Any])
-    return frozenset(name for name in found or () if isinstance(name, str))
+    names = read_note(state.store, _callbacks_note(spider_name), list[Any])
+    return frozenset(name for name in names or () if isinstance(name, str))
 
 
-def forget_asked(state: State, spider_name: str, page_ids: Sequence[int]) -> None:
-    """Forget how a spider asked for pages."""
+def forget_recipes(state: State, spider_name: str, page_ids: Sequence[int]) -> None:
+    """Forget a spider's recipes for pages."""
     kind = kind_of(spider_name)
-    found = state.store.annotations(kind, page_ids)
-    state.store.annotate(kind, [Annotation(key, value, b"") for key, value in found.items()])
+    stored = state.store.annotations(kind, page_ids)
+    state.store.annotate(kind, [Annotation(key, value, b"") for key, value in stored.items()])
 
 
-def write_asked(
-    state: State, spider_name: str, waiting: dict[int, Asked], callbacks: set[str]
+def write_recipes(
+    state: State, spider_name: str, waiting: dict[int, RequestRecipe], callbacks: set[str]
 ) -> None:
-    """Keep how a spider asked for pages, by their ids, and which of its methods that names."""
+    """Write a spider's recipes by page id, and the names of the methods that they use."""
 
     def added(known: list[Any] | None) -> list[str]:
         return sorted(callbacks.union(name for name in known or () if isinstance(name, str)))
 
     change_note(state.store, _callbacks_note(spider_name), list[Any], added)
-    encoded = {page_id: asked.encoded() for page_id, asked in waiting.items()}
+    encoded = {page_id: recipe.encoded() for page_id, recipe in waiting.items()}
     change_annotations(state.store, kind_of(spider_name), encoded, lambda key, _: encoded[key])
 
 
@@ -199,16 +203,16 @@ def _may_be_used(name: str, spider: Spider) -> bool:
 def _method_of(name: str, spider: Spider) -> Any:
     if name == PLAIN:
         return None
-    found = getattr(spider, name, None) if _may_be_used(name, spider) else None
-    is_method = callable(found) and getattr(found, "__self__", None) is spider
-    return found if is_method else _GONE
+    method = getattr(spider, name, None) if _may_be_used(name, spider) else None
+    is_method = callable(method) and getattr(method, "__self__", None) is spider
+    return method if is_method else _GONE
 
 
-def _has_rule(asked: Asked, spider: Spider) -> bool:
+def _has_rule(recipe: RequestRecipe, spider: Spider) -> bool:
     """Whether the rule of a `CrawlSpider` that the page was found by is still there."""
-    if asked.callback != RULES_CALLBACK or not isinstance(spider, CrawlSpider):
+    if recipe.callback != RULES_CALLBACK or not isinstance(spider, CrawlSpider):
         return True
-    rule = asked.meta.get("rule")
+    rule = recipe.meta.get("rule")
     return isinstance(rule, int) and 0 <= rule < len(spider._rules)  # noqa: SLF001 - its own index
 
 
