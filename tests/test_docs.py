@@ -106,7 +106,7 @@ def stats_in_code() -> set[str]:
     not_observed = (
         in_code(r'count_not_observed\("(\w+)"\)')
         | in_code(r'\(None, "(\w+)"\)')
-        | in_code(r'return Shown\(None, "(\w+)"\)')
+        | in_code(r'return ShownMarks\(None, "(\w+)"\)')
         | in_code(r'reason = "(\w+)" if .* else "(\w+)"')
         | in_code(r'mark_unseen\(request, "(\w+)"\)')
     )
