@@ -55,7 +55,7 @@ def all_checks(settings: Settings, *, has_project: bool) -> Iterator[Check]:
     yield _state(config)
     if settings.get("HACS_RENDER", "never") != "never":
         yield _browser(settings)
-    if settings.get("HACS_ARCHIVES"):
+    if settings["HACS_ARCHIVES"]:
         for archive in config.archives:
             yield _archive(archive.shown_as, archive.index_url, settings)
 

@@ -108,7 +108,7 @@ class ScholarSpider(Spider):
                 return f"{name} = {value!r}: allowed is {' or '.join(allowed)}"
         if self.forever not in SWITCHES:
             return f"forever = {self.forever!r}: allowed is 1 or 0"
-        if self.is_endless and self.settings.get("JOBDIR"):
+        if self.is_endless and self.settings["JOBDIR"]:
             return "forever = 1: a job in JOBDIR is one round, remove JOBDIR or forever"
         if self.is_endless and self.seeds == "-":
             return "forever = 1: standard input can be read once only, use a file of seeds"

@@ -34,7 +34,7 @@ def inner_scheduler(crawl: Crawl, outer: type[BaseScheduler]) -> BaseScheduler:
 
 def keeps_requests(inner: BaseScheduler, crawler: Crawler) -> bool:
     """Whether what waits in the scheduler may outlast the crawl, as a job's requests do on disk."""
-    return type(inner) is not Scheduler or bool(crawler.settings.get("JOBDIR"))
+    return type(inner) is not Scheduler or bool(crawler.settings["JOBDIR"])
 
 
 def is_scrapys_own(inner: BaseScheduler, crawler: Crawler) -> bool:

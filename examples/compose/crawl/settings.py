@@ -8,6 +8,7 @@ CONCURRENT_REQUESTS = 32
 CONCURRENT_REQUESTS_PER_DOMAIN = 1
 DOWNLOAD_DELAY = 1
 USER_AGENT = os.environ.get("CRAWLER_USER_AGENT", "my-crawler (+https://www.example.org/crawler)")
+FEED_EXPORT_ENCODING = "utf-8"
 TELNETCONSOLE_ENABLED = False
 
 ADDONS = {"hacs_crawler.addon.HacsAddon": 500}

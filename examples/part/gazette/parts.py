@@ -20,7 +20,7 @@ class UpdatesFile(Part):
     @classmethod
     def from_crawl(cls, crawl: Crawl) -> UpdatesFile | None:
         """Return None where the setting UPDATES_FILE names no file."""
-        path = crawl.crawler.settings.get("UPDATES_FILE")
+        path = crawl.crawler.settings["UPDATES_FILE"]
         return cls(Path(path)) if path else None
 
     def observed(self, observed: Observed) -> Iterable[Visit]:

@@ -1,7 +1,10 @@
 BOT_NAME = "gazette"
 SPIDER_MODULES = ["gazette.spiders"]
 ROBOTSTXT_OBEY = True
-DOWNLOAD_DELAY = 1.0
+CONCURRENT_REQUESTS_PER_DOMAIN = 1
+DOWNLOAD_DELAY = 1
+USER_AGENT = "my-crawler (+https://www.example.org/crawler)"
+FEED_EXPORT_ENCODING = "utf-8"
 
 ADDONS = {"hacs_crawler.addon.HacsAddon": 500}
 HACS_PARTS = {"gazette.parts.UpdatesFile": 500}
