@@ -22,6 +22,14 @@ class NotObserved:
     """A reason of the stat `hacs/not_observed/<reason>`, or "gone"."""
 
 
+class Expected(dict[str, Any]):
+    """What is known and predicted of a page while its items are awaited, in their callback.
+
+    What a ranked seed has, of any page: `p`, `rate_per_day`, `days_since_visit` and `churn`; and the
+    `is_known`, `is_first` and `last_update` that its `Outcome` would have without this visit.
+    """
+
+
 @dataclass
 class Outcome:
     """A visit's outcome. Rates are in 1/day, times in UTC.

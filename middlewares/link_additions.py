@@ -27,10 +27,12 @@ from hacs_crawler.crawl.observation import Observation, is_suddenly_empty, obser
 from hacs_crawler.crawl.outputs import Output
 from hacs_crawler.crawl.part import Observed, Part
 from hacs_crawler.crawl.ranker import Ranker, reading_a_list
+from hacs_crawler.crawl.state_access.open_state import OpenState
+from hacs_crawler.links import page_id_of
 from hacs_crawler.model import CHURNING, chance_of_update, elapsed_days
-from hacs_crawler.outcome import NotObserved, Outcome
+from hacs_crawler.outcome import Expected, NotObserved, Outcome
 from hacs_crawler.signals import page_visited
-from hacs_crawler.state import Estimation, Page, Recorded
+from hacs_crawler.state import Estimation, Page, Recorded, Visit
 from hacs_crawler.utils.times import DAY
 from hacs_crawler.watch import MarkRules, Rules
 
@@ -161,6 +163,7 @@ class LinkAdditionsMiddleware:
                 request, response, visit, rules, crawl.parts, marks, self.are_news
             )
             crawl.state.read_ahead.on_answer(url)
+            tell(request, _expected(url, known, visit, crawl.state))
         else:
             self._conclude(request, response, url, rules, Observation(visit, reason))
 
@@ -242,6 +245,22 @@ def _is_list(spider: Spider | None) -> bool:
         getattr(type(spider), name, None) is getattr(Spider, name, None)
         for name in ("start", "start_requests")
     )
+
+
+def _expected(url: str, known: Page | None, visit: Visit, state: OpenState) -> Expected:
+    page, estimation = known or Page(url), state.estimation
+    found = Expected(
+        p=_p(page, estimation, visit.at),
+        rate_per_day=page.rate if page.visits else estimation.prior.mean_rate,
+        days_since_visit=(visit.at - page.last_visit) / DAY if page.last_visit else math.inf,
+        churn=page.churn,
+        is_known=known is not None or state.read_ahead.has_read(page_id_of(url)),
+        is_first=not page.visits,
+        last_update=page.last_update and datetime.fromtimestamp(page.last_update, UTC),
+    )
+    if visit.prediction is not None:
+        found.update(visit.prediction._asdict())
+    return found
 
 
 def _p(page: Page, estimation: Estimation, at: int) -> float:

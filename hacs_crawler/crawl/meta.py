@@ -15,7 +15,7 @@ import msgspec
 from scrapy import Request
 
 from hacs_crawler.links import page_id_of, without_login
-from hacs_crawler.outcome import NotObserved, Outcome
+from hacs_crawler.outcome import Expected, NotObserved, Outcome
 from hacs_crawler.state import Prediction
 
 KEY: Final = "_hacs"
@@ -260,7 +260,7 @@ def mark_answered(request: Request) -> None:
         request.meta[KEY] = _further(tag, request.url, tag.page, "answered")
 
 
-def tell(request: Request, news: dict[str, float] | Outcome | NotObserved) -> None:
+def tell(request: Request, news: dict[str, Any] | Outcome | NotObserved) -> None:
     """Put into `meta["hacs"]` what is known by now, unless a value of the spider's own is there."""
     hacs = request.meta.get("hacs")
     if hacs is None or _said(request) or (isinstance(hacs, dict) and _is_told(request, hacs)):
@@ -274,7 +274,7 @@ def renew(request: Request) -> Tag:
     """
     meta = request.meta
     hacs = meta.get("hacs")
-    if hacs is not None and isinstance(hacs, Outcome | NotObserved):
+    if hacs is not None and isinstance(hacs, Outcome | NotObserved | Expected):
         del meta["hacs"]
     if KEY not in meta:
         return UNTAGGED
@@ -322,6 +322,8 @@ def _further(tag: Tag, url: str, page: str | None, stage: Stage) -> Tag:
 
 def _is_told(request: Request, hacs: dict[Any, Any]) -> bool:
     """Whether that is what was predicted of a request, and no value of the spider's own."""
+    if isinstance(hacs, Expected):
+        return True
     predicted = tag_of(request).prediction
     return predicted is not None and hacs == predicted._asdict()
 

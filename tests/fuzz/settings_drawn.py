@@ -49,9 +49,10 @@ VALUES: dict[str, list[Any]] = {
     "HACS_SIGNALS": [0, 1, 30],
     "HACS_THRESHOLD": [*SHARES, 1.0],
     "HACS_UPDATES": ["page", "site", "change", "any-change"],
-    "HACS_WATCH": ["items", "css:a::text", "xpath://p", "jmespath:json"],
+    "HACS_WATCH": ["items", "text", "css:a::text", "xpath://p", "jmespath:json"],
     "HACS_WATCH_FIELDS": [["url"]],
     "HACS_WATCH_IGNORE": [["status"]],
+    "HACS_WATCH_KEY": ["url", "id"],
 }
 SCRAPYS: dict[str, list[Any]] = {
     "AUTOTHROTTLE_ENABLED": [True],
@@ -95,6 +96,6 @@ def draw_settings(rng: random.Random, kinds: set[str]) -> dict[str, Any]:
     for kind in sorted(kinds & FITTING.keys()):
         drawn |= FITTING[kind] if rng.random() < 0.5 else {}
     drawn |= rng.choice(WAITING) if rng.random() < 0.5 else {}
-    if drawn.keys() & {"HACS_UPDATES", "HACS_WATCH_FIELDS", "HACS_WATCH_IGNORE"}:
+    if any(name == "HACS_UPDATES" or name.startswith("HACS_WATCH_") for name in drawn):
         drawn["HACS_WATCH"] = ["items"]  # without which most of their values are refused
     return {name: rng.choice(values) for name, values in sorted(drawn.items())}

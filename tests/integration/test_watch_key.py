@@ -142,3 +142,44 @@ def test_a_key_that_no_item_has_is_said(any_spider: AnySpider, site: Site) -> No
     found = crawl(any_spider, site, PLAIN, "A", "B", HACS_WATCH_KEY="id")
     assert "HACS_WATCH_KEY = 'id': none of 2 items has such a field" in found.log
     assert found.stat("hacs/visits") == 1
+
+
+def test_in_the_callback_is_told_what_was_known_and_predicted(
+    any_spider: AnySpider, site: Site
+) -> None:
+    asking = PLAIN.replace(
+        "            for text",
+        """            known = response.meta["hacs"]
+            told = (known["is_first"], known["days_since_visit"], known["last_update"], known["p"])
+            self.logger.info("known: first %s, %s days, %s, p %.2f", *told)
+            for text""",
+    )
+    followed = asking.replace(
+        "        def parse(",
+        """        custom_settings = {"HACS_PAGES": ["/jobs"]}
+
+        async def start(self):
+            import scrapy
+            yield scrapy.Request(self.start_urls[0].replace("/jobs", "/"), callback=self.follow)
+
+        def follow(self, response):
+            yield response.follow("/jobs", callback=self.parse)
+
+        def parse(""",
+    )
+    for code in (asking, followed):
+        days = [crawl(any_spider, site, code, job) for job in ("A", "B", "B")]
+        any_spider.days += 1
+    assert "known: first False, 1.0 days, 20" in days[2].log
+    assert days[2].stat("hacs/visits") == 1
+
+
+def test_it_is_told_of_a_first_visit_too(any_spider: AnySpider, site: Site) -> None:
+    asking = PLAIN.replace(
+        "            for text",
+        """            self.logger.info("known: %s", sorted(response.meta["hacs"].items()))
+            for text""",
+    )
+    found = crawl(any_spider, site, asking, "A")
+    assert "('days_since_visit', inf), ('is_first', True), ('is_known', True)" in found.log
+    assert "('last_update', None)" in found.log

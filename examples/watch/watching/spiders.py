@@ -41,27 +41,26 @@ class JobsSpider(scrapy.Spider):
             }
 
 
-class StockSpider(scrapy.Spider):
+class ChangesSpider(scrapy.Spider):
+    """How much is other than at the visit before, of each page that shows something else."""
+
+    def parse(self, response):
+        outcome = response.meta["hacs"]
+        if isinstance(outcome, Outcome) and outcome.is_update:
+            yield {"url": response.url, "gained": outcome.gained, "lost": outcome.lost}
+
+
+class StockSpider(ChangesSpider):
     """A JSON API: what is in stock, without the time at which it was asked."""
 
     name = "stock"
     start_urls = ["https://dummyjson.com/products?limit=30"]
     custom_settings = {"HACS_WATCH": "jmespath:products[].[id, stock]"}
 
-    def parse(self, response):
-        outcome = response.meta["hacs"]
-        if isinstance(outcome, Outcome) and outcome.is_update:
-            yield {"url": response.url, "changed": outcome.gained}
 
-
-class TermsSpider(scrapy.Spider):
+class TermsSpider(ChangesSpider):
     """Terms of service: how many paragraphs are other ones. Needs the extra `text`."""
 
     name = "terms"
     start_urls = ["https://www.gnu.org/licenses/gpl-faq.html"]
     custom_settings = {"HACS_WATCH": "text"}
-
-    def parse(self, response):
-        outcome = response.meta["hacs"]
-        if isinstance(outcome, Outcome) and outcome.is_update:
-            yield {"url": response.url, "gained": outcome.gained, "lost": outcome.lost}
