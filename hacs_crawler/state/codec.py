@@ -4,7 +4,8 @@ Both stores keep these bytes, little-endian: a header (in it the number of the l
 `Page.hrefs`), the URL and the validators in UTF-8, the harvests (16 bytes each), the links (8 each),
 then lists of numbers of 4 bytes, whose lengths the header names: visits, runs of links, changes of link
 rules, digests, contents, echoes, and which links were last seen at another time than the latest. A page
-of 100 links and 50 visits with 10 updates takes about 1.2 KB.
+of 100 links and 50 visits with 10 updates takes about 1.2 KB. Of marks other than links, most of which
+may be gone, the last list may have runs of marks that were last seen together: then the latest is 0.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import sys
 from array import array
 from bisect import bisect_left
 from collections.abc import Mapping
+from itertools import chain, groupby, repeat
 from operator import lt
 from typing import Final, Literal
 
@@ -77,6 +79,8 @@ def encode_page(page: Page) -> bytes:
         for text in (page.url, page.etag, page.last_modified)
     ]
     last_seen, exceptions = _packed_last_seen(page.last_seen)
+    if page.keeps_spells and len(runs := _runs(page.last_seen)) < len(exceptions):
+        last_seen, exceptions = 0, runs
     lists = (
         page.visits,
         page.runs,
@@ -282,7 +286,16 @@ def _packed_last_seen(last_seen: array[int]) -> tuple[int, array[int]]:
     return latest, array("I", [*places, *(last_seen[place] for place in places)])
 
 
+def _runs(last_seen: array[int]) -> array[int]:
+    return array("I", chain.from_iterable((at, len(list(run))) for at, run in groupby(last_seen)))
+
+
 def _last_seen(latest: int, exceptions: array[int], links: int) -> array[int]:
+    if exceptions and not latest:
+        if sum(exceptions[1::2]) != links:
+            raise ValueError("its marks are not those of their runs")
+        runs = zip(exceptions[::2], exceptions[1::2], strict=True)
+        return array("I", chain.from_iterable(repeat(at, number) for at, number in runs))
     last_seen = array("I", [latest]) * links
     number = len(exceptions) // 2
     for place, at in zip(exceptions[:number], exceptions[number:], strict=True):

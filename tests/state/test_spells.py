@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from hacs_crawler.exceptions import StateError
 from hacs_crawler.state.codec import decode_page, encode_page
 from hacs_crawler.state.future import as_of
 from hacs_crawler.state.jsonl import from_line, to_line
@@ -181,6 +182,27 @@ def test_a_page_survives_its_bytes_and_an_export(visits: list[Visit]) -> None:
     page = page_after(*visits)
     assert decode_page(encode_page(page)) == page
     assert from_line(to_line(page)) == page
+
+
+@pytest.mark.parametrize(("new", "most"), [(20, 18_200), (1, 3_000)])
+def test_a_page_all_of_whose_marks_are_new_at_each_visit_takes_nine_bytes_for_each(
+    new: int, most: int
+) -> None:
+    days = range(100)
+    page = page_after(
+        *(shows(START + day * DAY, *range(new * day, new * (day + 1))) for day in days)
+    )
+    body = encode_page(page)
+    assert decode_page(body) == page
+    assert len(body) <= most
+    assert len(encode_page(replace(page, keeps_spells=False))) > most - 1_000
+
+
+def test_runs_of_marks_that_are_damaged_are_refused() -> None:
+    page = page_after(*(shows(START + day * DAY, day, -day - 1) for day in range(9)))
+    body = encode_page(page)
+    with pytest.raises(StateError, match="not those of their runs"):
+        decode_page(body[:-4] + (10**9).to_bytes(4, "little"))
 
 
 def test_the_page_as_it_was_is_known_without_later_visits() -> None:
