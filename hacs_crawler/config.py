@@ -42,7 +42,7 @@ logger = safe_logger(__name__)
 Pages = Literal["start", "all"] | tuple[re.Pattern[str], ...]
 """Which requests are for pages: start requests, all, or those whose URL one of these patterns finds."""
 Revisit = Annotated[int, Meta(ge=0)] | Literal["budget"] | None
-"""How many known pages a crawl begins with: so many, as many as its budget, or none."""
+"""How many known pages a crawl begins with: a number, as many as its budget, or none."""
 Clock = Callable[[], float]
 """Returns the present time in seconds since 1970 UTC."""
 

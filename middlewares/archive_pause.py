@@ -45,7 +45,7 @@ PAUSES: Final = 7
 LONGEST_SECONDS: Final = 3 * 3600.0
 """An archive that asks for more is asked again in another run."""
 CALM: Final = 10
-"""After so many times the last pause without another one the next begins with the shortest again."""
+"""After this many times the last pause without another one the next is the shortest again."""
 _SLOW_DOWN: Final = b"<Code>SlowDown</Code>"
 """What Amazon's S3, where Common Crawl's files are, answers with 503 and no Retry-After."""
 

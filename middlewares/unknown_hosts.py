@@ -23,7 +23,7 @@ logger = safe_logger(__name__)
 LOOKUPS = 2
 """The second one in a row that fails is the last: one may be an accident."""
 FIRST_HOSTS = 10
-"""Where none of so many hosts can be looked up, there is no network, and the crawl ends."""
+"""Where none of this many hosts can be looked up, there is no network, and the crawl ends."""
 
 
 class UnknownHosts:

@@ -264,7 +264,7 @@ def _capture(row: Mapping[str, Any], repeated: _Repeated | None, warc_url: str) 
 
 
 def _place(row: Mapping[str, Any], warc_url: str) -> str:
-    """Return which part of which WARC file a row names, "" if it names none."""
+    """Return the part of a WARC file that a row names, "" if it names none."""
     first, length = str(row.get("offset")), str(row.get("length"))
     if not (row.get("filename") and first.isdecimal() and length.isdecimal() and int(length)):
         return ""

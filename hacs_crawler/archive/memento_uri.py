@@ -30,7 +30,7 @@ def timestamp_of(uri: str) -> int | None:
 
 
 def original_of(uri: str) -> str:
-    """Return the URL of which a memento's URI says it is one, "" if it does not say."""
+    """Return the URL whose memento a URI says it is, "" if it does not say."""
     found = _MEMENTO.search(uri)
     return "" if found is None else found[2]
 

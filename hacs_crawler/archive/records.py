@@ -180,7 +180,7 @@ class _Stream:
         return self._take(end + 1 - self._position)
 
     def block(self, length: int, most_bytes: int) -> tuple[bytes, bool]:
-        """Return up to so many bytes of a block, and whether it is longer; raises _DamagedError.
+        """Return the first bytes of a block, and whether it is longer; raises _DamagedError.
 
         Behind the block there has to be a blank line, or the end.
         """

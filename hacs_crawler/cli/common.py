@@ -51,7 +51,9 @@ Set = Annotated[
 
 Shards = Annotated[
     int | None,
-    typer.Option(min=1, max=MOST_SHARDS, help="so many shards as one; else HACS_SHARDS, if set"),
+    typer.Option(
+        min=1, max=MOST_SHARDS, help="read this many shards as one  [default: HACS_SHARDS]"
+    ),
 ]
 
 

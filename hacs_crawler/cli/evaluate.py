@@ -77,7 +77,10 @@ def evaluate_command(  # noqa: PLR0913, PLR0917 - one for each option
     output: Annotated[Path | None, typer.Option(help="a folder for the figures (SVG, PNG)")] = None,
     synthetic_pages: Annotated[
         int | None,
-        typer.Option(help=f"singh, without files: so many  [default: {SYNTHETIC_PAGES}]", min=1),
+        typer.Option(
+            help=f"singh, without files: how many made-up pages  [default: {SYNTHETIC_PAGES}]",
+            min=1,
+        ),
     ] = None,
     settings: Set = None,
 ) -> Records:

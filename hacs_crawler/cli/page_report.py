@@ -38,9 +38,9 @@ class PageReport:
     `updated` says of each visit whether it found an update. `rate_per_day` is estimated anew, `interval`
     holds `INTERVAL` of its posterior; None where it has none, or where the page may churn. `spread` is
     the rate's log_sd, or how it goes on (`model.packed_trend`). `churn` and `churning` are as in
-    `model.Rates`, `burst_since` as in `state.burst_since`, `confirmed` counts the updates of which a
-    link was seen again, and those of which that can be told. `siblings` are the other pages known of its
-    site, `sibling_correlation` how often pages of a site are updated together (see
+    `model.Rates`, `burst_since` as in `state.burst_since`, `confirmed` counts the updates whose links
+    were seen again, and all updates for which that can be told. `siblings` are the other pages known of
+    its site, `sibling_correlation` how often pages of a site are updated together (see
     `model.sibling_correlation`).
     """
 
@@ -62,7 +62,7 @@ class PageReport:
     """How many visits are later than now, and not in `page`."""
     cost: VisitCost = field(default_factory=VisitCost)
     fields_left_out: list[str] = field(default_factory=list)
-    """Of the page's items: those that differ at nearly every visit."""
+    """Fields of the page's items that differ at nearly every visit."""
 
     @property
     def rate_is_prior(self) -> bool:

@@ -31,7 +31,8 @@ ROWS_SHOWN = 20
 @shows_rows()
 def rank(
     limit: Annotated[
-        int | None, typer.Option(min=1, help="show so many pages; else the budget, else 20")
+        int | None,
+        typer.Option(min=1, help="how many pages to show  [default: the budget, else 20]"),
     ] = None,
     shards: Shards = None,
     settings: Set = None,

@@ -69,7 +69,7 @@ def simulate(  # noqa: PLR0913, PLR0917 - one for each option
     new_to: Annotated[str, typer.Option(help="page or site, as HACS_UPDATES")] = DEFAULT.updates,
     siblings: Annotated[bool, typer.Option(help="as HACS_SIBLINGS")] = True,
     every: Annotated[
-        int, typer.Option(help="a run every so many days, with the visits of them all")
+        int, typer.Option(help="days between runs; a run has the visits of all of them")
     ] = 1,
     signals: Annotated[
         str | None,

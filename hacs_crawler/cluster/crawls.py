@@ -88,7 +88,7 @@ class Crawls:
         )
 
     def ended(self) -> Iterator[CrawlResult]:
-        """Yield those that have ended since; raises ClusterError where the scheduler is lost."""
+        """Yield the crawls that have ended since; raises ClusterError where the scheduler is lost."""
         if self._client.status != "running":
             raise ClusterError("the connection to the Dask scheduler is lost: the crawls end")
         for name, future in list(self._futures.items()):

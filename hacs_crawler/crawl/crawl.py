@@ -184,7 +184,7 @@ class Crawl:
                 return
             self._ranking = await self.state.patiently(informed_options, self.config)
         except ConfigError as error:
-            logger.warning("%s; the round goes by what was read before", error)
+            logger.warning("%s; this round uses what was read before", error)
         except StateError as error:
             self.fail(str(error))
             return

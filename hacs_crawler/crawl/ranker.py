@@ -36,7 +36,7 @@ from hacs_crawler.utils.text import safe_logger
 logger = safe_logger(__name__)
 
 MOST_WAITING: Final = 2_000
-"""Of the seeds of a plan at most about so many wait as requests."""
+"""About how many seeds of a plan wait as requests at most."""
 
 
 class Ranker:

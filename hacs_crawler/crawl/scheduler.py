@@ -109,7 +109,7 @@ class HacsScheduler(BaseScheduler):
     def enqueue_request(self, request: Request) -> bool:
         """Hold a start request back to be ranked; pass anything else to the inner scheduler.
 
-        A seed of the plan was ranked already: it waits behind those that came before it.
+        A seed of the plan was ranked already: it waits behind the seeds that came before it.
         """
         if self._is_closed:  # Scrapy may still ask start() for more
             return False
@@ -296,7 +296,7 @@ class HacsScheduler(BaseScheduler):
         wake(self._crawler)
 
     def _count_seeds(self) -> None:
-        """Count seeds as Scrapy's scheduler counts requests, those of many calls at once."""
+        """Count seeds as Scrapy's scheduler counts requests, many calls at once."""
         stats = self._crawler.stats
         for name, number in (("enqueued", self._enqueued), ("dequeued", self._dequeued)):
             if number and stats is not None:

@@ -158,7 +158,7 @@ async def download(crawler: Crawler, request: Request) -> Response:
 
 
 def count_no_page(crawler: Crawler, is_none: Callable[[Request], bool]) -> None:
-    """Have CLOSESPIDER_PAGECOUNT count no answers to requests of which `is_none` is true."""
+    """Have CLOSESPIDER_PAGECOUNT count no answers to requests for which `is_none` is true."""
     counting = crawler.get_extension(CloseSpider)
     if counting is None:
         return

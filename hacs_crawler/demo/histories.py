@@ -48,7 +48,7 @@ NAMES: Final = tuple(
 
 
 def generated(seed: int, authors: int) -> Web:
-    """Return a web of so many authors, at most 576: the same for the same seed."""
+    """Return a web of up to 576 authors: the same for the same seed."""
     random = np.random.default_rng(seed)
     people = random.permutation(len(GIVEN) * len(FAMILY))[:authors].tolist()
     pages: list[WebPage] = []

@@ -1,6 +1,6 @@
 """`scrapy crawl scholar -a seeds=demo`: half a year of a small web in seconds, without a network.
 
-The spider, the ranking and the state are those of every crawl. Played are the web, which a downloader
+Spider, ranking and state are real. Simulated are the web, which a downloader
 middleware answers for, its past, and the time: between two rounds pass two weeks, within one none.
 """
 
@@ -36,7 +36,7 @@ SEED: Final = 1
 ROUNDS: Final = 13
 DAYS: Final = 14
 PAGES_A_VISIT: Final = 7.5
-"""A round visits one of so many pages."""
+"""A round visits one page in this many."""
 STATE: Final = "sqlite:///.hacs/demo.db"
 HITS_A_CHARACTER: Final = 10
 WIDTH: Final = 100
@@ -130,7 +130,7 @@ class LastObs:
         self._last = {page.path: max(page.captures, default=0) for page in web.pages}
 
     def visit(self, number: int, now: float) -> None:
-        """Visit so many pages at a second; one that is gone is not visited again."""
+        """Visit a number of pages at a second; one that is gone is not visited again."""
         for path in sorted(self._last, key=lambda one: self._last[one])[:number]:
             page, before = self._pages[path], self._last[path]
             if page.is_gone(now):
@@ -158,7 +158,7 @@ def now() -> float:
 
 
 def begin(settings: BaseSettings) -> Play:
-    """Make a web with its past, and let the settings be those of a crawl of it."""
+    """Make a web with its past, and set the settings for a crawl of it."""
     play = Play.current = Play(generated(SEED, AUTHORS), ROUNDS)
     middlewares = settings.getdict("DOWNLOADER_MIDDLEWARES") | {PlayedWeb: 10_000}
     values = {

@@ -1,1 +1,1 @@
-"""Judging policies and estimators on histories of which the truth is known."""
+"""Judging policies and estimators on histories whose truth is known."""

@@ -36,7 +36,7 @@ FOOTNOTE: Final = (
 )
 TITLES: Final = {"homepage": "Homepages", "website": "Websites"}
 MOST_POINTS: Final = 2_000
-"""Of more units than this, so many are drawn and written in full, evenly spaced."""
+"""Of more units than this only this many, evenly spaced, are written in full."""
 _MEASURES: Final = ("precision", "recall", "f1")
 SELECTION_TITLES: Final = (
     *("w", "weeks", "theta"),

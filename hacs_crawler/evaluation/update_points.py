@@ -63,7 +63,7 @@ def synthetic_chunks(pages: int, seed: int = 0, *, is_dated: bool = False) -> It
 
     Each is accessed once a day for `ACCESSES` days, and has an update in 3 to 200 of them: with t(0),
     which the paper counts, 4 to 201, of mean 103 and deviation 45.9. Its time is cut into 1 to 5 parts,
-    in each of which the rate is constant, rises or falls, by a factor of 2 to 8. Update points are the
+    and in each the rate is constant, rises or falls, by a factor of 2 to 8. Update points are the
     middles of the days, or with `is_dated` the time of a day's last update, as a last-modified date is.
     """
     for number, start in enumerate(range(0, pages, CHUNK_PAGES)):

@@ -30,7 +30,7 @@ from hacs_crawler.utils.times import DAY
 ALPHA: Final = 0.05
 """How probable it is at most, without any difference, that one is ever reported."""
 MIN_UPDATED_SITES: Final = 10
-"""On so many of its sites each arm must have found an update before anything is concluded. From fewer
+"""Each arm must have found updates on this many sites before anything is concluded. From fewer
 the error between sites is too rough an estimate, and they say little of others.
 """
 MIN_EFFECTIVE_SITES: Final = 10
@@ -56,7 +56,7 @@ Interval = tuple[float, float]
 class SampleSize:
     """What it would take to tell a 10 % difference, with a probability of 80 %.
 
-    `more_visits` is None where no number of visits to these sites would do; `times_sites` says how many
+    `more_visits` is None where no number of visits to these sites is enough; `times_sites` says how many
     times as many sites would then be needed, each visited as often as now.
     """
 

@@ -46,7 +46,7 @@ ROWS: Final[Mapping[str, Callable[[ArmSummary], str]]] = MappingProxyType(
         "of them a page's first": lambda one: f"{one.first_visits:,}",
         "visits with an update": lambda one: f"{one.updates:,}",
         "of them new to the site": lambda one: f"{one.site_updates:,}",
-        "of which time brought": lambda one: f"{one.updates_by_time:,.1f}",
+        "brought by time": lambda one: f"{one.updates_by_time:,.1f}",
         "updates per 100 visits": lambda one: _shown(one.updates_per_100_visits, 1),
         "new links per visit": lambda one: _shown(one.new_links_per_visit, 2),
         "bytes per update": lambda one: _shown(one.bytes_per_update, 0),
@@ -88,7 +88,7 @@ def sentences(comparison: Comparison) -> Iterator[str]:
     yield _concluded(comparison)
     low, high = comparison.ratio_bootstrap
     yield (
-        f"For who looks only once, the bootstrap over sites gives {_times(low)} to {_times(high)}, or "
+        f"If you look only once, the bootstrap over sites gives {_times(low)} to {_times(high)}, or "
         f"{_per_100(comparison.difference_bootstrap)} updates per 100 visits."
     )
     yield _what_is_needed(comparison)
@@ -164,11 +164,11 @@ def _what_is_needed(one: Comparison) -> str:
     needed = one.needed
     if needed is None:
         return ""
-    times = f"about {needed.times_sites:,.1f} times as many sites, visited as often,"
+    times = f"about {needed.times_sites:,.1f} times as many sites, visited as often"
     if needed.more_visits is None:
         return (
-            f"To tell a difference of {_SOUGHT} no number of visits to these sites would do, for they "
-            f"differ too much from each other; {times} would (with a probability of 80 %)."
+            f"To tell a difference of {_SOUGHT} no number of visits to these sites is enough, as they "
+            f"differ too much; {times}, are needed (for a probability of 80 %)."
         )
     if needed.more_visits == 0:
         return (
@@ -176,7 +176,7 @@ def _what_is_needed(one: Comparison) -> str:
         )
     return (
         f"To tell a difference of {_SOUGHT} (with a probability of 80 %) about "
-        f"{_rounded(needed.more_visits)} more visits are needed, or {times} would do."
+        f"{_rounded(needed.more_visits)} more visits are needed, or {times}."
     )
 
 

@@ -209,7 +209,7 @@ def _read_part(body: bytes, url: str, dropped: Cleaning) -> tuple[list[Capture],
 
 
 def _captures(timemap: bytes, name: str, dropped: Cleaning) -> list[Capture]:
-    """Return the captures that a TimeMap names, but for those that could not be asked for."""
+    """Return the captures that a TimeMap names, except any that could not be requested."""
     found = []
     for one in read_timemap(timemap, name, dropped):
         place = raw_uri(urljoin(name, one.uri))

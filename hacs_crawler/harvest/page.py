@@ -158,7 +158,7 @@ class PageHarvest:
     ) -> None:
         """Record the visits of captures, which come in time order; `page` is what is known of it.
 
-        Those of which `missed` has the key are left out.
+        Captures whose key is in `missed` are left out.
         Raises BlockedError where the archive shows no mementos of the page, UnansweredError where it
         failed at too many in a row, RefusedError, StoppedError.
         """

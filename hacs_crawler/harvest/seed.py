@@ -39,7 +39,7 @@ HOSTS_AT_ONCE: Final = 16
 BATCH: Final = 1_000
 """Pages read from the state at once."""
 UNANSWERED_AT_FIRST: Final = 3
-"""After so many seeds without an answer, and none with one, the archive's address is wrong."""
+"""After this many seeds without an answer, and none with one, the archive's address is wrong."""
 UNANSWERED_IN_A_ROW: Final = 10
 _Pages = list[tuple[str, list[Capture]]]
 
@@ -245,7 +245,7 @@ class Harvester:
     async def _record_at_host(
         self, job: tuple[_Seed, str, list[Capture], Page | None]
     ) -> HacsError | None:
-        """Record captures; return the error of which the other hosts of the page shall not suffer."""
+        """Record captures; return an error that shall not affect the page's other hosts."""
         seed, host, captures, page = job
         options = self._options
         if host:

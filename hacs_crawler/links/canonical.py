@@ -69,7 +69,7 @@ FORM: Final = 3
 """To be raised with each change of canonical forms, keys or what a link is: pages get a baseline."""
 MOST_ODD_CHARACTERS: Final = 600_000
 _ODD_LINK_CHARACTERS: Final = 60
-"""What takes as long as so many characters of a link do: beginning with it."""
+"""How many characters of a link take as long as beginning with it."""
 
 
 def canonical_link(base_url: str, href: str) -> str | None:
@@ -81,7 +81,7 @@ def canonical_link(base_url: str, href: str) -> str | None:
 
 
 class Resolver:
-    """Finds canonical links relative to one base URL, those of one page."""
+    """Finds the canonical links of one page, relative to its base URL."""
 
     __slots__ = ("_base", "_directory", "_host", "_odd_characters", "_scheme")
 
@@ -127,7 +127,7 @@ class Resolver:
         return link if query is None else _with_query(link, query)
 
     def _plain(self, hrefs: AbstractSet[str]) -> list[str]:
-        """Return those that are a path, or a whole URL with one, and nothing else: found in one go."""
+        """Return the links that are only a path, or a whole URL with one: found in one go."""
         text = "\n".join(hrefs)
         if self._scheme is None or text.count("\n") >= len(hrefs):  # one has lines of its own
             return []

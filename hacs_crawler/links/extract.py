@@ -109,7 +109,7 @@ class LinkRules:
         return _fingerprint_of(self)
 
     def select(self, links: Iterable[str], page_url: str) -> Iterable[str]:
-        """Return those of the canonical `links` of the page at `page_url` that count."""
+        """Return which of the canonical `links` of the page at `page_url` count."""
         kept = links
         if self.scope == "same-site":
             own = domain_of(page_url)

@@ -1,6 +1,6 @@
 """What pages belong together: an author's site, a homepage's website, a registrable domain.
 
-A *site* is what an author tends to update together: siblings and experiments go by it. A *website* is
+A *site* is what an author tends to update together: siblings and experiments use it. A *website* is
 what a homepage's folder holds: the spider `scholar` follows it, and the paper's evaluations count it. A
 *domain* is what somebody registered: HACS_LINKS = "same-site" goes by it, as browsers do.
 """
@@ -28,7 +28,7 @@ _USER = re.compile(r"/(?:~|%7[Ee])[^/]+")
 _PLAIN: Final = re.compile(r"https?://([a-z0-9.-]+)(?::[0-9]+)?(/[!\"$->@-~]*)?(?:[?#][!-~]*)?")
 _WWW = re.compile(r"www\d*\.(?=[^.]+\.)")
 _UNDER_WAY: Final = 1_024
-"""Of so many pages numbers are kept: a crawl asks for them again soon or not at all, and each full
+"""For how many pages numbers are kept: a crawl asks for them again soon or not at all, and each full
 collection of Python's garbage looks at all that a cache holds."""
 DEEPEST: Final = 2
 """How deep below its homepage a website is taken, as in the paper."""

@@ -1,4 +1,4 @@
-"""Churn: new links that the request brought, not time; and rates of which it was told apart.
+"""Churn: new links that the request brought, not time; and rates from which it is told apart.
 
 A visit after a gap of t days shows links never seen with probability 1 - (1 - c) exp(-lambda t). c is
 the page's churn, the chance that any request shows new links however little time has passed: session
@@ -57,9 +57,9 @@ _USUALLY_CONFIRMED: Final = 0.99
 _PRIOR_PAGES: Final = 50
 _SHARE_BOUNDS: Final = (0.002, 0.3)
 SUSPICIOUS_RATE: Final = 1.2
-"""From so many of the prior's standard deviations above its median on, a rate is suspicious."""
+"""How many of the prior's standard deviations above its median a rate is suspicious."""
 SUSPICIOUS_SCORE: Final = 1.5
-"""And from so many standard deviations of the slope of the likelihood in c, at c = 0, on."""
+"""And how many standard deviations of the slope of the likelihood in c, at c = 0."""
 _KINDS_OF_PAGES: Final = (
     (0.7, 0.93, 0.06, 0.01),
     (0.2, 0.5, 0.46, 0.04),
@@ -109,7 +109,7 @@ class Rates:
     slow_per_day: FloatArray
 
     def of(self, places: IndexArray | slice) -> "Rates":
-        """Return those of some of the pages."""
+        """Return the rates of some of the pages."""
         return Rates(*(getattr(self, name)[places] for name in Rates.__slots__))
 
 
@@ -145,7 +145,7 @@ def rates_with_churn(
 def confirmed_share(seen_again: int, known: int) -> float:
     """Return which share of a page's updates is expected to be seen again.
 
-    The posterior mean under a Beta prior worth five updates, of which 99 % were: so many were on
+    The posterior mean under a Beta prior worth five updates, 99 % of them confirmed, as many as on
     scholarly pages visited every 30 days.
     """
     return (seen_again + _UPDATES_OF_PRIOR * _USUALLY_CONFIRMED) / (known + _UPDATES_OF_PRIOR)

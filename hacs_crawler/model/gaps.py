@@ -55,7 +55,7 @@ class Gaps:
         return self.offsets[1:] - self.offsets[:-1]
 
     def in_blocks(self, most_gaps: int) -> Iterator[tuple[slice, slice, Gaps]]:
-        """Yield runs of pages of about so many gaps: the places of pages and of gaps, and the gaps."""
+        """Yield runs of pages with about `most` gaps: the places of pages and of gaps, and the gaps."""
         for first, last in blocks(self.offsets, most_gaps):
             cut = self.offsets[first : last + 1]
             mine = slice(int(cut[0]), int(cut[-1]))

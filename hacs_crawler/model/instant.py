@@ -67,7 +67,7 @@ def tier_rate(links: ArrayLike, days: ArrayLike, optimistic: float) -> float:
 
 
 def hub_rate(links: ArrayLike, days: ArrayLike, tier_rate_per_day: ArrayLike) -> FloatArray:
-    """Links a day of hubs that gained so many links in so many days, shrunk to the rate of their tier.
+    """Links a day of hubs, from the links that they gained in days, shrunk to the rate of their tier.
 
     Posterior mean (a + links) / (a / λ₀ + days) with a gamma prior of shape a = `RATE_SHAPE` and mean
     λ₀; λ₀ itself where nothing was seen. λ₀ is above 0.

@@ -24,7 +24,7 @@ from hacs_crawler.model.lognormal import lognormal_cumulative
 from hacs_crawler.utils.arrays import FloatArray, IndexArray
 
 ANCHOR_BINS: Final = 2.0
-"""b lies at most so many bins (days, or hours) before the rise."""
+"""How many bins (days, or hours) before the rise b lies at most."""
 MU_RANGE: Final = (-6.0, 8.0)
 LOG_SIGMA_RANGE: Final = (math.log(0.05), math.log(4.0))
 """Of curves that days can tell apart: half of the interest in four minutes to eight years."""

@@ -17,7 +17,7 @@ ROOT_TWO_PI: Final = math.sqrt(2 * math.pi)
 STRAY_SHARE: Final = 0.02
 """So much of a page's views before its rise may be previews and strays."""
 RISE_RATIO: Final = 3.0
-"""A rise brings so many times the views a day that there were before it."""
+"""By which factor a rise multiplies the views a day."""
 _BLOCK: Final = 1024
 """Pages solved at once: what a step needs of them stays in a core's cache."""
 

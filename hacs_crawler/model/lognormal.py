@@ -9,7 +9,7 @@ from hacs_crawler.utils.arrays import FloatArray
 
 
 def lognormal_cumulative(days: FloatArray | float, mu: FloatArray, sigma: FloatArray) -> FloatArray:
-    """Share of a page's interest that has come after so many days: N((ln t - mu) / sigma).
+    """Share of a page's interest that has come after t days: N((ln t - mu) / sigma).
 
     N is the standard normal distribution function; `mu` and `sigma` are of ln(days). 0 at or before
     day 0. The arguments broadcast. The paper's Phi (Wang et al., "Identify Temporal Websites Based on

@@ -17,7 +17,7 @@ Ints = NDArray[np.int64]
 SIBLINGS_COMPARED: Final = 8
 """With how many others of its site a page is compared at most: giants would outweigh all else."""
 PRIOR_SITES: Final = 10.0
-"""How many sites the usual sibling correlation counts as: below that there is little else to go by."""
+"""How many sites the usual sibling correlation counts as: few sites are little evidence."""
 MEANS: Final = np.arange(0.02, 1.0, 0.04)
 CONCENTRATIONS: Final = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0)
 """What sites may have in common: the mean of their r, and as how many updates of a site it counts."""

@@ -63,7 +63,7 @@ USUAL_PINGS: Final = _usual(_USELESS / 4, 1.0 / FALSE_PER_DAY)
 PRIOR_SITES: Final = 3.0
 """As many sites the usual prior counts as, where a prior is fitted."""
 MOST_GAPS: Final = 400.0
-"""As so many visits all those of a site count at most: sites change, and pages of one are not alike."""
+"""How much the visits of a site count at most: sites change, and pages of one are not alike."""
 MOST_SIGNALS: Final = 30.0
 """As so many signals those of a site count at most by their number alone: many come at once, and exact
 numbers would have r make up for a phi that is between two points."""

@@ -74,7 +74,7 @@ class Windows:
         return np.append(self.page[1:] != self.page[:-1], np.ones(min(len(self), 1), np.bool_))
 
     def of(self, chosen: BoolArray) -> Windows:
-        """Return those of the windows that are chosen."""
+        """Return the chosen windows."""
         counts = self.counts
         return Windows(
             self.days[np.repeat(chosen, counts)],

@@ -17,7 +17,7 @@ from hacs_crawler.utils.text import counted, safe_logger
 logger = safe_logger(__name__)
 
 FEWEST_PAGES: Final = 20
-"""Of a site of which fewer were visited, whatever they share is their news."""
+"""Where fewer pages of a site were visited, whatever they share is their news."""
 MOST_SHARE: Final = 0.5
 """On more of them than this share a mark is the template's."""
 MOST_MARKS: Final = 1_000_000

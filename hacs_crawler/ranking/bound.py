@@ -25,7 +25,7 @@ from hacs_crawler.utils.times import DAY
 PIECE_ROWS: Final = 16_384
 """So many rows are looked at at a time: they stay in the processor's cache."""
 LEAST_SHARE: Final = 8
-"""Where one of so many pages or more is chosen, ranking all of them takes no longer."""
+"""Where at least one page in this many is chosen, ranking all of them takes no longer."""
 TRIED: Final = 4
 """About how many pages are looked at for each that is chosen: siblings bring some far below."""
 _SAMPLED: Final = 100_000

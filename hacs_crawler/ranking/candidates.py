@@ -42,7 +42,7 @@ def candidates_from(
 ) -> Candidates:
     """Return what policies look at, from ranking rows (dtype `state.ROW`) of whole sites.
 
-    `now` is in seconds since 1970 UTC. Pages of which the state has no gap get the rate that
+    `now` is in seconds since 1970 UTC. Pages without a gap get the rate that
     `estimation` expects of them. `signals`
     count where e starts at the last visit. `evidence` is what `evidence_of` found of these pages, where
     `rows` are of whole sites no longer.

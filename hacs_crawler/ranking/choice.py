@@ -51,7 +51,7 @@ class Quota(NamedTuple):
         return self._replace(budget=limit if self.budget is None else min(self.budget, limit))
 
     def without(self, visits: NDArray[np.integer], controls: int) -> Quota:
-        """Return what is left after pages with so many visits each, and control visits."""
+        """Return what is left of the quota after pages, each with its visits, and control visits."""
         if self.budget is None:
             return self
         budget, unseen = self.budget - len(visits) - controls, self.unseen

@@ -27,7 +27,7 @@ DTYPE: Final = np.dtype(
 )
 """Their bytes; the part of a crawl that writes them says what is in the other fields."""
 PLAIN_SECONDS: Final = 0.5
-"""What a visit is taken to cost of which nothing is known: about what a plain answer takes."""
+"""What a visit is taken to cost while nothing is known: about what a plain answer takes."""
 LEAST_SECONDS: Final = 0.1
 """What a visit costs at least: its place in the queue, and its record."""
 Floats = NDArray[np.float64]
@@ -74,7 +74,7 @@ def read_costs(state: State) -> Costs:
 
 
 def informed(options: RankingOptions, state: State, now: float) -> RankingOptions:
-    """Return the options with what the state knows in the policies that go by it: hubs, and costs.
+    """Return the options with what the state knows for the policies that use it: hubs, and costs.
 
     `now` is in seconds since 1970 UTC. Raises ConfigError, StateError.
     """

@@ -1,4 +1,4 @@
-"""Of many pages those that may be among the best of all, with what a plan needs of them."""
+"""The pages that may be among the best of many, with what a plan needs of them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from hacs_crawler.state import Ids, Rows, State
 Counts = NDArray[np.int64]
 
 BLOCK_PAGES: Final = 50_000
-"""About so many pages are looked at at a time: what is computed stays in the processor's cache."""
+"""About how many pages are scored at a time: what is computed stays in the processor's cache."""
 _MOST_BLOCKS: Final = 2**16  # their numbers are sorted in linear time
 
 
@@ -67,7 +67,7 @@ def finalists_of(
     *,
     stand_at: Places | None = None,
 ) -> Finalists:
-    """Return the pages of which `limit` may come from these, in the order in which they are given.
+    """Return the pages among which the best `limit` are, in the order in which they are given.
 
     `rows` are their ranking rows, of whole sites. `stand_at` are their `places` in the store, ascending;
     if None they are all that it has. `options` have a random seed, and their hubs. Raises

@@ -41,7 +41,7 @@ class Forecast:
     `rank` (from 1) is its place among the `ranked` pages of its arm, whatever the budget; None where it
     waits or is below the threshold. `at` is when it would be visited, in seconds since 1970 UTC, if all
     other pages stay as they are; None where that cannot be said. `p_to_pass` is the threshold, or the p
-    of the last page within the budget; None where the policy does not go by p.
+    of the last page within the budget; None where the policy does not rank by p.
     """
 
     hold: BlockReason

@@ -116,7 +116,7 @@ def plan_of_all(
 
 
 def rounds_of(plan: Plan, number: int, options: RankingOptions, began: int) -> list[Round | None]:
-    """Return the round of each of so many shards by their plan, None where there is nothing to do."""
+    """Return each shard's round by the plan of all, None where there is nothing to do."""
     arms, by_arm = len(plan.arm_names), plan.shards * len(plan.arm_names) + plan.arms
     budgets = np.bincount(by_arm, minlength=number * arms).reshape(number, arms)
     new = np.bincount(by_arm[plan.visits == 0], minlength=number * arms).reshape(number, arms)

@@ -92,7 +92,7 @@ def with_signals(
 
 
 def _join(records: Records, page_ids: Ids) -> tuple[IndexArray, IndexArray]:
-    """Return the places of the pages of which there are records, and the places of these."""
+    """Return the places of the pages that have records, and the places of these."""
     if not len(records):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     at = np.minimum(np.searchsorted(records["page_id"], page_ids), len(records) - 1)
@@ -105,8 +105,8 @@ class PageSignals:
     """What one kind of signals says of a page, and how far its source is trusted.
 
     Times in seconds since 1970 UTC: the latest signal (0: none) and when the source was read. `count`
-    signals came since the last visit, of which `watched_days` were watched. By them it is `likelier`
-    times as likely as without that the page has had no update; below 1 they speak for one.
+    signals came since the last visit, in `watched_days` during which they were watched. By them it is
+    `likelier` times as likely as without that the page has had no update; below 1 they speak for one.
     """
 
     kind: str

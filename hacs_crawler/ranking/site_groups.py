@@ -15,11 +15,11 @@ from hacs_crawler.ranking.policies import Floats
 from hacs_crawler.state import Rows
 
 SITES_A_GROUP: Final = 1_024
-"""With usual sites what is computed of so many at a time stays in the processor's cache."""
+"""How many sites are scored at a time: what is computed stays in the processor's cache."""
 PIECE_ROWS: Final = 65_536
-"""In so many rows at a time pages of the sites are looked for."""
+"""In how many rows at a time pages of the sites are looked for."""
 _NUMBERS: Final = 2**22
-"""Sites are told apart by so many numbers: those with the same are in one group."""
+"""How many numbers tell sites apart: sites with the same are in one group."""
 _NONE: Final = -1
 
 
@@ -35,7 +35,7 @@ class SiteGroup(NamedTuple):
 
 
 def groups_of(found: PageBounds, rows: Rows, most: int) -> Iterator[SiteGroup]:
-    """Yield the pages found, of which `most` may be chosen, in groups of whole sites.
+    """Yield the pages found, `most` of which may be chosen, in groups of whole sites.
 
     Pages never seen come first, as their bound is their score; sites follow by their highest bound.
     """

@@ -21,7 +21,7 @@ NEWEST: Final = 100
 
 
 def load_pages(state: State, page_ids: Ids, now: float) -> dict[int, Page]:
-    """Return those of the pages that can be read, in the order of the ids, as known at `now`."""
+    """Return the pages that can be read, in the order of the ids, as known at `now`."""
     pages: dict[int, Page] = {}
     for start in range(0, len(page_ids), PAGES_A_CALL):
         batch = page_ids[start : start + PAGES_A_CALL].tolist()

@@ -119,7 +119,7 @@ def _drawn(
     end: int,
     rng: np.random.Generator,
 ) -> tuple[Ids, IndexArray]:
-    """Return the seconds of all signals up to the end, ascending, and of which page each is."""
+    """Return the seconds of all signals up to the end, ascending, and each one's page."""
     number = int(source.max()) + 1
     recall, false, delay = (
         rng.uniform(*ends, number)

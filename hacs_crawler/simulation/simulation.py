@@ -60,7 +60,7 @@ class Scenario:
 
     `links` are those of the timelines' versions (`archive.read_versions`), None where not known.
     `budget` is in visits a day, `has_siblings` as HACS_SIBLINGS, `control_share` as HACS_CONTROLS.
-    There is a run `every` so many days, which spends the budget of them all.
+    There is a run each `every` days, which spends the budget of them all.
     `signals` are the habits of sites that signal their updates, None where there are no signals.
     Pages first seen at or after `start` are left out. Raises HacsError where nothing can be simulated.
     """
@@ -132,7 +132,7 @@ class Score:
 
 
 class SimulatedVisit(NamedTuple):
-    """A visit of the history: of which page, in which second, and how many updates it found."""
+    """A visit of the history: its page, its second, and how many updates it found."""
 
     page: int
     at: int

@@ -1,8 +1,8 @@
 """A page as bytes, and the row of numbers that ranking needs of it.
 
 Both stores keep these bytes, little-endian: a header (in it the number of the links' source, see
-`Page.hrefs`), the URL and the validators in UTF-8, the harvests (16 bytes each), the links (8 each),
-then lists of numbers of 4 bytes, whose lengths the header names: visits, runs of links, changes of link
+`Page.hrefs`), the URL and the validators in UTF-8, the harvests (16 bytes each), the marks (8 each),
+then lists of numbers of 4 bytes, whose lengths the header names: visits, runs of marks, changes of
 rules, digests, contents, echoes, and which links were last seen at another time than the latest. A page
 of 100 links and 50 visits with 10 updates takes about 1.2 KB. Of marks other than links, most of which
 may be gone, the last list may have runs of marks that were last seen together: then the latest is 0.
@@ -135,7 +135,7 @@ def decode_page(body: bytes) -> Page:
 
 
 def decode_pages(bodies: Mapping[int, bytes]) -> dict[int, Page]:
-    """Return pages by id without those that are damaged, which are logged."""
+    """Return pages by id; damaged ones are logged and left out."""
     pages: dict[int, Page] = {}
     for page_id, body in bodies.items():
         try:
@@ -176,7 +176,7 @@ def _decode(body: memoryview) -> Page:
         raise ValueError(msg)
     for name, ascending in (
         ("visits", visits),
-        ("changes of link rules", rule_changes[::2]),
+        ("changes of rules", rule_changes[::2]),
         ("digests", digests[::2]),
         ("contents", contents),
         ("echoes", echoes),

@@ -222,7 +222,7 @@ class State:
     def bound_outcomes(self, most: int = MOST_OUTCOMES) -> Outcomes:
         """Forget the oldest outcome records where there are a tenth more than `most`, or more.
 
-        Returns those that are left, as `outcomes` does.
+        Returns the rest, as `outcomes` does.
         """
         outcomes = self.outcomes()
         # Forgetting rewrites what is kept: not at each crawl for a few records.

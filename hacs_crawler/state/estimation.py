@@ -102,7 +102,7 @@ class Estimation:
         return self.estimator == "bursts"
 
     def expected(self) -> Rates:
-        """Return what is expected of a page of which nothing is known."""
+        """Return what is expected of an unknown page."""
         uses_prior = ESTIMATORS[self.estimator].uses_prior
         bursts = self.bursts if self.has_bursts else None
         return _expected(self.prior, bursts, uses_prior=uses_prior)

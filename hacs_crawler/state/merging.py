@@ -48,7 +48,7 @@ def merge(page: Page, visit: Visit) -> frozenset[int]:
 
     Returns the fingerprints of the links that no visit up to this one had shown, l*(m_i) of the paper
     (Jayawardana et al. 2020), or of the other marks that the visit before it had not shown; empty for
-    the first visit that shows any, which is the baseline, and for one that goes by other rules than the
+    the first visit that shows any, which is the baseline, and for one with other rules than the
     one before it.
     Merging a visit a second time changes nothing.
     """

@@ -162,7 +162,7 @@ def read_outcomes(lines: Iterable[bytes], name: str) -> Iterator[Labelled]:
 
 
 class OutcomeMerger:
-    """Adds outcome records to a state, but for those of visits of which it has one."""
+    """Adds outcome records to a state, except of visits that have one there."""
 
     def __init__(self, state: State) -> None:
         self._state = state

@@ -218,7 +218,7 @@ class Page:
     def updates_of(self, updates: Updates) -> array[int]:
         """Return the seconds at which was found what counts as an update, ascending.
 
-        An update of which the links are not known is taken for new to the site.
+        An update whose links are not known is taken for new to the site.
         """
         times = self._updates_in_spells(updates) if self.keeps_spells else self.update_times
         if updates != "site" or not self.echoes:

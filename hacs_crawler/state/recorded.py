@@ -53,7 +53,7 @@ class Recorded:
 
     @property
     def updated_site(self) -> bool:
-        """Whether there was an update that was new to the site, or of which that is not known."""
+        """Whether there was an update that was new to the site, as far as is known."""
         return self.updated and (self.new_to_site != frozenset() or not self.new_marks)
 
     def is_update(self, updates: Updates) -> bool:

@@ -89,7 +89,7 @@ class RedisServer:
         pipe.execute_command("EVAL", script, len(keys), *keys, *args, **self._node(keys[0]))
 
     def add_waits(self, pipe: Any, keys: Sequence[str]) -> int:
-        """Have a pipeline end only when so many replicas as the address asks for have its writes.
+        """Have a pipeline end only when as many replicas as the address asks for have its writes.
 
         Adds a call for each server that serves any of the keys, and returns how many; each call answers
         how many replicas have the writes.

@@ -27,7 +27,7 @@ class Reputations:
 
     @classmethod
     def empty(cls, sources: int) -> Reputations:
-        """Return those of sources of which nothing was seen."""
+        """Return what is expected of unknown sources."""
         zeros = np.zeros(sources)
         points = np.zeros((sources, POINTS))
         return cls(points, zeros, points.copy(), zeros.copy(), zeros.copy())

@@ -3,7 +3,7 @@
 What counts as a link is up to settings and to this package's version. Where two visits that follow each
 other went by different rules, links that only the second one shows may have been there all the time: it
 tells neither of an update nor of a quiet page, and what it shows is known from then on, as on a first
-visit. Visits of which no rules are known, as those that showed no links, are passed over: the rules of
+visit. Visits without known rules, such as those that showed no marks, are passed over: the rules of
 two visits are compared across them.
 
 Kept are pairs of numbers in the order of time: the second of a visit whose rules are not those of the
@@ -18,13 +18,13 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 UNKNOWN: Final = 0
-"""The rules of visits of which they are not known."""
+"""The rules of a visit where they are not known."""
 _APART: Final = 2**32 - 1
 """Greater than the rules of any visit, so that it is these that count; see `union`."""
 
 
 def baselines(changes: array[int], marks_since: int) -> array[int]:
-    """Return the seconds of the visits whose rules are not those of the visit before them.
+    """Return the seconds of the visits whose rules differ from those of the visit before.
 
     That before which no marks were known, at `marks_since`, is a baseline anyway and not among them.
     """

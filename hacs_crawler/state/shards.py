@@ -1,4 +1,4 @@
-"""Shards: all pages of a host are in one of so many states, each a namespace of its own."""
+"""Shards: all pages of a host are in one of several states, each a namespace of its own."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ class Shard:
 
 
 def shards_of(count: int) -> tuple[Shard, ...]:
-    """Return all shards of so many."""
+    """Return all shards of a state."""
     return tuple(Shard(index, count) for index in range(count))
 
 
 def shard_of_page(url: str, count: int) -> int:
     """Return the number of the shard of a page; raises ValueError where the URL is no page's.
 
-    It goes by the host in the page's key, so that all spellings of a page's URL, all ports, http and
+    It depends on the host in the page's key, so that all spellings of a page's URL, all ports, http and
     https are in one shard.
     """
     host = page_key(url).partition(")")[0]

@@ -61,7 +61,7 @@ class SignalGaps(NamedTuple):
     """Times between two visits of pages, with the signals in them; one element a page."""
 
     places: IndexArray
-    """Of which record each is."""
+    """The number of each one's record."""
     heard: SignalRecords
     rates: Rates
     days: FloatArray
@@ -160,7 +160,7 @@ def read_again(records: Records, times: Seconds, at: int | Seconds) -> Records:
 
 
 def joined_ids(records: Records, page_ids: Ids) -> Records:
-    """Return the records of these pages (ascending ids), empty ones for those that have none."""
+    """Return the records of these pages (ascending ids), empty ones where there are none."""
     after = np.zeros(len(page_ids), RECORD)
     after["page_id"] = page_ids
     if len(records):
@@ -173,7 +173,7 @@ def joined_ids(records: Records, page_ids: Ids) -> Records:
 def open_likelihood(records: Records, rows: Rows, estimation: Estimation) -> FloatArray:
     """Return how likely the signals since the last visits are; logs, (n_pages, points).
 
-    Pages of which nothing was heard since their last visit tell nothing: 0.
+    Pages without a signal since their last visit tell nothing: 0.
     """
     places = np.flatnonzero((records["visit"] > 0) & (records["watched"] > 0))
     found = np.zeros((len(records), POINTS))

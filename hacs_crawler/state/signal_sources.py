@@ -12,7 +12,7 @@ from hacs_crawler.links import fingerprint
 from hacs_crawler.state.store import Store, change_annotations
 
 MOST_SITES: Final = 5_000
-"""Of a source the sites of which it lists pages are remembered up to this many."""
+"""How many sites whose pages a source lists are remembered at most."""
 
 
 def source_id(origin: str) -> int:
@@ -26,7 +26,7 @@ class SignalSource:
     """How a host's source of one kind is read: where it is, and when that was done; seconds, 0 never.
 
     `origin` is scheme and host. `files` are what it was last found in, each with its ETag and its
-    Last-Modified, "" for none. `sites` are the numbers of the sites of which it lists pages. `tried` is
+    Last-Modified, "" for none. `sites` are the numbers of the sites whose pages it lists. `tried` is
     when it was last asked for, `failures` how often in a row that brought nothing.
     """
 
@@ -49,7 +49,7 @@ def read_sources(store: Store, kind: str, origins: Sequence[str]) -> dict[str, S
 
 
 def sources_by_id(store: Store, kind: str, keys: Sequence[int]) -> dict[int, SignalSource]:
-    """Return sources by their numbers, of those that are known."""
+    """Return the known ones of sources by their numbers."""
     found = store.annotations(_source(kind), keys)
     sources = {key: _source_of(body) for key, body in found.items()}
     return {key: source for key, source in sources.items() if source is not None}

@@ -47,9 +47,9 @@ logger = safe_logger(__name__)
 
 Others = Literal["gone", "silent", "unread"]
 NOTE: Final = "signals"
-"""The note that says of which kinds there are signals, and what is expected of a new source."""
+"""The note that names the kinds of signals that there are, and what is expected of a new source."""
 MOST_PAGES: Final = 50_000
-"""Of a source at most so many pages are listened to: as many as one sitemap may list."""
+"""From how many pages of a source signals are taken at most: as many as one sitemap may list."""
 SITES_A_CALL: Final = 10_000
 MOST_SOURCES_TO_FIT: Final = 2_000
 _HEARD_VERSION: Final = 1
@@ -71,7 +71,7 @@ class KnownSignals:
     """Records of one kind, by ascending page id, and what is known of their sources.
 
     `source` are places in `sources` (numbers of sources) and in the rows of `weights`, the probabilities
-    of the model's points; `prior` are those of a source of which nothing is known.
+    of the model's points; `prior` are those of an unknown source.
     """
 
     kind: str
@@ -83,7 +83,7 @@ class KnownSignals:
 
 
 def signal_kinds(store: Store) -> dict[str, FloatArray]:
-    """Return of which kinds there are signals, with the prior of each; takes one round trip."""
+    """Return the kinds of signals that there are, with the prior of each; takes one round trip."""
     note = read_note(store, NOTE, _Expected)
     return {kind: np.array(prior) for kind, prior in note.priors.items()} if note else {}
 
@@ -137,7 +137,7 @@ def hear(
     Pages that the state does not know are passed over, and those of further than `MOST_PAGES`. `others`
     says what becomes of pages of `sites`, listed before, that are not now: they are "gone" from it, it
     was "silent" about them, or they are "unread". What visits found of its earlier signals is learned.
-    Returns the sites of which pages are listened to. Raises StateError.
+    Returns the sites whose pages' signals are taken. Raises StateError.
     """
     ids, shown = _latest_of_each(page_ids, times)
     rows = state.rows(ids)
@@ -195,7 +195,7 @@ class SourceTrust:
 
 
 def trusted_sources(store: Store, most: int) -> list[SourceTrust]:
-    """Return the sources of which most is known, of each kind that many; raises StateError."""
+    """Return the sources about which most is known, up to a number of each kind; raises StateError."""
     found = []
     for kind, prior in signal_kinds(store).items():
         known: list[tuple[float, int, int]] = []

@@ -119,6 +119,6 @@ def claimed_of(
 def owned_links(
     links: Iterable[int], claim: LinkClaim, is_owned: NDArray[np.bool_]
 ) -> frozenset[int]:
-    """Return those of the links that a claim, in which they all are, has made the page's own."""
+    """Return which of the links a claim, which has them all, has made the page's own."""
     own = set(claim.links[is_owned].tolist())
     return frozenset(link for link in links if link & _LINK_MASK in own)

@@ -283,7 +283,7 @@ class SQLiteStore(Store):
         )
 
     def _rows_in(self, batch: Batch) -> tuple[Ids, Rows]:
-        """Return the rows of a batch, those that are damaged made anew."""
+        """Return the rows of a batch; damaged ones are made anew."""
         if batch.joined is not None and not len(unsound(batch.joined[1])):
             return batch.joined
         query = f"SELECT id, row FROM {self._rows} WHERE id BETWEEN ? AND ? ORDER BY id"  # noqa: S608

@@ -55,7 +55,7 @@ class SQLiteFile:
             raise
 
     def make(self, tables: dict[str, str]) -> None:
-        """Make those of the tables that are not there, given with their columns."""
+        """Create the tables that are missing, given with their columns."""
         if self.tables.issuperset(tables):
             return
         with self.naming_errors("open"), self.transaction():

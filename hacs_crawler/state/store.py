@@ -69,7 +69,7 @@ class Store(Protocol):
     def site_links(self, sites: Sequence[int]) -> dict[int, bytes]:
         """Return what is remembered of the links of those sites, in one round trip.
 
-        See `state.site_links`. Sites of which nothing is remembered are left out.
+        See `state.site_links`. Sites without any are left out.
         """
 
     def claim(self, claims: Sequence[LinkClaim]) -> list[NDArray[np.bool_]]:
@@ -164,7 +164,7 @@ def change_annotations(
 ) -> set[int]:
     """Keep under each key what `change` makes of the key and of what is there at that moment.
 
-    Returns the keys of which that is something else than before. Of several processes that change one
+    Returns the keys whose value is another than before. Of several processes that change one
     at once, each is given what the others wrote.
     """
     left, changed = list(keys), set[int]()

@@ -124,7 +124,7 @@ def difference_of(arm: Rate, control: Rate, scale: FloatArray) -> Difference:
 def within_variance(clusters: NDArray[np.int64], updates: FloatArray, visits: FloatArray) -> float:
     """Return the part of a rate's variance that more visits to the same clusters would reduce.
 
-    The arrays have one element a block of visits, `clusters` says of which cluster. Blocks of one
+    The arrays have one element a block of visits, `clusters` names its cluster. Blocks of one
     cluster are taken as independent: those of a day, whose pages may have been updated together. Around
     its cluster's own rate r_i a block deviates by u - r_i v; of k blocks the sum of the squares is
     multiplied by k / (k - 1). A cluster of one block is given the variance a visit of the others. Nan
@@ -149,7 +149,7 @@ def bootstrap(
     replicates: int,
     random: np.random.Generator,
 ) -> FloatArray:
-    """Return an arm's rate in so many samples of its clusters, drawn with replacement.
+    """Return an arm's rate in samples of its clusters, drawn with replacement.
 
     The arrays have one axis. Nan where a sample has no visit.
     """
@@ -188,7 +188,7 @@ def _resampled(
 
 @dataclass(frozen=True, slots=True)
 class _LineSums:
-    """Sums of which the line of u - R v on the excess is made, with a last axis to broadcast over."""
+    """Sums that make the line of u - R v on the excess, with a last axis to broadcast over."""
 
     updates: FloatArray
     visits: FloatArray

@@ -123,7 +123,7 @@ def reliability(
 
 
 def wilson_interval(share: ArrayLike, visits: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """Return the ends of Wilson's interval (1927) for shares of so many visits, which may be broken."""
+    """Return the ends of Wilson's interval (1927) for shares of a number of visits, whole or not."""
     share, visits = np.asarray(share, np.float64), np.asarray(visits, np.float64)
     square = Z * Z / visits
     centre = (share + square / 2.0) / (1.0 + square)

@@ -65,7 +65,7 @@ def anytime_multiplier(difference: Difference, alpha: float) -> FloatArray:
 
 
 def interval_of(difference: Difference, errors: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the ends of the interval that reaches so many standard errors to each side."""
+    """Return the ends of the interval that reaches a number of standard errors to each side."""
     with np.errstate(invalid="ignore"):
         reach = errors * difference.error
     return difference.value - reach, difference.value + reach
@@ -74,7 +74,7 @@ def interval_of(difference: Difference, errors: FloatArray) -> tuple[FloatArray,
 def ratio_interval(arm: Rate, control: Rate, errors: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return the ends of the interval of arm / control that goes with `interval_of` (Fieller 1954).
 
-    It holds every ratio q for which arm - q control is less than so many of its standard errors away
+    It holds every ratio q for which arm - q control is less than that many of its standard errors away
     from 0: it leaves out 1 where the interval of the difference leaves out 0. From 0 to infinite where
     the control's own rate may be 0.
     """

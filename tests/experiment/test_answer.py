@@ -252,7 +252,7 @@ def test_more_sites_are_asked_for_where_they_differ() -> None:
     assert needed is not None
     assert needed.more_visits is None
     assert needed.times_sites > 10
-    assert "no number of visits to these sites would do" in laid_out(*answer_parts(one))
+    assert "no number of visits to these sites is enough" in laid_out(*answer_parts(one))
 
 
 def test_every_arm_is_compared_with_last_obs_and_they_share_the_false_alarms() -> None:

@@ -40,7 +40,7 @@ class UnrankedSeeds:
 
     @property
     def is_chunk(self) -> bool:
-        """Whether so many seeds are held that they are to be ranked before more are read."""
+        """Whether enough seeds are held to be ranked before more are read."""
         if self._budget:
             return len(self._held) >= max(self._budget, LEAST_CHUNK)
         return not self.ends_surely and len(self._held) >= MOST_AHEAD
@@ -111,5 +111,5 @@ class UnrankedSeeds:
         self._added.clear()
 
     def take(self, *, is_last: bool) -> tuple[list[Chosen[Request]], list[Request]]:
-        """Return the seeds that each arm chose, and those that the budget drops; see `Selection`."""
+        """Return each arm's chosen seeds, and the seeds that the budget drops; see `Selection`."""
         return ([], []) if self.selection is None else self.selection.take(is_last=is_last)

@@ -117,7 +117,7 @@ class ReadAhead:
         return self._pages.get(page_id)
 
     def on_written(self, pages: Mapping[int, Page]) -> None:
-        """Take over pages as they were written, those that are held."""
+        """Update the pages that are held to what was written."""
         self._pages.update({key: page for key, page in pages.items() if key in self._pages})
 
     def on_its_site(self, recorded: Recorded) -> Recorded:

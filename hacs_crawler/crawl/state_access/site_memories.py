@@ -25,7 +25,7 @@ class SiteMemories:
         self._memories: dict[int, bytes] = {}
 
     def unread(self, sites: Iterable[int]) -> list[int]:
-        """Return those of the sites that are to be read."""
+        """Return the sites that are still to be read."""
         return [site for site in dict.fromkeys(sites) if site not in self._memories]
 
     def keep(self, sites: Sequence[int], read: Mapping[int, bytes]) -> None:

@@ -322,7 +322,7 @@ async def _started(crawler: Crawler) -> Any:
     handler = ScrapyPlaywrightDownloadHandler.from_crawler(crawler)
     handler.config.target_closed_max_retries = 0  # else a page that crashes does so four times
     try:
-        await handler._launch()  # noqa: SLF001 - what it would do when the engine starts
+        await handler._launch()  # noqa: SLF001 - what it does when the engine starts
         kind = handler.browser_provider.browser_type
         handler.config.launch_options |= launch_options(crawler.settings, kind.executable_path)
         await handler._maybe_launch_browser()  # noqa: SLF001 - a missing one is found before a page

@@ -85,7 +85,7 @@ class _Cache(Generic[M]):
 class RenderingMemory:
     """Tells how pages are to be visited, and keeps what visits tell of that.
 
-    While the state is away pages of which nothing is in memory count as unknown.
+    While the state is away, pages that are not in memory count as unknown.
     """
 
     def __init__(self, crawl: Crawl) -> None:

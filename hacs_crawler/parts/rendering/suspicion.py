@@ -15,7 +15,7 @@ FEW_LINKS: Final = 10
 SCRIPT_FILE_CHARACTERS: Final = 10_000
 """What a script in a file of its own counts for: its length is not known."""
 SCRIPT_SHARE: Final = 5.0
-"""From so many characters of script for one of text on, script is much."""
+"""How many characters of script for one of text are much script."""
 
 _root: Final = etree.XPath(
     "(//*[" + " or ".join(f"@id='{name}'" for name in ROOTS) + "]"

@@ -97,7 +97,7 @@ def _sites(state: State, spider_name: str) -> set[int]:
 
 
 def _never_visited(state: State, spider_name: str) -> Ids:
-    """Return the known pages of which it is known how a spider would ask for them, and never did."""
+    """Return the known pages that a spider has recipes for, but never requested."""
     page_ids = pages_with_recipe(state, spider_name)
     rows = state.rows(page_ids)
     never_visited: Ids = page_ids[(rows["site"] > 0) & (rows["visits"] == 0)]

@@ -1,1 +1,1 @@
-"""Shards: one crawl has the pages of some hosts, and others those of the rest."""
+"""Shards: each crawl has the pages of some of the hosts."""

@@ -24,7 +24,7 @@ from hacs_crawler.utils.times import DAY
 FEED_TYPES: Final = ("application/rss+xml", "application/atom+xml")
 MOST_FEED_BYTES: Final = 2 * 1024 * 1024
 MOST_FEEDS: Final = 3
-"""Of a page at most so many feeds are noted: comment feeds of single pages come last."""
+"""How many feeds of a page are remembered at most: comment feeds of single pages come last."""
 MOST_ELEMENTS: Final = 10_000
 """Of the outline of a feed; what is behind them is not read. They take half a second."""
 _MOST_CHARACTERS: Final = 2_000
@@ -93,7 +93,7 @@ def _outline(body: bytes) -> bytes:
 
 
 def _copy(elements: Iterable[Any], into: Any, places: Iterator[int]) -> None:
-    """Copy those of the elements that are read, while there are places."""
+    """Copy the elements that are read, while there are places."""
     for element in elements:
         name = element.tag.rpartition("}")[2].lower()
         if name not in _HOLDERS | _HELD or next(places, None) is None:

@@ -34,7 +34,7 @@ from hacs_crawler.utils.text import safe_logger
 logger = safe_logger(__name__)
 
 FILES_A_HOST: Final = 8
-"""Of a host's sitemaps at most so many are read, those that its index says changed last."""
+"""How many sitemaps of a host are read at most: first those that its index says changed last."""
 REDIRECTS: Final = 2
 TIMEOUT_SECONDS: Final = 20.0
 _META: Final = {
@@ -51,7 +51,7 @@ _META: Final = {
 
 
 class Reading(NamedTuple):
-    """How one kind of source is read, and where it is looked for on a host of which none is known."""
+    """How one kind of source is read, and where it is looked for on a host without known sources."""
 
     parse: Callable[[bytes, str, int], Listing]
     is_guessed: bool
@@ -76,7 +76,7 @@ class SourceReading:
 
 
 class SignalRequests:
-    """Asks for files of sources, with so many requests at most in a run or a round."""
+    """Requests files of sources, up to a number of requests in a run or a round."""
 
     def __init__(self, crawl: Crawl, most: int) -> None:
         self._crawl = crawl

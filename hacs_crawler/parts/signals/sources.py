@@ -54,9 +54,9 @@ FIRST_WAIT_SECONDS: Final = DAY
 LONGEST_WAIT_SECONDS: Final = 64 * DAY
 """How long a source that brought nothing is left alone: at first, and at most."""
 MOST_NEW_SOURCES: Final = 10_000
-"""Of hosts and feeds met in a crawl at most so many are noted for the next one."""
+"""How many hosts and feeds met in a crawl are remembered for the next one at most."""
 MOST_NEW_SITES: Final = 100
-"""Of a host's sites at most so many are noted, until its sources say of which they list pages."""
+"""How many sites of a host are remembered at most, until its sources say whose pages they list."""
 
 
 @dataclass(slots=True)
@@ -70,7 +70,7 @@ class _HostRecord:
 
 
 class SignalSources(Part):
-    """Reads sources of signals in a crawl, with so many requests at most in a run or a round."""
+    """Reads sources of signals in a crawl, up to a number of requests in a run or a round."""
 
     def __init__(self, crawl: Crawl, most: int) -> None:
         self._crawl = crawl
