@@ -22,6 +22,8 @@ the crawl before its first request, with one line that names the setting, its va
 and exit status 1. An unknown setting that begins with `HACS_` gets a warning.
 
 ## At a glance
+
+Each with its default.
 """
 GROUPS = {
     "How many pages": ("PAGES", "BUDGET", "THRESHOLD", "REVISIT", "DISCOVER", "CONTROLS"),
@@ -52,10 +54,10 @@ def page() -> str:
 def _table(title: str, group: tuple[str, ...]) -> str:
     settings = [SETTINGS[f"HACS_{name}"] for name in group]
     rows = [
-        f"| [{one.name}](#{one.name.lower()}) | `{_python(one.default)}` | {one.summary.rstrip('.')} |"
+        f"| [{one.name}](#{one.name.lower()})<br>`{_python(one.default)}` | {one.summary.rstrip('.')} |"
         for one in settings
     ]
-    return "\n".join([f"**{title}**\n", "| setting | default | |", "|---|---|---|", *rows, ""])
+    return "\n".join([f"| **{title}** | |", "|---|---|", *rows, ""])
 
 
 def _entry(setting: Setting) -> str:
