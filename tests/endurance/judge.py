@@ -87,9 +87,9 @@ class Judge:
         log = self._crawls.log.read_text(errors="replace")
         if status is None:
             yield Fault("hung", log[-2000:])
-        for error in RAISED.findall(log):
-            if not SPIDERS_OWN.match(error):
-                yield Fault("else", f"a traceback: {error}")
+        for raised in RAISED.finditer(log):
+            if not SPIDERS_OWN.match(raised[1]):
+                yield Fault("else", raised[0][-2000:])
         if is_alone and not self._state.is_damaged:
             yield from (Fault("else", line) for line in OUR_ERROR.findall(log))
             if status:

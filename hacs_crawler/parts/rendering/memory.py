@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Final, Generic, TypeVar, cast
 
@@ -94,7 +94,7 @@ class RenderingMemory:
         self._sites: _Cache[SiteRendering] = _Cache(SiteRendering)
         self._wanted: dict[int, int] = {}
         self._readers: list[Deferred[None]] = []
-        self._is_timed = False
+        self._cancel_timer: Callable[[], object] | None = None
 
     async def ready(self, url: str) -> None:
         """Return when what is known of a page and of its site is in memory."""
@@ -147,7 +147,9 @@ class RenderingMemory:
 
     async def write(self) -> None:
         """Have what changed written."""
-        self._is_timed = False
+        if self._cancel_timer is not None:
+            self._cancel_timer()
+            self._cancel_timer = None
         for records in (self._pages, self._sites):
             changes = records.changes()
             if not changes or not self._crawl.is_open:
@@ -162,9 +164,8 @@ class RenderingMemory:
                 records.keep(present)
 
     def _write_soon(self) -> None:
-        if not self._is_timed and (self._pages.new or self._sites.new):
-            self._is_timed = True
-            call_later(WRITE_SECONDS, lambda: begin(self.write()))
+        if self._cancel_timer is None and (self._pages.new or self._sites.new):
+            self._cancel_timer = call_later(WRITE_SECONDS, lambda: begin(self.write()))
 
     async def _read(self) -> None:
         wanted, self._wanted = self._wanted, {}

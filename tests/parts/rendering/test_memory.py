@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from crawl_support import Timers
 from hacs_crawler.exceptions import StateUnavailableError
 from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.parts.rendering import memory
@@ -93,6 +94,18 @@ def test_what_could_not_be_written_is_written_later(store: MemoryStore) -> None:
     session.is_away = False
     asyncio.run(marks.write())
     assert kept(store, URLS[0]).verdict is Verdict.BROWSER
+
+
+def test_nothing_is_written_after_the_last_write(
+    store: MemoryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    timers = Timers()
+    monkeypatch.setattr(memory, "call_later", timers.call_later)
+    marks = RenderingMemory(OpenState(store))  # type: ignore[arg-type]
+    marks.on_verdict(URLS[0], Verdict.BROWSER)
+    assert timers.waiting == [memory.WRITE_SECONDS]
+    asyncio.run(marks.write())
+    assert timers.waiting == []
 
 
 def test_while_the_state_is_away_pages_count_as_unknown(store: MemoryStore) -> None:
