@@ -27,8 +27,8 @@ from hacs_crawler.exceptions import ConfigError, StateError
 MORE_DAYS = (40, 41, 42)
 """Days on which nothing changes, for crawls that ended before anything happened to them."""
 OUR_ERROR = re.compile(r"^\S+ \S+ \[hacs_crawler\S*\] (?:ERROR|CRITICAL): .*", re.MULTILINE)
-RAISED = re.compile(r"Traceback \(most recent call last\):\n(?:[ \n].*\n|\n)*(\S.*)")
-SPIDERS_OWN = re.compile(
+RAISED = re.compile(r"Traceback \(most recent call last\):\n(?:[ \n].*\n|\n)*\S.*")
+WHERE = re.compile(r'File "[^"]*?/(hacs_crawler|middlewares|scrapy|fuzz)/')
     r"(?:builtins\.)?KeyboardInterrupt|ValueError: Cannot use css|fuzz\.|scrapy\.|twisted\."
 )
 
@@ -87,9 +87,10 @@ class Judge:
         log = self._crawls.log.read_text(errors="replace")
         if status is None:
             yield Fault("hung", log[-2000:])
-        for raised in RAISED.finditer(log):
-            if not SPIDERS_OWN.match(raised[1]):
-                yield Fault("else", raised[0][-2000:])
+        for raised in RAISED.findall(log):
+            # the innermost of these raised it: fuzz is the spider, whose faults are drawn
+            if WHERE.findall(raised)[-1:] not in (["fuzz"], ["scrapy"]) and "Interrupt" not in raised:
+                yield Fault("else", raised[-2000:])
         if is_alone and not self._state.is_damaged:
             yield from (Fault("else", line) for line in OUR_ERROR.findall(log))
             if status:

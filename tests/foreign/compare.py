@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from foreign.crawl import ROUNDS, Job
 
-FIELDS: Final = ("requests", "callbacks", "items", "dropped", "logged", "reason")
+FIELDS: Final = ("requests", "callbacks", "yielded", "items", "dropped", "logged", "reason")
 CONTROLS: Final = ("plain again", "plain reversed", "plain one by one")
 """Crawls without the add-on: what differs between them does so by itself, or by the order."""
 MANY_REQUESTS: Final = 10
@@ -40,7 +40,7 @@ class Results:
                     if plain is None or other is None:
                         continue
                     for name in FIELDS:
-                        if _counted(plain[name]) != _counted(other[name]):
+                        if _differ(plain, other, name) and not _is_by_order(plain, other, name):
                             yield spider, reactor, mode, round_, name
 
     def controls(self, modes: tuple[str, ...]) -> list[Job]:
@@ -78,6 +78,16 @@ class Results:
         crawls = self.crawls[spider, reactor]
         plain, other = (_counted(crawls[one, round_][name]) for one in ("plain", mode))
         return f"without {[*(plain - other)][:3]}, with {[*(other - plain)][:3]}"
+
+
+def _differ(plain: dict[str, Any], other: dict[str, Any], name: str) -> bool:
+    return _counted(plain[name]) != _counted(other[name])
+
+
+def _is_by_order(plain: dict[str, Any], other: dict[str, Any], name: str) -> bool:
+    """Whether pipelines were given the same and dropped as many, as they do with all but the first."""
+    is_same = not (_differ(plain, other, "yielded") or _differ(plain, other, "dropped"))
+    return name == "items" and is_same and plain["dropped"] > 0
 
 
 def _counted(value: Any) -> Counter[Any]:

@@ -20,7 +20,7 @@ import signal
 import socket
 import sys
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
@@ -104,7 +104,10 @@ class Seen:
     round: int
     requests: list[str] = field(default_factory=list)
     callbacks: list[str] = field(default_factory=list)
+    yielded: list[str] = field(default_factory=list)
+    """Items as callbacks yielded them."""
     items: list[str] = field(default_factory=list)
+    """Items as pipelines left them."""
     dropped: int = 0
     logged: list[str] = field(default_factory=list)
     reason: str = "none"
@@ -160,6 +163,15 @@ class Watch:
         name = getattr(request.callback, "__name__", "parse") if request else ""
         Now.seen.callbacks.append(f"{name} {response.status} {response.url}")
 
+    def process_spider_output(self, response: Response, result: Iterable[Any]) -> Iterable[Any]:
+        return map(_noted, result)
+
+    async def process_spider_output_async(
+        self, response: Response, result: AsyncIterator[Any]
+    ) -> AsyncIterator[Any]:
+        async for entry in result:
+            yield _noted(entry)
+
 
 class Log(logging.Handler):
     """Notes how often who warned."""
@@ -206,7 +218,7 @@ def _bring(settings: Settings, given: dict[str, Any], priority: str) -> None:
 
 def _listen(crawler: Crawler, seen: Seen) -> None:
     def scraped(item: Any) -> None:
-        seen.items.append(_ADDRESS.sub("", json.dumps(_plain(item), default=repr, sort_keys=True)))
+        seen.items.append(_item_text(item))
 
     def dropped() -> None:
         seen.dropped += 1
@@ -222,10 +234,17 @@ def _listen(crawler: Crawler, seen: Seen) -> None:
         crawler.signals.connect(receiver, getattr(signals, name), weak=False)
 
 
-def _plain(item: Any) -> Any:
+def _noted(entry: Any) -> Any:
+    if not isinstance(entry, Request):
+        Now.seen.yielded.append(_item_text(entry))
+    return entry
+
+
+def _item_text(item: Any) -> str:
     from itemadapter import ItemAdapter
 
-    return ItemAdapter(item).asdict() if ItemAdapter.is_item(item) else repr(item)
+    plain = ItemAdapter(item).asdict() if ItemAdapter.is_item(item) else repr(item)
+    return _ADDRESS.sub("", json.dumps(plain, default=repr, sort_keys=True))
 
 
 def _text(request: Request) -> str:
