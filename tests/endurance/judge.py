@@ -29,8 +29,6 @@ MORE_DAYS = (40, 41, 42)
 OUR_ERROR = re.compile(r"^\S+ \S+ \[hacs_crawler\S*\] (?:ERROR|CRITICAL): .*", re.MULTILINE)
 RAISED = re.compile(r"Traceback \(most recent call last\):\n(?:[ \n].*\n|\n)*\S.*")
 WHERE = re.compile(r'File "[^"]*?/(hacs_crawler|middlewares|scrapy|fuzz)/')
-    r"(?:builtins\.)?KeyboardInterrupt|ValueError: Cannot use css|fuzz\.|scrapy\.|twisted\."
-)
 
 
 class Fault(NamedTuple):
@@ -89,7 +87,10 @@ class Judge:
             yield Fault("hung", log[-2000:])
         for raised in RAISED.findall(log):
             # the innermost of these raised it: fuzz is the spider, whose faults are drawn
-            if WHERE.findall(raised)[-1:] not in (["fuzz"], ["scrapy"]) and "Interrupt" not in raised:
+            if (
+                WHERE.findall(raised)[-1:] not in (["fuzz"], ["scrapy"])
+                and "Interrupt" not in raised
+            ):
                 yield Fault("else", raised[-2000:])
         if is_alone and not self._state.is_damaged:
             yield from (Fault("else", line) for line in OUR_ERROR.findall(log))

@@ -104,6 +104,30 @@ def test_what_is_no_page_of_the_web_is_sent_whatever_the_budget(
     assert crawl.stat("hacs/visits") == 1
 
 
+def test_start_requests_that_are_only_to_be_recorded_count_in_the_budget(
+    spider: Callable[[str], Spider], site: Site
+) -> None:
+    code = """
+        import scrapy
+
+        class Recorded(scrapy.Spider):
+            name = "recorded"
+
+            def __init__(self, site, **kwargs):
+                super().__init__(**kwargs)
+                self.site = site
+
+            async def start(self):
+                for number in range(3):
+                    yield scrapy.Request(f"{self.site}/{number}", meta={"hacs": "record"})
+
+            def parse(self, response):
+                self.logger.info("parsed %s", response.url)
+    """
+    crawl = spider(code).run(HACS_BUDGET=2)
+    assert crawl.log.count("parsed http:") == crawl.stat("hacs/visits") == 2
+
+
 @pytest.mark.usefixtures("ranked")
 def test_start_urls_are_ranked(spider: Callable[[str], Spider], site: Site) -> None:
     crawl = spider(START_URLS).run()

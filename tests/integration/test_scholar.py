@@ -388,6 +388,19 @@ def test_what_shows_no_links_is_no_observation(site: Site, project: Project) -> 
     assert "Traceback" not in crawl.log
 
 
+def test_a_frameset_is_a_page_whose_frames_are_its_links(site: Site, project: Project) -> None:
+    def show(*frames: str) -> None:
+        inside = "".join(f'<frame src="{frame}">' for frame in frames)
+        site.pages["/~ada/"] = (200, {}, f"<html><frameset>{inside}</frameset></html>".encode())
+
+    show("menu.html", "news.html")
+    first = project.crawl([f"{site.url}/~ada/"], "-a", "level=homepage")
+    show("menu.html", "news.html", "papers.html")
+    second = project.crawl([f"{site.url}/~ada/"], "-a", "level=homepage")
+    assert [crawl.stat("hacs/visits") for crawl in (first, second)] == [1, 1]
+    assert [crawl.stat("hacs/updates") for crawl in (first, second)] == [0, 1]
+
+
 def test_broken_html_does_not_stop_a_crawl(site: Site, project: Project) -> None:
     """Other kinds of it: tests/crawl/test_observation.py."""
     site.pages["/undecodable"] = (

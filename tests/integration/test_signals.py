@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -238,6 +239,10 @@ def test_honest_sitemaps_say_where_to_look_and_no_other_does_harm(
     pages = {path for _, path in web.asked if path.endswith(".html")}
     assert pages == {f"/p{page}.html" for page in range(PAGES)}
     assert crawls[-1].stat("hacs/signals/not_modified") > 0
+    hosts = [int(host.rpartition(".")[2]) - 1 for host, path in web.asked if ".html" in path]
+    visits = Counter(KINDS[number % 5] for number in hosts)
+    assert visits["honest"] > visits["absent"]
+    assert min(visits.values()) > 0.9 * visits["absent"], "silence of a source counts for nothing"
 
     store = open_store(project.state, "hacs", Path())
     try:
