@@ -31,7 +31,7 @@ def test_where_only_the_template_was_new_a_gap_is_quiet_and_no_baseline() -> Non
         is_news, is_template = draw.random() < RATE, day % 2 == 1
         text, template = text + is_news, template + is_template
         marks = frozenset({2 * text, 2 * template + 1})
-        merge(page, Visit(page.url, at, links=marks, link_rules=7, keeps_spells=True))
+        merge(page, Visit(page.url, at, marks=marks, rules=7, keeps_spells=True))
         if is_template and not is_news:
             only_template.append(at)
     estimation = Estimation("mle", fade_days=float("inf"))
