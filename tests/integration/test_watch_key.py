@@ -151,7 +151,7 @@ def test_in_the_callback_is_told_what_was_known_and_predicted(
         "            for text",
         """            known = response.meta["hacs"]
             told = (known["is_first"], known["days_since_visit"], known["last_update"], known["p"])
-            self.logger.info("known: first %s, %s days, %s, p %.2f", *told)
+            self.logger.info("known: first %s, %.1f days, %s, p %.2f", *told)
             for text""",
     )
     followed = asking.replace(
