@@ -7,6 +7,7 @@ The command's proxy answers for all hosts. Each page has news every second.
 
 import asyncio
 import os
+import signal
 import ssl
 import sys
 import tempfile
@@ -103,6 +104,7 @@ async def main(*command: str) -> int:
     proxy = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
     proxies = {"http_proxy": proxy, "https_proxy": proxy, "no_proxy": "127.0.0.1,localhost"}
     process = await asyncio.create_subprocess_exec(*command, env={**os.environ, **proxies})
+    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, lambda: None)  # the command's
     return await process.wait()
 
 
