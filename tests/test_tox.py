@@ -7,6 +7,7 @@ from configparser import ConfigParser
 from itertools import chain
 from pathlib import Path
 
+import yaml
 from packaging.requirements import Requirement
 from packaging.version import Version
 
@@ -24,6 +25,18 @@ def lower_bounds() -> dict[str, Version]:
         for bound in one.specifier
         if one.name not in NOT_RUN_THERE
     }
+
+
+def test_ci_runs_environments_that_exist_on_each_python_that_the_project_names() -> None:
+    tox = ConfigParser()
+    tox.read(ROOT / "tox.ini")
+    ci = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())
+    jobs = ci["jobs"]["tox"]["strategy"]["matrix"]["include"]
+    named = {name for job in jobs for name in job["env"].split(",")} - {"py"}
+    assert {f"testenv:{name}" for name in named} <= set(tox.sections())
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    pythons = {name.rpartition(" ")[2] for name in project["classifiers"] if ":: 3." in name}
+    assert {job["python"] for job in jobs} == pythons
 
 
 def test_the_oldest_versions_of_tox_are_the_lower_bounds_of_the_project() -> None:
