@@ -136,10 +136,9 @@ class PolicySettings:
             """
             Policies [compared in live crawls](experiments.md), with their shares. `{"hacs": 0.5,
             "last-obs": 0.5}`, on the command line as JSON: two or more, with shares of the sites
-            that add up to 1. [HACS_POLICY](#hacs_policy) has no effect then. Each arm gets the part
-            of [HACS_BUDGET](#hacs_budget) that belongs to its start pages. The optional key `salt`,
+            that add up to 1. [HACS_POLICY](#hacs_policy) has no effect then. Optional keys: `salt`,
             any text, assigns the sites again; `budget`, such as `{"hacs": 0.7, "last-obs": 0.3}`,
-            splits the budget otherwise, and the arms are no equals then.
+            splits the budget other than by pages.
             """,
             experiment_of,
         ),
@@ -245,12 +244,11 @@ class RankingOptions:
         Setting(
             "HACS_INSTANT",
             """
-            The [instant tier](interest.md#the-tier-in-the-crawl): hubs of news. Allowed: nothing;
-            the name of a list, as [`hacs interest seeds`](interest.md#sites-folders-seeds) writes
-            it, in the project's folder; or an object such as `{"list": "instant.txt", "minutes": 5,
-            "update_value": 1}`. Every `minutes` a round of the tier begins (`scrapy crawl scholar
-            -a forever=1`), and an update of any other page counts as much as `update_value` new
-            links of a hub.
+            The [instant tier](interest.md#the-tier-in-the-crawl): hubs of news. The name of a list,
+            as [`hacs interest seeds`](interest.md#sites-folders-seeds) writes it, in the project's
+            folder; or an object such as `{"list": "instant.txt", "minutes": 5, "update_value": 1}`.
+            Every `minutes` a round of the tier begins, and an update of any other page counts as
+            much as `update_value` new links of a hub.
             """,
             instant_options,
         ),
