@@ -57,7 +57,7 @@ class HacsAddon:
             settings.setdefault_in_component_priority_dict(name, component, order)
             if _order_of(settings, name, component) is None:
                 logger.warning(
-                    "%s switches %s off: HACS works without it only in part",
+                    "%s switches %s off: without it parts of HACS do not work",
                     name,
                     component.__name__,
                 )

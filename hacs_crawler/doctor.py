@@ -95,7 +95,7 @@ def wiring(given: Settings) -> Check:
         on = [key for key, order in settings.getdict(name).items() if order is not None]
         if component not in map(_loaded, on):
             title = component.__name__
-            found = f"{name} switches {title} off: HACS works without it only in part"
+            found = f"{name} switches {title} off: without it parts of HACS do not work"
             return Check("add-on", "failure", found, f"take {title} out of {name}")
     spiders = "" if settings.getbool("HACS_SPIDERS") else "; HACS_SPIDERS = True adds our spiders"
     return Check("add-on", "ok", f"scheduler and middlewares are in place{spiders}")

@@ -38,7 +38,7 @@ COMMANDS: Final = {
     "doctor": Entry(
         "doctor:doctor",
         LOOK,
-        "Look for what keeps crawls from working; say what to do.",
+        "Check what may keep crawls from working, and say what to do.",
     ),
     "import": Entry(
         "import_:import_", MOVE, "Record what archive files and exports hold of pages."
@@ -51,12 +51,12 @@ COMMANDS: Final = {
     "signal": Entry(
         "signal_:signal",
         MOVE,
-        "Take in signals that pages changed: a URL a line, with a time in ISO 8601 or in seconds.",
+        "Record signals that pages changed: a URL a line, with a time in ISO 8601 or in seconds.",
     ),
     "forget": Entry(
         "host:forget",
         MOVE,
-        "Leave nothing out of a host's links any more, not even what changed with every request.",
+        "Count all links of a host again, with the parts that changed with every request.",
     ),
     "estimate": Entry(
         "estimate:estimate", TUNE, "Fit the prior, and estimate every page's rate anew with it."

@@ -8,5 +8,5 @@ import typer
 
 Dask = Annotated[
     str | None,
-    typer.Option(help="a Dask cluster does it: its scheduler's HOST:PORT, or local"),
+    typer.Option(help="run it on a Dask cluster: its scheduler's HOST:PORT, or local"),
 ]

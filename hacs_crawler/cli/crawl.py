@@ -47,7 +47,7 @@ COLUMNS: Final = {
 
 def crawl(
     spider: Annotated[str, typer.Argument(help="as `scrapy crawl` takes it")],
-    shards: Annotated[int, typer.Option(min=1, max=MOST_SHARDS, help="into how many")],
+    shards: Annotated[int, typer.Option(min=1, max=MOST_SHARDS, help="number of shards")],
     dask: Dask = LOCAL,
     arguments: Annotated[
         list[str] | None, typer.Option("-a", help="an argument of the spider: NAME=VALUE")

@@ -137,7 +137,7 @@ def _of_start(order: Order) -> np.ndarray:
         found = np.fromfile(file, START)
     if done.returncode == CUT_SHORT:
         logger.warning(
-            "start() of %s had not ended after %s: the budget is split by these",
+            "start() of %s had not ended after %s: the budget is split by the pages it named so far",
             order.spider.name,
             counted(len(found), "page"),
         )

@@ -14,7 +14,7 @@ from hacs_crawler.doctor import Check, all_checks
 
 @shows_rows()
 def doctor(settings: Set = None) -> Records:
-    """Look for what keeps crawls from working; say what to do.
+    """Check what may keep crawls from working, and say what to do.
 
     The exit status is 1 if there is a failure. With --json the checks are an array.
     """

@@ -56,7 +56,7 @@ def forget(
     host: Annotated[str, typer.Argument(help="a host, as in its pages' URLs: www.example.org")],
     settings: Set = None,
 ) -> None:
-    """Leave nothing out of a host's links any more, not even what changed with every request.
+    """Count all links of a host again, with the parts that changed with every request.
 
     The next visit of each of its pages is a baseline.
     """

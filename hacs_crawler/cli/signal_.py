@@ -27,7 +27,7 @@ def signal(
     file: Annotated[Path, typer.Argument(help="lines `url,time`; - for standard input")],
     settings: Set = None,
 ) -> None:
-    """Take in signals that pages changed: a URL a line, with a time in ISO 8601 or in seconds.
+    """Record signals that pages changed: a URL a line, with a time in ISO 8601 or in seconds.
 
     Without a time it is now. How often such signals are right is learned from the visits that follow.
     Nothing is taken in where a line is wrong.
@@ -55,7 +55,7 @@ def signal(
 
 
 def _taken_in(state: State, origin: str, times: dict[int, int], now: int) -> int:
-    """Take in the signals of one host; returns of how many pages that the state knows."""
+    """Record the signals of one host; returns how many of its pages the state knows."""
     ids = np.array(list(times), np.int64)
     (source,) = read_sources(state.store, KIND, [origin]).values()
     sites = hear(

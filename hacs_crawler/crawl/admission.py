@@ -1,4 +1,4 @@
-"""Requests that may not be sent yet, as parts say: they wait until their time."""
+"""Requests that parts do not let be sent yet."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hacs_crawler.utils.loop import call_later
 LONGEST_WAIT_SECONDS: Final = 120.0
 """A request that would have to wait longer is given up."""
 LEAST_SECONDS: Final = 0.01
-"""A part that has a request wait is not asked again sooner."""
+"""The least time after which a part that has a request wait is asked again."""
 
 
 class PutBackError(Exception):
@@ -53,7 +53,7 @@ class WaitingRequests:
         return self._until
 
     def keeps(self, request: Request, slot: str) -> bool:
-        """Take a request if it may not be sent yet; returns whether that is so."""
+        """Hold a request if it may not be sent yet; returns whether that is so."""
         if self._may_send(request, slot):
             return False
         self._by_slot.setdefault(slot, deque()).append(request)

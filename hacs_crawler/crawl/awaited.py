@@ -1,4 +1,4 @@
-"""Visits that wait for their callback: where items are watched, these are what a page shows."""
+"""Visits that wait for their callback: where items are watched, its items are what the page shows."""
 
 from __future__ import annotations
 

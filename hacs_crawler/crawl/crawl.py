@@ -111,7 +111,7 @@ class Crawl:
         self._log_summary = log_summary
 
     def fail(self, message: str) -> None:
-        """Say once, in one line, why this crawl cannot go on, and have it closed, if it is not over."""
+        """Log once why this crawl cannot go on, in one line, and have it closed, if it is not over."""
         if self.failure is not None or self._is_closed:  # such as a ranking that comes too late
             return
         self.failure = message
@@ -120,7 +120,7 @@ class Crawl:
             function()
 
     def when_failed(self, function: Callable[[], None]) -> None:
-        """Have a function called when the crawl fails, for what waits and is to wait no longer."""
+        """Have a function called when the crawl fails, for what waits in vain."""
         self._on_failure.append(function)
 
     async def open(self) -> None:
@@ -160,16 +160,16 @@ class Crawl:
 
     @property
     def ranking(self) -> RankingOptions:
-        """How a round of all pages is ranked, and its budget, from what the state knows of hubs."""
+        """How a round of all pages is ranked, with its budget and what the state knows of hubs."""
         assert self._ranking is not None, "the crawl is not open"  # noqa: S101
         return self.parts.options(self._ranking)
 
     def rules(self, response: Response) -> Rules:
-        """Return by which rules it is read what a response shows, and what is left out of that."""
+        """Return the rules by which a response is read, and what of it does not count."""
         return self.parts.rules(response, self.config.rules)
 
     async def end_round(self) -> None:
-        """Have everything written, and say in a sentence what the round did."""
+        """Have everything written, and log in a sentence what the round did."""
         self._record_unfinished()
         await self.state.write_behind.settle()
         await self._look_back()
@@ -177,7 +177,7 @@ class Crawl:
             self._sum_up()
 
     async def begin_round(self) -> None:
-        """Read what is to be known for ranking anew, and count what is found from now on."""
+        """Read what ranking needs anew, and count what is found from now on."""
         try:
             await self.parts.each(Part.round_began)
             if not self.is_open:
@@ -192,7 +192,7 @@ class Crawl:
         self.stats.begin_round()
 
     async def close(self, spider: Spider, reason: str) -> None:
-        """Write what waits, refit the prior, and say in a sentence what the crawl did."""
+        """Write what waits, refit the prior, and log in a sentence what the crawl did."""
         del spider, reason
         with shutdown_waits() as is_asked_to_end:
             self._is_closing = True
@@ -253,17 +253,17 @@ class Crawl:
             self.state.read_ahead.drop(url)
 
     def record_failure(self, url: str, prediction: Prediction | None) -> None:
-        """Record that a request told nothing of its page."""
+        """Record a visit that failed to show its page."""
         visit = Visit(url, int(self.clock()), News.FAILED, prediction=prediction)
         self.state.write_behind.record(visit)
 
     async def _look_back(self, is_asked_to_end: Callable[[], bool] = lambda: False) -> None:
-        """Have parts learn from what was recorded; that they cannot is no failure of the crawl."""
+        """Have parts learn from what was recorded; where they cannot, the crawl has not failed."""
         try:
             await self.parts.each(Part.round_ended, is_asked_to_end)
         except StateError as error:
             self._on_state_error(error)
-            logger.warning("Not all that this run tells was learned from it: %s", error)
+            logger.warning("This run could not be learned from as a whole: %s", error)
 
     def _on_recorded(self, recorded: Sequence[Recorded]) -> None:
         self.parts.tell(Part.recorded, recorded)
@@ -289,7 +289,7 @@ class Crawl:
 
 
 def _second_of(clock: Clock) -> int:
-    """Return the second of now; raises ConfigError where no visit can be recorded then."""
+    """Return the present second; raises ConfigError where no visit can be recorded then."""
     second = int(clock())
     if 0 < second <= MAX_SECOND:
         return second

@@ -1,4 +1,4 @@
-"""The scheduler that HACS's is built around, and what may be taken for granted of it."""
+"""The project's own scheduler inside HACS's, and what may be assumed of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a response tells of its page: a visit, that the page is gone, or nothing, and why."""
+"""Turns a response into a visit of its page, or into the reason why it shows nothing of it."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _FRAGMENT: Final = re.compile(
     rb"|style|table|title|ul)[\s>])",
     re.IGNORECASE,
 )
-"""With what HTML begins: as in the standard of MIME sniffing, and what else may hold links."""
+"""How HTML begins: as in the standard of MIME sniffing, and what else may hold links."""
 _trees: Final[WeakKeyDictionary[TextResponse, HtmlElement | None]] = WeakKeyDictionary()
-"""Trees of responses that are in use: several parts of a crawl look at one."""
+"""Trees of responses that are in use, as several parts of a crawl read them."""
 
 
 class Observation(NamedTuple):
@@ -134,7 +134,7 @@ def _unpacked(response: TextResponse) -> TextResponse:
 
 
 def shown_marks(response: Response, rules: Rules, known: Page | None = None) -> ShownMarks:
-    """Return what the page shows of what is watched, or why that is not to be had."""
+    """Return the marks that the page shows, or why there are none."""
     if not 200 <= response.status < 300:
         return ShownMarks(None, "status")
     answers = rules.answers if isinstance(rules, MarkRules) else HtmlResponse

@@ -1,4 +1,4 @@
-"""What callbacks yield: requests take over what they follow from, and it is counted what came."""
+"""What callbacks yield: it is counted, and requests inherit marks of the request they follow from."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Output:
         self._items = self._requests = 0
 
     def take(self, entry: Any) -> Any:
-        """Return an entry of the output, with what it takes over."""
+        """Count an entry of the output, and return it with what it inherits."""
         if not isinstance(entry, Request):
             self._items += entry is not None
             if self._awaited is not None and entry is not None:

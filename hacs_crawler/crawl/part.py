@@ -1,4 +1,4 @@
-"""What a part of a crawl may do: the hooks by which the kernel calls it, and what these are given."""
+"""What a part of a crawl may do: the hooks by which the kernel calls it, and their arguments."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Observed:
 class Part:
     """A part of a crawl, named in HACS_PARTS. Each hook does nothing unless it is overridden.
 
-    What a hook raises is logged once and counted, and the crawl goes on without what it would have
+    What a hook raises is logged once and counted, and the crawl goes on as if it had
     done; after some failures in a row the part is switched off. The event loop calls all hooks.
     """
 
@@ -67,7 +67,7 @@ class Part:
         """Prepare for the state to be opened. ConfigError and StateError end the crawl."""
 
     async def opened(self) -> None:
-        """Read what the part keeps: the state is open. ConfigError and StateError end the crawl."""
+        """Read what the part needs: the state is open. ConfigError and StateError end the crawl."""
 
     def start_requests(self) -> AsyncIterator[Request]:
         """Yield what the crawl begins with beside the spider's own requests; StateError ends it."""
@@ -80,7 +80,7 @@ class Part:
         """Prepare for pages of the state to be ranked: all, or those of sites."""
 
     def options(self, ranking: RankingOptions) -> RankingOptions:
-        """Return by which options a round is ranked, its budget among them."""
+        """Return the options by which a round is ranked, its budget among them."""
         return ranking
 
     async def evidence(self, rows: Rows) -> Sequence[Signals]:
@@ -121,7 +121,7 @@ class Part:
         """
 
     async def answered(self, request: Request, response: Response, page_url: str) -> Response:
-        """Return the answer to a page's request, or another one in its place; it may take its time."""
+        """Return the answer to a page's request, or another one instead; it may take its time."""
         del request, page_url
         return response
 
@@ -131,7 +131,7 @@ class Part:
         return None
 
     def rules(self, response: Response, rules: Rules) -> Rules:
-        """Return by which rules it is read what a response shows."""
+        """Return the rules by which a response is read."""
         del response
         return rules
 
@@ -174,7 +174,7 @@ class Part:
         return False
 
     async def closing(self) -> None:
-        """Write what is to be kept: the state is open for the last time."""
+        """Write what is to be stored: the state is open for the last time."""
 
     async def closed(self) -> None:
-        """Let go of what the crawl had: the state is closed."""
+        """Release what the part holds: the state is closed."""

@@ -84,7 +84,7 @@ class Parts:
             yield from self._visits(part, hook, request, page_url)
 
     def options(self, ranking: RankingOptions) -> RankingOptions:
-        """Return by which options a round is ranked."""
+        """Return the options by which a round is ranked."""
         for part, hook in self._hooks["options"]:
             changed = self._call(part, hook, ranking)
             ranking = changed if isinstance(changed, RankingOptions) else ranking
@@ -104,7 +104,7 @@ class Parts:
         return max((seconds for seconds in found if isinstance(seconds, float)), default=0.0)
 
     def rules(self, response: Response, rules: Rules) -> Rules:
-        """Return by which rules it is read what a response shows."""
+        """Return the rules by which a response is read."""
         for part, hook in self._hooks["rules"]:
             changed = self._call(part, hook, response, rules)
             rules = changed if isinstance(changed, Rules) else rules
@@ -117,7 +117,7 @@ class Parts:
     def before_request(
         self, request: Request, page_url: str | None
     ) -> Coroutine[Any, Any, None] | None:
-        """Have a request changed before it is downloaded; returns what is to be waited for."""
+        """Have parts change a request before it is downloaded; returns a coroutine to await, if any."""
         waits = []
         for part, hook in self._hooks["before_request"]:
             if iscoroutinefunction(hook):
@@ -127,14 +127,14 @@ class Parts:
         return self._all(waits, request, page_url) if waits else None
 
     async def answered(self, request: Request, response: Response, page_url: str) -> Response:
-        """Return the answer to a page's request, or what a part has in its place."""
+        """Return the answer to a page's request, or the one that a part gives instead."""
         for part, hook in self._hooks["answered"]:
             answer = await self._guarded(part, hook, request, response, page_url)
             response = answer if isinstance(answer, Response) else response
         return response
 
     def failed(self, request: Request, error: Exception, page_url: str) -> Request | None:
-        """Return the request that a part has in the place of one without an answer."""
+        """Return the request that a part sends instead of one without an answer."""
         for part, hook in self._hooks["failed"]:
             instead = self._call(part, hook, request, error, page_url)
             if isinstance(instead, Request):
@@ -249,13 +249,15 @@ class Parts:
             logger.warning("The part %s failed; the crawl goes on: %s", name, problem)
             logger.debug("%s", name, exc_info=error)
         if is_last:
-            logger.warning("The part %s failed %d times in a row: off", name, MOST_FAILURES)
+            logger.warning(
+                "The part %s failed %d times in a row: it is switched off", name, MOST_FAILURES
+            )
             for hooks in self._hooks.values():
                 hooks[:] = [(other, hook) for other, hook in hooks if other is not part]
 
 
 def load_parts(paths: Iterable[str | type[Part]], crawl: object) -> list[Part]:
-    """Return the parts of a crawl that are on; raises ConfigError where one cannot be had."""
+    """Return the parts of a crawl that are on; raises ConfigError where one cannot be loaded."""
     parts = []
     for path in paths:
         try:

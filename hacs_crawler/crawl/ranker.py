@@ -74,7 +74,7 @@ class Ranker:
 
     @staticmethod
     def of(crawler: Crawler) -> Ranker | None:
-        """Return what ranks the seeds of a crawler, None where its scheduler is the project's own."""
+        """Return a crawler's ranker, None where its scheduler is the project's own."""
         return getattr(crawler, "hacs_ranker", None)
 
     @property
@@ -117,7 +117,7 @@ class Ranker:
         wake(self._crawl.crawler)
 
     async def send_what_can_be_sent(self) -> None:
-        """Return when the engine has as many of the seeds held as it can take.
+        """Return when the engine has taken as many of the seeds held as it can.
 
         Where `start()` raises, Scrapy has sent what came before, and may close the spider at once.
         """
@@ -134,20 +134,20 @@ class Ranker:
         begin(self.end_round()).addErrback(self._on_error)
 
     def take_all(self) -> list[Request]:
-        """Return what is held, kept or being ranked: the crawl is over, and another one ranks it."""
+        """Return all seeds not sent: the crawl is over, and the next job ranks them again."""
         self._is_over = True
         return self.seeds.all()
 
     def drop_all(self) -> None:
-        """Leave out what is held or kept: the crawl is over."""
+        """Drop all seeds not sent: the crawl is over."""
         kept, others = self.seeds.take(is_last=True)
         self._drop([*others, *(seed for best in kept for seed in best.entries)], "budget")
 
     async def rank(self, *, is_last: bool = False) -> None:
         """Rank the seeds held; with a budget, release them when `is_last`.
 
-        When nothing else is to be done, what pages never seen, or the others, left unused is released,
-        too.
+        When nothing else is to be done, budget that unseen pages, or the others, left unused is
+        released, too.
         """
         if not self._crawl.is_open:
             return
@@ -193,7 +193,7 @@ class Ranker:
     async def _rows(
         self, page_ids: list[int]
     ) -> tuple[Rows, list[Signals], NDArray[np.bool_]] | None:
-        """Read ranking rows, what was heard of the pages, and which of them are exempt of the threshold.
+        """Read the pages' ranking rows, their signals, and which of them no threshold leaves out.
 
         Once something was ranked, a state that is away is waited for.
         """
@@ -216,7 +216,7 @@ class Ranker:
                 return rows, signals, np.isin(page_ids, list(exempt))
 
     def _say(self, future: Future | None) -> None:
-        """Say once in a crawl that visits are set aside."""
+        """Log once in a crawl that visits are set aside."""
         if future is not None and not self._has_said_future:
             self._has_said_future = True
             logger.warning("%s", future)
@@ -297,7 +297,7 @@ class Ranker:
 
 
 def _marking(chosen: Chosen[Request], label: int, run: int) -> Callable[[Request, int], object]:
-    """Return what marks seeds when they are sent; until then a tag would only take memory."""
+    """Return the function that marks seeds when they are sent; before, a tag only takes memory."""
     predicted, visit_twice = chosen.predictor(label, run), chosen.visit_twice
     return lambda seed, place: mark_ranked(
         seed, predicted(place), visit_twice=bool(visit_twice[place])
@@ -306,7 +306,7 @@ def _marking(chosen: Chosen[Request], label: int, run: int) -> Callable[[Request
 
 @contextmanager
 def reading_a_list(crawler: Crawler, *, ranked_whole: bool = True) -> Iterator[None]:
-    """Have `start()` be known to read from this package's own source, which waits for no request.
+    """Tell the ranker that `start()` reads a list of this package's, which waits for no request.
 
     Where it is to be `ranked_whole`, it is so however long it is.
     """

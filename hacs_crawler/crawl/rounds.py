@@ -20,7 +20,7 @@ logger = safe_logger(__name__)
 
 MINUTE: Final = 60.0
 LOOK_SECONDS: Final = 0.25
-"""How often it is looked whether a round is done."""
+"""How often to check whether a round is done."""
 
 
 class Rounds:

@@ -1,4 +1,4 @@
-"""What a state tells a run when it begins; all functions are called in the state's own thread."""
+"""What a run reads from its state when it begins; all functions run in the state's own thread."""
 
 from __future__ import annotations
 
@@ -24,6 +24,6 @@ def opened(config: Config) -> tuple[State, RankingOptions]:
 
 
 def informed_options(state: State, config: Config) -> RankingOptions:
-    """Return by what a run ranks, with what the state knows of that; read its prior anew."""
+    """Return the ranking options with what the state knows for them, and read its prior anew."""
     state.read_prior()
     return informed(config.ranking, state, config.clock())

@@ -41,7 +41,7 @@ from hacs_crawler.crawl.scrapy_internals import (
 from hacs_crawler.utils.loop import begin, call_later
 
 PARSING_SECONDS: Final = 0.05
-"""How often it is looked whether callbacks are done: Scrapy does not say so where they yield nothing."""
+"""How often to check whether callbacks are done: Scrapy does not signal it where they yield nothing."""
 
 
 class HacsScheduler(BaseScheduler):
@@ -85,7 +85,7 @@ class HacsScheduler(BaseScheduler):
         return opening
 
     def close(self, reason: str) -> Deferred[None] | None:
-        """Close the inner scheduler; one that keeps requests gets all that wait, to be ranked again."""
+        """Close the inner scheduler; one that outlasts the crawl gets what waits, to be ranked again."""
         if keeps_requests(self._inner, self._crawler):
             left = [mark_unranked(seed) for seed in (*self._seeds.all(), *self._ranker.take_all())]
             self._enqueued -= len(left)  # the inner scheduler counts them again
@@ -133,7 +133,7 @@ class HacsScheduler(BaseScheduler):
         return True
 
     def next_request(self) -> Request | None:
-        """Return what is to be sent now, None where nothing can be."""
+        """Return the request to be sent now, None where there is none."""
         if self._crawl.failure is not None:
             return None
         if self._is_resumed and not self._crawl.is_open:
@@ -149,7 +149,7 @@ class HacsScheduler(BaseScheduler):
         return None
 
     def __getattr__(self, name: str) -> Any:
-        """Let code of the project find what it looks for in its own scheduler, such as `df`."""
+        """Give code of the project the attributes of its own scheduler, such as `df`."""
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self._inner, name)
@@ -179,7 +179,7 @@ class HacsScheduler(BaseScheduler):
         return followed_key(request) if self._crawl.config.ranking.leaves_out else None
 
     def _have_ranked(self) -> None:
-        """See to it that what is held is ranked soon: nothing else can be sent."""
+        """Have what is held ranked soon, as nothing else can be sent."""
         ranker = self._ranker
         if ranker.is_ranking:
             return
@@ -237,7 +237,7 @@ class HacsScheduler(BaseScheduler):
         return self._waiting.slots if self._may_have_to_wait else ()
 
     def _has_to_wait(self, request: Request, slot: str) -> bool:
-        """Keep a request that may not be sent yet; returns whether that is so."""
+        """Hold a request that may not be sent yet; returns whether that is so."""
         return self._may_have_to_wait and self._waiting.keeps(request, slot)
 
     def _take_seed(self, slot: str) -> Request | None:
@@ -273,7 +273,7 @@ class HacsScheduler(BaseScheduler):
         return None
 
     def _is_held_again(self, request: Request) -> bool:
-        """Hold a seed that a job before did not send; returns whether it is one."""
+        """Hold a seed that the paused job did not send; returns whether it is one."""
         if not tag_of(request).seed or (page_id := seed_key(request)) is None:
             return False
         self._enqueued += 1

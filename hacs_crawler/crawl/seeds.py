@@ -30,7 +30,7 @@ LONGEST_LINE_BYTES = 65_536
 """A longer line is malformed; this bounds the memory that a file without line ends takes."""
 
 EXAMPLES_SHOWN = 3
-"""Of pages that are passed over."""
+"""How many of the pages that are skipped are named."""
 _COMMENT = re.compile(r"(?:^|\s)#.*", re.DOTALL)
 
 
@@ -65,7 +65,7 @@ def read_seeds(source: str) -> Iterator[str]:
 async def seeds_of(crawl: Crawl, source: str) -> AsyncIterator[str]:
     """Stream the URLs of a seed file (see `read_seeds`), or for "state" of every page known.
 
-    Those that are not the crawl's to visit are left out.
+    Pages that are not this crawl's to visit are left out.
 
     Raises SeedsError, StateError.
     """
@@ -97,7 +97,7 @@ async def planned_seeds(crawl: Crawl) -> AsyncIterator[tuple[str, dict[str, Any]
     crawl.parts.tell(Part.chosen, plan.p, int(plan.visit_twice.sum()))
     crawl.stats.count("rank_seconds", time.perf_counter() - started)
     if not plan.known and not crawl.parts.override("takes"):
-        raise SeedsError("seeds = 'state': there is no usable seed in it, it knows no page yet")
+        raise SeedsError("seeds = 'state': the state knows no page yet")
     crawl.stats.count_plan(plan)
     async for seed in _seeds_of_plan(crawl, plan):
         yield seed
@@ -131,7 +131,7 @@ async def _seeds_of_plan(crawl: Crawl, plan: Plan) -> AsyncIterator[tuple[str, d
 
 
 class _UnvisitablePages:
-    """Pages of the state that cannot be visited, said in one line."""
+    """Pages of the state that cannot be visited, to be logged in one line."""
 
     def __init__(self) -> None:
         self._number = 0
@@ -144,7 +144,7 @@ class _UnvisitablePages:
             self._examples.append(f"{url[:200]}: {problem}")
 
     def log(self) -> None:
-        """Say how many there are, and which, if there are any."""
+        """Log how many there are, with examples, if there are any."""
         if self._number:
             logger.warning(
                 "skipped: %s of the state that cannot be visited, such as %s",
@@ -162,7 +162,7 @@ def _open(source: str) -> AbstractContextManager[IO[bytes] | gzip.GzipFile]:
 
 
 def _lines(stream: IO[bytes] | gzip.GzipFile) -> Iterator[bytes]:
-    """Yield lines; of an overlong one only so much that it is seen to be too long."""
+    """Yield lines; an overlong one is cut where it is seen to be too long."""
     first = True
     while line := stream.readline(LONGEST_LINE_BYTES + 1):
         rest = line

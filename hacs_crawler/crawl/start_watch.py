@@ -1,4 +1,4 @@
-"""Tells when a spider's `start()` pauses: what it has yielded so far is to be ranked then."""
+"""Detects when a spider's `start()` pauses, so that what it has yielded so far is ranked."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class StartWatch:
 
     @property
     def is_starving(self) -> bool:
-        """Whether it is known that the engine has nothing to send, and `start()` is waited for."""
+        """Whether the engine has nothing to send, and waits for `start()`."""
         return self._starving_at is not None and self._is_timed and not self.is_over
 
     def begin_starving(self) -> None:

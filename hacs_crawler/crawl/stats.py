@@ -37,7 +37,7 @@ MOST_CHURNING: Final = 10_000
 
 @dataclass(slots=True)
 class CrawlStats:
-    """The stats of one crawl, and its predictions against what was found."""
+    """The stats of one crawl, and its predictions with what the visits found."""
 
     collector: StatsCollector
     recorded: int = 0
@@ -58,7 +58,7 @@ class CrawlStats:
         self.collector.inc_value(f"hacs/{name}", number)  # type: ignore[arg-type]
 
     def count_beside(self, name: str, noun: str) -> None:
-        """Count what a crawl does beside the visits that it was asked for, as the summary names it."""
+        """Count what a crawl does beside the spider's visits, by its noun in the summary."""
         self.count(name)
         self._beside[name] = noun
 
@@ -71,12 +71,12 @@ class CrawlStats:
         self.collector.set_value(f"hacs/{name}", number)
 
     def count_cause(self, cause: str) -> None:
-        """Count what kept a page from being seen, in words."""
+        """Count why a page was not seen, in words."""
         known = cause in self._causes or len(self._causes) < MOST_CAUSES
         self._causes[cause if known else "other"] += 1
 
     def causes(self) -> str:
-        """Return what kept pages from being seen, the most frequent first."""
+        """Return why pages were not seen, the most frequent cause first."""
         return ", ".join(f"{number} x {cause}" for cause, number in self._causes.most_common())
 
     @property
@@ -116,7 +116,7 @@ class CrawlStats:
         return summary(self._chance(), np.frombuffer(self._found, np.bool_))
 
     def updates_by_time(self) -> float:
-        """Return how many of the predicted visits found what time brought, as far as can be told."""
+        """Return how many of the predicted visits found changes that time brought, as an estimate."""
         shares = time_share(np.array(self._p, np.float64), np.array(self._churn, np.float64))
         return float(shares[np.frombuffer(self._found, np.bool_)].sum())
 
@@ -126,7 +126,7 @@ class CrawlStats:
         return chance
 
     def count_plan(self, plan: Plan) -> None:
-        """Count the pages of the state that were scored, and what became of them."""
+        """Count the pages of the state that were scored, chosen and dropped."""
         for name, number in (
             ("seeds", plan.known),
             ("ranked", len(plan)),
@@ -155,7 +155,7 @@ class CrawlStats:
                 self.count(name, number)
 
     def begin_round(self) -> None:
-        """Let the next summary be of what comes from now on; the stats go on."""
+        """Begin the next summary; the stats go on."""
         self.recorded = 0
         self._p, self._churn, self._found = array("f"), array("f"), bytearray()
         self._churning.clear()
@@ -197,19 +197,19 @@ class CrawlStats:
             self._causes.clear()
 
     def log_first_crawl(self, estimation: Estimation) -> None:
-        """Say what comes next where every visit was a page's first."""
+        """Log what comes next where every visit was a page's first."""
         visits = self.get("visits")
         if not visits or visits > self.get("first_visits"):
             return
         rate_per_day = estimation.rate_per_day(Page("http://a.example/", array("I", [0])))
         logger.info(
-            "These pages are known as they are now; %.1f updates are to be expected of them by "
-            "tomorrow. `hacs import` and `scrapy crawl wayback` give pages a past that is known at once",
+            "This was the first visit of all these pages; about %.1f updates are expected by "
+            "tomorrow. `hacs import` and `scrapy crawl wayback` add what web archives know of them",
             -visits * math.expm1(-rate_per_day),
         )
 
     def log_if_few_were_pages(self) -> None:
-        """Say that HACS takes only a few of the crawl's requests for pages."""
+        """Log that HACS takes only a few of the crawl's requests for pages."""
         seen, pages = self.html_answers, min(self.answers, self.html_answers)
         if seen >= SOME and pages < FEW * seen:
             logger.info(
@@ -222,7 +222,7 @@ class CrawlStats:
             )
 
     def _log_churning(self, churning: int, visits: int, expectation: Expectation) -> None:
-        """Say which pages show new links at every request, and what they cost."""
+        """Log which pages show new links at every request, and what they cost."""
         (example, _), *_ = self._churning.most_common(1)
         logger.info(
             "%s took %.0f %% of the visits and showed links that change with every request, such as %s; "

@@ -25,7 +25,7 @@ logger = safe_logger(__name__)
 
 KIND: Final = "conditional"
 CHECKS: Final = 3
-"""So many 304s of a host are followed by a control visit, as far as there are any left."""
+"""How many 304s of a host are followed by a control visit, while there are any left."""
 _VERSION: Final = 1
 CONTRADICTED: Final = 255
 
@@ -109,7 +109,7 @@ class ConditionalRequests(Part):
         key = source_id(host)
         if not was_right:
             logger.info(
-                "%s answered that %s had not changed, which had new links: it is not asked so any more",
+                "%s answered that %s had not changed, which had new links: no conditions are sent now",
                 host,
                 url,
             )
@@ -119,7 +119,7 @@ class ConditionalRequests(Part):
                 keep_judgement, key, was_right=was_right
             )
         except StateError as error:
-            logger.warning("What 304s of %s are worth was not kept: %s", host, error)
+            logger.warning("What the 304s of %s showed could not be written: %s", host, error)
 
 
 def confirmed(state: State, key: int) -> int:

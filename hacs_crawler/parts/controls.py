@@ -118,7 +118,9 @@ class Controls(Part):
                 learn_volatile_parts, host, links, others, is_known
             )
         except StateError as error:
-            logger.warning("What changes in the links of %s was not kept: %s", host, error)
+            logger.warning(
+                "Volatile parts of the links of %s could not be written: %s", host, error
+            )
             return
         if volatile.parts != self._volatile.get(host, VolatileLinkParts(host)).parts:
             logger.info(

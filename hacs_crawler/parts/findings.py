@@ -71,7 +71,9 @@ class FindingsWriter(Part):
             await self._crawl.state.once(_write, waiting)
         except StateError as error:
             self._crawl.state.on_error(error)
-            logger.warning("What %d updates brought was not kept as text: %s", len(waiting), error)
+            logger.warning(
+                "What %d updates brought could not be written as text: %s", len(waiting), error
+            )
 
 
 def _new_things(crawl: Crawl, response: Response, marks: frozenset[int]) -> Iterator[str]:

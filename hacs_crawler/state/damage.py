@@ -14,7 +14,7 @@ from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
 
-PASSED_OVER: Final = "%d damaged outcome records in %s are passed over"
+PASSED_OVER: Final = "%d damaged outcome records in %s are skipped"
 
 
 def whole_rows(store: Store, page_ids: Ids, stored: Sequence[Any], place: str) -> Rows:

@@ -239,7 +239,7 @@ class State:
         if fields is not None and label is None:
             logger.warning(
                 "the note 'label/%d' in the state is damaged, or of a newer version: the outcome "
-                "records that refer to it are passed over",
+                "records that refer to it are skipped",
                 number,
             )
         return label

@@ -293,7 +293,10 @@ def _learn(store: Store, kind: str, origin: str, gaps: FloatArray, now: Reputati
         worth.open, worth.pages, worth.signals = now.open, now.pages, now.signals
         if not store.annotate(_worth(kind), [Annotation(key, seen, _worth_bytes(worth))]):
             return
-    logger.debug("what was learned of %s was not kept: others write there all the time", origin)
+    logger.debug(
+        "what was learned of %s could not be written: other processes change it all the time",
+        origin,
+    )
 
 
 def _heard(kind: str) -> str:

@@ -80,7 +80,7 @@ class Store(Protocol):
         """
 
     def annotations(self, kind: str, keys: Sequence[int]) -> dict[int, bytes]:
-        """Return what is kept by that kind under those keys, in one round trip.
+        """Return the annotations of a kind under these keys, in one round trip.
 
         Keys under which nothing is kept are left out.
         """
@@ -89,7 +89,7 @@ class Store(Protocol):
         """Return every key under which something is kept by that kind, ascending."""
 
     def all_annotations(self, kind: str) -> Iterator[dict[int, bytes]]:
-        """Stream what is kept by that kind, in batches, in no particular order."""
+        """Stream the annotations of a kind, in batches, in no particular order."""
 
     def annotate(self, kind: str, changes: Sequence[Annotation]) -> dict[int, bytes]:
         """Make every change whose key still has what was seen of it, in one round trip.
@@ -177,7 +177,7 @@ def change_annotations(
         changed |= {one.key for one in new} - {*left}
         if not left:
             return changed
-    raise _busy(f"what is kept by the kind {kind!r}")
+    raise _busy(f"the annotations of kind {kind!r}")
 
 
 def _busy(what: str) -> StateError:

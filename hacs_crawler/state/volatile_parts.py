@@ -61,7 +61,7 @@ def learn_volatile_parts(
 
 
 def forget_volatile_parts(state: State, host: str) -> VolatileLinkParts | None:
-    """Leave nothing out of a host's links any more; return what was known, None for nothing."""
+    """Forget a host's volatile parts, so that all its links count; return them, None for none."""
     found = read_volatile_parts(state).get(host)
 
     def forgotten(notes: dict[str, _StoredParts] | None) -> Any:

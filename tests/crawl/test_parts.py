@@ -175,7 +175,10 @@ def test_a_part_that_fails_again_and_again_is_switched_off(
     for _ in range(MOST_FAILURES + 5):
         crawl.call("observed")
     assert crawl.stats == {"parts/failed/Own": MOST_FAILURES}
-    assert caplog.messages[-1] == f"The part Own failed {MOST_FAILURES} times in a row: off"
+    assert (
+        caplog.messages[-1]
+        == f"The part Own failed {MOST_FAILURES} times in a row: it is switched off"
+    )
 
 
 def test_what_succeeds_now_and_then_stays_on() -> None:

@@ -1,4 +1,4 @@
-"""What waits by slot: ranked start requests, and how many requests the inner scheduler was given."""
+"""Ranked start requests that wait, by slot, and counts of the requests given to the inner scheduler."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ class SeedQueue:
         self._number = 0
 
     def look(self) -> None:
-        """See what is under way by now, so that slots are free again whose requests have ended."""
+        """Update what is under way, so that slots whose requests have ended are free again."""
         active = self._downloads.active
         if not self._number:
             self._slot_of = {request: self._downloads.slot_of(request) for request in active}
@@ -202,7 +202,7 @@ class SeedQueue:
                 self._offer(slot)
 
     def _best_idle(self, left_out: Collection[str]) -> tuple[str, _Waiting, int] | None:
-        """Return what `best` does, of the slots in which nothing is under way."""
+        """Return what `best` does, among the slots in which nothing is under way."""
         chosen: tuple[str, _Waiting, int] | None = None
         passed_over: list[tuple[Key, str]] = []
         while self._idle and chosen is None:

@@ -13,7 +13,7 @@ from hacs_crawler.ranking.selection import Chosen, Selection
 LEAST_CHUNK: Final = 1_000
 """With a budget, seeds are ranked in chunks of at least this many, so that memory stays O(budget)."""
 MOST_AHEAD: Final = 2_000
-"""A `start()` that may never end is read so far ahead of what is sent: it may count up until a callback
+"""How far a `start()` that may never end is read ahead of what is sent: it may count until a callback
 stops it, and each seed that was read is sent."""
 
 

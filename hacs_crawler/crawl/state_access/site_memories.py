@@ -1,4 +1,4 @@
-"""What sites remember of their links, as of when it was read: for what a response is told at once.
+"""Which links the pages of a site have shown, as of when it was read: for the outcome of a response.
 
 The state says for good what was new to a site once a visit is written. Other workers' claims since a
 site was read are not seen here.

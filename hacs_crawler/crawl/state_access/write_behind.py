@@ -1,4 +1,4 @@
-"""Visits written behind: each tells at once what it brought, and is written with others, in order."""
+"""Visits written behind: what each brought is known at once, and it is written with others, in order."""
 
 from __future__ import annotations
 

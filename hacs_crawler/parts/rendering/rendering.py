@@ -179,7 +179,7 @@ class Rendering(Part):
             response = await download(self._crawl.crawler, again)
         except Exception as error:  # noqa: BLE001 - whatever network and browser do
             self._crawl.stats.count("render/failed")
-            logger.info("%s could not be looked at a second time: %s", request.url, error)
+            logger.info("%s could not be fetched a second time: %s", request.url, error)
             return None
         if isinstance(response, HtmlResponse) and 200 <= response.status < 300:
             return response

@@ -176,7 +176,7 @@ class SignalSources(Part):
         async for was_read in at_once(one, each(due), HOSTS_AT_ONCE):
             read += was_read
         logger.info(
-            "Signals: read %d of %s due, in %.1f s; left: %s",
+            "Signals: read %d of %s due, in %.1f s; not read: %s",
             read,
             counted(len(due), kind),
             time.monotonic() - started,
