@@ -60,9 +60,7 @@ class VolatileFields(Part):
         found = await self._crawl.state.once(_begun, self._base, self._crawl.config.without)
         self._left_out, self._rules, self._outdated = found
 
-    async def round_began(self) -> None:
-        """Read it anew: other crawls may have learned more."""
-        await self.opened()
+    round_began = opened  # other crawls may have learned more
 
     def rules(self, response: Response, rules: Rules) -> Rules:
         """Leave out what is volatile."""
@@ -70,30 +68,29 @@ class VolatileFields(Part):
         return self._rules
 
     def shown(self, response: Response, item: object, *, is_news: bool) -> None:
-        """Take the fields of an item; of items of one key none can be told from the other."""
+        """Take the fields of an item; several of one key cannot be told apart."""
         del is_news
-        key = item_key(item, self._crawl.config.watch_key)
+        config, items = self._crawl.config, self._shown.setdefault(response, {})
         self._items += 1
-        if key is None:
-            return
-        self._named += 1
-        items = self._shown.setdefault(response, {})
-        bits = field_bits(item, self._crawl.config.watch_ignore)
-        items[key] = {} if key in items else bits
+        if (key := item_key(item, config.watch_key)) is not None:
+            self._named += 1
+            items[key] = {} if key in items else field_bits(item, config.watch_ignore)
 
     def observed(self, observed: Observed) -> Iterable[Visit]:
         """Have the items of a visit kept."""
-        items = self._shown.pop(observed.response, None)
-        if items and not observed.reason:
-            self._waiting[page_id_of(observed.visit.url)] = items
+        items = self._shown.pop(observed.response, {})
+        if not observed.reason and any(items.values()):
+            kept = {key: bits for key, bits in items.items() if bits}
+            self._waiting[page_id_of(observed.visit.url)] = kept
         return ()
 
     def recorded(self, batch: Sequence[Recorded]) -> None:
         """Write what waits, and what visits found by other rules is no gap."""
-        pages = [without_gaps(one.after, self._outdated) for one in batch if self._outdated]
+        changed = (without_gaps(one.after, self._outdated) for one in batch if self._outdated)
+        pages = [page for page in changed if page is not None]
         waiting, self._waiting = self._waiting, {}
-        if waiting or any(pages):
-            begin(self._write(waiting, [page for page in pages if page is not None]))
+        if waiting or pages:
+            begin(self._write(waiting, pages))
 
     async def _write(self, waiting: dict[int, Items], pages: list[Page]) -> None:
         try:
@@ -107,12 +104,11 @@ class VolatileFields(Part):
     async def round_ended(self, is_asked_to_end: Callable[[], bool]) -> None:
         """Say what is left out from now on."""
         del is_asked_to_end
-        await self._write({}, [])
         left_out = await self._crawl.state.once(_left_out, self._base)
         if left_out != self._left_out:
             logger.info(
                 "These fields differ at nearly every visit of nearly every page, and are no news from "
-                "the next run on: %s (HACS_WATCH_FIELDS names those that are)",
+                "the next run on: %s (fields that HACS_WATCH_FIELDS names are)",
                 ", ".join(left_out) or "none any more",
             )
 
@@ -133,7 +129,8 @@ def _begun(
     left_out = fields_left_out(state.store, base)
     rules = without(left_out)
     now = {replace(rules, rendered=rendered).fingerprint for rendered in (False, True)}
-    return left_out, rules, use_rules(state.store, base, now) - now
+    before = use_rules(state.store, base, now) - now
+    return left_out, rules, before if left_out else set()
 
 
 def _left_out(state: State, base: int) -> list[str]:

@@ -181,11 +181,11 @@ def without_gaps(page: Page, rules: Iterable[int]) -> Page | None:
     What they found was that fields differed which are left out by now.
     """
     outdated = {*rules}
+    if outdated.isdisjoint(page.rule_changes[1::2]):  # as of most pages
+        return None
     found = rule_changes.marks(page.rule_changes, page.visits)
-    times = [at for at, known in found.items() if known in outdated]
-    return (
-        Page(page.url, array("I", times), rule_changes=rule_changes.apart(times)) if times else None
-    )
+    times = array("I", (at for at, known in found.items() if known in outdated))
+    return Page(page.url, times, rule_changes=rule_changes.apart(times))
 
 
 def _read(store: Store) -> dict[int, _Opinions]:
