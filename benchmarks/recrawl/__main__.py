@@ -17,6 +17,7 @@ from comparison import FORMS, History, Results, compared, described, timelines_o
 from picture import picture
 
 from hacs_crawler.archive import parse_day
+from hacs_crawler.evaluation.figures import check_matplotlib
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.utils.times import DAY, MAX_SECOND
 
@@ -67,7 +68,12 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--picture", type=Path, default=PICTURE)
     given = parser.parse_args()
+    if min(given.days, given.pages, given.seeds, given.processes) < 1:
+        parser.error("--days, --pages, --seeds and --processes are at least 1")
+    if not given.picture.parent.is_dir():
+        parser.error(f"--picture: there is no folder {given.picture.parent}")
     try:
+        check_matplotlib()
         some = [history_of(folder, given) for folder in given.folders]
         results = compared(some, given.seeds, given.processes)
     except HacsError as error:

@@ -13,7 +13,7 @@ from hacs_crawler.ranking.candidates import nobody
 from hacs_crawler.ranking.policies import Candidates, Floats
 from hacs_crawler.simulation.simulation import Contender, Counts, Places, Scenario, World
 from hacs_crawler.utils.arrays import offsets_of
-from hacs_crawler.utils.times import DAY
+from hacs_crawler.utils.times import DAY, MAX_SECOND
 
 IMAGINARY_DAYS = 0.5
 """LambdaCrawl's smoothing: one gap of this length with a change and one without, of every page."""
@@ -70,9 +70,9 @@ class Known:
             seed=seed,
         )
 
-    def recent(self, most: int, before: int = 0) -> tuple[Floats, Floats]:
-        """Return each page's hits in its last `most` gaps, but for the last `before`, and their days."""
-        place = self.gaps[:, None] - before - 1 - np.arange(most)
+    def recent(self, most: int) -> tuple[Floats, Floats]:
+        """Return each page's hits in its last `most` gaps, and how many days these are."""
+        place = self.gaps[:, None] - 1 - np.arange(most)
         is_one, place = place >= 0, np.maximum(place, 0)
         days = np.where(is_one, np.take_along_axis(self.gap_days, place, 1), 0.0)
         hits = is_one & np.take_along_axis(self.gap_hits, place, 1)
@@ -138,15 +138,17 @@ def outcome(web: Visits) -> Floats:
     at = np.concatenate([updates.of(place) for place in places])
     counts = (at > seen[page]) & (at < scenario.end)
     page, at = page[counts], at[counts]
+    visited = np.concatenate(web.pages)
     times = np.repeat(web.times, [len(pages) for pages in web.pages])
-    visits = np.sort(np.concatenate(web.pages) << 33 | times)  # by page, then by time
-    visits = np.append(visits, np.iinfo(np.int64).max)
-    following = visits[np.searchsorted(visits, page << 33 | at)]
-    is_found = following >> 33 == page
-    until = np.where(is_found, following & ((1 << 33) - 1), scenario.end)
-    is_first = (
-        np.diff(page << 33 | until, prepend=-1) != 0
-    )  # of those that one visit finds, or none
+    order = np.lexsort((times, visited))
+    visited, times = np.append(visited[order], -1), np.append(times[order], scenario.end)
+    # pages and times in one number, that a sorted list of them can be searched
+    keys = visited[:-1] * float(MAX_SECOND) + times[:-1]
+    following = np.searchsorted(keys, page * float(MAX_SECOND) + at)
+    is_found = visited[following] == page
+    until = np.where(is_found, times[following], scenario.end)
+    # an update that comes first of those that one visit finds, or none does
+    is_first = (np.diff(page, prepend=-1) != 0) | (np.diff(until, prepend=-1) != 0)
     stale_days = np.where(is_first, until - np.maximum(at, scenario.start), 0) / DAY
     delay_days = np.where(is_found, until - at, 0) / DAY
     sums = (is_found & is_first, is_found, delay_days, stale_days)

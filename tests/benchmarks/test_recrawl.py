@@ -176,8 +176,8 @@ def test_rates_are_estimated_as_lambda_crawl_does(recrawl: Import, scenario: Sce
 def test_gaps_are_counted_from_the_last_one_back(recrawl: Import, scenario: Scenario) -> None:
     crawls = recrawl("crawls")
     known = crawls.Known(crawls.Visits(scenario))
-    hits, days = known.recent(2, before=1)
-    of_page = slice(known.gaps[3] - 3, known.gaps[3] - 1)
+    hits, days = known.recent(2)
+    of_page = slice(known.gaps[3] - 2, known.gaps[3])
     assert days[3] == pytest.approx(known.gap_days[3, of_page].sum())
     assert hits[3] == np.count_nonzero(known.gap_hits[3, of_page])
 
