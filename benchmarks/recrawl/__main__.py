@@ -64,7 +64,7 @@ def main() -> None:
     parser.add_argument("--budgets", type=int, nargs="+", help="visits a day")
     parser.add_argument("--days", type=int, default=730, help="at most (%(default)s)")
     parser.add_argument("--pages", type=int, default=1_000, help="at most (%(default)s)")
-    parser.add_argument("--seeds", type=int, default=3, help="crawls of each kind (%(default)s)")
+    parser.add_argument("--seeds", type=int, default=2, help="crawls of each kind (%(default)s)")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--picture", type=Path, default=PICTURE)
     given = parser.parse_args()

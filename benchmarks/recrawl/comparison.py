@@ -22,7 +22,13 @@ from hacs_crawler.state import Estimation
 from hacs_crawler.utils.times import DAY, day_text
 
 SAMPLES = 2_000
-FORMS = {"hits": ",.0f", "freshness": ".3f", "delay, days": ".1f", "HACS finds, times": ".2f"}
+FORMS = {
+    "hits": ",.0f",
+    "freshness": ".3f",
+    "delay, days": ".1f",
+    "HACS finds, times": ".2f",
+    "HACS is fresher by": "+.3f",
+}
 
 
 class History(NamedTuple):
@@ -96,12 +102,14 @@ def resampled(outcomes: Sequence[Floats]) -> Floats:
 
 def figures_of(mine: Floats, hacs: Floats, days: int) -> dict[str, Figure]:
     """Return a policy's figures, in the order of `FORMS`, from its samples and those of HACS."""
-    pages, hits, found, delay, stale = mine.T
+    pages, hits, found, delay, _ = mine.T
+    freshness, of_hacs = (1.0 - one[:, 4] / (pages * days) for one in (mine, hacs))
     values = (
         hits,
-        1.0 - stale / (pages * days),
+        freshness,
         delay / np.maximum(found, 1.0),
         hacs[:, 1] / np.maximum(hits, 1.0),
+        of_hacs - freshness,
     )
     return {
         name: Figure(float(value[0]), *np.quantile(value[1:], (0.025, 0.975)).tolist())

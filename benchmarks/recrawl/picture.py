@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 HEIGHT_INCHES = 8.5
-MARKS = "os^vDPX*"
+MARKS = "ohs^vDPX*"
 NAMES = list(FORMS)[:3]
 
 
@@ -49,7 +49,7 @@ def _draw_lines(axes: Axes, results: Results, history: str, name: str) -> None:
             label=policy,
             marker=MARKS[number % len(MARKS)],
             color=f"C{number % 10}",
-            linewidth=2 if policy == "HACS" else 1,
+            linewidth=2 if policy.startswith("HACS") else 1,
             elinewidth=0.7,
         )
     axes.set_xscale("log")

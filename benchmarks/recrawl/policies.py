@@ -65,6 +65,7 @@ def recent_gains(candidates: Candidates, known: Known) -> Floats:
 
 POLICIES: dict[str, Play] = {
     "HACS": shipped("hacs"),
+    "HACS (balanced)": shipped("balanced"),
     "Last-Obs": by(lambda candidates, _: last_obs(candidates)),
     "Nutch": simulated("nutch"),
     "StormCrawler": simulated("stormcrawler"),

@@ -196,6 +196,7 @@ def test_intervals_are_of_sites_and_ratios_of_pairs(recrawl: Import) -> None:
     assert figures["hits"].low == pytest.approx(hits.sum() - spread, rel=0.05)
     assert figures["hits"].high == pytest.approx(hits.sum() + spread, rel=0.05)
     assert figures["HACS finds, times"] == pytest.approx((2, 2, 2))
+    assert figures["HACS is fresher by"].value == pytest.approx(-hits.sum() / 40 / 100)
 
 
 def test_it_prints_a_table_and_draws_a_picture(
@@ -209,6 +210,6 @@ def test_it_prints_a_table_and_draws_a_picture(
     said, _, *table = capsys.readouterr().out.splitlines()
     assert "10 pages of 5 sites" in said
     assert "2020-12-31 to 2021-01-20 (20 days)" in said  # a year after the first page
-    assert len(table) == 2 + 2 * 8
+    assert len(table) == 2 + 2 * 9
     assert table[2].startswith(f"| {tmp_path.name} | 1 | HACS | ")
     assert "oracle" in picture.read_text()
