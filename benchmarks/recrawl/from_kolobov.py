@@ -24,27 +24,22 @@ BEGIN = 1_498_867_200  # 2017-07-01, UTC
 DAY = 86_400
 
 
-def page_of(line: str) -> Page:
-    """Return the history that a line tells, of a site of its own. Raises ValueError if it tells none."""
-    number, offset, crawls = line.split("\t", 2)
-    at = BEGIN + float(offset) * DAY
-    captures, updates = [round(at)], {}
-    for days, is_changed in json.loads(crawls):
-        if is_changed:
-            updates[round(at + days * DAY / 2)] = 1
-        at += days * DAY
-        captures.append(round(at))
-    site = f"http://url-{int(number)}.example/"
-    return Page(site, site, captures[0], updates, captures)
-
-
 def pages_of(lines: Iterable[str]) -> Iterator[Page]:
-    """Yield the page of each line; ends the program with the number of one that tells none."""
-    for number, line in enumerate(lines, start=1):
+    """Yield the page of each line, of a site of its own; ends the program at a line that tells none."""
+    for place, line in enumerate(lines, start=1):
         try:
-            yield page_of(line)
+            number, offset, crawls = line.split("\t", 2)
+            at = BEGIN + float(offset) * DAY
+            captures, updates = [round(at)], {}
+            for days, is_changed in json.loads(crawls):
+                if is_changed:
+                    updates[round(at + days * DAY / 2)] = 1
+                at += days * DAY
+                captures.append(round(at))
         except (TypeError, ValueError) as error:
-            sys.exit(f"line {number} is no crawl history: {error}")
+            sys.exit(f"line {place} is no crawl history: {error}")
+        site = f"http://url-{number}.example/"
+        yield Page(site, site, captures[0], updates, captures)
 
 
 def main() -> None:

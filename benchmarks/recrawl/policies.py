@@ -9,7 +9,7 @@ from crawls import Known, Visits, crawl
 
 from hacs_crawler.ranking.policies import Candidates, Floats, last_obs
 from hacs_crawler.simulation.baselines import BASELINES, Stateless
-from hacs_crawler.simulation.simulation import Contender, Scenario, simulate
+from hacs_crawler.simulation.simulation import Scenario, simulate
 
 RECENT = 8
 """At how many of a page's last gaps Dang et al.'s rule looks back."""
@@ -22,11 +22,9 @@ Function = Callable[[Candidates, Known], Floats]
 
 def by(function: Function) -> Play:
     """Return how a function of the candidates and of all that visits told is played."""
-
-    def make(_: Visits, known: Known) -> Contender:
-        return Stateless(lambda candidates: function(candidates, known))
-
-    return lambda scenario: crawl(scenario, make)
+    return lambda scenario: crawl(
+        scenario, lambda _, known: Stateless(lambda candidates: function(candidates, known))
+    )
 
 
 def simulated(name: str) -> Play:

@@ -44,7 +44,7 @@ def scenario(tmp_path: Path) -> Scenario:
 def test_a_line_of_crawl_logs_is_read_as_their_documentation_says(recrawl: Import) -> None:
     module = recrawl("from_kolobov")
     documented = "5\t5.5143055555555556\t[[1.10396990740741, 0], [1.47311342592593, 1]]\n"
-    page = module.page_of(documented)
+    (page,) = module.pages_of([documented])
     visits = [(at - module.BEGIN) / DAY for at in page.captures]
     assert visits == pytest.approx([5.5143, 6.6183, 8.0914], abs=1e-4)
     assert page.first_seen == page.captures[0]
