@@ -144,7 +144,7 @@ def times(seconds: Iterable[float | None]) -> Column:
     """Return seconds since 1970 UTC as `datetime64[us]`, NaT for None and 0."""
     whole = np.array([int(second or 0) for second in seconds], np.int64)
     found = whole.astype("datetime64[s]").astype("datetime64[us]")
-    found[whole == 0] = np.datetime64("NaT")
+    found[whole == 0] = np.datetime64("NaT", "us")
     return found
 
 
