@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import forks
 from hacs_crawler.links import page_id_of
 from hacs_crawler.state import Estimation, State
 from hacs_crawler.state.address import open_store
@@ -125,6 +126,10 @@ def test_views_that_differ_at_each_visit_are_left_out_and_named(
     assert list(page.visits[-2:]) == list(page.update_times), (
         "what views made is no update any more"
     )
+    settings = [part for name in state for part in ("-s", f"{name}={state[name]}")]
+    shown = forks.run("hacs", ["show", page.url, *settings], any_spider.folder)
+    said = " ".join(shown.stdout.decode().split())
+    assert "left out fields of items that differ at nearly every visit: views" in said
     wanted = crawl(any_spider, site, PLAIN, "A j", HACS_WATCH_FIELDS="job,views", **state)
     again = crawl(any_spider, site, PLAIN, "A k", HACS_WATCH_FIELDS="job,views", **state)
     assert (wanted.stat("hacs/updates"), again.stat("hacs/updates")) == (0, 1)

@@ -108,6 +108,23 @@ def other_store(new_store: object) -> Store:
     return new_store()  # type: ignore[operator, no-any-return]
 
 
+def test_where_a_crawl_is_killed_while_it_counts_a_vote_none_is_lost(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for day in range(WINDOW):
+        show(store, day, 1)
+    with monkeypatch.context() as killing:
+        killing.setattr(store, "annotate", raising)
+        with pytest.raises(KeyboardInterrupt):
+            show(store, WINDOW, 1)
+    show(store, WINDOW + 1, 1)
+    assert fields_left_out(store, RULES) == ["views"]
+
+
+def raising(*_: object) -> None:
+    raise KeyboardInterrupt
+
+
 def test_a_page_takes_a_few_hundred_bytes(store: Store) -> None:
     fields = dict.fromkeys("abcdefgh", 40_000)
     note_fields(store, RULES, {1: {key << 20: fields for key in range(20)}})
