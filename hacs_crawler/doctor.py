@@ -62,15 +62,17 @@ def all_checks(settings: Settings, *, has_project: bool) -> Iterator[Check]:
 
 def _versions() -> Check:
     wrong = []
-    for one in map(Requirement, metadata.requires(PACKAGE) or ()):
-        if one.marker is not None and not one.marker.evaluate({"extra": ""}):
+    for requirement in map(Requirement, metadata.requires(PACKAGE) or ()):
+        if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
             continue
         try:
-            is_wrong = not one.specifier.contains(metadata.version(one.name), prereleases=True)
+            is_wrong = not requirement.specifier.contains(
+                metadata.version(requirement.name), prereleases=True
+            )
         except metadata.PackageNotFoundError:
             is_wrong = True
         if is_wrong:
-            wrong.append(f"'{one.name}{one.specifier}'")
+            wrong.append(f"'{requirement.name}{requirement.specifier}'")
     if wrong:
         found = f"missing, or of another version: {', '.join(wrong)}"
         return Check("versions", "failure", found, f"pip install {' '.join(wrong)}")

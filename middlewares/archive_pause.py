@@ -77,7 +77,7 @@ class ArchivePauseMiddleware:
         self._crawler = crawler
         self._crawl = crawl
         self._clock = clock
-        self._archives = {one.name: one for one in crawl.config.archives}
+        self._archives = {archive.name: archive for archive in crawl.config.archives}
         self._hosts: dict[str, _Host] = {}
 
     @classmethod
@@ -169,7 +169,7 @@ class ArchivePauseMiddleware:
     def _archive(self, request: Request) -> ArchiveAddress | None:
         """Return the archive at whose address a request is, else the one that asked."""
         host = urlsplit(request.url).netloc
-        there = [one for one in self._archives.values() if host in one.hosts]
+        there = [archive for archive in self._archives.values() if host in archive.hosts]
         return there[0] if there else self._archives.get(request.meta.get("hacs_archive", ""))
 
     def _leave_alone(self, request: Request, reason: str, asked: float | None) -> None:

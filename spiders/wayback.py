@@ -112,8 +112,8 @@ class WaybackSpider(Spider):
             seeds = await self._unique_seeds(crawl)
             archives = crawl.config.archives
             self._total = len(seeds) * len(archives)
-            self._found = {one.shown_as: Counter() for one in archives}
-            histories = [self._histories(crawl, one, options, seeds) for one in archives]
+            self._found = {archive.shown_as: Counter() for archive in archives}
+            histories = [self._histories(crawl, archive, options, seeds) for archive in archives]
             with Progress("wayback") as self._progress:
                 async for history in merged(histories):
                     self._found[history.archive].update(_numbers(history))

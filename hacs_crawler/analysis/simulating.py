@@ -63,5 +63,5 @@ def simulate(
 
 def standings_table(standings: Sequence[Standing]) -> Table:
     """Return a row for each standing: its budget, its score and its ratios; nan where undefined."""
-    rows = [{"budget": one.budget, **one.as_json()} for one in standings]
+    rows = [{"budget": standing.budget, **standing.as_json()} for standing in standings]
     return table_of_rows(rows, texts=("policy",))

@@ -60,9 +60,11 @@ def timemaps_in(links: bytes) -> list[str]:
     TimeMap in another format of the same answer has no time. Raises ArchiveError as `read_timemap`.
     """
     found = [
-        one for one in _links(links.decode(errors="replace"), "the Link header") if one.is_timemap
+        link
+        for link in _links(links.decode(errors="replace"), "the Link header")
+        if link.is_timemap
     ]
-    return [one.uri for one in sorted(found, key=lambda one: one.type not in {LINK_FORMAT, ""})]
+    return [link.uri for link in sorted(found, key=lambda link: link.type not in {LINK_FORMAT, ""})]
 
 
 def parts_of(timemap: bytes) -> list[str]:
@@ -70,7 +72,7 @@ def parts_of(timemap: bytes) -> list[str]:
     if timemap.lstrip()[:1] != b"<":
         return []
     links = _links(timemap.decode(errors="replace"), "the TimeMap")
-    return [one.uri for one in links if one.is_timemap and one.has_bounds]
+    return [link.uri for link in links if link.is_timemap and link.has_bounds]
 
 
 def read_timemap(source: bytes | IO[bytes], name: str, dropped: Cleaning) -> Iterator[TimeMapEntry]:

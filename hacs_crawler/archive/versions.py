@@ -57,7 +57,7 @@ def _added(where: str, versions: Any, times: list[int]) -> list[frozenset[int]]:
     added: list[set[int]] = [set() for _ in range(len(times) + 1)]
     known: set[int] = set()
     try:
-        in_order = [(second_of(one["at"]), one["added"]) for one in versions]
+        in_order = [(second_of(version["at"]), version["added"]) for version in versions]
         if any(at > following for (at, _), (following, _) in pairwise(in_order)):
             raise TimelineError(f"{where}: its versions are not in the order of time")
         for at, links in in_order:

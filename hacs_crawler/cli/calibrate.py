@@ -43,21 +43,21 @@ def calibrate(shards: Shards = None, settings: Set = None) -> Records | None:
         return None
     return Records(
         rows=lambda: _bin_rows(found),
-        text=lambda: [score_table(found), *(part for one in found for part in _parts(one))],
+        text=lambda: [score_table(found), *(part for group in found for part in _parts(group))],
         json=lambda: [json.dumps(_as_json(found), indent=1)],
     )
 
 
-def _parts(one: Group) -> Iterator[str | RichTable]:
+def _parts(group: Group) -> Iterator[str | RichTable]:
     """Yield what there is to say of a policy's predictions."""
-    yield from ("", f"{one.policy}, {one.model}:")
-    yield bin_table(one)
-    yield from _advice(one)
+    yield from ("", f"{group.policy}, {group.model}:")
+    yield bin_table(group)
+    yield from _advice(group)
 
 
-def _advice(one: Group) -> Iterator[str]:
+def _advice(group: Group) -> Iterator[str]:
     """Yield what to do where p is worse than the same number for every visit."""
-    score = one.score()
+    score = group.score()
     if min(score.brier_skill, score.log_skill) < 0:
         base = 100.0 * score.found_updates / score.visits
         yield (
@@ -73,13 +73,13 @@ def _as_json(found: Sequence[Group]) -> dict[str, Any]:
     return {
         "predictions": [
             {
-                "policy": one.policy,
-                "model": one.model,
-                **_score_json(one.score()),
-                "advice": " ".join(_advice(one)) or None,
-                "bins": _bins(one),
+                "policy": group.policy,
+                "model": group.model,
+                **_score_json(group.score()),
+                "advice": " ".join(_advice(group)) or None,
+                "bins": _bins(group),
             }
-            for one in found
+            for group in found
         ]
     }
 
@@ -100,7 +100,9 @@ def _score_json(score: Expectation) -> dict[str, float | None]:
 def _bin_rows(found: Sequence[Group]) -> Table:
     """Return a row for each bin of each policy and model."""
     rows = [
-        {"policy": one.policy, "model": one.model, **row} for one in found for row in _bins(one)
+        {"policy": group.policy, "model": group.model, **row}
+        for group in found
+        for row in _bins(group)
     ]
     texts = ("policy", "model")
     return table_of_rows(rows, texts=texts, names=(*texts, *_BIN))
@@ -125,9 +127,9 @@ def score_table(found: Sequence[Group]) -> RichTable:
     )
 
 
-def _bins(one: Group) -> list[dict[str, float]]:
+def _bins(group: Group) -> list[dict[str, float]]:
     """Return the reliability diagram: shares of visits, `low` to `high` the interval of 95 %."""
-    bins = reliability(one.p, one.found, BINS, one.site)
+    bins = reliability(group.p, group.found, BINS, group.site)
     columns = (
         bins.visits.tolist(),
         bins.mean_p.tolist(),
@@ -144,14 +146,14 @@ def bin_table(group: Group) -> RichTable:
     A bar is as long as the share found, and has a mark where that predicted is.
     """
     bins = _bins(group)
-    longest = max(*(one["predicted"] for one in bins), *(one["found"] for one in bins), 1e-9)
+    longest = max(*(row["predicted"] for row in bins), *(row["found"] for row in bins), 1e-9)
     bars = "found, and | where predicted"
     return column_table(
         {
-            "visits": [one["visits"] for one in bins],
-            **{name: [_percent(one[name]) for one in bins] for name in ("predicted", "found")},
-            "95 % interval": [f"{_percent(one['low'])} to {_percent(one['high'])}" for one in bins],
-            bars: [_bar(one["found"] / longest, one["predicted"] / longest) for one in bins],
+            "visits": [row["visits"] for row in bins],
+            **{name: [_percent(row[name]) for row in bins] for name in ("predicted", "found")},
+            "95 % interval": [f"{_percent(row['low'])} to {_percent(row['high'])}" for row in bins],
+            bars: [_bar(row["found"] / longest, row["predicted"] / longest) for row in bins],
         },
         texts=(bars,),
     )

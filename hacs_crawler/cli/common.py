@@ -35,12 +35,13 @@ def complete_setting(incomplete: str) -> list[tuple[str, str]]:
     name, separator, _ = incomplete.partition("=")
     if not separator:
         found = [
-            (f"{one.name}=", shorten(one.summary, 70, placeholder="…")) for one in SETTINGS.values()
+            (f"{setting.name}=", shorten(setting.summary, 70, placeholder="…"))
+            for setting in SETTINGS.values()
         ]
     else:
         kind = SETTINGS[name].kind if name in SETTINGS else None
         found = [(f"{name}={choice}", "") for choice in choices(kind)]
-    return [one for one in found if one[0].startswith(incomplete)]
+    return [setting for setting in found if setting[0].startswith(incomplete)]
 
 
 Set = Annotated[

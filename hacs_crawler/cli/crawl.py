@@ -65,7 +65,7 @@ def crawl(
         _show(ended)
         if asked.number:
             raise typer.Exit(128 + asked.number)
-        if failed := [one.name for one in ended if one.status]:
+        if failed := [result.name for result in ended if result.status]:
             raise HacsError(f"failed: {counted(len(failed), 'shard')} ({', '.join(failed)})")
 
 
@@ -134,11 +134,13 @@ def _look(crawls: Crawls, done: int, progress: Progress) -> list[CrawlResult]:
     """Wait a little, show how far the crawls are, and return those that have ended meanwhile."""
     time.sleep(LOOK_SECONDS)
     found = list(crawls.ended())
-    for one in found:
-        if one.status:
-            logger.error("shard %s failed: %s", one.name, one.said or f"status {one.status}")
+    for result in found:
+        if result.status:
+            logger.error(
+                "shard %s failed: %s", result.name, result.said or f"status {result.status}"
+            )
     done += len(found)
-    pages = counted(crawls.told(COLUMNS["pages"]), "page")
+    pages = counted(crawls.total(COLUMNS["pages"]), "page")
     text = f"{pages} visited, {done} of {done + len(crawls)} shards done"
     progress.update(text, done, done + len(crawls))
     return found
@@ -160,11 +162,11 @@ def _show(ended: Sequence[CrawlResult]) -> None:
     """Print what each crawl did, and all of them."""
     if not ended:
         return
-    ordered = sorted(ended, key=lambda one: int(one.name.partition("/")[0]))
-    rows = [[int(one.stats.get(stat, 0)) for stat in COLUMNS.values()] for one in ordered]
-    names = [*(one.name for one in ordered), "all"]
+    ordered = sorted(ended, key=lambda result: int(result.name.partition("/")[0]))
+    rows = [[int(result.stats.get(stat, 0)) for stat in COLUMNS.values()] for result in ordered]
+    names = [*(result.name for result in ordered), "all"]
     rows.append([sum(column) for column in zip(*rows, strict=True)])
-    ends = [*(str(one.stats.get("finish_reason", "failed")) for one in ordered), ""]
+    ends = [*(str(result.stats.get("finish_reason", "failed")) for result in ordered), ""]
     columns = dict(zip(COLUMNS, zip(*rows, strict=True), strict=True))
     table = column_table({"shard": names, **columns, "end": ends}, texts=("shard", "end"))
     typer.echo(laid_out(table, width=terminal_width()))

@@ -72,9 +72,9 @@ def next_rounds(order: Order, workers: Workers, began: int) -> dict[int, Round]:
     options = order.config.ranking
     plan = plan_of_shards(workers, shards, options, order.config.clock())
     found = {}
-    for number, one in enumerate(rounds_of(plan, order.shards, options, began)):
-        if one is not None or order.is_endless:
-            found[number] = one or Round(began, ((0, 0),) * len(options.experiment.arms))
+    for number, shard_round in enumerate(rounds_of(plan, order.shards, options, began)):
+        if shard_round is not None or order.is_endless:
+            found[number] = shard_round or Round(began, ((0, 0),) * len(options.experiment.arms))
             keep_round(shards[number].arguments, found[number])
     logger.info(
         "of %s known or begun with, %d are to be visited in %s; skipped: %d gone, %d below the "
@@ -101,7 +101,7 @@ def _starts_of(order: Order) -> Sequence[StartPages | None]:
     found = found[np.sort(first)]
     kind, revisits = kind_of(order.spider.name), order.config.revisit is not None
     mine = [found[found["shard"] == number] for number in range(order.shards)]
-    return [StartPages(one["page_id"], one["site"], kind, revisits) for one in mine]
+    return [StartPages(pages["page_id"], pages["site"], kind, revisits) for pages in mine]
 
 
 def _of_seed_file(order: Order) -> np.ndarray:

@@ -23,14 +23,14 @@ def estimate(shards: Shards = None, settings: Set = None) -> None:
     with opened(settings, shards, writes=True) as (config, state), signals_noted() as asked:
         logger.info("estimating %s of %s", counted(state.store.count(), "page"), place_of(config))
         pages = changed = damaged = 0
-        for one in states_in(state):
-            run = stopped_run(one) or new_run(one)
+        for shard in states_in(state):
+            run = stopped_run(shard) or new_run(shard)
             with Progress("estimate") as progress:
 
                 def show(run: Run, total: int) -> None:
                     progress.update(f"{run.pages} pages, {run.changed} changed", run.pages, total)
 
-                run, is_whole = advanced(one, run, show, lambda: bool(asked.number))
+                run, is_whole = advanced(shard, run, show, lambda: bool(asked.number))
             pages, changed = pages + run.pages - run.damaged, changed + run.changed
             damaged += run.damaged
             if not is_whole:

@@ -67,7 +67,7 @@ def export(output: Output = STDOUT, shards: Shards = None, settings: Set = None)
         output_file(output) as file,
         export_progress(output) as progress,
     ):
-        number = sum(export_outcomes(one, file, progress) for one in states_in(state))
+        number = sum(export_outcomes(shard, file, progress) for shard in states_in(state))
     logger.info("%s exported", counted(number, "outcome record"))
 
 

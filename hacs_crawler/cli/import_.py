@@ -84,9 +84,9 @@ def import_(
             for file in files:
                 importer.import_file(str(file))
             with Progress("estimate") as progress:
-                for one in states_in(state):
+                for shard in states_in(state):
                     follow_prior(
-                        one,
+                        shard,
                         lambda run, total: progress.update(
                             counted(run.pages, "page"), run.pages, total
                         ),
@@ -152,12 +152,13 @@ class Importer:
         for batch in _batches(self._not_in_future(visits)):
             recorded = self.state.record(batch)
             unknown = sum(
-                one.visit.news is News.REPEATED and one.visit.at not in one.after.visits
-                for one in recorded
+                visit_result.visit.news is News.REPEATED
+                and visit_result.visit.at not in visit_result.after.visits
+                for visit_result in recorded
             )
             number += len(recorded) - unknown
             waiting += unknown
-            updates += sum(one.updated for one in recorded)
+            updates += sum(visit_result.updated for visit_result in recorded)
             progress.update(f"{number} visits, {updates} updates")
         recorded_visits = counted(number, "visit")
         logger.info(

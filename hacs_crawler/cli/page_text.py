@@ -144,24 +144,24 @@ def _heard(report: PageReport) -> Iterator[tuple[str, str]]:
     for harvest in report.page.harvests.values():
         until = minute_text(harvest.until)
         yield "archive", f"captures of source {harvest.source:08x} are recorded until {until}"
-    for one in report.signals:
-        yield one.kind, _signals(one)
+    for signals in report.signals:
+        yield signals.kind, _signals(signals)
 
 
-def _signals(one: PageSignals) -> str:
+def _signals(signals: PageSignals) -> str:
     """Say what one kind of signals tells of the page, and how far it is trusted."""
-    latest = f"last {minute_text(one.latest)}" if one.latest else "none so far"
-    trust = one.trust
+    latest = f"last {minute_text(signals.latest)}" if signals.latest else "none so far"
+    trust = signals.trust
     text = (
-        f"{counted(one.count, 'signal')} since the last visit, {latest}, "
-        f"read {minute_text(one.read)}; "
+        f"{counted(signals.count, 'signal')} since the last visit, {latest}, "
+        f"read {minute_text(signals.read)}; "
         f"{100 * trust.recall:.0f} % of this host's updates are signalled, "
         f"{trust.false_per_day:.2g} false signals a page-day"
     )
-    if one.likelier <= 1 / SPEAKS:
-        return f"{text}; so no update is {1 / one.likelier:.3g} times less likely"
-    if one.likelier >= SPEAKS:
-        return f"{text}; so no update is {one.likelier:.3g} times likelier"
+    if signals.likelier <= 1 / SPEAKS:
+        return f"{text}; so no update is {1 / signals.likelier:.3g} times less likely"
+    if signals.likelier >= SPEAKS:
+        return f"{text}; so no update is {signals.likelier:.3g} times likelier"
     return f"{text}; that hardly counts"
 
 
@@ -170,7 +170,7 @@ def _method(report: PageReport, estimator: str) -> str:
         return f"bayes: {estimator} takes {MIN_POINTS} updates"
     if not is_trend(report.spread):
         return estimator
-    points, shape = (float(one) for one in unpacked_trend(report.spread))
+    points, shape = (float(number) for number in unpacked_trend(report.spread))
     course = "falling" if shape < 0.95 else "rising" if shape > 1.05 else "steady"
     return f"{estimator} in a window of {points:.0f} updates: {course}, shape {shape:.3g}"
 

@@ -99,14 +99,16 @@ def shows_rows(
         ]
         hints = get_type_hints(command, include_extras=True)
         parameters = [
-            one.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[one.name])
-            for one in inspect.signature(command).parameters.values()
+            parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[parameter.name])
+            for parameter in inspect.signature(command).parameters.values()
         ]
-        place = next((n for n, one in enumerate(parameters) if one.name == "settings"), None)
+        place = next(
+            (n for n, parameter in enumerate(parameters) if parameter.name == "settings"), None
+        )
         last = parameters[place:] if place is not None else []
         parameters = [*parameters[:place], *options, *last]
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        run.__annotations__ = {one.name: one.annotation for one in parameters}
+        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         return run
 
     return decorated

@@ -67,7 +67,7 @@ class Crawls:
         self._client = cluster.client
         self._run = secrets.token_hex(8)
         self._futures: dict[str, Future] = {}
-        self._told: dict[str, dict[str, Mapping[str, Any]]] = {}
+        self._reported: dict[str, dict[str, Mapping[str, Any]]] = {}
         self._is_ending = False
         self._client.subscribe_topic(self._run, self._note)
 
@@ -77,9 +77,11 @@ class Crawls:
     def __len__(self) -> int:
         return len(self._futures)
 
-    def told(self, stat: str) -> int:
-        """Return the sum of what all crawls told last of a stat."""
-        return sum(one.get(stat, 0) for told in self._told.values() for one in told.values())
+    def total(self, stat: str) -> int:
+        """Return the sum of a stat over all crawls, as they last reported it."""
+        return sum(
+            stats.get(stat, 0) for runs in self._reported.values() for stats in runs.values()
+        )
 
     def start(self, task: CrawlTask) -> None:
         """Have a crawl run by some worker."""
@@ -96,25 +98,25 @@ class Crawls:
                 continue
             del self._futures[name]
             if future.status == "finished":
-                one: CrawlResult = future.result()
+                result: CrawlResult = future.result()
             elif self._is_ending and future.status == "cancelled":
-                one = CrawlResult(name, *NOT_BEGUN)
+                result = CrawlResult(name, *NOT_BEGUN)
             else:
-                one = CrawlResult(name, 1, " ".join(str(future.exception()).split())[:300], {})
-            self._told.setdefault(name, {})[one.attempt] = one.stats
-            yield one._replace(stats=_summed(self._told[name].values()))
+                result = CrawlResult(name, 1, " ".join(str(future.exception()).split())[:300], {})
+            self._reported.setdefault(name, {})[result.attempt] = result.stats
+            yield result._replace(stats=_summed(self._reported[name].values()))
 
     def end(self, *, at_once: bool = False) -> None:
         """Have all end in order, or at once; those that wait for a worker do not begin."""
         self._is_ending = True
         for name, future in self._futures.items():
-            if name not in self._told:
+            if name not in self._reported:
                 future.cancel()
         self._client.run(end_crawls, self._run, at_once=at_once)
 
     def _note(self, event: tuple[float, Any]) -> None:
         name, attempt, stats = event[1]
-        self._told.setdefault(name, {})[attempt] = stats
+        self._reported.setdefault(name, {})[attempt] = stats
 
 
 def end_crawls(run: str, *, at_once: bool) -> None:
@@ -138,8 +140,8 @@ def run_crawl(run: str, task: CrawlTask) -> CrawlResult:
         process = _started(task, stats, log)
         try:
             worker.log_event(run, (task.name, attempt, {}))
-            for told in _looked_after(process, worker, key, run, stats):
-                worker.log_event(run, (task.name, attempt, told))
+            for progress in _looked_after(process, worker, key, run, stats):
+                worker.log_event(run, (task.name, attempt, progress))
         finally:
             _kill(process)
         status, found = process.wait(), _read(stats)
@@ -194,7 +196,11 @@ def _summed(parts: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
     """Return the sums of what is a number, and what the last part says of anything else."""
     found: dict[str, Any] = {}
     for part in parts:
-        numbers = {name: found.get(name, 0) + one for name, one in part.items() if type(one) is int}
+        numbers = {
+            name: found.get(name, 0) + number
+            for name, number in part.items()
+            if type(number) is int
+        }
         found = {**found, **part, **numbers}
     return found
 

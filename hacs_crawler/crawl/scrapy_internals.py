@@ -122,7 +122,7 @@ class Downloads:
         """Take requests out of their slots' queues before they are sent; each ends with the error."""
         downloader = self._downloader
         for slot in () if downloader is None else list(downloader.slots.values()):
-            for waiting in [one for one in slot.queue if is_meant(one[0])]:
+            for waiting in [entry for entry in slot.queue if is_meant(entry[0])]:
                 slot.queue.remove(waiting)
                 waiting[1].errback(error)
 

@@ -139,17 +139,20 @@ class CrawlStats:
 
     def count_recorded(self, recorded: Sequence[Recorded]) -> None:
         """Count visits that the store has acknowledged."""
-        seen = [one for one in recorded if one.visit.news is News.SEEN]
-        asked_sites = [one for one in seen if one.new_to_site is not None]
+        seen = [visited for visited in recorded if visited.visit.news is News.SEEN]
+        asked_sites = [visited for visited in seen if visited.new_to_site is not None]
         self.recorded += len(seen)
         for name, number in (
             ("visits", len(seen)),
-            ("first_visits", sum(not one.before.visits for one in seen)),
-            ("updates", sum(one.updated for one in seen)),
-            ("site_updates", sum(one.updated_site for one in asked_sites)),
-            ("links_new_to_site", sum(len(one.new_to_site or ()) for one in seen if one.updated)),
-            ("new_links", sum(len(one.new_marks) for one in seen if one.updated)),
-            ("gone", sum(one.visit.news is News.GONE for one in recorded)),
+            ("first_visits", sum(not visited.before.visits for visited in seen)),
+            ("updates", sum(visited.updated for visited in seen)),
+            ("site_updates", sum(visited.updated_site for visited in asked_sites)),
+            (
+                "links_new_to_site",
+                sum(len(visited.new_to_site or ()) for visited in seen if visited.updated),
+            ),
+            ("new_links", sum(len(visited.new_marks) for visited in seen if visited.updated)),
+            ("gone", sum(visited.visit.news is News.GONE for visited in recorded)),
         ):
             if number:
                 self.count(name, number)
@@ -166,7 +169,7 @@ class CrawlStats:
 
         def stat(name: str) -> int:
             stats = (self.collector.get_stats(), self._before)
-            now, before = (int(one.get(f"hacs/{name}", 0)) for one in stats)
+            now, before = (int(values.get(f"hacs/{name}", 0)) for values in stats)
             return now - before
 
         expectation = self.expectation()

@@ -94,10 +94,10 @@ def plain_numbers(axes: Axes, axis: str) -> None:
     """Label a logarithmic axis with numbers such as 200, not powers of ten."""
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter  # noqa: PLC0415
 
-    one = axes.xaxis if axis == "x" else axes.yaxis
-    one.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    one.set_major_formatter(StrMethodFormatter("{x:g}"))
-    one.set_minor_formatter(NullFormatter())
+    scale = axes.xaxis if axis == "x" else axes.yaxis
+    scale.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    scale.set_major_formatter(StrMethodFormatter("{x:g}"))
+    scale.set_minor_formatter(NullFormatter())
 
 
 def say_nothing(axes: Axes) -> None:
@@ -243,5 +243,5 @@ _FIGURES: Final = {
 def plots(result: Evaluation) -> Iterator[Plot]:
     """Yield the figures in the paper's order, each at both levels."""
     for name, (height, draw) in _FIGURES.items():
-        for level, one in result.levels.items():
-            yield Plot(f"{name}-{level}", height, partial(draw, level, one))
+        for level, scores in result.levels.items():
+            yield Plot(f"{name}-{level}", height, partial(draw, level, scores))

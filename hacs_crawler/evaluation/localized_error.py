@@ -118,6 +118,6 @@ def errors_of(windows: Windows, next_gap: FloatArray) -> FloatArray:
     The shape is (n_contestants, n_windows). The paper leaves open what its squared error is of:
     benchmarks/singh.py tries other readings.
     """
-    rates = [one.rate(one.law(windows), windows.last_days) for one in CONTESTANTS.values()]
+    rates = [entry.rate(entry.law(windows), windows.last_days) for entry in CONTESTANTS.values()]
     errors: FloatArray = (1.0 / np.array(rates) - next_gap) ** 2
     return errors

@@ -57,12 +57,12 @@ def precision_at_k(predicted: FloatArray, actual: FloatArray) -> FloatArray:
     pieces = np.zeros((3, n + 2))
     parabola = (s * other_s / (g * other_g), -(s + other_s) / (g * other_g), 1 / (g * other_g))
     line = (-other_s / other_g, 1 / other_g, np.zeros(n))
-    one = (np.ones(n), np.zeros(n), np.zeros(n))
+    order = (np.ones(n), np.zeros(n), np.zeros(n))
     for power in range(3):
         for begin, now, then in (
             (first, np.zeros(n), parabola[power]),
             (second, parabola[power], line[power]),
-            (third, line[power], one[power]),
+            (third, line[power], order[power]),
         ):
             places = begin.astype(np.int64) + 1  # a piece holds from the K after its beginning on
             pieces[power] += np.bincount(places, then - now, minlength=n + 2)

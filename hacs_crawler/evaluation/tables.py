@@ -85,18 +85,18 @@ def _at(measured: Curve, place: int | None) -> dict[str, float | None]:
 def table_parts(result: Evaluation) -> Iterator[str | Table]:
     """Yield the tables and sentences as they are printed."""
     dates = f"t = {day_name(result.period.since)} to {day_name(result.period.until)}, weekly"
-    for level, one in result.levels.items():
-        yield from (conclusion(level, one), "")
+    for level, scores in result.levels.items():
+        yield from (conclusion(level, scores), "")
     yield f"Evaluation 1: pages selected at theta, the best threshold of each window. {dates}"
-    for level, one in result.levels.items():
-        rows = list(table_rows(level, one))
+    for level, scores in result.levels.items():
+        rows = list(table_rows(level, scores))
         for average in AVERAGES:
             yield from ("", f"{TITLES[level]}, {AVERAGE_TITLES[average]}")
             yield _table(SELECTION_TITLES, selection_cells(average, rows))
     yield from ("", f"Evaluation 2: weighted P@K, mean over t. {dates}")
-    for level, one in result.levels.items():
+    for level, scores in result.levels.items():
         yield from ("", TITLES[level])
-        yield _table(("w", "weeks", *ORDERS), ordering_cells(one))
+        yield _table(("w", "weeks", *ORDERS), ordering_cells(scores))
     yield from ("", FOOTNOTE)
 
 
@@ -118,12 +118,12 @@ def conclusion(level: str, result: LevelResult) -> str:
         for weeks, hacs, chance in orders
         if hacs is not None and chance is not None
     ]
-    told = []
+    sentences = []
     if ours:
         best = max(ours, key=lambda row: float(row["f1"]))
         weeks = best["window_weeks"]
         others = {row["model"]: row["f1"] for row in rows if row["window_weeks"] == weeks}
-        told.append(
+        sentences.append(
             f"pages selected by HACS have an F1 of {shown(best['f1'], 3)} at best (window of "
             f"{counted(weeks, 'week')}), Random {shown(others['Random'], 3)}, Brute Force "
             f"{shown(others['Brute Force'], 3)}"
@@ -131,12 +131,13 @@ def conclusion(level: str, result: LevelResult) -> str:
     if ranked:
         weeks, hacs, chance = max(ranked, key=lambda one: one[1])
         verdict = "better than" if hacs > chance else "no better than"
-        told.append(
+        sentences.append(
             f"its order is {verdict} chance, with a weighted P@K of {hacs:.3f} against {chance:.3f} "
             f"(window of {counted(weeks, 'week')})"
         )
     said = (
-        "; ".join(told) or "no page was updated in the time evaluated, so nothing can be concluded"
+        "; ".join(sentences)
+        or "no page was updated in the time evaluated, so nothing can be concluded"
     )
     return f"Conclusion, {TITLES[level].lower()}: {said}."
 
@@ -165,7 +166,7 @@ def ordering_cells(result: LevelResult) -> list[list[str]]:
 
 def selection_rows(result: Evaluation) -> Iterator[Row]:
     """Yield the rows of Table I of all levels; None is undefined."""
-    return (row for level, one in result.levels.items() for row in table_rows(level, one))
+    return (row for level, scores in result.levels.items() for row in table_rows(level, scores))
 
 
 def as_json(result: Evaluation) -> dict[str, Any]:
@@ -175,7 +176,7 @@ def as_json(result: Evaluation) -> dict[str, Any]:
         "until": day_name(result.period.until),
         "weeks": len(result.period.moments),
         "horizon_days": HORIZON_DAYS,
-        "levels": {level: _level_json(level, one) for level, one in result.levels.items()},
+        "levels": {level: _level_json(level, scores) for level, scores in result.levels.items()},
     }
 
 

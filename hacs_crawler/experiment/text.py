@@ -61,10 +61,10 @@ def paragraphs(answer: ExperimentAnswer) -> list[str]:
     if answer.first_visit is None or answer.last_visit is None:
         return ["No visit of this experiment is recorded yet: crawl with its settings first."]
     span = f"Visits from {day_text(answer.first_visit)} to {day_text(answer.last_visit)}. {FIRST_VISITS}"
-    told = [" ".join(sentences(comparison)) for comparison in answer.comparisons]
+    texts = [" ".join(sentences(comparison)) for comparison in answer.comparisons]
     visits = sum(arm.visits for arm in answer.arms)
     is_short = visits < 2 * sum(arm.pages_visited for arm in answer.arms)
-    return [span, *told, *([BACKLOG] if is_short else [])]
+    return [span, *texts, *([BACKLOG] if is_short else [])]
 
 
 def sentences(comparison: Comparison) -> Iterator[str]:
@@ -94,33 +94,33 @@ def sentences(comparison: Comparison) -> Iterator[str]:
     yield _what_is_needed(comparison)
 
 
-def _carried(one: Comparison) -> Iterator[str]:
+def _carried(pair: Comparison) -> Iterator[str]:
     """Yield what to know where few sites carry the result: how few, and what is not allowed for."""
     parts = [
         f"{name}'s visits to {visited:,} sites tell no more than those to {effective:.1f} sites of "
         f"equal size would (its {LARGEST} largest have {100 * share:.0f} % of them)"
         for name, visited, effective, share, is_few in zip(
-            (one.arm, one.control),
-            one.visited_sites,
-            one.effective_sites,
-            one.largest_share,
-            one.carried_by_few,
+            (pair.arm, pair.control),
+            pair.visited_sites,
+            pair.effective_sites,
+            pair.largest_share,
+            pair.carried_by_few,
             strict=True,
         )
         if is_few
     ]
     if parts:
         yield f"Few sites carry this: {' and '.join(parts)}."
-    if min(one.effective_sites) < MIN_EFFECTIVE_SITES:
+    if min(pair.effective_sites) < MIN_EFFECTIVE_SITES:
         yield (
             f"With fewer than {MIN_EFFECTIVE_SITES} such sites, what was known of them before is not "
             "allowed for."
         )
 
 
-def _concluded(one: Comparison) -> str:
-    low, high = one.ratio_anytime
-    confidence = f"With {100 * (1 - one.alpha):.3g} % confidence, however often one looks,"
+def _concluded(pair: Comparison) -> str:
+    low, high = pair.ratio_anytime
+    confidence = f"With {100 * (1 - pair.alpha):.3g} % confidence, however often one looks,"
     interval = (
         f"{confidence} the ratio is between {low:.2f} and {high:.2f}"
         if math.isfinite(high)
@@ -128,10 +128,10 @@ def _concluded(one: Comparison) -> str:
         if low >= _LEAST_TOLD
         else f"{confidence} nothing can be said of the ratio yet"
     )
-    if one.verdict in {"more", "fewer"}:
-        since = f" since {day_text(one.decided_at)}" if one.decided_at is not None else ""
+    if pair.verdict in {"more", "fewer"}:
+        since = f" since {day_text(pair.decided_at)}" if pair.decided_at is not None else ""
         return (
-            f"{interval}. So {one.arm} does find {one.verdict} than {one.control}. This could be said"
+            f"{interval}. So {pair.arm} does find {pair.verdict} than {pair.control}. This could be said"
             f"{since}, and the experiment may end."
         )
     bound = low > 1.0 / SOUGHT_RATIO and high < SOUGHT_RATIO
@@ -140,18 +140,21 @@ def _concluded(one: Comparison) -> str:
     return f"{interval}. {open_}"
 
 
-def _missing(one: Comparison) -> str:
-    if min(one.updated_sites) >= MIN_UPDATED_SITES:
-        arm, control = one.effective_sites
+def _missing(pair: Comparison) -> str:
+    if min(pair.updated_sites) >= MIN_UPDATED_SITES:
+        arm, control = pair.effective_sites
         return (
-            f"{one.arm}'s visits tell no more than those to {arm:.1f} sites of equal size would, "
-            f"{one.control}'s than those to {control:.1f}: too few for the error between sites to be "
+            f"{pair.arm}'s visits tell no more than those to {arm:.1f} sites of equal size would, "
+            f"{pair.control}'s than those to {control:.1f}: too few for the error between sites to be "
             "estimated"
         )
     parts = [
         f"{name} has visited {visited} sites again and found an update on {updated} of them"
         for name, visited, updated in zip(
-            (one.arm, one.control), one.visited_sites, one.updated_sites, strict=True
+            (pair.arm, pair.control),
+            pair.visited_sites,
+            pair.updated_sites,
+            strict=True,
         )
     ]
     return (
@@ -160,8 +163,8 @@ def _missing(one: Comparison) -> str:
     )
 
 
-def _what_is_needed(one: Comparison) -> str:
-    needed = one.needed
+def _what_is_needed(pair: Comparison) -> str:
+    needed = pair.needed
     if needed is None:
         return ""
     times = f"about {needed.times_sites:,.1f} times as many sites, visited as often"

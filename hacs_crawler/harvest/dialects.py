@@ -74,11 +74,11 @@ async def crawl_indexes(asker: Asker) -> list[CrawlIndex]:
     if response.status != 200:
         raise _unanswered(response)
     try:
-        found = [_crawl_index(one) for one in json.loads(response.body)]
+        found = [_crawl_index(index) for index in json.loads(response.body)]
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         msg = f"{url} is no list of crawls such as Common Crawl's collinfo.json: {error!r}"
         raise UnansweredError(msg, is_narrowable=False) from error
-    return sorted(found, key=lambda one: (one.since, one.url))
+    return sorted(found, key=lambda index: (index.since, index.url))
 
 
 def spread(todo: Sequence[Span], indexes: Sequence[CrawlIndex]) -> list[Span]:
@@ -91,12 +91,12 @@ def spread(todo: Sequence[Span], indexes: Sequence[CrawlIndex]) -> list[Span]:
         spans += [
             replace(
                 span,
-                since=max(span.since, one.since),
-                until=min(span.until, one.until),
-                index=one.url,
+                since=max(span.since, index.since),
+                until=min(span.until, index.until),
+                index=index.url,
             )
-            for one in indexes
-            if one.since <= span.until and span.since <= one.until
+            for index in indexes
+            if index.since <= span.until and span.since <= index.until
         ]
     return spans
 
@@ -204,18 +204,18 @@ def _timemap(response: Response) -> bytes:
 
 def _read_part(body: bytes, url: str, dropped: Cleaning) -> tuple[list[Capture], list[str]]:
     """Return the captures that a part of a TimeMap names, and the other parts."""
-    parts = [urljoin(url, one) for one in parts_of(body)]
-    return _captures(body, url, dropped), [one for one in parts if check_url(one) is None]
+    parts = [urljoin(url, part) for part in parts_of(body)]
+    return _captures(body, url, dropped), [part for part in parts if check_url(part) is None]
 
 
 def _captures(timemap: bytes, name: str, dropped: Cleaning) -> list[Capture]:
     """Return the captures that a TimeMap names, except any that could not be requested."""
     found = []
-    for one in read_timemap(timemap, name, dropped):
-        place = raw_uri(urljoin(name, one.uri))
+    for entry in read_timemap(timemap, name, dropped):
+        place = raw_uri(urljoin(name, entry.uri))
         if check_url(place) is None:
-            key = key_of(one.url)[0]
-            found.append(Capture(key, one.url, one.at, None, "text/html", "", place))
+            key = key_of(entry.url)[0]
+            found.append(Capture(key, entry.url, entry.at, None, "text/html", "", place))
         else:
             dropped["not_http"] += 1
     return found

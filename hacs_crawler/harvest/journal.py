@@ -82,12 +82,13 @@ class Journal:
     @property
     def missed_before(self) -> frozenset[tuple[str, int, str]]:
         """The keys of the captures that are asked for by themselves, or no more."""
-        return frozenset(one.key for one in self.missed)
+        return frozenset(capture.key for capture in self.missed)
 
     def add_missed(self, captures: Iterable[Capture]) -> None:
         """Remember captures that the archive failed to show for the first time."""
         self.missed += [
-            Missed(one.url, one.at, digest=one.digest, place=one.place) for one in captures
+            Missed(capture.url, capture.at, digest=capture.digest, place=capture.place)
+            for capture in captures
         ]
 
     def on_tried(
@@ -97,20 +98,22 @@ class Journal:
 
         Returns how many are given up.
         """
-        again = {one.key for one in failed}
+        again = {capture.key for capture in failed}
         tried: dict[Missed, Missed] = {}
-        for one in asked:
-            if one.key in again:
-                tried[one] = replace(one, tries=one.tries + 1)
+        for capture in asked:
+            if capture.key in again:
+                tried[capture] = replace(capture, tries=capture.tries + 1)
             elif all_were_asked:
-                tried[one] = replace(one, tries=MOST_TRIES)
-        self.missed = [tried.get(one, one) for one in self.missed]
-        return sum(not one.is_open and one.key in again for one in tried.values())
+                tried[capture] = replace(capture, tries=MOST_TRIES)
+        self.missed = [tried.get(capture, capture) for capture in self.missed]
+        return sum(not capture.is_open and capture.key in again for capture in tried.values())
 
     def forget(self) -> int:
         """Forget what the index will not name again; return how many are left out as too many."""
         if not self.todo:
-            self.missed = [one for one in self.missed if one.is_open or one.at >= self.latest]
+            self.missed = [
+                capture for capture in self.missed if capture.is_open or capture.at >= self.latest
+            ]
         too_many = len(self.missed) - MOST_MISSED
         del self.missed[MOST_MISSED:]
         return max(0, too_many)

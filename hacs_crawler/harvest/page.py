@@ -169,7 +169,7 @@ class PageHarvest:
         if self._options.max_captures is not None:
             # what is recorded already included, so that a killed harvest goes on with the same ones
             captures = thinned(captures, self._options.max_captures)
-        captures = [one for one in captures if one.key not in missed]
+        captures = [capture for capture in captures if capture.key not in missed]
         if self._options.by_digest:
             for step in steps(captures, known):
                 for visit in visits_by_digest([step.capture]):

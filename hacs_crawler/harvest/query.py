@@ -108,7 +108,7 @@ def pages_within(
     captures: Sequence[Capture], site: Site, span: Span, dropped: Cleaning
 ) -> list[tuple[str, list[Capture]]]:
     """Return the captures of a span by page; those outside are counted as ``out_of_range``."""
-    inside = [one for one in captures if span.since <= one.at <= span.until]
+    inside = [capture for capture in captures if span.since <= capture.at <= span.until]
     if len(inside) < len(captures):
         dropped["out_of_range"] += len(captures) - len(inside)
     return list(site.pages(inside, dropped))

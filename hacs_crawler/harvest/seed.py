@@ -156,18 +156,20 @@ class Harvester:
 
     async def _retry_missed(self, seed: _Seed) -> None:
         """Ask once more for captures that the archive failed to show in an earlier run."""
-        asked = [one for one in seed.journal.missed if one.is_open]
+        asked = [capture for capture in seed.journal.missed if capture.is_open]
         if not asked:
             return
         pages: dict[tuple[str, str], list[Missed]] = {}
-        for one in sorted(asked, key=lambda one: one.at):
-            pages.setdefault((one.capture.page_key, self._host_of(one.capture)), []).append(one)
+        for capture in sorted(asked, key=lambda capture: capture.at):
+            pages.setdefault((capture.capture.page_key, self._host_of(capture.capture)), []).append(
+                capture
+            )
         given_up = 0
         for missed in pages.values():
             harvest = PageHarvest(self._crawl, self._client, self._options, seed.site)
             is_answered = True
             try:
-                await harvest.retry([one.capture for one in missed])
+                await harvest.retry([capture.capture for capture in missed])
             except UnansweredError:
                 is_answered = False  # what is newer may be shown all the same
             finally:
@@ -229,11 +231,11 @@ class Harvester:
     ) -> None:
         """Record a page's captures, those at each host by themselves: one may be slow, or not answer."""
         by_host: dict[str, list[Capture]] = {}
-        for one in captures:
-            by_host.setdefault(self._host_of(one), []).append(one)
+        for item in captures:
+            by_host.setdefault(self._host_of(item), []).append(item)
         jobs = [(seed, host, found, page) for host, found in by_host.items()]
         failures = [
-            one async for one in at_once(self._record_at_host, each(jobs), HOSTS_AT_ONCE) if one
+            item async for item in at_once(self._record_at_host, each(jobs), HOSTS_AT_ONCE) if item
         ]
         if failures:
             raise failures[0]
@@ -312,7 +314,7 @@ class Harvester:
         await self._crawl.state.patiently(lambda state: state.store.write_meta(seed.key, note))
 
     def _say_missed(self, seed: _Seed) -> None:
-        left = sum(one.is_open for one in seed.journal.missed)
+        left = sum(capture.is_open for capture in seed.journal.missed)
         if seed.reasons:
             logger.warning(
                 "%s: %d mementos were not shown (%s); %d are asked for in the next run",

@@ -151,7 +151,7 @@ def _parser(log_format: str) -> LogParser:
         parser = apachelogs.LogParser(log_format)
     except (apachelogs.Error, ValueError) as error:
         raise HacsError(f"--format {log_format!r}: {error}") from error
-    if missing := [one for one in _NEEDED if one not in log_format]:
+    if missing := [directive for directive in _NEEDED if directive not in log_format]:
         raise HacsError(
             f"--format {log_format!r}: allowed are {', '.join(FORMATS)}, or what Apache calls a "
             f"LogFormat, with {' '.join(missing)} in it"

@@ -99,7 +99,7 @@ def best_of_starts(
     """Minimise from the two of the starts, each (n, k), that begin lowest; return the better end."""
     rows = np.arange(len(starts[0]))
     stacked = np.clip(np.stack(starts), lower, upper)
-    order = np.argsort([evaluate(one, rows).loss for one in stacked], axis=0)
+    order = np.argsort([evaluate(start, rows).loss for start in stacked], axis=0)
     first, second = (minimise(evaluate, stacked[order[k], rows], lower, upper) for k in (0, 1))
     is_second = second.loss < first.loss
     return Solution(

@@ -77,7 +77,7 @@ class _Loss:
         off -= self._y[rows]
         return Quadratic(
             0.5 * np.einsum("nb,nb->n", off, off),
-            np.stack([np.einsum("nb,nb->n", one, off) for one in slopes], axis=1),
+            np.stack([np.einsum("nb,nb->n", slope, off) for slope in slopes], axis=1),
             products(slopes, slopes),
         )
 

@@ -72,7 +72,7 @@ def fit_sibling_correlation(
     power = np.bincount(site[first]) / np.bincount(site) / 2
     edges = np.linspace(0.0, 1.0, CELLS + 1)
     r = (edges[1:] + edges[:-1]) / 2
-    sums = np.stack([np.bincount(site, np.log1p(one * pairs.excess)) for one in r], axis=1)
+    sums = np.stack([np.bincount(site, np.log1p(share * pairs.excess)) for share in r], axis=1)
     logs = sums * power[:, np.newaxis]
     likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))
 

@@ -67,10 +67,10 @@ def sibling_evidence(
         strength = min(1.0, sibling_correlation / USUAL_SIBLING_CORRELATION)
         quiet_share = np.full(len(starts), QUIET_SHARE * strength**_QUIET_POWER)
         asked = _asked(members, wanted, len(pages.sites))
-        told = members[asked]
-        quiet[told] = quiet_days(own, few.last_visit, few.quiet_since, quiet_share, asked)
+        wanted_members = members[asked]
+        quiet[wanted_members] = quiet_days(own, few.last_visit, few.quiet_since, quiet_share, asked)
         most = SHARED_UPDATES * strength**_SHARED_POWER
-        shared[told] = most * _together(few, own, starts, asked)
+        shared[wanted_members] = most * _together(few, own, starts, asked)
     return (quiet, shared) if wanted is None else (quiet[wanted], shared[wanted])
 
 

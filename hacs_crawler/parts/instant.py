@@ -108,7 +108,7 @@ class InstantTier(Part):
     def sum_up(self) -> None:
         """Log what the tier did: its rounds never pause."""
         now = [self._stat(f"instant/{name}") for name in COUNTED]
-        since = [one - before for one, before in zip(now, self._summed_up, strict=True)]
+        since = [number - before for number, before in zip(now, self._summed_up, strict=True)]
         self._summed_up = now
         if since[0]:
             logger.info(

@@ -55,15 +55,15 @@ class Templates(Part):
 
     def recorded(self, batch: Sequence[Recorded]) -> None:
         """Count which new marks the pages of a site have in common."""
-        for one in batch:
-            visit = one.visit
-            if visit.marks is None or not one.before.visits:
+        for visited in batch:
+            visit = visited.visit
+            if visit.marks is None or not visited.before.visits:
                 continue
             site = self._sites.setdefault(menu_id(visit.url), _Site())
             site.visits += 1
-            if one.updated and self._marks < MOST_MARKS:
-                self._marks += len(one.new_marks)
-                site.gained.append((visit.url, visit.at, one.new_marks))
+            if visited.updated and self._marks < MOST_MARKS:
+                self._marks += len(visited.new_marks)
+                site.gained.append((visit.url, visit.at, visited.new_marks))
 
     async def round_ended(self, is_asked_to_end: Callable[[], bool]) -> None:
         """Take back what a template brought."""

@@ -86,7 +86,9 @@ class VolatileFields(Part):
 
     def recorded(self, batch: Sequence[Recorded]) -> None:
         """Write what waits, and what visits found by other rules is no gap."""
-        changed = (without_gaps(one.after, self._outdated) for one in batch if self._outdated)
+        changed = (
+            without_gaps(visited.after, self._outdated) for visited in batch if self._outdated
+        )
         pages = [page for page in changed if page is not None]
         waiting, self._waiting = self._waiting, {}
         if waiting or pages:

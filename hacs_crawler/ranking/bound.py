@@ -139,8 +139,8 @@ class Bounds:
 
 def bounds_of(rows: Rows, state: State, options: RankingOptions, now: float) -> Bounds:
     """Return bounds of the pages' scores, where there may be some, see `may_be_bounded`."""
-    one = state.estimation.expected()
-    first = rate_at_visit(one.rate_per_day, one.log_sd, one.fast_per_day, one.slow_per_day)
+    page = state.estimation.expected()
+    first = rate_at_visit(page.rate_per_day, page.log_sd, page.fast_per_day, page.slow_per_day)
     return Bounds(
         rows=rows,
         expected=float(first[0]),

@@ -73,7 +73,7 @@ def quotas_of(options: RankingOptions, discover: float | None = None) -> list[Qu
         shares = [unseen for _, unseen in options.quotas]
     else:
         shares = [_for_unseen(budget, discover) for budget in options.budgets()]
-    return [Quota(*one) for one in zip(options.budgets(), options.controls(), shares, strict=True)]
+    return [Quota(*row) for row in zip(options.budgets(), options.controls(), shares, strict=True)]
 
 
 def _for_unseen(budget: int | None, discover: float | None) -> int | None:

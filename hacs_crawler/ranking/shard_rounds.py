@@ -190,10 +190,10 @@ def _finalists_of(
         found = []
         for kind in kinds:
             places = np.flatnonzero(kind)
-            one = finalists_of(
+            finalists = finalists_of(
                 page_ids[places], rows[places], state, options, now, limit, stand_at=places
             )
-            found.append(one)
+            found.append(finalists)
     return found
 
 

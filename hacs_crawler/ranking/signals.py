@@ -50,9 +50,9 @@ def read_signals(store: Store, sites: NDArray[np.integer], experiment: Experimen
     elif not experiment.arms[0].policy.uses_signals:
         return []
     return [
-        Signals(one.kind, one.records, one.source, beliefs_of(one.weights, one.prior))
-        for one in read_known_signals(store, sites)
-        if len(one.records)
+        Signals(known.kind, known.records, known.source, beliefs_of(known.weights, known.prior))
+        for known in read_known_signals(store, sites)
+        if len(known.records)
     ]
 
 
@@ -75,19 +75,19 @@ def with_signals(
     found = p.copy()
     elapsed = np.maximum(now - rows["last_visit"], 1.0) / DAY
     left = np.clip(1.0 - quiet_days / elapsed, 0.0, 1.0)
-    for one in signals:
-        places, mine = _join(one.records, page_ids)
+    for more in signals:
+        places, mine = _join(more.records, page_ids)
         is_visited = rows["last_visit"][places] > 0
         places, mine = places[is_visited], mine[is_visited]
         if not len(places):
             continue
-        records, _ = settled(one.records[mine], rows[places], estimation)
-        heard, source = heard_of(records), one.source[mine]
+        records, _ = settled(more.records[mine], rows[places], estimation)
+        heard, source = heard_of(records), more.source[mine]
         rates = rates_of(rows[places], estimation)
-        factor = np.exp(log_quiet_factor(heard, one.beliefs, source, rates, left[places]))
+        factor = np.exp(log_quiet_factor(heard, more.beliefs, source, rates, left[places]))
         found[places] = np.clip(1.0 - (1.0 - found[places]) * factor, 0.0, 1.0)
         watched = heard.watched / elapsed[places]
-        left[places] *= 1.0 - one.beliefs.recall[source] * np.minimum(watched, 1.0)
+        left[places] *= 1.0 - more.beliefs.recall[source] * np.minimum(watched, 1.0)
     return found
 
 

@@ -45,7 +45,7 @@ def report_data(state: State, config: Config, now: float, limit: int) -> dict[st
     plan = plan_of_all(state, config.ranking, now, known=known)
     outcomes = state.outcomes()
     runs = yields(outcomes, state.label, RUNS)
-    told = answer(config, state, now) if config.ranking.experiment.is_on else None
+    experiment_answer = answer(config, state, now) if config.ranking.experiment.is_on else None
     calibrated = [group for group in groups(state, outcomes) if len(group.outcomes)]
     best = plan.page_ids[:limit]
     others = view.remarkable if view.known > limit else known[0]
@@ -56,7 +56,7 @@ def report_data(state: State, config: Config, now: float, limit: int) -> dict[st
         "newest": newest_table(pages, read_findings(state.store, list(pages))),
         "pages": pages_table(pages, plan, chance, now),
         "runs": runs_table(runs),
-        "experiment": experiment_table(told) if told else [],
+        "experiment": experiment_table(experiment_answer) if experiment_answer else [],
         "calibration": calibration_table(calibrated),
         "signals": signals_table(state, limit),
         "state": facts(state, config, view, outcomes),
@@ -68,10 +68,10 @@ def report_data(state: State, config: Config, now: float, limit: int) -> dict[st
             "headline": [headline(view, plan, outcomes, now)],
             "plan": [of_plan(plan, config)],
             "pages": [of_pages(view)],
-            "experiment": of_experiment(told),
+            "experiment": of_experiment(experiment_answer),
             "calibration": [CALIBRATION] * bool(calibrated),
         },
-        "tables": {name: [one._asdict() for one in table] for name, table in tables.items()},
+        "tables": {name: [column._asdict() for column in table] for name, table in tables.items()},
         "ids": [str(page_id) for page_id in pages],  # beyond what numbers in JavaScript hold
         "histories": [history_of(page) for page in pages.values()],
         "charts": {
@@ -79,7 +79,7 @@ def report_data(state: State, config: Config, now: float, limit: int) -> dict[st
             "plan": _curves(plan),
             "chances": np.histogram(plan.p[plan.visits > 0], 20, (0, 1))[0].tolist(),
             "intervals": {"edges": INTERVAL_EDGES_DAYS.tolist(), "pages": view.intervals.tolist()},
-            "comparisons": told.as_json()["comparisons"] if told else [],
+            "comparisons": experiment_answer.as_json()["comparisons"] if experiment_answer else [],
             "calibration": [_reliability(group) for group in calibrated],
         },
     }

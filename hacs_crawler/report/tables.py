@@ -53,11 +53,11 @@ def runs_table(found: Mapping[str, list[Any]]) -> Table:
     ]
 
 
-def experiment_table(told: ExperimentAnswer) -> Table:
+def experiment_table(answer: ExperimentAnswer) -> Table:
     """Return the arms of an experiment side by side, as `hacs experiment status` has them."""
     arms = [
         Column(arm.arm, "text", [text(arm) for text in ROWS.values()], "What the arm has found")
-        for arm in told.arms
+        for arm in answer.arms
     ]
     return [Column("Of each arm", "text", list(ROWS), "What is counted"), *arms]
 
@@ -87,16 +87,24 @@ def calibration_table(some: Iterable[Group]) -> Table:
 def signals_table(state: State, limit: int) -> Table:
     """Return how far each source of signals is trusted."""
     sources = trusted_sources(state.store, limit)
-    trusts = [one.trust for one in sources]
-    late, false = [one.delay_days for one in trusts], [one.false_per_day for one in trusts]
-    hosts = [one.origin.partition("://")[2] for one in sources]
+    trusts = [row.trust for row in sources]
+    late, false = (
+        [row.delay_days for row in trusts],
+        [row.false_per_day for row in trusts],
+    )
+    hosts = [row.origin.partition("://")[2] for row in sources]
     return [
         Column("Host", "text", hosts, "Where the source is"),
-        Column("Kind", "text", [one.kind for one in sources], "A sitemap, a feed, or pings"),
-        Column("Read", "ago", [one.read for one in sources], "When it was last read"),
-        Column("Pages", "number", [one.pages for one in sources], "Visited pages that it lists"),
-        Column("Visits", "number", [round(one.gaps) for one in sources], "That trust rests on"),
-        Column("Signalled", "share", [short(one.recall) for one in trusts], "Share of the updates"),
+        Column("Kind", "text", [row.kind for row in sources], "A sitemap, a feed, or pings"),
+        Column("Read", "ago", [row.read for row in sources], "When it was last read"),
+        Column("Pages", "number", [row.pages for row in sources], "Visited pages that it lists"),
+        Column("Visits", "number", [round(row.gaps) for row in sources], "That trust rests on"),
+        Column(
+            "Signalled",
+            "share",
+            [short(row.recall) for row in trusts],
+            "Share of the updates",
+        ),
         Column("False a day", "number", list(map(short, false)), "Without an update, of each page"),
         Column("Late", "days", list(map(short, late)), "Mean delay of a true signal"),
     ]

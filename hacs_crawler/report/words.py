@@ -70,16 +70,16 @@ def of_pages(view: Overview) -> str:
     )
 
 
-def of_experiment(told: ExperimentAnswer | None) -> list[str]:
+def of_experiment(answer: ExperimentAnswer | None) -> list[str]:
     """Return what the experiment tells."""
-    if told is None:
+    if answer is None:
         return []
-    if told.first_visit is None or told.last_visit is None:
+    if answer.first_visit is None or answer.last_visit is None:
         return ["The experiment is on; its first crawl has to end before there is an answer."]
     return [
-        f"From {day_text(told.first_visit)} to {day_text(told.last_visit)}; pages are assigned by site, "
-        f"and {told.control} is the control.",
-        *(" ".join(sentences(one)) for one in told.comparisons),
+        f"From {day_text(answer.first_visit)} to {day_text(answer.last_visit)}; pages are assigned by "
+        f"site, and {answer.control} is the control.",
+        *(" ".join(sentences(pair)) for pair in answer.comparisons),
     ]
 
 
@@ -88,7 +88,7 @@ def facts(state: State, config: Config, view: Overview, outcomes: Outcomes) -> T
     size = state.store.size_bytes()
     options, estimation = config.ranking, config.estimation
     arms = [f"{arm.policy.name} {arm.share:.0%}" for arm in options.experiment.arms]
-    told = {
+    lines = {
         "State": f"{describe(config.state)}, namespace {config.own_namespace}",
         "Size": f"{size / 1e6:,.2f} MB, {size / max(view.known, 1):,.0f} bytes a page",
         "Visits recorded with their p": f"{len(outcomes):,}, at most {MOST_OUTCOMES:,}",
@@ -100,5 +100,5 @@ def facts(state: State, config: Config, view: Overview, outcomes: Outcomes) -> T
         "HACS_THRESHOLD": f"{options.threshold:g}",
         "HACS_BUDGET": "none" if options.budget is None else f"{options.budget:,}",
     }
-    names = Column("Name", "text", list(told), "A setting, or what is told of the state")
-    return [names, Column("Value", "text", list(told.values()), "Its value")]
+    names = Column("Name", "text", list(lines), "A setting, or what is told of the state")
+    return [names, Column("Value", "text", list(lines.values()), "Its value")]

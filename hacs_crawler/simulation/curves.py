@@ -30,18 +30,21 @@ def draw_curves(standings: Sequence[Standing], kind: str) -> bytes:
 
     def draw(figure: Figure) -> None:
         hits, delay = figure.subplots(2, sharex=True)
-        for place, name in enumerate(dict.fromkeys(one.score.policy for one in standings)):
+        for place, name in enumerate(
+            dict.fromkeys(standing.score.policy for standing in standings)
+        ):
             mine = sorted(
-                (one for one in standings if one.score.policy == name), key=lambda one: one.budget
+                (standing for standing in standings if standing.score.policy == name),
+                key=lambda standing: standing.budget,
             )
             style = {"marker": _MARKS[place // 10 % len(_MARKS)], "color": f"C{place % 10}"}
-            budgets = [one.budget for one in mine]
-            hits.plot(budgets, [one.score.hits for one in mine], label=name, **style)
-            known = [one for one in mine if one.score.mean_delay_days is not None]
-            days = [one.score.mean_delay_days for one in known]
-            delay.plot([one.budget for one in known], days, **style)
+            budgets = [standing.budget for standing in mine]
+            hits.plot(budgets, [standing.score.hits for standing in mine], label=name, **style)
+            known = [standing for standing in mine if standing.score.mean_delay_days is not None]
+            days = [standing.score.mean_delay_days for standing in known]
+            delay.plot([standing.budget for standing in known], days, **style)
         hits.set_xscale("log")
-        ticks = sorted({one.budget for one in standings})
+        ticks = sorted({standing.budget for standing in standings})
         hits.set_xticks(ticks, [str(tick) for tick in ticks])
         hits.minorticks_off()
         hits.set_ylim(0)

@@ -113,7 +113,8 @@ def encode_page(page: Page) -> bytes:
         *map(len, lists),
     )
     harvests = [
-        _HARVEST.pack(one.source, one.until, one.digest) for _, one in sorted(page.harvests.items())
+        _HARVEST.pack(harvest.source, harvest.until, harvest.digest)
+        for _, harvest in sorted(page.harvests.items())
     ]
     return b"".join([header, *texts, *harvests, _to_bytes(page.marks), *map(_to_bytes, lists)])
 
@@ -166,7 +167,7 @@ def _decode(body: memoryview) -> Page:
     visits, runs, rule_changes, digests, contents, echoes, exceptions = lists
     if any(len(pairs) % 2 for pairs in (runs, rule_changes, digests, exceptions)):
         raise ValueError("a list of pairs in it has an odd length")
-    is_rate = all(0.0 <= one < math.inf for one in (rate, log_sd + 2.0, fast, slow))
+    is_rate = all(0.0 <= number < math.inf for number in (rate, log_sd + 2.0, fast, slow))
     is_rate = is_rate and 0.0 <= churn <= 1.0 and 0.0 <= churning <= 1.0
     if sum(runs[1::2]) != links or not is_rate or version >= _LAST_VERSION:
         msg = (

@@ -43,7 +43,7 @@ def sound_rows(
         wanted[0],
     )
     bodies = store.load(wanted)
-    made = (row_of(bodies.get(one, b""), store.updates) for one in wanted)
+    made = (row_of(bodies.get(page_id, b""), store.updates) for page_id in wanted)
     rows = rows.copy()
     rows[places] = np.frombuffer(b"".join(made), ROW)
     return rows

@@ -87,12 +87,12 @@ class State:
         self,
         visits: Sequence[Visit],
         known: Mapping[int, Page] | None = None,
-        told: Sequence[Recorded] = (),
+        merges: Sequence[Recorded] = (),
     ) -> list[Recorded]:
         """Record visits, of any pages and in any order, and return what each of them brought.
 
         Each page is written whole or not at all, with its new rate. `known` are pages as the caller
-        loaded them, and `told` what each visit brought where it has merged it with them: then nothing
+        loaded them, and `merges` what each visit brought where it has merged it with them: then nothing
         is merged again but what the store has otherwise. Writing takes one round trip, a further one
         for the pages that are in the store otherwise than in `known`, and one more where sites count
         and links are new (see `state.site_links`).
@@ -110,11 +110,11 @@ class State:
         def advance(base: _Base) -> dict[int, Page]:
             after: dict[int, Page] = {}
             for page_id, present in base.items():
-                of_page = [(index, told[index]) for index in by_page[page_id]] if told else []
+                of_page = [(index, merges[index]) for index in by_page[page_id]] if merges else []
                 if (
                     not counts_sites
                     and of_page
-                    and still_hold([one for _, one in of_page], present)
+                    and still_hold([merge for _, merge in of_page], present)
                 ):
                     recorded.update(of_page)
                     after[page_id] = of_page[-1][1].after
@@ -278,7 +278,9 @@ class State:
             changes = (
                 (page_id, base[page_id], page, outcomes(page_id)) for page_id, page in after.items()
             )
-            present = self.store.write([_change(*one, self.estimation.updates) for one in changes])
+            present = self.store.write(
+                [_change(*change, self.estimation.updates) for change in changes]
+            )
             base, refused = {}, base
             lost = 0
             for page_id, body in present.items():

@@ -263,7 +263,7 @@ def _joined(
 ) -> tuple[np.ndarray[tuple[int], np.dtype[np.uint32]], np.ndarray[tuple[int], np.dtype[np.int64]]]:
     """Return arrays of seconds one after the other, and where each begins; last where all end."""
     offsets = np.zeros(len(times) + 1, np.int64)
-    np.cumsum([len(one) for one in times], out=offsets[1:])
+    np.cumsum([len(array_) for array_ in times], out=offsets[1:])
     return np.frombuffer(b"".join(times), np.uint32), offsets
 
 

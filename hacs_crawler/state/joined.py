@@ -91,12 +91,14 @@ class JoinedState(State):
         self.states, self.shards, self.arguments = states, shards, arguments
 
     def record(
-        self, visits: Sequence[Visit], known: object = None, told: object = ()
+        self, visits: Sequence[Visit], known: object = None, merges: object = ()
     ) -> list[Recorded]:
         """See `State.record`."""
-        del known, told
+        del known, merges
         by_shard = self._by_shard(visits).items()
-        return [one for place, some in by_shard for one in self.states[place].record(some)]
+        return [
+            recorded for place, some in by_shard for recorded in self.states[place].record(some)
+        ]
 
     def restore(self, pages: Iterable[Page]) -> Restored:
         """See `State.restore`."""

@@ -155,8 +155,8 @@ def to_line(page: Page) -> bytes:
             for at, links, last in _runs(page)
         ],
         "harvests": [
-            {"source": one.source, "until": iso(one.until), "digest": to_hex([one.digest])[0]}
-            for _, one in sorted(page.harvests.items())
+            {"source": number, "until": iso(harvest.until), "digest": to_hex([harvest.digest])[0]}
+            for number, harvest in sorted(page.harvests.items())
         ],
     }
     if page.keeps_spells:
@@ -306,7 +306,7 @@ def _runs(page: Page) -> Iterator[tuple[int, array[int], array[int]]]:
 
 def _times(seconds: array[int]) -> list[str | None] | str | None:
     """Return times; a single one where all are the same."""
-    return iso(seconds[0]) if len(set(seconds)) == 1 else [iso(one) for one in seconds]
+    return iso(seconds[0]) if len(set(seconds)) == 1 else [iso(second) for second in seconds]
 
 
 def _url(url: str) -> str:
@@ -330,7 +330,7 @@ def _add_links(page: Page, runs: list[_Run]) -> None:
         last = run.last_seen if isinstance(run.last_seen, list) else [run.last_seen] * len(links)
         if len(last) != len(links):
             raise ValueError(f"'last_seen' of an entry of 'links' is no list of {len(links)} times")
-        pairs = sorted(zip(links, (second_of("last_seen", one) for one in last), strict=True))
+        pairs = sorted(zip(links, (second_of("last_seen", moment) for moment in last), strict=True))
         if min(second for _, second in pairs) < at:
             raise ValueError("in an entry of 'links' a time of 'last_seen' is before 'first_seen'")
         page.runs.extend((at, len(links)))
@@ -340,12 +340,12 @@ def _add_links(page: Page, runs: list[_Run]) -> None:
         raise ValueError("a fingerprint is twice in 'links'")
 
 
-def _harvest(one: _Harvest) -> Harvest:
-    return Harvest(one.source, second_of("until", one.until), from_hex([one.digest])[0])
+def _harvest(fields: _Harvest) -> Harvest:
+    return Harvest(fields.source, second_of("until", fields.until), from_hex([fields.digest])[0])
 
 
 def _ascending(name: str, moments: Iterable[datetime]) -> array[int]:
-    times = array("I", (second_of(name, one) for one in moments))
+    times = array("I", (second_of(name, moment) for moment in moments))
     if any(at >= following for at, following in pairwise(times)):
         raise ValueError(f"{name!r} is not in ascending order of time")
     return times

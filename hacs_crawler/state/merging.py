@@ -298,14 +298,14 @@ def _see_again(page: Page, at: int, shown: frozenset[int]) -> None:
         return
     last = zip(page.marks, page.last_seen, strict=True)
     page.last_seen = array(
-        "I", [at if one in shown and before < at else before for one, before in last]
+        "I", [at if mark in shown and before < at else before for mark, before in last]
     )
 
 
 def _merge_late_links(page: Page, at: int, shown: frozenset[int]) -> frozenset[int]:
     """Merge links shown at or before a time at which links were first seen: rebuild the runs."""
     seen = page.sightings()
-    earlier = [link for link, one in seen.items() if one.first < at]
+    earlier = [link for link, sightings in seen.items() if sightings.first < at]
     new = shown.difference(earlier)
     is_baseline = at <= page.marks_since
     page.marks_since = min(page.marks_since, at)
@@ -315,14 +315,14 @@ def _merge_late_links(page: Page, at: int, shown: frozenset[int]) -> frozenset[i
 
 
 def _join(seen: dict[int, Sightings], others: Mapping[int, Sightings]) -> None:
-    for link, one in others.items():
+    for link, sightings in others.items():
         known = seen.get(link)
-        seen[link] = one if known is None else one.joined(known)
+        seen[link] = sightings if known is None else sightings.joined(known)
 
 
 def _set_sightings(page: Page, seen: Mapping[int, Sightings]) -> None:
     # by first sight, and within that by link: the order in which they came makes no difference
-    ordered = sorted((one.first, link, one.last) for link, one in seen.items())
+    ordered = sorted((sightings.first, link, sightings.last) for link, sightings in seen.items())
     page.runs, page.marks, page.last_seen = array("I"), array("q"), array("I")
     page.marks.extend(link for _, link, _ in ordered)
     page.last_seen.extend(last for _, _, last in ordered)

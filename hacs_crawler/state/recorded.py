@@ -81,12 +81,12 @@ def merged(
     return Recorded(visit, new_marks, updated, before, page, is_known, lost=lost)
 
 
-def still_hold(told: Sequence[Recorded], present: Page | None) -> bool:
+def still_hold(recorded: Sequence[Recorded], present: Page | None) -> bool:
     """Whether a page's visits were merged one after the other, by time, beginning with it as it is."""
-    is_begun = bool(told) and told[0].before is present
+    is_begun = bool(recorded) and recorded[0].before is present
     return is_begun and all(
-        one.after is following.before and one.visit.at <= following.visit.at
-        for one, following in pairwise(told)
+        earlier.after is following.before and earlier.visit.at <= following.visit.at
+        for earlier, following in pairwise(recorded)
     )
 
 
@@ -95,42 +95,44 @@ def on_their_sites(recorded: Sequence[Recorded], memories: Memories) -> list[Rec
 
     Echoes are noted in their pages. One call of `memories.claim`, if there is anything to ask for.
     """
-    for one in recorded:
-        if _shows_links(one.visit):
-            one.after.is_in_site = True  # from when this visit is written
-    claims = [_claim_of(one) for one in recorded]
-    made = [one for one in claims if one is not None]
+    for visited in recorded:
+        if _shows_links(visited.visit):
+            visited.after.is_in_site = True  # from when this visit is written
+    claims = [_claim_of(visited) for visited in recorded]
+    made = [visited for visited in claims if visited is not None]
     owned = iter(memories.claim(made) if made else ())
     found = []
     echoes: dict[int, list[int]] = {}
-    for one, own in zip(recorded, claims, strict=True):
-        new_to_site = one.new_marks if own is None else owned_links(one.new_marks, own, next(owned))
-        one = replace(one, new_to_site=new_to_site)  # noqa: PLW2901 - the same visit
-        of_page = echoes.setdefault(page_id_of(one.visit.url), [])
-        if one.updated and not one.updated_site:
-            of_page.append(one.visit.at)
+    for visited, own in zip(recorded, claims, strict=True):
+        new_to_site = (
+            visited.new_marks if own is None else owned_links(visited.new_marks, own, next(owned))
+        )
+        visited = replace(visited, new_to_site=new_to_site)  # noqa: PLW2901 - the same visit
+        of_page = echoes.setdefault(page_id_of(visited.visit.url), [])
+        if visited.updated and not visited.updated_site:
+            of_page.append(visited.visit.at)
         for at in of_page:  # pages of later visits were copied before
-            remember_echo(one.after, at)
-        found.append(one)
+            remember_echo(visited.after, at)
+        found.append(visited)
     return found
 
 
-def outcome_record(one: Recorded, updates: Updates) -> bytes:
+def outcome_record(recorded: Recorded, updates: Updates) -> bytes:
     """Return the outcome record (dtype `OUTCOME`) of a ranked visit, nothing of any other."""
-    prediction = one.visit.prediction
+    prediction = recorded.visit.prediction
     if prediction is None:
         return b""
-    new_to_site = one.new_marks if one.new_to_site is None else one.new_to_site
+    new_to_site = recorded.new_marks if recorded.new_to_site is None else recorded.new_to_site
     return outcome(
         prediction,
-        page_id=page_id_of(one.visit.url),
-        site=site_id(one.visit.url),
-        at=one.visit.at,
-        answer_bytes=one.visit.bytes,
-        is_seen=one.visit.news is News.SEEN and not one.is_baseline,
-        new_links=len(one.new_marks) if one.updated else 0,
-        new_to_site=len(new_to_site) if one.updated else 0,
-        is_update=one.is_update(updates),
+        page_id=page_id_of(recorded.visit.url),
+        site=site_id(recorded.visit.url),
+        at=recorded.visit.at,
+        answer_bytes=recorded.visit.bytes,
+        is_seen=recorded.visit.news is News.SEEN and not recorded.is_baseline,
+        new_links=len(recorded.new_marks) if recorded.updated else 0,
+        new_to_site=len(new_to_site) if recorded.updated else 0,
+        is_update=recorded.is_update(updates),
     )
 
 
@@ -147,13 +149,13 @@ def _shows_links(visit: Visit) -> bool:
     return visit.news is News.SEEN and visit.marks is not None
 
 
-def _claim_of(one: Recorded) -> LinkClaim | None:
+def _claim_of(recorded: Recorded) -> LinkClaim | None:
     """Return what a visit asks of its site's memory: new links, all where it has none of the page."""
-    visit = one.visit
+    visit = recorded.visit
     if not _shows_links(visit):
         return None
-    if one.before.churn >= CHURNING:  # passing links would push out what the site remembers
+    if recorded.before.churn >= CHURNING:  # passing links would push out what the site remembers
         return None
-    is_known = one.before.is_in_site and not one.is_baseline
-    links = one.new_marks if is_known else visit.marks
+    is_known = recorded.before.is_in_site and not recorded.is_baseline
+    links = recorded.new_marks if is_known else visit.marks
     return LinkClaim.of(menu_id(visit.url), page_id_of(visit.url), links) if links else None

@@ -257,7 +257,9 @@ class RedisStore(Store):
 
     def _sound_outcomes(self, buckets: Sequence[int]) -> bytes:
         """Return the outcome records of buckets without the damaged ones."""
-        records = [one for bucket in self._buckets.whole(buckets, "outcomes") for one in bucket]
+        records = [
+            record for bucket in self._buckets.whole(buckets, "outcomes") for record in bucket
+        ]
         return whole_outcomes(records, self._place).tobytes()
 
 

@@ -59,8 +59,8 @@ def known_sources(store: Store, kind: str, most: int) -> list[SignalSource]:
     """Return sources that are known, those tried longest ago first."""
     found = []
     for batch in store.all_annotations(_source(kind)):
-        found += [one for body in batch.values() if (one := _source_of(body)) is not None]
-        found = sorted(found, key=lambda one: (one.tried, one.origin))[:most]
+        found += [source for body in batch.values() if (source := _source_of(body)) is not None]
+        found = sorted(found, key=lambda source: (source.tried, source.origin))[:most]
     return found
 
 

@@ -201,7 +201,7 @@ def trusted_sources(store: Store, most: int) -> list[SourceTrust]:
         known: list[tuple[float, int, int]] = []
         for batch in store.all_annotations(_worth(kind)):
             seen = ((_worth_of(body), key) for key, body in batch.items())
-            known += [(float(one.gaps[0]), int(one.pages[0]), key) for one, key in seen]
+            known += [(float(source.gaps[0]), int(source.pages[0]), key) for source, key in seen]
             known = sorted(known, reverse=True)[:most]
         keys = [key for _, _, key in known]
         sources = sources_by_id(store, kind, keys)

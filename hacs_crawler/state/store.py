@@ -172,9 +172,9 @@ def change_annotations(
         seen = store.annotations(kind, left)
         pairs = ((key, seen.get(key, b"")) for key in left)
         new = [Annotation(key, before, change(key, before)) for key, before in pairs]
-        new = [one for one in new if one.value != one.seen]
+        new = [annotation for annotation in new if annotation.value != annotation.seen]
         left = list(store.annotate(kind, new))
-        changed |= {one.key for one in new} - {*left}
+        changed |= {annotation.key for annotation in new} - {*left}
         if not left:
             return changed
     raise _busy(f"the annotations of kind {kind!r}")

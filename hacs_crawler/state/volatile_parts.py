@@ -30,10 +30,10 @@ def _decoded(notes: dict[str, _StoredParts] | None) -> dict[str, VolatileLinkPar
     return {
         host: VolatileLinkParts(
             host,
-            frozenset(LinkPart(*part) for part in one.parts),
-            {LinkPart(folder, name): controls for folder, name, controls in one.suspected},
+            frozenset(LinkPart(*part) for part in parts.parts),
+            {LinkPart(folder, name): controls for folder, name, controls in parts.suspected},
         )
-        for host, one in (notes or {}).items()
+        for host, parts in (notes or {}).items()
     }
 
 
@@ -75,4 +75,4 @@ def forget_volatile_parts(state: State, host: str) -> VolatileLinkParts | None:
 
 
 def _encoded(known: Mapping[str, VolatileLinkParts]) -> Any:
-    return {host: one.to_json() for host, one in known.items()} or None
+    return {host: parts.to_json() for host, parts in known.items()} or None

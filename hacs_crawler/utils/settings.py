@@ -106,7 +106,7 @@ def declared(group: type) -> tuple[Setting, ...]:
 
 def read_group(group: type[T], settings: BaseSettings, **others: Any) -> T:
     """Return a dataclass with its settings read, and its other fields as given."""
-    return group(**{one.field: one.value(settings) for one in declared(group)}, **others)  # type: ignore[arg-type]
+    return group(**{item.field: item.value(settings) for item in declared(group)}, **others)  # type: ignore[arg-type]
 
 
 def converted(given: Any, kind: Any) -> Any:
@@ -135,7 +135,7 @@ def converted_object(given: Mapping[str, Any], kind: type[T]) -> T:
         key = re.search(r"\$\.(\w+)`$", str(error))
         if key is None:
             raise NotAllowedError(f"an object with other keys ({error})") from error
-        hints = {one.encode_name: one.type for one in msgspec.structs.fields(kind)}  # type: ignore[arg-type]
+        hints = {item.encode_name: item.type for item in msgspec.structs.fields(kind)}  # type: ignore[arg-type]
         raise NotAllowedError(
             f"as {key[1]} {allowed(hints[key[1]])}, not {_shown(given[key[1]])}"
         ) from error
@@ -180,7 +180,7 @@ def allowed(kind: Any) -> str:
             return "a non-empty text"
         return " ".join([allowed(arguments[0]), *filter(None, map(_limits, limits))])
     if origin in {Union, UnionType}:
-        words = [allowed(one) for one in arguments if one is not NoneType]
+        words = [allowed(argument) for argument in arguments if argument is not NoneType]
         return ", or ".join(words + ["nothing"] * (NoneType in arguments))
     if origin is Literal:
         return ", ".join(map(str, arguments))

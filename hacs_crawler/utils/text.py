@@ -23,7 +23,7 @@ def printable(text: object) -> str:
         shown = _BARE_LOGIN.sub("", _LOGIN.sub(r"\1", shown))
     if shown.isprintable():
         return shown
-    return "".join([one if one.isprintable() else _escaped(one) for one in shown])
+    return "".join([char if char.isprintable() else _escaped(char) for char in shown])
 
 
 def reason_of(error: Exception) -> str:

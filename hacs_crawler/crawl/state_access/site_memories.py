@@ -38,5 +38,7 @@ class SiteMemories:
     def claim(self, claims: Sequence[LinkClaim]) -> list[NDArray[np.bool_]]:
         """Claim links as `Store.claim` does; of a site that was not read everything is new."""
         after, owned = claimed_of(self._memories, claims)
-        self._memories.update({site: one for site, one in after.items() if site in self._memories})
+        self._memories.update(
+            {site: links for site, links in after.items() if site in self._memories}
+        )
         return owned

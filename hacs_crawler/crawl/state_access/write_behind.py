@@ -160,7 +160,7 @@ class WriteBehind:
             return
         self._writing, self._waiting = self._waiting, []
         self._writing_known, self._known = self._known, {}
-        visits = [one.visit for one in self._writing]
+        visits = [recorded.visit for recorded in self._writing]
         self._written = self._state.run(
             State.record, visits, self._writing_known, self._writing
         ).addCallbacks(self._succeed, self._fail_to_write)
@@ -172,16 +172,18 @@ class WriteBehind:
             )
         self._pause = 0.0
         written, self._writing, self._written = self._writing, [], None
-        waiting = {page_id_of(one.visit.url) for one in self._waiting}
-        for one in written:
-            page_id = page_id_of(one.visit.url)
+        waiting = {page_id_of(visited.visit.url) for visited in self._waiting}
+        for visited in written:
+            page_id = page_id_of(visited.visit.url)
             if page_id not in waiting:
                 self._latest.pop(page_id, None)
-        for one in recorded:
-            page_id = page_id_of(one.visit.url)
+        for visited in recorded:
+            page_id = page_id_of(visited.visit.url)
             if page_id in waiting:
-                self._known[page_id] = one.after
-        self._read_ahead.on_written({page_id_of(one.visit.url): one.after for one in recorded})
+                self._known[page_id] = visited.after
+        self._read_ahead.on_written(
+            {page_id_of(visited.visit.url): visited.after for visited in recorded}
+        )
         self._settled += len(written)
         self.lost += len(written) - len(recorded)
         self._on_recorded(recorded)
@@ -218,7 +220,7 @@ class WriteBehind:
         self._settled += len(recorded)
         self.given_up += len(recorded)
         self.lost += len(recorded)
-        for one in recorded:
-            page_id = page_id_of(one.visit.url)
+        for visited in recorded:
+            page_id = page_id_of(visited.visit.url)
             self._latest.pop(page_id, None)
             self._known.pop(page_id, None)

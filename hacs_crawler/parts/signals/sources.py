@@ -142,7 +142,7 @@ class SignalSources(Part):
 
     async def _keep(self) -> None:
         for kind in READINGS:
-            met = {o: one for o, one in self._met.items() if kind != "feed" or one.feeds}
+            met = {o: record for o, record in self._met.items() if kind != "feed" or record.feeds}
             if met:
                 await self._crawl.state.once(_keep_met, kind, met)
 
@@ -267,15 +267,17 @@ def _hear(
 
 
 def _keep_met(state: State, kind: str, met: Mapping[str, _HostRecord]) -> None:
-    own = {source_id(origin): (origin, one) for origin, one in met.items()}
+    own = {source_id(origin): (origin, record) for origin, record in met.items()}
 
     def changed(key: int, now: SignalSource | None) -> SignalSource | None:
-        origin, one = own[key]
+        origin, record = own[key]
         source = now or SignalSource(origin)
-        files = {**dict.fromkeys(one.feeds if kind == "feed" else (), ("", "")), **source.files}
-        if one.is_new:
+        files = {**dict.fromkeys(record.feeds if kind == "feed" else (), ("", "")), **source.files}
+        if record.is_new:
             files = dict.fromkeys(files, ("", ""))
-        new = replace(source, files=_first(files), sites=source.sites or tuple(sorted(one.sites)))
+        new = replace(
+            source, files=_first(files), sites=source.sites or tuple(sorted(record.sites))
+        )
         return None if new == now else new
 
     change_sources(state.store, kind, list(own), changed)
