@@ -10,7 +10,7 @@ import pytest
 from scrapy import Request, signals
 from scrapy.robotstxt import ProtegoRobotParser
 
-from crawl_support import UnderWay, new_crawler
+from crawl_support import UnderWay, new_crawler, run
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.scrapy_internals import Downloads
 from hacs_crawler.parts.pauses.crawl_delay import CrawlDelays
@@ -32,9 +32,12 @@ def delay_of(asked: str, request: Request | None = None, **settings: object) -> 
     body = f"User-agent: hacs\nCrawl-delay: {asked}\n\nUser-agent: *\nCrawl-delay: 7\n"
     request = request or Request(URL)
     part.obey(ProtegoRobotParser(body.encode(), None), request)
-    turn = Downloads(crawler)
-    slot = turn._slot_for(request)
-    return slot.delay, slot.concurrency
+
+    async def slot() -> tuple[float, int]:
+        slot = Downloads(crawler)._slot_for(request)
+        return slot.delay, slot.concurrency
+
+    return run(slot())
 
 
 def test_requests_of_a_host_that_asks_for_a_delay_go_one_by_one() -> None:
