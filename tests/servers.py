@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
@@ -302,6 +302,14 @@ def redis_cluster(
         cluster.stop()
 
 
+def in_background(coroutine: Coroutine[Any, Any, None]) -> asyncio.AbstractEventLoop:
+    """Run a coroutine in an event loop of a thread of its own; the loop runs until the process ends."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, daemon=True).start()
+    asyncio.run_coroutine_threadsafe(coroutine, loop).result()
+    return loop
+
+
 class Proxy:
     """Passes on what is sent to a server on this machine and back, `seconds` for both ways later."""
 
@@ -310,10 +318,9 @@ class Proxy:
         self.port = 0
         self._target = target
         self._writers: set[asyncio.StreamWriter] = set()
+        self._loop = in_background(self._listen())
 
-    async def listen(self) -> None:
-        """Begin, in the event loop that runs."""
-        self._loop = asyncio.get_running_loop()
+    async def _listen(self) -> None:
         server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
         self.port = server.sockets[0].getsockname()[1]
 

@@ -11,7 +11,6 @@ import multiprocessing
 import os
 import random
 import re
-import signal
 import subprocess
 import sys
 import tempfile
@@ -23,9 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from endurance.answers import Drawn, Hostile
-from endurance.crawling import Crawls
 from endurance.judge import Fault, Judge
-from endurance.states import Cluster, FullDisk, Redis, SQLite
+from endurance.states import Cluster, Redis, SQLite, send_signal
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "docs" / "reliability.md"
@@ -36,47 +34,30 @@ PROCESSES = 2
 COLUMNS = ("tried", "held", "lost", "false", "hung", "else")
 
 
-def _signal(crawls: Crawls, state: object, rng: random.Random) -> None:
-    name = rng.choice(("SIGKILL", "SIGKILL", "SIGTERM", "SIGINT", "SIGSTOP"))
-    crawls.signal(signal.Signals[name])
-    if name == "SIGSTOP":
-        time.sleep(rng.uniform(0, 0.5))
-        crawls.signal(signal.SIGCONT)
-    elif rng.random() < 0.3:  # asked twice, it ends at once
-        time.sleep(rng.uniform(0, 0.1))
-        crawls.signal(signal.Signals[name])
-
-
-def _on(kind: Any, happens: Any) -> Callable[[Path], Judge]:
-    return lambda folder: Judge(kind(folder), happens)
-
-
-def _to(kind: Any, happens: Any) -> Callable[[Path], Judge]:
-    return _on(kind, lambda crawls, state, rng: happens(state, rng))
-
-
-ROWS: dict[str, tuple[Callable[[Path], Any], int]] = {
-    "signals, SQLite": (_on(SQLite, _signal), 500),
-    "signals, Redis": (_on(Redis, _signal), 500),
-    "a full disk": (_to(FullDisk, FullDisk.fill), 200),
-    "a locked file": (_to(SQLite, SQLite.lock), 200),
-    "other bytes in the file": (_to(SQLite, SQLite.damage), 200),
-    "other bytes in Redis": (_to(Redis, Redis.damage), 200),
-    "Redis restarted, halted, full": (_to(Redis, Redis.go_away), 200),
-    "Redis far away, connections cut": (_to(Redis, Redis.be_far), 200),
-    "a node of a cluster killed": (_to(Cluster, Cluster.lose_a_node), 60),
-    "hostile answers": (Hostile, 30),
-    "crawls drawn at random": (Drawn, 3_000),
+ROWS: dict[str, tuple[Any, Callable[..., object] | None, int]] = {
+    "signals, SQLite": (SQLite, send_signal, 500),
+    "signals, Redis": (Redis, send_signal, 500),
+    "a full disk": (SQLite, SQLite.fill, 200),
+    "a locked file": (SQLite, SQLite.lock, 200),
+    "other bytes in the file": (SQLite, SQLite.damage, 200),
+    "other bytes in Redis": (Redis, Redis.damage, 200),
+    "Redis restarted, halted, full": (Redis, Redis.go_away, 200),
+    "Redis far away, connections cut": (Redis, Redis.be_far, 200),
+    "a node of a cluster killed": (Cluster, Cluster.lose_a_node, 60),
+    "hostile answers": (Hostile, None, 30),
+    "crawls drawn at random": (Drawn, None, 3_000),
 }
-"""How each is judged, and how often."""
+"""A state and what happens to it, or a judge of its own, and how often."""
 
 
 def work(share: int, names: list[str], results: Any) -> None:
     """Do every other attempt of each row."""
     for name in names:
-        make, attempts = ROWS[name]
+        make, happens, attempts = ROWS[name]
         with tempfile.TemporaryDirectory(prefix="hacs-endurance-") as folder:
             judge = make(Path(folder))
+            if happens is not None:
+                judge = Judge(Path(folder), judge, happens)
             for number in range(share, max(1, round(attempts * SHARE)), PROCESSES):
                 try:
                     tried, faults = judge.attempt(random.Random(f"{SEED} {name} {number}"))

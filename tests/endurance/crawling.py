@@ -37,27 +37,27 @@ class Crawls:
 
     def __init__(self, folder: Path) -> None:
         self.log, self.acknowledged = folder / "log", folder / "acknowledged"
-        self._folder = str(folder)
-        self._pid = 0
+        self.pid = 0
         self._orders, theirs = Pipe()
         with theirs:
             self._server = subprocess.Popen(
                 [sys.executable, "-c", SERVER.format(theirs.fileno())],
                 env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
                 pass_fds=[theirs.fileno()],
+                cwd=folder,
             )
 
-    def begin(self, scenario: Scenario, day: int, port: int, state: str) -> None:
-        """Start one of the site at a port."""
-        self._orders.send((self._folder, scenario, day, port, state))
-        self._pid = self._orders.recv()
+    def begin(self, *order: object) -> None:
+        """Start one; the order is what `_crawl` is called with."""
+        self._orders.send(order)
+        self.pid = self._orders.recv()
 
     def is_running(self) -> bool:
         return not self._orders.poll()
 
     def signal(self, number: int) -> None:
         with suppress(ProcessLookupError):
-            os.kill(self._pid, number)
+            os.kill(self.pid, number)
 
     def end(self) -> int | None:
         """Wait for the crawl's end and return its status, None where it had to be killed."""
@@ -84,8 +84,7 @@ def serve(connection: int) -> None:
             orders.send(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 
 
-def _crawl(folder: str, scenario: Scenario, day: int, port: int, state: str) -> None:
-    os.chdir(folder)
+def _crawl(scenario: Scenario, day: int, port: int, state: str) -> None:
     log = os.open("log", os.O_CREAT | os.O_TRUNC | os.O_WRONLY)
     os.dup2(log, 1)
     os.dup2(log, 2)

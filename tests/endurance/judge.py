@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 import re
-import threading
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 from scrapy.settings import Settings
@@ -23,6 +22,7 @@ from fuzz.site import FuzzedSite
 from fuzz.spiders import KINDS
 from hacs_crawler.config import Config
 from hacs_crawler.exceptions import ConfigError, StateError
+from servers import in_background
 
 MORE_DAYS = (40, 41, 42)
 """Days on which nothing changes, for crawls that ended before anything happened to them."""
@@ -37,19 +37,13 @@ class Fault(NamedTuple):
 
 
 class Judge:
-    """Has `happens` done to crawls on a state, and looks at what they said and at what is kept."""
+    """Has `happens` done to a state and its crawls, and looks at what they say and at what is kept."""
 
-    def __init__(
-        self, state: State, happens: Callable[[Crawls, State, random.Random], object]
-    ) -> None:
-        self._state = state
-        self._happens = happens
-        self._crawls = Crawls(state.folder)
+    def __init__(self, folder: Path, state: State, happens: Callable[..., object]) -> None:
+        self._state, self._happens = state, happens
+        self._crawls = Crawls(folder)
         self._site = FuzzedSite()
-        loop = asyncio.new_event_loop()
-        threading.Thread(target=loop.run_forever, daemon=True).start()
-        for listening in (self._site.listen(), state.listen()):
-            asyncio.run_coroutine_threadsafe(listening, loop).result()
+        in_background(self._site.listen())
 
     def attempt(self, rng: random.Random) -> tuple[int, list[Fault]]:
         """Return how often it happened, once or not at all, and what was wrong then."""
@@ -63,7 +57,7 @@ class Judge:
             self._site.begin(scenario, day)
             self._crawls.begin(scenario, day, self._site.port, self._state.address)
             if not is_last and (has_happened := self._is_at_a_moment(rng, requests)):
-                self._happens(self._crawls, self._state, rng)
+                self._happens(self._state, self._crawls, rng)
             status = self._crawls.end()
             self._state.mend()
             is_alone = is_last or not has_happened

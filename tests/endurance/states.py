@@ -1,142 +1,120 @@
-"""States, and what happens to them."""
+"""States, and what happens to them and to their crawls at a random moment."""
 
 from __future__ import annotations
 
 import random
+import resource
+import signal
 import sqlite3
-import subprocess
 import time
+from collections.abc import Callable
 from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import redis
 
+from endurance.crawling import Crawls
 from servers import Proxy, RedisCluster, RedisProcess
 
 DURABLE = ("--appendonly", "yes", "--appendfsync", "always")
-DISK_BYTES = 4 << 20
 LOCKS_SECONDS = [(0, 1)] * 9 + [(9, 13)]
 """Crawls wait for 10 s."""
 
 
 class State:
+    """A state at an address; each kind knows how it is emptied, and how it is mended."""
+
     address: str
     is_damaged = False
-    """Whether anything may be missing from it, and crawls may end with errors that say so."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-
-    async def listen(self) -> None:
-        """Begin what runs in an event loop."""
+    """Whether anything may be missing, and crawls may end with errors that say so."""
 
     def clear(self) -> None:
         raise NotImplementedError
 
     def mend(self) -> None:
-        """Take back what happened."""
-
-    def close(self) -> None:
         pass
+
+    close = mend
 
 
 class SQLite(State):
     def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
-        self.disk = folder / "disk"
-        self.disk.mkdir()
-        self.file = self.disk / "state.db"
+        self.file = folder / "state" / "state.db"
+        self.file.parent.mkdir()
         self.address = f"sqlite:///{self.file}"
 
     def clear(self) -> None:
         self.is_damaged = False
-        for path in self.disk.iterdir():
+        for path in self.file.parent.iterdir():
             path.unlink()
 
-    def lock(self, rng: random.Random) -> None:
+    def lock(self, crawls: Crawls, rng: random.Random) -> None:
         with closing(sqlite3.connect(self.file, isolation_level=None, timeout=60)) as other:
             other.execute("BEGIN EXCLUSIVE")
             time.sleep(rng.uniform(*rng.choice(LOCKS_SECONDS)))
 
-    def damage(self, rng: random.Random) -> None:
+    def fill(self, crawls: Crawls, rng: random.Random) -> None:
+        """Let no file grow beyond what the largest has, as if the disk were full."""
+        size = max((path.stat().st_size for path in self.file.parent.iterdir()), default=1 << 17)
+        with suppress(ProcessLookupError):
+            resource.prlimit(crawls.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+            time.sleep(rng.uniform(0, 1))
+            unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+            if rng.random() < 0.7:
+                resource.prlimit(crawls.pid, resource.RLIMIT_FSIZE, unlimited)
+
+    def damage(self, crawls: Crawls, rng: random.Random) -> None:
         self.is_damaged = True
-        for path in (self.file, self.disk / "state.db-wal"):
-            if path.exists() and path.stat().st_size:
+        for path in (self.file, self.file.with_name("state.db-wal")):
+            size = path.stat().st_size if path.exists() else 0
+            for _ in range(rng.randint(1, 9) if size else 0):
                 with path.open("r+b") as file:
-                    for _ in range(rng.randint(1, 9)):
-                        file.seek(rng.randrange(path.stat().st_size))
-                        file.write(rng.randbytes(1))
-
-
-class FullDisk(SQLite):
-    """Has a small file system of its own, which only some users may mount."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
-        small = ("-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs")
-        subprocess.run(["mount", *small, self.disk], check=True)
-
-    def fill(self, rng: random.Random) -> None:
-        ballast = self.disk / "ballast"
-        with ballast.open("wb", buffering=0) as file, suppress(OSError):
-            while file.write(bytes(1 << 10)):
-                pass
-        time.sleep(rng.uniform(0, 1))
-        if rng.random() < 0.7:
-            ballast.unlink()
-
-    def mend(self) -> None:
-        (self.disk / "ballast").unlink(missing_ok=True)
-
-    def close(self) -> None:
-        subprocess.run(["umount", self.disk], check=True)
+                    file.seek(rng.randrange(size))
+                    file.write(rng.randbytes(1))
 
 
 class Redis(State):
     """A server behind a proxy."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
         self.server = RedisProcess(folder, *DURABLE)
         self.server.start()
         self.client: Any = redis.Redis(port=self.server.port)
         self.way = Proxy(self.server.port)
-
-    async def listen(self) -> None:
-        await self.way.listen()
         self.address = f"redis://127.0.0.1:{self.way.port}/0"
 
     def clear(self) -> None:
         self.is_damaged = False
         self.client.flushall()
 
-    def go_away(self, rng: random.Random) -> None:
-        def limit(size: int) -> None:
-            self.client.config_set("maxmemory", size)
-
-        restart = self.server.kill, self.server.start
-        halt = self.server.pause, self.server.go_on
-        begin, end = rng.choice([restart, halt, (lambda: limit(1), lambda: limit(0))])
+    def go_away(self, crawls: Crawls, rng: random.Random) -> None:
+        """It is killed and started again, stands still, or has no memory left."""
+        limit = partial(self.client.config_set, "maxmemory")
+        ways: list[tuple[Callable[[], object], Callable[[], object]]] = [
+            (self.server.kill, self.server.start),
+            (self.server.pause, self.server.go_on),
+            (partial(limit, 1), partial(limit, 0)),
+        ]
+        begin, end = rng.choice(ways)
         begin()
         time.sleep(rng.uniform(0, 1))
         end()
 
-    def be_far(self, rng: random.Random) -> None:
+    def be_far(self, crawls: Crawls, rng: random.Random) -> None:
         self.way.seconds = rng.choice((0.0, 0.01, 0.05, 0.2))
         for _ in range(rng.randint(0 if self.way.seconds else 1, 3)):
             self.way.cut()
             time.sleep(rng.uniform(0, 0.3))
 
-    def damage(self, rng: random.Random) -> None:
+    def damage(self, crawls: Crawls, rng: random.Random) -> None:
         self.is_damaged = True
-        keys = sorted(self.client.scan_iter())
-        for key in rng.sample(keys, min(len(keys), rng.randint(1, 5))):
-            if self.client.type(key) == b"hash":
-                field = rng.choice(sorted(self.client.hkeys(key)))
-                value = bytearray(self.client.hget(key, field))
-                value[rng.randrange(len(value))] = rng.randrange(256)
-                self.client.hset(key, field, bytes(value))
+        keys = [key for key in sorted(self.client.scan_iter()) if self.client.type(key) == b"hash"]
+        for key in rng.sample(keys, min(len(keys), 4)):
+            field, value = rng.choice(sorted(self.client.hgetall(key).items()))
+            place = rng.randrange(len(value))
+            self.client.hset(key, field, value[:place] + rng.randbytes(1) + value[place + 1 :])
 
     def mend(self) -> None:
         self.way.seconds = 0.0
@@ -148,26 +126,37 @@ class Redis(State):
 
 class Cluster(State):
     def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
-        self._nodes = RedisCluster(folder, 3, 3, (*DURABLE, "--cluster-node-timeout", "1000"))
-        self._dead: list[int] = []
-        self.address = f"{self._nodes.url}?replicas=1"
+        self.nodes = RedisCluster(folder, 3, 3, (*DURABLE, "--cluster-node-timeout", "1000"))
+        self.dead: list[int] = []
+        self.address = f"{self.nodes.url}?replicas=1"
 
     def clear(self) -> None:
-        for node in range(len(self._nodes.ports)):
-            with self._nodes.client(node) as client, suppress(redis.ReadOnlyError):
+        for node in range(len(self.nodes.ports)):
+            with self.nodes.client(node) as client, suppress(redis.ReadOnlyError):
                 client.flushall()
 
-    def lose_a_node(self, rng: random.Random) -> None:
+    def lose_a_node(self, crawls: Crawls, rng: random.Random) -> None:
         """Where it is a primary, its replica takes over."""
-        self._dead.append(rng.randrange(1, len(self._nodes.ports)))  # the first is the address
-        self._nodes.kill(self._dead[0])
+        self.dead.append(rng.randrange(1, len(self.nodes.ports)))  # the first is the address
+        self.nodes.kill(self.dead[0])
 
     def mend(self) -> None:
-        while self._dead:
-            self._nodes.start(self._dead.pop())
-            self._nodes.wait_until_ok()
-            self._nodes.wait_until_replicated()
+        while self.dead:
+            self.nodes.start(self.dead.pop())
+            self.nodes.wait_until_ok()
+            self.nodes.wait_until_replicated()
 
     def close(self) -> None:
-        self._nodes.stop()
+        self.nodes.stop()
+
+
+def send_signal(state: State, crawls: Crawls, rng: random.Random) -> None:
+    number = rng.choice(
+        (signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGSTOP)
+    )
+    crawls.signal(number)
+    time.sleep(rng.uniform(0, 0.5 if number == signal.SIGSTOP else 0.1))
+    if number == signal.SIGSTOP:
+        crawls.signal(signal.SIGCONT)
+    elif rng.random() < 0.3:  # asked twice, it ends at once
+        crawls.signal(number)
