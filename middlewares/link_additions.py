@@ -174,15 +174,15 @@ class LinkAdditionsMiddleware:
             return
         url = awaited.visit.url
         self._crawl.state.read_ahead.on_answer(url, -1)
-        found = awaited.observation() if is_whole else Observation(None, "callback_failed")
-        self._conclude(awaited.request, response, url, awaited.rules, found)
+        observation = awaited.observation() if is_whole else Observation(None, "callback_failed")
+        self._conclude(awaited.request, response, url, awaited.rules, observation)
 
     def _conclude(
-        self, request: Request, response: Response, url: str, rules: Rules, found: Observation
+        self, request: Request, response: Response, url: str, rules: Rules, observation: Observation
     ) -> None:
         """Record what was found, and say what it brought."""
         crawl = self._crawl
-        visit, reason = found
+        visit, reason = observation
         if visit is not None and is_suddenly_empty(visit, crawl.state.write_behind.look(url)):
             visit, reason = Observation(None, "nothing_shown")
         if visit is None:
@@ -249,7 +249,7 @@ def _is_list(spider: Spider | None) -> bool:
 
 def _expected(url: str, known: Page | None, visit: Visit, state: OpenState) -> Expected:
     page, estimation = known or Page(url), state.estimation
-    found = Expected(
+    expected = Expected(
         p=_p(page, estimation, visit.at),
         rate_per_day=page.rate if page.visits else estimation.prior.mean_rate,
         days_since_visit=(visit.at - page.last_visit) / DAY if page.last_visit else math.inf,
@@ -259,8 +259,8 @@ def _expected(url: str, known: Page | None, visit: Visit, state: OpenState) -> E
         last_update=page.last_update and datetime.fromtimestamp(page.last_update, UTC),
     )
     if visit.prediction is not None:
-        found.update(visit.prediction._asdict())
-    return found
+        expected.update(visit.prediction._asdict())
+    return expected
 
 
 def _p(page: Page, estimation: Estimation, at: int) -> float:

@@ -178,12 +178,12 @@ class ScholarSpider(Spider):
         if outcome.is_update:
             crawl.stats.count("instant/updates")
             crawl.stats.count("instant/new_links", len(outcome.new_marks))
-        for found in self.parse(response):
-            if not isinstance(found, Request):
-                yield found
-            elif outcome.is_new(found.url):
-                found.cb_kwargs["links"] = self._most_links  # what is behind it waits for a round
-                yield found
+        for entry in self.parse(response):
+            if not isinstance(entry, Request):
+                yield entry
+            elif outcome.is_new(entry.url):
+                entry.cb_kwargs["links"] = self._most_links  # what is behind it waits for a round
+                yield entry
 
     def on_hub_failure(self, failure: Failure) -> None:
         """Say why a hub could not be visited."""

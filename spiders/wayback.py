@@ -215,10 +215,10 @@ class WaybackSpider(Spider):
                     name,
                     *(numbers[key] for key in (*STATUSES, *NUMBERS)),
                 )
-        found, none = self._stat("seeds/history"), self._stat("seeds/none")
+        with_history, none = self._stat("seeds/history"), self._stat("seeds/none")
         blocked, unanswered = self._stat("seeds/blocked"), self._stat("seeds/unanswered")
         unread = self._stat("seeds/unread")
-        known = found + none + blocked + unread
+        known = with_history + none + blocked + unread
         fetched, saved = self._stat("mementos"), self._stat("mementos_saved")
         failed = self._stat("mementos_failed")
         logger.info(
@@ -228,10 +228,10 @@ class WaybackSpider(Spider):
             "not be read",
             "the archive" if len(self._found) < 2 else f"{len(self._found)} archives",
             known + unanswered,
-            found,
+            with_history,
             none,
             blocked,
-            _share(found, known),
+            _share(with_history, known),
             unread,
             unanswered,
             self._stat("captures"),

@@ -15,20 +15,20 @@ from hacs_crawler.crawl.crawl import Crawl
 
 def inner_scheduler(crawl: Crawl, outer: type[BaseScheduler]) -> BaseScheduler:
     """Build the scheduler named by HACS_INNER_SCHEDULER; where that cannot be, fail the crawl."""
-    found: type[BaseScheduler] = Scheduler
+    scheduler: type[BaseScheduler] = Scheduler
     name = crawl.config.inner_scheduler
     try:
         loaded: Any = load_object(name)
         is_scheduler = isinstance(loaded, type) and issubclass(loaded, BaseScheduler)
         if loaded is outer or not is_scheduler:
             raise ValueError("that is none")  # noqa: TRY301 - one way to say it
-        found = loaded
+        scheduler = loaded
     except (ImportError, NameError, ValueError) as error:
         crawl.fail(f"HACS_INNER_SCHEDULER = {name!r}: allowed is a scheduler's path ({error})")
     try:
-        return build_from_crawler(found, crawl.crawler)
+        return build_from_crawler(scheduler, crawl.crawler)
     except Exception as error:  # noqa: BLE001 - such as that of a server that is away
-        crawl.fail(f"HACS_INNER_SCHEDULER: {found.__name__} does not start: {error}")
+        crawl.fail(f"HACS_INNER_SCHEDULER: {scheduler.__name__} does not start: {error}")
         return _NoScheduler()
 
 

@@ -306,10 +306,10 @@ def second_request(first: Request, url: str, **meta: Any) -> Request:
 
     It has no cookies of its own and no conditions: it is to show what anybody would be shown.
     """
-    kept = {key: value for key, value in first.meta.items() if not key.startswith(_OF_THE_FIRST)}
+    own = {key: value for key, value in first.meta.items() if not key.startswith(_OF_THE_FIRST)}
     marks = {"hacs": False, "dont_cache": True, "dont_merge_cookies": True, **meta}
     second = first.replace(
-        url=url, callback=None, errback=None, cookies=None, dont_filter=True, meta=kept | marks
+        url=url, callback=None, errback=None, cookies=None, dont_filter=True, meta=own | marks
     )
     remove_conditions(second)
     return second
@@ -328,10 +328,10 @@ def _is_told(request: Request, hacs: dict[Any, Any]) -> bool:
     return predicted is not None and hacs == predicted._asdict()
 
 
-def _unpacked(found: object) -> Tag:
+def _unpacked(packed: object) -> Tag:
     """Return the tag that `pack` made plain; what others made of it is none."""
     try:
-        return msgspec.convert(found, Tag)
+        return msgspec.convert(packed, Tag)
     except msgspec.ValidationError:
         return UNTAGGED
 

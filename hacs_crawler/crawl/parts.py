@@ -100,8 +100,8 @@ class Parts:
     def admit(self, request: Request) -> float:
         """Return how many seconds a request is to wait: the longest that any part says."""
         # what fails here is no fault of the request: without an answer none may go out
-        found = (self._call(part, partial(hook, request)) for part, hook in self._hooks["admit"])
-        return max((seconds for seconds in found if isinstance(seconds, float)), default=0.0)
+        waits = (self._call(part, partial(hook, request)) for part, hook in self._hooks["admit"])
+        return max((seconds for seconds in waits if isinstance(seconds, float)), default=0.0)
 
     def rules(self, response: Response, rules: Rules) -> Rules:
         """Return the rules by which a response is read."""
@@ -143,10 +143,10 @@ class Parts:
 
     async def evidence(self, rows: Rows) -> list[Signals]:
         """Return what is known of pages beside their rows; raises StateError."""
-        found: list[Signals] = []
+        signals: list[Signals] = []
         for part, hook in self._hooks["evidence"]:
-            found += await self._awaited(part, _signals, hook, rows) or ()
-        return found
+            signals += await self._awaited(part, _signals, hook, rows) or ()
+        return signals
 
     async def start_requests(self) -> AsyncIterator[Request]:
         """Yield what the crawl begins with beside the spider's own; an error of the state ends it."""
@@ -161,10 +161,10 @@ class Parts:
 
     async def exempt(self, page_ids: Sequence[int]) -> set[int]:
         """Return which pages no threshold leaves out; raises StateError."""
-        found: set[int] = set()
+        exempt: set[int] = set()
         for part, hook in self._hooks["exempt"]:
-            found |= await self._awaited(part, _page_ids, hook, page_ids) or set()
-        return found
+            exempt |= await self._awaited(part, _page_ids, hook, page_ids) or set()
+        return exempt
 
     def tell(
         self, hook: Callable[Concatenate[Any, H], object], *given: H.args, **also: H.kwargs
@@ -283,7 +283,7 @@ def _visits(hook: Callable[..., Iterable[Visit]], *given: Any) -> list[Visit]:
 async def _signals(
     hook: Callable[[Rows], Awaitable[Sequence[Signals]]], rows: Rows
 ) -> list[Signals]:
-    return [_checked(found, Signals) for found in await hook(rows)]
+    return [_checked(signals, Signals) for signals in await hook(rows)]
 
 
 async def _page_ids(
@@ -292,7 +292,7 @@ async def _page_ids(
     return {_checked(page_id, int) for page_id in await hook(page_ids)}
 
 
-def _checked(found: object, kind: type[T]) -> T:
-    if not isinstance(found, kind):
-        raise TypeError(f"{found!r} is no {kind.__name__}")
-    return found
+def _checked(value: object, kind: type[T]) -> T:
+    if not isinstance(value, kind):
+        raise TypeError(f"{value!r} is no {kind.__name__}")
+    return value

@@ -140,8 +140,8 @@ class Ranker:
 
     def drop_all(self) -> None:
         """Drop all seeds not sent: the crawl is over."""
-        kept, others = self.seeds.take(is_last=True)
-        self._drop([*others, *(seed for best in kept for seed in best.entries)], "budget")
+        chosen, dropped = self.seeds.take(is_last=True)
+        self._drop([*dropped, *(seed for best in chosen for seed in best.entries)], "budget")
 
     async def rank(self, *, is_last: bool = False) -> None:
         """Rank the seeds held; with a budget, release them when `is_last`.
@@ -173,8 +173,10 @@ class Ranker:
             if self._crawl.parts.override("before_rank"):
                 urls = [seed_url(seed) for seed in held]
                 await self._crawl.parts.wait(Part.before_rank, urls)
-            found = await self._rows(page_ids)
-            is_done = self._is_over or (found is not None and self._offer(held, page_ids, *found))
+            evidence = await self._rows(page_ids)
+            is_done = self._is_over or (
+                evidence is not None and self._offer(held, page_ids, *evidence)
+            )
         finally:
             self.seeds.end_ranking(*(([], []) if is_done else (held, page_ids)))
 
@@ -262,8 +264,8 @@ class Ranker:
 
     def _release(self, *, is_idle: bool) -> None:
         """Let the chosen seeds be sent: by score, or all arms at the same pace."""
-        chosen, others = self.seeds.take(is_last=is_idle)
-        self._drop(others, "budget")
+        chosen, dropped = self.seeds.take(is_last=is_idle)
+        self._drop(dropped, "budget")
         for best in chosen:
             self._crawl.parts.tell(Part.chosen, best.p, int(best.visit_twice.sum()))
         if not chosen:

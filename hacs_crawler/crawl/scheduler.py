@@ -87,10 +87,12 @@ class HacsScheduler(BaseScheduler):
     def close(self, reason: str) -> Deferred[None] | None:
         """Close the inner scheduler; one that outlasts the crawl gets what waits, to be ranked again."""
         if keeps_requests(self._inner, self._crawler):
-            left = [mark_unranked(seed) for seed in (*self._seeds.all(), *self._ranker.take_all())]
-            self._enqueued -= len(left)  # the inner scheduler counts them again
-            left += self._waiting.take_all()
-            for request in left:
+            unsent = [
+                mark_unranked(seed) for seed in (*self._seeds.all(), *self._ranker.take_all())
+            ]
+            self._enqueued -= len(unsent)  # the inner scheduler counts them again
+            unsent += self._waiting.take_all()
+            for request in unsent:
                 enqueue_unfiltered(self._inner, pack(request))
         else:
             self._ranker.drop_all()
@@ -224,12 +226,12 @@ class HacsScheduler(BaseScheduler):
     def _next(self) -> Request | None:
         if self._may_have_to_wait and (request := self._next_that_waited()) is not None:
             return request
-        while (found := self._seeds.best(self._slots_that_wait())) is not None:
-            follow_ups_first = self._seeds.is_for_follow_ups(*found)
+        while (best := self._seeds.best(self._slots_that_wait())) is not None:
+            follow_ups_first = self._seeds.is_for_follow_ups(*best)
             if follow_ups_first and (request := self._next_of_inner()) is not None:
                 return request
-            seed = self._take_seed(found[0])
-            if seed is not None or found[0] not in self._slots_that_wait():
+            seed = self._take_seed(best[0])
+            if seed is not None or best[0] not in self._slots_that_wait():
                 return seed
         return self._next_of_inner()
 
@@ -285,11 +287,11 @@ class HacsScheduler(BaseScheduler):
         if not len(self._waiting):
             return None
         self._seeds.look()
-        found = self._waiting.take(self._seeds.is_free)
-        if found is None:
+        waited = self._waiting.take(self._seeds.is_free)
+        if waited is None:
             return None
-        self._seeds.on_sent(*found)
-        return found[0]
+        self._seeds.on_sent(*waited)
+        return waited[0]
 
     async def _open_and_wake(self) -> None:
         await self._crawl.open()

@@ -67,13 +67,13 @@ class Downloads:
         One more is counted where the slot has all the transfers that it may have.
         """
         downloader = self._downloader
-        found = None if downloader is None else downloader.slots.get(slot)
-        if found is None:
+        used = None if downloader is None else downloader.slots.get(slot)
+        if used is None:
             return under_way - 1 if under_way else 0
-        if found.delay:
-            transferring: int = len(found.transferring)
+        if used.delay:
+            transferring: int = len(used.transferring)
             return max(0, under_way - transferring)
-        concurrency: int = found.concurrency
+        concurrency: int = used.concurrency
         return max(0, under_way + 1 - concurrency)
 
     def plan(self, slot: str, delay: float, concurrency: int) -> None:
@@ -84,12 +84,12 @@ class Downloads:
         planned["delay"] = max(planned.get("delay", 0.0), delay)
         planned["concurrency"] = min(planned.get("concurrency", concurrency), concurrency)
         planned |= {"jitter": 0.0, "randomize_delay": False}  # the latter before Scrapy knew jitter
-        found = downloader.slots.get(slot)
-        if found is not None:
-            found.delay = max(found.delay, delay)
-            found.concurrency = min(found.concurrency, concurrency)
+        used = downloader.slots.get(slot)
+        if used is not None:
+            used.delay = max(used.delay, delay)
+            used.concurrency = min(used.concurrency, concurrency)
             # one of these is a property that warns
-            setattr(found, "jitter" if hasattr(found, "jitter") else "randomize_delay", 0)
+            setattr(used, "jitter" if hasattr(used, "jitter") else "randomize_delay", 0)
 
     def take_turn(self, request: Request, at_most: float) -> float | None:
         """Return in how many seconds a request may be sent that does not wait in its slot's queue.
@@ -112,9 +112,9 @@ class Downloads:
     def _slot_for(self, request: Request) -> Any:
         downloader = self._downloader
         assert downloader is not None  # noqa: S101 - there is one while requests are sent
-        found = downloader.slots.get(self.slot_of(request))
-        if found is not None:
-            return found
+        used = downloader.slots.get(self.slot_of(request))
+        if used is not None:
+            return used
         more = (self._crawler.spider,) if _GETS_SPIDER else ()
         return downloader._get_slot(request, *more)[1]  # noqa: SLF001
 
@@ -188,8 +188,8 @@ def hold_back(
 
     async def sent_later(request: Request, *more: Any) -> Response:
         await wait(request)
-        found: Any = send(request, *more)
-        response: Response = await (found if is_async else maybe_deferred_to_future(found))
+        answer: Any = send(request, *more)
+        response: Response = await (answer if is_async else maybe_deferred_to_future(answer))
         return response
 
     def sent(request: Request, *more: Any) -> Any:

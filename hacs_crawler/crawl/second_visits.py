@@ -52,9 +52,9 @@ class SecondVisits:
         self.under_way += 1
 
         async def look() -> None:
-            found = await self._visit(again, first)
-            if found is not None:
-                await then(*found)
+            visited = await self._visit(again, first)
+            if visited is not None:
+                await then(*visited)
 
         def end(result: object) -> object:
             self.under_way -= 1

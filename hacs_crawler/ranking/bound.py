@@ -129,12 +129,12 @@ class Bounds:
 
         Of two rates -ln S, for the line that begins as it does is soon far above it.
         """
-        found = self._rates(rows) * days
+        expected = self._rates(rows) * days
         mixed = np.flatnonzero(has_two_rates(rows["log_sd"]) & (rows["visits"] >= VISITS_OF_A_RATE))
         some = rows[mixed]
         p = chance_by_two_rates(some["log_sd"], some["fast"], some["slow"], days[mixed])
-        found[mixed] = np.minimum(found[mixed], _expected(p) * (1.0 + _SLACK))
-        return found
+        expected[mixed] = np.minimum(expected[mixed], _expected(p) * (1.0 + _SLACK))
+        return expected
 
 
 def bounds_of(rows: Rows, state: State, options: RankingOptions, now: float) -> Bounds:

@@ -150,12 +150,12 @@ def drift(outcomes: Outcomes) -> Drift | None:
     runs = len(np.unique(latest["run"]))
     if len(latest) < DRIFT_VISITS or runs < DRIFT_RUNS:
         return None
-    p, found = _chance(latest), found_update(latest)
-    expected, updates = float(p.sum()), int(found.sum())
+    p, updated = _chance(latest), found_update(latest)
+    expected, updates = float(p.sum()), int(updated.sum())
     if expected / DRIFT_RATIO <= updates <= expected * DRIFT_RATIO:
         return None
-    sides = {float(part.sum()) > 0.0 for part in np.array_split(found - p, 3)}
-    if len(sides) > 1 or abs(clustered_z(p, found, latest["site"])) < DRIFT_Z:
+    sides = {float(part.sum()) > 0.0 for part in np.array_split(updated - p, 3)}
+    if len(sides) > 1 or abs(clustered_z(p, updated, latest["site"])) < DRIFT_Z:
         return None
     return Drift(len(latest), runs, expected, updates)
 

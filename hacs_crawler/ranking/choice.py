@@ -166,7 +166,7 @@ def choose(
     Where pages never seen have a share, what one kind leaves unused is given to the other if these
     pages are the last: to visited pages first.
     """
-    found = []
+    choices = []
     for number, quota in enumerate(quotas):
         places = np.flatnonzero(arms == number)
         mine = score[places]
@@ -175,8 +175,8 @@ def choose(
         of_best = taken(candidates, best)
         worth = control_worth(of_best.p, of_best.churning, of_best.visits, of_best.updates)
         visit_twice, kept = controlled(worth, quota.budget, quota.controls)
-        found.append(ArmChoice(best[:kept], visit_twice))
-    return found
+        choices.append(ArmChoice(best[:kept], visit_twice))
+    return choices
 
 
 def _best(

@@ -42,12 +42,12 @@ class Costs:
 
     def of(self, page_ids: Ids) -> Floats:
         """Return the seconds of pages, `PLAIN_SECONDS` where they are not known."""
-        found = np.full(len(page_ids), PLAIN_SECONDS)
+        seconds = np.full(len(page_ids), PLAIN_SECONDS)
         if len(self.page_ids):
             places = np.searchsorted(self.page_ids, page_ids).clip(max=len(self.page_ids) - 1)
             is_known = self.page_ids[places] == page_ids
-            found[is_known] = self.seconds[places[is_known]]
-        return found
+            seconds[is_known] = self.seconds[places[is_known]]
+        return seconds
 
     def score(self, candidates: Candidates) -> Floats:
         """Scorer by p for each second: a page that needs a browser costs many others."""

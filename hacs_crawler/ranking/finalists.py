@@ -78,13 +78,13 @@ def finalists_of(
     most = quotas_of(options)[0].within(limit).budget
     if most and may_be_bounded(options, state, len(rows), most):
         bounds = bounds_of(rows, state, options, now)
-        found = _by_bounds(page_ids, bounds, state, options, most)
+        finalists = _by_bounds(page_ids, bounds, state, options, most)
     else:
-        found = _of_all(page_ids, rows, state, options, now, limit)
+        finalists = _of_all(page_ids, rows, state, options, now, limit)
     kept = start_pages(state, options.experiment)
     pages = counted(options.experiment, rows["site"]) if kept is None else np.array(kept)
-    found = replace(found, start_pages=pages)
-    return found if stand_at is None else replace(found, places=stand_at[found.places])
+    finalists = replace(finalists, start_pages=pages)
+    return finalists if stand_at is None else replace(finalists, places=stand_at[finalists.places])
 
 
 def _of_all(
@@ -125,8 +125,8 @@ def _by_bounds(
     rows, parts, best = bounds.rows, [_nobody()], _Best(most)
     least, below = bounds.of_some(most), np.inf
     while True:
-        found = bounds.reaching(least, below)
-        for group in groups_of(found, rows, most):
+        bounded = bounds.reaching(least, below)
+        for group in groups_of(bounded, rows, most):
             wanted = group.wanted[group.bound >= best.reach]
             if len(wanted):
                 part = _ranked(wanted, group.members, page_ids, bounds, state, options)
@@ -136,8 +136,8 @@ def _by_bounds(
             break
         least, below = best.reach, least
     together = merged(parts, replace(options, budget=most), None)
-    eligible = np.array([len(rows) - found.waiting])
-    return replace(together, known=len(rows), waiting=found.waiting, eligible=eligible)
+    eligible = np.array([len(rows) - bounded.waiting])
+    return replace(together, known=len(rows), waiting=bounded.waiting, eligible=eligible)
 
 
 @dataclass(slots=True)
@@ -237,7 +237,7 @@ def _scores(
 ) -> _Scores:
     """Score all pages, some whole sites at a time."""
     number = len(rows)
-    found = _Scores(np.empty(number, np.int8), np.empty(number), np.empty(number))
+    scores = _Scores(np.empty(number, np.int8), np.empty(number), np.empty(number))
     for block in _blocks(rows["site"], options):
         some = np.take(rows, block)
         candidates = candidates_from(
@@ -251,12 +251,12 @@ def _scores(
         arms, score, is_low = arm_scores(candidates, some["site"], options)
         is_waiting = some["not_before"] > now
         is_low &= ~is_waiting
-        found.p[block] = candidates.p
-        found.arms[block] = np.where(is_waiting | is_low, NO_ARM, arms)
-        found.score[block] = score
-        found.waiting += int(is_waiting.sum())
-        found.below_threshold += int(is_low.sum())
-    return found
+        scores.p[block] = candidates.p
+        scores.arms[block] = np.where(is_waiting | is_low, NO_ARM, arms)
+        scores.score[block] = score
+        scores.waiting += int(is_waiting.sum())
+        scores.below_threshold += int(is_low.sum())
+    return scores
 
 
 def _blocks(sites: NDArray[np.integer], options: RankingOptions) -> Iterator[Places]:

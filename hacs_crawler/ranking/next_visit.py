@@ -68,7 +68,7 @@ def outlook_of(
     plan = plan_of(page_ids, rows, state, options, now)
     whole = plan_of(page_ids, rows, state, replace(options, budget=None), now)
     of_arm = whole.page_ids[whole.arms == number]
-    found = np.flatnonzero(of_arm == page_id)
+    places = np.flatnonzero(of_arm == page_id)
 
     is_sibling = rows["site"] == row["site"]
     siblings = page_ids[is_sibling], rows[is_sibling]
@@ -89,7 +89,7 @@ def outlook_of(
     if row["not_before"] > now:
         hold, at = BlockReason.GONE, float(row["not_before"])
     elif page_id not in plan.page_ids:
-        hold = BlockReason.BUDGET if len(found) else BlockReason.THRESHOLD
+        hold = BlockReason.BUDGET if len(places) else BlockReason.THRESHOLD
         least, last_p = _last_within(plan, number, options)
         policy = options.experiment.arms[number].policy
         p_to_pass = (
@@ -111,7 +111,7 @@ def outlook_of(
         arm=options.experiment.arms[number].name,
         p=float(present.p[own]),
         rate_per_day=float(present.rate_per_day[own]),
-        rank=int(found[0]) + 1 if len(found) else None,
+        rank=int(places[0]) + 1 if len(places) else None,
         ranked=len(of_arm),
         p_to_pass=p_to_pass,
         at=at if math.isfinite(at) else None,

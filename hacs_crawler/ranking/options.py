@@ -67,10 +67,10 @@ def policy_named(given: Any) -> Policy:
         raise NotAllowedError(what)
     if given in POLICIES:
         return POLICIES[given]
-    found = loaded(given, what)
-    if not callable(found):
+    policy = loaded(given, what)
+    if not callable(policy):
         raise NotAllowedError(f"{what} (that is not a function)")
-    return policy_of(given, found)
+    return policy_of(given, policy)
 
 
 def experiment_of(given: Any) -> Experiment:

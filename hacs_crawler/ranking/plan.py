@@ -116,11 +116,11 @@ def make_plan(
 
 def pages_of(plan: Plan, places: slice, states: Sequence[State]) -> dict[int, Page]:
     """Return the known ones of a plan's pages at some places, by id."""
-    found: dict[int, Page] = {}
+    pages: dict[int, Page] = {}
     ids, shards = plan.page_ids[places], plan.shards[places]
     for shard in np.unique(shards).tolist():
-        found |= states[shard].load(ids[shards == shard].tolist())
-    return found
+        pages |= states[shard].load(ids[shards == shard].tolist())
+    return pages
 
 
 def read_rows(
@@ -214,13 +214,13 @@ def _winners(
 
     Each arm has its own; all are used up at the same pace.
     """
-    found = choose(finalists.candidates, finalists.arms, finalists.score, quotas, limit)
+    choices = choose(finalists.candidates, finalists.arms, finalists.score, quotas, limit)
     paces = []
     for (places, _), quota, eligible in zip(
-        found, quotas, finalists.eligible.tolist(), strict=True
+        choices, quotas, finalists.eligible.tolist(), strict=True
     ):
         of_all = eligible if quota.budget is None else min(eligible, quota.budget)
         paces.append((np.arange(len(places)) + 0.5) / max(of_all, 1))
     order = np.argsort(np.concatenate(paces), kind="stable")[:limit]
-    winners = np.concatenate([places for places, _ in found])[order]
-    return winners, np.concatenate([visit_twice for _, visit_twice in found])[order]
+    winners = np.concatenate([places for places, _ in choices])[order]
+    return winners, np.concatenate([visit_twice for _, visit_twice in choices])[order]

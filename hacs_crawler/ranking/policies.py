@@ -212,8 +212,8 @@ def _two_or_more(expected: Floats) -> Floats:
     """Return the probability of two events or more of a Poisson number with that mean."""
     from scipy.special import gammainc  # noqa: PLC0415 - a sixth of a crawl's start-up time
 
-    found: Floats = gammainc(2.0, expected)
-    return found
+    chance: Floats = gammainc(2.0, expected)
+    return chance
 
 
 def staleness_index(

@@ -150,8 +150,8 @@ class Selection(Generic[T]):
         self._split()
         chosen: list[Chosen[T]] = []
         is_left = np.ones(len(self._entries), np.bool_)
-        found = choose(self._candidates, self._arms, self._score, self._quotas, is_last=is_last)
-        for places, visit_twice in found:
+        choices = choose(self._candidates, self._arms, self._score, self._quotas, is_last=is_last)
+        for places, visit_twice in choices:
             best = taken(self._candidates, places)
             numbers = (best.p, best.rate_per_day, best.days_since_visit, best.churn)
             entries = [self._entries[place] for place in places.tolist()]
@@ -210,9 +210,9 @@ class Selection(Generic[T]):
 
 def _among(places: NDArray[np.int64], number: int) -> BoolArray:
     """Return for each of `number` entries whether its place is one of these."""
-    found = np.zeros(number, np.bool_)
-    found[places] = True
-    return found
+    is_among = np.zeros(number, np.bool_)
+    is_among[places] = True
+    return is_among
 
 
 def _those(entries: Sequence[T], is_meant: BoolArray) -> list[T]:

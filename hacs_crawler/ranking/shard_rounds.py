@@ -120,12 +120,12 @@ def rounds_of(plan: Plan, number: int, options: RankingOptions, began: int) -> l
     arms, by_arm = len(plan.arm_names), plan.shards * len(plan.arm_names) + plan.arms
     budgets = np.bincount(by_arm, minlength=number * arms).reshape(number, arms)
     new = np.bincount(by_arm[plan.visits == 0], minlength=number * arms).reshape(number, arms)
-    found: list[Round | None] = []
+    rounds: list[Round | None] = []
     for of_arms, unseen in zip(budgets.tolist(), new.tolist(), strict=True):
         shares = unseen if options.discover is not None else [None] * arms
         quotas = tuple(zip(of_arms, shares, strict=True)) if options.budget is not None else None
-        found.append(Round(began, quotas) if any(of_arms) else None)
-    return found
+        rounds.append(Round(began, quotas) if any(of_arms) else None)
+    return rounds
 
 
 def keep_round(arguments: StateArguments, round_: Round) -> None:
@@ -136,8 +136,8 @@ def keep_round(arguments: StateArguments, round_: Round) -> None:
 
 def read_round(state: State, since: int) -> Round | None:
     """Return the round that began then or later, None where there is none yet; raises StateError."""
-    found = read_note(state.store, NOTE, Round)
-    return found if found is not None and found.began >= since else None
+    round_ = read_note(state.store, NOTE, Round)
+    return round_ if round_ is not None and round_.began >= since else None
 
 
 def options_left(state: State, options: RankingOptions, round_: Round) -> RankingOptions:
@@ -187,14 +187,14 @@ def _finalists_of(
         kinds = (
             [~is_new, is_new] if options.discover is not None else [np.ones(len(rows), np.bool_)]
         )
-        found = []
+        parts = []
         for kind in kinds:
             places = np.flatnonzero(kind)
             finalists = finalists_of(
                 page_ids[places], rows[places], state, options, now, limit, stand_at=places
             )
-            found.append(finalists)
-    return found
+            parts.append(finalists)
+    return parts
 
 
 def _read(arguments: StateArguments) -> State:

@@ -122,7 +122,7 @@ def signals_of_page(
     store: Store, page_id: int, row: Rows, estimation: Estimation
 ) -> list[PageSignals]:
     """Return what was heard of one page, by kind; `row` is its ranking row, alone in an array."""
-    found = []
+    signals = []
     for known in read_known_signals(store, row["site"]):
         _, mine = _join(known.records, np.array([page_id], np.int64))
         if not len(mine):
@@ -134,7 +134,7 @@ def signals_of_page(
         factor = 0.0
         if row["last_visit"][0]:
             factor = float(log_quiet_factor(heard, beliefs, source, rates, np.ones(1))[0])
-        found.append(
+        signals.append(
             PageSignals(
                 known.kind,
                 int(min(one["latest"], one["read"])),
@@ -145,4 +145,4 @@ def signals_of_page(
                 trust_of(known.weights[source[0]]),
             )
         )
-    return found
+    return signals

@@ -34,20 +34,20 @@ class SiteGroup(NamedTuple):
     members: Places
 
 
-def groups_of(found: PageBounds, rows: Rows, most: int) -> Iterator[SiteGroup]:
+def groups_of(bounded: PageBounds, rows: Rows, most: int) -> Iterator[SiteGroup]:
     """Yield the pages found, `most` of which may be chosen, in groups of whole sites.
 
     Pages never seen come first, as their bound is their score; sites follow by their highest bound.
     """
-    is_seen = rows["visits"][found.places] > 0
+    is_seen = rows["visits"][bounded.places] > 0
     unseen, seen = np.flatnonzero(~is_seen), np.flatnonzero(is_seen)
     # only the best of them can be chosen
-    unseen = np.sort(unseen[foremost(-found.bound[unseen], most)])
+    unseen = np.sort(unseen[foremost(-bounded.bound[unseen], most)])
     if len(unseen):
-        yield SiteGroup(found.places[unseen], found.bound[unseen], found.places[unseen])
+        yield SiteGroup(bounded.places[unseen], bounded.bound[unseen], bounded.places[unseen])
     if not len(seen):
         return
-    places, bound = found.places[seen], found.bound[seen]
+    places, bound = bounded.places[seen], bounded.bound[seen]
     numbers = _numbers(np.take(rows, places))
     group_of = _groups(numbers, bound)
     members, ends = _members(rows, group_of)

@@ -128,8 +128,8 @@ class State:
             if counts_sites:
                 advanced = (index for page_id in base for index in by_page[page_id])
                 by_time = sorted(advanced, key=lambda index: visits[index].at)
-                found = on_their_sites([recorded[index] for index in by_time], self.store)
-                recorded.update(zip(by_time, found, strict=True))
+                on_sites = on_their_sites([recorded[index] for index in by_time], self.store)
+                recorded.update(zip(by_time, on_sites, strict=True))
             self.estimation.estimate([*after.values()])
             return after
 
@@ -212,12 +212,12 @@ class State:
 
     def outcomes(self) -> Outcomes:
         """Return the outcome records that are kept, by time, each visit once."""
-        found = sorted_outcomes(self.store.outcomes())
-        is_sound = sound(found)
+        outcomes = sorted_outcomes(self.store.outcomes())
+        is_sound = sound(outcomes)
         if not is_sound.all():
             logger.error(PASSED_OVER, np.count_nonzero(~is_sound), "the state")
-            found = found[is_sound]
-        return found
+            outcomes = outcomes[is_sound]
+        return outcomes
 
     def bound_outcomes(self, most: int = MOST_OUTCOMES) -> Outcomes:
         """Forget the oldest outcome records where there are a tenth more than `most`, or more.
@@ -246,8 +246,8 @@ class State:
 
     def labels_of(self, outcomes: Outcomes) -> dict[int, Label]:
         """Return the labels of outcome records that the state knows, by number."""
-        found = {int(number): self.label(int(number)) for number in np.unique(outcomes["label"])}
-        return {number: label for number, label in found.items() if label is not None}
+        labels = {int(number): self.label(int(number)) for number in np.unique(outcomes["label"])}
+        return {number: label for number, label in labels.items() if label is not None}
 
     def keep_label(self, label: Label) -> None:
         """Keep a label, so that outcome records may call it by its number."""
@@ -321,10 +321,10 @@ def _with_acknowledged(page: Page | None, ours: Page | None) -> tuple[Page | Non
     A page's version only grows, so a store that has an older one, or none, has lost a write.
     """
     seen = 0 if ours is None else ours.version
-    found = 0 if page is None else page.version
-    if found > seen:
+    version = 0 if page is None else page.version
+    if version > seen:
         return page, False
-    if ours is None or found == seen:
+    if ours is None or version == seen:
         raise StateError("its version as stored is not that of its bytes")
     return (replace(ours, version=0) if page is None else merge_pages(page, ours)), True
 

@@ -58,9 +58,9 @@ def repeated(digests: array[int], contents: array[int]) -> Iterator[int]:
     return (at for at, mark in pairs(digests) if mark & 1 and mark >> 1 in known)
 
 
-def union(digests: array[int], others: array[int]) -> array[int]:
+def union(digests: array[int], more: array[int]) -> array[int]:
     """Return the pairs of both."""
-    longer, shorter = sorted((digests, others), key=len, reverse=True)
+    longer, shorter = sorted((digests, more), key=len, reverse=True)
     result = longer[:]
     for at, mark in pairs(shorter):
         add(result, at, mark >> 1, repeats=bool(mark & 1))

@@ -205,11 +205,11 @@ def fates(pages: Sequence[Page]) -> Fates:
     whoever brought it.
     """
     visits, offsets = _joined([page.visits for page in pages])
-    found = np.zeros(len(visits), np.uint8)
+    found_fates = np.zeros(len(visits), np.uint8)
     runs, run_offsets = _joined([page.runs for page in pages])
     first, links = runs[::2], runs[1::2].astype(np.int64)
     if not len(first):
-        return found
+        return found_fates
     run_offsets //= 2
     last, link_offsets = _joined([page.last_seen for page in pages])
     # not to be split by 0 links, and a page without links has no run
@@ -232,8 +232,8 @@ def fates(pages: Sequence[Page]) -> Fates:
     of_runs = np.where(has_spells & is_known, in_spells, of_runs)
     places = np.searchsorted(_of_pages(visits, offsets), _of_pages(first, run_offsets))
     is_kept = places < np.repeat(offsets[1:], np.diff(run_offsets))
-    found[places[is_kept]] = of_runs[is_kept]
-    return found
+    found_fates[places[is_kept]] = of_runs[is_kept]
+    return found_fates
 
 
 def baselines_of(pages: Sequence[Page]) -> np.ndarray[tuple[int], np.dtype[np.bool_]] | None:
@@ -253,9 +253,9 @@ def _first_from(
     """Return which visits are the first of their page from one of its times on, itself included."""
     places = np.searchsorted(_of_pages(visits, offsets), _of_pages(times, time_offsets))
     is_kept = places < np.repeat(offsets[1:], np.diff(time_offsets))
-    found = np.zeros(len(visits), np.bool_)
-    found[places[is_kept]] = True
-    return found
+    is_first = np.zeros(len(visits), np.bool_)
+    is_first[places[is_kept]] = True
+    return is_first
 
 
 def _joined(

@@ -71,26 +71,26 @@ class MemoryStore(Store):
         return owned
 
     def annotations(self, kind: str, keys: Sequence[int]) -> dict[int, bytes]:
-        kept = self._annotations.get(kind, {})
-        return {key: kept[key] for key in keys if key in kept}
+        values = self._annotations.get(kind, {})
+        return {key: values[key] for key in keys if key in values}
 
     def annotated(self, kind: str) -> Ids:
         return np.array(sorted(self._annotations.get(kind, ())), np.int64)
 
     def all_annotations(self, kind: str) -> Iterator[dict[int, bytes]]:
-        if kept := self._annotations.get(kind):
-            yield kept.copy()
+        if values := self._annotations.get(kind):
+            yield values.copy()
 
     def annotate(self, kind: str, changes: Sequence[Annotation]) -> dict[int, bytes]:
-        kept = self._annotations.setdefault(kind, {})
+        values = self._annotations.setdefault(kind, {})
         refused: dict[int, bytes] = {}
         for change in changes:
-            if kept.get(change.key, b"") != change.seen:
-                refused[change.key] = kept.get(change.key, b"")
+            if values.get(change.key, b"") != change.seen:
+                refused[change.key] = values.get(change.key, b"")
             elif change.value:
-                kept[change.key] = change.value
+                values[change.key] = change.value
             else:
-                kept.pop(change.key, None)
+                values.pop(change.key, None)
         return refused
 
     def rows(self, page_ids: Ids) -> Rows:
@@ -122,8 +122,8 @@ class MemoryStore(Store):
         self._outcomes.append(outcomes.tobytes())
 
     def trim_outcomes(self, before: int) -> None:
-        kept = [part[part["at"] >= before].tobytes() for part in self.outcomes()]
-        self._outcomes = kept
+        parts = [part[part["at"] >= before].tobytes() for part in self.outcomes()]
+        self._outcomes = parts
 
     def size_bytes(self) -> int:
         """Return how many bytes pages, rows, outcome records and memories of links take."""

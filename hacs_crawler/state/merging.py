@@ -185,10 +185,10 @@ def _see_repeated(page: Page) -> None:
     page.digests = _thinned_digests(page.digests)
 
 
-def _thinned_digests(found: array[int]) -> array[int]:
-    times = found[::2]
+def _thinned_digests(pairs: array[int]) -> array[int]:
+    times = pairs[::2]
     _thin(times)
-    return found if 2 * len(times) == len(found) else digests.only(found, times)
+    return pairs if 2 * len(times) == len(pairs) else digests.only(pairs, times)
 
 
 def _set_present(page: Page, at: int) -> None:
@@ -219,12 +219,12 @@ def _merge_links(page: Page, visit: Visit, shown: frozenset[int]) -> frozenset[i
     return frozenset() if visit.at in page.baselines else new
 
 
-def _hrefs_of(page: Page, found: list[tuple[int, tuple[int, frozenset[int]]]]) -> int:
+def _hrefs_of(page: Page, candidates: list[tuple[int, tuple[int, frozenset[int]]]]) -> int:
     """Return which number of those found is that of the links that the page showed last, else 0."""
-    if len(found) == 1:
-        return found[0][0]
+    if len(candidates) == 1:
+        return candidates[0][0]
     together = page.last_shown()
-    return max((hrefs for hrefs, shown in found if shown == together), default=0)
+    return max((hrefs for hrefs, shown in candidates if shown == together), default=0)
 
 
 def _merge_marks(
@@ -361,14 +361,14 @@ def _thin_spells(page: Page) -> None:
     """Leave of the spells what is shown by the visits that will be left."""
     shown_at, left = page.shown_at, page.visits[:]
     _thin(left)
-    kept = set(left)
+    kept_times = set(left)
     spells = page.spells
     if any(
         at <= page.marks_since or spells.is_needed(at, following)
         for at, following in zip_longest(shown_at, shown_at[1:])
-        if at not in kept
+        if at not in kept_times
     ):
-        _set_spells(page, spells.shown_by(array("I", (at for at in shown_at if at in kept))))
+        _set_spells(page, spells.shown_by(array("I", (at for at in shown_at if at in kept_times))))
 
 
 def _thin(times: array[int]) -> None:

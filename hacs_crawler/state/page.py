@@ -228,10 +228,10 @@ class Page:
 
     def _updates_in_spells(self, updates: Updates) -> array[int]:
         shown_at, spells = self.shown_at, self.spells
-        found = spells.novelties() if updates in {"novel", "site"} else spells.changes()
+        times = spells.novelties() if updates in {"novel", "site"} else spells.changes()
         if updates == "any-change":
-            found |= spells.losses(shown_at)
-        return array("I", sorted(found - {*shown_at[:1], *self.baselines, *self.echoes}))
+            times |= spells.losses(shown_at)
+        return array("I", sorted(times - {*shown_at[:1], *self.baselines, *self.echoes}))
 
     @property
     def last_update(self) -> int | None:

@@ -73,10 +73,10 @@ def refit_priors(
     prior = fit_prior(gaps, DEFAULT_PRIOR)
     if estimation.has_bursts:
         _keep_bursts(store, ordinary, gaps, prior, estimation)
-    kept = estimation.prior
-    moved = abs(log(prior.mean_rate / kept.mean_rate)), abs(prior.log_sd - kept.log_sd)
+    before = estimation.prior
+    moved = abs(log(prior.mean_rate / before.mean_rate)), abs(prior.log_sd - before.log_sd)
     if max(moved) <= SAME_PRIOR:
-        return kept
+        return before
     store.write_meta(_PRIOR, asdict(prior))
     return prior
 

@@ -101,7 +101,7 @@ def on_their_sites(recorded: Sequence[Recorded], memories: Memories) -> list[Rec
     claims = [_claim_of(visited) for visited in recorded]
     made = [visited for visited in claims if visited is not None]
     owned = iter(memories.claim(made) if made else ())
-    found = []
+    on_sites = []
     echoes: dict[int, list[int]] = {}
     for visited, own in zip(recorded, claims, strict=True):
         new_to_site = (
@@ -113,8 +113,8 @@ def on_their_sites(recorded: Sequence[Recorded], memories: Memories) -> list[Rec
             of_page.append(visited.visit.at)
         for at in of_page:  # pages of later visits were copied before
             remember_echo(visited.after, at)
-        found.append(visited)
-    return found
+        on_sites.append(visited)
+    return on_sites
 
 
 def outcome_record(recorded: Recorded, updates: Updates) -> bytes:

@@ -241,8 +241,8 @@ class RedisStore(Store):
         return identity  # type: ignore[no-any-return]
 
     def _known(self, kind: str, keys: Sequence[int]) -> dict[int, bytes]:
-        found = self._buckets.fetched(kind, keys)
-        return {key: value for key, value in zip(keys, found, strict=True) if value is not None}
+        values = self._buckets.fetched(kind, keys)
+        return {key: value for key, value in zip(keys, values, strict=True) if value is not None}
 
     def _mended_rows(self, buckets: Sequence[int]) -> bytes:
         """Return the ids and ranking rows of buckets, damaged rows made anew."""

@@ -57,10 +57,10 @@ def apart(times: Iterable[int]) -> array[int]:
     return encoded({at: _APART - number % 2 for number, at in enumerate(sorted(times))})
 
 
-def union(marks: Mapping[int, int], others: Mapping[int, int]) -> array[int]:
+def union(marks: Mapping[int, int], more: Mapping[int, int]) -> array[int]:
     """Return the pairs of the visits of both; of two in one second the greater rules count."""
-    joined = {at: max(rules, others.get(at, UNKNOWN)) for at, rules in marks.items()}
-    return encoded({**others, **joined})
+    joined = {at: max(rules, more.get(at, UNKNOWN)) for at, rules in marks.items()}
+    return encoded({**more, **joined})
 
 
 def until(changes: array[int], second: int) -> array[int]:

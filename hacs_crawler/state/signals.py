@@ -271,13 +271,13 @@ def _listed(
     for site in {*known, *mine}:
         places = mine.get(site, np.zeros(0, np.int64))
         own = known.get(site, np.zeros(0, RECORD))
-        kept = ids[places]
+        listed_ids = ids[places]
         if others != "gone":
-            kept = np.union1d(kept, own["page_id"])[:MOST_PAGES]
-        records = joined_ids(own, kept)
+            listed_ids = np.union1d(listed_ids, own["page_id"])[:MOST_PAGES]
+        records = joined_ids(own, listed_ids)
         latest = records["latest"].astype(np.int64)
-        at = np.searchsorted(kept, ids[places])
-        is_kept = at < len(kept)
+        at = np.searchsorted(listed_ids, ids[places])
+        is_kept = at < len(listed_ids)
         latest[at[is_kept]] = shown[places[is_kept]]
         found[site] = records, latest
     return found

@@ -122,11 +122,11 @@ class SQLiteStore(Store):
         )
         while first < 2**63:
             with self._naming_errors("read"):
-                found = dict(self._db.execute(query, (kind, first)))
-            if not found:
+                batch = dict(self._db.execute(query, (kind, first)))
+            if not batch:
                 return
-            yield found
-            first = max(found) + 1
+            yield batch
+            first = max(batch) + 1
 
     def annotate(self, kind: str, changes: Sequence[Annotation]) -> dict[int, bytes]:
         """See `Store.annotate`; one transaction."""
@@ -194,11 +194,11 @@ class SQLiteStore(Store):
         )
         while True:
             with self._naming_errors("read"):
-                found = self._db.execute(query, last).fetchall()
-            if not found:
+                records = self._db.execute(query, last).fetchall()
+            if not records:
                 return
-            yield whole_outcomes([record for _, _, record in found], str(self._file.path))
-            last = found[-1][:2]
+            yield whole_outcomes([record for _, _, record in records], str(self._file.path))
+            last = records[-1][:2]
 
     def add_outcomes(self, outcomes: Outcomes) -> None:
         """See `Store.add_outcomes`; one transaction."""
@@ -219,8 +219,8 @@ class SQLiteStore(Store):
     def read_meta(self, key: str) -> Any:
         with self._naming_errors("read"):
             query = f"SELECT value FROM {self._meta} WHERE key = ?"  # noqa: S608
-            found = self._db.execute(query, (key,)).fetchone()
-            return note(key, found[0]) if found else None
+            row = self._db.execute(query, (key,)).fetchone()
+            return note(key, row[0]) if row else None
 
     def write_meta(self, key: str, value: Any) -> None:
         with self._naming_errors("write to"):
@@ -265,13 +265,13 @@ class SQLiteStore(Store):
 
     def _by_id(self, column: str, page_ids: Sequence[int]) -> dict[int, Any]:
         """Return a column of those pages that are known."""
-        found: dict[int, Any] = {}
+        by_id: dict[int, Any] = {}
         for start in range(0, len(page_ids), _BATCH):
             batch = page_ids[start : start + _BATCH]
             marks = ",".join("?" * len(batch))
             query = f"SELECT id, {column} FROM {self._pages} WHERE id IN ({marks})"  # noqa: S608
-            found.update(self._db.execute(query, batch))
-        return found
+            by_id.update(self._db.execute(query, batch))
+        return by_id
 
     def _insert_outcomes(self, records: bytes) -> None:
         outcomes = np.frombuffer(records, OUTCOME)
@@ -287,9 +287,9 @@ class SQLiteStore(Store):
         if batch.joined is not None and not len(unsound(batch.joined[1])):
             return batch.joined
         query = f"SELECT id, row FROM {self._rows} WHERE id BETWEEN ? AND ? ORDER BY id"  # noqa: S608
-        found = self._db.execute(query, (batch.first, batch.last)).fetchall()
-        ids = np.fromiter((page_id for page_id, _ in found), np.int64, len(found))
-        return ids, self._rows_of(found, ids)
+        rows = self._db.execute(query, (batch.first, batch.last)).fetchall()
+        ids = np.fromiter((page_id for page_id, _ in rows), np.int64, len(rows))
+        return ids, self._rows_of(rows, ids)
 
-    def _rows_of(self, found: Sequence[tuple[int, Any]], ids: Ids) -> Rows:
-        return whole_rows(self, ids, [row for _, row in found], str(self._file.path))
+    def _rows_of(self, rows: Sequence[tuple[int, Any]], ids: Ids) -> Rows:
+        return whole_rows(self, ids, [row for _, row in rows], str(self._file.path))

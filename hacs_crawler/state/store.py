@@ -167,15 +167,15 @@ def change_annotations(
     Returns the keys whose value is another than before. Of several processes that change one
     at once, each is given what the others wrote.
     """
-    left, changed = list(keys), set[int]()
+    waiting, changed = list(keys), set[int]()
     for _ in range(TRIES):
-        seen = store.annotations(kind, left)
-        pairs = ((key, seen.get(key, b"")) for key in left)
+        seen = store.annotations(kind, waiting)
+        pairs = ((key, seen.get(key, b"")) for key in waiting)
         new = [Annotation(key, before, change(key, before)) for key, before in pairs]
         new = [annotation for annotation in new if annotation.value != annotation.seen]
-        left = list(store.annotate(kind, new))
-        changed |= {annotation.key for annotation in new} - {*left}
-        if not left:
+        waiting = list(store.annotate(kind, new))
+        changed |= {annotation.key for annotation in new} - {*waiting}
+        if not waiting:
             return changed
     raise _busy(f"the annotations of kind {kind!r}")
 

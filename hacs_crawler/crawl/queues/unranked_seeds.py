@@ -74,8 +74,8 @@ class UnrankedSeeds:
 
     def all(self) -> list[Request]:
         """Return what is kept, what is being ranked, and what is held."""
-        kept = [] if self.selection is None else self.selection.entries
-        return [*kept, *self.ranking, *self._held]
+        ranked = [] if self.selection is None else self.selection.entries
+        return [*ranked, *self.ranking, *self._held]
 
     def begin_ranking(self) -> tuple[list[Request], list[int]]:
         """Return the seeds held, which are being ranked until `end_ranking`, and their pages' ids."""
@@ -97,13 +97,13 @@ class UnrankedSeeds:
         own = {
             page_id for seed, page_id in zip(held, page_ids, strict=True) if not tag_of(seed).added
         }
-        kept = [
+        single = [
             (seed, page_id)
             for seed, page_id in zip(held, page_ids, strict=True)
             if not take_added_mark(seed) or not (page_id in own or is_filtered(seed))
         ]
-        self._added |= {page_id for _, page_id in kept} - own
-        return [seed for seed, _ in kept], [page_id for _, page_id in kept]
+        self._added |= {page_id for _, page_id in single} - own
+        return [seed for seed, _ in single], [page_id for _, page_id in single]
 
     def begin_round(self) -> None:
         """Give each arm its budget anew."""

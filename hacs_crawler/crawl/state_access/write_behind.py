@@ -85,10 +85,10 @@ class WriteBehind:
         Where the page could not be read that is told from this visit alone, and `is_known` is False.
         """
         page_id = page_id_of(visit.url)
-        found = self.look(visit.url)
-        is_known = found is not None or self._read_ahead.has_read(page_id)
+        page = self.look(visit.url)
+        is_known = page is not None or self._read_ahead.has_read(page_id)
         self._read_ahead.drop(visit.url)
-        before = found or Page(visit.url)
+        before = page or Page(visit.url)
         updates = self._state.estimation.updates
         recorded = merged(before, copy_of(before), visit, updates, is_known=is_known)
         if is_known:
