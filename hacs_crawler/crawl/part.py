@@ -139,7 +139,7 @@ class Part:
         """Learn what is known of a page that has answered, before its response is observed."""
 
     def shown(self, response: Response, item: Any, *, is_news: bool) -> None:
-        """Take note of an item that a page shows, where items are watched: its callback yields it."""
+        """Learn of an item that a page's callback yields, where items are watched."""
 
     def observed(self, observed: Observed) -> Iterable[Visit]:
         """Return visits of other pages that follow from a response that was recorded."""

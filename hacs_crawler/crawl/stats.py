@@ -141,17 +141,15 @@ class CrawlStats:
         """Count visits that the store has acknowledged."""
         seen = [visited for visited in recorded if visited.visit.news is News.SEEN]
         asked_sites = [visited for visited in seen if visited.new_to_site is not None]
+        updated = [visited for visited in seen if visited.updated]
         self.recorded += len(seen)
         for name, number in (
             ("visits", len(seen)),
             ("first_visits", sum(not visited.before.visits for visited in seen)),
-            ("updates", sum(visited.updated for visited in seen)),
+            ("updates", len(updated)),
             ("site_updates", sum(visited.updated_site for visited in asked_sites)),
-            (
-                "links_new_to_site",
-                sum(len(visited.new_to_site or ()) for visited in seen if visited.updated),
-            ),
-            ("new_links", sum(len(visited.new_marks) for visited in seen if visited.updated)),
+            ("links_new_to_site", sum(len(visited.new_to_site or ()) for visited in updated)),
+            ("new_links", sum(len(visited.new_marks) for visited in updated)),
             ("gone", sum(visited.visit.news is News.GONE for visited in recorded)),
         ):
             if number:

@@ -2,7 +2,7 @@
 
 A *site* is what an author tends to update together: siblings and experiments use it. A *website* is
 what a homepage's folder holds: the spider `scholar` follows it, and the paper's evaluations count it. A
-*domain* is what somebody registered: HACS_LINKS = "same-site" goes by it, as browsers do.
+*domain* is what somebody registered: HACS_LINKS = "same-site" uses it, as browsers do.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ class FindingsWriter(Part):
         return cls(crawl) if crawl.config.findings else None
 
     def shown(self, response: Response, item: object, *, is_news: bool) -> None:
-        """Note the text of an item: pipelines may change it before the visit ends."""
+        """Keep the text of an item: pipelines may change it before the visit ends."""
         if is_news:
             items = self._items.setdefault(response, [])
             if len(items) < self._crawl.config.findings:

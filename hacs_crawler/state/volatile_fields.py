@@ -167,7 +167,7 @@ def fields_left_out_of(store: Store, page_id: int) -> list[str]:
 
 
 def use_rules(store: Store, rules: int, used: Iterable[int]) -> set[int]:
-    """Note by which rules pages are read without some fields; return all that were used so far."""
+    """Write by which rules pages are read without some fields; return all that were used so far."""
     wanted = {*used}
     known = _read(store).get(rules, _Opinions()).rules
     if not wanted.issubset(known):
