@@ -89,7 +89,7 @@ def _fingerprints(rules: MarkRules | None) -> list[int]:
 def _noted(
     state: State, spider: str, rules: MarkRules | None
 ) -> tuple[dict[str, _Watcher], list[int]]:
-    """Write what a spider watches, if that has changed; return what others do, and the spider's rules."""
+    """Write what a spider watches, if that changed; return what others do, and the spider's rules."""
     known = read_note(state.store, NOTE, dict[str, _Watcher]) or {}
     before, own = known.pop(spider, None), None
     if rules is not None:
