@@ -47,6 +47,26 @@ def test_link_format_of_the_rfc() -> None:
     assert read(LINKS) == [FIRST, LAST]
 
 
+@pytest.mark.parametrize(
+    ("relations", "separator"),
+    [
+        (["first memento", "next memento", "last memento"], ", "),
+        (["first memento", "memento", "first last memento"], ",\n"),
+    ],
+    ids=["Internet Archive, in the header Link", "archive.today"],
+)
+def test_link_format_of_archives(relations: list[str], separator: str) -> None:
+    uris = [f"https://a.net/{year}0618185742/{URL}" for year in (2013, 2014, 2020)]
+    dates = ["Tue, 18 Jun 2013", "Wed, 18 Jun 2014", "Thu, 18 Jun 2020"]
+    links = [f'<{URL}>; rel="original"', f'<https://a.net/timegate/{URL}>; rel="timegate"']
+    links += [
+        f'<{uri}>; rel="{relation}"; datetime="{date} 18:57:42 GMT"'
+        for uri, relation, date in zip(uris, relations, dates, strict=True)
+    ]
+    found = read(separator.join(links))
+    assert [entry.uri for entry in found] == uris
+
+
 def test_a_timemap_names_its_other_parts_by_the_time_that_they_are_of() -> None:
     part = '<http://a.net/2>; rel="timemap"; from="Wed, 09 Apr 2008 20:30:51 GMT"'
     more = f', {part}, <http://a.net/json>; rel="timemap"; type="application/json"'

@@ -43,10 +43,10 @@ class Warc:
         self._writer = WARCWriter(self._file, gzip=packed)
 
     def add(self, body: bytes = PAGE, *headers: tuple[str, str], url: str = URL, date: str = DATE,
-            status: str = "200 OK", kind: str = "response",
+            status: str = "200 OK", kind: str = "response", protocol: str = "HTTP/1.1",
             extra: dict[str, str] | None = None) -> None:  # fmt: skip
         self.offsets.append(self._file.tell())
-        http = StatusAndHeaders(status, list(headers or (HTML,)), protocol="HTTP/1.1")
+        http = StatusAndHeaders(status, list(headers or (HTML,)), protocol=protocol)
         record = self._writer.create_warc_record(
             url, kind, payload=io.BytesIO(body), http_headers=http, length=len(body),
             warc_headers_dict={"WARC-Date": date} | (extra or {}),
@@ -150,6 +150,16 @@ def test_only_html_counts(archive: Warc) -> None:
     archive.add(PAGE, ("Content-Type", "image/png"))
     archive.revisit("200 OK", ("Content-Type", "image/png"))
     assert archive.dropped() == {"not_html": 2}
+
+
+def test_what_crawlers_with_a_browser_write_is_read(archive: Warc) -> None:
+    """As Browsertrix: bodies as the browser decoded them, and records of what a page was made of."""
+    named = {"WARC-Page-ID": "abc", "WARC-Resource-Type": "document", "WARC-Protocol": "h2"}
+    packed = ("content-encoding", "br"), ("X-Crawler-Transfer-Encoding", "chunked")
+    date = DATE.replace("Z", ".123456Z")
+    archive.add(PAGE, HTML, *packed, status="200", protocol="HTTP/2", date=date, extra=named)
+    archive.add(b"{}", url=f"urn:pageinfo:{URL}", kind="resource")
+    assert archive.read() == [VISIT]
 
 
 def test_revisits_of_errors_are_no_captures(archive: Warc) -> None:
