@@ -18,6 +18,8 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable
+from contextlib import ExitStack, closing, suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -54,17 +56,16 @@ def work(share: int, names: list[str], results: Any) -> None:
     """Do every other attempt of each row."""
     for name in names:
         make, happens, attempts = ROWS[name]
-        with tempfile.TemporaryDirectory(prefix="hacs-endurance-") as folder:
-            judge = make(Path(folder))
+        with tempfile.TemporaryDirectory(prefix="hacs-endurance-") as folder, ExitStack() as stack:
+            judge = stack.enter_context(closing(make(Path(folder))))
             if happens is not None:
-                judge = Judge(Path(folder), judge, happens)
+                judge = stack.enter_context(closing(Judge(Path(folder), judge, happens)))
             for number in range(share, max(1, round(attempts * SHARE)), PROCESSES):
                 try:
                     tried, faults = judge.attempt(random.Random(f"{SEED} {name} {number}"))
                 except Exception:  # noqa: BLE001 - the others go on
                     tried, faults = 1, [Fault("else", traceback.format_exc())]
                 results.put((name, number, tried, faults))
-            judge.close()
     results.put(None)
 
 
@@ -76,8 +77,8 @@ def main() -> None:
     for share in range(PROCESSES):
         multiprocessing.Process(target=work, args=(share, names, results)).start()
     counts = {name: Counter[str]() for name in names}
-    for _ in range(PROCESSES):
-        while result := results.get():
+    with suppress(KeyboardInterrupt):  # then the table says what came of it so far
+        for result in chain.from_iterable(iter(results.get, None) for _ in range(PROCESSES)):
             name, number, tried, faults = result
             counts[name].update(tried=tried, held=max(0, tried - len(faults)))
             counts[name].update(fault.kind for fault in faults)

@@ -109,7 +109,6 @@ class Judge:
 
     def close(self) -> None:
         self._crawls.close()
-        self._state.close()
 
 
 def _scenario(rng: random.Random) -> Scenario:
