@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from types import SimpleNamespace
 from typing import cast
 
@@ -77,16 +76,18 @@ def test_a_project_that_does_not_obey_robotstxt_has_no_such_part() -> None:
 def test_a_server_that_asks_for_a_delay_gets_it(
     site: Site, project: Project, throttled: bool
 ) -> None:
-    """AutoThrottle would make it shorter: this server answers at once."""
+    """AutoThrottle would halve it after each answer, to 1.2 s for all six: this server answers at once."""
     robots = b"User-agent: *\nCrawl-delay: 0.6\n"
     site.pages["/robots.txt"] = (200, {"Content-Type": "text/plain"}, robots)
-    paths = [f"/{number}" for number in range(4)]
+    paths = [f"/{number}" for number in range(6)]
     for path in paths:
         site.set(path)
     settings = {"AUTOTHROTTLE_ENABLED": throttled, "AUTOTHROTTLE_START_DELAY": 0.1}
     crawl = project.crawl(
         [f"{site.url}{path}" for path in paths], CONCURRENT_REQUESTS_PER_DOMAIN=8, **settings
     )
-    assert crawl.stat("hacs/visits") == 4
-    assert min(after - before for before, after in pairwise(site.times)) > 0.55
+    assert crawl.stat("hacs/visits") == 6
+    assert (
+        site.times[-1] - site.times[0] > 2.4
+    )  # 3.6, but for what a busy machine adds to the first
     assert crawl.log.count("127.0.0.1 asks in robots.txt for 0.6 s between requests") == 1
