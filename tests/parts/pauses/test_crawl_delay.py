@@ -76,7 +76,7 @@ def test_a_project_that_does_not_obey_robotstxt_has_no_such_part() -> None:
 def test_a_server_that_asks_for_a_delay_gets_it(
     site: Site, project: Project, throttled: bool
 ) -> None:
-    """AutoThrottle would halve it after each answer, to 1.2 s for all six: this server answers at once."""
+    """AutoThrottle would halve it each time, to 1.2 s for all six: this server answers at once."""
     robots = b"User-agent: *\nCrawl-delay: 0.6\n"
     site.pages["/robots.txt"] = (200, {"Content-Type": "text/plain"}, robots)
     paths = [f"/{number}" for number in range(6)]
