@@ -19,7 +19,8 @@ root_doc = "docs/index"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.viewcode"]
 include_patterns = [
     *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/*.md"),
-    *("benchmarks/README.md", "benchmarks/results/*.md", "examples/README.md"),
+    *("benchmarks/README.md", "benchmarks/results/*.md", "benchmarks/recrawl/*.md"),
+    "examples/README.md",
 ]
 html_theme = "furo"
 html_title = "hacs-crawler"
@@ -61,7 +62,7 @@ def add_navigation(_app: Sphinx, docname: str, source: list[str]) -> None:
 
 def leave_out_of_navigation(_app: Sphinx, docname: str, source: list[str]) -> None:
     """Have no table of contents list what benchmarks printed: their page has links to it."""
-    if docname.startswith("benchmarks/results/"):
+    if docname.startswith(("benchmarks/results/", "benchmarks/recrawl/")):
         source[0] = f"---\norphan: true\n---\n{source[0]}"
 
 
