@@ -70,13 +70,17 @@ class ScholarSpider(Spider):
         self.depth = depth
         self.forever = forever
         self.play: Play | None = None
+        self.problem = ""
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
         """Make the spider, and with `seeds=demo` the web that it crawls."""
         spider = super().from_crawler(crawler, *args, **kwargs)
         if spider.seeds == SEEDS:
-            spider.play, spider.level = begin(crawler.settings), "homepage"
+            try:
+                spider.play, spider.level = begin(crawler.settings), "homepage"
+            except HacsError as error:  # raised here, Scrapy would print a traceback
+                spider.problem = str(error)
         return spider
 
     async def start(self) -> AsyncIterator[Request]:
@@ -86,7 +90,7 @@ class ScholarSpider(Spider):
         if self._unknown:
             names = ", ".join(self._unknown)
             self.logger.warning("scholar has no argument %s; it is not used", printable(names))
-        problem = self._problem()
+        problem = self.problem or self._problem()
         if problem:
             crawl.fail(problem)
         await crawl.open()

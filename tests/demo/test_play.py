@@ -94,6 +94,15 @@ def test_a_crawl_compares_equal_visits_and_leaves_a_state_that_the_report_reads(
     assert (tmp_path / "hacs-report.html").exists(), written.stderr
 
 
+@pytest.mark.parametrize("state", ["rubbish", "redis://127.0.0.1:1", "sqlite:////proc/state.db"])
+def test_a_state_that_it_cannot_have_costs_a_line(tmp_path: Path, state: str) -> None:
+    command = ["-m", "scrapy", "crawl", "scholar", "-a", "seeds=demo", "-s", f"HACS_STATE={state}"]
+    done = run(sys.executable, *command, folder=tmp_path)
+    assert done.returncode == 1
+    assert state.removeprefix("sqlite:///") in done.stderr.splitlines()[-1]
+    assert "Traceback" not in done.stderr
+
+
 @pytest.mark.slow
 def test_it_prints_what_the_readme_shows(tmp_path: Path) -> None:
     done = run(
