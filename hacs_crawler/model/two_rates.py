@@ -19,6 +19,8 @@ TIMES: Final = np.concatenate([_OCTAVES, 3.0 * _OCTAVES])
 _LEVEL: Final = 0.85
 """The fit begins at the last octave with so much survival: most next visits come in three times that."""
 _LEAST: Final = 1e-12
+_DEAD: Final = 1e-3
+"""Of less than this of the fast part at the first of the three times, they do not tell its rate."""
 
 
 def fitted_two_rates(survival: FloatArray) -> FloatArray:
@@ -41,10 +43,30 @@ def fitted_two_rates(survival: FloatArray) -> FloatArray:
     slow, fast = (total + root) / 2, (total - root) / 2
     with np.errstate(divide="ignore", invalid="ignore"):
         share = (slow - one) / root
-    is_mixed &= (fast > 0) & (slow < 1) & (root > 1e-9) & (share >= 0) & (share <= 1)
+    is_mixed &= (fast > -_DEAD) & (slow < 1) & (root > 1e-9) & (share >= 0) & (share <= 1)
     single = np.clip(one, _LEAST, 1 - _LEAST)
-    fast, slow = np.where(is_mixed, fast, single), np.where(is_mixed, slow, single)
-    return np.stack([np.where(is_mixed, share, 0.0), -np.log(fast) / days, -np.log(slow) / days])
+    share = np.where(is_mixed, share, 0.0)
+    slow_per_day = -np.log(np.where(is_mixed, slow, single)) / days
+    fast_per_day = -np.log(np.where(is_mixed, np.maximum(fast, _LEAST), single)) / days
+    is_dead = np.flatnonzero(is_mixed & (fast < _DEAD) & (share > _DEAD))
+    if len(is_dead):
+        fast_per_day[is_dead] = _fast_of(
+            survival[is_dead, :number], share[is_dead], slow_per_day[is_dead]
+        )
+    return np.stack([share, np.maximum(fast_per_day, slow_per_day), slow_per_day])
+
+
+def _fast_of(survival: FloatArray, share: FloatArray, slow_per_day: FloatArray) -> FloatArray:
+    """Return the fast rate of pages of which nothing is left of it at the times of the fit.
+
+    From the last octave at which half of its share is left.
+    """
+    slow = (1.0 - share[:, None]) * np.exp(-np.multiply.outer(slow_per_day, _OCTAVES))
+    rest = (survival - slow) / share[:, None]
+    last = np.maximum((rest >= 0.5).sum(axis=1) - 1, 0)
+    left = np.clip(rest[np.arange(len(last)), last], _LEAST, 1 - _LEAST)
+    found: FloatArray = -np.log(left) / _OCTAVES[last]
+    return found
 
 
 def packed_share(share: ArrayLike) -> FloatArray:

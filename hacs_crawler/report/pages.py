@@ -55,10 +55,8 @@ def pages_table(
     found = [len(_updates(page)) for page in shown]
     table = [
         Column("Page", "page", list(range(len(shown))), "A click shows what is known of it"),
-        Column("Next", "number", [rank.get(page_id) for page_id in pages], "Its place in the plan"),
-        Column(
-            "p", "p", [short(chance.get(page_id)) for page_id in pages], "The chance of an update"
-        ),
+        Column("Next", "number", [*map(rank.get, pages)], "Its place in the plan"),
+        Column("p", "p", [*map(short, map(chance.get, pages))], "The chance of an update"),
         Column("Updates", "every", rates, "As estimated, from the second visit on"),
         Column("Last visit", "ago", [page.last_visit for page in shown], "When it was last seen"),
         Column("Last update", "ago", [page.last_update for page in shown], "When it had new links"),
@@ -67,9 +65,7 @@ def pages_table(
         Column("Status", "text", [_status(page, now) for page in shown], "What is wrong with it"),
     ]
     if len(plan.arm_names) > 1:
-        table.append(
-            Column("Arm", "text", [arm.get(page_id) for page_id in pages], "Of the experiment")
-        )
+        table.append(Column("Arm", "text", [*map(arm.get, pages)], "Of the experiment"))
     return table
 
 

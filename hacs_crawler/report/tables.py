@@ -88,10 +88,7 @@ def signals_table(state: State, limit: int) -> Table:
     """Return how far each source of signals is trusted."""
     sources = trusted_sources(state.store, limit)
     trusts = [row.trust for row in sources]
-    late, false = (
-        [row.delay_days for row in trusts],
-        [row.false_per_day for row in trusts],
-    )
+    late, false = [row.delay_days for row in trusts], [row.false_per_day for row in trusts]
     hosts = [row.origin.partition("://")[2] for row in sources]
     return [
         Column("Host", "text", hosts, "Where the source is"),
@@ -99,12 +96,7 @@ def signals_table(state: State, limit: int) -> Table:
         Column("Read", "ago", [row.read for row in sources], "When it was last read"),
         Column("Pages", "number", [row.pages for row in sources], "Visited pages that it lists"),
         Column("Visits", "number", [round(row.gaps) for row in sources], "That trust rests on"),
-        Column(
-            "Signalled",
-            "share",
-            [short(row.recall) for row in trusts],
-            "Share of the updates",
-        ),
+        Column("Signalled", "share", [short(row.recall) for row in trusts], "Share of the updates"),
         Column("False a day", "number", list(map(short, false)), "Without an update, of each page"),
         Column("Late", "days", list(map(short, late)), "Mean delay of a true signal"),
     ]

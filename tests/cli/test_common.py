@@ -112,9 +112,7 @@ def test_a_closed_standard_output_is_named(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_names_of_settings_are_completed_with_what_they_are_for() -> None:
     found = dict(complete_setting("HACS_FL"))
-    assert found == {
-        "HACS_FLUSH_VISITS=": "Visits are written to the state when this many wait, or the oldest…"
-    }
+    assert found == {"HACS_FLUSH_VISITS=": "Write visits to the state when this many wait"}
     assert len(complete_setting("")) == len(SETTINGS)
 
 

@@ -216,7 +216,7 @@ def test_a_malformed_seed_is_named_and_the_others_are_visited(site: Site, projec
         ("", "scholar needs seeds"),
         ("/no/such/file", "/no/such/file"),
         ("/dev/null", "there is no usable seed"),
-        ("state", "there is no usable seed"),
+        ("state", "the state knows no page yet"),
     ],
 )
 def test_no_usable_seed_is_an_error(seeds: str, message: str, project: Project) -> None:

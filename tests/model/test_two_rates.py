@@ -42,8 +42,19 @@ def test_of_any_mixture_p_is_met_at_three_times(parts: list[tuple[float, float]]
     share, fast, slow = fitted_two_rates(true[None])[:, 0]
     assert 0 <= share <= 1
     assert fast >= slow >= 0
-    is_near = (true > 0.75) & (true < 0.95)
-    assert p_of(share, fast, slow, TIMES[is_near]) == pytest.approx(1 - true[is_near], abs=0.02)
+    first = max(np.count_nonzero(true[: len(TIMES) // 2] >= 0.85) - 1, 0)
+    times = TIMES[first] * np.array([1.0, 2.0, 3.0])
+    exact = 1 - weight @ np.exp(-np.multiply.outer(rate, times))
+    assert p_of(share, fast, slow, times) == pytest.approx(exact, abs=0.003)
+
+
+@given(st.floats(0.05, 0.95), st.floats(1.0, 20.0), st.floats(1e-5, 1e-3))
+def test_a_fast_part_that_ends_long_before_the_slow_one_is_found(
+    share: float, fast: float, slow: float
+) -> None:
+    days = TIMES[(TIMES * slow < 1) & (TIMES * fast > 0.3)]
+    found = fitted_two_rates(survival(share, fast, slow)[None])[:, 0]
+    assert p_of(*found, days) == pytest.approx(p_of(share, fast, slow, days), abs=0.03)
 
 
 def test_a_page_whose_rate_grows_has_one_rate() -> None:

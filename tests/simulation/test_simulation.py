@@ -136,7 +136,7 @@ def with_links(known: Scenario, *links: list[set[int]]) -> Scenario:
     return replace(
         known,
         timelines=timelines,
-        marks=[[frozenset(one) for one in of_page] for of_page in links],
+        links=[[frozenset(one) for one in of_page] for of_page in links],
     )
 
 
