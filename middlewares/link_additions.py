@@ -190,7 +190,7 @@ class LinkAdditionsMiddleware:
         else:
             recorded = crawl.state.write_behind.record(visit)
             for also in crawl.parts.observed(Observed(request, response, recorded, reason)):
-                crawl.state.write_behind.record(also)
+                crawl.record_also(also, reason)
             if not reason:
                 self._tell_outcome(request, rules, recorded)
                 return

@@ -241,7 +241,13 @@ class Crawl:
         if url is None or not self.is_open or not was_sent(request):
             return
         for visit in self.parts.filtered(request, url):
-            self.state.write_behind.record(visit)
+            self.record_also(visit, "unfinished")
+
+    def record_also(self, visit: Visit, reason: str) -> None:
+        """Record a visit that follows from another page's, and where it failed count the reason."""
+        if visit.news is News.FAILED:
+            self.stats.count_not_observed(reason)
+        self.state.write_behind.record(visit)
 
     def release(self, request: Request) -> None:
         """Give up the claim of a request that waits again, as a retry does: it has not ended.

@@ -360,6 +360,17 @@ def test_seeds_that_lead_to_the_same_place_are_visits_of_their_own_pages(
     assert all(project.page(f"{site.url}/{number}/") is not None for number in range(3))
 
 
+def test_seeds_that_lead_to_a_place_that_fails_are_each_counted(
+    site: Site, project: Project
+) -> None:
+    site.set("/same/", status=500)
+    for number in range(3):
+        site.pages[f"/{number}/"] = (302, {"Location": "/same/"}, b"")
+    urls = [f"{site.url}/{number}/" for number in range(3)]
+    crawl = project.crawl(urls, RETRY_ENABLED=False)
+    assert crawl.stat("hacs/not_observed") == 3
+
+
 def test_a_redirect_without_end_is_no_observation(site: Site, project: Project) -> None:
     site.pages["/there/"] = (302, {"Location": "/back/"}, b"")
     site.pages["/back/"] = (302, {"Location": "/there/"}, b"")
