@@ -82,6 +82,7 @@ async def measure(name: str, options: argparse.Namespace) -> dict[str, float]:
     from scrapy.utils.test import get_crawler
 
     from hacs_crawler.crawl.crawl import Crawl
+    from hacs_crawler.crawl.ranker import Ranker
 
     crawler = get_crawler(settings_dict=settings(name, options.state, options.port))
     # as Crawler.crawl does
@@ -102,7 +103,9 @@ async def measure(name: str, options: argparse.Namespace) -> dict[str, float]:
         scheduler.enqueue_request(requests.pop())
     enqueued = time.perf_counter()
     if is_hacs:
-        await scheduler.rank(is_last=True)
+        ranker = Ranker.of(crawler)
+        assert ranker is not None
+        await ranker.rank(is_last=True)
     ranked = time.perf_counter()
     dequeued = 0
     while scheduler.next_request() is not None:
