@@ -5,7 +5,7 @@
 
 The crawls of `crawl.py`, each once with N pages and once with 2N, under valgrind, which counts what the
 process executes: no other process changes that, and which thread gets its turn when changes a page's
-count by 1 % at most where N is 50. A page costs the difference over N. Collections are off, as their
+count by 1 % at most where N is 60. A page costs the difference over N. Collections are off, as their
 cost depends on what else is in memory; `crawl.py` tells their time. The event loop's clock is slowed as
 valgrind slows the process, or timers would fire too early, and jumps where nothing is left to do.
 

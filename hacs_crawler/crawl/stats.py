@@ -226,8 +226,8 @@ class CrawlStats:
         """Log which pages show new links at every request, and what they cost."""
         (example, _), *_ = self._churning.most_common(1)
         logger.info(
-            "%s took %.0f %% of the visits and showed links that change with every request, such as %s; "
-            "of the %s of ranked pages time brought about %.1f (`hacs report` names the pages)",
+            "%s took %.0f %% of the visits and seem to show links that change with every request, such "
+            "as %s; of the %s of ranked pages time brought about %.1f (`hacs report` names the pages)",
             counted(len(self._churning), "page"),
             100.0 * churning / max(visits, 1),
             example or "others",
