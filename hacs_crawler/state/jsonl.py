@@ -134,7 +134,8 @@ def to_line(page: Page) -> bytes:
         "gone": page.gone > 0,
         "gone_in_a_row": page.gone,
         "failures": page.failures,
-        "last_news": iso(page.last_news),
+        # where it is damaged, no import would read an earlier one
+        "last_news": iso(max(page.last_news, page.last_visit or 0)),
         "not_before": iso(page.not_before),
         "etag": page.etag,
         "last_modified": page.last_modified,

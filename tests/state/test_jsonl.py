@@ -73,6 +73,12 @@ def example() -> Page:
     return page
 
 
+def test_a_line_of_a_page_with_a_damaged_time_is_read_again() -> None:
+    page = page_after(Visit(URL, 1_700_000_000, marks=frozenset({1})))
+    page.last_news = 1_600_000_000
+    assert from_line(to_line(page)).last_news == 1_700_000_000
+
+
 def test_the_layout() -> None:
     assert json.loads(to_line(example())) == {
         "hacs": 4,
