@@ -35,7 +35,7 @@ BENCHMARKS = {
     "estimators": "",
     "estimate": "--pages 20000",
     "links": "",
-    "crawl": "--pages 1500 --rounds 3",
+    "crawl": "--pages 1500 --rounds 9",
     "instructions": "--pages 60",
     "polite": "--rounds 1",
     "store": "--rows 200000 --pages 5000 --visits 3000",
