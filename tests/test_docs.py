@@ -272,6 +272,13 @@ def test_what_is_said_of_a_file_is_said_of_one_that_exists(page: str) -> None:
     assert [name for name in files if not any((folder / name).exists() for folder in inside)] == []
 
 
+def test_modules_that_documents_name_exist() -> None:
+    text = "".join(page.read_text() for page in (ROOT / "docs").glob("*.md"))
+    modules = set(re.findall(r"hacs_crawler/[\w/]+\.py", text))
+    assert modules
+    assert [name for name in sorted(modules) if not (ROOT / name).exists()] == []
+
+
 def test_every_folder_is_described() -> None:
     assert first_column("docs/architecture.md", "## Folders") == list(chain(*FLOORS))
 
