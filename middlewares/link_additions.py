@@ -227,7 +227,7 @@ class LinkAdditionsMiddleware:
             new_to_site=set(recorded.new_to_site or ()) if estimation.updates == "site" else None,
             p=p,
             churn=page.churn,
-            rate_before_per_day=page.rate if page.visits else estimation.prior.mean_rate,
+            rate_before_per_day=_rate(page, estimation),
             page=recorded.after,
             estimate=estimation.rate_per_day,
             rules=rules,
@@ -251,7 +251,7 @@ def _expected(url: str, known: Page | None, visit: Visit, state: OpenState) -> E
     page, estimation = known or Page(url), state.estimation
     expected = Expected(
         p=_p(page, estimation, visit.at),
-        rate_per_day=page.rate if page.visits else estimation.prior.mean_rate,
+        rate_per_day=_rate(page, estimation),
         days_since_visit=(visit.at - page.last_visit) / DAY if page.last_visit else math.inf,
         churn=page.churn,
         is_known=known is not None or state.read_ahead.has_read(page_id_of(url)),
@@ -261,6 +261,10 @@ def _expected(url: str, known: Page | None, visit: Visit, state: OpenState) -> E
     if visit.prediction is not None:
         expected.update(visit.prediction._asdict())
     return expected
+
+
+def _rate(page: Page, estimation: Estimation) -> float:
+    return page.rate if page.visits else estimation.prior.mean_rate
 
 
 def _p(page: Page, estimation: Estimation, at: int) -> float:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from weakref import WeakKeyDictionary
 
 from scrapy.http import Response
@@ -130,8 +129,7 @@ def _begun(
     """Return which fields are left out, by which rules, and by which others pages were read before."""
     left_out = fields_left_out(state.store, base)
     rules = without(left_out)
-    now = {replace(rules, rendered=rendered).fingerprint for rendered in (False, True)}
-    before = use_rules(state.store, base, now) - now
+    before = use_rules(state.store, base, rules.fingerprints) - rules.fingerprints
     return left_out, rules, before if left_out else set()
 
 

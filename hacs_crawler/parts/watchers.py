@@ -7,7 +7,6 @@ links the other may begin, as if the setting had changed, and the one with links
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Final
 
 from msgspec import Struct
@@ -80,12 +79,6 @@ class Watchers(Part):
         self._visits = self._empty = 0
 
 
-def _fingerprints(rules: MarkRules | None) -> list[int]:
-    if rules is None:
-        return []
-    return [replace(rules, rendered=rendered).fingerprint for rendered in (False, True)]
-
-
 def _noted(
     state: State, spider: str, rules: MarkRules | None
 ) -> tuple[dict[str, _Watcher], list[int]]:
@@ -94,7 +87,7 @@ def _noted(
     before, own = known.pop(spider, None), None
     if rules is not None:
         without_fields = use_rules(state.store, rules.fingerprint, ())
-        own = _Watcher(rules.name, sorted({*_fingerprints(rules), *without_fields}))
+        own = _Watcher(rules.name, sorted(rules.fingerprints | without_fields))
     found = known, own.rules if own is not None else []
     if own == before:
         return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
 from struct import unpack
@@ -54,6 +54,11 @@ class MarkRules:
         return (
             fingerprint(repr((_FORM, self.name, self.options, self.rendered))) & 0xFFFF_FFFF
         ) or 1
+
+    @cached_property
+    def fingerprints(self) -> set[int]:
+        """The numbers of these rules for pages as they are answered and as a browser shows them."""
+        return {replace(self, rendered=rendered).fingerprint for rendered in (False, True)}
 
     def marks(self, response: Response, tree: HtmlElement | None) -> frozenset[int]:
         """Return what a response shows.
