@@ -21,7 +21,7 @@ from browser import CHROMIUM, Browser, running_browser
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.memory import MemoryStore
 from hacs_crawler.state.store import Store
-from integration_support import ROOT, Project
+from integration_support import ROOT, AnySpider, Project
 from servers import Site, redis_cluster, redis_server
 from workers import locked, shared_folder
 
@@ -195,3 +195,8 @@ def new_store(request: pytest.FixtureRequest) -> Iterator[Callable[[], Store]]:
 @pytest.fixture
 def store(new_store: Callable[[], Store]) -> Store:
     return new_store()
+
+
+@pytest.fixture
+def any_spider(tmp_path: Path, site: Site) -> AnySpider:
+    return AnySpider(tmp_path, site)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from shutil import copytree, rmtree
 from typing import Any
 
 from scrapy import Request
@@ -26,6 +28,8 @@ def inner_scheduler(crawl: Crawl, outer: type[BaseScheduler]) -> BaseScheduler:
     except (ImportError, NameError, ValueError) as error:
         crawl.fail(f"HACS_INNER_SCHEDULER = {name!r}: allowed is a scheduler's path ({error})")
     try:
+        if scheduler is Scheduler:
+            _keep_job(crawl.crawler)
         return build_from_crawler(scheduler, crawl.crawler)
     except Exception as error:  # noqa: BLE001 - such as that of a server that is away
         crawl.fail(f"HACS_INNER_SCHEDULER: {scheduler.__name__} does not start: {error}")
@@ -35,6 +39,37 @@ def inner_scheduler(crawl: Crawl, outer: type[BaseScheduler]) -> BaseScheduler:
 def keeps_requests(inner: BaseScheduler, crawler: Crawler) -> bool:
     """Whether what waits in the scheduler may outlast the crawl, as a job's requests do on disk."""
     return type(inner) is not Scheduler or bool(crawler.settings["JOBDIR"])
+
+
+def _keep_job(crawler: Crawler) -> None:
+    """Copy the queue of a job that was stopped; give that to one whose process was killed since.
+
+    Scrapy's queues on disk say where they are when they are closed; ranking empties them before that.
+    """
+    if not crawler.settings["JOBDIR"]:
+        return
+    queue, kept, other = _job_folders(crawler)
+    rmtree(other, ignore_errors=True)
+    if kept.exists() or not (queue / "active.json").exists():
+        rmtree(queue, ignore_errors=True)
+    if kept.exists():
+        copytree(kept, queue)
+    elif queue.exists():
+        copytree(queue, other).rename(kept)
+
+
+def end_job(crawler: Crawler) -> None:
+    """Remove the copy of a job's queue, which was closed: it says itself where it is."""
+    if crawler.settings["JOBDIR"]:
+        _, kept, other = _job_folders(crawler)
+        if kept.exists():
+            rmtree(kept.rename(other))
+
+
+def _job_folders(crawler: Crawler) -> list[Path]:
+    """Return the folders of a job's queue, of its copy, and of a copy that is not whole."""
+    names = ("requests.queue", "hacs.queue", "hacs.queue.part")
+    return [Path(crawler.settings["JOBDIR"], name) for name in names]
 
 
 def is_scrapys_own(inner: BaseScheduler, crawler: Crawler) -> bool:

@@ -13,7 +13,12 @@ from twisted.internet.defer import Deferred
 
 from hacs_crawler.crawl.admission import WaitingRequests
 from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.crawl.inner_scheduler import inner_scheduler, is_scrapys_own, keeps_requests
+from hacs_crawler.crawl.inner_scheduler import (
+    end_job,
+    inner_scheduler,
+    is_scrapys_own,
+    keeps_requests,
+)
 from hacs_crawler.crawl.meta import (
     KEY,
     UNTAGGED,
@@ -99,7 +104,9 @@ class HacsScheduler(BaseScheduler):
         self._seeds.clear()
         self._count_seeds()
         self._is_closed = True
-        return self._inner.close(reason)
+        closing = self._inner.close(reason)
+        end_job(self._crawler)
+        return closing
 
     def has_pending_requests(self) -> bool:
         """Whether anything waits here or in the inner scheduler."""

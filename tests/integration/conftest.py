@@ -13,9 +13,8 @@ from hacs_crawler.links import LinkRules
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
-from integration_support import AnySpider, Project
+from integration_support import Project
 from pywb_archive import pywb  # noqa: F401 - a fixture
-from servers import Site
 
 
 @pytest.fixture
@@ -30,8 +29,3 @@ def write_state(project: Project) -> Callable[..., None]:
         store.close()
 
     return write
-
-
-@pytest.fixture
-def any_spider(tmp_path: Path, site: Site) -> AnySpider:
-    return AnySpider(tmp_path, site)

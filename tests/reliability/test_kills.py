@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 import signal
+from hashlib import md5
 
 import pytest
 
 from hacs_crawler.links.keys import page_id_of
-from integration_support import Project
+from integration_support import AnySpider, Project
 from reliability_support import fill, whole_pages
 from servers import Site
 
 PAGES = 40
 NOTHING_YET = ("opening", "ranking")
+PLAIN_JOB = {"requests.queue", "requests.seen", "spider.state"}
 SOMETHING = ("writing", "acknowledging", "closing")
 
 
@@ -66,3 +68,61 @@ def test_what_was_acknowledged_is_whole_in_the_state_and_the_next_crawl_does_the
     assert again.exit_status == 0, again.log
     assert len(set(site.visited())) == PAGES
     assert len(whole_pages(project.state, namespace)) == PAGES
+
+
+FOLLOWING = """
+    import scrapy
+
+
+    class Following(scrapy.Spider):
+        name = "following"
+
+        def __init__(self, url, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            self.urls = [f"{url}/{number}" for number in range(60)]
+
+        async def start(self):
+            for url in self.urls:
+                yield scrapy.Request(url)
+
+        def parse(self, response):
+            if response.url in self.urls[::5]:
+                yield response.follow(response.url + "/more")
+"""
+
+
+def test_a_job_that_is_killed_loses_nothing_of_what_it_was_resumed_with(
+    any_spider: AnySpider, site: Site
+) -> None:
+    for number in range(60):
+        site.set(f"/{number}")
+    job = {"JOBDIR": any_spider.folder / "job"}
+    assert any_spider.run(FOLLOWING, CLOSESPIDER_PAGECOUNT=2, **job).exit_status == 0
+    kill_at = {"EXTENSIONS": '{"tests.killing.KillAt": 1}', "KILL_AT": "downloading"}
+    kill_at["ACKNOWLEDGED"] = f"{any_spider.folder}/acknowledged"
+    for _ in range(2):
+        assert any_spider.run(FOLLOWING, **kill_at, **job).exit_status == -signal.SIGKILL
+    resumed = any_spider.run(FOLLOWING, **job)
+    assert "Traceback" not in resumed.log
+    assert set(map("/{}".format, range(60))) <= set(site.visited())
+    assert any_spider.run(FOLLOWING, **job).exit_status == 0
+    assert not site.visited()
+    assert {path.name for path in (any_spider.folder / "job").iterdir()} == PLAIN_JOB
+
+
+def test_a_queue_that_a_killed_job_left_cut_costs_no_request(
+    any_spider: AnySpider, site: Site
+) -> None:
+    for number in range(60):
+        site.set(f"/{number}")
+    job = {"JOBDIR": any_spider.folder / "job"}
+    kill_at = {"EXTENSIONS": '{"tests.killing.KillAt": 1}', "KILL_AT": "ranking"}
+    kill_at["ACKNOWLEDGED"] = f"{any_spider.folder}/acknowledged"
+    assert any_spider.run(FOLLOWING, **kill_at, **job).exit_status == -signal.SIGKILL
+    host = f"127.0.0.1-{md5(b'127.0.0.1').hexdigest()}"
+    queue = any_spider.folder / "job" / "requests.queue" / host
+    queue.mkdir(parents=True)
+    (queue / "0").touch()  # Scrapy writes nothing into it at first
+    resumed = any_spider.run(FOLLOWING, **job)
+    assert "Traceback" not in resumed.log
+    assert len(site.visited()) == 72
