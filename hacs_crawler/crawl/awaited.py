@@ -34,6 +34,7 @@ class AwaitedVisit:
     parts: Parts
     known: Collection[int] = ()
     are_news: dict[int, tuple[Any, bool]] | None = None
+    is_asked_again: bool = False
     _marks: set[int] = field(default_factory=set)
     _problem: str = ""
 
@@ -55,4 +56,6 @@ class AwaitedVisit:
         """Return what the page showed: nothing else comes."""
         if self._problem:
             return Observation(None, "unreadable")
+        if self.is_asked_again and not self._marks:  # to the spider this is not what the page shows
+            return Observation(None, "asked_again")
         return Observation(replace(self.visit, marks=frozenset(self._marks)))

@@ -9,7 +9,7 @@ from scrapy.http import Response
 
 from hacs_crawler.crawl.awaited import AwaitedVisit
 from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.crawl.meta import KEY, take_over
+from hacs_crawler.crawl.meta import KEY, tag_of, take_over
 from hacs_crawler.crawl.page_filter import names_pages
 from hacs_crawler.crawl.part import Part
 
@@ -41,6 +41,8 @@ class Output:
             meta.setdefault(key, value)
         if self._names_pages or KEY in meta:
             take_over(entry, listed=self._names_pages)
+            if self._awaited is not None and tag_of(entry).stage == "again":
+                self._awaited.is_asked_again = True
         return entry
 
     def end(self) -> None:

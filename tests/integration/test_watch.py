@@ -234,6 +234,24 @@ def test_a_callback_that_is_cut_short_is_no_observation(
     assert updates(any_spider, site, PLAIN, ["AB"]) == [0]
 
 
+def test_an_answer_to_which_the_callback_asks_for_its_page_again_is_no_observation(
+    any_spider: AnySpider, site: Site
+) -> None:
+    again = "get_retry_request(response.request, spider=self, reason='no jobs')"
+    retrying = PLAIN.replace(
+        "for text",
+        f"""from scrapy.downloadermiddlewares.retry import get_retry_request
+            if "retry_times" not in response.meta:
+                return [{again}]
+            return [{{"job": text}} for text""",
+    ).replace('():\n                yield {"job": text}', "()]")
+    price(site, "A")
+    crawl = any_spider.run(retrying, HACS_WATCH="items", DOWNLOAD_DELAY=1)
+    assert crawl.items == [{"job": "A"}], crawl.log
+    assert (crawl.stat("hacs/visits"), crawl.stat("hacs/updates")) == (1, 0)
+    assert crawl.stat("hacs/not_observed/asked_again") == 1
+
+
 def test_a_callback_that_raises_at_once_is_no_observation_either(
     any_spider: AnySpider, site: Site
 ) -> None:
