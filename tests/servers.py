@@ -316,7 +316,7 @@ class Proxy:
     def __init__(self, target: int) -> None:
         self.seconds = 0.0
         self.port = 0
-        self._target = target
+        self.target = target
         self._writers: set[asyncio.StreamWriter] = set()
         self._loop = in_background(self._listen())
 
@@ -331,7 +331,7 @@ class Proxy:
 
     async def _serve(self, near: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
         try:
-            far, there = await asyncio.open_connection("127.0.0.1", self._target)
+            far, there = await asyncio.open_connection("127.0.0.1", self.target)
         except OSError:
             back.close()
             return

@@ -116,7 +116,9 @@ def is_export(beginning: bytes) -> bool:
 
 
 def to_line(page: Page) -> bytes:
-    """Return the page as a line of JSON; raises ValueError if its rate is no number."""
+    """Return the page as a line of JSON; raises ValueError if its URL is none, or its rate no number."""
+    if _HAS_SCHEME(page.url) is None:  # a damaged one, for which an import would refuse all lines
+        raise ValueError("its URL is none")
     updates = {bisect_left(page.visits, at) for at in page.update_times} - {0}
     numbers = page.new_marks_by_visit()
     visits = [

@@ -281,6 +281,20 @@ def test_a_damaged_page_is_left_out_and_the_exit_status_says_so(tmp_path: Path) 
     assert len(done.stdout.splitlines()) == 3
 
 
+def test_a_page_whose_url_is_damaged_is_left_out_so_that_the_others_can_be_imported(
+    tmp_path: Path,
+) -> None:
+    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+    theirs.mkdir()
+    fill(ours, [*history(), replace(history()[0], url="2ttp://127.0.0.1/")])
+    done = hacs(ours, "export")
+    assert b"the page 2ttp://127.0.0.1/ cannot be exported: its URL is none" in done.stderr
+    assert "3 pages exported, 1 damaged left out" in said(done, 1)
+    (theirs / "x").write_bytes(done.stdout)
+    said(hacs(theirs, "import", "x"))
+    assert len(contents_of(theirs)) == 3
+
+
 def test_of_an_export_with_a_bad_line_the_pages_before_it_are_kept(tmp_path: Path) -> None:
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"
     theirs.mkdir()

@@ -19,13 +19,14 @@ import traceback
 from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack, closing, suppress
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from endurance.answers import Drawn, Hostile
-from endurance.judge import Fault, Judge
-from endurance.states import Cluster, Redis, SQLite, send_signal
+from endurance.judge import Fault, Jobs, Judge
+from endurance.states import Cluster, Redis, Replicated, SQLite
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "docs" / "reliability.md"
@@ -36,20 +37,23 @@ PROCESSES = 2
 COLUMNS = ("tried", "held", "lost", "false", "hung", "else")
 
 
-ROWS: dict[str, tuple[Any, Callable[..., object] | None, int]] = {
-    "signals, SQLite": (SQLite, send_signal, 500),
-    "signals, Redis": (Redis, send_signal, 500),
-    "a full disk": (SQLite, SQLite.fill, 200),
-    "a locked file": (SQLite, SQLite.lock, 200),
-    "other bytes in the file": (SQLite, SQLite.damage, 200),
-    "other bytes in Redis": (Redis, Redis.damage, 200),
-    "Redis restarted, halted, full": (Redis, Redis.go_away, 200),
-    "Redis far away, connections cut": (Redis, Redis.be_far, 200),
-    "a node of a cluster killed": (Cluster, Cluster.lose_a_node, 60),
+ROWS: dict[str, tuple[Any, Callable[..., Any] | None, int]] = {
+    "signals, SQLite": (SQLite, Judge, 500),
+    "signals, Redis": (Redis, Judge, 500),
+    "signals, two shards": (SQLite, partial(Judge, shards=2), 100),
+    "jobs stopped, then killed": (SQLite, Jobs, 200),
+    "a full disk": (SQLite, partial(Judge, happens=SQLite.fill), 200),
+    "a locked file": (SQLite, partial(Judge, happens=SQLite.lock), 200),
+    "other bytes in the file": (SQLite, partial(Judge, happens=SQLite.damage), 200),
+    "other bytes in Redis": (Redis, partial(Judge, happens=Redis.damage), 200),
+    "Redis restarted, halted, full": (Redis, partial(Judge, happens=Redis.go_away), 200),
+    "Redis far away, connections cut": (Redis, partial(Judge, happens=Redis.be_far), 200),
+    "a replica promoted": (Replicated, partial(Judge, happens=Replicated.promote), 100),
+    "a node of a cluster killed": (Cluster, partial(Judge, happens=Cluster.lose_a_node), 60),
     "hostile answers": (Hostile, None, 30),
     "crawls drawn at random": (Drawn, None, 3_000),
 }
-"""A state and what happens to it, or a judge of its own, and how often."""
+"""A state and who judges what happens to it, or a judge of its own, and how often."""
 
 
 def work(share: int, names: list[str], results: Any) -> None:
@@ -59,7 +63,7 @@ def work(share: int, names: list[str], results: Any) -> None:
         with tempfile.TemporaryDirectory(prefix="hacs-endurance-") as folder, ExitStack() as stack:
             judge = stack.enter_context(closing(make(Path(folder))))
             if happens is not None:
-                judge = stack.enter_context(closing(Judge(Path(folder), judge, happens)))
+                judge = stack.enter_context(closing(happens(Path(folder), judge)))
             for number in range(share, max(1, round(attempts * SHARE)), PROCESSES):
                 try:
                     tried, faults = judge.attempt(random.Random(f"{SEED} {name} {number}"))

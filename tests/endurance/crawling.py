@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -36,7 +37,10 @@ class Crawls:
     """Starts crawls, one at a time, which leave their files in `folder`."""
 
     def __init__(self, folder: Path) -> None:
-        self.log, self.acknowledged = folder / "log", folder / "acknowledged"
+        folder.mkdir()
+        self.log, self._acknowledged, self._job = (
+            folder / name for name in ("log", "acknowledged", "job")
+        )
         self.pid = 0
         self._orders, theirs = Pipe()
         with theirs:
@@ -46,6 +50,17 @@ class Crawls:
                 pass_fds=[theirs.fileno()],
                 cwd=folder,
             )
+
+    def clear(self) -> None:
+        """Forget the crawls that were."""
+        self._acknowledged.unlink(missing_ok=True)
+        shutil.rmtree(self._job, ignore_errors=True)
+
+    def said(self) -> set[str]:
+        """Return URL and second of each visit that the state has acknowledged."""
+        return set(
+            self._acknowledged.read_text().splitlines() if self._acknowledged.exists() else ()
+        )
 
     def begin(self, *order: object) -> None:
         """Start one; the order is what `_crawl` is called with."""
@@ -84,7 +99,9 @@ def serve(connection: int) -> None:
             orders.send(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 
 
-def _crawl(scenario: Scenario, day: int, port: int, state: str) -> None:
+def _crawl(
+    scenario: Scenario, day: int, port: int, state: str, settings: dict[str, object]
+) -> None:
     log = os.open("log", os.O_CREAT | os.O_TRUNC | os.O_WRONLY)
     os.dup2(log, 1)
     os.dup2(log, 2)
@@ -99,7 +116,7 @@ def _crawl(scenario: Scenario, day: int, port: int, state: str) -> None:
     reactor: Any = AsyncioSelectorReactor(loop)
     installReactor(reactor)  # type: ignore[no-untyped-call]
     addon = {"ADDONS": {HacsAddon: 500}, "HACS_STATE": state}
-    process = CrawlerProcess({**SETTINGS, **scenario.settings, **addon})
+    process = CrawlerProcess({**SETTINGS, **scenario.settings, **addon, **settings})
     crawler = process.create_crawler(KINDS[scenario.spider])
     Witness(crawler, "")
     urls = [site.url(number) for number in range(len(scenario.pages))]

@@ -124,6 +124,42 @@ class Redis(State):
         self.server.kill()
 
 
+class Replicated(Redis):
+    """A server with a replica, behind a proxy."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        self.address += "?replicas=1"
+        (folder / "other").mkdir()
+        self.other = RedisProcess(folder / "other", *DURABLE)
+        self._replicate()
+
+    def promote(self, crawls: Crawls, rng: random.Random) -> None:
+        """The replica takes the place of the server, dead or not, which comes back as the replica."""
+        if rng.random() < 0.5:
+            self.server.kill()
+        time.sleep(rng.uniform(0, 0.5))
+        self.server, self.other = self.other, self.server
+        self.client.close()
+        self.client = redis.Redis(port=self.server.port)
+        self.client.replicaof("NO", "ONE")
+        self.way.target = self.server.port
+        time.sleep(rng.uniform(0, 0.5))
+        self.way.cut()
+        self.other.kill()
+        self._replicate()
+
+    def _replicate(self) -> None:
+        self.other.start()
+        with redis.Redis(port=self.other.port) as client:
+            client.replicaof("127.0.0.1", self.server.port)
+        self.other.wait_until(lambda facts: facts.get("master_link_status") == "up", "replication")
+
+    def close(self) -> None:
+        super().close()
+        self.other.kill()
+
+
 class Cluster(State):
     def __init__(self, folder: Path) -> None:
         self.nodes = RedisCluster(folder, 3, 3, (*DURABLE, "--cluster-node-timeout", "1000"))
