@@ -96,7 +96,7 @@ def peak_mib() -> float:
 
 def estimated(store: Store, fade_days: float) -> Run:
     state = State(store, Estimation(fade_days=fade_days))
-    run, is_whole = advanced(state, new_run(state), lambda *_: None)
+    run, is_whole = advanced(state, new_run(state), lambda _: None)
     if not is_whole:
         raise RuntimeError("not all pages were estimated")
     return run

@@ -35,7 +35,11 @@ TOGETHER_DAYS = 1
 
 
 PATCHES = {
-    "all tell as much": partial(mock.patch, "hacs_crawler.state.priors.refit_sibling_correlation"),
+    "all tell as much": partial(
+        mock.patch,
+        "hacs_crawler.state.priors.refitted_sibling_correlation",
+        lambda *_: {},
+    ),
 }
 
 

@@ -121,7 +121,7 @@ def _state(config: Config) -> Check:
         try:
             State(store, Estimation())
             note = {"at": config.clock()}
-            store.write_meta(NOTE, note)
+            store.write_meta({NOTE: note})
             if store.read_meta(NOTE) != note:
                 found = f"{shown}: what was written is not what is read"
                 return Check("state", "failure", found, "is this a replica?")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from textwrap import shorten
@@ -20,7 +20,8 @@ from scrapy.utils.project import get_project_settings
 from hacs_crawler.analysis import open_existing
 from hacs_crawler.config import SETTINGS, Config, warn_of_unknown
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.state import MOST_SHARDS, State, describe, sqlite_path
+from hacs_crawler.state import MOST_SHARDS, Run, State, describe, sqlite_path
+from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.settings import choices
 from hacs_crawler.utils.text import printable, safe_logger
 
@@ -182,3 +183,13 @@ def signals_noted() -> Iterator[StopSignal]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def showing(progress: Progress, state: State) -> Callable[[Run], None]:
+    """Return what shows how many of a state's pages are estimated anew."""
+    total = state.store.count()
+
+    def show(run: Run) -> None:
+        progress.update(f"{run.pages} pages, {run.changed} changed", run.pages, total)
+
+    return show

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import typer
 
-from hacs_crawler.cli.common import Set, Shards, opened, place_of, signals_noted
+from hacs_crawler.cli.common import Set, Shards, opened, place_of, showing, signals_noted
 from hacs_crawler.exceptions import StateError
-from hacs_crawler.state import Run, advanced, new_run, states_in, stopped_run
+from hacs_crawler.state import advanced, new_run, states_in, stopped_run
 from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.text import counted, safe_logger
 
@@ -26,10 +26,7 @@ def estimate(shards: Shards = None, settings: Set = None) -> None:
         for shard in states_in(state):
             run = stopped_run(shard) or new_run(shard)
             with Progress("estimate") as progress:
-
-                def show(run: Run, total: int) -> None:
-                    progress.update(f"{run.pages} pages, {run.changed} changed", run.pages, total)
-
+                show = showing(progress, shard)
                 run, is_whole = advanced(shard, run, show, lambda: bool(asked.number))
             pages, changed = pages + run.pages - run.damaged, changed + run.changed
             damaged += run.damaged

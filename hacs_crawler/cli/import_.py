@@ -32,7 +32,7 @@ from hacs_crawler.archive import (
     visits_by_digest,
     warcs_of,
 )
-from hacs_crawler.cli.common import Set, Shards, opened
+from hacs_crawler.cli.common import Set, Shards, opened, showing
 from hacs_crawler.config import Clock
 from hacs_crawler.exceptions import HacsError, StateError
 from hacs_crawler.state import (
@@ -85,12 +85,7 @@ def import_(
                 importer.import_file(str(file))
             with Progress("estimate") as progress:
                 for shard in states_in(state):
-                    follow_prior(
-                        shard,
-                        lambda run, total: progress.update(
-                            counted(run.pages, "page"), run.pages, total
-                        ),
-                    )
+                    follow_prior(shard, showing(progress, shard))
         finally:
             for kind, number in sorted(dropped.items()):
                 logger.info("%s left out: %s", counted(number, "capture"), kind)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 
 from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
@@ -152,7 +153,8 @@ class Crawl:
             state, self._worker, self._on_state_error, self._on_recorded, config.flush_visits
         )
         try:
-            await self.parts.each(Part.opened)
+            with await self._state.once(_held_notes):
+                await self.parts.each(Part.opened)
         except (ConfigError, StateError) as error:
             self.fail(str(error))
             return
@@ -266,7 +268,8 @@ class Crawl:
     async def _look_back(self, is_asked_to_end: Callable[[], bool] = lambda: False) -> None:
         """Have parts learn from what was recorded; where they cannot, the crawl has not failed."""
         try:
-            await self.parts.each(Part.round_ended, is_asked_to_end)
+            with await self.state.once(_held_notes):
+                await self.parts.each(Part.round_ended, is_asked_to_end)
         except StateError as error:
             self._on_state_error(error)
             logger.warning("This run could not be learned from as a whole: %s", error)
@@ -292,6 +295,11 @@ class Crawl:
 
     def _report_failure(self) -> None:
         mark_as_failed(self.crawler)
+
+
+def _held_notes(state: State) -> ExitStack:
+    """Have parts find the notes of the state without a round trip for each, until it is closed."""
+    return state.store.hold_notes()
 
 
 def _second_of(clock: Clock) -> int:

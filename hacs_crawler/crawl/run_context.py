@@ -17,7 +17,7 @@ def opened(config: Config) -> tuple[State, RankingOptions]:
     try:
         for label in config.ranking.labels(config.estimation):
             state.keep_label(label)
-        return state, informed_options(state, config)
+        return state, informed(config.ranking, state, config.clock())
     except BaseException:
         state.close()
         raise

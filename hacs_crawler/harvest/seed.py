@@ -311,7 +311,7 @@ class Harvester:
                 too_many,
             )
         note = asdict(seed.journal)
-        await self._crawl.state.patiently(lambda state: state.store.write_meta(seed.key, note))
+        await self._crawl.state.patiently(lambda state: state.store.write_meta({seed.key: note}))
 
     def _say_missed(self, seed: _Seed) -> None:
         left = sum(capture.is_open for capture in seed.journal.missed)

@@ -16,7 +16,7 @@ from hacs_crawler.utils.text import counted, safe_logger
 logger = safe_logger(__name__)
 
 PROGRESS_SECONDS: Final = 10.0
-MANY_PAGES: Final = 20_000
+MANY_PAGES: Final = 10_000
 """So many pages take some seconds to be estimated anew."""
 
 
@@ -41,7 +41,7 @@ class Refit(Part):
 
 
 def _follow_prior(state: State, is_asked_to_end: Callable[[], bool]) -> None:
-    run = follow_prior(state, _log_progress(), is_asked_to_end)
+    run = follow_prior(state, _log_progress(state), is_asked_to_end)
     if run is not None and is_asked_to_end():
         pages = counted(run.pages, "page")
         logger.info("%s estimated again; the next crawl goes on from there", pages)
@@ -58,20 +58,20 @@ def _bound_and_judge(state: State, options: RankingOptions) -> None:
         logger.warning("p is off: %s", drift)
 
 
-def _log_progress() -> Callable[[Run, int], None]:
+def _log_progress(state: State) -> Callable[[Run], None]:
     """Return what logs every now and then how far the pages are estimated anew."""
     next_at = 0.0
 
-    def log(run: Run, total: int) -> None:
+    def log(run: Run) -> None:
         nonlocal next_at
-        if time.monotonic() < next_at or total < MANY_PAGES:
+        if run.pages < MANY_PAGES or time.monotonic() < next_at:
             return
         next_at = time.monotonic() + PROGRESS_SECONDS
         logger.info(
             "Estimating pages anew with the prior fitted to them: %d of %d (Ctrl-C ends it; the next "
             "crawl goes on from there)",
             run.pages,
-            total,
+            state.store.count(),
         )
 
     return log

@@ -131,7 +131,7 @@ def rounds_of(plan: Plan, number: int, options: RankingOptions, began: int) -> l
 def keep_round(arguments: StateArguments, round_: Round) -> None:
     """Keep in a shard's state what its crawl may visit."""
     with closing(open_state(*arguments)) as state:
-        state.store.write_meta(NOTE, msgspec.to_builtins(round_))
+        state.store.write_meta({NOTE: msgspec.to_builtins(round_)})
 
 
 def read_round(state: State, since: int) -> Round | None:

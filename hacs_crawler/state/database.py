@@ -73,7 +73,8 @@ class State:
 
     def read_prior(self) -> None:
         """Estimate from now on with what the store keeps of its pages in common."""
-        self.estimation = read_priors(self.store, self.estimation)
+        with self.store.hold_notes():
+            self.estimation = read_priors(self.store, self.estimation)
 
     def load(self, page_ids: Sequence[int]) -> dict[int, Page]:
         """Return the known ones of these pages, in one round trip; damaged ones are logged."""
@@ -251,7 +252,7 @@ class State:
 
     def keep_label(self, label: Label) -> None:
         """Keep a label, so that outcome records may call it by its number."""
-        self.store.write_meta(f"label/{label.number}", asdict(label))
+        self.store.write_meta({f"label/{label.number}": asdict(label)})
 
     def refit_prior(self) -> LogNormalPrior:
         """Fit all that pages have in common (see `state.priors`), and return the prior that is kept."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import astuple
 from itertools import chain
 from typing import Any, NoReturn, TypeVar, cast
@@ -62,10 +63,17 @@ class JoinedStore:
         values = (store.read_meta(key) for store in self._stores)
         return next((value for value in values if value is not None), None)
 
-    def write_meta(self, key: str, value: Any) -> None:
-        """Keep a note in all stores."""
+    def hold_notes(self) -> ExitStack:
+        """See `Store.hold_notes`; one round trip a store."""
+        with ExitStack() as held:
+            for store in self._stores:
+                held.enter_context(store.hold_notes())
+            return held.pop_all()
+
+    def write_meta(self, notes: Mapping[str, Any]) -> None:
+        """Keep notes in all stores."""
         for store in self._stores:
-            store.write_meta(key, value)
+            store.write_meta(notes)
 
     def size_bytes(self) -> int:
         """See `Store.size_bytes`, which is of the file or server that all are in."""

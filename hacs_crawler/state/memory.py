@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -133,13 +133,13 @@ class MemoryStore(Store):
     def read_meta(self, key: str) -> Any:
         return json.loads(self._meta.get(key, "null"))
 
-    def write_meta(self, key: str, value: Any) -> None:
-        self._meta[key] = json.dumps(value)
+    def write_meta(self, notes: Mapping[str, Any]) -> None:
+        self._meta |= {key: json.dumps(value) for key, value in notes.items()}
 
     def swap_meta(self, key: str, seen: Any, value: Any) -> bool:
         is_there = bool(self.read_meta(key) == seen)
         if is_there:
-            self.write_meta(key, value)
+            self.write_meta({key: value})
         return is_there
 
     def close(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from math import log
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import numpy as np
 from msgspec import Meta
@@ -22,8 +22,8 @@ from hacs_crawler.model import (
 )
 from hacs_crawler.state.estimation import Estimation, baselines_of, histories
 from hacs_crawler.state.page import Page
-from hacs_crawler.state.samples import sample_of_revisited
-from hacs_crawler.state.siblings import read_sibling_correlation, refit_sibling_correlation
+from hacs_crawler.state.samples import sampled
+from hacs_crawler.state.siblings import read_sibling_correlation, refitted_sibling_correlation
 from hacs_crawler.state.store import Store, read_note
 from hacs_crawler.utils.arrays import FloatArray
 from hacs_crawler.utils.times import DAY
@@ -61,39 +61,43 @@ def refit_priors(
     as what is kept does not take its place: every page would have to be estimated anew for next to
     nothing. Returns the prior that is kept.
     """
-    refit_sibling_correlation(store, load, estimation.updates)
-    loaded = load(sample_of_revisited(store, PAGES_TO_FIT)).values()
-    sample = [page for page in loaded if page.visits]  # a damaged row may say otherwise
+    revisited, siblings = sampled(store, PAGES_TO_FIT)
+    pages = load(np.union1d(revisited, siblings).tolist())
+    of_siblings = [pages[page_id] for page_id in siblings.tolist() if page_id in pages]
+    found = (pages.get(page_id) for page_id in revisited.tolist())
+    sample = [page for page in found if page and page.visits]  # a damaged row may say otherwise
     churning = estimation.rates(sample).churning
-    _keep_churning_pages(store, sample, churning, estimation)
+    notes = refitted_sibling_correlation(of_siblings, estimation.updates)
+    notes |= _churning_pages(sample, churning, estimation)
     ordinary = [page for page, share in zip(sample, churning.tolist(), strict=True) if share < 0.5]
     gaps = gaps_between(
         *histories(ordinary, estimation.updates), estimation.fade_days, baselines_of(ordinary)
     )
     prior = fit_prior(gaps, DEFAULT_PRIOR)
     if estimation.has_bursts:
-        _keep_bursts(store, ordinary, gaps, prior, estimation)
+        notes |= _bursts(ordinary, gaps, prior, estimation)
     before = estimation.prior
     moved = abs(log(prior.mean_rate / before.mean_rate)), abs(prior.log_sd - before.log_sd)
     if max(moved) <= SAME_PRIOR:
-        return before
-    store.write_meta(_PRIOR, asdict(prior))
+        prior = before
+    else:
+        notes[_PRIOR] = asdict(prior)
+    store.write_meta(notes)
     return prior
 
 
-def _keep_churning_pages(
-    store: Store, pages: Sequence[Page], churning: FloatArray, estimation: Estimation
-) -> None:
+def _churning_pages(
+    pages: Sequence[Page], churning: FloatArray, estimation: Estimation
+) -> dict[str, float]:
     has_shown = np.array([len(page.runs) > 2 * _UPDATES_TO_TELL for page in pages], np.bool_)
     share = fit_churning_pages(churning[has_shown])
-    if abs(log(share / estimation.churning_pages)) > _SAME_SHARE:
-        store.write_meta(_CHURNING_PAGES, share)
+    moved = abs(log(share / estimation.churning_pages))
+    return {_CHURNING_PAGES: share} if moved > _SAME_SHARE else {}
 
 
-def _keep_bursts(
-    store: Store, pages: Sequence[Page], gaps: Gaps, prior: LogNormalPrior, estimation: Estimation
-) -> None:
+def _bursts(
+    pages: Sequence[Page], gaps: Gaps, prior: LogNormalPrior, estimation: Estimation
+) -> dict[str, Any]:
     last_visits = np.array([page.visits[-1] for page in pages], np.float64) / DAY
     bursts = fit_bursts(gaps, last_visits, estimation.fade_days, prior)
-    if not bursts.is_like(estimation.bursts):
-        store.write_meta(_BURSTS, asdict(bursts))
+    return {} if bursts.is_like(estimation.bursts) else {_BURSTS: asdict(bursts)}

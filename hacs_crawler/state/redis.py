@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from itertools import chain
 from secrets import token_hex
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 from redis.cluster import RedisCluster
+from redis.exceptions import ResponseError
 
 from hacs_crawler.exceptions import StateUnavailableError
 from hacs_crawler.state.codec import ROW, UNKNOWN_ROW
 from hacs_crawler.state.damage import sound_rows, whole_outcomes, whole_rows
 from hacs_crawler.state.outcome_log import OUTCOME, Outcomes
 from hacs_crawler.state.page import Updates
-from hacs_crawler.state.redis_buckets import BUCKETS, RedisBuckets, field_of
+from hacs_crawler.state.redis_buckets import RedisBuckets, field_of, page_of
 from hacs_crawler.state.redis_connection import RedisServer
 from hacs_crawler.state.redis_scripts import (
     COUNT,
+    GATHER_FIELDS,
     GATHER_KEYS,
     GATHER_OUTCOMES,
     GATHER_ROWS_OF_ALL,
+    KEEP,
+    REPLACED,
     SWAP,
     TRIM_OUTCOMES,
     WRITE,
@@ -50,15 +56,17 @@ class RedisStore(Store):
         self._buckets = RedisBuckets(self._server, namespace)
         self._key = self._buckets.key
         self._notes = f"{namespace}:notes"
+        self._held: dict[bytes, bytes] | None = None
         try:
-            with self._server.naming_errors("open"):
+            with self._server.pipeline("open") as pipe:
                 if self._redis.exists(f"{namespace}:meta"):
                     refuse_older(self._place)
                 if not reads_only:
                     # Of several processes that open a new state at once, the first decides.
-                    self._redis.hsetnx(self._notes, "schema", SCHEMA)
-                    self._redis.hsetnx(self._notes, "identity", token_hex(8))
-                self._identity = self._checked_identity()
+                    pipe.hsetnx(self._notes, "schema", SCHEMA)
+                    pipe.hsetnx(self._notes, "identity", token_hex(8))
+                pipe.hmget(self._notes, "schema", "identity")
+                self._known_by = self._checked(self._server.answers(pipe)[-1])
         except BaseException:
             self.close()
             raise
@@ -76,13 +84,10 @@ class RedisStore(Store):
                 seen = change.seen.to_bytes(4, "little") if change.seen else b""
                 field = field_of(change.page_id)
                 args = (field, seen, change.body, change.row, *_records(change.outcomes))
-                self._server.add_call(pipe, WRITE, keys, *args)
-            # Last before the pipeline is sent: a server that came back empty would take every
-            # write.
-            self._check_identity()
+                self._add_write(pipe, WRITE, keys, *args)
             first_keys = [self._key(change.page_id, "pages") for change in changes]
             waits = self._server.add_waits(pipe, first_keys)
-            answers = self._server.answers(pipe)
+            answers = self._written(pipe)
         if waits and (found := min(answers[-waits:])) < self._server.replicas:
             msg = (
                 f"the state in {self._server.shown} has {found} replicas that keep up, of the "
@@ -122,10 +127,10 @@ class RedisStore(Store):
 
     def all_annotations(self, kind: str) -> Iterator[dict[int, bytes]]:
         """See `Store.all_annotations`; by bucket."""
-        keys = self.annotated(kind)
-        keys = keys[np.argsort(keys % BUCKETS, kind="stable")]
-        for start in range(0, len(keys), _ROWS_A_CALL):
-            yield self.annotations(kind, keys[start : start + _ROWS_A_CALL].tolist())
+        for _, answers in self._buckets.run_on_all("read", GATHER_FIELDS, f"annotations:{kind}"):
+            texts = list(chain.from_iterable(answers))
+            if texts:
+                yield dict(zip(map(page_of, texts[::2]), texts[1::2], strict=True))
 
     def annotate(self, kind: str, changes: Sequence[Annotation]) -> dict[int, bytes]:
         return self._swap(f"annotations:{kind}", changes)
@@ -194,21 +199,34 @@ class RedisStore(Store):
 
     def read_meta(self, key: str) -> Any:
         with self._server.naming_errors("read"):
-            found = self._redis.hget(self._notes, key)
-            return note(key, found) if found else None
+            return self._value_of(key, self._note_text(key))
 
-    def write_meta(self, key: str, value: Any) -> None:
-        with self._server.naming_errors("write to"):
-            self._redis.hset(self._notes, key, json.dumps(value))
+    def hold_notes(self) -> ExitStack:
+        held = ExitStack()
+        if self._held is None:
+            with self._server.naming_errors("read"):
+                self._held = self._redis.hgetall(self._notes)
+            held.callback(setattr, self, "_held", None)
+        return held
+
+    def write_meta(self, notes: Mapping[str, Any]) -> None:
+        texts = {key.encode(): json.dumps(value).encode() for key, value in notes.items()}
+        with self._server.pipeline("write to") as pipe:
+            self._add_write(pipe, KEEP, [self._notes], *chain.from_iterable(texts.items()))
+            self._written(pipe)
+        self._hold(texts)
 
     def swap_meta(self, key: str, seen: Any, value: Any) -> bool:
         """See `Store.swap_meta`; compared is the text of what was seen."""
         with self._server.naming_errors("write to"):
-            found = self._redis.hget(self._notes, key)
-            if (note(key, found) if found else None) != seen:
+            text, new = self._note_text(key), json.dumps(value).encode()
+            if self._value_of(key, text) != seen:
                 return False
-            arguments = (self._notes, key, found or b"", json.dumps(value))
-            return bool(self._redis.eval(SWAP, 1, *arguments) == 1)
+            with self._server.pipeline("write to") as pipe:
+                self._add_write(pipe, SWAP, [self._notes], key, text, new)
+                (present,) = self._written(pipe)
+            self._hold({key.encode(): new if present == 1 else present})
+            return bool(present == 1)
 
     def close(self) -> None:
         self._server.close()
@@ -220,25 +238,57 @@ class RedisStore(Store):
         with self._server.pipeline("write to") as pipe:
             for change in changes:
                 args = (field_of(change.key), change.seen, change.value)
-                self._server.add_call(pipe, SWAP, [self._key(change.key, kind)], *args)
-            self._check_identity()
-            answers = self._server.answers(pipe)
+                self._add_write(pipe, SWAP, [self._key(change.key, kind)], *args)
+            answers = self._written(pipe)
         return _refused([change.key for change in changes], answers)
+
+    def _note_text(self, key: str) -> bytes:
+        held = self._held
+        found = self._redis.hget(self._notes, key) if held is None else held.get(key.encode())
+        return found or b""
+
+    def _value_of(self, key: str, text: bytes) -> Any:
+        return note(key, text) if text else None
+
+    def _hold(self, texts: dict[bytes, bytes]) -> None:
+        """Have notes that are held be as they were written."""
+        held = self._held
+        if held is not None:
+            held |= texts
+
+    def _add_write(self, pipe: Any, script: str, keys: Sequence[str], *args: object) -> None:
+        """Add a script that writes nowhere but to the state that was opened."""
+        # A cluster has the notes elsewhere than the pages, and a script the keys of one node.
+        is_guarded = not self._server.is_cluster
+        guard = (self._notes,) if is_guarded else ()
+        known_by = self._known_by if is_guarded else b""
+        self._server.add_call(pipe, script, [*keys, *guard], known_by, *args)
+
+    def _written(self, pipe: Any) -> list[Any]:
+        """Send a pipeline of scripts that write, and return their answers."""
+        try:
+            if self._server.is_cluster:
+                self._check_identity()
+            return self._server.answers(pipe)
+        except ResponseError as error:
+            if REPLACED in str(error):
+                self._check_identity()
+            raise
 
     def _check_identity(self) -> None:
         """Raise StateError where the server no longer holds the state that was opened."""
-        identity = self._checked_identity()
-        if identity is None:
+        found = self._redis.hmget(self._notes, "schema", "identity")
+        known_by = self._checked(found)
+        if found[1] is None:
             refuse_other(self._place, "is gone: the server came back empty")
-        if identity != self._identity:
+        if known_by != self._known_by:
             refuse_other(self._place, "was replaced")
 
-    def _checked_identity(self) -> bytes | None:
-        """Return by what a state is known again, None where there is none; check its schema."""
-        schema, identity = self._redis.hmget(self._notes, "schema", "identity")
-        found = 0 if schema is None else int(note("schema", schema))
-        check_schema(found, self._place)
-        return identity  # type: ignore[no-any-return]
+    def _checked(self, found: Sequence[bytes | None]) -> bytes:
+        """Return by what a state is known again, from its schema, which is checked, and identity."""
+        schema, identity = found
+        check_schema(0 if schema is None else int(note("schema", schema)), self._place)
+        return b"%b %b" % (schema or b"false", identity or b"false")
 
     def _known(self, kind: str, keys: Sequence[int]) -> dict[int, bytes]:
         values = self._buckets.fetched(kind, keys)
@@ -249,7 +299,7 @@ class RedisStore(Store):
         rows: dict[int, bytes] = {}
         for bucket in self._buckets.whole(buckets, "rows"):
             for field, row in bucket.items():
-                rows[int.from_bytes(field[:8].ljust(8, b"\0"), "little", signed=True)] = row
+                rows[page_of(field)] = row
         records = np.zeros(len(rows), _RECORD)
         records["id"] = [*rows]
         records["row"] = whole_rows(self, records["id"], [*rows.values()], self._place)

@@ -37,6 +37,7 @@ class RedisBuckets:
     def __init__(self, server: RedisServer, namespace: str) -> None:
         self._server = server
         self._namespace = namespace
+        self._is_small = False  # as far as was read last
 
     def key(self, page_id: int, kind: str) -> str:
         """Return the key of that kind of the bucket of a page or site."""
@@ -71,10 +72,11 @@ class RedisBuckets:
         """Run a script on the keys of that kind of all buckets, many at a time.
 
         Yields groups of buckets, and what the call for each of them returned, from those of number
-        `first` on. Where the first of them hold little, all others are asked for in one round trip.
+        `first` on. Where the first of them hold little, or all did when something was read before,
+        all others are asked for in one round trip.
         """
         parts = list(islice(self._groups(), first, None))
-        a_trip = 1
+        a_trip, total = len(parts) if self._is_small else 1, 0
         while parts:
             some, parts = parts[:a_trip], parts[a_trip:]
             with self._server.pipeline(action) as pipe:
@@ -82,11 +84,14 @@ class RedisBuckets:
                     keys = [self.key(bucket, kind) for bucket in buckets]
                     self._server.add_call(pipe, script, keys, *args)
                 answers = self._server.answers(pipe)
-            size = sum(len(answer) for answer in answers if isinstance(answer, bytes))
+            size = sum(_size_of(answer) for answer in answers)
+            total += size
             a_trip = max(1, len(parts)) if size * len(parts) <= _FEW_BYTES else 1
             waiting = iter(answers)
             for groups in some:
                 yield groups, list(islice(waiting, len(groups)))
+        if total and not first:
+            self._is_small = total <= _FEW_BYTES
 
     def part_of(self, page_id: int) -> int:
         """Return in which part of what `run_on_all` yields the bucket of a page is."""
@@ -120,6 +125,18 @@ class RedisBuckets:
 def field_of(page_id: int) -> bytes:
     """Return the field of a page or site in the hashes of its bucket."""
     return page_id.to_bytes(8, "little", signed=True)
+
+
+def page_of(field: bytes) -> int:
+    """Return the page or site whose field that is, of a damaged field any."""
+    return int.from_bytes(field[:8].ljust(8, b"\0"), "little", signed=True)
+
+
+def _size_of(answer: Any) -> int:
+    """Return the bytes of what a script returned: a text, a list of texts, or a number."""
+    if isinstance(answer, list):
+        return sum(map(len, answer))
+    return len(answer) if isinstance(answer, bytes) else 0
 
 
 @cache

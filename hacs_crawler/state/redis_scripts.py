@@ -6,31 +6,49 @@ from hacs_crawler.state.codec import VERSION_OFFSET
 
 _AT: Final = 8  # where the second of the visit stands in an outcome record
 
-# The page last: were another key of another type, the script would end before the page is written.
-WRITE: Final = f"""
-local present = redis.call('HGET', KEYS[1], ARGV[1]) or ''
-if string.sub(present, {VERSION_OFFSET + 1}, {VERSION_OFFSET + 4}) ~= ARGV[2] then
-  return present
+REPLACED: Final = "HACS_REPLACED"
+"""The error of a script that writes where its last key does not hold the state that was opened."""
+_GUARD: Final = f"""
+if ARGV[1] ~= '' then
+  local known_by = redis.call('HMGET', KEYS[#KEYS], 'schema', 'identity')
+  if tostring(known_by[1]) .. ' ' .. tostring(known_by[2]) ~= ARGV[1] then
+    return redis.error_reply('{REPLACED}')
+  end
 end
-if #ARGV > 4 then redis.call('RPUSH', KEYS[3], unpack(ARGV, 5)) end
-redis.call('HSET', KEYS[2], ARGV[1], ARGV[4])
-redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
+"""
+# The page last: were another key of another type, the script would end before the page is written.
+WRITE: Final = f"""{_GUARD}
+local page = redis.call('HGET', KEYS[1], ARGV[2]) or ''
+if string.sub(page, {VERSION_OFFSET + 1}, {VERSION_OFFSET + 4}) ~= ARGV[3] then return page end
+if #ARGV > 5 then redis.call('RPUSH', KEYS[3], unpack(ARGV, 6)) end
+redis.call('HSET', KEYS[2], ARGV[2], ARGV[5])
+redis.call('HSET', KEYS[1], ARGV[2], ARGV[4])
 return 1
 """
-SWAP: Final = """
-local present = redis.call('HGET', KEYS[1], ARGV[1]) or ''
-if present ~= ARGV[2] then return present end
-if ARGV[3] == '' then
-  redis.call('HDEL', KEYS[1], ARGV[1])
+SWAP: Final = f"""{_GUARD}
+local value = redis.call('HGET', KEYS[1], ARGV[2]) or ''
+if value ~= ARGV[3] then return value end
+if ARGV[4] == '' then
+  redis.call('HDEL', KEYS[1], ARGV[2])
 else
-  redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
+  redis.call('HSET', KEYS[1], ARGV[2], ARGV[4])
 end
 return 1
+"""
+KEEP: Final = f"""{_GUARD}
+return redis.call('HSET', KEYS[1], unpack(ARGV, 2))
 """
 GATHER_KEYS: Final = """
 local found = {}
 for i, key in ipairs(KEYS) do found[i] = table.concat(redis.call('HKEYS', key)) end
 return table.concat(found)
+"""
+GATHER_FIELDS: Final = """
+local found = {}
+for _, key in ipairs(KEYS) do
+  for _, text in ipairs(redis.call('HGETALL', key)) do found[#found + 1] = text end
+end
+return found
 """
 GATHER_ROWS: Final = """
 local rows = {}

@@ -68,17 +68,18 @@ def new_run(state: State) -> Run:
 def advanced(
     state: State,
     run: Run,
-    on_progress: Callable[[Run, int], None],
+    on_progress: Callable[[Run], None],
     is_asked_to_stop: Callable[[], bool] = lambda: False,
 ) -> tuple[Run, bool]:
     """Estimate until all pages are done or it is asked to stop; return how far, and whether all.
 
-    `on_progress` gets the run as far as it has come, and how many pages there are.
+    `on_progress` gets the run as far as it has come.
     """
-    store = state.store
-    total = store.count()
+    store, begun = state.store, run
     for left, last in _batches(store, run):
         for start in range(0, len(left), PAGES_A_CALL):
+            if run is not begun:
+                store.write_meta({NOTE: asdict(run)})
             if is_asked_to_stop():
                 return run, False
             some = left[start : start + PAGES_A_CALL].tolist()
@@ -90,8 +91,7 @@ def advanced(
                 changed=run.changed + found.changed,
                 damaged=run.damaged + found.damaged,
             )
-            store.write_meta(NOTE, asdict(run))
-            on_progress(run, total)
+            on_progress(run)
         run = replace(run, after=last, done=None)
     keep_followed(state)
     return run, True
@@ -116,8 +116,7 @@ def _batches(store: Store, run: Run) -> Iterator[tuple[Ids, int]]:
 
 def keep_followed(state: State) -> None:
     """Remember that all pages are estimated as the state's settings say."""
-    state.store.write_meta(NOTE, None)
-    state.store.write_meta(FOLLOWED, state.estimation.note())
+    state.store.write_meta({NOTE: None, FOLLOWED: state.estimation.note()})
 
 
 def is_followed(state: State) -> bool:
@@ -127,7 +126,7 @@ def is_followed(state: State) -> bool:
 
 def follow_prior(
     state: State,
-    on_progress: Callable[[Run, int], None],
+    on_progress: Callable[[Run], None],
     is_asked_to_stop: Callable[[], bool] = lambda: False,
 ) -> Run | None:
     """Fit the prior; where it, the estimator or its fading changed, estimate every page anew with it.

@@ -1,4 +1,4 @@
-"""Which of a state's pages are looked at to learn something of all."""
+"""Which of a state's pages are looked at to learn something of all; ids are hashes, so any do."""
 
 from __future__ import annotations
 
@@ -14,32 +14,25 @@ PAGES_OF_A_SITE: Final = 200
 ROWS_TO_READ: Final = 1_000_000
 
 
-def sample_of_revisited(store: Store, size: int) -> list[int]:
-    """Return ids of up to `size` pages with a gap between visits; ids are hashes, so any do."""
-    chosen: list[int] = []
-    for ids, rows in store.all_rows():
-        chosen.extend(ids[rows["visits"] > 1][: size - len(chosen)].tolist())
-        if len(chosen) >= size:
-            break
-    return chosen
+def sampled(store: Store, size: int) -> tuple[Ids, Ids]:
+    """Return ids of up to `size` pages with a gap between visits, and of some updated together, maybe.
 
-
-def sample_of_siblings(store: Store) -> Ids:
-    """Return ids of pages that may have been updated together.
-
-    They are those of whole sites; the numbers of sites are hashes, so any do. Pages without a known
-    update tell nothing, nor do sites with one such page: they are left out. Of a store with more than
-    `ROWS_TO_READ` rows so many are read. As ids are hashes, these are some pages of each of its sites.
+    The latter are those of whole sites; the numbers of sites are hashes, so any do. Pages without a
+    known update tell nothing, nor do sites with one such page: they are left out. Of a store with more
+    than `ROWS_TO_READ` rows so many are read. These are some pages of each of its sites.
     """
     ids, sites, number = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], 0
+    revisited = [np.zeros(0, np.int64)]
     for page_ids, rows in store.all_rows():
+        revisited.append(page_ids[rows["visits"] > 1])
         is_updated = (rows["updates"] > 0) & (rows["site"] > 0)
         ids.append(page_ids[is_updated])
         sites.append(rows["site"][is_updated].astype(np.int64))
         number += len(rows)
         if number >= ROWS_TO_READ:
             break
-    return _of_whole_sites(np.concatenate(ids), np.concatenate(sites))
+    siblings = _of_whole_sites(np.concatenate(ids), np.concatenate(sites))
+    return np.concatenate(revisited)[:size], siblings
 
 
 def _of_whole_sites(ids: Ids, sites: Ids) -> Ids:

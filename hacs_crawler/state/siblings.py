@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Final
+from collections.abc import Sequence
+from typing import Annotated, Any, Final
 
 import numpy as np
 from msgspec import Meta, Struct, to_builtins
 
-from hacs_crawler.links import page_id_of, site_id
+from hacs_crawler.links import site_id
 from hacs_crawler.model import USUAL_SIBLING_CORRELATION, fit_sibling_correlation
 from hacs_crawler.state.estimation import baselines_of, histories
 from hacs_crawler.state.page import Page, Updates
-from hacs_crawler.state.samples import sample_of_siblings
 from hacs_crawler.state.store import Store, read_note
 
 NOTE: Final = "siblings"
@@ -32,12 +31,8 @@ def read_sibling_correlation(store: Store) -> float:
     return USUAL_SIBLING_CORRELATION if found is None else found.sibling_correlation
 
 
-def refit_sibling_correlation(
-    store: Store, load: Callable[[Sequence[int]], Mapping[int, Page]], updates: Updates = "page"
-) -> None:
-    """Fit the sibling correlation to a sample of the store's pages, and write it for the next run."""
-    pages = list(load(sample_of_siblings(store).tolist()).values())
-    pages.sort(key=lambda page: page_id_of(page.url))  # in whatever order the store has them
+def refitted_sibling_correlation(pages: Sequence[Page], updates: Updates) -> dict[str, Any]:
+    """Return the note of the sibling correlation that fits a sample of pages."""
     sites = np.array([site_id(page.url) for page in pages], np.int64)
     found = fit_sibling_correlation(sites, *histories(pages, updates), baselines_of(pages))
-    store.write_meta(NOTE, to_builtins(_Note(found)))
+    return {NOTE: to_builtins(_Note(found))}

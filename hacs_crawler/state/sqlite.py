@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -222,21 +222,24 @@ class SQLiteStore(Store):
             row = self._db.execute(query, (key,)).fetchone()
             return note(key, row[0]) if row else None
 
-    def write_meta(self, key: str, value: Any) -> None:
-        with self._naming_errors("write to"):
-            query = f"INSERT OR REPLACE INTO {self._meta} VALUES (?, ?)"  # noqa: S608
-            self._db.execute(query, (key, json.dumps(value)))
+    def write_meta(self, notes: Mapping[str, Any]) -> None:
+        with self._file.writing():
+            self._keep(notes)
 
     def swap_meta(self, key: str, seen: Any, value: Any) -> bool:
         """See `Store.swap_meta`; one transaction."""
         with self._file.writing():
             is_there = bool(self.read_meta(key) == seen)
             if is_there:
-                self.write_meta(key, value)
+                self._keep({key: value})
             return is_there
 
     def close(self) -> None:
         self._file.close()
+
+    def _keep(self, notes: Mapping[str, Any]) -> None:
+        query = f"INSERT OR REPLACE INTO {self._meta} VALUES (?, ?)"  # noqa: S608
+        self._db.executemany(query, [(key, json.dumps(value)) for key, value in notes.items()])
 
     def _check_namespace(self, namespace: str) -> None:
         """Raise NoStateError where the file has no such namespace."""

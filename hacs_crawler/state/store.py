@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeVar
 
@@ -124,8 +125,15 @@ class Store(Protocol):
     def read_meta(self, key: str) -> Any:
         """Return the JSON value kept under `key`, or None."""
 
-    def write_meta(self, key: str, value: Any) -> None:
-        """Keep a JSON value under `key`."""
+    def hold_notes(self) -> ExitStack:
+        """Read all notes in one round trip; `read_meta` returns these until the stack is closed.
+
+        What is written through this store meanwhile is among them. A store that is near does nothing.
+        """
+        return ExitStack()
+
+    def write_meta(self, notes: Mapping[str, Any]) -> None:
+        """Keep JSON values under their keys, all or none, in one round trip."""
 
     def swap_meta(self, key: str, seen: Any, value: Any) -> bool:
         """Keep a JSON value under `key` if what was seen is there still; returns whether it was."""

@@ -74,7 +74,7 @@ def test_without_any_record_it_says_so(state, calibrate):
 
 def test_records_of_a_damaged_label_are_passed_over(state, calibrate):
     keep(state, drawn(300, lambda p: p))
-    state.store.write_meta(f"label/{label().number}", {"policy": "hacs"})
+    state.store.write_meta({f"label/{label().number}": {"policy": "hacs"}})
     output = calibrate()
     assert "is damaged, or of a newer version" in output
     assert "no predicted visit is recorded yet" in output

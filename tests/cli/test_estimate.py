@@ -194,7 +194,7 @@ def test_with_another_way_of_estimating_it_begins_anew_and_says_so(
     asked.clear()
     store = sqlite_state(folder)
     if change == "the prior":
-        store.write_meta("prior", {"log_median": -1.0, "log_sd": 0.9})
+        store.write_meta({"prior": {"log_median": -1.0, "log_sd": 0.9}})
     assert on_sqlite(folder, *([change] if "=" in change else [])).exit_code == 0
     assert any(said.startswith("beginning anew: the run that was") for said in caplog.messages)
     assert len(set(chain(*asked))) == PAGES
@@ -229,7 +229,7 @@ def test_damaged_pages_are_left_out_and_end_it_with_an_error(
 
 def test_a_damaged_note_is_named(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     store = sqlite_state(folder)
-    store.write_meta(reestimation.NOTE, {"how": {}, "pages": "7"})
+    store.write_meta({reestimation.NOTE: {"how": {}, "pages": "7"}})
     store.close()
     assert on_sqlite(folder).exit_code == 1
     assert "the note 'estimate' in the state is damaged, remove it" in caplog.messages[-1]

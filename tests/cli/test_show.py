@@ -188,7 +188,7 @@ def test_how_often_pages_of_a_site_are_updated_together_is_shown(
 ) -> None:
     store = open_store(f"sqlite:///{folder}/state.db", "hacs", folder)
     State(store, Estimation()).record(visits(f"{ADA}cv.html", [{1}, {1}]))
-    store.write_meta("siblings", {"sibling_correlation": 0.5})
+    store.write_meta({"siblings": {"sibling_correlation": 0.5}})
     store.close()
     shown = hacs_show(folder, ADA).stdout
     assert "1 other page of its site; pages of a site are updated together: 0.50" in shown

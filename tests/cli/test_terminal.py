@@ -66,7 +66,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     volatile = VolatileLinkParts(
         "www.example.org", frozenset({LinkPart("", "sid"), LinkPart("/s/", "")})
     )
-    store.write_meta(NOTE, {volatile.host: volatile.to_json()})
+    store.write_meta({NOTE: {volatile.host: volatile.to_json()}})
     store.close()
     lines = ["page,date,views"]
     for day in range(1, 31):

@@ -392,7 +392,7 @@ def test_a_round_begins_with_the_time_and_the_prior_of_now(crawl: Crawl) -> None
         prior = crawl.state.estimation.prior
         other = {"log_median": 1.0, "log_sd": 0.5}
         await maybe_deferred_to_future(
-            crawl.state.run(lambda state: state.store.write_meta("prior", other))
+            crawl.state.run(lambda state: state.store.write_meta({"prior": other}))
         )
         await crawl.begin_round()
         assert crawl.run == NOW + 60

@@ -29,7 +29,7 @@ JOURNALS = st.builds(
 def noted(note: object) -> Journal:
     """What is read of that note."""
     store = MemoryStore()
-    store.write_meta("harvest/x", note)
+    store.write_meta({"harvest/x": note})
     read = read_note(store, "harvest/x", Journal)
     assert read is not None
     return read

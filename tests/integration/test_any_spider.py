@@ -632,7 +632,7 @@ def test_pages_estimated_anew_at_the_end_of_a_crawl_do_not_keep_a_process_from_e
     start = int(time.time()) - 30 * DAY
     visits = [
         Visit(f"http://a.example/{number}", start + day * DAY, marks=frozenset(range(shown)))
-        for number in range(MANY_PAGES)
+        for number in range(2 * MANY_PAGES)
         for day, shown in ((0, 1), (5, 1 + number % 2))
     ]
     write_state(*visits)

@@ -227,5 +227,5 @@ def test_what_no_bound_of_p_bounds_is_ranked_whole(chosen: dict[str, object]) ->
 def test_where_signals_were_heard_every_page_is_ranked() -> None:
     known = state()
     assert may_be_bounded(options(), known, 500, 10)
-    known.store.write_meta(heard.NOTE, {"priors": {"sitemap": [1.0] * POINTS}})
+    known.store.write_meta({heard.NOTE: {"priors": {"sitemap": [1.0] * POINTS}}})
     assert not may_be_bounded(options(), known, 500, 10)

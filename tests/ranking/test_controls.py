@@ -140,7 +140,7 @@ def test_without_a_budget_or_a_share_of_it_there_are_none_and_the_note_stays(
 
 @pytest.mark.parametrize("note", ["many", [1], -1.0, float("inf"), float("nan"), {"left": 1}])
 def test_a_damaged_note_is_refused_by_name(state: State, note: object) -> None:
-    state.store.write_meta(NOTE, note)
+    state.store.write_meta({NOTE: note})
     with pytest.raises(StateError, match="the note 'controls' in the state is damaged, remove it"):
         take_allowance(state, 10, 0.02)
 
@@ -162,7 +162,7 @@ def test_a_run_that_made_more_than_there_were_leaves_none_and_the_next_one_begin
 
 
 def test_runs_at_the_same_time_share_what_earlier_ones_left(state: State) -> None:
-    state.store.write_meta(NOTE, 10.0)
+    state.store.write_meta({NOTE: 10.0})
     runs = [take_allowance(state, 100, 0.02) for _ in range(5)]
     for run in runs:
         run.made = run.most
@@ -173,7 +173,7 @@ def test_runs_at_the_same_time_share_what_earlier_ones_left(state: State) -> Non
 
 
 def test_what_a_run_took_and_did_not_make_the_next_one_has(state: State) -> None:
-    state.store.write_meta(NOTE, 10.0)
+    state.store.write_meta({NOTE: 10.0})
     runs = [take_allowance(state, 100, 0.02) for _ in range(2)]
     runs[0].made = 3
     for run in runs:

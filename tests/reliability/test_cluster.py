@@ -112,7 +112,7 @@ def test_every_operation_follows_a_slot_to_its_new_node(
     assert state.store.count() == len(URLS)
     assert len(state.outcomes()) == 0
     state.store.trim_outcomes(5)
-    state.store.write_meta("x", 1)
+    state.store.write_meta({"x": 1})
     assert state.store.read_meta("x") == 1
     assert state.store.size_bytes() > 0
     if not is_open:

@@ -262,7 +262,7 @@ def test_a_damaged_schema_is_named(schema: str, redis_port: int, namespace: str)
 def test_a_label_of_the_future_is_passed_over(
     label: object, state: State, caplog: pytest.LogCaptureFixture
 ) -> None:
-    state.store.write_meta("label/7", label)
+    state.store.write_meta({"label/7": label})
     assert state.label(7) is None
     assert "label/7" in caplog.text
 
@@ -293,7 +293,7 @@ def test_no_command_ends_in_a_traceback(
 ) -> None:
     HostileState(project.state, "hacs")
     with closing(open_store(project.state, "hacs", Path())) as store:
-        store.write_meta("label/5", {"experiment": "x", "arm": 1})
+        store.write_meta({"label/5": {"experiment": "x", "arm": 1}})
     monkeypatch.setenv("SCRAPY_SETTINGS_MODULE", "hacs_crawler.settings")
     monkeypatch.chdir(project.folder)
     found = CliRunner().invoke(app, [*command, "-s", f"HACS_STATE={project.state}"])

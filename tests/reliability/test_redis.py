@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -12,14 +12,17 @@ from pathlib import Path
 import pytest
 import redis
 
+import round_trips
 from changed import changed
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.links.keys import page_id_of
+from hacs_crawler.state import Annotation
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
 from integration_support import Project
 from reliability_support import (
+    PAGES,
     PROMPT,
     Moments,
     assert_nothing_is_lost,
@@ -54,6 +57,25 @@ def test_a_server_that_is_killed_and_comes_back_with_its_file_loses_nothing(
         assert_nothing_is_lost(crawl, server.url, urls, visits=2)
     assert "waiting in memory: " in crawl.log
     assert "The state is back" in crawl.log
+
+
+def test_a_server_far_away_is_asked_few_times_when_a_crawl_opens_and_closes(
+    site: Site, project: Project, tmp_path: Path
+) -> None:
+    settings = {**round_trips.SETTINGS, "HACS_BUDGET": PAGES}
+    with RedisProcess(tmp_path) as server:
+        project.state = server.url
+        logs = []
+        for run in range(4):
+            urls = fill(site)
+            for number in range(0, PAGES, 3):
+                site.set(f"/{number}/", f"/{number}/x.pdf", f"/{number}/of-run-{run}.pdf")
+            project.runs = 100_000 * run  # some days later
+            crawl = project.crawl(urls, "-a", "level=homepage", **settings)
+            assert 0 < crawl.stat("round_trips/opening") <= 15
+            assert 0 < crawl.stat("round_trips/closing") <= 15
+            logs.append(crawl.log)
+    assert "60 pages estimated again" in "".join(logs)
 
 
 def test_a_server_that_stays_away_costs_visits_that_are_counted_and_a_bounded_memory(
@@ -111,9 +133,18 @@ def test_a_state_that_was_replaced_is_not_written_to(tmp_path: Path) -> None:
             client.flushdb()
         with opened(server.url) as other:
             other.record(visits_of(URLS[:1]))
-        with pytest.raises(StateError, match="was replaced while it was in use"):
-            state.record(visits_of(URLS, LATER))
+        writes: list[Callable[[], object]] = [
+            lambda: state.record(visits_of(URLS, LATER)),
+            lambda: state.store.annotate("x", [Annotation(1, b"", b"x")]),
+            lambda: state.store.write_meta({"x": 1}),
+            lambda: state.store.swap_meta("x", None, 1),
+        ]
+        for write in writes:
+            with pytest.raises(StateError, match="was replaced while it was in use"):
+                write()
         assert len(whole_pages(server.url)) == 1
+        assert state.store.read_meta("x") is None
+        assert state.store.annotations("x", [1]) == {}
 
 
 def test_a_server_that_hangs_is_waited_for(site: Site, project: Project, tmp_path: Path) -> None:

@@ -156,7 +156,7 @@ def test_a_state_that_a_newer_version_took_over_is_not_written_to(
             with closing(sqlite3.connect(state_url.removeprefix("sqlite:///"))) as other:
                 other.execute(f"PRAGMA user_version = {SCHEMA + 1}")
         else:
-            store.write_meta("schema", SCHEMA + 1)
+            store.write_meta({"schema": SCHEMA + 1})
         with pytest.raises(StateError, match=f"has schema {SCHEMA + 1}, newer .*upgrade"):
             state.record(visits_of(URLS[:3], LATER))
         assert {len(one.visits) for one in state.pages() if one is not None} == {1}

@@ -77,13 +77,13 @@ def test_a_page_known_to_the_caller_costs_one_round_trip_and_one_more_where_site
     known = state.load([page_id_of(url) for url in URLS])
     counting = CountingStore(store)
     State(counting, Estimation()).record([visit(url, 2, 1, 2) for url in URLS], known)
-    assert counting.calls == [*["read_meta"] * 4, "write"]
+    assert counting.calls == ["hold_notes", *["read_meta"] * 4, "write"]
     for day, claims in ((3, ["claim"]), (4, [])):
         known = state.load([page_id_of(url) for url in URLS])
         counting = CountingStore(store)
         by_site = State(counting, Estimation(updates="site"))
         by_site.record([visit(url, day, 1, 2) for url in URLS], known)
-        assert counting.calls == [*["read_meta"] * 4, *claims, "write"]
+        assert counting.calls == ["hold_notes", *["read_meta"] * 4, *claims, "write"]
 
 
 def test_what_another_worker_wrote_meanwhile_is_merged(store: Store) -> None:
@@ -248,7 +248,7 @@ def test_a_restored_page_is_estimated_with_the_prior_of_this_state(store: Store)
     page = page_of(visit(URLS[0], 1, 1), visit(URLS[0], 2, 1, 2), rate=99.0)
     state = State(counting, Estimation())
     assert state.restore([page]) == Restored(1, 0, 0)
-    assert counting.calls == [*["read_meta"] * 4, "write"]
+    assert counting.calls == ["hold_notes", *["read_meta"] * 4, "write"]
     rates = state.estimation.rates([page])
     columns = rates.rate_per_day, rates.log_sd, rates.fast_per_day, rates.slow_per_day
     rate, *others = (column[0] for column in columns)

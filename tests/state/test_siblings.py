@@ -10,6 +10,7 @@ from hacs_crawler.links import page_id_of, site_id
 from hacs_crawler.model.siblings import USUAL_SIBLING_CORRELATION
 from hacs_crawler.state import (
     Estimation,
+    Ids,
     MemoryStore,
     State,
     Store,
@@ -17,7 +18,6 @@ from hacs_crawler.state import (
     follow_prior,
     samples,
 )
-from hacs_crawler.state.samples import sample_of_siblings
 from hacs_crawler.state.siblings import NOTE
 
 DAY = 86_400
@@ -47,6 +47,10 @@ def recorded(store: Store, urls: list[str], *, together: bool, seed: int = 0) ->
     return state
 
 
+def siblings_in(store: Store) -> Ids:
+    return samples.sampled(store, 0)[1]
+
+
 def ids_of(urls: list[str]) -> set[int]:
     return {page_id_of(url) for url in urls}
 
@@ -67,11 +71,11 @@ def test_the_next_run_knows_how_often_pages_are_updated_together(
 def test_where_only_the_sibling_correlation_changed_no_page_is_estimated_anew() -> None:
     store = MemoryStore()
     state = recorded(store, [url for number in range(15) for url in site(number, 3)], together=True)
-    assert follow_prior(state, lambda _run, _total: None) is not None
-    store.write_meta(NOTE, {"sibling_correlation": 0.125})
+    assert follow_prior(state, lambda _: None) is not None
+    store.write_meta({NOTE: {"sibling_correlation": 0.125}})
     state = State(store, Estimation())
     assert state.estimation.sibling_correlation == 0.125
-    assert follow_prior(state, lambda _run, _total: None) is None
+    assert follow_prior(state, lambda _: None) is None
 
 
 @pytest.mark.parametrize(
@@ -85,7 +89,7 @@ def test_where_only_the_sibling_correlation_changed_no_page_is_estimated_anew() 
 )
 def test_a_damaged_note_is_named(note: object) -> None:
     store = MemoryStore()
-    store.write_meta(NOTE, note)
+    store.write_meta({NOTE: note})
     with pytest.raises(StateError, match="the note 'siblings' in the state is damaged, remove it"):
         State(store, Estimation())
 
@@ -94,7 +98,7 @@ def test_pages_without_update_and_pages_without_siblings_are_not_looked_at() -> 
     store = MemoryStore()
     state = recorded(store, [*site(1, 3), *site(2, 1)], together=True)
     state.record(visits("http://s1.example.edu/~ada/quiet", []))
-    assert set(sample_of_siblings(store).tolist()) == ids_of(site(1, 3))
+    assert set(siblings_in(store).tolist()) == ids_of(site(1, 3))
 
 
 def test_whole_sites_are_taken_but_of_a_giant_only_some_pages(
@@ -105,7 +109,7 @@ def test_whole_sites_are_taken_but_of_a_giant_only_some_pages(
     store = MemoryStore()
     sites = {number: site(number, 9 if number == 3 else 3) for number in range(8)}
     recorded(store, [url for urls in sites.values() for url in urls], together=True)
-    taken = set(sample_of_siblings(store).tolist())
+    taken = set(siblings_in(store).tolist())
     sizes = {number: len(taken & ids_of(urls)) for number, urls in sites.items()}
     assert 8 <= len(taken) <= 12
     assert all(size in (0, 5 if number == 3 else 3) for number, size in sizes.items())
@@ -116,4 +120,4 @@ def test_no_more_rows_are_read_than_needed(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("hacs_crawler.state.memory.BATCH", 2)
     store = MemoryStore()
     recorded(store, site(1, 9), together=True)
-    assert len(sample_of_siblings(store)) == 4
+    assert len(siblings_in(store)) == 4

@@ -237,6 +237,6 @@ def test_damaged_annotations_are_as_none(body: bytes) -> None:
 @pytest.mark.parametrize("note", [[], {"priors": {"sitemap": [1.0]}}, {"priors": 3}, {}])
 def test_a_damaged_note_is_named(note: object) -> None:
     store = MemoryStore()
-    store.write_meta("signals", note)
+    store.write_meta({"signals": note})
     with pytest.raises(StateError, match="'signals'"):
         read_known_signals(store, np.array([1]))

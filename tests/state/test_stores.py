@@ -190,7 +190,7 @@ def test_a_store_says_how_large_it_is(store: Store) -> None:
 def test_notes_are_kept(open_state: Callable[[], Store]) -> None:
     store = open_state()
     assert store.read_meta("prior") is None
-    store.write_meta("prior", {"log_sd": 1.5})
+    store.write_meta({"prior": {"log_sd": 1.5}})
     assert open_state().read_meta("prior") == {"log_sd": 1.5}
 
 
@@ -491,9 +491,26 @@ def test_many_threads_change_one_note(open_state: Callable[[], Store]) -> None:
     assert open_state().read_meta("x") == 30
 
 
+@pytest.mark.cluster
+def test_notes_that_are_held_are_those_read_at_first_and_what_was_written_since(
+    open_state: Callable[[], Store],
+) -> None:
+    store, other = open_state(), open_state()
+    store.write_meta({"x": 1, "y": [1]})
+    with store.hold_notes():
+        store.write_meta({"x": 2})
+        assert [store.read_meta(key) for key in ("x", "y", "z")] == [2, [1], None]
+        other.write_meta({"x": 10})
+        change_note(store, "x", int, lambda known: (known or 0) + 1)
+        change_note(store, "z", int, lambda known: (known or 0) + 1)
+        assert [store.read_meta(key) for key in ("x", "z")] == [11, 1]
+    other.write_meta({"y": [2]})
+    assert [store.read_meta(key) for key in ("x", "y", "z")] == [11, [2], 1]
+
+
 def test_a_note_that_never_rests_is_said_to_be_busy(store: Store) -> None:
     numbers = iter(range(1000))
-    restless = Late(store, *[lambda: store.write_meta("x", next(numbers))] * 1000)
+    restless = Late(store, *[lambda: store.write_meta({"x": next(numbers)})] * 1000)
     with pytest.raises(StateUnavailableError, match="the note 'x' was changed by others"):
         change_note(restless, "x", int, lambda _: -1)
 
@@ -530,7 +547,7 @@ def test_a_damaged_note_is_named_however_it_is_damaged(
     url = f"sqlite:///{tmp_path}/state.db"
     for address in (url, f"redis://127.0.0.1:{redis_port}/0"):
         with closing(open_store(address, namespace, Path())) as store:
-            store.write_meta("x", 1)
+            store.write_meta({"x": 1})
     with closing(sqlite3.connect(tmp_path / "state.db")) as db:
         db.execute(f'UPDATE "{namespace}.meta" SET value = ?', (text,))
         db.commit()
