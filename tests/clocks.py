@@ -26,6 +26,18 @@ def before_1970() -> float:
     return -5.0
 
 
+def failing() -> float:
+    """START, and from the 15th call on no time at all."""
+    if next(_calls) < 15:
+        return START
+    raise ValueError("no time left")
+
+
+def leaving() -> float:
+    """START, and from the 15th call on no time that can be recorded."""
+    return START if next(_calls) < 15 else float("nan")
+
+
 _began = time.time()
 
 

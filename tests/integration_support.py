@@ -59,6 +59,7 @@ class Project:
     folder: Path
     state: str
     runs: int = 0
+    longest_seconds: float = 120.0
 
     def run(self, *arguments: str, stdin: str | None = None, **settings: object) -> Crawl:
         """Run `scrapy ARGUMENTS -s SETTING=…` and wait for it."""
@@ -70,7 +71,9 @@ class Project:
         options += [f"{name}={value}" for name, value in settings.items()]
         arguments += tuple(part for one in options for part in ("-s", one))
         given, environment = (stdin or "").encode(), {**os.environ, **later}
-        done = forks.run("scrapy", arguments, ROOT, given=given, environment=environment)
+        done = forks.run(
+            "scrapy", arguments, ROOT, given, environment, timeout=self.longest_seconds
+        )
         return Crawl(done.returncode, done.stderr.decode(), done.stdout.decode())
 
     def crawl(self, seeds: str | list[str], *arguments: str, **settings: object) -> Crawl:

@@ -75,7 +75,7 @@ class Crawl:
     def _read_settings(self, settings: BaseSettings) -> None:
         warn_of_unknown(settings)
         self.config = Config.of_crawl(settings)
-        self.clock = self.config.clock
+        self.clock = self._sound(self.config.clock)
         self.parts = Parts(load_parts(self.config.parts, self), self.stats, self.fail)
 
     @classmethod
@@ -139,7 +139,7 @@ class Crawl:
             await self.parts.each(Part.opening)
             if self._is_closing or self.failure is not None:
                 return
-            self.run = _second_of(self.clock)
+            self.run = int(_checked(self.clock()))
             opening = self._worker.run(opened, config)
             state, ranking = await maybe_deferred_to_future(opening)
         except (ConfigError, StateError) as error:
@@ -232,8 +232,11 @@ class Crawl:
         self.parts.tell(Part.sum_up)
 
     def _record_unfinished(self) -> None:
-        """Record requests that ended with neither answer nor error, as after too many redirects."""
-        for claim in self.state.read_ahead.unfinished():
+        """Record requests that ended with neither answer nor error, as after too many redirects.
+
+        A crawl that failed has not looked how they ended.
+        """
+        for claim in self.state.read_ahead.unfinished() if self.failure is None else ():
             self.stats.count_not_observed("unfinished")
             self.record_failure(claim.url, claim.prediction)
 
@@ -283,6 +286,22 @@ class Crawl:
         if not isinstance(error, StateUnavailableError):
             self.fail(str(error))
 
+    def _sound(self, clock: Clock) -> Clock:
+        """Return a clock that fails the crawl, and stands still, where the given one tells no time."""
+        last = 0.0
+
+        def now() -> float:
+            nonlocal last
+            try:
+                last = _checked(clock())
+            except ConfigError as error:
+                self.fail(str(error))
+            except Exception as error:  # noqa: BLE001 - the function is the user's
+                self.fail(f"HACS_CLOCK: {type(error).__name__}: {error}")
+            return last
+
+        return now
+
     def _decide_whether_to_close(self) -> None:
         if self.failure is not None:
             raise CloseSpider(CLOSE_REASON)
@@ -302,12 +321,11 @@ def _held_notes(state: State) -> ExitStack:
     return state.store.hold_notes()
 
 
-def _second_of(clock: Clock) -> int:
-    """Return the present second; raises ConfigError where no visit can be recorded then."""
-    second = int(clock())
+def _checked(second: float) -> float:
+    """Return a second since 1970 UTC; raises ConfigError where no visit can be recorded then."""
     if 0 < second <= MAX_SECOND:
         return second
     raise ConfigError(
-        f"HACS_CLOCK, or this machine's clock, says second {second} since 1970 UTC: visits can be "
+        f"HACS_CLOCK, or this machine's clock, says second {second:.0f} since 1970 UTC: visits can be "
         "recorded from 1970 to 2106"
     )

@@ -103,3 +103,22 @@ def test_a_clock_outside_1970_to_2106_ends_the_crawl_before_its_first_request(
     assert "HACS_CLOCK, or this machine's clock, says second -5" in crawl.log
     assert "Traceback" not in crawl.log
     assert site.asked == []
+
+
+@pytest.mark.parametrize(
+    ("clock", "line"),
+    [
+        ("failing", "ERROR: HACS_CLOCK: ValueError: no time left"),
+        ("leaving", "ERROR: HACS_CLOCK, or this machine's clock, says second nan"),
+    ],
+)
+def test_a_clock_that_fails_while_a_crawl_runs_ends_it_with_a_line_and_what_was_recorded_is_kept(
+    clock: str, line: str, site: Site, project: Project
+) -> None:
+    crawl = project.crawl(fill(site, 40), HACS_CLOCK=f"tests.clocks.{clock}")
+    assert crawl.exit_status == 1
+    assert crawl.log.count(line) == 1, crawl.log
+    assert "Traceback" not in crawl.log
+    assert crawl.stat("hacs/visits") > 0
+    pages = whole_pages(project.state).values()
+    assert [list(page.visits) for page in pages] == crawl.stat("hacs/visits") * [[START]]
