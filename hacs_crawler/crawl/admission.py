@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from collections.abc import Callable, Collection
-from itertools import chain
+from heapq import heappop, heappush
+from itertools import count
 from typing import Final
 
 from scrapy import Request
@@ -23,7 +23,7 @@ class PutBackError(Exception):
 
 
 class WaitingRequests:
-    """Requests by their downloader slot, and in one in the order in which they came.
+    """Requests by their downloader slot, and in one by priority, then in the order in which they came.
 
     How long one is to wait, as `admit` says, all of its slot do; then it is asked again. `wake` is
     called when a slot's time has come.
@@ -39,7 +39,8 @@ class WaitingRequests:
         self._wake = wake
         self._clock = clock
         self._until: dict[str, float] = {}
-        self._by_slot: dict[str, deque[Request]] = {}
+        self._arrivals = count()
+        self._by_slot: dict[str, list[tuple[int, int, Request]]] = {}
 
     def __len__(self) -> int:
         return sum(map(len, self._by_slot.values()))
@@ -56,14 +57,15 @@ class WaitingRequests:
         """Hold a request if it may not be sent yet; returns whether that is so."""
         if self._may_send(request, slot):
             return False
-        self._by_slot.setdefault(slot, deque()).append(request)
+        waiting = self._by_slot.setdefault(slot, [])
+        heappush(waiting, (-request.priority, next(self._arrivals), request))
         return True
 
     def take(self, is_free: Callable[[str], bool]) -> tuple[Request, str] | None:
         """Return a request that may be sent now, with its slot, if that is free."""
         for slot, waiting in self._by_slot.items():
-            if is_free(slot) and self._may_send(waiting[0], slot):
-                request = waiting.popleft()
+            if is_free(slot) and self._may_send(waiting[0][2], slot):
+                request = heappop(waiting)[2]
                 if not waiting:
                     del self._by_slot[slot]
                 return request, slot
@@ -71,7 +73,9 @@ class WaitingRequests:
 
     def take_all(self) -> list[Request]:
         """Return the requests that wait, and forget them."""
-        requests = [*chain.from_iterable(self._by_slot.values())]
+        requests = [
+            request for waiting in self._by_slot.values() for _, _, request in sorted(waiting)
+        ]
         self._by_slot.clear()
         return requests
 

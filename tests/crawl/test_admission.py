@@ -59,6 +59,16 @@ def test_none_comes_before_its_time_then_in_order(world: World) -> None:
     assert [world.take(), world.take(), world.take()] == [first, second, None]
 
 
+def test_one_of_more_priority_comes_before_those_that_wait_longer(world: World) -> None:
+    world.until["a.example"] = 10.0
+    (first,) = world.add("http://a.example/1")
+    more, less = (Request("http://a.example/2", priority=priority) for priority in (1, -1))
+    for request in (less, more):
+        assert world.requests.keeps(request, "a.example")
+    world.timers.go_on(10.0)
+    assert [world.take(), world.take(), world.take()] == [more, first, less]
+
+
 def test_what_a_part_says_of_one_holds_for_its_slot_until_then(world: World) -> None:
     world.until["a.example"] = 10.0
     world.add("http://a.example/1", "http://a.example/2", "http://a.example/3")

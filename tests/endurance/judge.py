@@ -25,7 +25,6 @@ from hacs_crawler.config import Config
 from hacs_crawler.exceptions import ConfigError, StateError
 from servers import in_background
 
-READS_LISTS = {"Maps", "Feeds"}
 MORE_DAYS = (40, 41, 42)
 """Days on which nothing changes, for crawls that ended before anything happened to them."""
 OUR_ERROR = re.compile(r"^\S+ \S+ \[hacs_crawler\S*\] (?:ERROR|CRITICAL): .*", re.MULTILINE)
@@ -170,7 +169,7 @@ class Jobs(Judge):
 
 
 def _asks_for_its_starts(run: Run) -> bool:
-    return is_comparable(run) and run.scenario.spider not in READS_LISTS
+    return is_comparable(run) and run.scenario.spider not in {"Maps", "Feeds"}
 
 
 def _scenario(rng: random.Random, fits: Callable[[Run], bool] = lambda _: True) -> Scenario:
