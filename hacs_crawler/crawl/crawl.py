@@ -269,13 +269,17 @@ class Crawl:
         self.state.write_behind.record(visit)
 
     async def _look_back(self, is_asked_to_end: Callable[[], bool] = lambda: False) -> None:
-        """Have parts learn from what was recorded; where they cannot, the crawl has not failed."""
+        """Have parts learn from what was recorded; a crawl that goes on may do so later."""
         try:
             with await self.state.once(_held_notes):
                 await self.parts.each(Part.round_ended, is_asked_to_end)
         except StateError as error:
             self._on_state_error(error)
-            logger.warning("This run could not be learned from as a whole: %s", error)
+            message = f"This run could not be learned from as a whole: {error}"
+            if not self._is_closing:
+                logger.warning("%s", message)
+            elif self.failure is None:
+                self._end_with_error(message)
 
     def _on_recorded(self, recorded: Sequence[Recorded]) -> None:
         self.parts.tell(Part.recorded, recorded)

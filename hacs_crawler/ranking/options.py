@@ -211,7 +211,8 @@ class RankingOptions:
             """
             At most this share of the budget goes to [control visits](updates.md#control-visits). A
             control visit requests a page a second time at once, to tell links that time brought
-            from links that the request brought. What a run does not use is kept for later runs.
+            from links that the request brought. What a run does not use is kept for later runs,
+            unless it is killed.
             """,
             default=0.02,
         ),

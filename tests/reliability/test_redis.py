@@ -13,6 +13,7 @@ import pytest
 import redis
 
 import round_trips
+from at_close import at_close
 from changed import changed
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.links.keys import page_id_of
@@ -184,6 +185,69 @@ def test_a_server_without_memory_is_waited_for(
         crawl = project.crawl(urls, "-a", "level=homepage", **PROMPT)
         assert_nothing_is_lost(crawl, server.url, urls)
     assert "OOM command not allowed" in crawl.log
+
+
+NOT_A_WRITE = ["ACL", "SETUSER", "default", "-hset"]
+PASSWORD = [["CONFIG", "SET", "requirepass", "x"], ["CLIENT", "KILL", "TYPE", "normal"]]
+
+
+@pytest.mark.parametrize(
+    ("moment", "commands", "why"),
+    [
+        ("writing", [["SHUTDOWN", "NOSAVE"]], "Connection refused"),
+        ("writing", [["CONFIG", "SET", "maxmemory", "1"]], "OOM command not allowed"),
+        ("writing", [["REPLICAOF", "127.0.0.1", "1"]], "READONLY"),
+        ("writing", [["FLUSHALL"]], "the server came back empty"),
+        ("writing", [NOT_A_WRITE], "can't run this command"),
+        ("writing", PASSWORD, "authenticated"),
+        ("learning", [["SHUTDOWN", "NOSAVE"]], "could not be learned from as a whole: .* refused"),
+        ("learning", [["CONFIG", "SET", "maxmemory", "1"]], "learned from as a whole: .*OOM"),
+        ("learning", [["FLUSHALL"]], "the server came back empty"),
+        ("learning", [NOT_A_WRITE], "can't run this command"),
+    ],
+)
+def test_a_server_that_refuses_when_a_crawl_closes_costs_the_status_and_a_line(
+    moment: str, commands: list[list[str]], why: str, site: Site, project: Project, tmp_path: Path
+) -> None:
+    urls = fill(site)
+    constants = {"open_state.FLUSH_SECONDS": 600.0, "write_behind.FIRST_PAUSE_SECONDS": 0.01}
+    constants |= {"write_behind.CLOSING_PAUSES_SECONDS": [0.01] * 4}
+    with RedisProcess(tmp_path) as server:
+        project.state = server.url
+        crawl = project.crawl(
+            urls,
+            "-a",
+            "level=homepage",
+            HACS_FLUSH_VISITS=1_000,
+            **at_close(moment, *commands),
+            **changed("state_access", **constants),
+        )
+    assert crawl.exit_status == 1
+    assert "Traceback" not in crawl.log
+    errors = [line for line in crawl.log.splitlines() if " ERROR: " in line]
+    assert re.search(why, crawl.log), errors
+    is_lost = "60 visits could not be written to the state" in errors[-1]
+    assert is_lost == (moment == "writing")
+    assert crawl.stat("hacs/state/lost") == (len(urls) if is_lost else 0)
+    assert len(errors) <= 1 + is_lost
+
+
+def test_a_server_that_hangs_when_a_crawl_closes_is_not_tried_for_minutes(
+    site: Site, project: Project, tmp_path: Path
+) -> None:
+    urls = fill(site)
+    with RedisProcess(tmp_path) as server:
+        project.state = f"{server.url}?socket_timeout=0.3"
+        site.asked = Moments({PAGES: server.pause})
+        crawl = project.crawl(
+            urls,
+            "-a",
+            "level=homepage",
+            **changed("state_access.write_behind", CLOSING_SECONDS=0.0),
+        )
+    assert crawl.exit_status == 1
+    assert f"{crawl.stat('hacs/state/lost')} visits could not be written" in crawl.log
+    assert crawl.log.count("waiting in memory: ") <= 3
 
 
 @pytest.fixture

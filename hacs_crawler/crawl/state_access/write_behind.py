@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -28,6 +29,8 @@ FIRST_PAUSE_SECONDS: Final = 0.5
 LONGEST_PAUSE_SECONDS: Final = 30.0
 CLOSING_PAUSES_SECONDS: Final = (0.5, 1.0, 2.0, 4.0)
 """How long to wait for a state that is away before a crawl closes without it."""
+CLOSING_SECONDS: Final = 30.0
+"""After how long a state is not tried again: one that hangs takes a minute to fail."""
 
 
 class WriteBehind:
@@ -116,8 +119,11 @@ class WriteBehind:
 
     async def close(self) -> None:
         """Write what is left; what cannot be written after a few tries is counted in `lost`."""
+        started = time.monotonic()
         for pause in (0.0, *CLOSING_PAUSES_SECONDS):
             if pause:
+                if time.monotonic() - started > CLOSING_SECONDS:
+                    break
                 await maybe_deferred_to_future(sleep(pause))
             await self._end_of_writes()
             self._flush()
