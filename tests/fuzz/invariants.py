@@ -132,6 +132,9 @@ def answers_of_the_site_are_visits(run: Run) -> Iterator[str]:
 
 def updates_are_what_time_brought(run: Run) -> Iterator[str]:
     """An update is found where links were added since the visit before, and nowhere else."""
+    settings = run.scenario.settings
+    if settings.get("HACS_WATCH") == "items" and run.scenario.spider == "Inline":
+        return  # each page's items say how the first page was answered
     kinds = {page.kind for page in run.scenario.pages}
     is_plain = not (
         CHANGING_RULES & run.scenario.settings.keys() or kinds & {"session", "rotating"}
