@@ -58,9 +58,9 @@ def _keep_job(crawler: Crawler) -> None:
         copytree(queue, other).rename(kept)
 
 
-def end_job(crawler: Crawler) -> None:
+def end_job(inner: BaseScheduler, crawler: Crawler) -> None:
     """Remove the copy of a job's queue, which was closed: it says itself where it is."""
-    if crawler.settings["JOBDIR"]:
+    if type(inner) is Scheduler and crawler.settings["JOBDIR"]:
         _, kept, other = _job_folders(crawler)
         if kept.exists():
             rmtree(kept.rename(other))

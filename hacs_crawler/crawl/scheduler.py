@@ -105,7 +105,7 @@ class HacsScheduler(BaseScheduler):
         self._count_seeds()
         self._is_closed = True
         closing = self._inner.close(reason)
-        end_job(self._crawler)
+        end_job(self._inner, self._crawler)
         return closing
 
     def has_pending_requests(self) -> bool:

@@ -38,10 +38,7 @@ class Fault(NamedTuple):
 
 
 class Judge:
-    """Has `happens` done to a state and its crawls, and looks at what they say and at what is kept.
-
-    Of `shards` each is crawled at once.
-    """
+    """Has `happens` done to a state and its crawls, one of each shard, and looks at what is kept."""
 
     def __init__(
         self,

@@ -102,6 +102,12 @@ def test_a_job_that_is_killed_loses_nothing_of_what_it_was_resumed_with(
     kill_at["ACKNOWLEDGED"] = f"{any_spider.folder}/acknowledged"
     for _ in range(2):
         assert any_spider.run(FOLLOWING, **kill_at, **job).exit_status == -signal.SIGKILL
+    uncopied = any_spider.folder / "job" / "hacs.queue" / "x"
+    uncopied.symlink_to("nothing")
+    refused = any_spider.run(FOLLOWING, **job)
+    assert "Scheduler does not start" in refused.log
+    assert (refused.exit_status, refused.log.count("Traceback")) == (1, 0)
+    uncopied.unlink()
     resumed = any_spider.run(FOLLOWING, **job)
     assert "Traceback" not in resumed.log
     assert set(map("/{}".format, range(60))) <= set(site.visited())
