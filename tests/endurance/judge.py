@@ -28,7 +28,10 @@ from servers import in_background
 MORE_DAYS = (40, 41, 42)
 """Days on which nothing changes, for crawls that ended before anything happened to them."""
 OUR_ERROR = re.compile(r"^\S+ \S+ \[hacs_crawler\S*\] (?:ERROR|CRITICAL): .*", re.MULTILINE)
-RAISED = re.compile(r"Traceback \(most recent call last\):\n(?:[ \n].*\n|\n)*\S.*")
+RAISED = re.compile(
+    r"(?:Traceback \(most recent call last\):\n(?:[ \n].*\n|\n)*\S.*"
+    r"(?:\n\n(?:During handling|The above exception).*\n\n)?)+"
+)
 WHERE = re.compile(r'File "[^"]*?/(hacs_crawler|middlewares|scrapy|fuzz)/')
 
 
