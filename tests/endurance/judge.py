@@ -154,10 +154,9 @@ class Jobs(Judge):
         self._clear()
         asked: set[str] = set()
         has_happened = False
-        requests = len(scenario.pages)
         for number in (signal.SIGTERM, signal.SIGKILL, None):
             self._begin(scenario, 0, JOBDIR="job")
-            if number is not None and self._is_at_a_moment(rng, requests):
+            if number is not None and self._is_at_a_moment(rng, len(scenario.pages)):
                 self._crawls[0].signal(number)
                 has_happened = number == signal.SIGKILL
             faults = self._ended(scenario, 0, is_alone=number is None)
