@@ -19,6 +19,7 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from zlib import crc32
 
 import numpy as np
 import store as stores  # its neighbour: a Redis, and how tables are printed
@@ -79,8 +80,9 @@ def through_all(store: Store, changed: Callable[[int, bytes], Change]) -> int:
 
 def as_bytes(key: int, body: bytes) -> Change:
     version = int.from_bytes(body[VERSION_OFFSET : VERSION_OFFSET + 4], "little")
-    newer = (version + 1).to_bytes(4, "little")
-    body = body[:VERSION_OFFSET] + newer + body[VERSION_OFFSET + 4 :]
+    rest = body[VERSION_OFFSET + 8 :]
+    numbers = (version + 1, crc32(rest, version + 1))
+    body = body[:VERSION_OFFSET] + b"".join(n.to_bytes(4, "little") for n in numbers) + rest
     return Change(key, version, body, bytes(len(encode_row(Page("")))))
 
 

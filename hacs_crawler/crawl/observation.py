@@ -12,8 +12,12 @@ from scrapy.http import HtmlResponse, Response, TextResponse
 from hacs_crawler.archive import GZIP_MAGIC, MAX_BODY_BYTES, decoded
 from hacs_crawler.links import (
     UNREADABLE,
+    LinkRules,
     MarkupError,
+    body_number,
     check_markup,
+    has_same_body,
+    has_same_links,
     has_slow_encoding,
     is_binary,
     source_links,
@@ -53,6 +57,9 @@ class ShownMarks(NamedTuple):
     marks: frozenset[int] | None
     reason: str = ""
     hrefs: int = 0
+
+
+_NOT_HTML: Final = ShownMarks(None, "not_html")
 
 
 def observe(
@@ -137,11 +144,10 @@ def shown_marks(response: Response, rules: Rules, known: Page | None = None) -> 
     """Return the marks that the page shows, or why there are none."""
     if not 200 <= response.status < 300:
         return ShownMarks(None, "status")
-    answers = rules.answers if isinstance(rules, MarkRules) else HtmlResponse
-    if not (isinstance(response, answers) or is_html(response)):
-        return ShownMarks(None, "not_html")
     try:
-        return _marks(response, rules, known)
+        if isinstance(rules, MarkRules):
+            return _marks(response, rules)
+        return _links(response, rules, known) if is_html(response) else _NOT_HTML
     except UnreadableMarksError as error:
         logger.warning("%s is not read: %s", response.url, error)
         return ShownMarks(None, "unreadable")
@@ -152,17 +158,28 @@ def shown_marks(response: Response, rules: Rules, known: Page | None = None) -> 
         return ShownMarks(None, "unreadable")
 
 
-def _marks(response: Response, rules: Rules, known: Page | None) -> ShownMarks:
+def _marks(response: Response, rules: MarkRules) -> ShownMarks:
     tree = None
     if is_html(response):
         tree = tree_of(response)
         if tree is None:
             return ShownMarks(None, "empty")
-    if isinstance(rules, MarkRules):
-        return ShownMarks(rules.marks(response, tree))
+    elif not isinstance(response, rules.answers):
+        return _NOT_HTML
+    return ShownMarks(rules.marks(response, tree))
+
+
+def _links(response: TextResponse, rules: LinkRules, known: Page | None) -> ShownMarks:
+    source = 0 if known is None else known.hrefs
+    body = body_number(response.body, response.url, rules)
+    if known is not None and has_same_body(source, body):  # then no tree of it is made, either
+        return ShownMarks(known.last_shown()[1], hrefs=source)
+    tree = tree_of(response)
+    if tree is None:
+        return ShownMarks(None, "empty")
     links = source_links(tree, response.url)
-    hrefs = links.number(rules)
-    if known is not None and hrefs and known.hrefs == hrefs:
+    hrefs = links.number(rules, body)
+    if known is not None and has_same_links(source, hrefs):
         return ShownMarks(known.last_shown()[1], hrefs=hrefs)
     return ShownMarks(links.fingerprints(rules), hrefs=hrefs)
 

@@ -7,7 +7,10 @@ from hacs_crawler.links.canonical import (
 from hacs_crawler.links.extract import (
     UNREADABLE as UNREADABLE,
     LinkRules as LinkRules,
+    body_number as body_number,
     counted_links as counted_links,
+    has_same_body as has_same_body,
+    has_same_links as has_same_links,
     has_slow_encoding as has_slow_encoding,
     is_binary as is_binary,
     link_fingerprints as link_fingerprints,

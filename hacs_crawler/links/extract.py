@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Final, Literal, NamedTuple
+from zlib import crc32
 
 from lxml import etree
 
@@ -37,7 +38,7 @@ UNREADABLE: Final = (ValueError, LookupError, RecursionError, etree.LxmlError)
 """What decoding and parsing of broken pages may raise."""
 MOST_LINKS: Final = 100_000
 _MOST_TEXT: Final = 1_000_000
-_LARGEST: Final = 2**64 - 1
+_LARGEST: Final = 2**32 - 1
 
 
 def is_binary(body: bytes, encoding: str) -> bool:
@@ -140,13 +141,16 @@ class SourceLinks(NamedTuple):
     hrefs: list[str]
     frames: list[str]
 
-    def number(self, rules: LinkRules) -> int:
-        """Return a 64-bit number of all that the page's fingerprints follow from, 0 without links."""
+    def number(self, rules: LinkRules, body: int) -> int:
+        """Return the number of the links' source, whose `body_number` is `body`; 0 without links.
+
+        Its lower half is a number of all that the page's fingerprints follow from.
+        """
         if not self.hrefs and not self.frames:
             return 0
         where = f"{rules.fingerprint}", self.page_url, self.base, f"{len(self.frames)}"
         text = "\0".join((*where, *self.frames, *self.hrefs))  # which lxml finds in no page
-        return fingerprint(text) & _LARGEST
+        return body << 32 | (fingerprint(text) & _LARGEST or 1)
 
     def counted(self, rules: LinkRules) -> Iterable[str]:
         """Return the distinct canonical links that count; raises MarkupError where they are too many."""
@@ -161,6 +165,21 @@ class SourceLinks(NamedTuple):
         if rules.volatile is not None:
             links = map(rules.volatile.identity, links)
         return fingerprints_of(list(links))
+
+
+def body_number(body: bytes, page_url: str, rules: LinkRules) -> int:
+    """Return a 32-bit number of a page as it came: where that is the same, its links are."""
+    return crc32(body, crc32(page_url.encode("utf-8", "replace"), rules.fingerprint))
+
+
+def has_same_body(source: int, body: int) -> bool:
+    """Whether a number of links' source, 0 where it is not known, is of the body with that number."""
+    return source >> 32 == body and source != 0
+
+
+def has_same_links(source: int, other: int) -> bool:
+    """Whether the links of two sources are the same, byte for byte; of none that is known, False."""
+    return (source ^ other) & _LARGEST == 0 and source != 0 != other
 
 
 def link_fingerprints(

@@ -32,6 +32,7 @@ from itertools import groupby, pairwise, zip_longest
 from operator import itemgetter
 from typing import Final
 
+from hacs_crawler.links import has_same_links
 from hacs_crawler.state import digests, rule_changes
 from hacs_crawler.state.page import Harvest, News, Page, Sightings, Visit
 from hacs_crawler.state.spells import MarksByVisit, spells_of
@@ -212,11 +213,22 @@ def _set_absent(page: Page, visit: Visit) -> None:
 
 def _merge_links(page: Page, visit: Visit, shown: frozenset[int]) -> frozenset[int]:
     latest = max(page.last_seen, default=0)
+    if visit.at > latest and has_same_links(page.hrefs, visit.hrefs):
+        page.hrefs = visit.hrefs
+        page.last_seen = _moved(page.last_seen, latest, visit.at)
+        return frozenset()
     known = [(page.hrefs, page.last_shown())] if visit.at == latest else []
     new = _add_links(page, visit.at, shown)
     if shown and visit.at >= latest:
         page.hrefs = _hrefs_of(page, [*known, (visit.hrefs, (visit.at, shown))])
     return frozenset() if visit.at in page.baselines else new
+
+
+def _moved(times: array[int], latest: int, at: int) -> array[int]:
+    """Return times of which those that were the latest are another."""
+    if times.count(latest) == len(times):  # as of most pages
+        return array("I", [at]) * len(times)
+    return array("I", [at if one == latest else one for one in times])
 
 
 def _hrefs_of(page: Page, candidates: list[tuple[int, tuple[int, frozenset[int]]]]) -> int:

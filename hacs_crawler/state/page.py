@@ -66,8 +66,9 @@ class Visit:
     visit with the same content, where the archive says which. `harvest` is set where the visit came from
     an archive that is to be asked for later captures only, `prediction` where its seed was ranked.
     `bytes` is the size of the answer's body. `hrefs` is a number of the source that links were taken
-    from, 0 where it is not known. `keeps_spells` says that the marks are no links, so that the page
-    keeps all their `spells` (see `state.spells`).
+    from, of the body in its upper half and of what they follow from in its lower one, 0 where it is not
+    known. `keeps_spells` says that the marks are no links, so that the page keeps all their `spells`
+    (see `state.spells`).
     """
 
     url: str

@@ -12,7 +12,13 @@ from scrapy.http import HtmlResponse, Response, TextResponse, XmlResponse
 from scrapy.responsetypes import responsetypes
 
 from hacs_crawler.crawl.observation import observe, tree_of
-from hacs_crawler.links import LinkRules, canonical_link, link_fingerprint, source_links
+from hacs_crawler.links import (
+    LinkRules,
+    body_number,
+    canonical_link,
+    link_fingerprint,
+    source_links,
+)
 from hacs_crawler.state import News, Page, Prediction, Visit, merged
 
 PAGE = "http://a.example/"
@@ -57,7 +63,9 @@ def test_a_page_is_seen_with_its_links_validators_and_size() -> None:
             News.SEEN,
             marks=fingerprints("/one", "http://b.example/two"),
             rules=RULES.fingerprint,
-            hrefs=source_links(tree_of(html()), PAGE).number(RULES),
+            hrefs=source_links(tree_of(html()), PAGE).number(
+                RULES, body_number(TWO_LINKS, PAGE, RULES)
+            ),
             etag='"5f"',
             last_modified="Tue, 14 Nov 2023 22:13:20 GMT",
             prediction=PREDICTION,
@@ -185,6 +193,16 @@ def test_links_whose_source_is_that_of_the_last_visit_are_those_of_the_last_visi
     visit, _ = observe(html(b"<p>News</p>" + body), PAGE, AT + 1, RULES, known=known)
     assert visit is not None
     assert visit.marks == {*known.marks}
+
+
+def test_of_a_body_that_is_that_of_the_last_visit_no_tree_is_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    before = seen(html())
+    known = known_after(html())
+    monkeypatch.setattr("hacs_crawler.crawl.observation.tree_of", None)
+    visit, _ = observe(html(), PAGE, AT + 1, RULES, known=known)
+    assert visit == replace(before, at=AT + 1)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import struct
 from array import array
 from collections.abc import Callable
 from contextlib import closing
@@ -52,16 +51,13 @@ UNREADABLE: dict[str, Callable[[bytes], bytes]] = {
     "cut": lambda body: body[:-3],
     "of a layout of the future": lambda body: b"\x09" + body[1:],
     "lengths of 4 GB": lambda body: body[:36] + b"\xff" * 16 + body[52:],
-    "rate is not a number": lambda body: body[:20] + struct.pack("<d", np.nan) + body[28:],
-    "rate is infinite": lambda body: body[:20] + struct.pack("<d", np.inf) + body[28:],
-    "last version": lambda body: body[:4] + b"\xff\xff\xff\xff" + body[8:],
-    "visits in disorder": with_page(visits=array("I", [5, 4, 2**32 - 1])),
-    "runs of links it lacks": with_page(runs=array("I", [START, 9])),
+    "last version": lambda body: body[:1] + b"\xff\xff\xff\xff" + body[5:],
+    "another link": lambda body: body[:-60] + bytes([body[-60] ^ 1]) + body[-59:],
     "random": lambda body: b"\x01" + np.random.default_rng(1).bytes(len(body) - 1),
 }
 ABSURD: dict[str, Callable[[bytes], bytes]] = {
     "visited in 2106": with_page(visits=array("I", [2**32 - 1])),
-    "rate of 1e308": lambda body: body[:20] + struct.pack("<d", 1e308) + body[28:],
+    "rate of 1e308": with_page(rate=1e308),
     "never visited": with_page(visits=array("I"), runs=array("I"), marks=array("q")),
     "gone for ever": with_page(gone=255, failures=255, not_before=2**32 - 1, last_news=2**32 - 1),
     "validators": with_page(etag="\r\nX: y\x00", last_modified="€" * 20),

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import struct
 from array import array
-from itertools import product
 
 import numpy as np
 import pytest
@@ -86,43 +84,18 @@ def test_a_layout_of_a_later_version_is_refused() -> None:
         decode_page(bytes(body))
 
 
-@pytest.mark.parametrize("name", ["churn", "churning"])
-@pytest.mark.parametrize("value", [-0.1, 1.1, float("nan"), float("inf")])
-def test_churn_that_is_no_probability_is_refused(name: str, value: float) -> None:
-    page = example_page()
-    setattr(page, name, value)
-    with pytest.raises(StateError, match=f"{name} "):
-        decode_page(encode_page(page))
-
-
-@pytest.mark.parametrize("place", [4, 2**32 - 1])
-def test_when_a_link_was_last_seen_that_is_none_of_the_page_is_refused(place: int) -> None:
-    body = encode_page(example_page())  # ends with the places and the times of two links
-    with pytest.raises(StateError, match="damaged"):
-        decode_page(body[:-16] + struct.pack("<I", place) + body[-12:])
-
-
-@pytest.mark.parametrize("rest", [b"1", bytes(4), bytes(10_000)])
-def test_bytes_that_no_number_of_the_header_asks_for_are_refused(rest: bytes) -> None:
-    with pytest.raises(StateError, match="damaged: its header asks for"):
-        decode_page(encode_page(example_page()) + rest)
-
-
-@pytest.mark.parametrize("count", range(7))
-@pytest.mark.parametrize("number", [7, 2**32 - 1])
-def test_counts_that_its_bytes_do_not_hold_are_refused(count: int, number: int) -> None:
+@pytest.mark.parametrize("place", range(len(encode_page(example_page()))))
+def test_whatever_byte_is_another_the_page_is_refused(place: int) -> None:
     body = bytearray(encode_page(example_page()))
-    struct.pack_into("<I", body, 72 + 4 * count, number)
-    with pytest.raises(StateError, match="damaged: its header asks for"):
+    body[place] ^= 1
+    with pytest.raises(StateError, match="damaged"):
         decode_page(bytes(body))
 
 
-@pytest.mark.parametrize("name", ["rule_changes", "digests"])
-def test_pairs_of_which_one_half_is_missing_are_refused(name: str) -> None:
-    page = example_page()
-    setattr(page, name, array("I", [1, 2, 3]))
-    with pytest.raises(StateError, match="damaged: a list of pairs in it has an odd length"):
-        decode_page(encode_page(page))
+@pytest.mark.parametrize("rest", [b"1", bytes(4), bytes(10_000)])
+def test_bytes_that_follow_the_page_are_refused(rest: bytes) -> None:
+    with pytest.raises(StateError, match="damaged"):
+        decode_page(encode_page(example_page()) + rest)
 
 
 @pytest.mark.parametrize("is_in_site", [True, False])
@@ -130,20 +103,6 @@ def test_echoes_and_whether_the_site_knows_the_links_come_back(is_in_site: bool)
     page = example_page()
     page.echoes, page.is_in_site = array("I", [150, 2**32 - 1]), is_in_site
     assert decode_page(encode_page(page)) == page
-
-
-@pytest.mark.parametrize(
-    ("name", "numbers"),
-    [
-        *product(["visits", "contents", "echoes"], [[200, 100], [100, 100]]),
-        *product(["digests", "rule_changes"], [[200, 1, 100, 2], [100, 1, 100, 2]]),
-    ],
-)
-def test_lists_in_disorder_are_refused(name: str, numbers: list[int]) -> None:
-    page = example_page()
-    setattr(page, name, array("I", numbers))
-    with pytest.raises(StateError, match=r"damaged: its .* are not in ascending order"):
-        decode_page(encode_page(page))
 
 
 def test_changes_of_link_rules_come_back() -> None:

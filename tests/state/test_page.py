@@ -213,7 +213,9 @@ def test_old_visits_are_thinned_to_the_last_in_each_slot() -> None:
 
 def sourced(one: Visit) -> Visit:
     """Give a visit the number of its links' source: of some links there are several, or none."""
-    return replace(one, hrefs=sum(1 << link for link in one.marks or ()) * (one.at % 3))
+    links = sum(1 << link for link in one.marks or ())
+    body, form = one.at % 5, one.at % 3
+    return replace(one, hrefs=form and links and body << 32 | links << 2 | form)
 
 
 visits = st.lists(
