@@ -17,12 +17,12 @@ import tempfile
 import time
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 from zlib import crc32
 
 import numpy as np
 import store as stores  # its neighbour: a Redis, and how tables are printed
+from msgspec.structs import replace
 
 from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.state import Run, advanced, new_run

@@ -4,8 +4,9 @@ import io
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from hacs_crawler.archive.capture import Cleaning, is_html, key_of
 from hacs_crawler.archive.payload import MAX_BODY_BYTES, payload_links

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
+from msgspec import Struct
 from scrapy import Request
 from scrapy.http import Response
 
@@ -17,8 +17,7 @@ from hacs_crawler.utils.loop import each
 from hacs_crawler.watch import Rules
 
 
-@dataclass(frozen=True, slots=True)
-class Observed:
+class Observed(Struct, frozen=True):
     """The response of a page, and what was recorded of it.
 
     `reason` says why the page's links were not seen; it is "" where they were.

@@ -11,10 +11,10 @@ import sys
 import time
 from collections.abc import Iterable
 from contextlib import closing
-from dataclasses import replace
 from textwrap import fill
 from typing import Final
 
+from msgspec.structs import replace
 from scrapy import Request, Spider
 from scrapy.http import HtmlResponse, Response
 from scrapy.settings import BaseSettings

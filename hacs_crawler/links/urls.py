@@ -73,8 +73,9 @@ def without_login(url: str) -> str:
 
 def kept_url(url: str) -> str:
     """Return a page's URL as it is kept: without a login, and its spaces escaped as browsers do."""
-    plain = without_login(url)
-    return plain.replace(" ", "%20") if " " in plain else plain
+    if "@" not in url and " " not in url:  # as of nearly all
+        return url
+    return without_login(url).replace(" ", "%20")
 
 
 def check_url(url: str) -> str | None:

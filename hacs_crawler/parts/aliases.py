@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from msgspec.msgpack import decode, encode
+from msgspec.structs import replace
 from scrapy import Request
 
 from hacs_crawler.crawl.meta import tag_of

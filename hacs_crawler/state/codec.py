@@ -1,11 +1,12 @@
 """A page as bytes, and the row of numbers that ranking needs of it.
 
 Both stores keep these bytes, little-endian: the layout, the version, a checksum of all but the layout, a
-header (in it the number of the links' source, see `Page.hrefs`), the URL and the validators in UTF-8, the harvests (16 bytes each), the marks (8 each),
-then lists of numbers of 4 bytes, whose lengths the header names: visits, runs of marks, changes of
-rules, digests, contents, echoes, and which links were last seen at another time than the latest. A page
-of 100 links and 50 visits with 10 updates takes about 1.2 KB. Of marks other than links, most of which
-may be gone, the last list may have runs of marks that were last seen together: then the latest is 0.
+header (in it the number of the links' source, see `Page.hrefs`), the URL and the validators in UTF-8,
+the harvests (16 bytes each), the marks (8 each), then lists of numbers of 4 bytes, whose lengths the
+header names: visits, runs of marks, changes of rules, digests, contents, echoes, and which links were
+last seen at another time than the latest. A page of 100 links and 50 visits with 10 updates takes about
+1.2 KB. Of marks other than links, most of which may be gone, the last list may have runs of marks that
+were last seen together: then the latest is 0.
 """
 
 from __future__ import annotations

@@ -27,10 +27,11 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from itertools import groupby, pairwise, zip_longest
 from operator import itemgetter
 from typing import Final
+
+from msgspec.structs import replace
 
 from hacs_crawler.links import has_same_links
 from hacs_crawler.state import digests, rule_changes

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from hacs_crawler.links import menu_id, page_id_of, site_id
@@ -26,8 +27,7 @@ class Memories(Protocol):
         """Claim links for pages; see `Store.claim`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
+class Recorded(Struct, frozen=True):
     """What a recorded visit brought, and its page before and after.
 
     `new_marks` are the links l*(m_i) of the paper, or on a page that keeps spells the marks that are

@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 import msgspec
 import numpy as np
+from msgspec import Struct
 from numpy.typing import NDArray
 
 from hacs_crawler.exceptions import StateError, StateUnavailableError
@@ -24,8 +25,7 @@ TRIES: Final = 100
 """How often a change is made anew because others changed the same meanwhile."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """A page's new bytes, to be written if the store still has version `seen` of it (0: no page).
 
     `outcomes` are outcome records (dtype `OUTCOME`) of the visits that are written with it.

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import io
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import asdict
 
 from hacs_crawler.cli.export import write_pages
 from hacs_crawler.state import Estimation, State, read_export

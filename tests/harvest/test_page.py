@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from array import array
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 from hypothesis import given, strategies as st
+from msgspec.structs import replace
 
 from hacs_crawler.archive import Capture
 from hacs_crawler.archive.capture import REVISIT

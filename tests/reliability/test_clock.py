@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from parsel import Selector
 
 from clocks import DAY, START

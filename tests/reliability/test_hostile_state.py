@@ -6,12 +6,12 @@ import sqlite3
 from array import array
 from collections.abc import Callable
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import redis
+from msgspec.structs import replace
 from redis.cluster import RedisCluster
 from typer.testing import CliRunner
 

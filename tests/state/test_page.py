@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from array import array
-from dataclasses import replace
 from itertools import pairwise, permutations
 
 import pytest
 from hypothesis import given, settings, strategies as st
+from msgspec.structs import replace
 
 from hacs_crawler.state.codec import encode_page
 from hacs_crawler.state.estimation import baselines_of

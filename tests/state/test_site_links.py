@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from itertools import permutations
 from threading import Thread
 
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from hacs_crawler.links import menu_id, menu_of, page_id_of
@@ -350,7 +352,7 @@ def test_lines_of_outcome_records_say_what_was_new_to_the_site() -> None:
 
 def test_labels_tell_what_p_was_of() -> None:
     page = Label(0, "", "hacs", "bayes", 365.0, "visit", siblings=True)
-    site = replace(page, updates="site")
+    site = dataclasses.replace(page, updates="site")
     assert page.number != site.number
     assert site.model == f"{page.model}, new to the site"
     assert label_of(asdict(page)) == page

@@ -8,7 +8,6 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 from contextlib import ExitStack, closing
-from dataclasses import replace
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -16,6 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 import redis
+from msgspec.structs import replace
 from redis.cluster import RedisCluster
 
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
