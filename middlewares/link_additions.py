@@ -16,6 +16,7 @@ from hacs_crawler.crawl.awaited import AwaitedVisit
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import (
     KEY,
+    Tag,
     mark_added,
     mark_answered,
     page_url,
@@ -96,10 +97,11 @@ class LinkAdditionsMiddleware:
         if request is None or not self._crawl.is_open:
             return
         self._crawl.stats.html_answers += isinstance(response, HtmlResponse)
-        url = page_url(request)
-        mark_answered(request)
+        tag = tag_of(request)
+        url = page_url(request, tag)
+        mark_answered(request, tag)
         if url is not None:
-            self._observe(request, response, url)
+            self._observe(request, response, url, tag)
 
     def process_spider_output(
         self, response: Response, result: Iterable[Any], spider: Spider | None = None
@@ -138,9 +140,9 @@ class LinkAdditionsMiddleware:
         del exception, spider
         self._end(response, is_whole=False)
 
-    def _observe(self, request: Request, response: Response, url: str) -> None:
+    def _observe(self, request: Request, response: Response, url: str, tag: Tag) -> None:
         crawl = self._crawl
-        at, tag = int(crawl.clock()), tag_of(request)
+        at = int(crawl.clock())
         crawl.stats.answers += 1
         rules = crawl.rules(response)
         known = crawl.state.write_behind.look(url)
@@ -183,7 +185,11 @@ class LinkAdditionsMiddleware:
         """Record what was found, and say what it brought."""
         crawl = self._crawl
         visit, reason = observation
-        if visit is not None and is_suddenly_empty(visit, crawl.state.write_behind.look(url)):
+        if (
+            visit is not None
+            and visit.keeps_spells
+            and is_suddenly_empty(visit, crawl.state.write_behind.look(url))
+        ):
             visit, reason = Observation(None, "nothing_shown")
         if visit is None:
             crawl.state.read_ahead.drop(url)

@@ -37,9 +37,9 @@ class PageMemoryMiddleware:
         tag = renew(request)
         if not self._crawl.is_open:
             return None
-        url = page_url(request)
+        url = page_url(request, tag)
         # a redirect, a retry, or what any middleware sends again, goes on with its claim
-        is_again = claim(request, url)
+        is_again = claim(request, url, tag)
         if url is not None:
             self._crawl.state.read_ahead.claim(url, tag.prediction, is_again=is_again)
         return self._crawl.parts.before_request(request, url)

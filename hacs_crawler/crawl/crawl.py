@@ -62,7 +62,8 @@ class Crawl:
         self._state: OpenState | None = None
         self._needs_answers = False
         self._log_summary: Callable[[], None] = self.stats.log_summary
-        self._is_open = self._is_closing = self._is_closed = False
+        self.is_open = self._is_closing = self._is_closed = False
+        """Whether the state is open and nothing has failed."""
         self._on_failure: list[Callable[[], None]] = []
         try:
             self._read_settings(crawler.settings)
@@ -88,11 +89,6 @@ class Crawl:
         return crawl
 
     @property
-    def is_open(self) -> bool:
-        """Whether the state is open and nothing has failed."""
-        return self._is_open and self.failure is None
-
-    @property
     def waiting_visits(self) -> int:
         """How many visits wait in memory to be written."""
         return 0 if self._state is None else self._state.write_behind.waiting
@@ -115,7 +111,7 @@ class Crawl:
         """Log once why this crawl cannot go on, in one line, and have it closed, if it is not over."""
         if self.failure is not None or self._is_closed:  # such as a ranking that comes too late
             return
-        self.failure = message
+        self.failure, self.is_open = message, False
         self._end_with_error(message)
         for function in self._on_failure:
             function()
@@ -158,7 +154,7 @@ class Crawl:
         except (ConfigError, StateError) as error:
             self.fail(str(error))
             return
-        self._is_open = True
+        self.is_open = self.failure is None
 
     @property
     def ranking(self) -> RankingOptions:
@@ -220,7 +216,7 @@ class Crawl:
                 self._sum_up()
                 if self.config.pages == "start":
                     self.stats.log_if_few_were_pages()
-            self._is_open, self._is_closed = False, True
+            self.is_open, self._is_closed = False, True
             await state.once(State.close)
             logger.debug("The state was closed in %.2f s", time.monotonic() - started)
         self._worker.close()

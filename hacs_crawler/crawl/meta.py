@@ -88,18 +88,18 @@ def pack(request: Request) -> Request:
     return request
 
 
-def page_url(request: Request) -> str | None:
+def page_url(request: Request, tag: Tag | None = None) -> str | None:
     """Return the URL of the page that the request visits; None where it is none of HACS's.
 
     What the request says itself counts (`meta["hacs"]`), else what HACS_PAGES says
-    (`crawl.page_filter`).
+    (`crawl.page_filter`). Here and below `tag` is given where it was read already.
     """
-    tag, said = tag_of(request), _said(request)
+    tag, said = tag or tag_of(request), _said(request)
     if said is False or tag.stage != "waiting":
         return None if said is False else tag.page
     named = tag.page or _named(request)
     is_page = said or (tag.is_page if tag.is_page is not None else named or is_start(request))
-    if is_page and request.method == "GET" and _key(url := seed_url(request)) is not None:
+    if is_page and request.method == "GET" and _key(url := seed_url(request, tag)) is not None:
         return url
     return None
 
@@ -123,9 +123,9 @@ def followed_key(request: Request) -> int | None:
     return _unranked_key(request, tag) if tag.is_page or _said(request) is True else None
 
 
-def seed_url(request: Request) -> str:
+def seed_url(request: Request, tag: Tag | None = None) -> str:
     """Return the URL of the page that a request would be for; what is kept of it has no login."""
-    return tag_of(request).page or _named(request) or without_login(request.url)
+    return (tag or tag_of(request)).page or _named(request) or without_login(request.url)
 
 
 def is_start(request: Request) -> bool:
@@ -183,7 +183,9 @@ def take_added_mark(request: Request) -> bool:
 def mark_ranked(seed: Request, prediction: Prediction, *, visit_twice: bool = False) -> Request:
     """Give a seed its prediction; return the seed."""
     known = tag_of(seed)
-    seed.meta[KEY] = Tag(seed.url, seed_url(seed), "ranked", prediction, visit_twice, *known[5:])
+    seed.meta[KEY] = Tag(
+        seed.url, seed_url(seed, known), "ranked", prediction, visit_twice, *known[5:]
+    )
     return seed
 
 
@@ -203,13 +205,13 @@ def planned_meta(
     return {KEY: tag}
 
 
-def claim(request: Request, page: str | None) -> bool:
+def claim(request: Request, page: str | None, tag: Tag | None = None) -> bool:
     """Have a request hold its page, if it is for one, when it is sent; return whether it did already.
 
     What it is redirected to is for that page, or for none, too. A seed's `meta["hacs"]` is from now on
     what was predicted.
     """
-    tag = tag_of(request)
+    tag = tag or tag_of(request)
     if tag.stage == "sent":
         return True
     if page is None and tag is UNTAGGED and request.method == "GET" and not is_start(request):
@@ -253,18 +255,19 @@ def mark_unseen(request: Request, reason: str) -> None:
     request.meta[KEY] = tag_of(request)._replace(unseen=reason)
 
 
-def mark_answered(request: Request) -> None:
+def mark_answered(request: Request, tag: Tag | None = None) -> None:
     """End a request: what a spider copies of its meta means nothing from now on."""
     if KEY in request.meta:
-        tag = tag_of(request)
+        tag = tag or tag_of(request)
         request.meta[KEY] = _further(tag, request.url, tag.page, "answered")
 
 
 def tell(request: Request, news: dict[str, Any] | Outcome | NotObserved) -> None:
     """Put into `meta["hacs"]` what is known by now, unless a value of the spider's own is there."""
-    hacs = request.meta.get("hacs")
+    meta = request.meta
+    hacs = meta.get("hacs")
     if hacs is None or _said(request) or (isinstance(hacs, dict) and _is_told(request, hacs)):
-        request.meta["hacs"] = news
+        meta["hacs"] = news
 
 
 def renew(request: Request) -> Tag:
@@ -360,7 +363,7 @@ def _said(request: Request) -> Literal[True, False, "record"] | None:
 
 def _unranked_key(request: Request, tag: Tag) -> int | None:
     is_new = tag.stage == "waiting" and _said(request) is not False
-    return _key(seed_url(request)) if is_new and request.method == "GET" else None
+    return _key(seed_url(request, tag)) if is_new and request.method == "GET" else None
 
 
 def _key(url: str) -> int | None:

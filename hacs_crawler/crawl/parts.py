@@ -192,7 +192,7 @@ class Parts:
             await self._wait(part, hook, *given)
 
     def _visits(self, part: Part, hook: Callable[..., Iterable[Visit]], *given: Any) -> list[Visit]:
-        return self._call(part, partial(_visits, hook, *given)) or []
+        return self._call(part, _visits, hook, *given) or []
 
     def _call(self, part: Part, hook: Callable[..., T], *given: Any, **also: Any) -> T | None:
         try:
@@ -200,7 +200,8 @@ class Parts:
         except Exception as error:  # noqa: BLE001 - a part may be the user's own code
             self._on_failure(part, error, given)
             return None
-        self._failures.pop(part, None)
+        if self._failures:
+            self._failures.pop(part, None)
         return result
 
     async def _wait(
@@ -277,7 +278,8 @@ def _overrides(part: Part, name: str) -> bool:
 
 
 def _visits(hook: Callable[..., Iterable[Visit]], *given: Any) -> list[Visit]:
-    return [_checked(visit, Visit) for visit in hook(*given)]
+    found = hook(*given)
+    return [_checked(visit, Visit) for visit in found] if found else []
 
 
 async def _signals(

@@ -43,8 +43,8 @@ class ReadAhead:
         self._state = state
         self._claims: dict[int, Claim] = {}
         self._pages: dict[int, Page | None] = {}
-        self._wanted: list[int] = []
-        self._reading: frozenset[int] = frozenset()
+        self._wanted: set[int] = set()
+        self._reading: set[int] = set()
         self._readers: list[Deferred[None]] = []
         self._is_read_timed = self._is_closed = False
         self._sites = SiteMemories() if state.estimation.updates == "site" else None
@@ -62,9 +62,9 @@ class ReadAhead:
         claim.prediction = claim.prediction or prediction
         if not is_again or not claim.number:
             claim.number += 1
-        if page_id in self._pages or self.is_pending(url):
+        if page_id in self._pages or page_id in self._reading or page_id in self._wanted:
             return
-        self._wanted.append(page_id)
+        self._wanted.add(page_id)
         if self._sites is not None:
             self._wanted_sites.add(menu_id(url))
         if not self._reading and not self._is_read_timed:
@@ -134,11 +134,10 @@ class ReadAhead:
             self._wanted.clear()
             self._end_of_read()
             return
-        page_ids, self._wanted = self._wanted, []
+        self._reading, self._wanted = self._wanted, set()
         sites = [] if self._sites is None else self._sites.unread(self._wanted_sites)
         self._wanted_sites.clear()
-        self._reading = frozenset(page_ids)
-        reading = self._state.run(_load, page_ids, sites)
+        reading = self._state.run(_load, [*self._reading], sites)
         reading.addCallbacks(self._keep, self._fail_to_read)
 
     def _keep(self, read: _Read) -> None:
@@ -158,7 +157,7 @@ class ReadAhead:
         self._state.on_error(error)
 
     def _end_of_read(self) -> None:
-        self._reading = frozenset()
+        self._reading = set()
         readers, self._readers = self._readers, []
         for reader in readers:
             reader.callback(None)

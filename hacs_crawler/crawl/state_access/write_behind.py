@@ -79,8 +79,7 @@ class WriteBehind:
 
     def look(self, url: str) -> Page | None:
         """Return the page if it has been read, with the visits that wait to be written."""
-        page_id = page_id_of(url)
-        return self._latest.get(page_id) or self._read_ahead.page(page_id)
+        return self._look(page_id_of(url))
 
     def record(self, visit: Visit) -> Recorded:
         """Take a visit, which ends one claim on its page, and return what it brought.
@@ -88,7 +87,7 @@ class WriteBehind:
         Where the page could not be read that is told from this visit alone, and `is_known` is False.
         """
         page_id = page_id_of(visit.url)
-        page = self.look(visit.url)
+        page = self._look(page_id)
         is_known = page is not None or self._read_ahead.has_read(page_id)
         self._read_ahead.drop(visit.url)
         before = page or Page(visit.url)
@@ -101,6 +100,9 @@ class WriteBehind:
             self._latest[page_id] = recorded.after
         self._add(recorded)
         return recorded
+
+    def _look(self, page_id: int) -> Page | None:
+        return self._latest.get(page_id) or self._read_ahead.page(page_id)
 
     async def make_room(self) -> None:
         """Return when so few visits wait that none will be given up for the next ones."""
