@@ -220,7 +220,7 @@ def fates(pages: Sequence[Page]) -> Fates:
     latest_of_page = np.repeat(latest, np.diff(run_offsets))
     is_known = latest_of_page > first
     # links taken by other rules are not seen again, whatever became of them
-    last_baseline = [page.baselines[-1] if len(page.baselines) else 0 for page in pages]
+    last_baseline = [one[-1] if one else 0 for one in (page.baselines for page in pages)]
     is_known &= first >= np.repeat(np.array(last_baseline, np.uint32), np.diff(run_offsets))
     of_runs = np.select(
         [~is_known, latest_of_run == latest_of_page, latest_of_run > first],

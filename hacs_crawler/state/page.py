@@ -166,7 +166,12 @@ class Page(Struct):
 
         A visit that was thinned out may be among them: then the next one is the baseline.
         """
-        return rule_changes.baselines(self.rule_changes, self.marks_since)
+        changes = self.rule_changes
+        if not changes or (
+            len(changes) == 2 and changes[0] <= self.marks_since
+        ):  # as of most pages
+            return array("I")
+        return rule_changes.baselines(changes, self.marks_since)
 
     def rules_at(self, second: int) -> int:
         """Return the fingerprint of the rules by which the visit of a second went."""
@@ -195,6 +200,9 @@ class Page(Struct):
         """
         if self.keeps_spells:
             return self._updates_in_spells("page")
+        runs = self.runs
+        if not self.digests and (not runs or (len(runs) == 2 and runs[0] == self.marks_since)):
+            return array("I")
         baselines = {*self.baselines}
         shown_first = {self.marks_since, *baselines}
         added = array("I", (at for at in self.runs[::2] if at not in shown_first))

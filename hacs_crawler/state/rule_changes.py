@@ -28,8 +28,6 @@ def baselines(changes: array[int], marks_since: int) -> array[int]:
 
     That before which no marks were known, at `marks_since`, is a baseline anyway and not among them.
     """
-    if not changes or (len(changes) == 2 and changes[0] <= marks_since):  # as of most pages
-        return array("I")
     pairs = zip(changes[::2], changes[1::2], strict=True)
     times = encoded({at: rules for at, rules in pairs if rules != UNKNOWN})[::2]
     return times[1:] if times and times[0] <= marks_since else times

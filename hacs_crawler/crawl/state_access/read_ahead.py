@@ -43,8 +43,9 @@ class ReadAhead:
         self._state = state
         self._claims: dict[int, Claim] = {}
         self._pages: dict[int, Page | None] = {}
-        self._wanted: set[int] = set()
-        self._reading: set[int] = set()
+        # in the order in which they were claimed
+        self._wanted: dict[int, None] = {}
+        self._reading: dict[int, None] = {}
         self._readers: list[Deferred[None]] = []
         self._is_read_timed = self._is_closed = False
         self._sites = SiteMemories() if state.estimation.updates == "site" else None
@@ -64,7 +65,7 @@ class ReadAhead:
             claim.number += 1
         if page_id in self._pages or page_id in self._reading or page_id in self._wanted:
             return
-        self._wanted.add(page_id)
+        self._wanted[page_id] = None
         if self._sites is not None:
             self._wanted_sites.add(menu_id(url))
         if not self._reading and not self._is_read_timed:
@@ -134,7 +135,7 @@ class ReadAhead:
             self._wanted.clear()
             self._end_of_read()
             return
-        self._reading, self._wanted = self._wanted, set()
+        self._reading, self._wanted = self._wanted, {}
         sites = [] if self._sites is None else self._sites.unread(self._wanted_sites)
         self._wanted_sites.clear()
         reading = self._state.run(_load, [*self._reading], sites)
@@ -157,7 +158,7 @@ class ReadAhead:
         self._state.on_error(error)
 
     def _end_of_read(self) -> None:
-        self._reading = set()
+        self._reading = {}
         readers, self._readers = self._readers, []
         for reader in readers:
             reader.callback(None)
