@@ -1,12 +1,11 @@
 """A page as bytes, and the row of numbers that ranking needs of it.
 
-Both stores keep these bytes, little-endian: the layout, the version, a checksum of all but the layout, a
-header (in it the number of the links' source, see `Page.hrefs`), the URL and the validators in UTF-8,
-the harvests (16 bytes each), the marks (8 each), then lists of numbers of 4 bytes, whose lengths the
-header names: visits, runs of marks, changes of rules, digests, contents, echoes, and which links were
-last seen at another time than the latest. A page of 100 links and 50 visits with 10 updates takes about
-1.2 KB. Of marks other than links, most of which may be gone, the last list may have runs of marks that
-were last seen together: then the latest is 0.
+Both stores keep these bytes: the layout, the version and a checksum of all but the layout, and then what
+is known of the page as an array of MessagePack (https://msgpack.org). Lists of numbers are bytes in it,
+8 for a mark and 4 for any other, little-endian as all of it is. Of when marks were last seen that is the
+latest time, and for each one with another time its place, then these times. A page of 100 links and 50
+visits with 10 updates takes about 1.2 KB. Of marks other than links, most of which may be gone, these
+may be runs of marks that were last seen together: then the latest is 0.
 """
 
 from __future__ import annotations
@@ -16,10 +15,11 @@ import sys
 from array import array
 from bisect import bisect_left
 from collections.abc import Mapping
-from itertools import accumulate, chain, groupby, repeat
-from typing import Final, Literal
+from itertools import chain, groupby, repeat
+from typing import Any, Final
 from zlib import crc32
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -31,13 +31,9 @@ from hacs_crawler.utils.text import safe_logger
 logger = safe_logger(__name__)
 
 LAYOUT: Final = 1
-_LISTS: Final = 7
 _BEGINNING: Final = struct.Struct("<BII")
-_HEADER: Final = struct.Struct(f"<BBBIIIdfffffQHHHHII{_LISTS}I")
-_HARVEST: Final = struct.Struct("<IIq")
 VERSION_OFFSET: Final = 1
 """Where the four bytes of a page's version stand in its bytes; the Redis script compares them."""
-_LONGEST_TEXT: Final = 65_535
 _MOST_SINGLE: Final = float(np.finfo(np.float32).max)
 _MOST_HALF: Final = float(np.finfo(np.float16).max)
 
@@ -74,49 +70,41 @@ UNKNOWN_ROW: Final = np.zeros(1, ROW)
 
 def encode_page(page: Page) -> bytes:
     """Return the page's bytes."""
-    texts = [
-        text.encode("utf-8", "replace")[:_LONGEST_TEXT]
-        for text in (page.url, page.etag, page.last_modified)
-    ]
-    last_seen, exceptions = _packed_last_seen(page.last_seen)
-    if page.keeps_spells and len(runs := _runs(page.last_seen)) < len(exceptions):
-        last_seen, exceptions = 0, runs
-    lists = (
-        page.visits,
-        page.runs,
-        page.rule_changes,
-        page.digests,
-        page.contents,
-        page.echoes,
-        exceptions,
+    latest, others = _packed_last_seen(page.last_seen)
+    if page.keeps_spells and len(runs := _runs(page.last_seen)) < len(others):
+        latest, others = 0, runs
+    known = _encode(
+        (
+            _text(page.url),
+            _to_bytes(page.visits),
+            _to_bytes(page.runs),
+            _to_bytes(page.marks),
+            _to_bytes(others),
+            _to_bytes(page.digests),
+            _to_bytes(page.contents),
+            _to_bytes(page.echoes),
+            page.is_in_site,
+            page.marks_since,
+            page.last_news,
+            page.gone,
+            page.failures,
+            page.not_before,
+            page.rate,
+            page.log_sd,
+            page.fast,
+            page.slow,
+            page.churn,
+            page.churning,
+            _text(page.etag),
+            _text(page.last_modified),
+            page.hrefs,
+            [(one.source, one.until, one.digest) for _, one in sorted(page.harvests.items())],
+            _to_bytes(page.rule_changes),
+            page.keeps_spells,
+            latest,
+        )
     )
-    header = _HEADER.pack(
-        page.gone,
-        page.failures,
-        page.is_in_site | page.keeps_spells << 1,
-        page.marks_since,
-        page.last_news,
-        page.not_before,
-        page.rate,
-        page.log_sd,
-        page.fast,
-        page.slow,
-        page.churn,
-        page.churning,
-        page.hrefs,
-        *map(len, texts),
-        len(page.harvests),
-        len(page.marks),
-        last_seen,
-        *map(len, lists),
-    )
-    harvests = [
-        _HARVEST.pack(harvest.source, harvest.until, harvest.digest)
-        for _, harvest in sorted(page.harvests.items())
-    ]
-    numbers = b"".join(map(_to_bytes, lists))
-    rest = b"".join([header, *texts, *harvests, _to_bytes(page.marks), numbers])
-    return _BEGINNING.pack(LAYOUT, page.version, crc32(rest, page.version)) + rest
+    return _BEGINNING.pack(LAYOUT, page.version, crc32(known, page.version)) + known
 
 
 def decode_page(body: bytes) -> Page:
@@ -130,9 +118,9 @@ def decode_page(body: bytes) -> Page:
         raise StateError(msg)
     if len(body) >= _BEGINNING.size:
         _, version, checksum = _BEGINNING.unpack_from(body)
-        rest = memoryview(body)[_BEGINNING.size :]
-        if crc32(rest, version) == checksum:
-            return _decode(rest, version)
+        known = memoryview(body)[_BEGINNING.size :]
+        if crc32(known, version) == checksum:
+            return _decoded(known, version)
     raise StateError(f"a stored page of {len(body)} bytes is damaged: its checksum is not theirs")
 
 
@@ -147,48 +135,27 @@ def decode_pages(bodies: Mapping[int, bytes]) -> dict[int, Page]:
     return pages
 
 
-def _decode(body: memoryview, version: int) -> Page:
-    gone, failures, flags, since, news, not_before, *rest = _HEADER.unpack_from(body)
-    rate, log_sd, fast, slow, churn, churning, hrefs, *sizes = rest
-    url, etag, modified, harvests, links, last_seen, *lengths = sizes
-    parts = _HEADER.size, url, etag, modified, harvests * _HARVEST.size, 8 * links
-    ends = [*accumulate(parts)]
-    numbers = _from_bytes("I", body[ends[5] :])
-    visits, runs, rule_changes, digests, contents, echoes, exceptions = (
-        numbers[end - length : end]
-        for end, length in zip(accumulate(lengths), lengths, strict=True)
-    )
+def _decoded(known: memoryview, version: int) -> Page:
+    # in the order of the fields of pages: to name them would take longer
+    url, visits, runs, marks, others, digests, contents, echoes, *numbers = _decode(known)
+    *numbers, etag, modified, hrefs, harvests, rule_changes, keeps_spells, latest = numbers
     return Page(
-        str(body[ends[0] : ends[1]], "utf-8", "replace"),
-        visits,
-        runs,
-        _from_bytes("q", body[ends[4] : ends[5]]),
-        _last_seen(last_seen, exceptions, links),
-        digests,
-        contents,
-        echoes,
-        flags & 1 != 0,
-        since,
-        news,
-        gone,
-        failures,
-        not_before,
-        rate,
-        log_sd,
-        fast,
-        slow,
-        churn,
-        churning,
+        url,
+        _from_bytes("I", visits),
+        _from_bytes("I", runs),
+        _from_bytes("q", marks),
+        _last_seen(latest, _from_bytes("I", others), len(marks) // 8),
+        _from_bytes("I", digests),
+        _from_bytes("I", contents),
+        _from_bytes("I", echoes),
+        *numbers,
         version,
-        str(body[ends[1] : ends[2]], "utf-8", "replace"),
-        str(body[ends[2] : ends[3]], "utf-8", "replace"),
+        etag,
+        modified,
         hrefs,
-        {
-            source: Harvest(source, until, digest)
-            for source, until, digest in _HARVEST.iter_unpack(body[ends[3] : ends[4]])
-        },
-        rule_changes,
-        flags & 2 != 0,
+        {source: Harvest(source, until, digest) for source, until, digest in harvests},
+        _from_bytes("I", rule_changes),
+        keeps_spells,
     )
 
 
@@ -275,18 +242,22 @@ def _last_seen(latest: int, exceptions: array[int], links: int) -> array[int]:
     return last_seen
 
 
-def _from_bytes(code: Literal["I", "q"], body: memoryview) -> array[int]:
-    numbers = array(code)
-    numbers.frombytes(body)
-    if sys.byteorder == "big":
-        numbers.byteswap()
+def _text(text: str) -> str:
+    """Return a text that can be written as UTF-8."""
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
+
+
+def _swapped_array(code: str, body: bytes) -> array[int]:
+    numbers = array(code, body)
+    numbers.byteswap()
     return numbers
 
 
-def _swapped(numbers: array[int]) -> bytes:
-    numbers = numbers[:]
-    numbers.byteswap()
-    return numbers.tobytes()
+def _swapped_bytes(numbers: array[int]) -> bytes:
+    return _swapped_array(numbers.typecode, numbers.tobytes()).tobytes()
 
 
-_to_bytes: Final = array.tobytes if sys.byteorder == "little" else _swapped
+_from_bytes: Final = array if sys.byteorder == "little" else _swapped_array
+_to_bytes: Final = array.tobytes if sys.byteorder == "little" else _swapped_bytes
+_encode: Final = msgspec.msgpack.Encoder().encode
+_decode: Final = msgspec.msgpack.Decoder(list[Any]).decode
