@@ -2,10 +2,11 @@
 
 Both stores keep these bytes: the layout, the version and a checksum of all but the layout, and then what
 is known of the page as an array of MessagePack (https://msgpack.org). Lists of numbers are bytes in it,
-8 for a mark and 4 for any other, little-endian as all of it is. Of when marks were last seen that is the
-latest time, and for each one with another time its place, then these times. A page of 100 links and 50
-visits with 10 updates takes about 1.2 KB. Of marks other than links, most of which may be gone, these
-may be runs of marks that were last seen together: then the latest is 0.
+little-endian as all of it is, 8 for a mark and 4 for any other; what comes with the rate is bytes, too. Of
+when marks were last seen these are the latest time, and for each one with another time its place, then
+these times. A page of 100 links and 50 visits with 10 updates takes about 1.2 KB. Of marks other than
+links, most of which may be gone, they may be runs of marks that were last seen together: then the latest
+is 0.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ logger = safe_logger(__name__)
 
 LAYOUT: Final = 1
 _BEGINNING: Final = struct.Struct("<BII")
+_RATES: Final = struct.Struct("<5f")
 VERSION_OFFSET: Final = 1
 """Where the four bytes of a page's version stand in its bytes; the Redis script compares them."""
 _MOST_SINGLE: Final = float(np.finfo(np.float32).max)
@@ -90,11 +92,7 @@ def encode_page(page: Page) -> bytes:
             page.failures,
             page.not_before,
             page.rate,
-            page.log_sd,
-            page.fast,
-            page.slow,
-            page.churn,
-            page.churning,
+            _RATES.pack(page.log_sd, page.fast, page.slow, page.churn, page.churning),
             _text(page.etag),
             _text(page.last_modified),
             page.hrefs,
@@ -136,10 +134,11 @@ def decode_pages(bodies: Mapping[int, bytes]) -> dict[int, Page]:
 
 
 def _decoded(known: memoryview, version: int) -> Page:
-    # in the order of the fields of pages: to name them would take longer
     url, visits, runs, marks, others, digests, contents, echoes, *numbers = _decode(known)
-    *numbers, etag, modified, hrefs, harvests, rule_changes, keeps_spells, latest = numbers
-    return Page(
+    is_in_site, since, news, gone, failures, not_before, rate, rates, *rest = numbers
+    etag, last_modified, hrefs, harvests, rule_changes, keeps_spells, latest = rest
+    log_sd, fast, slow, churn, churning = _RATES.unpack(rates)
+    return Page(  # in the order of its fields: to name them takes longer
         url,
         _from_bytes("I", visits),
         _from_bytes("I", runs),
@@ -148,10 +147,21 @@ def _decoded(known: memoryview, version: int) -> Page:
         _from_bytes("I", digests),
         _from_bytes("I", contents),
         _from_bytes("I", echoes),
-        *numbers,
+        is_in_site,
+        since,
+        news,
+        gone,
+        failures,
+        not_before,
+        rate,
+        log_sd,
+        fast,
+        slow,
+        churn,
+        churning,
         version,
         etag,
-        modified,
+        last_modified,
         hrefs,
         {source: Harvest(source, until, digest) for source, until, digest in harvests},
         _from_bytes("I", rule_changes),
