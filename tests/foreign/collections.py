@@ -12,6 +12,7 @@ class Collection:
 
     repository: str
     commit: str
+    """All 40 digits: GitHub gives a commit by its whole name only."""
     folder: str = "."
     """That of its scrapy.cfg."""
     settings: str = ""
@@ -35,7 +36,7 @@ def _city(owner: str, name: str, commit: str) -> Collection:
 COLLECTIONS: Final = {
     "alltheplaces": Collection(
         repository="alltheplaces/alltheplaces",
-        commit="0e866a2c1",
+        commit="0e866a2c1f584e84ffc261a32afc747d8e2a24ec",
         settings="locations.settings",
         overrides={
             "ITEM_PIPELINES": {
@@ -46,7 +47,7 @@ COLLECTIONS: Final = {
     ),
     "querido-diario": Collection(
         repository="okfn-brasil/querido-diario",
-        commit="87cfb900",
+        commit="87cfb90015f9643cffb6c01d5c47d38202f0c142",
         folder="querido_diario_raspadores",
         settings="gazette.settings",
         overrides={
@@ -57,13 +58,34 @@ COLLECTIONS: Final = {
             },
         },
     ),
-    "city-scrapers": _city("City-Bureau", "city-scrapers", "292e3f20"),
-    "city-scrapers-det": _city("City-Bureau", "city-scrapers-det", "708787f"),
-    "city-scrapers-cle": _city("City-Bureau", "city-scrapers-cle", "93e3e56"),
-    "city-scrapers-pitt": _city("pgh-public-meetings", "city-scrapers-pitt", "63150a5"),
+    "city-scrapers": _city(
+        "City-Bureau", "city-scrapers", "292e3f20e2b0cf044e8571bd3acf9cd84249af30"
+    ),
+    "city-scrapers-det": _city(
+        "City-Bureau", "city-scrapers-det", "708787f7fa18af34ea40b0089ec345260dcb9735"
+    ),
+    "city-scrapers-cle": _city(
+        "City-Bureau", "city-scrapers-cle", "93e3e567cb5c6db7c39bb9eea1bebaca989763a8"
+    ),
+    "city-scrapers-pitt": _city(
+        "pgh-public-meetings", "city-scrapers-pitt", "63150a522a512d35b64e4068e25169cf46875598"
+    ),
+    "city-scrapers-ca": _city(
+        "washabstract", "city-scrapers-ca", "eb12d1274c22c52348ddad0cabc11434fe080ed9"
+    ),
+    "PyFeeds": Collection(
+        repository="PyFeeds/PyFeeds",
+        commit="2fe9718b285244c51fc0f8f25d24cf0777de6fa3",
+        settings="feeds.default_settings",
+    ),
+    "Taiwan-news-crawlers": Collection(
+        repository="TaiwanStat/Taiwan-news-crawlers",
+        commit="3761ce9fc428e6813a5d987aea7c9338464d42bf",
+        settings="TaiwanNewsCrawler.settings",
+    ),
     "kingfisher-collect": Collection(
         repository="open-contracting/kingfisher-collect",
-        commit="bb7f5bd2",
+        commit="bb7f5bd2c30e4c3ecfc155a7280feb50f714ca69",
         settings="kingfisher_scrapy.settings",
         overrides={
             "EXTENSIONS": {
@@ -75,33 +97,41 @@ COLLECTIONS: Final = {
     ),
     "jedeschule": Collection(
         repository="Datenschule/jedeschule-scraper",
-        commit="3df612e",
+        commit="3df612eaced764d07808e371e9b647ce840901db",
         settings="jedeschule.settings",
         environment={"ENVIRONMENT": "TEST"},
     ),
     "zyte-spider-templates": Collection(
         repository="zytedata/zyte-spider-templates",
-        commit="579c600",
+        commit="579c60037add982cef4459aedd5f7e3c55e602bd",
         spiders=["zyte_spider_templates.spiders"],
         arguments={"url": "https://books.example"},
     ),
     "openrecipes": Collection(
         repository="fictivekin/openrecipes",
-        commit="82b5c08",
+        commit="82b5c080168439b328f76a115aa2011fa4601384",
         folder="scrapy_proj",
         settings="openrecipes.settings",
     ),
     "scrapy-poet": Collection(
         repository="scrapinghub/scrapy-poet",
-        commit="64929de",
+        commit="64929de02afcfdae31f032b629d05af5a8e44c28",
         folder="example",
         settings="example.settings",
     ),
     "quotesbot": Collection(
-        repository="scrapy/quotesbot", commit="16ec3f4", settings="quotesbot.settings"
+        repository="scrapy/quotesbot",
+        commit="16ec3f4176db67ca9132f7e4431d7823e5e28974",
+        settings="quotesbot.settings",
     ),
     "booksbot": Collection(
-        repository="scrapy/booksbot", commit="959a7dc", settings="books.settings"
+        repository="scrapy/booksbot",
+        commit="959a7dcdcf34c12f446a20e6e7bbecf97697f0fd",
+        settings="books.settings",
     ),
-    "dirbot": Collection(repository="scrapy/dirbot", commit="8e99544", settings="dirbot.settings"),
+    "dirbot": Collection(
+        repository="scrapy/dirbot",
+        commit="8e995447361ad83f6693d2e07d17d90912268ace",
+        settings="dirbot.settings",
+    ),
 }

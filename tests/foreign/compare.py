@@ -11,7 +11,10 @@ from typing import Any, Final
 
 from foreign.crawl import ROUNDS, Job
 
-FIELDS: Final = ("requests", "callbacks", "yielded", "items", "dropped", "logged", "reason")
+FIELDS: Final = (
+    *("requests", "headers", "referers", "cookies", "callbacks", "errbacks"),
+    *("yielded", "items", "dropped", "logged", "reason"),
+)
 CONTROLS: Final = ("plain again", "plain reversed", "plain one by one")
 """Crawls without the add-on: what differs between them does so by itself, or by the order."""
 MANY_REQUESTS: Final = 10

@@ -29,10 +29,12 @@ from pkgutil import walk_packages
 from typing import Any, Final
 
 from scrapy import Request, Spider, signals
+from scrapy.core.scraper import Scraper
 from scrapy.crawler import AsyncCrawlerProcess, Crawler, CrawlerProcess
 from scrapy.http import Response
 from scrapy.settings import Settings
 from scrapy.utils.spider import iter_spider_classes
+from twisted.python.failure import Failure
 
 from foreign.collections import COLLECTIONS, Collection
 from foreign.web import Web
@@ -40,7 +42,7 @@ from foreign.web import Web
 FEWEST_STARTS: Final = 20
 MOST_STARTS: Final = 60
 MOST_REQUESTS: Final = 600
-MOST_SECONDS: Final = 120
+MOST_SECONDS: Final = 600
 ROUNDS: Final = 3
 AT_ONCE: Final = 2
 MODES: Final[dict[str, dict[str, Any]]] = {
@@ -81,6 +83,7 @@ PRELOADED: Final = (
     "scrapy.spidermiddlewares",
     "scrapy.pipelines",
 )
+_CALL_SPIDER: Final = Scraper.call_spider_async
 _ADDRESS = re.compile(r"0x[0-9a-f]+")
 
 
@@ -103,7 +106,13 @@ class Seen:
     job: Job
     round: int
     requests: list[str] = field(default_factory=list)
+    headers: list[str] = field(default_factory=list)
+    """Those of the requests, but for the two that depend on which page came first."""
+    referers: list[str] = field(default_factory=list)
+    cookies: list[str] = field(default_factory=list)
+    """Those of requests that are not the first."""
     callbacks: list[str] = field(default_factory=list)
+    errbacks: list[str] = field(default_factory=list)
     yielded: list[str] = field(default_factory=list)
     """Items as callbacks yielded them."""
     items: list[str] = field(default_factory=list)
@@ -133,12 +142,24 @@ class Offline:
 
     async def download_request(self, request: Request, *more: Any) -> Response:
         Now.seen.requests.append(_text(request))
+        _note_headers(request)
         if len(Now.seen.requests) > MOST_REQUESTS:
             raise OSError("too many requests")
         return Now.web.answer(request)
 
     async def close(self) -> None:
         pass
+
+
+def _note_headers(request: Request) -> None:
+    for name, values in request.headers.items():
+        said = f"{request.method} {request.url} {name.decode()}: {b', '.join(values)!r}"
+        if name == b"Referer":
+            Now.seen.referers.append(said)
+        elif name != b"Cookie":
+            Now.seen.headers.append(said)
+        elif request.meta.get("depth"):
+            Now.seen.cookies.append(said)
 
 
 class Watch:
@@ -173,6 +194,14 @@ class Watch:
             yield _noted(entry)
 
 
+async def _call_spider(scraper: Scraper, result: Any, request: Request) -> Any:
+    """What Scrapy calls callbacks and errbacks by: no middleware sees errbacks."""
+    if isinstance(result, Failure):
+        name = getattr(request.errback, "__name__", "none")
+        Now.seen.errbacks.append(f"{name} {result.type.__name__} {_text(request)}")
+    return await _CALL_SPIDER(scraper, result, request)
+
+
 class Log(logging.Handler):
     """Notes how often who warned."""
 
@@ -187,9 +216,12 @@ def crawl(collection: Collection, spiders: Spiders, seen: Seen, folder: Path) ->
     os.chdir(folder)
     socket.getaddrinfo = _no_host  # some spiders and pipelines ask by themselves
     random.seed(0)
+    Scraper.call_spider_async = _call_spider  # type: ignore[method-assign]
     spider = spiders[seen.job.spider]
     if hasattr(spider, "download_delay"):
         spider.download_delay = 0
+    if hasattr(spider, "start_requests"):
+        spider.start = _start
     Now.seen, Now.web = seen, _web(spider, seen.round)
     settings = Settings()
     settings.setmodule(collection.settings, "project") if collection.settings else None
@@ -204,6 +236,12 @@ def crawl(collection: Collection, spiders: Spiders, seen: Seen, folder: Path) ->
     _listen(crawler, seen)
     process.crawl(crawler, **collection.arguments)
     process.start()
+
+
+async def _start(spider: Any) -> AsyncIterator[Any]:
+    """Begin as spiders did before Scrapy 2.13: many have no other way."""
+    for entry in spider.start_requests():
+        yield entry
 
 
 def _no_host(*_: Any, **__: Any) -> Any:

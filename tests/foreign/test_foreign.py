@@ -14,6 +14,7 @@ import random
 import re
 import subprocess
 import sys
+import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
@@ -21,7 +22,7 @@ import pytest
 from parsel import Selector
 from scrapy import Request
 
-from foreign.collections import COLLECTIONS
+from foreign.collections import COLLECTIONS, Collection
 from foreign.compare import Results
 from foreign.crawl import Job
 from foreign.web import Web, text_for
@@ -31,7 +32,7 @@ pytestmark = pytest.mark.slow
 FOLDER = os.environ.get("HACS_TESTS_FOREIGN")
 MOST_SPIDERS = int(os.environ.get("HACS_TESTS_FOREIGN_SPIDERS", "60"))
 MODES = ("add-on", "all")
-SEED = 7
+SEED = int(os.environ.get("HACS_TESTS_FOREIGN_SEED", "7"))
 SPIDER = """
     def parse(self, response):
         for link in response.css("div.store > a.more::attr(href)").getall():
@@ -48,7 +49,7 @@ def test_spiders_of_other_people_do_what_they_did(name: str, tmp_path: Path) -> 
         pytest.skip("HACS_TESTS_FOREIGN names no folder")
     folder = Path(FOLDER, name)
     if not folder.exists():
-        _fetch(name, folder)
+        _fetch(COLLECTIONS[name], folder)
     listed = tmp_path / "spiders"
     _run(name, folder, Path("list"), listed)
     names = listed.read_text().splitlines()
@@ -67,17 +68,26 @@ def test_spiders_of_other_people_do_what_they_did(name: str, tmp_path: Path) -> 
     assert results.unexplained(MODES) == []
 
 
-def _fetch(name: str, folder: Path) -> None:
-    collection = COLLECTIONS[name]
+def _fetch(collection: Collection, folder: Path) -> None:
     url = f"https://github.com/{collection.repository}"
-    for command in (
-        ("init", "--quiet", str(folder)),
-        ("-C", str(folder), "fetch", "--quiet", "--depth=1", url, collection.commit),
-        ("-C", str(folder), "checkout", "--quiet", "FETCH_HEAD"),
-    ):
-        done = subprocess.run(("git", *command), capture_output=True, text=True, check=False)
-        if done.returncode:
-            pytest.skip(f"{url} cannot be fetched: {done.stderr.strip()}")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as new:  # none is left half fetched
+        try:
+            _git(new, "init")
+            _git(new, "fetch", "--depth=1", url, collection.commit)
+            _git(new, "checkout", "FETCH_HEAD")
+        except subprocess.CalledProcessError as error:
+            pytest.skip(f"{url} cannot be fetched: {error.stderr.strip()}")
+        Path(new).rename(folder)
+
+
+def _git(folder: str | Path, *command: str) -> str:
+    environment = {**os.environ, "GIT_TERMINAL_PROMPT": "0"}
+    git = ("git", "-C", str(folder), "-c", "user.name=n", "-c", "user.email=n@a.example")
+    done = subprocess.run(
+        (*git, *command), env=environment, capture_output=True, text=True, check=True
+    )
+    return done.stdout.strip()
 
 
 def _crawl(name: str, folder: Path, jobs: list[Job], results: Results, tmp_path: Path) -> None:
@@ -105,6 +115,27 @@ def _run(name: str, folder: Path, jobs: Path, told: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_a_collection_is_fetched_at_its_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there, here = tmp_path / "there" / "owner" / "name", tmp_path / "here" / "name"
+    there.mkdir(parents=True)
+    _git(there, "init")
+    for text in ("at that time", "since then"):
+        (there / "file").write_text(text)
+        _git(there, "add", "file")
+        _git(there, "commit", "-m", text)
+    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
+    monkeypatch.setenv("GIT_CONFIG_KEY_0", f"url.file://{tmp_path}/there/.insteadOf")
+    monkeypatch.setenv("GIT_CONFIG_VALUE_0", "https://github.com/")
+    commit = _git(there, "rev-parse", "HEAD~")
+    _fetch(Collection(repository="owner/name", commit=commit), here)
+    assert (here / "file").read_text() == "at that time"
+    with pytest.raises(pytest.skip.Exception, match="owner/none cannot be fetched"):
+        _fetch(Collection(repository="owner/none", commit=commit), here.with_name("none"))
+    assert [path.name for path in here.parent.iterdir()] == ["name"]
 
 
 @pytest.mark.parametrize(

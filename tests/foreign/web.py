@@ -31,8 +31,10 @@ _LISTED = re.compile(r"""\bin\b[^\n]*?["']([\w@-]+)["'][^\n\w]*:?\s*$""", re.M)
 _JSON = re.compile(r"\.json\(\)|json\.loads\(|ijson|JSONBlob|graphql", re.I)
 _STEP = re.compile(r"([a-z][a-z0-9]*|\*)?((?:[.#][\w-]+|\[[^\]]*\]|:[\w-]+(?:\([^)]*\))?)*)")
 _TEST = re.compile(r"""[@]?([a-z-]+)\s*(?:[*^$~|]?=|,)\s*["']?([^"'\])]+)""")
-_STATUSES: Final = {0: 0, 1: 302, 2: 302, 3: 404, 4: 410, 5: 404, 6: 503, 7: 500}
-"""What some of a hundred pages are answered with; 0 for nothing at all."""
+_STATUSES: Final = {0: 0, 1: 302, 2: 302, 3: 404, 4: 410, 5: 404, 6: 503, 7: 500, 8: 429, 9: 301}
+"""What some of a hundred pages are answered with in one round; 0 for nothing at all."""
+_HOSTS: Final = {0: 0, 1: 404, 2: 500, 3: 429, 4: 302}
+"""The same of all pages of some of a hundred hosts; those with 302 have moved to another host."""
 _OTHER_FILES = (".pdf", ".zip", ".jpg", ".png", ".xls", ".xlsx", ".doc", ".docx")
 _DATA = re.compile(r"api|json|ajax|graphql|rest|data|search|\.php|service", re.I)
 
@@ -60,15 +62,20 @@ class Web:
         url, path = request.url, urlsplit(request.url).path
         if path == "/robots.txt":
             return _response(request, "User-agent: *\nDisallow: /private/\n", "text/plain")
-        depth = request.meta.get("depth", 0)
-        chance = number_of(request.method, url, request.body) % 100
-        if depth > DEEPEST or (depth and chance in _STATUSES):
-            status = _STATUSES.get(chance, 404)
-            if not status:
-                raise OSError(f"{urlsplit(url).netloc} is down")
-            location = {"Location": urljoin(url, f"/moved/{chance}.html")}
-            return _response(request, "not here", "text/html", status, location)
-        return _response(request, *self._content(request, path))
+        host = urlsplit(url).netloc
+        chance = number_of(request.method, url, request.body, self._round) % 100
+        of_host = _HOSTS.get(number_of(host, self._round) % 100)
+        status = _STATUSES.get(chance) if of_host is None else of_host
+        if request.meta.get("depth", 0) > DEEPEST:
+            status = 404
+        if status == 0:
+            raise ConnectionRefusedError(f"{host} is down")
+        headers = {"ETag": f'"{chance}"', "Set-Cookie": f"session={number_of(host)}; Path=/"}
+        if status:
+            moved = f"//new.{host}{path}" if status == of_host else f"/moved/{chance}.html"
+            headers |= {"Location": urljoin(url, moved), "Retry-After": "1"}
+            return _response(request, "not here", "text/html", status, **headers)
+        return _response(request, *self._content(request, path), **headers)
 
     def _content(self, request: Request, path: str) -> tuple[str, str]:
         """Return a text, and of what kind it is."""
@@ -206,12 +213,8 @@ def _escaped(text: str) -> str:
 
 
 def _response(
-    request: Request,
-    text: str,
-    kind: str,
-    status: int = 200,
-    headers: dict[str, str] | None = None,
+    request: Request, text: str, kind: str, status: int = 200, **headers: str
 ) -> Response:
-    body, given = text.encode(), Headers({"Content-Type": kind, **(headers or {})})
+    body, given = text.encode(), Headers({"Content-Type": kind, **headers})
     made = responsetypes.from_args(headers=given, url=request.url, body=body)
     return made(url=request.url, status=status, headers=given, body=body, request=request)
