@@ -36,7 +36,7 @@ BENCHMARKS = {
     "estimate": "--pages 20000",
     "links": "",
     "crawl": "--pages 1500 --rounds 9",
-    "instructions": "--pages 60",
+    "instructions": "",
     "polite": "--rounds 1",
     "store": "--rows 200000 --pages 5000 --visits 3000",
     "scale": "--largest 1000000 --repeat 1",

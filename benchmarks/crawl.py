@@ -3,9 +3,10 @@
     python benchmarks/crawl.py
 
 Crawls 5,000 local pages of 2 KB and 30 links in processes of their own, one after the other and in
-turns: Scrapy alone, and with HACS on SQLite and on Redis, once on an empty state and once when every
-page is known. The spider reads the links of each page with parsel in every case. Counts the CPU time
-of the Scrapy process (user and system, start-up subtracted by crawling no page), and what of it Python's
+turns: Scrapy alone, and with HACS on SQLite and on Redis, on an empty state and when every page is known
+and its body is as before. "Other bodies" have the same links and another number each time, as pages that
+show the time. The spider reads the links of each page with parsel in every case. Counts the CPU time of
+the Scrapy process (user and system, start-up subtracted by crawling no page), and what of it Python's
 full garbage collections take from `start()` on, and all threads but the event loop's. Crawls run on the
 first core, the site and Redis on the last; with `--all-cores` a crawl's threads may run at once. In the
 last row the add-on is on, and the start page's callback asks for all others, which are not under care.
@@ -101,12 +102,13 @@ class Reader(scrapy.Spider):
 """
 
 
-def page(number: int) -> bytes:
+def page(number: int, answers: int = 0) -> bytes:
     links = "".join(
         f'<li><a href="/{(number * 7 + link * 13) % 100_000}/paper-{link}.html">Paper {link}</a></li>\n'
         for link in range(LINKS)
     )
-    body = f"<html><head><title>Page {number}</title></head><body><ul>{links}</ul></body></html>"
+    head = f"<html><head><title>Page {number}</title></head>"
+    body = f"{head}<body><ul>{links}</ul>{answers}</body></html>"
     return body.ljust(2048).encode()
 
 
@@ -123,15 +125,21 @@ class Spent(NamedTuple):
 
 
 class PageServer(asyncio.Protocol):
-    """Answers every GET at once, so that the crawler is what is measured."""
+    """Answers every GET at once, so that the crawler is what is measured.
+
+    Pages below /changing/ have another body each time.
+    """
+
+    answers = 0
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
         for request in data.split(b"\r\n\r\n")[:-1]:
-            number = int(request.split(b" ", 2)[1].strip(b"/") or 0)
-            body = page(number)
+            folder, _, number = request.split(b" ", 2)[1].strip(b"/").rpartition(b"/")
+            PageServer.answers += bool(folder)
+            body = page(int(number or 0), PageServer.answers if folder else 0)
             head = (
                 f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {len(body)}\r\n\r\n"
             )
@@ -154,16 +162,22 @@ def command(
     state: str | None,
     *,
     full: bool = False,
+    changing: bool = False,
     profile: str = "",
     more: Sequence[str] = (),
 ) -> list[str]:
-    """Return the command of a crawl, with `more` settings."""
+    """Return the command of a crawl, with `more` settings, maybe of pages whose bodies change."""
     settings = ["LOG_LEVEL=WARNING", "TELNETCONSOLE_ENABLED=0", "CONCURRENT_REQUESTS=32"]
     settings += ["CONCURRENT_REQUESTS_PER_DOMAIN=32"]
     if state is not None:
         settings += ['ADDONS={"hacs_crawler.addon.HacsAddon": 500}', f"HACS_STATE={state}"]
     run = [sys.executable, "-m", "scrapy", "runspider", str(file)]
-    run += ["-a", f"site=http://127.0.0.1:{port}", "-a", f"pages={pages}"]
+    run += [
+        "-a",
+        f"site=http://127.0.0.1:{port}{'/changing' if changing else ''}",
+        "-a",
+        f"pages={pages}",
+    ]
     run += ["-a", f"full={'yes' if full else ''}", "-a", f"profile={profile}"]
     return run + [part for one in (*settings, *more) for part in ("-s", one)]
 
@@ -188,15 +202,18 @@ def measure(arguments: argparse.Namespace, folder: Path, port: int, redis_port: 
             "Scrapy alone, full scheduler": None,
             "HACS, SQLite, new pages": f"sqlite:///{folder}/{turn}.db",
             "HACS, SQLite, known pages": f"sqlite:///{folder}/{turn}.db",
+            "HACS, SQLite, known pages, other bodies": f"sqlite:///{folder}/{turn}-changing.db",
             "HACS, Redis, new pages": f"redis://127.0.0.1:{redis_port}/{turn}",
             "HACS, Redis, known pages": f"redis://127.0.0.1:{redis_port}/{turn}",
             "HACS, SQLite, followed pages": f"sqlite:///{folder}/{turn}-followed.db",
         }
         for name, state in states.items():
             print(f"round {turn + 1} of {arguments.rounds}: {name}", file=sys.stderr)
-            full = "full" in name or "followed" in name
-            idle = crawl(folder, port, 0, state, full=full)
-            spent = crawl(folder, port, arguments.pages, state, full=full)
+            full, changing = "full" in name or "followed" in name, "other" in name
+            if changing:
+                crawl(folder, port, arguments.pages, state, changing=True)
+            idle = crawl(folder, port, 0, state, full=full, changing=changing)
+            spent = crawl(folder, port, arguments.pages, state, full=full, changing=changing)
             a_page = (
                 1000 * (one - before) / arguments.pages
                 for one, before in zip(spent, idle, strict=True)

@@ -5,10 +5,11 @@
 
 The crawls of `crawl.py`, each once with N pages and once with 2N, under valgrind, which counts what the
 process executes: no other process changes that, and which thread gets its turn when changes a page's
-count by 1 % at most where N is 60. A page costs the difference over N. Collections are off, as their
-cost depends on what else is in memory; `crawl.py` tells their time. The event loop's clock goes on by
-2 ms with each page, as in a crawl at full speed, and jumps where nothing is left to do: else timers
-would fire earlier the slower the machine is. numpy's BLAS has one thread, as idle ones spin.
+count by 1 % at most. A page costs the difference over N, which is 100, as visits are written a hundred
+at a time. Collections are off, as their cost depends on what else is in memory; `crawl.py` tells their
+time. The event loop's clock goes on by 2 ms with each page, as in a crawl at full speed, and jumps where
+nothing is left to do: else timers would fire earlier the slower the machine is. numpy's BLAS has one
+thread, as idle ones spin.
 
 With `--parts` known pages are crawled without each part that is on by default, and a part costs what is
 saved. Parts that are off have no hooks, and so cost nothing.
@@ -65,12 +66,19 @@ PARTS = {
 
 
 def count(
-    folder: Path, port: int, pages: int, state: str | None, *, full: bool, more: list[str]
+    folder: Path,
+    port: int,
+    pages: int,
+    state: str | None,
+    *,
+    full: bool,
+    changing: bool,
+    more: list[str],
 ) -> int:
     """Return how many instructions one crawl takes."""
     file = folder / "counted.py"
     file.write_text(SPIDER + COUNTED)
-    arguments = command(file, port, pages, state, full=full, more=more)
+    arguments = command(file, port, pages, state, full=full, changing=changing, more=more)
     environment = {**os.environ, "PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(
         VALGRIND + arguments,
@@ -87,7 +95,7 @@ def count(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--pages", type=int, default=80, metavar="N")
+    parser.add_argument("--pages", type=int, default=100, metavar="N")
     parser.add_argument("--parts", action="store_true", help="count what each part costs instead")
     arguments = parser.parse_args()
     port = free_port()
@@ -97,7 +105,12 @@ def main() -> None:
         folder, number = Path(name), 0
 
         def a_page(
-            kind: str = "", *, known: bool = False, full: bool = False, off: str = ""
+            kind: str = "",
+            *,
+            known: bool = False,
+            full: bool = False,
+            changing: bool = False,
+            off: str = "",
         ) -> float:
             """Return millions of instructions a page."""
             nonlocal number
@@ -110,9 +123,10 @@ def main() -> None:
                     "Redis": f"redis://127.0.0.1:{redis_port}/{number}",
                 }
                 if known:
-                    crawl(folder, port, pages, addresses[kind])
+                    crawl(folder, port, pages, addresses[kind], changing=changing)
                 more = [f'HACS_PARTS={{"hacs_crawler.parts.{off}": null}}'] if off else []
-                found.append(count(folder, port, pages, addresses[kind], full=full, more=more))
+                how = {"full": full, "changing": changing}
+                found.append(count(folder, port, pages, addresses[kind], **how, more=more))
             return (found[1] - found[0]) / arguments.pages / 1e6
 
         scrapy = a_page(full=True)
@@ -129,6 +143,9 @@ def main() -> None:
                 "Scrapy alone, full scheduler": scrapy,
                 "HACS, SQLite, new pages": a_page("SQLite"),
                 "HACS, SQLite, known pages": a_page("SQLite", known=True),
+                "HACS, SQLite, known pages, other bodies": a_page(
+                    "SQLite", known=True, changing=True
+                ),
                 "HACS, Redis, new pages": a_page("Redis"),
                 "HACS, Redis, known pages": a_page("Redis", known=True),
                 "HACS, SQLite, followed pages that are not under care": a_page("SQLite", full=True),

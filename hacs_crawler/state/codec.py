@@ -2,7 +2,7 @@
 
 Both stores keep these bytes: the layout, the version and a checksum of all but the layout, and then what
 is known of the page as an array of MessagePack (https://msgpack.org). Lists of numbers are bytes in it,
-little-endian as all of it is, 8 for a mark and 4 for any other; what comes with the rate is bytes, too. Of
+little-endian as all of it is, 8 for a mark and 4 for any other, and so is what comes with the rate. Of
 when marks were last seen these are the latest time, and for each one with another time its place, then
 these times. A page of 100 links and 50 visits with 10 updates takes about 1.2 KB. Of marks other than
 links, most of which may be gone, they may be runs of marks that were last seen together: then the latest
