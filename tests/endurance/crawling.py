@@ -41,6 +41,7 @@ class Crawls:
         self.log, self._acknowledged, self._job = (
             folder / name for name in ("log", "acknowledged", "job")
         )
+        self.log.touch()  # a crawl may be killed before it makes it
         self.pid = 0
         self._orders, theirs = Pipe()
         with theirs:
