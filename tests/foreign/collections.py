@@ -111,7 +111,7 @@ COLLECTIONS: Final = {
         repository="fictivekin/openrecipes",
         commit="82b5c080168439b328f76a115aa2011fa4601384",
         folder="scrapy_proj",
-        settings="openrecipes.settings",
+        spiders=["openrecipes.spiders"],
     ),
     "scrapy-poet": Collection(
         repository="scrapinghub/scrapy-poet",

@@ -16,7 +16,8 @@ FIELDS: Final = (
     *("yielded", "items", "dropped", "logged", "reason"),
 )
 CONTROLS: Final = ("plain again", "plain reversed", "plain one by one")
-"""Crawls without the add-on: what differs between them does so by itself, or by the order."""
+ORDERED: Final = ("plain as add-on", "plain as all")
+"""These, too, are without the add-on: what differs between them does so by itself, or by the order."""
 MANY_REQUESTS: Final = 10
 Crawls = dict[tuple[str, int], dict[str, Any]]
 
@@ -48,15 +49,19 @@ class Results:
 
     def controls(self, modes: tuple[str, ...]) -> list[Job]:
         """Return the crawls that show whether differences are the add-on's."""
-        found = {(spider, reactor) for spider, reactor, *_ in self.differences(modes)}
-        return [
-            Job(spider, mode, reactor) for spider, reactor in sorted(found) for mode in CONTROLS
-        ]
+        found = sorted({(spider, reactor) for spider, reactor, *_ in self.differences(modes)})
+        jobs = [Job(spider, mode, reactor) for spider, reactor in found for mode in CONTROLS]
+        for spider, reactor, mode in sorted({one[:3] for one in self.differences(modes)}):
+            seen = [self.crawls[spider, reactor].get((mode, round_)) for round_ in range(ROUNDS)]
+            orders = [crawl["requests"] if crawl else [] for crawl in seen]
+            jobs.append(Job(spider, f"plain as {mode}", reactor, orders))
+        return jobs
 
     def unexplained(self, modes: tuple[str, ...]) -> list[str]:
         """Return in a line each the differences that crawls without the add-on do not show, too."""
         known = {
-            (spider, reactor, name) for spider, reactor, *_, name in self.differences(CONTROLS)
+            (spider, reactor, name)
+            for spider, reactor, *_, name in self.differences(CONTROLS + ORDERED)
         }
         return [
             f"{spider} ({reactor}), {mode}, run {round_ + 1}, {name}: "

@@ -49,6 +49,8 @@ MODES: Final[dict[str, dict[str, Any]]] = {
     "plain": {},
     "plain again": {},
     "plain reversed": {},
+    "plain as add-on": {},
+    "plain as all": {},
     "plain one by one": {"CONCURRENT_REQUESTS": 1},
     "add-on": {"ADDONS": {"hacs_crawler.addon.HacsAddon": 500}},
     "all": {"ADDONS": {"hacs_crawler.addon.HacsAddon": 500}, "HACS_PAGES": "all"},
@@ -97,6 +99,8 @@ class Job:
     spider: str
     mode: str
     reactor: str = "asyncio"
+    orders: list[list[str]] = field(default_factory=list)
+    """The requests of each round of another crawl, in whose order this one is to begin."""
 
 
 @dataclass
@@ -176,7 +180,14 @@ class Watch:
             page = pages[number % len(pages)]
             sign = "&" if "?" in page.url else "?"
             first.append(page.replace(url=f"{page.url}{sign}again={number}"))
-        for entry in reversed(first) if Now.seen.job.mode == "plain reversed" else first:
+        if Now.seen.job.mode == "plain reversed":
+            first.reverse()
+        if Now.seen.job.orders and all(isinstance(one, Request) for one in first):
+            order = Now.seen.job.orders[Now.seen.round]
+            places = {text: number for number, text in reversed([*enumerate(order)])}
+            first.sort(key=lambda one: places.get(_text(one), 0))
+            first = [one.replace(priority=one.priority + 1) for one in first]
+        for entry in first:
             yield entry
 
     def process_spider_input(self, response: Response) -> None:
