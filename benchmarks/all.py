@@ -37,6 +37,7 @@ BENCHMARKS = {
     "links": "",
     "crawl": "--pages 1500 --rounds 9",
     "instructions": "",
+    "steps": "",
     "polite": "--rounds 1",
     "store": "--rows 200000 --pages 5000 --visits 3000",
     "scale": "--largest 1000000 --repeat 1",

@@ -1,7 +1,6 @@
 """Instructions a page of a crawl with and without HACS, and of each part of it.
 
     python benchmarks/instructions.py
-    python benchmarks/instructions.py --parts --pages 400
 
 The crawls of `crawl.py`, each once with N pages and once with 2N, under valgrind, which counts what the
 process executes: no other process changes that, and which thread gets its turn when changes a page's
@@ -11,8 +10,8 @@ time. The event loop's clock goes on by 2 ms with each page, as in a crawl at fu
 nothing is left to do: else timers would fire earlier the slower the machine is. numpy's BLAS has one
 thread, as idle ones spin.
 
-With `--parts` known pages are crawled without each part that is on by default, and a part costs what is
-saved. Parts that are off have no hooks, and so cost nothing.
+Then known pages are crawled without each part that is on by default, and a part costs what is saved. Parts
+that are off have no hooks, and so cost nothing. `steps.py` tells what the steps of a visit cost.
 """
 
 from __future__ import annotations
@@ -57,6 +56,7 @@ class Counted(Reader):
         return super().parse(response)
 """
 VALGRIND = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]
+ENVIRONMENT = {"PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1"}
 PARTS = {
     "aliases": "aliases.Aliases",
     "controls": "controls.Controls",
@@ -79,11 +79,10 @@ def count(
     file = folder / "counted.py"
     file.write_text(SPIDER + COUNTED)
     arguments = command(file, port, pages, state, full=full, changing=changing, more=more)
-    environment = {**os.environ, "PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(
         VALGRIND + arguments,
         cwd=folder,
-        env=environment,
+        env={**os.environ, **ENVIRONMENT},
         capture_output=True,
         text=True,
         check=True,
@@ -96,7 +95,6 @@ def count(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pages", type=int, default=100, metavar="N")
-    parser.add_argument("--parts", action="store_true", help="count what each part costs instead")
     arguments = parser.parse_args()
     port = free_port()
     server = multiprocessing.Process(target=serve, args=(port,), daemon=True)
@@ -130,30 +128,24 @@ def main() -> None:
             return (found[1] - found[0]) / arguments.pages / 1e6
 
         scrapy = a_page(full=True)
-        if arguments.parts:
-            whole = a_page("SQLite", known=True)
-            print("| part, SQLite, known pages | million instructions a page | of Scrapy's |")
-            rows = {
-                part: whole - a_page("SQLite", known=True, off=path) for part, path in PARTS.items()
-            }
-        else:
-            print("| crawl | million instructions a page | more than Scrapy's |")
-            rows = {
-                "Scrapy alone, fed by start()": a_page(),
-                "Scrapy alone, full scheduler": scrapy,
-                "HACS, SQLite, new pages": a_page("SQLite"),
-                "HACS, SQLite, known pages": a_page("SQLite", known=True),
-                "HACS, SQLite, known pages, other bodies": a_page(
-                    "SQLite", known=True, changing=True
-                ),
-                "HACS, Redis, new pages": a_page("Redis"),
-                "HACS, Redis, known pages": a_page("Redis", known=True),
-                "HACS, SQLite, followed pages that are not under care": a_page("SQLite", full=True),
-            }
+        known = a_page("SQLite", known=True)
+        print("| crawl | million instructions a page | more than Scrapy's |\n|---|---:|---:|")
+        for row, millions in {
+            "Scrapy alone, fed by start()": a_page(),
+            "Scrapy alone, full scheduler": scrapy,
+            "HACS, SQLite, new pages": a_page("SQLite"),
+            "HACS, SQLite, known pages": known,
+            "HACS, SQLite, known pages, other bodies": a_page("SQLite", known=True, changing=True),
+            "HACS, Redis, new pages": a_page("Redis"),
+            "HACS, Redis, known pages": a_page("Redis", known=True),
+            "HACS, SQLite, followed pages that are not under care": a_page("SQLite", full=True),
+        }.items():
+            print(f"| {row} | {millions:.2f} | {100 * (millions / scrapy - 1):+.1f} % |")
+        print("\n| part, SQLite, known pages | million instructions a page | of Scrapy's |")
         print("|---|---:|---:|")
-        for row, millions in rows.items():
-            share = 100 * millions / scrapy - (0 if arguments.parts else 100)
-            print(f"| {row} | {millions:.2f} | {share:+.1f} % |")
+        for part, path in PARTS.items():
+            saved = known - a_page("SQLite", known=True, off=path)
+            print(f"| {part} | {saved:.2f} | {100 * saved / scrapy:+.1f} % |")
     server.terminate()
 
 
