@@ -10,8 +10,8 @@ time. The event loop's clock goes on by 2 ms with each page, as in a crawl at fu
 nothing is left to do: else timers would fire earlier the slower the machine is. numpy's BLAS has one
 thread, as idle ones spin.
 
-Then known pages are crawled without each part that is on by default, and a part costs what is saved. Parts
-that are off have no hooks, and so cost nothing. `steps.py` tells what the steps of a visit cost.
+Then known pages are crawled without each part that is on by default, and a part costs what is saved.
+Parts that are off have no hooks, and so cost nothing. `steps.py` tells what the steps of a visit cost.
 """
 
 from __future__ import annotations
