@@ -2,11 +2,11 @@
 
     python benchmarks/steps.py
 
-Each step is done to a hundred pages of `crawl.py`, as many as are written at a time, three times and nine
-times, under valgrind; a page costs the difference over six hundred. Pages have one visit, and the second
-one finds the same links. In the event loop a page is observed and merged; in the state's thread it is
-read, estimated and written. What the loop does beside that has no row: requests are held and ranked, what
-is known of them is noted, parts are asked, and stats counted.
+Each step is done to a hundred pages of `crawl.py`, as many as are written at a time, three times and
+nine times, under valgrind; a page costs the difference over six hundred. Pages have one visit, and the
+second one finds the same links. In the event loop a page is observed and merged; in the state's thread
+it is read, estimated and written. What the loop does beside that has no row: requests are held and
+ranked, what is known of them is noted, parts are asked, and stats counted.
 """
 
 from __future__ import annotations
