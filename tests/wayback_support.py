@@ -7,10 +7,11 @@ import subprocess
 import sys
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
+from msgspec.structs import replace
 from scrapy.http import HtmlResponse
 
 from hacs_crawler.archive.capture import parse_timestamp

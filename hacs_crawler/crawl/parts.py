@@ -192,7 +192,7 @@ class Parts:
             await self._wait(part, hook, *given)
 
     def _visits(self, part: Part, hook: Callable[..., Iterable[Visit]], *given: Any) -> list[Visit]:
-        return self._call(part, _visits, hook, *given) or []
+        return self._call(part, partial(_visits, hook, *given)) or []
 
     def _call(self, part: Part, hook: Callable[..., T], *given: Any, **also: Any) -> T | None:
         try:
