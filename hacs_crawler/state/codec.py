@@ -114,12 +114,15 @@ def decode_page(body: bytes) -> Page:
         found = f"layout {body[0]}" if body else "nothing"
         msg = f"a stored page is damaged or newer than this version: found {found}, not {LAYOUT}"
         raise StateError(msg)
-    if len(body) >= _BEGINNING.size:
+    try:
         _, version, checksum = _BEGINNING.unpack_from(body)
         known = memoryview(body)[_BEGINNING.size :]
         if crc32(known, version) == checksum:
             return _decoded(known, version)
-    raise StateError(f"a stored page of {len(body)} bytes is damaged: its checksum is not theirs")
+        what = "its checksum is not theirs"
+    except (struct.error, TypeError, ValueError) as error:  # whoever wrote it: not this package
+        what = str(error)
+    raise StateError(f"a stored page of {len(body)} bytes is damaged: {what}")
 
 
 def decode_pages(bodies: Mapping[int, bytes]) -> dict[int, Page]:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import struct
 from array import array
+from zlib import crc32
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st
@@ -132,10 +135,14 @@ def test_a_page_without_updates_is_known_not_to_have_changed_since_the_last_base
     assert (row["last_update"], row["updates"], row["is_baseline"]) == (200, 0, 0)
 
 
-@given(st.binary(max_size=200))
-def test_rubbish_is_refused_or_is_a_page(body: bytes) -> None:
-    with contextlib.suppress(StateError):
-        assert isinstance(decode_page(body), Page)
+@given(st.binary(max_size=200), st.lists(st.none() | st.text() | st.binary(), max_size=30))
+def test_rubbish_is_refused_or_is_a_page_also_with_the_right_checksum(
+    rubbish: bytes, values: list[object]
+) -> None:
+    for known in (rubbish, msgspec.msgpack.encode(values)):
+        for body in (known, struct.pack("<BII", 1, 7, crc32(known, 7)) + known):
+            with contextlib.suppress(StateError):
+                assert isinstance(decode_page(body), Page)
 
 
 def test_the_row_holds_what_ranking_needs() -> None:
