@@ -32,7 +32,7 @@ from hacs_crawler.crawl.observation import observe, tree_of
 from hacs_crawler.links import LinkRules, page_id_of
 from hacs_crawler.state import Prediction, State, merged
 from hacs_crawler.state.address import open_store
-from hacs_crawler.state.codec import decode_page, encode_page, encode_row
+from hacs_crawler.state.codec import encode_page, encode_row
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.page import copy_of
 from hacs_crawler.state.recorded import outcome_record
@@ -67,7 +67,6 @@ visits = seen(pages)
 recorded = merge(visits)
 after = [one.after for one in recorded]
 state.estimation.estimate(after)
-bodies = [encode_page(one) for one in after]
 for number in range(int(sys.argv[1])):
     {step}
 """
@@ -77,7 +76,6 @@ STEPS = {
     "event loop: observe a new page": "seen(pages, known={})",
     "event loop: copy and merge": "merge(visits)",
     "state: read from SQLite and decode": "state.load(ids)",
-    "of it decode": "[decode_page(one) for one in bodies]",
     "state: estimate": "state.estimation.estimate(after)",
     "state: encode": "[encode_page(one) for one in after]",
     "state: ranking row": "[encode_row(one) for one in after]",
