@@ -12,7 +12,7 @@ from array import array
 from bisect import bisect_left
 from copy import copy
 from enum import Enum
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from msgspec import Struct, field
 from msgspec.structs import force_setattr
@@ -22,6 +22,10 @@ from hacs_crawler.state import digests, rule_changes
 from hacs_crawler.state.outcome_log import Prediction
 from hacs_crawler.state.spells import Spells
 
+if TYPE_CHECKING:
+    Numbers = array[int]
+else:
+    Numbers = array  # signatures are looked at, and Python 3.11 cannot look at `array[int]`
 Updates = Literal["page", "site", "novel", "any-change"]
 """What counts as an update: links that are new to the page ("page"), or to its site, too.
 
@@ -125,13 +129,13 @@ class Page(Struct):
     """
 
     url: str
-    visits: array[int] = field(default_factory=lambda: array("I"))
-    runs: array[int] = field(default_factory=lambda: array("I"))
-    marks: array[int] = field(default_factory=lambda: array("q"))
-    last_seen: array[int] = field(default_factory=lambda: array("I"))
-    digests: array[int] = field(default_factory=lambda: array("I"))
-    contents: array[int] = field(default_factory=lambda: array("I"))
-    echoes: array[int] = field(default_factory=lambda: array("I"))
+    visits: Numbers = field(default_factory=lambda: array("I"))
+    runs: Numbers = field(default_factory=lambda: array("I"))
+    marks: Numbers = field(default_factory=lambda: array("q"))
+    last_seen: Numbers = field(default_factory=lambda: array("I"))
+    digests: Numbers = field(default_factory=lambda: array("I"))
+    contents: Numbers = field(default_factory=lambda: array("I"))
+    echoes: Numbers = field(default_factory=lambda: array("I"))
     is_in_site: bool = False
     marks_since: int = 0
     last_news: int = 0
@@ -149,7 +153,7 @@ class Page(Struct):
     last_modified: str = ""
     hrefs: int = 0
     harvests: dict[int, Harvest] = field(default_factory=dict)
-    rule_changes: array[int] = field(default_factory=lambda: array("I"))
+    rule_changes: Numbers = field(default_factory=lambda: array("I"))
     keeps_spells: bool = False
 
     def __post_init__(self) -> None:
