@@ -69,7 +69,9 @@ class LinkAdditionsMiddleware:
         if _is_list(self._crawler.spider):
             ranker.seeds.ends_surely = True
         try:
-            async for entry in ranker.watch.entries(self._with_added(start)):
+            is_added_to = crawl.is_open and crawl.parts.override("start_requests")
+            entries = self._with_added(start) if is_added_to else start
+            async for entry in ranker.watch.entries(entries):
                 if crawl.failure is not None:
                     return
                 if isinstance(entry, Request) and KEY in entry.meta:
@@ -83,10 +85,9 @@ class LinkAdditionsMiddleware:
 
     async def _with_added(self, start: AsyncIterator[Any]) -> AsyncIterator[Any]:
         """Yield what parts have the crawl begin with, and what the spider yields."""
-        if self._crawl.is_open:
-            with reading_a_list(self._crawler, ranked_whole=False):
-                async for request in self._crawl.parts.start_requests():
-                    yield mark_added(request)
+        with reading_a_list(self._crawler, ranked_whole=False):
+            async for request in self._crawl.parts.start_requests():
+                yield mark_added(request)
         async for entry in start:
             yield entry
 

@@ -94,9 +94,11 @@ def page_url(request: Request, tag: Tag | None = None) -> str | None:
     What the request says itself counts (`meta["hacs"]`), else what HACS_PAGES says
     (`crawl.page_filter`). Here and below `tag` is given where it was read already.
     """
-    tag, said = tag or tag_of(request), _said(request)
-    if said is False or tag.stage != "waiting":
-        return None if said is False else tag.page
+    tag = tag or tag_of(request)
+    if tag.stage != "waiting":
+        return None if request.meta.get("hacs") is False else tag.page
+    if (said := _said(request)) is False:
+        return None
     named = tag.page or _named(request)
     is_page = said or (tag.is_page if tag.is_page is not None else named or is_start(request))
     if is_page and request.method == "GET" and _key(url := seed_url(request, tag)) is not None:
@@ -104,12 +106,12 @@ def page_url(request: Request, tag: Tag | None = None) -> str | None:
     return None
 
 
-def seed_key(request: Request) -> int | None:
+def seed_key(request: Request, tag: Tag | None = None) -> int | None:
     """Return the id of the page that a request is to be ranked by, or None if it is not to be.
 
     Ranked are start requests, and those in their place, that were not ranked yet and did not opt out.
     """
-    tag = tag_of(request)
+    tag = tag or tag_of(request)
     is_seed = tag.is_page is not False and (tag.seed or is_start(request))
     return _unranked_key(request, tag) if is_seed else None
 
@@ -183,9 +185,8 @@ def take_added_mark(request: Request) -> bool:
 def mark_ranked(seed: Request, prediction: Prediction, *, visit_twice: bool = False) -> Request:
     """Give a seed its prediction; return the seed."""
     known = tag_of(seed)
-    seed.meta[KEY] = Tag(
-        seed.url, seed_url(seed, known), "ranked", prediction, visit_twice, *known[5:]
-    )
+    page = seed_url(seed, known)
+    seed.meta[KEY] = Tag._make((seed.url, page, "ranked", prediction, visit_twice, *known[5:]))
     return seed
 
 
@@ -266,7 +267,8 @@ def tell(request: Request, news: dict[str, Any] | Outcome | NotObserved) -> None
     """Put into `meta["hacs"]` what is known by now, unless a value of the spider's own is there."""
     meta = request.meta
     hacs = meta.get("hacs")
-    if hacs is None or _said(request) or (isinstance(hacs, dict) and _is_told(request, hacs)):
+    is_told = isinstance(hacs, dict) and _is_told(request, hacs)
+    if hacs is None or is_told or _said(request):
         meta["hacs"] = news
 
 
@@ -320,7 +322,7 @@ def second_request(first: Request, url: str, **meta: Any) -> Request:
 
 def _further(tag: Tag, url: str, page: str | None, stage: Stage) -> Tag:
     """Return the tag of a request that has come further; `_replace` takes four times as long."""
-    return Tag(url, page, stage, tag.prediction, tag.visit_twice, *tag[5:])
+    return Tag._make((url, page, stage, *tag[3:]))
 
 
 def _is_told(request: Request, hacs: dict[Any, Any]) -> bool:
@@ -362,7 +364,7 @@ def _said(request: Request) -> Literal[True, False, "record"] | None:
 
 
 def _unranked_key(request: Request, tag: Tag) -> int | None:
-    is_new = tag.stage == "waiting" and _said(request) is not False
+    is_new = tag.stage == "waiting" and request.meta.get("hacs") is not False
     return _key(seed_url(request, tag)) if is_new and request.method == "GET" else None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 from scrapy import Request
@@ -23,9 +24,6 @@ class Output:
         self._crawl = crawl
         self._awaited = awaited
         self._response = response
-        meta = {} if response.request is None else response.request.meta
-        self._inherited = {key: meta[key] for key in crawl.parts.inherited if key in meta}
-        self._names_pages = crawl.config.pages == "start" and names_pages(response)
         self._items = self._requests = 0
 
     def take(self, entry: Any) -> Any:
@@ -44,6 +42,15 @@ class Output:
             if self._awaited is not None and tag_of(entry).stage == "again":
                 self._awaited.is_asked_again = True
         return entry
+
+    @cached_property
+    def _inherited(self) -> dict[str, Any]:
+        meta = {} if self._response.request is None else self._response.request.meta
+        return {key: meta[key] for key in self._crawl.parts.inherited if key in meta}
+
+    @cached_property
+    def _names_pages(self) -> bool:
+        return self._crawl.config.pages == "start" and names_pages(self._response)
 
     def end(self) -> None:
         """Tell parts how much the callback yielded, once nothing else comes."""

@@ -76,12 +76,12 @@ class Parts:
     def observed(self, observed: Observed) -> Iterator[Visit]:
         """Yield the visits of other pages that follow from a response."""
         for part, hook in self._hooks["observed"]:
-            yield from self._visits(part, hook, observed)
+            yield from self._call(part, _visits, hook, observed) or ()
 
     def filtered(self, request: Request, page_url: str) -> Iterator[Visit]:
         """Yield the visits that follow from a request that the project's filter dropped."""
         for part, hook in self._hooks["filtered"]:
-            yield from self._visits(part, hook, request, page_url)
+            yield from self._call(part, partial(_visits, hook, request, page_url)) or ()
 
     def options(self, ranking: RankingOptions) -> RankingOptions:
         """Return the options by which a round is ranked."""
@@ -190,9 +190,6 @@ class Parts:
     async def _all(self, hooks: Iterable[tuple[Part, Any]], *given: Any) -> None:
         for part, hook in hooks:
             await self._wait(part, hook, *given)
-
-    def _visits(self, part: Part, hook: Callable[..., Iterable[Visit]], *given: Any) -> list[Visit]:
-        return self._call(part, partial(_visits, hook, *given)) or []
 
     def _call(self, part: Part, hook: Callable[..., T], *given: Any, **also: Any) -> T | None:
         try:

@@ -182,7 +182,7 @@ class HacsScheduler(BaseScheduler):
         if not self._crawl.is_open:
             return None
         if tag.seed or not self._ranker.watch.is_over:
-            page_id = seed_key(request)
+            page_id = seed_key(request, tag)
             if tag.seed or page_id is not None:
                 return page_id
         return followed_key(request) if self._crawl.config.ranking.leaves_out else None

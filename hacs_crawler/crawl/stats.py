@@ -49,6 +49,8 @@ class CrawlStats:
     _p: array[float] = field(default_factory=lambda: array("f"))
     _churn: array[float] = field(default_factory=lambda: array("f"))
     _found: bytearray = field(default_factory=bytearray)
+    _counted: int = 0
+    """How many of these the stats have."""
     _churning: Counter[str] = field(default_factory=Counter)
     _before: dict[str, Any] = field(default_factory=dict)
     _beside: dict[str, str] = field(default_factory=dict)
@@ -90,13 +92,13 @@ class CrawlStats:
         self.count(f"not_observed/{reason}")
 
     def count_prediction(self, p: float, is_update: bool, churn: float = 0.0) -> None:
-        """Compare the p of a ranked visit, and the churn of its page, with what it found."""
+        """Compare the p of a ranked visit, and the churn of its page, with what it found.
+
+        The stats have it with the visits that are recorded next.
+        """
         self._p.append(p)
         self._churn.append(churn)
         self._found.append(is_update)
-        self.count("expected_updates", 1.0 - (1.0 - churn) * (1.0 - p))
-        if is_update or self.predicted == 1:  # a 0, once, says that there were none
-            self.count("found_updates", int(is_update))
 
     def count_churning(self, url: str, *, is_update: bool) -> None:
         """Count a visit of a page whose links change with the request rather than with time."""
@@ -113,16 +115,16 @@ class CrawlStats:
 
     def expectation(self) -> Expectation:
         """Return what was predicted so far against what was found: new links, whoever brought them."""
-        return summary(self._chance(), np.frombuffer(self._found, np.bool_))
+        return summary(self._chance(0), np.frombuffer(self._found, np.bool_))
 
     def updates_by_time(self) -> float:
         """Return how many of the predicted visits found changes that time brought, as an estimate."""
         shares = time_share(np.array(self._p, np.float64), np.array(self._churn, np.float64))
         return float(shares[np.frombuffer(self._found, np.bool_)].sum())
 
-    def _chance(self) -> FloatArray:
-        churn = np.array(self._churn, np.float64)
-        chance: FloatArray = chance_of_new_links(np.array(self._p, np.float64), churn)
+    def _chance(self, first: int) -> FloatArray:
+        p, churn = (np.array(numbers[first:], np.float64) for numbers in (self._p, self._churn))
+        chance: FloatArray = chance_of_new_links(p, churn)
         return chance
 
     def count_plan(self, plan: Plan) -> None:
@@ -143,6 +145,10 @@ class CrawlStats:
         asked_sites = [visited for visited in seen if visited.new_to_site is not None]
         updated = [visited for visited in seen if visited.updated]
         self.recorded += len(seen)
+        if self._counted < self.predicted:
+            self.count("expected_updates", float(self._chance(self._counted).sum()))
+            self.count("found_updates", sum(self._found[self._counted :]))
+            self._counted = self.predicted
         for name, number in (
             ("visits", len(seen)),
             ("first_visits", sum(not visited.before.visits for visited in seen)),
@@ -157,7 +163,7 @@ class CrawlStats:
 
     def begin_round(self) -> None:
         """Begin the next summary; the stats go on."""
-        self.recorded = 0
+        self.recorded = self._counted = 0
         self._p, self._churn, self._found = array("f"), array("f"), bytearray()
         self._churning.clear()
         self._before = dict(self.collector.get_stats())

@@ -22,6 +22,7 @@ def test_the_end_of_a_run_compares_predictions_as_calibration_does(stats, caplog
     p, found = [0.5, 0.25, 1.0, 0.125], [True, False, True, False]
     for pair in zip(p, found, strict=True):
         stats.count_prediction(*pair)
+    stats.count_recorded([])
     assert stats.expectation() == summary(p, found)
     assert stats.predicted == 4
     assert stats.collector.get_value("hacs/expected_updates") == sum(p)
