@@ -154,6 +154,7 @@ class Crawl:
         except (ConfigError, StateError) as error:
             self.fail(str(error))
             return
+        self.parts.begin_round()
         self.is_open = self.failure is None
 
     @property
@@ -178,6 +179,7 @@ class Crawl:
         """Read what ranking needs anew, and count what is found from now on."""
         try:
             await self.parts.each(Part.round_began)
+            self.parts.begin_round()
             if not self.is_open:
                 return
             self._ranking = await self.state.patiently(informed_options, self.config)

@@ -54,5 +54,10 @@ class Output:
 
     def end(self) -> None:
         """Tell parts how much the callback yielded, once nothing else comes."""
-        if self._response.request is not None and self._crawl.is_open:
-            self._crawl.parts.tell(Part.finished, self._response, self._items, self._requests)
+        crawl = self._crawl
+        if (
+            crawl.parts.override("finished")
+            and self._response.request is not None
+            and crawl.is_open
+        ):
+            crawl.parts.tell(Part.finished, self._response, self._items, self._requests)

@@ -53,6 +53,8 @@ class Part:
     """
     inherited: tuple[str, ...] = ()
     """Keys of `meta` that requests take over from the one whose callback yields them."""
+    unneeded: tuple[str, ...] = ()
+    """Hooks that are not called in this round: what the state holds says so once it is open."""
 
     @classmethod
     def from_crawl(

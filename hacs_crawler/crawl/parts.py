@@ -60,8 +60,12 @@ class Parts:
         self._own = list(parts)
         self.inherited = tuple(key for part in self._own for key in part.inherited)
         """Keys of `meta` that requests take over from the one whose callback yields them."""
+        self.begin_round()
+
+    def begin_round(self) -> None:
+        """Find the hooks that parts override, and need by what is known of the state."""
         self._hooks = {
-            name: [(part, getattr(part, name)) for part in self._own if _overrides(part, name)]
+            name: [(part, getattr(part, name)) for part in self._own if _needs(part, name)]
             for name in HOOKS
         }
 
@@ -250,8 +254,8 @@ class Parts:
             logger.warning(
                 "The part %s failed %d times in a row: it is switched off", name, MOST_FAILURES
             )
-            for hooks in self._hooks.values():
-                hooks[:] = [(other, hook) for other, hook in hooks if other is not part]
+            self._own = [other for other in self._own if other is not part]
+            self.begin_round()
 
 
 def load_parts(paths: Iterable[str | type[Part]], crawl: object) -> list[Part]:
@@ -270,8 +274,9 @@ def load_parts(paths: Iterable[str | type[Part]], crawl: object) -> list[Part]:
     return parts
 
 
-def _overrides(part: Part, name: str) -> bool:
-    return getattr(type(part), name) is not getattr(Part, name)
+def _needs(part: Part, name: str) -> bool:
+    is_overridden = getattr(type(part), name) is not getattr(Part, name)
+    return is_overridden and name not in part.unneeded
 
 
 def _visits(hook: Callable[..., Iterable[Visit]], *given: Any) -> list[Visit]:

@@ -50,13 +50,11 @@ class Controls(Part):
 
     async def opened(self) -> None:
         """Read what is left out of the links of hosts, and how many control visits there may be."""
-        known = await self._crawl.state.once(_known, self._crawl.ranking)
-        self._volatile, self._allowance = known
+        self._begin(await self._crawl.state.once(_known, self._crawl.ranking))
 
     async def round_began(self) -> None:
         """Read it anew: other crawls may have learned more."""
-        known = await self._crawl.state.patiently(_known, self._crawl.ranking)
-        self._volatile, self._allowance = known
+        self._begin(await self._crawl.state.patiently(_known, self._crawl.ranking))
 
     async def round_ended(self, is_asked_to_end: Callable[[], bool]) -> None:
         """Keep for later runs what this one left of its control visits."""
@@ -103,6 +101,11 @@ class Controls(Part):
     def busy(self) -> bool:
         """Whether a control visit is under way."""
         return self._looks.under_way > 0
+
+    def _begin(self, known: tuple[dict[str, VolatileLinkParts], Allowance]) -> None:
+        self._volatile, self._allowance = known
+        is_idle = not self._volatile and self._allowance.most <= 0
+        self.unneeded = ("rules", "observed") if is_idle else ()
 
     async def _learn(
         self, host: str, links: frozenset[str], others: frozenset[str], first: Recorded

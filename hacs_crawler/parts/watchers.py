@@ -54,6 +54,7 @@ class Watchers(Part):
             for fingerprint in watcher.rules
             if fingerprint not in own
         }
+        self.unneeded = () if self._others else ("known",)
 
     def known(self, page: Page) -> None:
         """Look by whose rules the page was read before."""

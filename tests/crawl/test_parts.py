@@ -181,6 +181,19 @@ def test_a_part_that_fails_again_and_again_is_switched_off(
     )
 
 
+def test_hooks_that_a_part_does_not_need_are_not_called_in_that_round() -> None:
+    part = part_with("observed", lambda *_: [VISIT])
+    crawl = Crawl(part)
+    part.unneeded = ("observed",)
+    assert crawl.call("observed") == [VISIT]
+    crawl.parts.begin_round()
+    assert crawl.call("observed") == []
+    assert not crawl.parts.override("observed")
+    part.unneeded = ()
+    crawl.parts.begin_round()
+    assert crawl.call("observed") == [VISIT]
+
+
 def test_what_succeeds_now_and_then_stays_on() -> None:
     calls: list[int] = []
 
