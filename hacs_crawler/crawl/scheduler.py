@@ -216,10 +216,7 @@ class HacsScheduler(BaseScheduler):
 
     def _pass_on(self, request: Request) -> bool:
         """Give a request to the inner scheduler, whose filter may drop it."""
-        is_held = False
-        if not self._is_scrapys_own:
-            pack(request)
-            is_held = self._shared_filter is not None and self._shared_filter.is_held(request)
+        is_held = not self._is_scrapys_own and self._is_held(pack(request))
         if is_held or not self._inner.enqueue_request(request):
             if page_url(request) is not None:
                 self._crawl.on_filtered(request)
@@ -235,6 +232,14 @@ class HacsScheduler(BaseScheduler):
         if seen is None or request.dont_filter or not seen.request_seen(request):
             return False
         seen.log(request, self._spider)
+        return True
+
+    def _is_held(self, request: Request) -> bool:
+        """Whether a request would be a second one for what is held here, and was not noted yet."""
+        shared = self._shared_filter
+        if shared is None or not shared.is_held(request):
+            return False
+        shared.log(request, self._spider)
         return True
 
     def _next(self) -> Request | None:
