@@ -5,10 +5,15 @@ from __future__ import annotations
 import signal
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from scrapy import Request
+from scrapy.dupefilters import RFPDupeFilter as ScrapysFilter
+from scrapy_redis.dupefilter import RFPDupeFilter
 
+from hacs_crawler.crawl.inner_scheduler import shared_filter
 from integration_support import AnySpider, Crawl
 from servers import Site
 
@@ -119,6 +124,20 @@ def test_of_the_same_start_requests_two_crawls_send_each_once(queue: Queue, site
     assert [one.exit_status for one in both] == [0, 0]
     assert sorted(site.visited()) == sorted(PAGES)
     assert sum(len(one.items) for one in both) == len(PAGES)
+    ranked, seen = (
+        sum(one.stat(f"hacs/{name}") for one in both) for name in ("ranked", "dropped/seen")
+    )
+    assert ranked - seen == len(PAGES)
+
+
+def test_a_filter_that_decides_for_itself_is_asked_when_start_yields() -> None:
+    class Own(RFPDupeFilter):
+        def request_seen(self, request: Request) -> bool:
+            return False
+
+    filters = (RFPDupeFilter(None, "key"), Own(None, "key"), ScrapysFilter(), None)
+    known = [shared_filter(SimpleNamespace(df=one)) is not None for one in filters]
+    assert known == [True, False, False, False]
 
 
 FOLLOWING = """
