@@ -55,8 +55,9 @@ class HacsScheduler(BaseScheduler):
     """Ranks start requests; everything else goes straight to the inner scheduler.
 
     A start request passes the project's duplicate filter when it comes, as with any scheduler, and is
-    held here until it is ranked and sent. Follow-up requests go before start requests of the same
-    priority; between hosts, those with a free slot come first. Nothing here waits.
+    held here until it is ranked and sent; a filter that outlasts the process notes it then
+    (`SharedFilter`). Follow-up requests go before start requests of the same priority; between hosts,
+    those with a free slot come first. Nothing here waits.
     """
 
     def __init__(self, inner: BaseScheduler, crawl: Crawl) -> None:
