@@ -102,7 +102,7 @@ def stats_in_code() -> set[str]:
         "not_observed/{reason}",
         "parts/failed/{name}",
     }
-    dropped = {field.name for field in fields(Dropped)} | in_code(r'_drop\([^)]*, "(\w+)"\)')
+    dropped = {field.name for field in fields(Dropped)} | in_code(r'\bdrop\([^)]*, "(\w+)"\)')
     not_observed = (
         in_code(r'count_not_observed\("(\w+)"\)')
         | in_code(r'\(None, "(\w+)"\)')

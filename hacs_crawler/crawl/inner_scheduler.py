@@ -13,6 +13,7 @@ from scrapy.pqueues import DownloaderAwarePriorityQueue, ScrapyPriorityQueue
 from scrapy.utils.misc import build_from_crawler, load_object
 
 from hacs_crawler.crawl.crawl import Crawl
+from hacs_crawler.crawl.scrapy_internals import enqueue_unfiltered, filter_of
 
 
 def inner_scheduler(crawl: Crawl, outer: type[BaseScheduler]) -> BaseScheduler:
@@ -80,6 +81,57 @@ def is_scrapys_own(inner: BaseScheduler, crawler: Crawler) -> bool:
     queue = load_object(crawler.settings["SCHEDULER_PRIORITY_QUEUE"])
     is_plain = queue in (DownloaderAwarePriorityQueue, ScrapyPriorityQueue)
     return is_plain and not keeps_requests(inner, crawler)
+
+
+def shared_filter(inner: BaseScheduler) -> SharedFilter | None:
+    """Return scrapy-redis's filter, where the scheduler asks it and no other; else None."""
+    seen = filter_of(inner)
+    asked = getattr(type(seen), "request_seen", None)
+    is_known = getattr(asked, "__module__", "") == "scrapy_redis.dupefilter"
+    return SharedFilter(seen) if is_known else None
+
+
+class SharedFilter:
+    """scrapy-redis's duplicate filter, which does not note what is held in this process's memory.
+
+    Redis would remember it when the process is killed, and drop what `start()` yields again. So a held
+    request is noted at the moment at which it comes into the queue in Redis.
+    """
+
+    def __init__(self, seen: Any) -> None:
+        self._seen = seen
+        self._held = set[str]()
+        self.log = seen.log
+
+    def request_seen(self, request: Request) -> bool:
+        """Whether a request was noted, or is held; if not, it is from now on."""
+        key = self._seen.request_fingerprint(request)
+        if key in self._held or self._seen.server.sismember(self._seen.key, key):
+            return True
+        self._held.add(key)
+        return False
+
+    def is_held(self, request: Request) -> bool:
+        """Whether a request would be a second one for what is held."""
+        return not request.dont_filter and self._seen.request_fingerprint(request) in self._held
+
+    def hold_again(self, request: Request) -> bool:
+        """Hold what comes from the queue in Redis, where it was noted; False if it is held already."""
+        if request.dont_filter:
+            return True
+        key = self._seen.request_fingerprint(request)
+        self._seen.server.srem(self._seen.key, key)
+        is_first = key not in self._held
+        self._held.add(key)
+        return is_first
+
+    def give(self, inner: BaseScheduler, request: Request) -> bool:
+        """Give the scheduler a request, if the filter lets it pass, where that was not asked yet."""
+        if not self.is_held(request):
+            return enqueue_unfiltered(inner, request)
+        is_taken = inner.enqueue_request(request)
+        self._held.discard(self._seen.request_fingerprint(request))
+        return is_taken
 
 
 class _NoScheduler(BaseScheduler):

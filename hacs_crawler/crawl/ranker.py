@@ -141,7 +141,7 @@ class Ranker:
     def drop_all(self) -> None:
         """Drop all seeds not sent: the crawl is over."""
         chosen, dropped = self.seeds.take(is_last=True)
-        self._drop([*dropped, *(seed for best in chosen for seed in best.entries)], "budget")
+        self.drop([*dropped, *(seed for best in chosen for seed in best.entries)], "budget")
 
     async def rank(self, *, is_last: bool = False) -> None:
         """Rank the seeds held; with a budget, release them when `is_last`.
@@ -189,7 +189,7 @@ class Ranker:
             return held, page_ids
         is_done = np.isin(page_ids, visited)
         done = list(compress(held, is_done))
-        self._drop(done, "done")
+        self.drop(done, "done")
         return list(compress(held, ~is_done)), list(compress(page_ids, ~is_done))
 
     async def _rows(
@@ -254,9 +254,9 @@ class Ranker:
         except Exception as error:  # noqa: BLE001 - a policy is the user's own code
             crawl.fail(f"{crawl.config.policy_text} failed: {type(error).__name__}: {error}")
             return False
-        self._drop(dropped.gone, "gone")
-        self._drop(dropped.threshold, "threshold")
-        self._drop(dropped.budget, "budget")
+        self.drop(dropped.gone, "gone")
+        self.drop(dropped.threshold, "threshold")
+        self.drop(dropped.budget, "budget")
         self._has_ranked = True
         crawl.stats.count("seeds", len(held))
         crawl.stats.count("rank_seconds", time.perf_counter() - started)
@@ -265,7 +265,7 @@ class Ranker:
     def _release(self, *, is_idle: bool) -> None:
         """Let the chosen seeds be sent: by score, or all arms at the same pace."""
         chosen, dropped = self.seeds.take(is_last=is_idle)
-        self._drop(dropped, "budget")
+        self.drop(dropped, "budget")
         for best in chosen:
             self._crawl.parts.tell(Part.chosen, best.p, int(best.visit_twice.sum()))
         if not chosen:
@@ -280,7 +280,8 @@ class Ranker:
             self._queue.add(best.entries, orders.tolist(), _marking(best, label.number, run))
             self._crawl.stats.count("ranked", number)
 
-    def _drop(self, requests: list[Request], reason: str) -> None:
+    def drop(self, requests: list[Request], reason: str) -> None:
+        """Count requests that will not be sent, and tell the project of them as Scrapy does."""
         crawler = self._crawl.crawler
         if requests:
             self._crawl.stats.count(f"dropped/{reason}", len(requests))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from itertools import count
+from math import inf
 from typing import Any, Final
 
 from scrapy import Request, Spider
@@ -18,6 +19,7 @@ from hacs_crawler.crawl.inner_scheduler import (
     inner_scheduler,
     is_scrapys_own,
     keeps_requests,
+    shared_filter,
 )
 from hacs_crawler.crawl.meta import (
     KEY,
@@ -53,8 +55,9 @@ class HacsScheduler(BaseScheduler):
     """Ranks start requests; everything else goes straight to the inner scheduler.
 
     A start request passes the project's duplicate filter when it comes, as with any scheduler, and is
-    held here until it is ranked and sent. Follow-up requests go before start requests of the same
-    priority; between hosts, those with a free slot come first. Nothing here waits.
+    held here until it is ranked and sent; a filter that outlasts the process notes it then
+    (`SharedFilter`). Follow-up requests go before start requests of the same priority; between hosts,
+    those with a free slot come first. Nothing here waits.
     """
 
     def __init__(self, inner: BaseScheduler, crawl: Crawl) -> None:
@@ -85,6 +88,7 @@ class HacsScheduler(BaseScheduler):
         self._spider = spider
         self._page_filter = PageFilter(self._crawl.config.pages, spider)
         opening = self._inner.open(spider)
+        self._shared_filter = None if self._is_scrapys_own else shared_filter(self._inner)
         # what a job left is sent before start() is asked for anything, and is to be recorded
         self._is_resumed = self._inner.has_pending_requests()
         return opening
@@ -98,7 +102,7 @@ class HacsScheduler(BaseScheduler):
             self._enqueued -= len(unsent)  # the inner scheduler counts them again
             unsent += self._waiting.take_all()
             for request in unsent:
-                enqueue_unfiltered(self._inner, pack(request))
+                self._give(request)
         else:
             self._ranker.drop_all()
         self._seeds.clear()
@@ -208,12 +212,13 @@ class HacsScheduler(BaseScheduler):
     def _forget_seen(self) -> None:
         """Let pages be visited again."""
         empty_filter(self._inner, self._crawler)
+        if self._shared_filter is not None:
+            self._shared_filter = shared_filter(self._inner)
 
     def _pass_on(self, request: Request) -> bool:
         """Give a request to the inner scheduler, whose filter may drop it."""
-        if not self._is_scrapys_own:
-            pack(request)
-        if not self._inner.enqueue_request(request):
+        is_held = not self._is_scrapys_own and self._is_held(pack(request))
+        if is_held or not self._inner.enqueue_request(request):
             if page_url(request) is not None:
                 self._crawl.on_filtered(request)
             return False
@@ -224,10 +229,18 @@ class HacsScheduler(BaseScheduler):
 
     def _is_filtered(self, request: Request) -> bool:
         """Whether the project's duplicate filter drops a start request, as in Scrapy's scheduler."""
-        seen = filter_of(self._inner)
+        seen = self._shared_filter or filter_of(self._inner)
         if seen is None or request.dont_filter or not seen.request_seen(request):
             return False
         seen.log(request, self._spider)
+        return True
+
+    def _is_held(self, request: Request) -> bool:
+        """Whether a request would be a second one for what is held here, and was not noted yet."""
+        shared = self._shared_filter
+        if shared is None or not shared.is_held(request):
+            return False
+        shared.log(request, self._spider)
         return True
 
     def _next(self) -> Request | None:
@@ -237,9 +250,15 @@ class HacsScheduler(BaseScheduler):
             follow_ups_first = self._seeds.is_for_follow_ups(*best)
             if follow_ups_first and (request := self._next_of_inner()) is not None:
                 return request
-            seed = self._take_seed(best[0])
-            if seed is not None or best[0] not in self._slots_that_wait():
-                return seed
+            slot = best[0]
+            if self._is_scrapys_own:
+                request = self._take_seed(slot)
+            elif self._hand_over(slot):
+                request = self._next_of_inner()
+            else:
+                continue
+            if request is not None or slot not in self._slots_that_wait():
+                return request
         return self._next_of_inner()
 
     def _slots_that_wait(self) -> Collection[str]:
@@ -250,15 +269,33 @@ class HacsScheduler(BaseScheduler):
         return self._may_have_to_wait and self._waiting.keeps(request, slot)
 
     def _take_seed(self, slot: str) -> Request | None:
+        """Return the best seed of a slot, past Scrapy's scheduler; None where it has to wait."""
         seed = self._seeds.take(slot)
         self._ranker.on_room()
-        if self._is_scrapys_own:
-            self._dequeued += 1
-            return None if self._has_to_wait(seed, slot) else seed
+        self._dequeued += 1
+        return None if self._has_to_wait(seed, slot) else seed
+
+    def _hand_over(self, slot: str) -> bool:
+        """Give the inner scheduler the best seed of a slot; False if another crawl's came before it."""
+        seed = self._seeds.take(slot)
+        try:
+            is_taken = self._give(seed)
+        except Exception:  # such as that of a server that is away for a while
+            self._seeds.add_one(seed, -inf)
+            raise
+        self._ranker.on_room()
         self._enqueued -= 1  # the inner scheduler counts it
-        enqueue_unfiltered(self._inner, pack(seed))
-        self._seeds.on_enqueued(seed, slot)
-        return self._next_of_inner()
+        if is_taken:
+            self._seeds.on_enqueued(seed, slot)
+        else:
+            self._ranker.drop([seed], "seen")
+        return is_taken
+
+    def _give(self, request: Request) -> bool:
+        """Give the inner scheduler what was held here; returns whether it took it."""
+        if self._shared_filter is None:
+            return enqueue_unfiltered(self._inner, pack(request))
+        return self._shared_filter.give(self._inner, pack(request))
 
     def _next_of_inner(self) -> Request | None:
         """Return what the inner scheduler has that may be sent now.
@@ -276,7 +313,10 @@ class HacsScheduler(BaseScheduler):
                 self._inner, pack(request)
             ):
                 self._seeds.on_enqueued(request, slot)
-                return self._take_seed(slot)
+                if self._is_scrapys_own:
+                    return self._take_seed(slot)
+                self._hand_over(slot)
+                continue
             self._seeds.on_sent(request, slot)
             return request
         return None
@@ -285,8 +325,9 @@ class HacsScheduler(BaseScheduler):
         """Hold a seed that the paused job did not send; returns whether it is one."""
         if not tag_of(request).seed or (page_id := seed_key(request)) is None:
             return False
-        self._enqueued += 1
-        self._ranker.seeds.add(request, page_id)
+        if self._shared_filter is None or self._shared_filter.hold_again(request):
+            self._enqueued += 1
+            self._ranker.seeds.add(request, page_id)
         return True
 
     def _next_that_waited(self) -> Request | None:

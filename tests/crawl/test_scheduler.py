@@ -103,6 +103,24 @@ def test_queues_on_disk_keep_what_is_known_of_a_request(
     assert page_url(left) == "http://a/left"
 
 
+def test_a_seed_that_the_inner_scheduler_fails_to_take_is_given_to_it_again(
+    tmp_path: Path, asyncio_reactor: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(request: Request) -> bool:
+        raise ConnectionError
+
+    world = World(JOBDIR=str(tmp_path))
+    for path in ("a/1", "a/2"):
+        world.add_seed(path)
+    with monkeypatch.context() as away:
+        away.setattr(world.scheduler._inner, "enqueue_request", fail)
+        for _ in range(2):
+            with pytest.raises(ConnectionError):
+                world.send()
+    assert world.send_all() == ["a/1", "a/2"]
+    world.scheduler.close("finished")
+
+
 def test_what_start_yields_when_the_queues_are_closed_is_dropped(
     tmp_path: Path, asyncio_reactor: None
 ) -> None:
