@@ -98,7 +98,12 @@ def test_components_of_a_project_are_imported_by_scrapy_not_by_the_add_on(
     (tmp_path / "own_components.py").write_text("class Own:\n    pass\n")
     given: dict[str, object] = {"own_components.Own": 500, "own_components.Gone": None}
     names = ("DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES", "EXTENSIONS")
-    settings = settings_of(SCHEDULER="own_components.Own", **dict.fromkeys(names, given))
+    settings = settings_of(
+        SCHEDULER="own_components.Own",
+        HACS_RENDER="auto",
+        DOWNLOAD_HANDLERS={"https": "own_components.Own"},
+        **dict.fromkeys(names, given),
+    )
     assert "own_components" not in sys.modules
     for name in names:
         assert settings.getdict(name).items() > given.items()
