@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
+
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
-from scrapy.utils.misc import load_object
 
 from hacs_crawler.crawl.scheduler import HacsScheduler
 from hacs_crawler.middlewares.admission import AdmissionMiddleware
@@ -54,8 +55,11 @@ class HacsAddon:
         _set_robotstxt(settings)
         _set_browser(settings)
         for name, component, order in COMPONENTS:
-            settings.setdefault_in_component_priority_dict(name, component, order)
-            if _order_of(settings, name, component) is None:
+            orders = _orders_of(settings, name, component)
+            if not orders:
+                components = {**settings.getdict(name), component: order}
+                settings.set(name, components, settings.getpriority(name) or 0)
+            elif None in orders:
                 logger.warning(
                     "%s switches %s off: without it parts of HACS do not work",
                     name,
@@ -67,7 +71,7 @@ class HacsAddon:
         is_users = (settings.getpriority("SCHEDULER") or 0) > SETTINGS_PRIORITIES["addon"]
         if not is_users:
             settings.set("SCHEDULER", HacsScheduler, "addon")
-        elif load_object(scheduler) is not HacsScheduler:
+        elif _loaded(scheduler) is not HacsScheduler:
             logger.warning(
                 "SCHEDULER is set to %s, so seeds are not ranked, only recorded; to have them ranked, "
                 "remove SCHEDULER and set HACS_INNER_SCHEDULER to it instead",
@@ -78,13 +82,13 @@ class HacsAddon:
 def _set_robotstxt(settings: BaseSettings) -> None:
     """Put our reading of robots.txt into the place of Scrapy's, if that is in use."""
     name = "DOWNLOADER_MIDDLEWARES"
-    order = _order_of(settings, f"{name}_BASE", RobotsTxtMiddleware)
+    order = next(iter(_orders_of(settings, f"{name}_BASE", RobotsTxtMiddleware)), None)
     own = settings.getdict(name)
-    for key in [key for key in own if load_object(key) is RobotsTxtMiddleware]:
+    for key in [key for key in own if _loaded(key) is RobotsTxtMiddleware]:
         order = own.pop(key)
     # by the keys that Scrapy has it by: 2.13 does not see that a class and its path are one
     base = settings.getdict(f"{name}_BASE")
-    scrapys = {key: None for key in base if load_object(key) is RobotsTxtMiddleware}
+    scrapys = {key: None for key in base if _loaded(key) is RobotsTxtMiddleware}
     components = {**own, **scrapys, ObeyedRobotsTxtMiddleware: order}
     settings.set(name, components, settings.getpriority(name) or 0)
 
@@ -101,8 +105,16 @@ def _set_browser(settings: BaseSettings) -> None:
     settings.set(name, handlers, max(settings.getpriority(name) or 0, SETTINGS_PRIORITIES["addon"]))
 
 
-def _order_of(settings: BaseSettings, name: str, component: type) -> int | None:
-    for key, order in settings.getdict(name).items():
-        if load_object(key) is component:
-            return None if order is None else int(order)
-    return None
+def _orders_of(settings: BaseSettings, name: str, component: type) -> list[int | None]:
+    return [order for key, order in settings.getdict(name).items() if _loaded(key) is component]
+
+
+def _loaded(key: object) -> object:
+    """Return what a component's key names if its module has been imported, else the key.
+
+    No reactor is installed yet: a project's module that is imported now can install another than
+    Scrapy is about to. Or it is gone, which Scrapy does not mind where the component is off. The
+    modules of Scrapy's and our own components have been imported with them.
+    """
+    module, _, name = str(key).rpartition(".")
+    return getattr(sys.modules.get(module), name, key)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,24 @@ def test_a_project_s_own_reading_of_robotstxt_stays() -> None:
 
     settings = settings_of(DOWNLOADER_MIDDLEWARES={RobotsTxtMiddleware: None, Own: 100})
     assert robotstxt_of(settings) == [(Own, 100)]
+
+
+def test_components_of_a_project_are_imported_by_scrapy_not_by_the_add_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "own_components.py").write_text("class Own:\n    pass\n")
+    given: dict[str, object] = {"own_components.Own": 500, "own_components.Gone": None}
+    names = ("DOWNLOADER_MIDDLEWARES", "SPIDER_MIDDLEWARES", "EXTENSIONS")
+    settings = settings_of(
+        SCHEDULER="own_components.Own",
+        HACS_RENDER="auto",
+        DOWNLOAD_HANDLERS={"https": "own_components.Own"},
+        **dict.fromkeys(names, given),
+    )
+    assert "own_components" not in sys.modules
+    for name in names:
+        assert settings.getdict(name).items() > given.items()
 
 
 def test_unless_pages_are_to_be_rendered_download_handlers_stay_as_they_are() -> None:

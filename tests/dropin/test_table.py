@@ -65,6 +65,8 @@ COMMANDS: dict[str, tuple[Command, ...]] = {
             "start-urls",
             "-s",
             "TWISTED_REACTOR=twisted.internet.selectreactor.SelectReactor",
+            "-s",
+            'DOWNLOADER_MIDDLEWARES={"judged.needs_reactor.NeedsReactor": 543}',
         ),
     ),
     **{

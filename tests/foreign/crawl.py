@@ -114,7 +114,7 @@ class Seen:
     """Those of the requests, but for the two that depend on which page came first."""
     referers: list[str] = field(default_factory=list)
     cookies: list[str] = field(default_factory=list)
-    """Those of requests that are not the first."""
+    """Those of requests that follow an answer, be it a redirect: the first ones depend on the order."""
     callbacks: list[str] = field(default_factory=list)
     errbacks: list[str] = field(default_factory=list)
     yielded: list[str] = field(default_factory=list)
@@ -146,7 +146,7 @@ class Offline:
 
     async def download_request(self, request: Request, *more: Any) -> Response:
         Now.seen.requests.append(_text(request))
-        _note_headers(request)
+        note_headers(request)
         if len(Now.seen.requests) > MOST_REQUESTS:
             raise OSError("too many requests")
         return Now.web.answer(request)
@@ -155,14 +155,15 @@ class Offline:
         pass
 
 
-def _note_headers(request: Request) -> None:
+def note_headers(request: Request) -> None:
+    """Note a request's headers in what is seen of this process's crawl."""
     for name, values in request.headers.items():
         said = f"{request.method} {request.url} {name.decode()}: {b', '.join(values)!r}"
         if name == b"Referer":
             Now.seen.referers.append(said)
         elif name != b"Cookie":
             Now.seen.headers.append(said)
-        elif request.meta.get("depth"):
+        elif request.meta.get("depth") or "redirect_urls" in request.meta:
             Now.seen.cookies.append(said)
 
 

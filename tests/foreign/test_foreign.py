@@ -24,7 +24,7 @@ from scrapy import Request
 
 from foreign.collections import COLLECTIONS, Collection
 from foreign.compare import Results
-from foreign.crawl import Job
+from foreign.crawl import Job, Now, Seen, note_headers
 from foreign.web import Web, text_for
 
 pytestmark = pytest.mark.slow
@@ -66,6 +66,7 @@ def test_spiders_of_other_people_do_what_they_did(name: str, tmp_path: Path) -> 
     _crawl(name, folder, results.controls(MODES), results, tmp_path)
     logging.getLogger(__name__).info("%s: %s", name, results.summary(MODES))
     assert results.unexplained(MODES) == []
+    assert results.busy(), "crawls that all end at once, for want of a package, show nothing"
 
 
 def _fetch(collection: Collection, folder: Path) -> None:
@@ -136,6 +137,13 @@ def test_a_collection_is_fetched_at_its_commit(
     with pytest.raises(pytest.skip.Exception, match="owner/none cannot be fetched"):
         _fetch(Collection(repository="owner/none", commit=commit), here.with_name("none"))
     assert [path.name for path in here.parent.iterdir()] == ["name"]
+
+
+def test_cookies_are_noted_of_all_requests_that_follow_an_answer() -> None:
+    Now.seen = Seen(Job("spider", "plain"), 0)
+    for meta in ({}, {"depth": 1}, {"redirect_urls": ["http://a.example/"]}):
+        note_headers(Request("http://a.example/b", headers={"Cookie": "a=1"}, meta=meta))
+    assert Now.seen.cookies == ["GET http://a.example/b Cookie: b'a=1'"] * 2
 
 
 @pytest.mark.parametrize(

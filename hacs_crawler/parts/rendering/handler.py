@@ -20,13 +20,22 @@ from hacs_crawler.parts.rendering.rendering import Rendering
 _IS_ASYNC: Final = scrapy.version_info >= (2, 14)
 
 
-class BrowserHandler:
+class _LazyAsInner(type):
+    """Asked by Scrapy once a reactor is installed: only then the project's handler may be imported."""
+
+    around: Any
+
+    @property
+    def lazy(cls) -> bool:
+        return bool(getattr(load_object(cls.around), "lazy", True))
+
+
+class BrowserHandler(metaclass=_LazyAsInner):
     """Downloads with the handler it is around, or has pages rendered.
 
     A class for each is made by `with_browser`.
     """
 
-    lazy: ClassVar[bool] = False
     around: ClassVar[Any]
 
     def __init__(self, crawler: Crawler) -> None:
@@ -87,5 +96,4 @@ class BrowserHandler:
 
 def with_browser(around: Any) -> type[BrowserHandler]:
     """Return what DOWNLOAD_HANDLERS takes: a handler around the one that stood there."""
-    is_lazy = bool(getattr(load_object(around), "lazy", True))
-    return type("BrowserHandler", (BrowserHandler,), {"around": around, "lazy": is_lazy})
+    return type("BrowserHandler", (BrowserHandler,), {"around": around})
