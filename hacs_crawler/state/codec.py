@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.links import site_id
-from hacs_crawler.state.page import Harvest, Page, Updates
+from hacs_crawler.state.page import Harvest, Page, Updates, is_one_time
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
@@ -72,7 +72,7 @@ UNKNOWN_ROW: Final = np.zeros(1, ROW)
 
 def encode_page(page: Page) -> bytes:
     """Return the page's bytes."""
-    latest, others = _packed_last_seen(page.last_seen)
+    latest, others = _packed_last_seen(page)
     if page.keeps_spells and len(runs := _runs(page.last_seen)) < len(others):
         latest, others = 0, runs
     known = _encode(
@@ -231,10 +231,10 @@ def _visit_before(visits: array[int], at: int) -> int:
     return visits[place - 1] if 0 < place < len(visits) else 0
 
 
-def _packed_last_seen(last_seen: array[int]) -> tuple[int, array[int]]:
+def _packed_last_seen(page: Page) -> tuple[int, array[int]]:
     """Return the latest of the times, and the places, then the times, of links with another one."""
-    latest = max(last_seen, default=0)
-    if last_seen.count(latest) == len(last_seen):  # as of most pages
+    latest, last_seen = page.marks_until, page.last_seen
+    if is_one_time(last_seen):
         return latest, array("I")
     places = [place for place, at in enumerate(last_seen) if at != latest]
     return latest, array("I", [*places, *(last_seen[place] for place in places)])
@@ -245,7 +245,9 @@ def _runs(last_seen: array[int]) -> array[int]:
 
 
 def _last_seen(latest: int, exceptions: array[int], links: int) -> array[int]:
-    if exceptions and not latest:
+    if not exceptions:  # as of most pages
+        return array("I", [latest]) * links
+    if not latest:
         runs = zip(exceptions[::2], exceptions[1::2], strict=True)
         return array("I", chain.from_iterable(repeat(at, number) for at, number in runs))
     last_seen = array("I", [latest]) * links

@@ -35,7 +35,7 @@ from msgspec.structs import replace
 
 from hacs_crawler.links import has_same_links
 from hacs_crawler.state import digests, rule_changes
-from hacs_crawler.state.page import Harvest, News, Page, Sightings, Visit
+from hacs_crawler.state.page import Harvest, News, Page, Sightings, Visit, is_one_time
 from hacs_crawler.state.spells import MarksByVisit, spells_of
 from hacs_crawler.utils.times import DAY, MAX_SECOND
 
@@ -213,7 +213,7 @@ def _set_absent(page: Page, visit: Visit) -> None:
 
 
 def _merge_links(page: Page, visit: Visit, shown: frozenset[int]) -> frozenset[int]:
-    latest = max(page.last_seen, default=0)
+    latest = page.marks_until
     if visit.at > latest and has_same_links(page.hrefs, visit.hrefs):
         page.hrefs = visit.hrefs
         page.last_seen = _moved(page.last_seen, latest, visit.at)
@@ -227,7 +227,7 @@ def _merge_links(page: Page, visit: Visit, shown: frozenset[int]) -> frozenset[i
 
 def _moved(times: array[int], latest: int, at: int) -> array[int]:
     """Return times of which those that were the latest are another."""
-    if times.count(latest) == len(times):  # as of most pages
+    if is_one_time(times):
         return array("I", [at]) * len(times)
     return array("I", [at if one == latest else one for one in times])
 
@@ -306,7 +306,7 @@ def _add_links(page: Page, at: int, shown: frozenset[int]) -> frozenset[int]:
 
 def _see_again(page: Page, at: int, shown: frozenset[int]) -> None:
     """Set when known links were seen last."""
-    if shown.issuperset(page.marks) and at > max(page.last_seen, default=0):
+    if shown.issuperset(page.marks) and at > page.marks_until:
         page.last_seen = array("I", [at]) * len(page.marks)
         return
     last = zip(page.marks, page.last_seen, strict=True)
