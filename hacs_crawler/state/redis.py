@@ -82,14 +82,10 @@ class RedisStore(Store):
         calls = list(self._buckets.calls([*by_id]))
         with self._server.pipeline("write to") as pipe:
             for pages in calls:
-                keys: list[str] = []
-                args: list[bytes] = []
-                for page_id in pages:
-                    change = by_id[page_id]
-                    keys += [self._key(page_id, kind) for kind in ("pages", "rows", "outcomes")]
-                    seen = change.seen.to_bytes(4, "little") if change.seen else b""
-                    args += (field_of(page_id), seen, change.body, change.row, change.outcomes)
-                self._add_write(pipe, WRITE, keys, *args)
+                kinds = "pages", "rows", "outcomes"
+                keys = chain.from_iterable(self._buckets.keys(page, *kinds) for page in pages)
+                args = chain.from_iterable(_written_of(by_id[page]) for page in pages)
+                self._add_write(pipe, WRITE, [*keys], *args)
             waits = self._server.add_waits(pipe, [self._key(pages[0], "pages") for pages in calls])
             answers = self._written(pipe)
         if waits and (found := min(answers[-waits:])) < self._server.replicas:
@@ -314,6 +310,12 @@ class RedisStore(Store):
             record for bucket in self._buckets.whole(buckets, "outcomes") for record in bucket
         ]
         return whole_outcomes(records, self._place).tobytes()
+
+
+def _written_of(change: Change) -> tuple[bytes, bytes, bytes, bytes, bytes]:
+    """Return the arguments by which the script writes a page."""
+    seen = change.seen.to_bytes(4, "little") if change.seen else b""
+    return field_of(change.page_id), seen, change.body, change.row, change.outcomes
 
 
 def _refused(keys: Sequence[int], answers: Sequence[Any]) -> dict[int, bytes]:

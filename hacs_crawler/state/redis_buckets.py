@@ -42,7 +42,12 @@ class RedisBuckets:
 
     def key(self, page_id: int, kind: str) -> str:
         """Return the key of that kind of the bucket of a page or site."""
-        return f"{self._namespace}:{{{page_id % BUCKETS:04x}}}:{kind}"
+        return self.keys(page_id, kind)[0]
+
+    def keys(self, page_id: int, *kinds: str) -> list[str]:
+        """Return the keys of these kinds of the bucket of a page or site."""
+        bucket = f"{self._namespace}:{{{page_id % BUCKETS:04x}}}:"
+        return [bucket + kind for kind in kinds]
 
     def fetched(self, kind: str, page_ids: Sequence[int]) -> list[bytes | None]:
         """Return what the hashes of that kind hold of pages or sites, in one round trip."""

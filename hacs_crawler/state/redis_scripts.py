@@ -17,11 +17,11 @@ if ARGV[1] ~= '' then
   end
 end
 """
-# Of each page its keys, and then field, version seen, bytes, row and outcome records. The page last: were
-# another key of another type, the script would end before the page is written.
+# Of each page three keys and five arguments. The page last: were another key of another type, the script
+# would end before the page is written.
 WRITE: Final = f"""{_GUARD}
 local answers = {{}}
-for i = 1, (#KEYS - #KEYS % 3) / 3 do
+for i = 1, (#ARGV - 1) / 5 do
   local pages, rows, outcomes = unpack(KEYS, 3 * i - 2, 3 * i)
   local field, seen, body, row, records = unpack(ARGV, 5 * i - 3, 5 * i + 1)
   local page = redis.call('HGET', pages, field) or ''
