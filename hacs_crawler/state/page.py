@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     Numbers = array[int]
 else:
     Numbers = array  # signatures are looked at, and Python 3.11 cannot look at `array[int]`
+_NO_TIMES: Numbers = array("I")
+"""What is shared by all pages that have none, and never changed."""
 Updates = Literal["page", "site", "novel", "any-change"]
 """What counts as an update: links that are new to the page ("page"), or to its site, too.
 
@@ -174,7 +176,7 @@ class Page(Struct):
         if not changes or (
             len(changes) == 2 and changes[0] <= self.marks_since
         ):  # as of most pages
-            return array("I")
+            return _NO_TIMES
         return rule_changes.baselines(changes, self.marks_since)
 
     def rules_at(self, second: int) -> int:
@@ -206,7 +208,7 @@ class Page(Struct):
             return self._updates_in_spells("page")
         runs = self.runs
         if not self.digests and (not runs or (len(runs) == 2 and runs[0] == self.marks_since)):
-            return array("I")
+            return _NO_TIMES
         baselines = {*self.baselines}
         shown_first = {self.marks_since, *baselines}
         added = array("I", (at for at in self.runs[::2] if at not in shown_first))
