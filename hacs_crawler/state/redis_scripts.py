@@ -52,7 +52,11 @@ return redis.call('HSET', KEYS[1], unpack(ARGV, 2))
 """
 FETCH: Final = """
 local found = {}
-for i, key in ipairs(KEYS) do found[i] = redis.call('HGET', key, ARGV[i]) end
+for i, key in ipairs(KEYS) do
+  local value = redis.pcall('HGET', key, ARGV[i])
+  if type(value) == 'table' then return redis.error_reply(key .. ': ' .. value.err) end
+  found[i] = value
+end
 return found
 """
 GATHER_KEYS: Final = """
