@@ -118,6 +118,14 @@ class Estimation:
             self.estimator, visits, self.prior, self.churning_pages, self.bursts
         )
 
+    def churning(self, pages: Sequence[Page]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+        """Return how likely each page churns, as `rates` does: 0 where no visit brought anything."""
+        may_churn = [_has_new_marks(page) or bool(page.digests) for page in pages]
+        found = np.zeros(len(pages))
+        if any(may_churn):
+            found[may_churn] = self.rates([*compress(pages, may_churn)]).churning
+        return found
+
     def estimate(self, pages: Sequence[Page]) -> None:
         """Estimate what is kept of pages, in place."""
         rates = self.rates(pages)
@@ -241,17 +249,19 @@ def fates(pages: Sequence[Page]) -> Fates:
 def _fates_of_gaps(
     pages: Sequence[Page], offsets: np.ndarray[tuple[int], np.dtype[np.int64]]
 ) -> Fates | None:
-    """Return `fates`, which are not looked up of the many pages whose marks are those of the first visit.
-
-    None where all are.
-    """
-    has_new = np.array([page.runs[-2:-1] > page.visits[:1] for page in pages], np.bool_)
+    """Return `fates`, looked up only of pages that have got new marks, which few do; None if none."""
+    has_new = np.array([*map(_has_new_marks, pages)], np.bool_)
     if not has_new.any():
         return None
     of_visits = np.repeat(has_new, np.diff(offsets))
     found = np.zeros(len(of_visits), np.uint8)
     found[of_visits] = fates([*compress(pages, has_new)])
     return found
+
+
+def _has_new_marks(page: Page) -> bool:
+    """Whether any visit after the first showed marks that were new."""
+    return page.runs[-2:-1] > page.visits[:1]
 
 
 def baselines_of(pages: Sequence[Page]) -> np.ndarray[tuple[int], np.dtype[np.bool_]] | None:
