@@ -254,18 +254,19 @@ class Page(Struct):
         times = self.update_times
         return times[-1] if times and self.visits and times[-1] > self.visits[0] else None
 
-    @property
-    def marks_until(self) -> int:
-        """Second of the latest visit that showed marks, 0 where none did."""
+    def marks_until(self) -> tuple[int, bool]:
+        """Second of the latest visit that showed marks, 0 where none did, and whether it showed all."""
         last_seen, visits = self.last_seen, self.visits
-        if is_one_time(last_seen):
-            return last_seen[0] if last_seen else 0
-        return visits[-1] if visits and visits[-1] in last_seen else max(last_seen)
+        if last_seen == last_seen[:1] * len(
+            last_seen
+        ):  # as of most pages: no object of each is made
+            return (last_seen[0] if last_seen else 0), True
+        return (visits[-1] if visits and visits[-1] in last_seen else max(last_seen)), False
 
     def last_shown(self) -> tuple[int, frozenset[int]]:
         """When links were seen last, and which were: what the latest visit showed that saw any."""
-        latest = self.marks_until
-        if is_one_time(self.last_seen):
+        latest, is_all = self.marks_until()
+        if is_all:
             return latest, frozenset(self.marks)
         last = zip(self.marks, self.last_seen, strict=True)
         return latest, frozenset(link for link, at in last if at == latest)
@@ -288,11 +289,6 @@ class Page(Struct):
             if at not in baselines and 0 < index < len(counts):
                 counts[index] += number
         return counts
-
-
-def is_one_time(times: array[int]) -> bool:
-    """Whether no two of the times differ, as of when the marks of most pages were seen last."""
-    return times == times[:1] * len(times)  # which makes no object of each time
 
 
 def copy_of(page: Page) -> Page:
