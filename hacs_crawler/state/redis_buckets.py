@@ -42,11 +42,11 @@ class RedisBuckets:
 
     def key(self, page_id: int, kind: str) -> str:
         """Return the key of that kind of the bucket of a page or site."""
-        return self.keys(page_id, kind)[0]
+        return f"{self._namespace}:{{{page_id % BUCKETS:04x}}}:{kind}"
 
     def keys(self, page_id: int, *kinds: str) -> list[str]:
         """Return the keys of these kinds of the bucket of a page or site."""
-        bucket = f"{self._namespace}:{{{page_id % BUCKETS:04x}}}:"
+        bucket = self.key(page_id, "")
         return [bucket + kind for kind in kinds]
 
     def fetched(self, kind: str, page_ids: Sequence[int]) -> list[bytes | None]:
