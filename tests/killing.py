@@ -13,7 +13,7 @@ from scrapy.crawler import Crawler
 
 from hacs_crawler.crawl import crawl, run_context
 from hacs_crawler.state.database import Recorded, State
-from hacs_crawler.state.redis_connection import RedisServer
+from hacs_crawler.state.redis import RedisStore
 from hacs_crawler.state.sqlite import SQLiteStore
 
 TIMES = 3
@@ -65,7 +65,7 @@ class KillAt:
         """In the middle of a transaction, or when a pipeline was sent, not yet answered."""
         _replace(SQLiteStore, "_insert_outcomes", _after(SQLiteStore._insert_outcomes, TIMES))
 
-        def answers(pipe: Any) -> list[Any]:
+        def sent(pipe: Any) -> list[Any]:
             connection = pipe.connection_pool.get_connection()
             connection.send_packed_command(
                 connection.pack_commands([args for args, _ in pipe.command_stack])
@@ -74,12 +74,12 @@ class KillAt:
             raise AssertionError
 
         count = iter(range(TIMES))
-        real = RedisServer.answers
+        real = RedisStore._written
 
-        def at_last(server: RedisServer, pipe: Any) -> list[Any]:
-            return real(server, pipe) if next(count, None) is not None else answers(pipe)
+        def at_last(store: RedisStore, pipe: Any) -> list[Any]:
+            return real(store, pipe) if next(count, None) is not None else sent(pipe)
 
-        _replace(RedisServer, "answers", at_last)
+        _replace(RedisStore, "_written", at_last)
 
     def _at_acknowledging(self) -> None:
         """Between the write and the moment at which the crawl learns of it."""

@@ -58,8 +58,8 @@ _BUSY, _QUIET, _BUSY_DAYS, _QUIET_DAYS = np.array(
 ).T[:, :, None]
 _TYPES: Final = len(_BUSY)
 _TO_BUSY, _TO_QUIET = 1.0 / _QUIET_DAYS, 1.0 / _BUSY_DAYS
-_MIXING: Final = _TO_BUSY + _TO_QUIET
-_STATIONARY_BUSY: Final = _TO_BUSY / _MIXING
+_MIXING, _MIXING_OF = np.unique(_TO_BUSY + _TO_QUIET, return_inverse=True)  # few, in any order
+_STATIONARY_BUSY: Final = _TO_BUSY / (_TO_BUSY + _TO_QUIET)
 _LEAVING_QUIET, _LEAVING_BUSY = _QUIET + _TO_BUSY, _BUSY + _TO_QUIET
 _HALF: Final = (_LEAVING_BUSY - _LEAVING_QUIET) / 2
 _ROOT: Final = np.sqrt(_HALF**2 + _TO_BUSY * _TO_QUIET)
@@ -252,7 +252,7 @@ def _steps(days: FloatArray, updated: BoolArray, steady: FloatArray) -> FloatArr
     np.subtract(even, u1, out=u1)
     np.multiply(odd, _TO_QUIET - _TO_BUSY - 2 * _HALF, out=t1)
     np.multiply(odd, _TO_BUSY, out=u0)
-    unmixed = np.exp(-_MIXING * days)
+    unmixed = np.exp(-_MIXING[:, None] * days)[_MIXING_OF.ravel()]
     np.subtract(1.0, t0, out=t0, where=updated)
     np.negative(t1, out=t1, where=updated)
     np.subtract((1.0 - unmixed) * _STATIONARY_BUSY, u0, out=u0, where=updated)

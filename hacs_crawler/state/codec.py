@@ -72,7 +72,7 @@ UNKNOWN_ROW: Final = np.zeros(1, ROW)
 
 def encode_page(page: Page) -> bytes:
     """Return the page's bytes."""
-    latest, others = _packed_last_seen(page.last_seen)
+    latest, others = _packed_last_seen(page)
     if page.keeps_spells and len(runs := _runs(page.last_seen)) < len(others):
         latest, others = 0, runs
     known = _encode(
@@ -174,19 +174,20 @@ def _decoded(known: memoryview, version: int) -> Page:
 
 def encode_row(page: Page, updates: Updates = "page") -> bytes:
     """Return the page's ranking row, one element of dtype `ROW`."""
-    visits = page.visits
-    times = page.updates_of(updates)
-    baselines = [bisect_left(visits, at) for at in page.baselines]
-    gaps_with_update = {bisect_left(visits, at) for at in times} - {0, len(visits), *baselines}
-    first = visits[0] if visits else 0
-    since = visits[baselines[-1]] if baselines and baselines[-1] < len(visits) else first
+    visits, times, baselines = page.visits, page.updates_of(updates), page.baselines
+    first, last = (visits[0], visits[-1]) if visits else (0, 0)
+    since, number = first, 0
+    if times or baselines:  # as of few pages
+        starts = [bisect_left(visits, at) for at in baselines]
+        since = visits[starts[-1]] if starts and starts[-1] < len(visits) else first
+        number = len({bisect_left(visits, at) for at in times} - {0, len(visits), *starts})
     row = (
         min(page.rate, _MOST_SINGLE),
-        visits[-1] if visits else 0,
+        last,
         max(first, times[-1]) if times else since,
         page.not_before,
         min(len(visits), 65_535),
-        min(len(gaps_with_update), 65_535),
+        min(number, 65_535),
         page.failures if visits else min(page.failures + page.gone, 255),
         _visit_before(visits, times[-1]) if times else 0,
         site_id(page.url),
@@ -195,7 +196,7 @@ def encode_row(page: Page, updates: Updates = "page") -> bytes:
         min(page.slow, _MOST_HALF),
         page.churn,
         page.churning,
-        since == visits[-1] > first if visits else False,
+        since == last > first,
     )
     return _ROW.pack(*row)
 
@@ -231,13 +232,13 @@ def _visit_before(visits: array[int], at: int) -> int:
     return visits[place - 1] if 0 < place < len(visits) else 0
 
 
-def _packed_last_seen(last_seen: array[int]) -> tuple[int, array[int]]:
+def _packed_last_seen(page: Page) -> tuple[int, array[int]]:
     """Return the latest of the times, and the places, then the times, of links with another one."""
-    latest = max(last_seen, default=0)
-    if last_seen.count(latest) == len(last_seen):  # as of most pages
+    latest, is_all = page.marks_until()
+    if is_all:
         return latest, array("I")
-    places = [place for place, at in enumerate(last_seen) if at != latest]
-    return latest, array("I", [*places, *(last_seen[place] for place in places)])
+    places = [place for place, at in enumerate(page.last_seen) if at != latest]
+    return latest, array("I", [*places, *(page.last_seen[place] for place in places)])
 
 
 def _runs(last_seen: array[int]) -> array[int]:
@@ -245,7 +246,9 @@ def _runs(last_seen: array[int]) -> array[int]:
 
 
 def _last_seen(latest: int, exceptions: array[int], links: int) -> array[int]:
-    if exceptions and not latest:
+    if not exceptions:  # as of most pages
+        return array("I", [latest]) * links
+    if not latest:
         runs = zip(exceptions[::2], exceptions[1::2], strict=True)
         return array("I", chain.from_iterable(repeat(at, number) for at, number in runs))
     last_seen = array("I", [latest]) * links

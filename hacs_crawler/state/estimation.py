@@ -6,6 +6,7 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
+from itertools import compress
 from math import isclose
 from typing import Annotated, Any, Literal
 
@@ -110,11 +111,20 @@ class Estimation:
     def rates(self, pages: Sequence[Page]) -> Rates:
         """Return each page's estimated rate in 1/day, its spread, and the page's churn."""
         found = histories(pages, self.updates)
-        became = fates(pages) if self.has_posterior else None  # no other estimator asks for them
+        # no other estimator asks for them
+        became = _fates_of_gaps(pages, found[2]) if self.has_posterior else None
         visits = Visits(*found, self.fade_days, baselines_of(pages), became)
         return estimate_with_churn(
             self.estimator, visits, self.prior, self.churning_pages, self.bursts
         )
+
+    def churning(self, pages: Sequence[Page]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+        """Return how likely each page churns, as `rates` does: 0 where no visit brought anything."""
+        may_churn = [_has_new_marks(page) or bool(page.digests) for page in pages]
+        found = np.zeros(len(pages))
+        if any(may_churn):
+            found[may_churn] = self.rates([*compress(pages, may_churn)]).churning
+        return found
 
     def estimate(self, pages: Sequence[Page]) -> None:
         """Estimate what is kept of pages, in place."""
@@ -166,7 +176,7 @@ def histories(
     visits, offsets = _joined([page.visits for page in pages])
     updates, update_offsets = _joined([page.updates_of(count) for page in pages])
     updated = _first_from(visits, offsets, updates, update_offsets)
-    updated[offsets[:-1][np.diff(offsets) > 0]] = False
+    updated[offsets[:-1][offsets[1:] > offsets[:-1]]] = False
     return visits / DAY, updated, offsets
 
 
@@ -236,6 +246,24 @@ def fates(pages: Sequence[Page]) -> Fates:
     return found_fates
 
 
+def _fates_of_gaps(
+    pages: Sequence[Page], offsets: np.ndarray[tuple[int], np.dtype[np.int64]]
+) -> Fates | None:
+    """Return `fates`, looked up only of pages that have got new marks, which few do; None if none."""
+    has_new = np.array([*map(_has_new_marks, pages)], np.bool_)
+    if not has_new.any():
+        return None
+    of_visits = np.repeat(has_new, np.diff(offsets))
+    found = np.zeros(len(of_visits), np.uint8)
+    found[of_visits] = fates([*compress(pages, has_new)])
+    return found
+
+
+def _has_new_marks(page: Page) -> bool:
+    """Whether any visit after the first showed marks that were new."""
+    return page.runs[-2:-1] > page.visits[:1]
+
+
 def baselines_of(pages: Sequence[Page]) -> np.ndarray[tuple[int], np.dtype[np.bool_]] | None:
     """Return which of the visits that `histories` returns are baselines, None where none is."""
     baselines, baseline_offsets = _joined([page.baselines for page in pages])
@@ -251,9 +279,11 @@ def _first_from(
     time_offsets: np.ndarray[tuple[int], np.dtype[np.int64]],
 ) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """Return which visits are the first of their page from one of its times on, itself included."""
+    is_first = np.zeros(len(visits), np.bool_)
+    if not len(times):
+        return is_first
     places = np.searchsorted(_of_pages(visits, offsets), _of_pages(times, time_offsets))
     is_kept = places < np.repeat(offsets[1:], np.diff(time_offsets))
-    is_first = np.zeros(len(visits), np.bool_)
     is_first[places[is_kept]] = True
     return is_first
 

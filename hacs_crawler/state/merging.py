@@ -213,23 +213,20 @@ def _set_absent(page: Page, visit: Visit) -> None:
 
 
 def _merge_links(page: Page, visit: Visit, shown: frozenset[int]) -> frozenset[int]:
-    latest = max(page.last_seen, default=0)
+    latest, is_all = page.marks_until()
     if visit.at > latest and has_same_links(page.hrefs, visit.hrefs):
         page.hrefs = visit.hrefs
-        page.last_seen = _moved(page.last_seen, latest, visit.at)
+        page.last_seen = (
+            array("I", [visit.at]) * len(page.last_seen)
+            if is_all
+            else array("I", [visit.at if at == latest else at for at in page.last_seen])
+        )
         return frozenset()
     known = [(page.hrefs, page.last_shown())] if visit.at == latest else []
     new = _add_links(page, visit.at, shown)
     if shown and visit.at >= latest:
         page.hrefs = _hrefs_of(page, [*known, (visit.hrefs, (visit.at, shown))])
     return frozenset() if visit.at in page.baselines else new
-
-
-def _moved(times: array[int], latest: int, at: int) -> array[int]:
-    """Return times of which those that were the latest are another."""
-    if times.count(latest) == len(times):  # as of most pages
-        return array("I", [at]) * len(times)
-    return array("I", [at if one == latest else one for one in times])
 
 
 def _hrefs_of(page: Page, candidates: list[tuple[int, tuple[int, frozenset[int]]]]) -> int:
@@ -306,7 +303,7 @@ def _add_links(page: Page, at: int, shown: frozenset[int]) -> frozenset[int]:
 
 def _see_again(page: Page, at: int, shown: frozenset[int]) -> None:
     """Set when known links were seen last."""
-    if shown.issuperset(page.marks) and at > max(page.last_seen, default=0):
+    if shown.issuperset(page.marks) and at > page.marks_until()[0]:
         page.last_seen = array("I", [at]) * len(page.marks)
         return
     last = zip(page.marks, page.last_seen, strict=True)

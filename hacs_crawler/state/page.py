@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     Numbers = array[int]
 else:
     Numbers = array  # signatures are looked at, and Python 3.11 cannot look at `array[int]`
+_NO_TIMES: Numbers = array("I")
+"""What is shared by all pages that have none, and never changed."""
 Updates = Literal["page", "site", "novel", "any-change"]
 """What counts as an update: links that are new to the page ("page"), or to its site, too.
 
@@ -174,7 +176,7 @@ class Page(Struct):
         if not changes or (
             len(changes) == 2 and changes[0] <= self.marks_since
         ):  # as of most pages
-            return array("I")
+            return _NO_TIMES
         return rule_changes.baselines(changes, self.marks_since)
 
     def rules_at(self, second: int) -> int:
@@ -206,7 +208,7 @@ class Page(Struct):
             return self._updates_in_spells("page")
         runs = self.runs
         if not self.digests and (not runs or (len(runs) == 2 and runs[0] == self.marks_since)):
-            return array("I")
+            return _NO_TIMES
         baselines = {*self.baselines}
         shown_first = {self.marks_since, *baselines}
         added = array("I", (at for at in self.runs[::2] if at not in shown_first))
@@ -252,10 +254,19 @@ class Page(Struct):
         times = self.update_times
         return times[-1] if times and self.visits and times[-1] > self.visits[0] else None
 
+    def marks_until(self) -> tuple[int, bool]:
+        """Second of the latest visit that showed marks, 0 where none did, and whether it showed all."""
+        last_seen, visits = self.last_seen, self.visits
+        if last_seen == last_seen[:1] * len(
+            last_seen
+        ):  # as of most pages: no object of each is made
+            return (last_seen[0] if last_seen else 0), True
+        return (visits[-1] if visits and visits[-1] in last_seen else max(last_seen)), False
+
     def last_shown(self) -> tuple[int, frozenset[int]]:
         """When links were seen last, and which were: what the latest visit showed that saw any."""
-        latest = max(self.last_seen, default=0)
-        if self.last_seen.count(latest) == len(self.last_seen):  # as of most pages
+        latest, is_all = self.marks_until()
+        if is_all:
             return latest, frozenset(self.marks)
         last = zip(self.marks, self.last_seen, strict=True)
         return latest, frozenset(link for link, at in last if at == latest)

@@ -66,7 +66,7 @@ def refit_priors(
     of_siblings = [pages[page_id] for page_id in siblings.tolist() if page_id in pages]
     found = (pages.get(page_id) for page_id in revisited.tolist())
     sample = [page for page in found if page and page.visits]  # a damaged row may say otherwise
-    churning = estimation.rates(sample).churning
+    churning = estimation.churning(sample)
     notes = refitted_sibling_correlation(of_siblings, estimation.updates)
     notes |= _churning_pages(sample, churning, estimation)
     ordinary = [page for page, share in zip(sample, churning.tolist(), strict=True) if share < 0.5]

@@ -75,18 +75,18 @@ class RedisStore(Store):
         return self._known("pages", page_ids)
 
     def write(self, changes: Sequence[Change]) -> dict[int, bytes]:
-        """See `Store.write`; one pipeline of one script a page."""
+        """See `Store.write`; one script for many pages, in a cluster one a page."""
         if not changes:
             return {}
+        by_id = {change.page_id: change for change in changes}
+        calls = list(self._buckets.calls([*by_id]))
         with self._server.pipeline("write to") as pipe:
-            for change in changes:
-                keys = [self._key(change.page_id, kind) for kind in ("pages", "rows", "outcomes")]
-                seen = change.seen.to_bytes(4, "little") if change.seen else b""
-                field = field_of(change.page_id)
-                args = (field, seen, change.body, change.row, *_records(change.outcomes))
-                self._add_write(pipe, WRITE, keys, *args)
-            first_keys = [self._key(change.page_id, "pages") for change in changes]
-            waits = self._server.add_waits(pipe, first_keys)
+            for pages in calls:
+                kinds = "pages", "rows", "outcomes"
+                keys = chain.from_iterable(self._buckets.keys(page, *kinds) for page in pages)
+                args = chain.from_iterable(_written_of(by_id[page]) for page in pages)
+                self._add_write(pipe, WRITE, [*keys], *args)
+            waits = self._server.add_waits(pipe, [self._key(pages[0], "pages") for pages in calls])
             answers = self._written(pipe)
         if waits and (found := min(answers[-waits:])) < self._server.replicas:
             msg = (
@@ -94,8 +94,7 @@ class RedisStore(Store):
                 f"{self._server.replicas} that HACS_STATE asks for"
             )
             raise StateUnavailableError(msg)
-        pages = [change.page_id for change in changes]
-        return _refused(pages, answers[: len(changes)])
+        return _refused([*by_id], [*chain.from_iterable(answers[: len(calls)])])
 
     def site_links(self, sites: Sequence[int]) -> dict[int, bytes]:
         return self._known("site_links", sites)
@@ -311,6 +310,12 @@ class RedisStore(Store):
             record for bucket in self._buckets.whole(buckets, "outcomes") for record in bucket
         ]
         return whole_outcomes(records, self._place).tobytes()
+
+
+def _written_of(change: Change) -> tuple[bytes, bytes, bytes, bytes, bytes]:
+    """Return the arguments by which the script writes a page."""
+    seen = change.seen.to_bytes(4, "little") if change.seen else b""
+    return field_of(change.page_id), seen, change.body, change.row, change.outcomes
 
 
 def _refused(keys: Sequence[int], answers: Sequence[Any]) -> dict[int, bytes]:

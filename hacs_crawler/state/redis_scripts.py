@@ -3,6 +3,7 @@
 from typing import Final
 
 from hacs_crawler.state.codec import VERSION_OFFSET
+from hacs_crawler.state.outcome_log import OUTCOME
 
 _AT: Final = 8  # where the second of the visit stands in an outcome record
 
@@ -16,14 +17,25 @@ if ARGV[1] ~= '' then
   end
 end
 """
-# The page last: were another key of another type, the script would end before the page is written.
+# Of each page three keys and five arguments. The page last: were another key of another type, the script
+# would end before the page is written.
 WRITE: Final = f"""{_GUARD}
-local page = redis.call('HGET', KEYS[1], ARGV[2]) or ''
-if string.sub(page, {VERSION_OFFSET + 1}, {VERSION_OFFSET + 4}) ~= ARGV[3] then return page end
-if #ARGV > 5 then redis.call('RPUSH', KEYS[3], unpack(ARGV, 6)) end
-redis.call('HSET', KEYS[2], ARGV[2], ARGV[5])
-redis.call('HSET', KEYS[1], ARGV[2], ARGV[4])
-return 1
+local answers = {{}}
+for i = 1, (#ARGV - 1) / 5 do
+  local pages, rows, outcomes = unpack(KEYS, 3 * i - 2, 3 * i)
+  local field, seen, body, row, records = unpack(ARGV, 5 * i - 3, 5 * i + 1)
+  local page = redis.call('HGET', pages, field) or ''
+  if string.sub(page, {VERSION_OFFSET + 1}, {VERSION_OFFSET + 4}) == seen then
+    for first = 1, #records, {OUTCOME.itemsize} do
+      redis.call('RPUSH', outcomes, string.sub(records, first, first + {OUTCOME.itemsize - 1}))
+    end
+    redis.call('HSET', rows, field, row)
+    redis.call('HSET', pages, field, body)
+    page = 1
+  end
+  answers[i] = page
+end
+return answers
 """
 SWAP: Final = f"""{_GUARD}
 local value = redis.call('HGET', KEYS[1], ARGV[2]) or ''
@@ -37,6 +49,15 @@ return 1
 """
 KEEP: Final = f"""{_GUARD}
 return redis.call('HSET', KEYS[1], unpack(ARGV, 2))
+"""
+FETCH: Final = """
+local found = {}
+for i, key in ipairs(KEYS) do
+  local value = redis.pcall('HGET', key, ARGV[i])
+  if type(value) == 'table' then return redis.error_reply(key .. ': ' .. value.err) end
+  found[i] = value
+end
+return found
 """
 GATHER_KEYS: Final = """
 local found = {}

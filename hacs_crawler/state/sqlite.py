@@ -30,7 +30,8 @@ _COLUMNS = {
     "pages": "id INTEGER PRIMARY KEY, version INTEGER NOT NULL, body BLOB NOT NULL",
     # Apart from pages, whose bodies are many times as long: a ranking reads all rows.
     "rows": "id INTEGER PRIMARY KEY, row BLOB NOT NULL",
-    "outcomes": "at INTEGER, page INTEGER, outcome BLOB NOT NULL, PRIMARY KEY (at, page)",
+    # Those of a write in one row: a row and an entry in an index for each take as long as the page.
+    "outcomes": "id INTEGER PRIMARY KEY, first INTEGER, last INTEGER, outcomes BLOB NOT NULL",
     "site_links": "site INTEGER PRIMARY KEY, links BLOB NOT NULL",
     "annotations": "kind TEXT, key INTEGER, value BLOB NOT NULL, PRIMARY KEY (kind, key)",
 }
@@ -187,18 +188,18 @@ class SQLiteStore(Store):
             return int(self._db.execute(query).fetchone()[0])
 
     def outcomes(self) -> Iterator[Outcomes]:
-        last = (-1, 0)
+        last = 0
         query = (
-            f"SELECT at, page, outcome FROM {self._outcomes} WHERE (at, page) > (?, ?) "  # noqa: S608
-            f"ORDER BY at, page LIMIT {_ROW_BATCH}"
+            f"SELECT id, outcomes FROM {self._outcomes} WHERE id > ? "  # noqa: S608
+            f"ORDER BY id LIMIT {_BATCH}"
         )
         while True:
             with self._naming_errors("read"):
-                records = self._db.execute(query, last).fetchall()
-            if not records:
+                rows = self._db.execute(query, (last,)).fetchall()
+            if not rows:
                 return
-            yield whole_outcomes([record for _, _, record in records], str(self._file.path))
-            last = records[-1][:2]
+            yield whole_outcomes([outcomes for _, outcomes in rows], str(self._file.path))
+            last = rows[-1][0]
 
     def add_outcomes(self, outcomes: Outcomes) -> None:
         """See `Store.add_outcomes`; one transaction."""
@@ -206,8 +207,13 @@ class SQLiteStore(Store):
             self._insert_outcomes(outcomes.tobytes())
 
     def trim_outcomes(self, before: int) -> None:
-        with self._naming_errors("write to"):
-            self._db.execute(f"DELETE FROM {self._outcomes} WHERE at < ?", (before,))  # noqa: S608
+        """See `Store.trim_outcomes`; one transaction."""
+        with self._naming_errors("write to"), self._file.transaction():
+            some = f"FROM {self._outcomes} WHERE first < ?"
+            cut = self._db.execute(f"SELECT outcomes {some} AND last >= ?", (before, before))
+            parts = whole_outcomes([outcomes for (outcomes,) in cut], str(self._file.path))
+            self._db.execute(f"DELETE {some}", (before,))
+            self._insert_outcomes(parts[parts["at"] >= before].tobytes())
 
     def size_bytes(self) -> int:
         """See `Store.size_bytes`: the file and its write-ahead log."""
@@ -278,12 +284,13 @@ class SQLiteStore(Store):
 
     def _insert_outcomes(self, records: bytes) -> None:
         outcomes = np.frombuffer(records, OUTCOME)
-        keys = zip(outcomes["at"].tolist(), outcomes["page_id"].tolist(), strict=True)
-        size = OUTCOME.itemsize
-        self._db.executemany(
-            f"INSERT OR REPLACE INTO {self._outcomes} VALUES (?, ?, ?)",  # noqa: S608
-            [(*key, records[index * size : (index + 1) * size]) for index, key in enumerate(keys)],
-        )
+        for start in range(0, len(outcomes), _ROW_BATCH):
+            some = outcomes[start : start + _ROW_BATCH]
+            at = some["at"]
+            self._db.execute(
+                f"INSERT INTO {self._outcomes} VALUES (NULL, ?, ?, ?)",  # noqa: S608
+                (int(at.min()), int(at.max()), some.tobytes()),
+            )
 
     def _rows_in(self, batch: Batch) -> tuple[Ids, Rows]:
         """Return the rows of a batch; damaged ones are made anew."""

@@ -100,13 +100,16 @@ class Hostile:
         """Change a page's bytes, its row, or all of its outcome records."""
         key = page_id_of(url)
         if self._db is not None:
-            column, by = {"pages": ("body", "id"), "rows": ("row", "id")}.get(
-                kind, ("outcome", "page")
-            )
+            field = key.to_bytes(8, "little", signed=True)
+            column, by, value = {
+                "pages": ("body", "id", key),
+                "rows": ("row", "id", key),
+                "outcomes": ("outcomes", "substr(outcomes, 1, 8)", field),
+            }[kind]
             table = f'"{self._namespace}.{kind}"'
             self._db.create_function("changed", 1, change)
             self._db.execute(
-                f"UPDATE {table} SET {column} = changed({column}) WHERE {by} = ?", [key]
+                f"UPDATE {table} SET {column} = changed({column}) WHERE {by} = ?", [value]
             )
             return
         name = f"{self._namespace}:{{{key % 65_536:04x}}}:{kind}"
@@ -161,7 +164,8 @@ class HostileState:
         with closing(open_store(url, namespace, Path())) as store:
             state = State(store, Estimation())
             state.keep_label(LABEL)
-            state.record([v for one in [*self.readable, *self.unreadable] for v in visits_of(one)])
+            for one in [*self.readable, *self.unreadable]:  # whose records SQLite then has in a row
+                state.record(visits_of(one))
         with closing(Hostile(url, namespace)) as hostile:
             for kind, urls, changes in (
                 ("pages", self.unreadable, UNREADABLE),
