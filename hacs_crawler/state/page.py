@@ -254,9 +254,11 @@ class Page(Struct):
 
     def last_shown(self) -> tuple[int, frozenset[int]]:
         """When links were seen last, and which were: what the latest visit showed that saw any."""
-        latest = max(self.last_seen, default=0)
-        if self.last_seen.count(latest) == len(self.last_seen):  # as of most pages
-            return latest, frozenset(self.marks)
+        if not self.last_seen:
+            return 0, frozenset()
+        if self.last_seen == self.last_seen[:1] * len(self.last_seen):  # as of most pages
+            return self.last_seen[0], frozenset(self.marks)
+        latest = max(self.last_seen)
         last = zip(self.marks, self.last_seen, strict=True)
         return latest, frozenset(link for link, at in last if at == latest)
 
