@@ -8,9 +8,9 @@ from parsel import Selector
 
 from hacs_crawler.links import canonical
 from hacs_crawler.links.canonical import canonical_link, slow_link
-from hacs_crawler.links.extract import LinkRules, link_fingerprints, page_links
+from hacs_crawler.links.extract import LinkRules, SourceLinks, link_fingerprints, page_links
 from hacs_crawler.links.keys import link_fingerprint
-from hacs_crawler.links.urls import LONGEST_URL, fingerprint
+from hacs_crawler.links.urls import LONGEST_URL, fingerprints
 
 BASE = "http://example.com/~ada/pubs/list.html?year=1843"
 TOKEN = "0123456789abcdef0123456789ABCDEF"
@@ -21,7 +21,7 @@ def found(body: str, rules: LinkRules | None = None, base: str = BASE) -> frozen
 
 
 def expected(*urls: str) -> frozenset[int]:
-    return frozenset(fingerprint(url.partition(":")[2].replace("//www.", "//")) for url in urls)
+    return fingerprints(url.partition("//")[2].removeprefix("www.").encode() for url in urls)
 
 
 @pytest.mark.parametrize(
@@ -163,10 +163,46 @@ def test_short_cut_gives_what_the_long_way_gives(base: str, href: str) -> None:
     assert canonical_link(base, href) == slow_link(base, href)
 
 
-@given(BASES, st.sets(HREFS | st.sampled_from(["/a\n/b", "/\n", "/" + "a" * LONGEST_URL])))
+ODD_HREFS = [
+    "/a\n/b",
+    "/\n",
+    "/" + "a" * LONGEST_URL,
+    "",
+    "x//y:z",
+    "a:b:c",
+    "\ud800",
+    "http://.a/b",
+]
+
+
+@given(BASES, st.sets(HREFS | st.sampled_from(ODD_HREFS), max_size=30))
 def test_many_links_at_once_are_what_they_are_one_by_one(base: str, hrefs: set[str]) -> None:
     found = {canonical_link(base, href) for href in hrefs}
-    assert canonical.Resolver(base).links(hrefs) == found - {None}
+    assert {*canonical.Resolver(base).lines(hrefs).split("\n")[1:]} == found - {None}
+
+
+PATHS = st.text("aB9~_,+.-/", max_size=12)
+PATHS_AND_ORIGINS = st.builds(
+    "{}{}".format, st.sampled_from(["", "/", "http://b.org/", "https://b", "http://B.org/"]), PATHS
+)
+
+
+@given(BASES, st.sets(PATHS_AND_ORIGINS | HREFS, max_size=30))
+@example(
+    BASE, {"", "/", ".", "..", "/.", "/..", "//", "//a", "/a//", "/a/./b", ".a", "a/.", "a./b/"}
+)
+@example(BASE, {"http://b.org/a//b", "http://b.org/.", "http://b.org", "http:///", "http:a::b"})
+def test_many_links_at_once_are_what_the_long_way_gives(base: str, hrefs: set[str]) -> None:
+    found = {slow_link(base, href) for href in hrefs}
+    assert {*canonical.Resolver(base).lines(hrefs).split("\n")[1:]} == found - {None}
+
+
+@given(BASES, st.lists(PATHS_AND_ORIGINS | HREFS, max_size=30))
+def test_fingerprints_of_many_links_are_those_of_each(base: str, hrefs: list[str]) -> None:
+    links = SourceLinks(base, base, hrefs, [])
+    one_by_one = {link_fingerprint(link) for link in links.counted(LinkRules())}
+    assert links.fingerprints(LinkRules()) == one_by_one
+    assert links.fingerprints(LinkRules(deny=(re.compile("\n"),))) == one_by_one
 
 
 @given(BASES, HREFS)
