@@ -16,7 +16,7 @@ from functools import lru_cache
 from importlib.resources import files
 from string import ascii_letters, digits
 from typing import Final
-from urllib.parse import urldefrag, urljoin, urlsplit, urlunsplit
+from urllib.parse import unquote_to_bytes, urldefrag, urljoin, urlsplit, urlunsplit
 
 from w3lib.url import canonicalize_url
 
@@ -51,16 +51,17 @@ _SEGMENT = (  # safe characters, and not "." or ".."; it gives nothing back, for
     rf"(?:[a-zA-Z0-9_~,+-]|{_ESCAPE})[a-zA-Z0-9_~,+.-]*+(?:{_ESCAPE}[a-zA-Z0-9_~,+.-]*+)*+"
 )
 _PATH = rf"/(?:{_SEGMENT}(?:/{_SEGMENT})*+/?)?+"
-_PARAMETER = r"[a-zA-Z0-9_.-]++=[a-zA-Z0-9_.-]*+"
+_VALUE = "(?:[a-zA-Z0-9_.+-]|%(?:2[1-9A-CF]|3[A-F]|40|5[B-E]|60|7[B-D]|[89A-F][0-9A-F]))*+"
+_PARAMETER = rf"[a-zA-Z0-9_.-]++={_VALUE}"
 _PLAIN_LINK: Final = re.compile(
-    rf"(?:(https?:)?({_HOST})({_PATH})?|({_PATH})|(?:\./)?((?:\.\./)*)({_SEGMENT}(?:/{_SEGMENT})*+/?))"
+    rf"(?:(https?:)?({_HOST})({_PATH})?|({_PATH})|(?:\./)?((?:\.\./)*)({_SEGMENT}(?:/{_SEGMENT})*+/?)|(?=\?))"
     rf"(?:\?({_PARAMETER}(?:&{_PARAMETER})*+))?(?:#[!-~]*)?"
 )
 _PLAIN_ORIGIN: Final = re.compile(rf"https?:{_HOST}/")
 _SAFE: Final = f"{ascii_letters}{digits}_~,+.-/".encode()
 """Characters of paths that are plain."""
 _PLAIN_BASE: Final = re.compile(
-    rf"(https?:)({_HOST})(?:(/(?:{_SEGMENT}/)*)(?:{_SEGMENT})?)?(?:\?[!-~]*)?"
+    rf"(https?:)({_HOST})(?:(/(?:{_SEGMENT}/)*)({_SEGMENT})?)?(?:\?[!-~]*)?"
 )
 _PLAIN_URL: Final = re.compile(
     rf"(https?:{_HOST})({_PATH})?(?:\?({_PARAMETER}(?:&{_PARAMETER})*))?"
@@ -86,7 +87,7 @@ def canonical_link(base_url: str, href: str) -> str | None:
 class Resolver:
     """Finds the canonical links of one page, relative to its base URL."""
 
-    __slots__ = ("_base", "_directory", "_host", "_odd_characters", "_scheme")
+    __slots__ = ("_base", "_directory", "_host", "_name", "_odd_characters", "_scheme")
 
     def __init__(self, base: str) -> None:
         self._odd_characters = 0
@@ -95,6 +96,7 @@ class Resolver:
         self._scheme: str | None = plain[1] if plain else None  # None: nothing here is plain
         self._host: str = plain[2] if plain else ""
         self._directory: str = (plain and plain[3]) or "/"
+        self._name: str = (plain and plain[4]) or ""
 
     def lines(self, hrefs: AbstractSet[str]) -> str:
         """Return what `link` does of each but None, each after a line feed, and some twice.
@@ -145,6 +147,8 @@ class Resolver:
             link = f"{self._scheme}{self._host}{directory}{relative}"
         elif root_path is not None:
             link = f"{self._scheme}{self._host}{root_path}"
+        elif host is None:  # a query of the same page
+            link = f"{self._scheme}{self._host}{self._directory}{self._name}"
         else:
             link = f"{scheme or self._scheme}{host}{path or '/'}"
         return link if query is None else _with_query(link, query)
@@ -215,8 +219,13 @@ def _with_query(place: str, query: str) -> str:
     if not parameters:
         return place
     if len(parameters) > 1:
-        parameters.sort(key=lambda parameter: parameter.partition("="))
+        parameters.sort(key=_decoded)
     return f"{place}?{'&'.join(parameters)}"
+
+
+def _decoded(parameter: str) -> tuple[bytes, bytes, bytes]:
+    """Return what parameters are sorted by."""
+    return unquote_to_bytes(parameter.replace("+", " ")).partition(b"=")
 
 
 def _kept_parameters(query: str) -> list[str]:

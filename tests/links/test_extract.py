@@ -53,6 +53,8 @@ def expected(*urls: str) -> frozenset[int]:
         ("/q?b=2&a=1&b=1", "http://example.com/q?a=1&b=1&b=2"),
         ("/q?b&a-c=1&a=2", "http://example.com/q?a=2&a-c=1&b="),
         ("/q?", "http://example.com/q"),
+        ("/q?a=b+%C3%A4&a=b!", "http://example.com/q?a=b+%C3%A4&a=b%21"),
+        ("/q?a=%C3%A4&a=z&a=+&a=%21", "http://example.com/q?a=+&a=%21&a=z&a=%C3%A4"),
     ],
 )
 def test_canonical_form(href: str, link: str) -> None:
@@ -148,6 +150,9 @@ HREFS = st.one_of(
     st.text("ab./:?#=&~", max_size=12),
     st.text("ab./:?#=&~", max_size=12).map("http://a.org".__add__),
     st.lists(
+        st.sampled_from(["a=", "b=", "&", "+", "%21", "%C3%A4", "%20", "%7E", "%3D", "-", "z"])
+    ).map(lambda parts: "?" + "".join(parts)),
+    st.lists(
         st.sampled_from(["a", "sid", "utm_x", "cfid", "jsessionid"]).flatmap(
             lambda name: st.sampled_from([f"{name}=", f"{name}=1", f"{name}={TOKEN}"])
         )
@@ -193,7 +198,7 @@ PATHS_AND_ORIGINS = st.builds(
 )
 @example(BASE, {"http://b.org/a//b", "http://b.org/.", "http://b.org", "http:///", "http:a::b"})
 def test_many_links_at_once_are_what_the_long_way_gives(base: str, hrefs: set[str]) -> None:
-    found = {slow_link(base, href) for href in hrefs}
+    found = {slow_link(base, href) for href in hrefs if len(href) <= LONGEST_URL}
     assert {*canonical.Resolver(base).lines(hrefs).split("\n")[1:]} == found - {None}
 
 
@@ -215,7 +220,14 @@ def test_canonical_links_are_their_own_canonical_form(base: str, href: str) -> N
 
 @pytest.mark.parametrize(
     "href",
-    ["a.pdf", "../a/b/", "/~x/y.html#z", "https://www.a.org:8080", "//a.org/?id=1&b=c", "x?y=z"],
+    [
+        "a.pdf",
+        "../a/b/",
+        "/~x/y.html#z",
+        "https://www.a.org:8080",
+        "//a.org/?id=1&b=c",
+        "?y=z+%C3%A4%2F",
+    ],
 )
 def test_common_links_take_the_short_cut(href: str) -> None:
     assert canonical._PLAIN_LINK.fullmatch(href) is not None
