@@ -37,6 +37,7 @@ from hacs_crawler.links.sites import (
 from hacs_crawler.links.urls import (
     check_url as check_url,
     fingerprint as fingerprint,
+    fingerprints as fingerprints,
     kept_url as kept_url,
     page_surt as page_surt,
     without_login as without_login,

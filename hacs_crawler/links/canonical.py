@@ -14,8 +14,9 @@ import re
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from importlib.resources import files
+from string import ascii_letters, digits
 from typing import Final
-from urllib.parse import urldefrag, urljoin, urlsplit, urlunsplit
+from urllib.parse import unquote_to_bytes, urldefrag, urljoin, urlsplit, urlunsplit
 
 from w3lib.url import canonicalize_url
 
@@ -50,14 +51,17 @@ _SEGMENT = (  # safe characters, and not "." or ".."; it gives nothing back, for
     rf"(?:[a-zA-Z0-9_~,+-]|{_ESCAPE})[a-zA-Z0-9_~,+.-]*+(?:{_ESCAPE}[a-zA-Z0-9_~,+.-]*+)*+"
 )
 _PATH = rf"/(?:{_SEGMENT}(?:/{_SEGMENT})*+/?)?+"
-_PARAMETER = r"[a-zA-Z0-9_.-]++=[a-zA-Z0-9_.-]*+"
+_VALUE = "(?:[a-zA-Z0-9_.+-]|%(?:2[1-9A-CF]|3[A-F]|40|5[B-E]|60|7[B-D]|[89A-F][0-9A-F]))*+"
+_PARAMETER = rf"[a-zA-Z0-9_.-]++={_VALUE}"
 _PLAIN_LINK: Final = re.compile(
-    rf"(?:(https?:)?({_HOST})({_PATH})?|({_PATH})|(?:\./)?((?:\.\./)*)({_SEGMENT}(?:/{_SEGMENT})*+/?))"
+    rf"(?:(https?:)?({_HOST})({_PATH})?|({_PATH})|(?:\./)?((?:\.\./)*)({_SEGMENT}(?:/{_SEGMENT})*+/?)|(?=\?))"
     rf"(?:\?({_PARAMETER}(?:&{_PARAMETER})*+))?(?:#[!-~]*)?"
 )
-_PLAIN_LINES: Final = re.compile(rf"^(?:https?:{_HOST})?{_PATH}$", re.MULTILINE)
+_PLAIN_ORIGIN: Final = re.compile(rf"https?:{_HOST}/")
+_SAFE: Final = f"{ascii_letters}{digits}_~,+.-/".encode()
+"""Characters of paths that are plain."""
 _PLAIN_BASE: Final = re.compile(
-    rf"(https?:)({_HOST})(?:(/(?:{_SEGMENT}/)*)(?:{_SEGMENT})?)?(?:\?[!-~]*)?"
+    rf"(https?:)({_HOST})(?:(/(?:{_SEGMENT}/)*)({_SEGMENT})?)?(?:\?[!-~]*)?"
 )
 _PLAIN_URL: Final = re.compile(
     rf"(https?:{_HOST})({_PATH})?(?:\?({_PARAMETER}(?:&{_PARAMETER})*))?"
@@ -65,7 +69,7 @@ _PLAIN_URL: Final = re.compile(
 _SCHEME: Final = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*):").match
 _C0_AND_SPACE: Final = "".join(map(chr, range(33)))
 
-FORM: Final = 3
+FORM: Final = 4
 """To be raised with each change of canonical forms, keys or what a link is: pages get a baseline."""
 MOST_ODD_CHARACTERS: Final = 600_000
 _ODD_LINK_CHARACTERS: Final = 60
@@ -83,7 +87,7 @@ def canonical_link(base_url: str, href: str) -> str | None:
 class Resolver:
     """Finds the canonical links of one page, relative to its base URL."""
 
-    __slots__ = ("_base", "_directory", "_host", "_odd_characters", "_scheme")
+    __slots__ = ("_base", "_directory", "_host", "_name", "_odd_characters", "_scheme")
 
     def __init__(self, base: str) -> None:
         self._odd_characters = 0
@@ -92,14 +96,35 @@ class Resolver:
         self._scheme: str | None = plain[1] if plain else None  # None: nothing here is plain
         self._host: str = plain[2] if plain else ""
         self._directory: str = (plain and plain[3]) or "/"
+        self._name: str = (plain and plain[4]) or ""
 
-    def links(self, hrefs: AbstractSet[str]) -> set[str]:
-        """Return what `link` does of each but None; faster than one by one where they are usual."""
-        plain = self._plain(hrefs)
-        here = f"{self._scheme}{self._host}"
-        found = {here + href if href[0] == "/" else href for href in plain}
-        found.update(link for href in hrefs - set(plain) if (link := self.link(href)))
-        return found
+    def lines(self, hrefs: AbstractSet[str]) -> str:
+        """Return what `link` does of each but None, each after a line feed, and some twice.
+
+        Usual ones are known by what is left of all of them without the characters that are safe in a
+        path, and with ":" for empty segments and the dots that segments begin with: of a path nothing,
+        of an address with a path "::". No href may have a NUL in it, which lxml finds in no page.
+        """
+        data = "\0".join(["", *hrefs]).encode("utf-8", "surrogatepass")
+        data = data.replace(b"//", b":").replace(b"/.", b":").replace(b"\0.", b"\0:")
+        left = data.translate(None, _SAFE).split(b"\0")[1:]
+        rooted, relative, links = [""], [""], [""]
+        is_plain, leads_here = self._scheme is not None, False
+        for href, odd in zip(hrefs, left, strict=True):
+            if len(href) > LONGEST_URL:
+                continue
+            if not odd and is_plain and href:
+                (rooted if href[0] == "/" else relative).append(href)
+            elif not href or href[0] == "#":
+                leads_here = True
+            elif odd == b"::" and _is_plain_origin(href[: href.find("/", 8) + 1]):
+                links.append(href)
+            elif link := self.link(href):
+                links.append(link)
+        if leads_here and (link := plain_url(self._base) or self.link("")):
+            links.append(link)
+        here = f"\n{self._scheme}{self._host}"
+        return here.join(rooted) + f"{here}{self._directory}".join(relative) + "\n".join(links)
 
     def link(self, href: str) -> str | None:
         """Do what `canonical_link` does.
@@ -122,16 +147,16 @@ class Resolver:
             link = f"{self._scheme}{self._host}{directory}{relative}"
         elif root_path is not None:
             link = f"{self._scheme}{self._host}{root_path}"
+        elif host is None:  # a query of the same page
+            link = f"{self._scheme}{self._host}{self._directory}{self._name}"
         else:
             link = f"{scheme or self._scheme}{host}{path or '/'}"
         return link if query is None else _with_query(link, query)
 
-    def _plain(self, hrefs: AbstractSet[str]) -> list[str]:
-        """Return the links that are only a path, or a whole URL with one: found in one go."""
-        text = "\n".join(hrefs)
-        if self._scheme is None or text.count("\n") >= len(hrefs):  # one has lines of its own
-            return []
-        return [href for href in _PLAIN_LINES.findall(text) if len(href) <= LONGEST_URL]
+
+@lru_cache(maxsize=4096)
+def _is_plain_origin(origin: str) -> bool:
+    return _PLAIN_ORIGIN.fullmatch(origin) is not None
 
 
 def plain_url(url: str) -> str | None:
@@ -194,8 +219,13 @@ def _with_query(place: str, query: str) -> str:
     if not parameters:
         return place
     if len(parameters) > 1:
-        parameters.sort(key=lambda parameter: parameter.partition("="))
+        parameters.sort(key=_decoded)
     return f"{place}?{'&'.join(parameters)}"
+
+
+def _decoded(parameter: str) -> tuple[bytes, bytes, bytes]:
+    """Return what parameters are sorted by."""
+    return unquote_to_bytes(parameter.replace("+", " ")).partition(b"=")
 
 
 def _kept_parameters(query: str) -> list[str]:

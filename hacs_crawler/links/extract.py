@@ -7,11 +7,12 @@ Fingerprints are of the keys of the pages that links lead to: a site that moves 
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Annotated, Final, Literal, NamedTuple
 from zlib import crc32
 
 from lxml import etree
+from xxhash import xxh3_64_intdigest
 
 from hacs_crawler.links.canonical import (
     FORM,
@@ -54,7 +55,7 @@ def has_slow_encoding(encoding: str) -> bool:
     return encoding == "punycode"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LinkRules:
     """Which links count.
 
@@ -104,10 +105,15 @@ class LinkRules:
     volatile: VolatileLinkParts | None = None
     rendered: bool = False
 
-    @property
+    @cached_property
     def fingerprint(self) -> int:
         """A number of these rules and of the canonical form of links, 1 to 2^32 - 1."""
         return _fingerprint_of(self)
+
+    @property
+    def count_all(self) -> bool:
+        """Whether all links of a page count, and all of each."""
+        return self.scope == "all" and not (self.allow or self.deny or self.volatile)
 
     def select(self, links: Iterable[str], page_url: str) -> Iterable[str]:
         """Return which of the canonical `links` of the page at `page_url` count."""
@@ -122,7 +128,7 @@ class LinkRules:
         return kept
 
 
-@cache  # asked of every visit, and a crawl has one set of rules
+@cache  # a crawl has few, though it may make them anew for each page
 def _fingerprint_of(rules: LinkRules) -> int:
     patterns = [
         sorted((rule.pattern, rule.flags) for rule in some) for some in (rules.allow, rules.deny)
@@ -150,26 +156,33 @@ class SourceLinks(NamedTuple):
             return 0
         where = f"{rules.fingerprint}", self.page_url, self.base, f"{len(self.frames)}"
         text = "\0".join((*where, *self.frames, *self.hrefs))  # which lxml finds in no page
-        return body << 32 | (fingerprint(text) & _LARGEST or 1)
+        return body << 32 | (xxh3_64_intdigest(text.encode()) & _LARGEST or 1)
 
-    def counted(self, rules: LinkRules) -> Iterable[str]:
-        """Return the distinct canonical links that count; raises MarkupError where they are too many."""
-        hrefs = {*self.hrefs}
-        if len(hrefs) > MOST_LINKS:
-            raise MarkupError(f"it has more than {MOST_LINKS:,} links")
-        return rules.select(Resolver(self.base).links(hrefs).union(self.frames), self.page_url)
+    def counted(self, rules: LinkRules) -> set[str]:
+        """Return the canonical links that count; raises MarkupError where they are too many."""
+        return {*rules.select(self._lines().split("\n")[1:], self.page_url)}
 
     def fingerprints(self, rules: LinkRules) -> frozenset[int]:
         """Return the fingerprints of the links that count; raises as `counted`."""
-        links = self.counted(rules)
+        if rules.count_all:
+            return fingerprints_of(self._lines())
+        links: Iterable[str] = self.counted(rules)
         if rules.volatile is not None:
             links = map(rules.volatile.identity, links)
-        return fingerprints_of(list(links))
+        return fingerprints_of("\n".join(["", *links]))
+
+    def _lines(self) -> str:
+        """Return all canonical links, each after a line feed."""
+        hrefs = {*self.hrefs}
+        if len(hrefs) > MOST_LINKS:
+            raise MarkupError(f"it has more than {MOST_LINKS:,} links")
+        return Resolver(self.base).lines(hrefs) + "\n".join(["", *self.frames])
 
 
 def body_number(body: bytes, page_url: str, rules: LinkRules) -> int:
     """Return a 32-bit number of a page as it came: where that is the same, its links are."""
-    return crc32(body, crc32(page_url.encode("utf-8", "replace"), rules.fingerprint))
+    where = crc32(page_url.encode("utf-8", "replace"), rules.fingerprint)
+    return xxh3_64_intdigest(body, where) & _LARGEST
 
 
 def has_same_body(source: int, body: int) -> bool:
@@ -197,18 +210,19 @@ def link_fingerprints(
 
 def counted_links(
     root: etree._Element | None, base_url: str, rules: LinkRules | None = None
-) -> Iterable[str]:
+) -> set[str]:
     """Return the distinct canonical links that count, as `link_fingerprints` takes them."""
     return source_links(root, base_url).counted(rules or LinkRules())
 
 
 def source_links(root: etree._Element | None, base_url: str) -> SourceLinks:
     """Return the links of a page as its source has them; see `link_fingerprints`."""
-    if root is None:
-        return SourceLinks(base_url, base_url, [], [])
+    hrefs = [] if root is None else _a_hrefs(root)
+    if root is None or next(root.iter("area", "base", "frame", "iframe"), None) is None:
+        return SourceLinks(base_url, base_url, hrefs, [])
     base = _base_of(root, base_url)
     frames = [link for link, _ in _frame_links(root, base_url, base)]
-    return SourceLinks(base_url, base, _a_hrefs(root) + _area_hrefs(root), frames)
+    return SourceLinks(base_url, base, hrefs + _area_hrefs(root), frames)
 
 
 def page_links(root: etree._Element | None, base_url: str) -> Iterator[tuple[str, str]]:

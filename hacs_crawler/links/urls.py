@@ -14,6 +14,8 @@ from struct import unpack
 from typing import Any
 from urllib.parse import unquote_to_bytes, urlsplit
 
+from xxhash import xxh3_64_digest
+
 LONGEST_URL = 2083
 """Characters; longer URLs are not used. Browsers and CDX servers agree on about this much."""
 
@@ -34,14 +36,19 @@ _BAD_HOST = re.compile(r"[\x00-\x20\x7f#%/<>?@\[\\\]^|`{}\"]|\.\.|^\.").search
 def fingerprint(text: str) -> int:
     """Return the stable signed 64-bit fingerprint of `text` (BLAKE2b of its UTF-8, little-endian).
 
-    Raises UnicodeEncodeError for lone surrogates.
+    It tells pages apart: nobody can find a URL that would be taken for another site's page. Raises
+    UnicodeEncodeError for lone surrogates.
     """
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little", signed=True)
 
 
-def fingerprints(texts: Iterable[str]) -> frozenset[int]:
-    """Return the fingerprints of texts; faster than one by one."""
-    digests = [blake2b(text.encode(), digest_size=8).digest() for text in texts]
+def fingerprints(shown: Iterable[bytes]) -> frozenset[int]:
+    """Return the stable signed 64-bit fingerprints of what one page shows (XXH3, little-endian).
+
+    Takes a tenth of the time of `fingerprint`. Who writes a page could make two of its links alike, and
+    so hide a link of his own.
+    """
+    digests = [*map(xxh3_64_digest, shown)]
     return frozenset(unpack(f"<{len(digests)}q", b"".join(digests)))
 
 

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from hashlib import blake2b
-from struct import unpack
 from typing import Any, Final
 
 from lxml.html import HtmlElement
 from scrapy.http import HtmlResponse, Response
 
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.links import LinkRules, fingerprint
+from hacs_crawler.links import LinkRules, fingerprint, fingerprints
 
 MOST_MARKS: Final = 10_000
 """Of a page; what shows more is not read."""
-_FORM: Final = 1
+_FORM: Final = 2
 """Of canonical bytes: to be raised where they become others, so that pages get baselines."""
 
 Shown = str | bytes
@@ -97,7 +95,7 @@ def marks_of(shown: Iterable[Any]) -> frozenset[int]:
 
     Raises UnreadableMarksError where they are too many, or other things.
     """
-    digests = []
+    found = []
     for thing in shown:
         if not isinstance(thing, str | bytes):
             raise UnreadableMarksError(f"{thing!r:.100} is neither a text nor bytes")
@@ -105,7 +103,7 @@ def marks_of(shown: Iterable[Any]) -> frozenset[int]:
             " ".join(thing.split()).encode("utf-8", "replace") if isinstance(thing, str) else thing
         )
         if data:
-            digests.append(blake2b(data, digest_size=8).digest())
-        if len(digests) > MOST_MARKS:
+            found.append(data)
+        if len(found) > MOST_MARKS:
             raise UnreadableMarksError(f"it shows more than {MOST_MARKS:,} marks")
-    return frozenset(unpack(f"<{len(digests)}q", b"".join(digests)))
+    return fingerprints(found)

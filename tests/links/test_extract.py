@@ -8,9 +8,9 @@ from parsel import Selector
 
 from hacs_crawler.links import canonical
 from hacs_crawler.links.canonical import canonical_link, slow_link
-from hacs_crawler.links.extract import LinkRules, link_fingerprints, page_links
+from hacs_crawler.links.extract import LinkRules, SourceLinks, link_fingerprints, page_links
 from hacs_crawler.links.keys import link_fingerprint
-from hacs_crawler.links.urls import LONGEST_URL, fingerprint
+from hacs_crawler.links.urls import LONGEST_URL, fingerprints
 
 BASE = "http://example.com/~ada/pubs/list.html?year=1843"
 TOKEN = "0123456789abcdef0123456789ABCDEF"
@@ -21,7 +21,7 @@ def found(body: str, rules: LinkRules | None = None, base: str = BASE) -> frozen
 
 
 def expected(*urls: str) -> frozenset[int]:
-    return frozenset(fingerprint(url.partition(":")[2].replace("//www.", "//")) for url in urls)
+    return fingerprints(url.partition("//")[2].removeprefix("www.").encode() for url in urls)
 
 
 @pytest.mark.parametrize(
@@ -53,6 +53,8 @@ def expected(*urls: str) -> frozenset[int]:
         ("/q?b=2&a=1&b=1", "http://example.com/q?a=1&b=1&b=2"),
         ("/q?b&a-c=1&a=2", "http://example.com/q?a=2&a-c=1&b="),
         ("/q?", "http://example.com/q"),
+        ("/q?a=b+%C3%A4&a=b!", "http://example.com/q?a=b+%C3%A4&a=b%21"),
+        ("/q?a=%C3%A4&a=z&a=+&a=%21", "http://example.com/q?a=+&a=%21&a=z&a=%C3%A4"),
     ],
 )
 def test_canonical_form(href: str, link: str) -> None:
@@ -148,6 +150,9 @@ HREFS = st.one_of(
     st.text("ab./:?#=&~", max_size=12),
     st.text("ab./:?#=&~", max_size=12).map("http://a.org".__add__),
     st.lists(
+        st.sampled_from(["a=", "b=", "&", "+", "%21", "%C3%A4", "%20", "%7E", "%3D", "-", "z"])
+    ).map(lambda parts: "?" + "".join(parts)),
+    st.lists(
         st.sampled_from(["a", "sid", "utm_x", "cfid", "jsessionid"]).flatmap(
             lambda name: st.sampled_from([f"{name}=", f"{name}=1", f"{name}={TOKEN}"])
         )
@@ -163,10 +168,46 @@ def test_short_cut_gives_what_the_long_way_gives(base: str, href: str) -> None:
     assert canonical_link(base, href) == slow_link(base, href)
 
 
-@given(BASES, st.sets(HREFS | st.sampled_from(["/a\n/b", "/\n", "/" + "a" * LONGEST_URL])))
+ODD_HREFS = [
+    "/a\n/b",
+    "/\n",
+    "/" + "a" * LONGEST_URL,
+    "",
+    "x//y:z",
+    "a:b:c",
+    "\ud800",
+    "http://.a/b",
+]
+
+
+@given(BASES, st.sets(HREFS | st.sampled_from(ODD_HREFS), max_size=30))
 def test_many_links_at_once_are_what_they_are_one_by_one(base: str, hrefs: set[str]) -> None:
     found = {canonical_link(base, href) for href in hrefs}
-    assert canonical.Resolver(base).links(hrefs) == found - {None}
+    assert {*canonical.Resolver(base).lines(hrefs).split("\n")[1:]} == found - {None}
+
+
+PATHS = st.text("aB9~_,+.-/", max_size=12)
+PATHS_AND_ORIGINS = st.builds(
+    "{}{}".format, st.sampled_from(["", "/", "http://b.org/", "https://b", "http://B.org/"]), PATHS
+)
+
+
+@given(BASES, st.sets(PATHS_AND_ORIGINS | HREFS, max_size=30))
+@example(
+    BASE, {"", "/", ".", "..", "/.", "/..", "//", "//a", "/a//", "/a/./b", ".a", "a/.", "a./b/"}
+)
+@example(BASE, {"http://b.org/a//b", "http://b.org/.", "http://b.org", "http:///", "http:a::b"})
+def test_many_links_at_once_are_what_the_long_way_gives(base: str, hrefs: set[str]) -> None:
+    found = {slow_link(base, href) for href in hrefs if len(href) <= LONGEST_URL}
+    assert {*canonical.Resolver(base).lines(hrefs).split("\n")[1:]} == found - {None}
+
+
+@given(BASES, st.lists(PATHS_AND_ORIGINS | HREFS, max_size=30))
+def test_fingerprints_of_many_links_are_those_of_each(base: str, hrefs: list[str]) -> None:
+    links = SourceLinks(base, base, hrefs, [])
+    one_by_one = {link_fingerprint(link) for link in links.counted(LinkRules())}
+    assert links.fingerprints(LinkRules()) == one_by_one
+    assert links.fingerprints(LinkRules(deny=(re.compile("\n"),))) == one_by_one
 
 
 @given(BASES, HREFS)
@@ -179,7 +220,14 @@ def test_canonical_links_are_their_own_canonical_form(base: str, href: str) -> N
 
 @pytest.mark.parametrize(
     "href",
-    ["a.pdf", "../a/b/", "/~x/y.html#z", "https://www.a.org:8080", "//a.org/?id=1&b=c", "x?y=z"],
+    [
+        "a.pdf",
+        "../a/b/",
+        "/~x/y.html#z",
+        "https://www.a.org:8080",
+        "//a.org/?id=1&b=c",
+        "?y=z+%C3%A4%2F",
+    ],
 )
 def test_common_links_take_the_short_cut(href: str) -> None:
     assert canonical._PLAIN_LINK.fullmatch(href) is not None

@@ -9,7 +9,7 @@ from surt import surt
 
 from hacs_crawler.links import urls
 from hacs_crawler.links.keys import page_id_of
-from hacs_crawler.links.urls import check_url, fingerprint, page_surt
+from hacs_crawler.links.urls import check_url, fingerprint, fingerprints, page_surt
 
 HOSTS = st.one_of(
     st.from_regex(
@@ -45,9 +45,17 @@ def test_fingerprint_never_changes() -> None:
     assert fingerprint("//example.com/ü") == 5168073001830604677
 
 
+def test_fingerprints_never_change() -> None:
+    assert fingerprints([b"", "//example.com/ü".encode()]) == {
+        -4425680296234449363,
+        6777954338357982777,
+    }
+
+
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_fingerprint_fits_a_signed_64_bit_integer(text: str) -> None:
-    assert -(2**63) <= fingerprint(text) < 2**63
+    for number in (fingerprint(text), *fingerprints([text.encode()])):
+        assert -(2**63) <= number < 2**63
 
 
 @pytest.mark.parametrize(
