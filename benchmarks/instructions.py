@@ -17,11 +17,14 @@ Parts that are off have no hooks, and so cost nothing. `steps.py` tells what the
 from __future__ import annotations
 
 import argparse
+import itertools
 import multiprocessing
 import os
 import re
 import subprocess
 import tempfile
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from crawl import SPIDER, command, crawl, serve
@@ -99,8 +102,27 @@ def main() -> None:
     port = free_port()
     server = multiprocessing.Process(target=serve, args=(port,), daemon=True)
     server.start()
-    with tempfile.TemporaryDirectory() as name, redis_server(Path(name)) as redis_port:
-        folder, number = Path(name), 0
+    with (
+        tempfile.TemporaryDirectory() as name,
+        redis_server(Path(name)) as redis_port,
+        ThreadPoolExecutor(os.cpu_count()) as pool,
+    ):
+        number = itertools.count()
+
+        def a_crawl(
+            pages: int, kind: str, *, known: bool, full: bool, changing: bool, off: str
+        ) -> int:
+            folder = Path(name) / f"{next(number)}"
+            folder.mkdir()
+            state = {
+                "": None,
+                "SQLite": f"sqlite:///{folder}/state.db",
+                "Redis": f"redis://127.0.0.1:{redis_port}/{folder.name}",
+            }[kind]
+            if known:
+                crawl(folder, port, pages, state, changing=changing)
+            more = [f'HACS_PARTS={{"hacs_crawler.parts.{off}": null}}'] if off else []
+            return count(folder, port, pages, state, full=full, changing=changing, more=more)
 
         def a_page(
             kind: str = "",
@@ -109,43 +131,35 @@ def main() -> None:
             full: bool = False,
             changing: bool = False,
             off: str = "",
-        ) -> float:
-            """Return millions of instructions a page."""
-            nonlocal number
-            found = []
-            for pages in (arguments.pages, 2 * arguments.pages):
-                number += 1
-                addresses = {
-                    "": None,
-                    "SQLite": f"sqlite:///{folder}/{number}.db",
-                    "Redis": f"redis://127.0.0.1:{redis_port}/{number}",
-                }
-                if known:
-                    crawl(folder, port, pages, addresses[kind], changing=changing)
-                more = [f'HACS_PARTS={{"hacs_crawler.parts.{off}": null}}'] if off else []
-                how = {"full": full, "changing": changing}
-                found.append(count(folder, port, pages, addresses[kind], **how, more=more))
-            return (found[1] - found[0]) / arguments.pages / 1e6
+        ) -> Callable[[], float]:
+            """Return what tells millions of instructions a page, once both crawls are counted."""
+            how = {"known": known, "full": full, "changing": changing, "off": off}
+            less, more = (
+                pool.submit(a_crawl, times * arguments.pages, kind, **how) for times in (1, 2)
+            )
+            return lambda: (more.result() - less.result()) / arguments.pages / 1e6
 
-        scrapy = a_page(full=True)
-        known = a_page("SQLite", known=True)
-        print("| crawl | million instructions a page | more than Scrapy's |\n|---|---:|---:|")
-        for row, millions in {
+        rows = {
             "Scrapy alone, fed by start()": a_page(),
-            "Scrapy alone, full scheduler": scrapy,
+            "Scrapy alone, full scheduler": a_page(full=True),
             "HACS, SQLite, new pages": a_page("SQLite"),
-            "HACS, SQLite, known pages": known,
+            "HACS, SQLite, known pages": a_page("SQLite", known=True),
             "HACS, SQLite, known pages, other bodies": a_page("SQLite", known=True, changing=True),
             "HACS, Redis, new pages": a_page("Redis"),
             "HACS, Redis, known pages": a_page("Redis", known=True),
             "HACS, SQLite, followed pages that are not under care": a_page("SQLite", full=True),
-        }.items():
-            print(f"| {row} | {millions:.2f} | {100 * (millions / scrapy - 1):+.1f} % |")
+        }
+        parts = {part: a_page("SQLite", known=True, off=path) for part, path in PARTS.items()}
+        scrapy = rows["Scrapy alone, full scheduler"]()
+        print("| crawl | million instructions a page | more than Scrapy's |\n|---|---:|---:|")
+        for row, millions in rows.items():
+            more = 100 * (millions() / scrapy - 1)
+            print(f"| {row} | {millions():.2f} | {more:+.1f} % |", flush=True)
         print("\n| part, SQLite, known pages | million instructions a page | of Scrapy's |")
         print("|---|---:|---:|")
-        for part, path in PARTS.items():
-            saved = known - a_page("SQLite", known=True, off=path)
-            print(f"| {part} | {saved:.2f} | {100 * saved / scrapy:+.1f} % |")
+        for part, without in parts.items():
+            saved = rows["HACS, SQLite, known pages"]() - without()
+            print(f"| {part} | {saved:.2f} | {100 * saved / scrapy:+.1f} % |", flush=True)
     server.terminate()
 
 

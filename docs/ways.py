@@ -36,7 +36,6 @@ RESPONSE: Final = {
     "crawl/observation.py": "makes it a visit, or says why it is none",
     "crawl/stats.py": "counts what was predicted and found",
     "crawl/outputs.py": "passes on what the callback yields",
-    "crawl/page_filter.py": "asks whether it is a list that names pages",
 }
 
 WIDTH, TOP, STEP, TALL, LEFT, WIDE = 720, 44, 34, 26, 12, 216
