@@ -16,6 +16,7 @@ from hacs_crawler.state.codec import UNKNOWN_ROW, unsound
 from hacs_crawler.state.damage import whole_outcomes, whole_rows
 from hacs_crawler.state.outcome_log import OUTCOME, Outcomes
 from hacs_crawler.state.page import Updates
+from hacs_crawler.state.schema import refuse_older
 from hacs_crawler.state.site_links import LinkClaim, claimed_of
 from hacs_crawler.state.sqlite_file import SQLiteFile
 from hacs_crawler.state.sqlite_rows import Batch, joined_batches
@@ -56,6 +57,7 @@ class SQLiteStore(Store):
         self._db = self._file.db
         self._naming_errors = self._file.naming_errors
         try:
+            self._refuse_older_outcomes()
             if reads_only:
                 self._check_namespace(namespace)
             else:
@@ -246,6 +248,15 @@ class SQLiteStore(Store):
     def _keep(self, notes: Mapping[str, Any]) -> None:
         query = f"INSERT OR REPLACE INTO {self._meta} VALUES (?, ?)"  # noqa: S608
         self._db.executemany(query, [(key, json.dumps(value)) for key, value in notes.items()])
+
+    def _refuse_older_outcomes(self) -> None:
+        """Raise StateError where outcomes are kept a row each, as they were under the same schema."""
+        with self._naming_errors("open"):
+            columns = {
+                name for _, name, *_ in self._db.execute(f"PRAGMA table_info({self._outcomes})")
+            }
+        if columns and "outcomes" not in columns:
+            refuse_older(str(self._file.path))
 
     def _check_namespace(self, namespace: str) -> None:
         """Raise NoStateError where the file has no such namespace."""

@@ -374,6 +374,28 @@ def test_a_state_of_an_older_version_is_refused_and_left_as_it_is(
         assert not client.exists(f"{namespace}:notes")
 
 
+@pytest.mark.parametrize("reads_only", [False, True])
+def test_a_file_with_outcomes_a_row_each_is_refused_and_left_as_it_is(
+    tmp_path: Path, *, reads_only: bool
+) -> None:
+    path = tmp_path / "state.db"
+    with closing(sqlite3.connect(path)) as db:
+        db.execute(f"PRAGMA application_id = {int.from_bytes(b'hacs')}")
+        db.execute("PRAGMA user_version = 1")
+        db.execute('CREATE TABLE "hacs.pages" (id INTEGER PRIMARY KEY, version INTEGER, body BLOB)')
+        db.execute(
+            'CREATE TABLE "hacs.outcomes" '
+            "(at INTEGER, page INTEGER, outcome BLOB NOT NULL, PRIMARY KEY (at, page))"
+        )
+    with pytest.raises(StateError, match=r"older version of hacs-crawler: `hacs export` it"):
+        open_store(f"sqlite:///{path}", "hacs", Path(), reads_only=reads_only)
+    with closing(sqlite3.connect(path)) as db:
+        tables = {
+            name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type='table'")
+        }
+    assert tables == {"hacs.pages", "hacs.outcomes"}
+
+
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StateError, match=r"cannot open the state in .*file/state\.db"):
