@@ -108,6 +108,8 @@ def main() -> None:
         ThreadPoolExecutor(os.cpu_count()) as pool,
     ):
         number = itertools.count()
+        for state in (f"sqlite:///{name}/state.db", f"redis://127.0.0.1:{redis_port}/15"):
+            crawl(Path(name), port, 1, state)  # no count is to have modules compiled
 
         def a_crawl(
             pages: int, kind: str, *, known: bool, full: bool, changing: bool, off: str

@@ -28,7 +28,6 @@ from hacs_crawler.state import Estimation, Shard, StateArguments, StateSettings,
 from hacs_crawler.utils.settings import (
     NotAllowedError,
     Setting,
-    Text,
     declared,
     loaded,
     patterns,
@@ -101,6 +100,12 @@ def _parts(given: Any) -> tuple[str | type, ...]:
         raise NotAllowedError(f"a dict of parts and their order ({error})") from error
 
 
+def _scheduler(given: Any) -> str | type:
+    if isinstance(given, type) or (isinstance(given, str) and given):
+        return given
+    raise NotAllowedError("a scheduler's path, or its class")
+
+
 def _address(given: Any) -> tuple[str, int]:
     host, _, port = str(given).rpartition(":")
     if not port.isdecimal() or not 0 < int(port) < 65_536:
@@ -153,14 +158,15 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
         ),
     ] = 60.0
     inner_scheduler: Annotated[
-        Text,
+        str | type,
         Setting(
             "HACS_INNER_SCHEDULER",
             """
-            Path of the [scheduler that HACS wraps](deploy.md#another-scheduler-inside). It is what
+            Path or class of the [scheduler that HACS wraps](deploy.md#another-scheduler-inside). It is what
             you would otherwise put into `SCHEDULER`, and still handles duplicates, `JOBDIR` and the
             priorities of requests from callbacks.
             """,
+            _scheduler,
         ),
     ] = "scrapy.core.scheduler.Scheduler"
     render: Annotated[

@@ -211,16 +211,8 @@ class LinkAdditionsMiddleware:
 
     def _tell_outcome(self, request: Request, rules: Rules, recorded: Recorded) -> None:
         crawl, page, visit = self._crawl, recorded.before, recorded.visit
-        prediction = visit.prediction
         estimation = crawl.state.estimation
-        if prediction is None:
-            p = _p(page, estimation, visit.at)
-        else:
-            p = prediction.p
-            is_gap = recorded.is_known and not recorded.is_baseline
-            if math.isfinite(prediction.days_since_visit) and is_gap:
-                is_update = recorded.is_update(estimation.updates)
-                crawl.stats.count_prediction(p, is_update, prediction.churn)
+        p = visit.prediction.p if visit.prediction else _p(page, estimation, visit.at)
         if page.churn >= CHURNING:
             crawl.stats.count_churning(visit.url, is_update=recorded.updated)
         outcome = Outcome(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
+from scrapy.core.scheduler import Scheduler
 from scrapy.settings import Settings
 
 from hacs_crawler.config import Config, unknown_settings
@@ -46,6 +47,12 @@ def test_numbers_are_written_as_in_python(value: object) -> None:
     assert config(HACS_THRESHOLD=value).ranking.threshold == 0.5
 
 
+def test_the_inner_scheduler_is_a_path_or_a_class_as_scrapys_setting_is() -> None:
+    for given in ("scrapy.core.scheduler.Scheduler", Scheduler):
+        settings = Settings({"HACS_INNER_SCHEDULER": given})
+        assert Config.from_settings(settings).inner_scheduler is given
+
+
 @pytest.mark.parametrize("value", [True, "True", "true", 1, "1"])
 def test_a_switch_has_several_spellings(value: object) -> None:
     assert config(HACS_RETRY_AFTER=value).retry_after is True
@@ -82,7 +89,7 @@ def test_an_empty_budget_means_no_limit() -> None:
         ("HACS_POLICY", 3, "dotted path"),
         ("HACS_BUDGET", True, "whole number"),
         ("HACS_BUDGET", "1.5", "whole number"),
-        ("HACS_INNER_SCHEDULER", "", "a non-empty text"),
+        ("HACS_INNER_SCHEDULER", "", "a scheduler's path, or its class"),
         ("HACS_REVISIT", "budget", "budget with HACS_BUDGET"),
         ("HACS_REVISIT", "some", "a whole number of at least 0, or budget, or nothing"),
         ("HACS_ESTIMATOR", "guess", "bayes"),

@@ -281,7 +281,7 @@ class Crawl:
 
     def _on_recorded(self, recorded: Sequence[Recorded]) -> None:
         self.parts.tell(Part.recorded, recorded)
-        self.stats.count_recorded(recorded)
+        self.stats.count_recorded(recorded, self.state.estimation.updates)
 
     def _on_state_error(self, error: StateError) -> None:
         self.stats.count("state/errors")

@@ -18,6 +18,7 @@ from hacs_crawler.state import (
     News,
     Page,
     Recorded,
+    Updates,
     chance_of_new_links,
     time_share,
 )
@@ -49,8 +50,6 @@ class CrawlStats:
     _p: array[float] = field(default_factory=lambda: array("f"))
     _churn: array[float] = field(default_factory=lambda: array("f"))
     _found: bytearray = field(default_factory=bytearray)
-    _counted: int = 0
-    """How many of these the stats have."""
     _churning: Counter[str] = field(default_factory=Counter)
     _before: dict[str, Any] = field(default_factory=dict)
     _beside: dict[str, str] = field(default_factory=dict)
@@ -91,15 +90,6 @@ class CrawlStats:
         self.count("not_observed")
         self.count(f"not_observed/{reason}")
 
-    def count_prediction(self, p: float, is_update: bool, churn: float = 0.0) -> None:
-        """Compare the p of a ranked visit, and the churn of its page, with what it found.
-
-        The stats have it with the visits that are recorded next.
-        """
-        self._p.append(p)
-        self._churn.append(churn)
-        self._found.append(is_update)
-
     def count_churning(self, url: str, *, is_update: bool) -> None:
         """Count a visit of a page whose links change with the request rather than with time."""
         self.count("churn/visits")
@@ -139,16 +129,13 @@ class CrawlStats:
             if number:
                 self.count(name, number)
 
-    def count_recorded(self, recorded: Sequence[Recorded]) -> None:
-        """Count visits that the store has acknowledged."""
+    def count_recorded(self, recorded: Sequence[Recorded], updates: Updates) -> None:
+        """Count visits that the store has acknowledged; `updates` says what counts as an update."""
         seen = [visited for visited in recorded if visited.visit.news is News.SEEN]
+        self._count_predictions(seen, updates)
         asked_sites = [visited for visited in seen if visited.new_to_site is not None]
         updated = [visited for visited in seen if visited.updated]
         self.recorded += len(seen)
-        if self._counted < self.predicted:
-            self.count("expected_updates", float(self._chance(self._counted).sum()))
-            self.count("found_updates", sum(self._found[self._counted :]))
-            self._counted = self.predicted
         for name, number in (
             ("visits", len(seen)),
             ("first_visits", sum(not visited.before.visits for visited in seen)),
@@ -161,9 +148,27 @@ class CrawlStats:
             if number:
                 self.count(name, number)
 
+    def _count_predictions(self, seen: Sequence[Recorded], updates: Updates) -> None:
+        """Compare the p of ranked visits, and the churn of their pages, with what they found."""
+        ranked = [
+            (prediction, visited.is_update(updates))
+            for visited in seen
+            if (prediction := visited.visit.prediction) is not None
+            and math.isfinite(prediction.days_since_visit)
+            and not visited.is_baseline
+        ]
+        if not ranked:
+            return
+        first = self.predicted
+        self._p.extend(prediction.p for prediction, _ in ranked)
+        self._churn.extend(prediction.churn for prediction, _ in ranked)
+        self._found.extend(is_update for _, is_update in ranked)
+        self.count("expected_updates", float(self._chance(first).sum()))
+        self.count("found_updates", sum(self._found[first:]))
+
     def begin_round(self) -> None:
         """Begin the next summary; the stats go on."""
-        self.recorded = self._counted = 0
+        self.recorded = 0
         self._p, self._churn, self._found = array("f"), array("f"), bytearray()
         self._churning.clear()
         self._before = dict(self.collector.get_stats())

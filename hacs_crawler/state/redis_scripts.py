@@ -17,10 +17,15 @@ if ARGV[1] ~= '' then
   end
 end
 """
-# Of each page three keys and five arguments. The page last: were another key of another type, the script
-# would end before the page is written.
+# Of each page three keys and five arguments. A key of another type would end the script in their midst.
 WRITE: Final = f"""{_GUARD}
-local answers = {{}}
+local kinds, answers = {{'hash', 'hash', 'list'}}, {{}}
+for i = 1, (#ARGV - 1) / 5 * 3 do
+  local kind = redis.call('TYPE', KEYS[i]).ok
+  if kind ~= 'none' and kind ~= kinds[(i - 1) % 3 + 1] then
+    return redis.error_reply('WRONGTYPE ' .. KEYS[i] .. ' holds a ' .. kind)
+  end
+end
 for i = 1, (#ARGV - 1) / 5 do
   local pages, rows, outcomes = unpack(KEYS, 3 * i - 2, 3 * i)
   local field, seen, body, row, records = unpack(ARGV, 5 * i - 3, 5 * i + 1)

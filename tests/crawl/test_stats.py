@@ -9,7 +9,7 @@ from scrapy.statscollectors import MemoryStatsCollector
 from scrapy.utils.test import get_crawler
 
 from hacs_crawler.crawl.stats import CrawlStats
-from hacs_crawler.state import Estimation, Page
+from hacs_crawler.state import Estimation, Page, Prediction, Recorded, Visit, copy_of, merged
 from hacs_crawler.statistics.scoring import summary
 
 
@@ -18,11 +18,21 @@ def stats():
     return CrawlStats(MemoryStatsCollector(get_crawler()))
 
 
+def recorded(p: float, is_update: bool, *, days: float = 1.0) -> Recorded:
+    """A second visit of a page, with what was predicted of it."""
+    url = "http://a.example/"
+    before = merged(Page(url), Page(url), Visit(url, 1, marks=frozenset({1}))).after
+    prediction = Prediction(1, 1, p, 0.1, days, 0.0)
+    shown = frozenset({1, 2} if is_update else {1})
+    visit = Visit(url, 2, marks=shown, prediction=prediction)
+    return merged(before, copy_of(before), visit)
+
+
 def test_the_end_of_a_run_compares_predictions_as_calibration_does(stats, caplog):
     p, found = [0.5, 0.25, 1.0, 0.125], [True, False, True, False]
-    for pair in zip(p, found, strict=True):
-        stats.count_prediction(*pair)
-    stats.count_recorded([])
+    pairs = list(zip(p, found, strict=True))
+    for some in (pairs[:1], pairs[1:]):
+        stats.count_recorded([recorded(*pair) for pair in some], "page")
     assert stats.expectation() == summary(p, found)
     assert stats.predicted == 4
     assert stats.collector.get_value("hacs/expected_updates") == sum(p)
@@ -33,10 +43,15 @@ def test_the_end_of_a_run_compares_predictions_as_calibration_does(stats, caplog
 
 
 def test_predictions_may_come_after_they_were_compared(stats):
-    stats.count_prediction(0.5, True)
+    stats.count_recorded([recorded(0.5, True)], "page")
     assert stats.expectation().found_updates == 1
-    stats.count_prediction(0.5, True)
+    stats.count_recorded([recorded(0.5, True)], "page")
     assert stats.expectation().found_updates == 2
+
+
+def test_of_a_page_that_was_not_known_when_it_was_ranked_nothing_is_compared(stats):
+    stats.count_recorded([recorded(0.5, True, days=math.inf)], "page")
+    assert stats.predicted == 0
 
 
 def test_a_run_without_predictions_is_summed_up_too(stats, caplog):

@@ -336,5 +336,7 @@ def test_a_key_of_another_type_is_named(redis_port: int, namespace: str) -> None
         client.set(f"{namespace}:{{{page_id_of(page.url) % 65_536:04x}}}:pages", "no hash")
         with pytest.raises(StateError, match=rf"{namespace}:.*:pages"):
             state.load([page_id_of(page.url)])
-        with pytest.raises(StateError, match="WRONGTYPE"):
-            state.record([visit])
+        others = [Visit(f"http://{n}.example/", START, marks=frozenset({1})) for n in range(9)]
+        with pytest.raises(StateError, match=rf"WRONGTYPE {namespace}:.*:pages holds a string"):
+            state.record([*others[:5], visit, *others[5:]])
+        assert not store.load([page_id_of(other.url) for other in others]), "nothing is written"
