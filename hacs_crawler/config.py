@@ -162,9 +162,9 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
         Setting(
             "HACS_INNER_SCHEDULER",
             """
-            Path or class of the [scheduler that HACS wraps](deploy.md#another-scheduler-inside). It is what
-            you would otherwise put into `SCHEDULER`, and still handles duplicates, `JOBDIR` and the
-            priorities of requests from callbacks.
+            Path or class of the [scheduler that HACS wraps](deploy.md#another-scheduler-inside). It is
+            what you would otherwise put into `SCHEDULER`, and still handles duplicates, `JOBDIR` and
+            the priorities of requests from callbacks.
             """,
             _scheduler,
         ),
