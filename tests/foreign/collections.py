@@ -107,11 +107,24 @@ COLLECTIONS: Final = {
         spiders=["zyte_spider_templates.spiders"],
         arguments={"url": "https://books.example"},
     ),
-    "openrecipes": Collection(
-        repository="fictivekin/openrecipes",
-        commit="82b5c080168439b328f76a115aa2011fa4601384",
-        folder="scrapy_proj",
-        spiders=["openrecipes.spiders"],
+    "dev-scrapy-stores": Collection(
+        repository="shayan4Ii/dev-scrapy-stores",
+        commit="01fc6fa177fb8554d39e8037aff95102b45d255d",
+        settings="scrapy_store_scrapers.settings",
+        overrides={
+            "ITEM_PIPELINES": {"spidermon.contrib.scrapy.pipelines.ItemValidationPipeline": None},
+            "SPIDERMON_ENABLED": False,
+        },
+    ),
+    "open-gov-crawlers": Collection(
+        repository="public-law/open-gov-crawlers",
+        commit="87bdeaac38aae3f21c96e87331fb1636dc5ad424",
+        settings="public_law.settings",
+    ),
+    "scrapers": Collection(
+        repository="saadaoui-salah/scrapers",
+        commit="49b6dff47caccd17b90166ff16230f2bdaf7807e",
+        settings="core.settings",
     ),
     "scrapy-poet": Collection(
         repository="scrapinghub/scrapy-poet",

@@ -70,12 +70,18 @@ class Results:
             if (spider, reactor, name) not in known
         ]
 
+    def busy(self) -> set[tuple[str, str]]:
+        """Return spiders with more than ten requests, with their reactors."""
+        first = {key: one.get(("plain", 0), {"requests": ()}) for key, one in self.crawls.items()}
+        return {key for key, seen in first.items() if len(seen["requests"]) > MANY_REQUESTS}
+
     def summary(self, modes: tuple[str, ...]) -> str:
         """Return the numbers of spiders, of those with more than ten requests, and of comparisons."""
-        first = {key: one.get(("plain", 0), {"requests": ()}) for key, one in self.crawls.items()}
-        busy = {key for key, seen in first.items() if len(seen["requests"]) > MANY_REQUESTS}
+        busy = self.busy()
         pairs = sum(mode in modes for key in busy for mode, _ in self.crawls[key])
-        found = [{spider for spider, *_ in one} for one in (first, busy, self.differences(modes))]
+        found = [
+            {spider for spider, *_ in one} for one in (self.crawls, busy, self.differences(modes))
+        ]
         names, active, differing = map(len, found)
         return (
             f"{names} spiders, {active} with more than {MANY_REQUESTS} requests, {pairs} crawls "
