@@ -126,12 +126,6 @@ COLLECTIONS: Final = {
         commit="49b6dff47caccd17b90166ff16230f2bdaf7807e",
         settings="core.settings",
     ),
-    "openrecipes": Collection(
-        repository="fictivekin/openrecipes",
-        commit="82b5c080168439b328f76a115aa2011fa4601384",
-        folder="scrapy_proj",
-        spiders=["openrecipes.spiders"],
-    ),
     "scrapy-poet": Collection(
         repository="scrapinghub/scrapy-poet",
         commit="64929de02afcfdae31f032b629d05af5a8e44c28",

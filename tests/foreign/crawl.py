@@ -29,6 +29,7 @@ from pkgutil import walk_packages
 from typing import Any, Final
 
 from scrapy import Request, Spider, signals
+from scrapy.core.scheduler import Scheduler
 from scrapy.core.scraper import Scraper
 from scrapy.crawler import AsyncCrawlerProcess, Crawler, CrawlerProcess
 from scrapy.http import Response
@@ -49,8 +50,8 @@ MODES: Final[dict[str, dict[str, Any]]] = {
     "plain": {},
     "plain again": {},
     "plain reversed": {},
-    "plain as add-on": {},
-    "plain as all": {},
+    "plain as add-on": {"SCHEDULER": "foreign.crawl.HoldsStart"},
+    "plain as all": {"SCHEDULER": "foreign.crawl.HoldsStart"},
     "plain one by one": {"CONCURRENT_REQUESTS": 1},
     "add-on": {"ADDONS": {"hacs_crawler.addon.HacsAddon": 500}},
     "all": {"ADDONS": {"hacs_crawler.addon.HacsAddon": 500}, "HACS_PAGES": "all"},
@@ -131,7 +132,14 @@ class Now:
 
     seen: Seen
     web: Web
-    limit = MOST_STARTS
+    has_started = False
+
+
+class HoldsStart(Scheduler):
+    """Sends nothing before `start()` is over, like the add-on: the first answers come later then."""
+
+    def next_request(self) -> Request | None:
+        return super().next_request() if Now.has_started else None
 
 
 def clock() -> float:
@@ -187,9 +195,9 @@ class Watch:
             order = Now.seen.job.orders[Now.seen.round]
             places = {text: number for number, text in reversed([*enumerate(order)])}
             first.sort(key=lambda one: places.get(_text(one), 0))
-            first = [one.replace(priority=one.priority + 1) for one in first]
         for entry in first:
             yield entry
+        Now.has_started = True
 
     def process_spider_input(self, response: Response) -> None:
         request = response.request
