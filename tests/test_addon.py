@@ -24,7 +24,8 @@ def settings_of(**given: object) -> Settings:
 
 def robotstxt_of(settings: Settings) -> list[tuple[object, object]]:
     """What is in use for robots.txt, and where."""
-    components = settings.get_component_priority_dict_with_base("DOWNLOADER_MIDDLEWARES")
+    name = "get_component_priority_dict_with_base"  # since Scrapy 2.14
+    components = getattr(settings, name, settings.getwithbase)("DOWNLOADER_MIDDLEWARES")
     return [
         (load_object(key), order)
         for key, order in components.items()
