@@ -30,6 +30,7 @@ from hacs_crawler.utils.settings import (
     Setting,
     declared,
     loaded,
+    path_or_class,
     patterns,
     read_group,
 )
@@ -100,12 +101,6 @@ def _parts(given: Any) -> tuple[str | type, ...]:
         raise NotAllowedError(f"a dict of parts and their order ({error})") from error
 
 
-def _scheduler(given: Any) -> str | type:
-    if isinstance(given, type) or (isinstance(given, str) and given):
-        return given
-    raise NotAllowedError("a scheduler's path, or its class")
-
-
 def _address(given: Any) -> tuple[str, int]:
     host, _, port = str(given).rpartition(":")
     if not port.isdecimal() or not 0 < int(port) < 65_536:
@@ -166,7 +161,7 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
             what you would otherwise put into `SCHEDULER`, and still handles duplicates, `JOBDIR` and
             the priorities of requests from callbacks.
             """,
-            _scheduler,
+            path_or_class,
         ),
     ] = "scrapy.core.scheduler.Scheduler"
     render: Annotated[

@@ -89,7 +89,7 @@ def test_an_empty_budget_means_no_limit() -> None:
         ("HACS_POLICY", 3, "dotted path"),
         ("HACS_BUDGET", True, "whole number"),
         ("HACS_BUDGET", "1.5", "whole number"),
-        ("HACS_INNER_SCHEDULER", "", "a scheduler's path, or its class"),
+        ("HACS_INNER_SCHEDULER", "", "the dotted path of a class, or the class"),
         ("HACS_REVISIT", "budget", "budget with HACS_BUDGET"),
         ("HACS_REVISIT", "some", "a whole number of at least 0, or budget, or nothing"),
         ("HACS_ESTIMATOR", "guess", "bayes"),

@@ -161,6 +161,13 @@ def patterns(given: Any) -> tuple[re.Pattern[str], ...]:
         raise NotAllowedError(f"regular expressions ({error})") from error
 
 
+def path_or_class(given: Any) -> str | type:
+    """Return the dotted path of a class, or the class, as Scrapy's own settings take them."""
+    if isinstance(given, type) or (isinstance(given, str) and given):
+        return given
+    raise NotAllowedError("the dotted path of a class, or the class")
+
+
 def loaded(path: str, what: str) -> Any:
     """Return the object at a dotted path; raises NotAllowedError that says `what` is allowed."""
     from scrapy.utils.misc import load_object  # noqa: PLC0415 - only a crawl needs Scrapy
