@@ -34,7 +34,6 @@ RESPONSE: Final = {
     "crawl/parts.py": "tells parts of it; other visits may follow",
     "crawl/part.py": "is what they are told",
     "crawl/observation.py": "makes it a visit, or says why it is none",
-    "crawl/stats.py": "counts what was predicted and found",
     "crawl/outputs.py": "passes on what the callback yields",
 }
 
