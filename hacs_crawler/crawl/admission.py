@@ -53,18 +53,27 @@ class WaitingRequests:
             self._until = {slot: until for slot, until in self._until.items() if until > now}
         return self._until
 
-    def keeps(self, request: Request, slot: str) -> bool:
-        """Hold a request if it may not be sent yet; returns whether that is so."""
-        if self._may_send(request, slot):
+    def may_send(self, request: Request, slot: str) -> bool:
+        """Whether a request may be sent now, or is given up, which whoever sends it does."""
+        if slot in self.slots:
             return False
+        seconds = self._admit(request)
+        if not 0.0 < seconds <= LONGEST_WAIT_SECONDS:
+            return True
+        seconds = max(LEAST_SECONDS, seconds)
+        self._until[slot] = self._clock() + seconds
+        call_later(seconds, self._wake)
+        return False
+
+    def keep(self, request: Request, slot: str) -> None:
+        """Hold a request that may not be sent yet."""
         waiting = self._by_slot.setdefault(slot, [])
         heappush(waiting, (-request.priority, next(self._arrivals), request))
-        return True
 
     def take(self, is_free: Callable[[str], bool]) -> tuple[Request, str] | None:
         """Return a request that may be sent now, with its slot, if that is free."""
         for slot, waiting in self._by_slot.items():
-            if is_free(slot) and self._may_send(waiting[0][2], slot):
+            if is_free(slot) and self.may_send(waiting[0][2], slot):
                 request = heappop(waiting)[2]
                 if not waiting:
                     del self._by_slot[slot]
@@ -78,15 +87,3 @@ class WaitingRequests:
         ]
         self._by_slot.clear()
         return requests
-
-    def _may_send(self, request: Request, slot: str) -> bool:
-        """Whether a request may be sent now, or is given up, which whoever sends it does."""
-        if slot in self.slots:
-            return False
-        seconds = self._admit(request)
-        if not 0.0 < seconds <= LONGEST_WAIT_SECONDS:
-            return True
-        seconds = max(LEAST_SECONDS, seconds)
-        self._until[slot] = self._clock() + seconds
-        call_later(seconds, self._wake)
-        return False

@@ -8,11 +8,11 @@ from math import inf
 from typing import Any, Final
 
 from scrapy import Request, Spider
-from scrapy.core.scheduler import BaseScheduler
+from scrapy.core.scheduler import BaseScheduler, Scheduler
 from scrapy.crawler import Crawler
 from twisted.internet.defer import Deferred
 
-from hacs_crawler.crawl.admission import WaitingRequests
+from hacs_crawler.crawl.admission import LEAST_SECONDS, WaitingRequests
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.inner_scheduler import (
     end_job,
@@ -49,6 +49,9 @@ from hacs_crawler.utils.loop import begin, call_later
 
 PARSING_SECONDS: Final = 0.05
 """How often to check whether callbacks are done: Scrapy does not signal it where they yield nothing."""
+
+MOST_WAITING: Final = 16
+"""How many requests of another scheduler's queue may wait here: a kill would lose them."""
 
 
 class HacsScheduler(BaseScheduler):
@@ -265,15 +268,17 @@ class HacsScheduler(BaseScheduler):
         return self._waiting.slots if self._may_have_to_wait else ()
 
     def _has_to_wait(self, request: Request, slot: str) -> bool:
-        """Hold a request that may not be sent yet; returns whether that is so."""
-        return self._may_have_to_wait and self._waiting.keeps(request, slot)
+        return self._may_have_to_wait and not self._waiting.may_send(request, slot)
 
     def _take_seed(self, slot: str) -> Request | None:
         """Return the best seed of a slot, past Scrapy's scheduler; None where it has to wait."""
         seed = self._seeds.take(slot)
         self._ranker.on_room()
         self._dequeued += 1
-        return None if self._has_to_wait(seed, slot) else seed
+        if self._has_to_wait(seed, slot):
+            self._waiting.keep(seed, slot)
+            return None
+        return seed
 
     def _hand_over(self, slot: str) -> bool:
         """Give the inner scheduler the best seed of a slot; False if another crawl's came before it."""
@@ -308,6 +313,9 @@ class HacsScheduler(BaseScheduler):
             if self._crawl.is_open and self._is_held_again(request):
                 continue
             if self._has_to_wait(request, slot):
+                if self._goes_back(request, slot):
+                    return None
+                self._waiting.keep(request, slot)
                 continue
             if self._seeds.is_before(request, slot) and enqueue_unfiltered(
                 self._inner, pack(request)
@@ -320,6 +328,20 @@ class HacsScheduler(BaseScheduler):
             self._seeds.on_sent(request, slot)
             return request
         return None
+
+    def _goes_back(self, request: Request, slot: str) -> bool:
+        """Put what has to wait back into another scheduler's queue, if enough of it waits here.
+
+        With less priority, as Scrapy's retries, so that requests for other hosts come before it.
+        """
+        if type(self._inner) is Scheduler or len(self._waiting) < MOST_WAITING:
+            return False
+        later = request.replace(priority=request.priority - 1)
+        if not enqueue_unfiltered(self._inner, pack(later)):
+            return False
+        self._seeds.on_enqueued(later, slot)
+        call_later(LEAST_SECONDS, lambda: wake(self._crawler))
+        return True
 
     def _is_held_again(self, request: Request) -> bool:
         """Hold a seed that the paused job did not send; returns whether it is one."""

@@ -29,10 +29,16 @@ class World:
     def wake(self) -> None:
         self.woken += 1
 
+    def keeps(self, request: Request, slot: str) -> bool:
+        if self.requests.may_send(request, slot):
+            return False
+        self.requests.keep(request, slot)
+        return True
+
     def add(self, *urls: str) -> list[Request]:
         made = [*map(Request, urls)]
         for request in made:
-            assert self.requests.keeps(request, slot_of(request))
+            assert self.keeps(request, slot_of(request))
         return made
 
     def take(self, is_free: Callable[[str], bool] = lambda _: True) -> Request | None:
@@ -64,7 +70,7 @@ def test_one_of_more_priority_comes_before_those_that_wait_longer(world: World) 
     (first,) = world.add("http://a.example/1")
     more, less = (Request("http://a.example/2", priority=priority) for priority in (1, -1))
     for request in (less, more):
-        assert world.requests.keeps(request, "a.example")
+        assert world.keeps(request, "a.example")
     world.timers.go_on(10.0)
     assert [world.take(), world.take(), world.take()] == [more, first, less]
 
@@ -74,7 +80,7 @@ def test_what_a_part_says_of_one_holds_for_its_slot_until_then(world: World) -> 
     world.add("http://a.example/1", "http://a.example/2", "http://a.example/3")
     assert world.asked == ["http://a.example/1"]
     assert [*world.requests.slots] == ["a.example"]
-    assert not world.requests.keeps(Request("http://b.example/"), "b.example")
+    assert not world.keeps(Request("http://b.example/"), "b.example")
     world.timers.go_on(10.0)
     assert not world.requests.slots
 
@@ -116,9 +122,9 @@ def test_slots_wait_each_for_its_own_time(world: World) -> None:
 
 def test_one_that_would_wait_for_too_long_is_let_go_to_be_given_up(world: World) -> None:
     world.until["a.example"] = LONGEST_WAIT_SECONDS + 1.0
-    assert not world.requests.keeps(Request("http://a.example/"), "a.example")
+    assert not world.keeps(Request("http://a.example/"), "a.example")
     world.timers.go_on(1.0)
-    assert world.requests.keeps(Request("http://a.example/"), "a.example")
+    assert world.keeps(Request("http://a.example/"), "a.example")
 
 
 def test_what_is_taken_as_a_whole_is_forgotten(world: World) -> None:

@@ -14,6 +14,7 @@ from scrapy.dupefilters import RFPDupeFilter as ScrapysFilter
 from scrapy_redis.dupefilter import RFPDupeFilter
 
 from hacs_crawler.crawl.inner_scheduler import shared_filter
+from hacs_crawler.crawl.scheduler import MOST_WAITING
 from integration_support import AnySpider, Crawl
 from servers import Site
 
@@ -63,16 +64,16 @@ class Queue:
         assert "Traceback" not in crawl.log
         return crawl
 
-    def killed(self, way: dict[str, str], moment: str) -> list[str]:
+    def killed(self, way: dict[str, str], moment: str, code: str = LISTED) -> list[str]:
         """What a crawl asked for before it was killed."""
         kill = {"EXTENSIONS": '{"tests.killing.KillAt": 1}', "KILL_AT": moment}
         kill["ACKNOWLEDGED"] = f"{self._spider.folder}/acknowledged"
-        assert self.run(way, **kill).exit_status == -signal.SIGKILL
+        assert self.run(way, code, **kill).exit_status == -signal.SIGKILL
         return self._site.visited()
 
-    def asked(self, way: dict[str, str], **settings: Any) -> list[str]:
+    def asked(self, way: dict[str, str], code: str = LISTED, **settings: Any) -> list[str]:
         """What a crawl asked for, which came to its end."""
-        assert self.run(way, **settings).exit_status == 0
+        assert self.run(way, code, **settings).exit_status == 0
         return self._site.visited()
 
 
@@ -178,3 +179,36 @@ def test_a_page_that_is_held_for_start_is_not_asked_for_by_what_follows(
     budgeted = seen(INSIDE, HACS_PAGES="all", HACS_BUDGET=5)
     assert len(budgeted) == 5
     assert not [one for one in budgeted if one not in plain]
+
+
+PAUSED = """
+    import scrapy
+
+
+    class Paused(scrapy.Spider):
+        name = "paused"
+
+        def __init__(self, url, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            self.other_host = url.replace("127.0.0.1", "localhost")
+            self.start_urls = [f"{url}/list"]
+
+        def parse(self, response):
+            yield {}
+            for link in response.css("a::attr(href)").getall():
+                yield response.follow(link, priority=link == "/busy")
+            for number in range(20):
+                yield scrapy.Request(f"{self.other_host}/other/{number}")
+"""
+
+
+def test_what_waits_for_a_host_that_asks_for_time_stays_in_the_queue(
+    queue: Queue, site: Site
+) -> None:
+    site.set("/list", "/busy", *sorted(PAGES))
+    site.set("/busy", status=429, **{"Retry-After": "60"})
+    before = queue.killed(INSIDE, "downloading", PAUSED)
+    assert "/other/5" in before  # the other host does not wait
+    site.set("/busy")
+    after = queue.asked(INSIDE, PAUSED)
+    assert len(PAGES - {*before, *after}) <= MOST_WAITING
