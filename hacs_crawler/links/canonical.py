@@ -244,7 +244,7 @@ def _is_dropped(parameter: str) -> bool:
 
 
 def _without_dots(path: str) -> str:
-    """Remove dot segments (RFC 3986, 5.2.4), which w3lib does from 2.5 on only."""
+    """Remove the dot segments (RFC 3986, 5.2.4) that are there once session ids are gone."""
     if "/." not in path:
         return path
     kept: list[str] = []
