@@ -7,6 +7,7 @@ docs/reliability.md. The status is 1 where anything was found.
 
 from __future__ import annotations
 
+import logging
 import multiprocessing
 import os
 import random
@@ -27,6 +28,7 @@ from typing import Any
 from endurance.answers import Drawn, Hostile
 from endurance.judge import Fault, Jobs, Judge
 from endurance.states import Cluster, Redis, Replicated, SQLite
+from hacs_crawler.utils.progress import Progress
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "docs" / "reliability.md"
@@ -56,15 +58,20 @@ ROWS: dict[str, tuple[Any, Callable[..., Any] | None, int]] = {
 """A state and who judges what happens to it, or a judge of its own, and how often."""
 
 
+def attempts(name: str) -> int:
+    return max(1, round(ROWS[name][2] * SHARE))
+
+
 def work(share: int, names: list[str], results: Any) -> None:
     """Do every other attempt of each row."""
+    logging.disable()  # what is damaged on purpose would be named hundreds of times
     for name in names:
-        make, happens, attempts = ROWS[name]
+        make, happens, _ = ROWS[name]
         with tempfile.TemporaryDirectory(prefix="hacs-endurance-") as folder, ExitStack() as stack:
             judge = stack.enter_context(closing(make(Path(folder))))
             if happens is not None:
                 judge = stack.enter_context(closing(happens(Path(folder), judge)))
-            for number in range(share, max(1, round(attempts * SHARE)), PROCESSES):
+            for number in range(share, attempts(name), PROCESSES):
                 try:
                     tried, faults = judge.attempt(random.Random(f"{SEED} {name} {number}"))
                 except Exception:  # noqa: BLE001 - the others go on
@@ -81,9 +88,12 @@ def main() -> None:
     for share in range(PROCESSES):
         multiprocessing.Process(target=work, args=(share, names, results)).start()
     counts = {name: Counter[str]() for name in names}
-    with suppress(KeyboardInterrupt):  # then the table says what came of it so far
-        for result in chain.from_iterable(iter(results.get, None) for _ in range(PROCESSES)):
-            name, number, tried, faults = result
+    total = sum(map(attempts, names))
+    # after Ctrl-C the table says what came of it so far
+    with Progress("endurance") as progress, suppress(KeyboardInterrupt):
+        ended = chain.from_iterable(iter(results.get, None) for _ in range(PROCESSES))
+        for done, (name, number, tried, faults) in enumerate(ended, 1):
+            progress.update(name, done, total)
             counts[name].update(tried=tried, held=max(0, tried - len(faults)))
             counts[name].update(fault.kind for fault in faults)
             for fault in faults:
