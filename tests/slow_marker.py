@@ -8,6 +8,7 @@ from collections.abc import Container, Iterator
 from pathlib import Path
 
 import pytest
+import scipy.special  # noqa: F401 - before 1.13 it starts a process when it is first imported
 
 import forks
 
