@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol
+from typing import Final, Protocol
+
+_DATABASE: Final = b"SQLite format 3\0"
 
 
 class Writable(Protocol):
@@ -21,13 +24,18 @@ class Writable(Protocol):
 def replacing(target: Path) -> Iterator[Writable]:
     """Open a file that gets the name `target` when it is whole, and is removed if it never is.
 
-    One named `.gz` is gzipped. A device or a pipe is written to as it is.
+    One named `.gz` is gzipped. A device or a pipe is written to as it is. Raises FileExistsError where
+    the name is that of an SQLite database, such as a state.
     """
     if target.exists() and not target.is_file():  # a device, a pipe: nothing to be replaced
         with target.open("wb") as file:
             yield file
         return
     target = target.resolve()
+    if target.exists():
+        with target.open("rb") as before:
+            if before.read(len(_DATABASE)) == _DATABASE:
+                raise FileExistsError(errno.EEXIST, "it is an SQLite database")
     part = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
         with part.open("wb") as file:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import os
+import sqlite3
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -82,3 +84,14 @@ def test_where_none_can_be_written_an_error_says_so(
     with pytest.raises(error), replacing(tmp_path / name):
         pytest.fail("opened")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_database_is_not_replaced(tmp_path: Path) -> None:
+    state = tmp_path / "state.db"
+    with closing(sqlite3.connect(state)) as database:
+        database.execute("create table t (a)")
+    before = state.read_bytes()
+    with pytest.raises(FileExistsError, match="it is an SQLite database"), replacing(state):
+        pytest.fail("opened")
+    assert state.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [state]
