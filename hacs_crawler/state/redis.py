@@ -66,7 +66,7 @@ class RedisStore(Store):
                     pipe.hsetnx(self._notes, "schema", SCHEMA)
                     pipe.hsetnx(self._notes, "identity", token_hex(8))
                 pipe.hmget(self._notes, "schema", "identity")
-                self._known_by = self._checked(self._server.answers(pipe)[-1])
+                self._known_by = self._checked(pipe.execute()[-1])  # an error names the command
         except BaseException:
             self.close()
             raise

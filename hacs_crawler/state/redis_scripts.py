@@ -11,10 +11,21 @@ REPLACED: Final = "HACS_REPLACED"
 """The error of a script that writes where its last key does not hold the state that was opened."""
 _GUARD: Final = f"""
 if ARGV[1] ~= '' then
-  local known_by = redis.call('HMGET', KEYS[#KEYS], 'schema', 'identity')
+  local known_by = redis.pcall('HMGET', KEYS[#KEYS], 'schema', 'identity')
+  if known_by.err then return redis.error_reply(KEYS[#KEYS] .. ': ' .. known_by.err) end
   if tostring(known_by[1]) .. ' ' .. tostring(known_by[2]) ~= ARGV[1] then
     return redis.error_reply('{REPLACED}')
   end
+end
+"""
+# An error of Redis does not say of which key it is.
+_READ: Final = """
+local found, failed = {}, nil
+local function read(command, key, ...)
+  local value = redis.pcall(command, key, ...)
+  if type(value) ~= 'table' or not value.err then return value end
+  failed = redis.error_reply(key .. ': ' .. value.err)
+  return {}
 end
 """
 # Of each page three keys and five arguments. A key of another type would end the script in their midst.
@@ -42,8 +53,9 @@ for i = 1, (#ARGV - 1) / 5 do
 end
 return answers
 """
-SWAP: Final = f"""{_GUARD}
-local value = redis.call('HGET', KEYS[1], ARGV[2]) or ''
+SWAP: Final = f"""{_GUARD}{_READ}
+local value = read('HGET', KEYS[1], ARGV[2]) or ''
+if failed then return failed end
 if value ~= ARGV[3] then return value end
 if ARGV[4] == '' then
   redis.call('HDEL', KEYS[1], ARGV[2])
@@ -55,52 +67,43 @@ return 1
 KEEP: Final = f"""{_GUARD}
 return redis.call('HSET', KEYS[1], unpack(ARGV, 2))
 """
-FETCH: Final = """
-local found = {}
-for i, key in ipairs(KEYS) do
-  local value = redis.pcall('HGET', key, ARGV[i])
-  if type(value) == 'table' then return redis.error_reply(key .. ': ' .. value.err) end
-  found[i] = value
-end
-return found
+FETCH: Final = f"""{_READ}
+for i, key in ipairs(KEYS) do found[i] = read('HGET', key, ARGV[i]) end
+return failed or found
 """
-GATHER_KEYS: Final = """
-local found = {}
-for i, key in ipairs(KEYS) do found[i] = table.concat(redis.call('HKEYS', key)) end
-return table.concat(found)
+GATHER_KEYS: Final = f"""{_READ}
+for i, key in ipairs(KEYS) do found[i] = table.concat(read('HKEYS', key)) end
+return failed or table.concat(found)
 """
-GATHER_FIELDS: Final = """
-local found = {}
+GATHER_FIELDS: Final = f"""{_READ}
 for _, key in ipairs(KEYS) do
-  for _, text in ipairs(redis.call('HGETALL', key)) do found[#found + 1] = text end
+  for _, text in ipairs(read('HGETALL', key)) do found[#found + 1] = text end
 end
-return found
+return failed or found
 """
-GATHER_ROWS: Final = """
-local rows = {}
-for i, key in ipairs(KEYS) do rows[i] = redis.call('HGET', key, ARGV[i]) or ARGV[#ARGV] end
-return table.concat(rows)
+GATHER_ROWS: Final = f"""{_READ}
+for i, key in ipairs(KEYS) do found[i] = read('HGET', key, ARGV[i]) or ARGV[#ARGV] end
+return failed or table.concat(found)
 """
-GATHER_ROWS_OF_ALL: Final = """
-local found = {}
-for i, key in ipairs(KEYS) do found[i] = table.concat(redis.call('HGETALL', key)) end
-return table.concat(found)
+GATHER_ROWS_OF_ALL: Final = f"""{_READ}
+for i, key in ipairs(KEYS) do found[i] = table.concat(read('HGETALL', key)) end
+return failed or table.concat(found)
 """
-COUNT: Final = """
+COUNT: Final = f"""{_READ}
+for i, key in ipairs(KEYS) do found[i] = read('HLEN', key) end
 local number = 0
-for _, key in ipairs(KEYS) do number = number + redis.call('HLEN', key) end
-return number
+for i = 1, failed and 0 or #found do number = number + found[i] end
+return failed or number
 """
-GATHER_OUTCOMES: Final = """
-local found = {}
-for i, key in ipairs(KEYS) do found[i] = table.concat(redis.call('LRANGE', key, 0, -1)) end
-return table.concat(found)
+GATHER_OUTCOMES: Final = f"""{_READ}
+for i, key in ipairs(KEYS) do found[i] = table.concat(read('LRANGE', key, 0, -1)) end
+return failed or table.concat(found)
 """
 # Several processes append at once, so that a list is in the order of time only by and large.
-TRIM_OUTCOMES: Final = f"""
+TRIM_OUTCOMES: Final = f"""{_READ}
 for _, key in ipairs(KEYS) do
   local kept = {{}}
-  local records = redis.call('LRANGE', key, 0, -1)
+  local records = read('LRANGE', key, 0, -1)
   for _, record in ipairs(records) do
     local a, b, c, d = string.byte(record, {_AT + 1}, {_AT + 4})
     if d and a + 256 * (b + 256 * (c + 256 * d)) >= tonumber(ARGV[1]) then kept[#kept + 1] = record end
@@ -112,4 +115,5 @@ for _, key in ipairs(KEYS) do
     end
   end
 end
+return failed
 """

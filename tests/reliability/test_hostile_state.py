@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from array import array
 from collections.abc import Callable
@@ -331,8 +332,16 @@ def test_a_key_of_another_type_is_named(redis_port: int, namespace: str) -> None
         page = Page("http://example.edu/")
         visit = Visit(page.url, START, marks=frozenset({1}))
         state = State(store, Estimation())
-        with pytest.raises(StateError, match="WRONGTYPE"):
-            list(store.all_rows())
+        seven = np.array([7])
+        for read in (lambda: [*store.all_rows()], lambda: store.rows(seven), store.count):
+            with pytest.raises(StateError, match=f"{re.escape(key)}: WRONGTYPE"):
+                read()
+        outcomes = f"{namespace}:{{0007}}:outcomes"
+        client.set(outcomes, "no list")
+        for read in (lambda: [*store.outcomes()], lambda: store.trim_outcomes(START)):
+            with pytest.raises(StateError, match=f"{re.escape(outcomes)}: WRONGTYPE"):
+                read()
+        client.delete(outcomes)
         client.set(f"{namespace}:{{{page_id_of(page.url) % 65_536:04x}}}:pages", "no hash")
         with pytest.raises(StateError, match=rf"{namespace}:.*:pages"):
             state.load([page_id_of(page.url)])
@@ -340,3 +349,7 @@ def test_a_key_of_another_type_is_named(redis_port: int, namespace: str) -> None
         with pytest.raises(StateError, match=rf"WRONGTYPE {namespace}:.*:pages holds a string"):
             state.record([*others[:5], visit, *others[5:]])
         assert not store.load([page_id_of(other.url) for other in others]), "nothing is written"
+        client.delete(f"{namespace}:notes")
+        client.set(f"{namespace}:notes", "no hash")
+    with pytest.raises(StateError, match=f"{namespace}:notes.*WRONGTYPE"):
+        open_store(url, namespace, Path())
