@@ -289,14 +289,6 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
         """What `open_state` takes to open the state that these settings name."""
         return self.state, self.own_namespace, self.base, self.estimation
 
-    @property
-    def policy_text(self) -> str:
-        """The setting that says what ranks, as error messages show it."""
-        names = [arm.policy.name for arm in self.ranking.experiment.arms]
-        if self.ranking.experiment.is_on:
-            return f"HACS_EXPERIMENT = {names}"
-        return f"HACS_POLICY = {names[0]!r}"
-
     @classmethod
     def from_settings(cls, settings: BaseSettings) -> Config:
         """Read the settings.

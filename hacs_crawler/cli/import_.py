@@ -111,6 +111,7 @@ class Importer:
         with closing(open_source(path)) as source, Progress(source.name) as progress:
             beginning = source.beginning()
             if not beginning.strip():
+                source.read_of_member()  # raises where it is damaged from its first bytes on
                 logger.warning("%s: there is nothing in it", source.name)
                 return
             if beginning.startswith((ZSTD_MAGIC, ZSTD_DICTIONARY_MAGIC)):

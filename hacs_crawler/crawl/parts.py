@@ -260,17 +260,17 @@ class Parts:
 
 def load_parts(paths: Iterable[str | type[Part]], crawl: object) -> list[Part]:
     """Return the parts of a crawl that are on; raises ConfigError where one cannot be loaded."""
-    parts = []
+    parts = list[Part]()
     for path in paths:
         try:
             part = load_object(path).from_crawl(crawl)
+            if part is not None:
+                parts.append(_checked(part, Part))
         except ConfigError:
             raise
         except Exception as error:
             msg = f"HACS_PARTS names {path}: {type(error).__name__}: {error}"
             raise ConfigError(msg) from error
-        if part is not None:
-            parts.append(part)
     return parts
 
 

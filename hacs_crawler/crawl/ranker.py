@@ -251,9 +251,6 @@ class Ranker:
         except ConfigError as error:
             crawl.fail(str(error))
             return False
-        except Exception as error:  # noqa: BLE001 - a policy is the user's own code
-            crawl.fail(f"{crawl.config.policy_text} failed: {type(error).__name__}: {error}")
-            return False
         self.drop(dropped.gone, "gone")
         self.drop(dropped.threshold, "threshold")
         self.drop(dropped.budget, "budget")

@@ -90,12 +90,16 @@ def _for_unseen(budget: int | None, discover: float | None) -> int | None:
 def scored(policy: Policy, candidates: Candidates) -> Floats:
     """Return the policy's scores; one that is no number is the lowest.
 
-    Raises ConfigError where the policy does not return one number a page.
+    Raises ConfigError where the policy, which may be the user's own, does not return one number a page.
     """
-    score = np.asarray(policy(candidates))
+    try:
+        score = np.asarray(policy(candidates))
+    except Exception as error:
+        msg = f"policy {policy.name!r} failed: {type(error).__name__}: {error}"
+        raise ConfigError(msg) from error
     if score.shape != candidates.p.shape or not np.issubdtype(score.dtype, np.number):
         msg = (
-            f"HACS_POLICY: {policy.name} returned {score.dtype} of shape {score.shape} for "
+            f"policy {policy.name!r} returned {score.dtype} of shape {score.shape} for "
             f"{len(candidates.p)} pages: allowed is one number a page"
         )
         raise ConfigError(msg)

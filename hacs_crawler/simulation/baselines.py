@@ -184,14 +184,7 @@ def find_baseline(name: str) -> Baseline:
         raise HacsError(f"policy {name!r}: {allowed} ({error})") from error
     if not callable(policy):
         raise HacsError(f"policy {name!r}: {allowed} (that is not a function)")
-
-    def score(candidates: Candidates) -> Floats:
-        try:
-            return policy(candidates)  # type: ignore[no-any-return]
-        except Exception as error:
-            raise HacsError(f"policy {name!r} failed: {type(error).__name__}: {error}") from error
-
-    return _stateless(score)
+    return _stateless(policy)
 
 
 def compete(scenario: Scenario, name: str, on_day: Callable[[], None] = lambda: None) -> Score:

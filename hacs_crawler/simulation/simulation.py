@@ -297,6 +297,7 @@ def simulate(
     """Run one contender from start to end; `on_day` is called after every simulated run."""
     world = make_world(scenario)
     contender = make(world)
+    policy = Policy(name, contender.score, uses_rate=contender.uses_rate)
     store = MemoryStore()
     state = State(store, scenario.estimation)
     for start in range(0, len(world.history), BATCH):
@@ -319,7 +320,7 @@ def simulate(
             everything = np.arange(len(world.page_ids))
             contender.note(everything, now, world.visit(everything, now))
         else:
-            pages, visit_twice = _picked(contender, world, state, listener, number, allowance.most)
+            pages, visit_twice = _picked(policy, world, state, listener, number, allowance.most)
             allowance.made += len(visit_twice)
             found = world.visit(pages, now)
             state.record(world.shown(pages, now) + world.control(visit_twice, now))
@@ -329,7 +330,7 @@ def simulate(
 
 
 def _picked(
-    contender: Contender,
+    policy: Policy,
     world: World,
     state: State,
     listener: Listener | None,
@@ -339,7 +340,7 @@ def _picked(
     """Return which pages are to be visited in the run of that number, and which of them twice."""
     scenario = world.scenario
     options = RankingOptions(
-        without_experiment(Policy("simulated", contender.score, uses_rate=contender.uses_rate)),
+        without_experiment(policy),
         budget=scenario.run_budget,
         siblings=scenario.has_siblings,
         random_seed=(scenario.seed << 32) + number,

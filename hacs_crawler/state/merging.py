@@ -79,8 +79,10 @@ def merge(page: Page, visit: Visit) -> frozenset[int]:
     if visit.at >= page.last_news:
         _set_present(page, visit.at)
         page.url = visit.url
-        if visit.marks is not None:
-            page.etag, page.last_modified = visit.etag, visit.last_modified
+        validators = visit.etag, visit.last_modified
+        # an archive's capture of the second of a visit has none
+        if visit.marks is not None and (visit.at != page.last_visit or any(validators)):
+            page.etag, page.last_modified = validators
     _insert(page.visits, visit.at)
     _thin_visits(page)
     return new

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,15 @@ def test_an_empty_file_is_not_imported_in_silence(
     (folder / "empty.jsonl").touch()
     assert hacs(folder, "import", "empty.jsonl").exit_code == 0
     assert "empty.jsonl: there is nothing in it" in caplog.text
+
+
+@pytest.mark.parametrize("size", [2, 10, 12])
+def test_a_packed_file_that_is_cut_in_its_first_bytes_is_damaged(
+    folder: Path, caplog: pytest.LogCaptureFixture, size: int
+) -> None:
+    (folder / "cut.jsonl.gz").write_bytes(gzip.compress(b"{}\n")[:size])
+    assert hacs(folder, "import", "cut.jsonl.gz").exit_code == 1
+    assert f"cut.jsonl.gz, gzip member at byte 0: truncated at byte {size}" in caplog.text
 
 
 def test_an_unknown_setting_is_named_with_the_one_meant(

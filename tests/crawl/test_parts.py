@@ -283,9 +283,16 @@ def test_only_hooks_that_a_part_overrides_are_called() -> None:
     assert [hook for hook in HOOKS if crawl.parts.override(hook)] == ["closing"]
 
 
+class NoPart:
+    @staticmethod
+    def from_crawl(crawl: object) -> str:
+        return f"of {crawl}"
+
+
 @pytest.mark.parametrize(
     ("path", "problem"),
     [
+        (f"{__name__}.NoPart", "TypeError: 'of None' is no Part"),
         ("no.such.Part", "ModuleNotFoundError"),
         ("scrapy.Spider", "AttributeError"),
     ],

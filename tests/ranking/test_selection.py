@@ -225,7 +225,16 @@ def test_a_policy_that_does_not_score_every_page_is_named() -> None:
         return candidates.p[:1]
 
     selection: Selection[int] = Selection(options(Policy("broken", broken)))
-    with pytest.raises(ConfigError, match=r"HACS_POLICY: .*broken.* allowed is one number a page"):
+    with pytest.raises(ConfigError, match=r"policy .*broken.* allowed is one number a page"):
+        selection.offer([0, 1], np.arange(2), rows({}, {}), NOW, Estimation())
+
+
+def test_a_policy_that_raises_is_named() -> None:
+    def broken(candidates: Candidates) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+        raise RuntimeError(f"{len(candidates.p)} pages")
+
+    selection: Selection[int] = Selection(options(Policy("broken", broken)))
+    with pytest.raises(ConfigError, match="policy 'broken' failed: RuntimeError: 2 pages"):
         selection.offer([0, 1], np.arange(2), rows({}, {}), NOW, Estimation())
 
 

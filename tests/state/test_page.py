@@ -190,6 +190,12 @@ def test_the_latest_answer_with_links_sets_the_validators_and_a_304_keeps_them()
     assert page.etag == '"b"'
 
 
+def test_a_capture_of_the_second_of_a_visit_leaves_its_validators() -> None:
+    for order in permutations([visit(10, 1, etag='"a"'), visit(20, 1, etag='"b"'), visit(20, 1)]):
+        assert page_after(*order).etag == '"b"'
+    assert page_after(visit(20, 1, etag='"b"'), visit(30, 1)).etag == ""
+
+
 @pytest.mark.parametrize("at", [0, -1, 2**32])
 def test_a_time_outside_1970_to_2106_is_refused(at: int) -> None:
     with pytest.raises(ValueError, match="outside 1970-2106"):
