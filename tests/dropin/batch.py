@@ -22,8 +22,8 @@ from urllib.request import urlopen
 
 from scrapy.cmdline import ScrapyArgumentParser
 from scrapy.commands.crawl import Command
-from scrapy.crawler import AsyncCrawlerRunner
-from scrapy.utils.defer import deferred_f_from_coro_f
+from scrapy.crawler import CrawlerRunner
+from scrapy.utils.defer import deferred_f_from_coro_f, maybe_deferred_to_future
 from scrapy.utils.log import configure_logging, install_scrapy_root_handler
 from scrapy.utils.project import get_project_settings
 from scrapy.utils.reactor import install_reactor
@@ -38,8 +38,8 @@ async def crawl(arguments: Sequence[str]) -> int:
     command.process_options([name], options)
     install_scrapy_root_handler(settings)
     try:
-        runner = AsyncCrawlerRunner(settings)
-        await runner.crawl(name, **options.spargs)
+        runner = CrawlerRunner(settings)
+        await maybe_deferred_to_future(runner.crawl(name, **options.spargs))
     except Exception:  # noqa: BLE001 - it would end that process, and only that
         traceback.print_exc()
         return 1

@@ -104,6 +104,8 @@ def spider_cases() -> Iterator[tuple[str, str, Case]]:
             yield "" if spider.is_alone else module.name.rpartition(".")[2], spider.name, case
 
 
+if scrapy.version_info < (2, 14):  # without AsyncCrawlerRunner
+    del COMMANDS["two crawls one after the other"], COMMANDS["a notebook"]
 MODULES = {name: module for module, name, _ in spider_cases() if module}
 CASES = {
     **{name: case for _, name, case in spider_cases()},

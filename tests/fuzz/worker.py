@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from scrapy.crawler import AsyncCrawlerRunner
+from scrapy.crawler import CrawlerRunner
 from scrapy.settings import Settings
+from scrapy.utils.defer import maybe_deferred_to_future
 from scrapy.utils.log import configure_logging
 from scrapy.utils.misc import load_object
 from twisted.internet.asyncioreactor import AsyncioSelectorReactor
@@ -140,13 +141,15 @@ class _Crawls:
 
     async def _crawl(self, given: dict[str, Any], part: str) -> dict[str, Any]:
         first, already = len(_log()), len(self._site.log)
-        runner = AsyncCrawlerRunner(Settings(given))
+        runner = CrawlerRunner(Settings(given))
         crawler = runner.create_crawler(self._kind)
         witness = Witness(crawler, part)
         urls = [self._site.url(number) for number in range(len(self._scenario.pages))]
         failure = []
         try:
-            await runner.crawl(crawler, urls=urls, start_numbers=list(self._scenario.starts))
+            starts = list(self._scenario.starts)
+            crawling = runner.crawl(crawler, urls=urls, start_numbers=starts)
+            await maybe_deferred_to_future(crawling)
         except Exception:  # noqa: BLE001 - `scrapy crawl` would show it
             failure = traceback.format_exc().splitlines()
         gc.collect()  # an error that nobody looked at is logged now

@@ -53,7 +53,7 @@ def test_the_rate_and_the_last_update_are_written_with_the_visit(store: Store) -
     state_of(store).record([visit(URLS[0], day, *range(day)) for day in range(1, 30)])
     page = loaded(store, URLS[0])
     row = store.rows(np.array([page_id_of(URLS[0])]))[0]
-    assert row["rate"] == page.rate > DEFAULT_PRIOR.mean_rate
+    assert row["rate"] == np.float32(page.rate) > DEFAULT_PRIOR.mean_rate
     assert row["last_update"] == page.last_update == 29 * DAY
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 import numpy as np
-from scrapy import Request, Spider
+from scrapy import Request, Spider, version_info
 from scrapy.core.scheduler import BaseScheduler
 from scrapy.crawler import Crawler, CrawlerProcess
 from scrapy.settings import BaseSettings
@@ -31,6 +31,8 @@ START: Final = np.dtype([("page_id", "<i8"), ("site", "<u4"), ("shard", "<u4")])
 MOST_SECONDS: Final = 60.0
 CUT_SHORT: Final = 3
 """The exit status where `start()` had not ended by then."""
+# Scrapy 2.13 counts no exception of start()
+_ERRORS: Final = "spider_exceptions/count" if version_info >= (2, 14) else "log_count/ERROR"
 _COMPONENTS: Final = ("ADDONS", "SPIDER_MIDDLEWARES", "DOWNLOADER_MIDDLEWARES", "EXTENSIONS")
 _OFF: Final[dict[str, Any]] = {
     "FEEDS": {},
@@ -113,7 +115,7 @@ def main() -> int:
     process.crawl(crawler, **reading.arguments)
     process.start()
     stats: Any = crawler.stats  # None where it could not be begun
-    return int(stats is None or bool(stats.get_value("spider_exceptions/count")))
+    return int(stats is None or bool(stats.get_value(_ERRORS)))
 
 
 def _switch_off(settings: BaseSettings) -> None:

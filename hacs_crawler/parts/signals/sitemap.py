@@ -8,6 +8,7 @@ from typing import Any, Final
 from urllib.parse import urljoin, urlsplit
 
 from lxml import etree
+from scrapy import version_info
 from scrapy.utils.gz import gunzip
 from scrapy.utils.sitemap import Sitemap, sitemap_urls_from_robots
 
@@ -19,6 +20,8 @@ MOST_BYTES: Final = 10 * 1024 * 1024
 MOST_ENTRIES: Final = 50_000
 """As many as the protocol allows in a file; what is behind them is not read."""
 _GZIP_MAGIC: Final = b"\x1f\x8b"
+_TAKES_BYTES: Final = version_info >= (2, 15)
+"""Whether the reader of Scrapy takes the bytes of a robots.txt, and no text."""
 
 
 def read_sitemap(body: bytes, url: str, now: int) -> Listing:
@@ -59,7 +62,8 @@ def _declares_entities(root: Any) -> bool:
 
 def sitemaps_of_robots(body: bytes, url: str) -> list[str]:
     """Return the sitemaps on its own host that a robots.txt names, each once."""
-    named = (same_host(one, url) for one in islice(sitemap_urls_from_robots(body), 1000))
+    robots: Any = body if _TAKES_BYTES else body.decode("utf-8", "surrogateescape")
+    named = (same_host(one, url) for one in islice(sitemap_urls_from_robots(robots), 1000))
     return list(dict.fromkeys(one for one in named if one is not None))
 
 
