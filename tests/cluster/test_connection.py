@@ -41,9 +41,8 @@ def test_what_workers_were_given_outlives_them(tmp_path: Path, cluster: Cluster)
 
 ANOTHER_VERSION = """
 from importlib import metadata
-real = metadata.version
 def version(name):
-    if name != "hacs-crawler": return real(name)
+    if name != "hacs-crawler": return metadata.distribution(name).version
     {body}
 metadata.version = version
 """

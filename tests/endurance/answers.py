@@ -45,7 +45,12 @@ class Hostile:
                 visits += crawl.stat("hacs/visits")
                 if crawl.exit_status or "Traceback" in crawl.log:
                     found.append(Fault("else", f"{crawl.exit_status}: {crawl.log[-2000:]}"))
-                if crawl.stat("hacs/visits") + crawl.stat("hacs/not_observed") != URLS:
+                told = (
+                    "visits",
+                    "not_observed",
+                    "gone",
+                )  # a browser may follow where Scrapy does not
+                if sum(crawl.stat(f"hacs/{name}") for name in told) != URLS:
                     found.append(Fault("lost", "answers were not counted"))
                 if not 0 < crawl.stat("heartbeat/longest_ms") < LONGEST_STALL_MS:
                     found.append(Fault("hung", "the event loop stood still"))

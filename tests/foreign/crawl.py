@@ -28,10 +28,10 @@ from pathlib import Path
 from pkgutil import walk_packages
 from typing import Any, Final
 
-from scrapy import Request, Spider, signals
+from scrapy import Request, Spider, crawler as crawlers, signals
 from scrapy.core.scheduler import Scheduler
 from scrapy.core.scraper import Scraper
-from scrapy.crawler import AsyncCrawlerProcess, Crawler, CrawlerProcess
+from scrapy.crawler import Crawler, CrawlerProcess
 from scrapy.http import Response
 from scrapy.settings import Settings
 from scrapy.utils.spider import iter_spider_classes
@@ -251,7 +251,7 @@ def crawl(collection: Collection, spiders: Spiders, seen: Seen, folder: Path) ->
     _bring(settings, given, "cmdline")
     logging.getLogger().addHandler(Log(logging.WARNING))
     is_asyncio = seen.job.reactor != "epoll"
-    process = (AsyncCrawlerProcess if is_asyncio else CrawlerProcess)(settings, False)
+    process = (crawlers.AsyncCrawlerProcess if is_asyncio else CrawlerProcess)(settings, False)
     crawler: Crawler = process.create_crawler(spider)
     _listen(crawler, seen)
     process.crawl(crawler, **collection.arguments)

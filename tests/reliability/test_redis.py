@@ -199,7 +199,7 @@ PASSWORD = [["CONFIG", "SET", "requirepass", "x"], ["CLIENT", "KILL", "TYPE", "n
         ("writing", [["REPLICAOF", "127.0.0.1", "1"]], "READONLY"),
         ("writing", [["FLUSHALL"]], "the server came back empty"),
         ("writing", [NOT_A_WRITE], "can't run this command"),
-        ("writing", PASSWORD, "authenticated"),
+        ("writing", PASSWORD, "[Aa]uthenticat"),
         ("learning", [["SHUTDOWN", "NOSAVE"]], "could not be learned from as a whole: .* refused"),
         ("learning", [["CONFIG", "SET", "maxmemory", "1"]], "learned from as a whole: .*OOM"),
         ("learning", [["FLUSHALL"]], "the server came back empty"),
