@@ -249,7 +249,7 @@ def test_an_unknown_level_is_named(project: Project) -> None:
         ),
         ({"HACS_STATE": "redis+cluster://127.0.0.1:1"}, "redis+cluster://127.0.0.1:1"),
         ({"HACS_STATE": "redis://127.0.0.1:1/0?no_such_option=1"}, "redis://127.0.0.1:1/0"),
-        ({"HACS_POLICY": "numpy.linalg.norm"}, "HACS_POLICY = 'numpy.linalg.norm'"),
+        ({"HACS_POLICY": "numpy.linalg.norm"}, "policy 'numpy.linalg.norm' failed"),
     ],
 )
 def test_what_cannot_work_stops_the_crawl_before_its_first_request(
