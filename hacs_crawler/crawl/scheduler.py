@@ -50,8 +50,8 @@ from hacs_crawler.utils.loop import begin, call_later
 PARSING_SECONDS: Final = 0.05
 """How often to check whether callbacks are done: Scrapy does not signal it where they yield nothing."""
 
-MOST_WAITING: Final = 16
-"""How many requests of another scheduler's queue may wait here: a kill would lose them."""
+MOST_PAUSED: Final = 16
+"""How many requests of another scheduler's queue may wait here for their hosts: a kill loses them."""
 
 
 class HacsScheduler(BaseScheduler):
@@ -334,7 +334,7 @@ class HacsScheduler(BaseScheduler):
 
         With less priority, as Scrapy's retries, so that requests for other hosts come before it.
         """
-        if type(self._inner) is Scheduler or len(self._waiting) < MOST_WAITING:
+        if type(self._inner) is Scheduler or len(self._waiting) < MOST_PAUSED:
             return False
         later = request.replace(priority=request.priority - 1)
         if not enqueue_unfiltered(self._inner, pack(later)):

@@ -14,7 +14,7 @@ from scrapy.dupefilters import RFPDupeFilter as ScrapysFilter
 from scrapy_redis.dupefilter import RFPDupeFilter
 
 from hacs_crawler.crawl.inner_scheduler import shared_filter
-from hacs_crawler.crawl.scheduler import MOST_WAITING
+from hacs_crawler.crawl.scheduler import MOST_PAUSED
 from integration_support import AnySpider, Crawl
 from servers import Site
 
@@ -211,4 +211,4 @@ def test_what_waits_for_a_host_that_asks_for_time_stays_in_the_queue(
     assert "/other/5" in before  # the other host does not wait
     site.set("/busy")
     after = queue.asked(INSIDE, PAUSED)
-    assert len(PAGES - {*before, *after}) <= MOST_WAITING
+    assert len(PAGES - {*before, *after}) <= MOST_PAUSED
