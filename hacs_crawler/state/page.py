@@ -257,9 +257,8 @@ class Page(Struct):
     def marks_until(self) -> tuple[int, bool]:
         """Second of the latest visit that showed marks, 0 where none did, and whether it showed all."""
         last_seen, visits = self.last_seen, self.visits
-        if last_seen == last_seen[:1] * len(
-            last_seen
-        ):  # as of most pages: no object of each is made
+        # as of most pages; comparing arrays makes no object of each time
+        if last_seen == last_seen[:1] * len(last_seen):
             return (last_seen[0] if last_seen else 0), True
         return (visits[-1] if visits and visits[-1] in last_seen else max(last_seen)), False
 

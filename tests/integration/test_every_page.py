@@ -144,10 +144,6 @@ NEWS = """
     class News(scrapy.Spider):
         name = "news"
 
-        def __init__(self, url, *args, **kwargs):
-            super().__init__(*args, **kwargs)
-            self.url = url
-
         async def start(self):
             yield scrapy.Request(self.url + "/", cookies={"who": "ada"}, headers={"Authorization": "x"})
 
@@ -273,10 +269,6 @@ LOGIN = """
 
     class Forum(scrapy.Spider):
         name = "forum"
-
-        def __init__(self, url, *args, **kwargs):
-            super().__init__(*args, **kwargs)
-            self.url = url
 
         async def start(self):
             yield scrapy.FormRequest(self.url + "/login", formdata={"a": "b"}, callback=self.after_login)

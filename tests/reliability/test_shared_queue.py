@@ -31,10 +31,6 @@ LISTED = """
     class Listed(scrapy.Spider):
         name = "listed"
 
-        def __init__(self, url, *args, **kwargs):
-            super().__init__(*args, **kwargs)
-            self.url = url
-
         async def start(self):
             for number in range(40):
                 yield scrapy.Request(f"{self.url}/{number}")
@@ -148,10 +144,6 @@ FOLLOWING = """
     class Following(scrapy.Spider):
         name = "following"
 
-        def __init__(self, url, *args, **kwargs):
-            super().__init__(*args, **kwargs)
-            self.url = url
-
         async def start(self):
             for path in ("/0", "/1", "/0"):
                 yield scrapy.Request(self.url + path, cb_kwargs={"by": "start"})
@@ -188,17 +180,16 @@ PAUSED = """
     class Paused(scrapy.Spider):
         name = "paused"
 
-        def __init__(self, url, *args, **kwargs):
-            super().__init__(*args, **kwargs)
-            self.other_host = url.replace("127.0.0.1", "localhost")
-            self.start_urls = [f"{url}/list"]
+        async def start(self):
+            yield scrapy.Request(f"{self.url}/list")
 
         def parse(self, response):
             yield {}
             for link in response.css("a::attr(href)").getall():
                 yield response.follow(link, priority=link == "/busy")
+            other_host = self.url.replace("127.0.0.1", "localhost")
             for number in range(20):
-                yield scrapy.Request(f"{self.other_host}/other/{number}")
+                yield scrapy.Request(f"{other_host}/other/{number}")
 """
 
 
