@@ -75,6 +75,15 @@ def test_folders_import_each_other_in_no_circle() -> None:
     TopologicalSorter(graph).prepare()  # raises CycleError
 
 
+def test_the_files_of_a_folder_import_each_other_in_no_circle() -> None:
+    graph: dict[str, set[str]] = {}
+    for one in all_imports():
+        is_face = SOURCES[one.importer].name == "__init__.py"
+        if room(one.importer) == room(one.imported) and not is_face:
+            graph.setdefault(one.importer, set()).add(one.imported)
+    TopologicalSorter(graph).prepare()  # raises CycleError
+
+
 def test_nothing_is_imported_by_its_own_folders_face() -> None:
     """A module that imports the face of its own folder imports whatever imports it."""
     wrong = [

@@ -3,10 +3,8 @@
 from hacs_crawler.state.address import (
     StateArguments as StateArguments,
     StateSettings as StateSettings,
-    describe as describe,
     open_state as open_state,
     open_store as open_store,
-    sqlite_path as sqlite_path,
 )
 from hacs_crawler.state.codec import ROW as ROW
 from hacs_crawler.state.database import PAGES_A_CALL as PAGES_A_CALL, State as State
@@ -36,6 +34,7 @@ from hacs_crawler.state.jsonl import (
     read_export as read_export,
     to_line as to_line,
 )
+from hacs_crawler.state.location import describe as describe, sqlite_path as sqlite_path
 from hacs_crawler.state.memory import MemoryStore as MemoryStore
 from hacs_crawler.state.outcome_jsonl import (
     OutcomeMerger as OutcomeMerger,

@@ -15,7 +15,7 @@ from redis.connection import parse_url
 from redis.retry import Retry
 
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
-from hacs_crawler.state.address import describe, split_replicas
+from hacs_crawler.state.location import describe, split_replicas
 
 CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 30.0

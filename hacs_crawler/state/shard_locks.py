@@ -16,7 +16,7 @@ from uuid import uuid4
 from filelock import FileLock, Timeout
 
 from hacs_crawler.exceptions import StateError
-from hacs_crawler.state.address import needing_redis, sqlite_path
+from hacs_crawler.state.location import needing_redis, sqlite_path
 from hacs_crawler.utils.times import minute_text
 
 LOCK_SECONDS: Final = 120.0

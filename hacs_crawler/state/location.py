@@ -1,0 +1,89 @@
+"""Where a state is: what the text of HACS_STATE may be, and how it may be shown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from hacs_crawler.exceptions import ConfigError
+
+REDIS_SCHEMES: Final = ("redis", "rediss", "unix", "redis+cluster", "rediss+cluster")
+
+
+def state_url(given: object) -> str:
+    """Return the address of a state; raises ConfigError where it is malformed."""
+    if not isinstance(given, str) or not given:
+        shown = type(given).__name__ if given else repr(given)  # it may hold a password
+        raise ConfigError(f"HACS_STATE = {shown}: allowed is a non-empty text")
+    scheme, separator, rest = given.partition("://")
+    if scheme == "sqlite":
+        if not rest.startswith("/") or not rest.strip("/"):
+            msg = (
+                f"HACS_STATE = {given!r}: allowed is sqlite:///PATH (sqlite:////PATH from the root)"
+            )
+            raise ConfigError(msg)
+    elif scheme not in REDIS_SCHEMES or not separator:
+        shown = f"{scheme}://…" if separator else _without_secret(given)
+        msg = f"HACS_STATE = {shown!r}: allowed are sqlite:///PATH and " + ", ".join(
+            f"{name}://…" for name in REDIS_SCHEMES
+        )
+        raise ConfigError(msg)
+    return given
+
+
+@contextmanager
+def needing_redis() -> Iterator[None]:
+    """Raise ConfigError that names the extra where redis-py is not installed."""
+    try:
+        yield
+    except ImportError as error:
+        msg = f"HACS_STATE names a Redis server: pip install 'hacs-crawler[redis]' ({error})"
+        raise ConfigError(msg) from error
+
+
+def is_server(url: str) -> bool:
+    """Whether an address names a server, which several machines may share."""
+    return url.partition("://")[0] in REDIS_SCHEMES
+
+
+def sqlite_path(url: str, base: Path) -> Path | None:
+    """Return the file that a state's address names, None where it names a Redis server."""
+    if not url.startswith("sqlite://"):
+        return None
+    return base / url.removeprefix("sqlite://").removeprefix("/")
+
+
+def describe(url: str) -> str:
+    """Return an address as it may be shown: of a server without user, password and query."""
+    if not is_server(url):
+        return url
+    scheme, _, rest = url.partition("://")
+    place = re.split("[?#]", rest, maxsplit=1)
+    if "@" in "".join(place[1:]):  # of the password, which was not escaped, or of the query
+        return f"{scheme}://…"
+    return f"{scheme}://{place[0].rpartition('@')[2]}"
+
+
+def split_replicas(url: str) -> tuple[str, int]:
+    """Return the address without `replicas=N` in its query, and N: how many have to have each write.
+
+    Raises ConfigError where that is no number.
+    """
+    base, _, query = url.partition("?")
+    parts = query.split("&")
+    wanted = [part.removeprefix("replicas=") for part in parts if part.startswith("replicas=")]
+    if not wanted:
+        return url, 0
+    if not (wanted[0].isdecimal() and len(wanted) == 1):
+        msg = "HACS_STATE: allowed as replicas=N in the address is one whole number"
+        raise ConfigError(msg)
+    rest = "&".join(part for part in parts if not part.startswith("replicas="))
+    return f"{base}?{rest}" if rest else base, int(wanted[0])
+
+
+def _without_secret(text: str) -> str:
+    """Return what is no address as it may be shown: what stands before an @ may be a password."""
+    return "…" + text.rpartition("@")[2] if "@" in text else text
