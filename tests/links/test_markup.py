@@ -4,9 +4,11 @@ import re
 from pathlib import Path
 
 import pytest
+from hypothesis import given, strategies as st
+from lxml import etree
 from parsel import Selector
 
-from hacs_crawler.links import MarkupError, check_markup, link_fingerprints, page_links
+from hacs_crawler.links import MarkupError, check_markup, link_fingerprints, markup, page_links
 from hacs_crawler.links.canonical import MOST_ODD_CHARACTERS
 from hacs_crawler.links.extract import MOST_LINKS
 from hacs_crawler.links.markup import MOST_ATTRIBUTES, MOST_CHARACTERS, MOST_TAGS
@@ -54,6 +56,41 @@ def test_a_tag_with_very_many_attributes_is_refused_wherever_it_hides(markup: st
 @pytest.mark.parametrize("markup", HARMLESS.values(), ids=HARMLESS)
 def test_what_only_looks_like_that_is_read(markup: str) -> None:
     check_markup(markup)
+
+
+class LongestTag:
+    """A parser's target that keeps the largest number of attributes of a tag."""
+
+    attributes = 0
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        self.attributes = max(self.attributes, len(attributes))
+
+    def close(self) -> None:
+        pass
+
+
+PIECES = [
+    *(f" a{number}" for number in range(12)),
+    *(f' b{number}=">"' for number in range(6)),
+    *("<a", "<b ", "</a", ">", " ", "\n", "/", "=", "'", '"', "='", '="', " = '", "x", "\xa0"),
+    *("<!--", "-->", "<script>", "</script>", "<title>", "</title>", "<style>", "</style>"),
+]
+
+
+@given(st.lists(st.sampled_from(PIECES), min_size=8, max_size=60).map("".join))
+def test_a_page_is_tokenized_wherever_a_tag_has_too_many_attributes(text: str) -> None:
+    longest = LongestTag()
+    parser = etree.HTMLParser(target=longest, recover=True)
+    parser.feed(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(markup, "MOST_ATTRIBUTES", 5)
+        assert longest.attributes <= 5 or markup._may_have_long_tag(text)
+
+
+def test_a_page_like_most_is_not_tokenized(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(etree, "HTMLParser", None)
+    check_markup(f"<script>s += '<li>'</script><a title='a > b' {attributes(200)}>" * 100)
 
 
 def test_a_page_with_very_many_tags_is_refused() -> None:
