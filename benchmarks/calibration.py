@@ -10,13 +10,13 @@ from pathlib import Path
 import numpy as np
 
 from hacs_crawler.archive.timelines import parse_day, read_timelines
+from hacs_crawler.lab.simulation.simulation import REFIT_DAYS, Scenario, World
 from hacs_crawler.links.sites import site_id
 from hacs_crawler.ranking.arms import without_experiment
 from hacs_crawler.ranking.calibration import drift, predicted
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import POLICIES
 from hacs_crawler.ranking.selection import Selection
-from hacs_crawler.simulation.simulation import REFIT_DAYS, Scenario, World
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.memory import MemoryStore

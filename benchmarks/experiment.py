@@ -25,10 +25,10 @@ from hacs_crawler.experiment.comparison import (
     MIN_FREEDOM,
     MIN_UPDATED_SITES,
 )
+from hacs_crawler.lab.simulation.baselines import Stateless
+from hacs_crawler.lab.simulation.simulation import Scenario, World, simulate
 from hacs_crawler.model import estimate, update_probability
 from hacs_crawler.ranking.policies import POLICIES
-from hacs_crawler.simulation.baselines import Stateless
-from hacs_crawler.simulation.simulation import Scenario, World, simulate
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.statistics.clusters import (
     Rate,

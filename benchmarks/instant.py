@@ -26,12 +26,12 @@ from hacs_crawler.model import (
     fit_prior,
     hub_rate,
     instant_index,
+    lognormal_cumulative,
     predictive_probability,
     tier_rate,
     update_index,
 )
 from hacs_crawler.model.bayes import bayes_with_spread
-from hacs_crawler.model.lognormal import lognormal_cumulative
 from hacs_crawler.utils.arrays import FloatArray
 
 SHARES = (0.1, 0.3, 0.6)

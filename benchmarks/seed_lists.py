@@ -13,14 +13,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from hacs_crawler.model import (
-    fit_anchored,
-    fit_paper,
-    lognormal_cumulative,
-    score_sites,
-    temporal_by_curve,
-    temporal_by_days,
-)
+from hacs_crawler.lab.interest.anchored import fit_anchored
+from hacs_crawler.lab.interest.paper import fit_paper
+from hacs_crawler.lab.interest.sites import score_sites
+from hacs_crawler.lab.interest.temporal import temporal_by_curve, temporal_by_days
+from hacs_crawler.model import lognormal_cumulative
 from hacs_crawler.utils.arrays import BoolArray, FloatArray, IndexArray
 
 DAYS: Final = 60

@@ -22,17 +22,17 @@ import numpy as np
 
 from hacs_crawler.archive.timelines import Events, Timelines, parse_day
 from hacs_crawler.cli.simulate import table
-from hacs_crawler.evaluation.localized_error import (
+from hacs_crawler.lab.evaluation.localized_error import (
     CONTESTANTS,
     Contestant,
     has_next,
     next_gaps,
 )
-from hacs_crawler.evaluation.update_points import synthetic_chunks
+from hacs_crawler.lab.evaluation.update_points import synthetic_chunks
+from hacs_crawler.lab.simulation.simulation import Scenario
+from hacs_crawler.lab.simulation.tournament import compare
 from hacs_crawler.links import page_id_of
 from hacs_crawler.model import LOCALIZED, MIN_POINTS, PowerLaw, Windows, consistent_windows
-from hacs_crawler.simulation.simulation import Scenario
-from hacs_crawler.simulation.tournament import compare
 from hacs_crawler.state import Estimation
 from hacs_crawler.utils.arrays import FloatArray, IndexArray, page_of_value, sum_by_page
 from hacs_crawler.utils.terminal import laid_out

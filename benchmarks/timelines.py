@@ -1,6 +1,6 @@
 """Writes the histories that `hacs simulate` has without files, by the generator of the demonstration.
 
-python benchmarks/timelines.py     # writes hacs_crawler/simulation/made-up/*.csv
+python benchmarks/timelines.py     # writes hacs_crawler/lab/simulation/made-up/*.csv
 """
 
 import csv
@@ -12,7 +12,7 @@ from hacs_crawler.demo.histories import BEGIN, generated
 
 AUTHORS, SEED = 40, 1
 HOST = "https://www.example.edu"
-FOLDER = Path(__file__).parents[1] / "hacs_crawler" / "simulation" / "made-up"
+FOLDER = Path(__file__).parents[1] / "hacs_crawler" / "lab" / "simulation" / "made-up"
 
 
 def main() -> None:

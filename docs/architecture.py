@@ -23,10 +23,10 @@ STOREYS = {
         ("demo",),
     ),
     "a crawl": (("middlewares",), ("harvest",), ("parts",), ("crawl",)),
-    "looking back": (("report",), ("experiment",), ("simulation",), ("evaluation",)),
+    "looking back": (("report",), ("experiment",), ("lab",)),
     "what users meet": (("config",), ("outcome", "items", "signals")),
     "who is visited": (("ranking",),),
-    "what is known": (("interest",), ("archive",), ("state",)),
+    "what is known": (("archive",), ("state",)),
     "mathematics": (("model", "statistics"),),
     "tools": (("watch",), ("links",), ("cluster",), ("utils",), ("exceptions",)),
 }

@@ -23,12 +23,12 @@ from hacs_crawler.crawl.meta import KEY
 from hacs_crawler.crawl.stats import CrawlStats
 from hacs_crawler.harvest.journal import Journal
 from hacs_crawler.items import NewPublication, PageVisit, SeedHistory
+from hacs_crawler.lab.simulation.baselines import BASELINES
+from hacs_crawler.lab.simulation.simulation import Score
+from hacs_crawler.lab.simulation.tournament import Standing
 from hacs_crawler.outcome import Outcome
 from hacs_crawler.ranking.policies import POLICIES
 from hacs_crawler.ranking.selection import Dropped
-from hacs_crawler.simulation.baselines import BASELINES
-from hacs_crawler.simulation.simulation import Score
-from hacs_crawler.simulation.tournament import Standing
 from hacs_crawler.state.jsonl import to_line
 from hacs_crawler.state.page import Page
 

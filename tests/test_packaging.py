@@ -166,7 +166,8 @@ def test_the_wheel_has_all_files_that_the_package_reads(wheel: Path) -> None:
     inside = {name.split("/licenses/")[1] for name in names if "/licenses/" in name}
     assert inside == {"LICENSE", *(f"LICENSES/{path.name}" for path in LICENSES)}
     data = {
-        f"hacs_crawler/simulation/made-up/{name}.csv" for name in ("pages", "updates", "captures")
+        f"hacs_crawler/lab/simulation/made-up/{name}.csv"
+        for name in ("pages", "updates", "captures")
     }
     data |= {f"hacs_crawler/report/vendor/{name}" for name in SCRIPTS}
     assert data <= names

@@ -1,4 +1,4 @@
-"""Generates the timelines in tests/evaluation/data: small, synthetic, the same on every run.
+"""Generates the timelines in tests/lab/evaluation/data: small, synthetic, the same on every run.
 
 python tests/timeline_extract.py
 """
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-FOLDER = Path(__file__).parent / "evaluation" / "data"
+FOLDER = Path(__file__).parent / "lab" / "evaluation" / "data"
 SEED = 20_200_101
 SITES = 5
 PAGES_A_SITE = 4

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from hacs_crawler.lab.simulation.simulation import Contender, Counts, Places, Scenario, World
 from hacs_crawler.model.estimators import mle
 from hacs_crawler.model.gaps import Gaps
 from hacs_crawler.ranking.candidates import nobody
 from hacs_crawler.ranking.policies import Candidates, Floats
-from hacs_crawler.simulation.simulation import Contender, Counts, Places, Scenario, World
 from hacs_crawler.utils.arrays import offsets_of
 from hacs_crawler.utils.times import DAY, MAX_SECOND
 

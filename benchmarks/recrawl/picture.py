@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from comparison import FORMS, Results
 
-from hacs_crawler.evaluation.figures import Plot
+from hacs_crawler.lab.evaluation.figures import Plot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 from crawls import Known, Visits, crawl
 
+from hacs_crawler.lab.simulation.baselines import BASELINES, Stateless
+from hacs_crawler.lab.simulation.simulation import Scenario, simulate
 from hacs_crawler.ranking.policies import Candidates, Floats, last_obs
-from hacs_crawler.simulation.baselines import BASELINES, Stateless
-from hacs_crawler.simulation.simulation import Scenario, simulate
 
 RECENT = 8
 """At how many of a page's last gaps Dang et al.'s rule looks back."""

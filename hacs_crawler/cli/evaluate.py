@@ -16,26 +16,26 @@ from hacs_crawler.cli.common import Set, opened
 from hacs_crawler.cli.files import write_file
 from hacs_crawler.cli.tables import Records, shows_rows
 from hacs_crawler.crawl.seeds import read_seeds
-from hacs_crawler.evaluation.figures import check_matplotlib, plots
-from hacs_crawler.evaluation.histories import History, from_pages, from_timelines
-from hacs_crawler.evaluation.localized_tables import (
+from hacs_crawler.exceptions import HacsError
+from hacs_crawler.lab.evaluation.figures import check_matplotlib, plots
+from hacs_crawler.lab.evaluation.histories import History, from_pages, from_timelines
+from hacs_crawler.lab.evaluation.localized_tables import (
     evaluate_localized,
     localized_json,
     localized_parts,
     localized_rows,
 )
-from hacs_crawler.evaluation.paper import Evaluation, choose_period, day_name, evaluate
-from hacs_crawler.evaluation.tables import (
+from hacs_crawler.lab.evaluation.paper import Evaluation, choose_period, day_name, evaluate
+from hacs_crawler.lab.evaluation.tables import (
     as_json,
     selection_rows,
     table_parts,
 )
-from hacs_crawler.evaluation.update_points import (
+from hacs_crawler.lab.evaluation.update_points import (
     in_chunks,
     of_timelines,
     synthetic_chunks,
 )
-from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links import DEEPEST
 from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.text import safe_logger

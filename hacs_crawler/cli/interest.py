@@ -14,10 +14,10 @@ from hacs_crawler.cli.common import ending_in_a_line, say, writing_to_stdout
 from hacs_crawler.cli.files import STDOUT, check_target, write_file
 from hacs_crawler.cli.tables import Records, shows_rows
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.interest.hubs import KINDS, hub_lines
-from hacs_crawler.interest.judging import MODELS, JudgedWindow, judge
-from hacs_crawler.interest.logs import FORMATS, LogReader, check_site
-from hacs_crawler.interest.views import (
+from hacs_crawler.lab.interest.hubs import KINDS, hub_lines
+from hacs_crawler.lab.interest.judging import MODELS, JudgedWindow, judge
+from hacs_crawler.lab.interest.logs import FORMATS, LogReader, check_site
+from hacs_crawler.lab.interest.views import (
     HOURS,
     day_text,
     read_views,

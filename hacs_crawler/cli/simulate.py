@@ -18,13 +18,13 @@ from hacs_crawler.archive import Timelines, parse_day, read_timelines, read_vers
 from hacs_crawler.cli.files import check_target
 from hacs_crawler.cli.tables import Records, shows_rows
 from hacs_crawler.exceptions import HacsError
+from hacs_crawler.lab.simulation import shipped
+from hacs_crawler.lab.simulation.baselines import BASELINES, find_baseline
+from hacs_crawler.lab.simulation.curves import check_curves, draw_curves
+from hacs_crawler.lab.simulation.signals import SignalHabits
+from hacs_crawler.lab.simulation.simulation import Scenario
+from hacs_crawler.lab.simulation.tournament import Standing, compare
 from hacs_crawler.model import ESTIMATORS
-from hacs_crawler.simulation import shipped
-from hacs_crawler.simulation.baselines import BASELINES, find_baseline
-from hacs_crawler.simulation.curves import check_curves, draw_curves
-from hacs_crawler.simulation.signals import SignalHabits
-from hacs_crawler.simulation.simulation import Scenario
-from hacs_crawler.simulation.tournament import Standing, compare
 from hacs_crawler.state import Estimation
 from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.terminal import column_table

@@ -28,24 +28,11 @@ from hacs_crawler.model.gaps import Gaps as Gaps, gaps_between as gaps_between
 from hacs_crawler.model.instant import (
     hub_rate as hub_rate,
     instant_index as instant_index,
+    lognormal_cumulative as lognormal_cumulative,
     tier_rate as tier_rate,
     update_index as update_index,
 )
-from hacs_crawler.model.interest_anchored import fit_anchored as fit_anchored
-from hacs_crawler.model.interest_curves import Curves as Curves
-from hacs_crawler.model.interest_paper import fit_paper as fit_paper
-from hacs_crawler.model.interest_sites import (
-    interest_in_sites as interest_in_sites,
-    score_sites as score_sites,
-)
-from hacs_crawler.model.interest_temporal import (
-    BEST_DAYS as BEST_DAYS,
-    concentration_of as concentration_of,
-    temporal_by_curve as temporal_by_curve,
-    temporal_by_days as temporal_by_days,
-)
 from hacs_crawler.model.localized import LOCALIZED as LOCALIZED, expected_up_to as expected_up_to
-from hacs_crawler.model.lognormal import lognormal_cumulative as lognormal_cumulative
 from hacs_crawler.model.power_law import (
     PowerLaw as PowerLaw,
     cho_law as cho_law,

@@ -1,8 +1,9 @@
 """What a visit of a hub is worth: its links appear all the time, and interest in each of them fades.
 
-Interest in a link t days old is 1 - Phi(t), the rest of the log-normal curve of a page's views (see
-`model.lognormal`). With λ links a day, each worth w while it is new, a visit e days after the last one
-is worth V(e) = λ w ∫₀ᵉ (1 - Phi(t)) dt. All functions broadcast; days and links a day are at least 0.
+Interest in a link t days old is 1 - Phi(t), the rest of the log-normal curve of a page's views
+(`lognormal_cumulative`). With λ links a day, each worth w while it is new, a visit e days after the
+last one is worth V(e) = λ w ∫₀ᵉ (1 - Phi(t)) dt. All functions broadcast; days and links a day are at
+least 0.
 """
 
 from __future__ import annotations
@@ -13,11 +14,20 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from hacs_crawler.model.lognormal import log_days
 from hacs_crawler.utils.arrays import FloatArray
 
 RATE_SHAPE: Final = 0.5
 """Shape of the gamma prior of hubs' links a day: rates of one tier differ by factors, not by shares."""
+
+
+def lognormal_cumulative(days: FloatArray | float, mu: FloatArray, sigma: FloatArray) -> FloatArray:
+    """Share of a page's interest that has come after t days: N((ln t - mu) / sigma).
+
+    N is the standard normal distribution function; `mu` and `sigma` are of ln(days). 0 at or before
+    day 0. The arguments broadcast. The paper's Phi (Wang et al., "Identify Temporal Websites Based on
+    User Behavior Analysis", IJCNLP 2008), with its A = 1 and b = 0.
+    """
+    return np.asarray(scipy.special.ndtr((_log_days(days) - mu) / sigma))
 
 
 def mean_days(mu: ArrayLike, sigma: ArrayLike) -> FloatArray:
@@ -42,7 +52,7 @@ def instant_index(
     """
     days, mu, sigma = _floats(days), _floats(mu), _floats(sigma)
     links = _floats(links_per_day) * _floats(worth)
-    of_mean = scipy.special.ndtr((log_days(days) - mu - sigma * sigma) / sigma)
+    of_mean = scipy.special.ndtr((_log_days(days) - mu - sigma * sigma) / sigma)
     return np.asarray(links * mean_days(mu, sigma) * of_mean)
 
 
@@ -78,3 +88,9 @@ def hub_rate(links: ArrayLike, days: ArrayLike, tier_rate_per_day: ArrayLike) ->
 
 def _floats(values: ArrayLike) -> FloatArray:
     return np.asarray(values, np.float64)
+
+
+def _log_days(days: FloatArray | float) -> FloatArray:
+    """Natural logarithm, minus infinity at or below 0."""
+    values = np.asarray(days, dtype=np.float64)
+    return np.log(values, out=np.full(values.shape, -np.inf), where=values > 0)

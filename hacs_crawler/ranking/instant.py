@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Final
 
 import numpy as np
 
 from hacs_crawler.exceptions import ConfigError, HacsError
-from hacs_crawler.interest.hubs import ListedHub, read_hubs
-from hacs_crawler.links import page_id_of
+from hacs_crawler.links import check_url, page_id_of, without_login
 from hacs_crawler.model import hub_rate, instant_index, tier_rate, update_index
 from hacs_crawler.ranking.candidates import Places, candidates_from
 from hacs_crawler.ranking.options import InstantOptions, RankingOptions
@@ -22,6 +24,28 @@ RECENT_SECONDS: Final = 30 * DAY
 """What a hub gained longer ago says nothing of its rate: sites change."""
 LINKS_PER_DAY: Final = 24.0
 """What hubs are taken to gain before any of them was seen twice."""
+_NUMBER: Final = r"([-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?)"
+_COMMENT: Final = re.compile(r"(?:^|\s)#\s*(.*)", re.DOTALL)
+_FACT: Final = re.compile(rf"\b(mu|sigma|worth)={_NUMBER}(?=[,;\s]|$)")
+_LIMITS: Final = {"mu": (-20.0, 20.0), "sigma": (0.01, 20.0), "worth": (0.0, 1e9)}
+
+
+@dataclass(frozen=True, slots=True)
+class ListedHub:
+    """A hub of a list: its links' curve, and what one is worth.
+
+    `mu` and `sigma` are of ln(days): usually half of the interest in a link comes within a day. `worth`
+    is in links: 1 is the usual.
+    """
+
+    url: str
+    mu: float = 0.0
+    sigma: float = 1.0
+    worth: float = 1.0
+
+    def line(self, why: str) -> str:
+        """Return its line, as `read_hubs` and the spider `scholar` read it."""
+        return f"{self.url} # {why}; mu={self.mu:.3f} sigma={self.sigma:.3f} worth={self.worth:.3g}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +93,50 @@ class Hubs:
     tier: Tier
     value: Floats
     days_since_visit: Floats
+
+
+def read_hubs(path: Path) -> list[ListedHub]:
+    """Read a list of hubs, any seed file; raises HacsError that names the file and the line.
+
+    Of a URL that is named twice the first line counts.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except OSError as error:
+        raise HacsError(f"{path}: cannot read the list of hubs: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise HacsError(
+            f"{path}: the list of hubs is not UTF-8 at byte {error.start + 1}"
+        ) from error
+    hubs: dict[str, ListedHub] = {}
+    for number, line in enumerate(lines, start=1):
+        try:
+            for hub in _hub_of(line):
+                hubs.setdefault(hub.url, hub)
+        except ValueError as error:
+            raise HacsError(f"{path}, line {number}: {error}") from error
+    if not hubs:
+        raise HacsError(f"{path}: there is no hub in it")
+    return list(hubs.values())
+
+
+def _hub_of(line: str) -> Iterator[ListedHub]:
+    """Yield the hub of a line, if there is one; raises ValueError."""
+    found = _COMMENT.search(line)
+    comment = found[1] if found else ""
+    url = (line[: found.start()] if found else line).strip()
+    if not url:
+        return
+    if problem := check_url(url):
+        msg = f"{problem}: {without_login(url)[:200]!r}"
+        raise ValueError(msg)
+    facts = {name: float(text) for name, text in _FACT.findall(comment)}
+    for name, value in facts.items():
+        low, high = _LIMITS[name]
+        if not low <= value <= high:
+            msg = f"{name}={value:g}: allowed is {low:g} to {high:g}"
+            raise ValueError(msg)
+    yield ListedHub(url, **facts)
 
 
 def listed_hubs(options: InstantOptions) -> list[ListedHub]:

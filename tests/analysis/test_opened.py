@@ -241,7 +241,7 @@ def test_a_simulation_needs_no_files() -> None:
 
 
 def test_a_simulation_of_files_of_ones_own(tmp_path: Path) -> None:
-    from hacs_crawler.simulation import shipped
+    from hacs_crawler.lab.simulation import shipped
 
     with pytest.raises(hacs.HacsError, match="need start and end"):
         hacs.simulate(shipped.FOLDER)

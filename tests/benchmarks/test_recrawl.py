@@ -16,7 +16,7 @@ import pytest
 from scipy.optimize import brentq
 
 from hacs_crawler.archive import parse_day, read_timelines
-from hacs_crawler.simulation.simulation import Scenario
+from hacs_crawler.lab.simulation.simulation import Scenario
 from hacs_crawler.state import Estimation
 from made_timelines import write_timelines
 

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from hacs_crawler.cli.app import app
 from hacs_crawler.crawl.seeds import read_seeds
-from hacs_crawler.interest.views import day_text
+from hacs_crawler.lab.interest.views import day_text
 
 AGENT = "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"
 FIRST = 20_666

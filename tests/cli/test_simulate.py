@@ -21,9 +21,9 @@ import pytest
 from typer.testing import CliRunner
 
 from hacs_crawler.cli.app import app
-from hacs_crawler.simulation.baselines import BASELINES
+from hacs_crawler.lab.simulation.baselines import BASELINES
 
-DATA = Path(__file__).parents[1] / "evaluation" / "data"
+DATA = Path(__file__).parents[1] / "lab" / "evaluation" / "data"
 COMMAND = (sys.executable, "-c", "from hacs_crawler.cli.app import app; app()", "simulate")
 FILES = (
     *("--pages", str(DATA / "pages.csv")),

@@ -7,9 +7,14 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy.integrate import quad
 
-from hacs_crawler.model import hub_rate, instant_index, tier_rate, update_index
+from hacs_crawler.model import (
+    hub_rate,
+    instant_index,
+    lognormal_cumulative,
+    tier_rate,
+    update_index,
+)
 from hacs_crawler.model.instant import mean_days
-from hacs_crawler.model.lognormal import lognormal_cumulative
 
 mus = st.floats(-3.0, 3.0)
 sigmas = st.floats(0.2, 2.0)

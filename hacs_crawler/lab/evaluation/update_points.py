@@ -1,0 +1,141 @@
+"""Histories of updates for the evaluation of localized rates: synthetic ones, and those of timelines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from hacs_crawler.archive import Timelines
+from hacs_crawler.lab.evaluation.histories import captures_of
+from hacs_crawler.model import update_points
+from hacs_crawler.utils.arrays import FloatArray, IndexArray, offsets_of, page_of_value
+from hacs_crawler.utils.times import DAY
+
+ACCESSES: Final = 200
+"""Access units of the paper's synthetic pages: one a day."""
+FEWEST_UPDATES: Final = 3
+CHUNK_PAGES: Final = 10_000
+_SHARE: Final = 1.82, 1.8  # of a Beta distribution: a mean of 103 and a deviation of 45.9 updates
+_MOST_PARTS: Final = 5
+_FACTORS: Final = 2.0, 8.0
+_LEVEL_SD: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """Update points of pages, strictly increasing within a page; page i has [offsets[i]:offsets[i+1]].
+
+    Times are days. Each page is watched from `first_days`, before its first point, until `until_days`.
+    """
+
+    days: FloatArray
+    offsets: IndexArray
+    first_days: FloatArray
+    until_days: FloatArray
+
+    def __len__(self) -> int:
+        return self.offsets.size - 1
+
+    def some(self, start: int, end: int) -> Points:
+        """Return the pages from one place to before another."""
+        offsets = self.offsets[start : end + 1]
+        pages = slice(start, end)
+        return Points(
+            self.days[offsets[0] : offsets[-1]],
+            offsets - offsets[0],
+            self.first_days[pages],
+            self.until_days[pages],
+        )
+
+    def before(self, days: FloatArray) -> tuple[FloatArray, IndexArray]:
+        """Return each page's points up to a day, and positions in them."""
+        page = page_of_value(self.offsets)
+        is_known = self.days <= days[page]
+        counts = np.bincount(page[is_known], minlength=len(self))
+        return self.days[is_known], offsets_of(counts)
+
+
+def synthetic_chunks(pages: int, seed: int = 0, *, is_dated: bool = False) -> Iterator[Points]:
+    """Yield pages of the paper's shape, `CHUNK_PAGES` at a time: the same for the same seed.
+
+    Each is accessed once a day for `ACCESSES` days, and has an update in 3 to 200 of them: with t(0),
+    which the paper counts, 4 to 201, of mean 103 and deviation 45.9. Its time is cut into 1 to 5 parts,
+    and in each the rate is constant, rises or falls, by a factor of 2 to 8. Update points are the
+    middles of the days, or with `is_dated` the time of a day's last update, as a last-modified date is.
+    """
+    for number, start in enumerate(range(0, pages, CHUNK_PAGES)):
+        yield _synthetic(min(CHUNK_PAGES, pages - start), (seed, number), is_dated=is_dated)
+
+
+def _synthetic(pages: int, seed: tuple[int, int], *, is_dated: bool) -> Points:
+    rng = np.random.default_rng(seed)
+    share = rng.beta(*_SHARE, pages)
+    number = FEWEST_UPDATES + np.rint(share * (ACCESSES - FEWEST_UPDATES)).astype(np.int64)
+    weight = _rates(pages, rng)
+    # the first of a Poisson process of that rate comes after an exponential time: the days with the
+    # earliest ones are those updated, given how many are
+    first = rng.exponential(size=weight.shape) / weight
+    scale = np.take_along_axis(np.sort(first, axis=1), number[:, None] - 1, axis=1)
+    is_updated = first <= scale
+    days = np.broadcast_to(np.arange(float(ACCESSES)), weight.shape)[is_updated]
+    within = _last_of_day((weight * scale)[is_updated], rng) if is_dated else 0.5
+    zeros = np.zeros(pages)
+    return Points(days + within, offsets_of(number), zeros, zeros + ACCESSES)
+
+
+def _rates(pages: int, rng: np.random.Generator) -> FloatArray:
+    """Return each page's rate in each access unit, but for a factor; shape (pages, ACCESSES)."""
+    parts = rng.integers(1, _MOST_PARTS + 1, pages)
+    cuts = np.sort(rng.random((pages, _MOST_PARTS)) * ACCESSES, axis=1)
+    cuts[np.arange(_MOST_PARTS) >= parts[:, None] - 1] = ACCESSES
+    day = np.arange(ACCESSES) + 0.5
+    part = (day[None, :, None] >= cuts[:, None, :]).sum(axis=2)
+    starts = np.concatenate([np.zeros((pages, 1)), cuts], axis=1)
+    shape = pages, _MOST_PARTS + 1
+    trend = rng.integers(-1, 2, shape) * np.log(rng.uniform(*_FACTORS, shape))
+    level = rng.normal(0.0, _LEVEL_SD, shape)
+    ends = np.concatenate([cuts, np.full((pages, 1), ACCESSES)], axis=1)
+    place = (day - np.take_along_axis(starts, part, 1)) / np.take_along_axis(ends - starts, part, 1)
+    rates: FloatArray = np.exp(
+        np.take_along_axis(level, part, 1) + np.take_along_axis(trend, part, 1) * (place - 0.5)
+    )
+    return rates
+
+
+def _last_of_day(rate: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Return when in its day the last update came, of days with one; by the inverse distribution."""
+    quiet = np.exp(-rate)
+    when: FloatArray = 1.0 + np.log(quiet + rng.random(rate.shape) * (1.0 - quiet)) / rate
+    return np.clip(when, 1e-6, 1.0)  # rounding: a rate of 700 and more
+
+
+def in_chunks(points: Points) -> Iterator[Points]:
+    """Yield the pages, `CHUNK_PAGES` at a time."""
+    for start in range(0, max(len(points), 1), CHUNK_PAGES):
+        yield points.some(start, min(start + CHUNK_PAGES, len(points)))
+
+
+def of_timelines(timelines: Timelines, *, by_captures: bool) -> Points:
+    """Return the update points of timelines: as captures show them, or accesses once a day.
+
+    Pages without a capture, or never updated, have no point. All are watched until the last thing known.
+    """
+    known = timelines.first_seen, timelines.updates.at, timelines.captures.at
+    latest = max(float(at.max()) for at in known if at.size)
+    until = np.full(len(timelines.urls), latest / DAY)
+    first = timelines.first_seen / DAY
+    if by_captures:
+        seen = captures_of(timelines)
+        days, offsets = update_points(seen.days, seen.updated, seen.offsets)
+        has_capture = np.diff(seen.offsets) > 0
+        first[has_capture] = seen.days[seen.offsets[:-1][has_capture]]
+        return Points(days, offsets, first, until)
+    page = page_of_value(timelines.updates.offsets)
+    number = np.ceil(timelines.updates.at / DAY - first[page])
+    is_point = (number > 0) & (np.diff(number, prepend=0) != 0) | (np.diff(page, prepend=-1) != 0)
+    is_point &= number > 0
+    counts = np.bincount(page[is_point], minlength=len(first))
+    return Points((first[page] + number - 0.5)[is_point], offsets_of(counts), first, until + 1.0)

@@ -1,0 +1,118 @@
+"""Curves of interest, one a page, and what both fits of them share: blocks, starts, the rise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import Final
+
+import numpy as np
+
+from hacs_crawler.lab.interest.levenberg_marquardt import Evaluate, Solution, minimise
+from hacs_crawler.model import lognormal_cumulative
+from hacs_crawler.utils.arrays import FloatArray, IndexArray
+
+ROOT_TWO_PI: Final = math.sqrt(2 * math.pi)
+STRAY_SHARE: Final = 0.02
+"""So much of a page's views before its rise may be previews and strays."""
+RISE_RATIO: Final = 3.0
+"""By which factor a rise multiplies the views a day."""
+_BLOCK: Final = 1024
+"""Pages solved at once: what a step needs of them stays in a core's cache."""
+
+
+@dataclass(frozen=True, slots=True)
+class Curves:
+    """One curve a page, each array of shape (n,); `mu` and `sigma` are of ln(days since b).
+
+    `b` is in days since the first midnight of the window (the paper's on its own scale, on which the
+    first day is x = 1), `scale` in views. All are nan where a page has no views.
+    """
+
+    mu: FloatArray
+    sigma: FloatArray
+    b: FloatArray
+    scale: FloatArray
+
+    def phi(self, days: float) -> FloatArray:
+        """Share of each page's interest that comes within `days` days, with A = 1 and b = 0."""
+        return lognormal_cumulative(days, self.mu, self.sigma)
+
+
+def rise_of(views: FloatArray, days: int = 3) -> IndexArray:
+    """Day of the window on which each page's interest rises, (n,), of views (n, days of the window).
+
+    Views that came before a day are fewest, compared with what an even spread would have brought by
+    then, where a rise follows a quiet time. That day is the rise if the `days` days from it on bring
+    `RISE_RATIO` times what the days before it did. Else it is the first day by whose end more than
+    `STRAY_SHARE` of all views have come: day 0 of a page that was there before. Any multiple of the
+    views has the same rise; pages without views have 0.
+    """
+    n_days = views.shape[1]
+    total = views.sum(axis=1, keepdims=True)
+    by_end = np.cumsum(views, axis=1)
+    before = by_end - views
+    first = np.argmax(by_end > STRAY_SHARE * total, axis=1)
+    lowest = np.argmin(before - np.arange(n_days) / n_days * total, axis=1)
+    rows = np.arange(len(views))
+    end = np.minimum(lowest + days, n_days)
+    after_a_day = (by_end[rows, end - 1] - before[rows, lowest]) / (end - lowest)
+    before_a_day = before[rows, lowest] / np.maximum(lowest, 1)
+    is_rise = (lowest > 0) & (after_a_day > RISE_RATIO * before_a_day)
+    rise: IndexArray = np.where(is_rise, np.maximum(lowest, first), first)
+    return rise
+
+
+def bins_to_half(views: FloatArray) -> FloatArray:
+    """Bins, from the first on, until half of each row's views have come, in the last by proportion."""
+    by_end = np.cumsum(views, axis=1)
+    half = 0.5 * by_end[:, -1]
+    place = np.argmax(by_end >= half[:, None], axis=1)
+    rows = np.arange(len(views))
+    there = views[rows, place]
+    missing = half - (by_end[rows, place] - there)
+    part = np.divide(missing, there, out=np.zeros_like(half), where=there > 0)
+    return np.asarray(place + part, np.float64)
+
+
+def by_block(
+    views: FloatArray,
+    fit: Callable[[FloatArray], Curves],
+    on_rows: Callable[[int, int], None],
+) -> Curves:
+    """Fit the rows that have views, a block at a time; `on_rows` is told how many of all are done."""
+    out = Curves(*(np.full(len(views), np.nan) for _ in fields(Curves)))
+    seen = np.flatnonzero(views.sum(axis=1) > 0)
+    for start in range(0, seen.size, _BLOCK):
+        rows = seen[start : start + _BLOCK]
+        found = fit(views[rows])
+        for field in fields(Curves):
+            getattr(out, field.name)[rows] = getattr(found, field.name)
+        on_rows(start + rows.size, seen.size)
+    return out
+
+
+def best_of_starts(
+    evaluate: Evaluate, starts: Sequence[FloatArray], lower: FloatArray, upper: FloatArray
+) -> Solution:
+    """Minimise from the two of the starts, each (n, k), that begin lowest; return the better end."""
+    rows = np.arange(len(starts[0]))
+    stacked = np.clip(np.stack(starts), lower, upper)
+    order = np.argsort([evaluate(start, rows).loss for start in stacked], axis=0)
+    first, second = (minimise(evaluate, stacked[order[k], rows], lower, upper) for k in (0, 1))
+    is_second = second.loss < first.loss
+    return Solution(
+        np.where(is_second[:, None], second.parameters, first.parameters),
+        np.where(is_second, second.loss, first.loss),
+    )
+
+
+def products(left: Sequence[FloatArray], right: Sequence[FloatArray]) -> FloatArray:
+    """Symmetric matrices (n, k, k) of the sums over bins of left_i * right_j; each is (n, bins)."""
+    k = len(left)
+    out = np.empty((len(left[0]), k, k))
+    for i in range(k):
+        for j in range(i, k):
+            out[:, i, j] = out[:, j, i] = np.einsum("nb,nb->n", left[i], right[j])
+    return out

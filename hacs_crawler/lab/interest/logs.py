@@ -1,0 +1,184 @@
+"""Access logs: which pages people viewed, each visitor once a page and day."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+import numpy as np
+
+from hacs_crawler.exceptions import HacsError
+from hacs_crawler.lab.interest.views import HOURS, Views, gathered
+from hacs_crawler.links import canonical_url
+from hacs_crawler.utils.arrays import IndexArray
+
+if TYPE_CHECKING:
+    from apachelogs import LogEntry, LogParser
+
+FORMATS: Final = {
+    "combined": '%h %l %u %t "%r" %>s %b "%{Referer}i" "%{User-Agent}i"',
+    "common": '%h %l %u %t "%r" %>s %b',
+    "vhost": '%v:%p %h %l %u %t "%r" %>s %b "%{Referer}i" "%{User-Agent}i"',
+}
+"""Formats that have a name; any other is written as Apache's LogFormat has it."""
+_NEEDED: Final = ("%h", "%t", '"%r"', "%>s")
+_ASSET: Final = re.compile(
+    r"\.(?:css|js|mjs|map|json|xml|rss|atom|txt|ico|png|jpe?g|gif|svg|webp|avif|bmp|tiff?|woff2?|ttf"
+    r"|otf|eot|mp[34]|webm|ogg|wav|avi|mov|zip|gz|bz2|xz|7z|rar|tar|exe|dmg|iso|bin|wasm)$",
+    re.IGNORECASE,
+).search
+_ROBOT: Final = re.compile(r"bot|crawl|spider|https?:|@|^(?!Mozilla/|Opera/)", re.IGNORECASE).search
+"""Of 2,123 user agents of robots, as the list `crawler-user-agents` has them, this finds 94 %."""
+_ANSWERED: Final = frozenset({200, 203, 206, 304})
+"""Status codes with which a page was seen; 304 is one seen again from the browser's cache."""
+_EARLIEST: Final = 788_918_400.0
+"""1995: what is dated before is a wrong clock."""
+_NOWHERE: Final = "http://nowhere.invalid"
+
+
+@dataclass(slots=True)
+class LogReader:
+    """Gathers views from access logs of one format (a name of `FORMATS`, or Apache's notation).
+
+    Counted are answered GET requests of people, for what is no asset. A visitor is an address and a
+    user agent, and counts once a page and day (UTC). Left out are robots: by their user agent, and those
+    that asked for robots.txt. `site` (https://host) is put before paths; without it, and without virtual
+    hosts in the log, pages are paths. Lines later than `latest` (seconds UTC) are wrong.
+
+    Raises HacsError where the format cannot be used, or `apachelogs` is not installed.
+    """
+
+    site: str | None
+    format: str
+    latest: float
+    requests: int = 0
+    robots: int = 0
+    _parser: LogParser = field(init=False)
+    _pages: dict[str, int] = field(default_factory=dict)
+    _page: array[int] = field(default_factory=lambda: array("q"))
+    _hour: array[int] = field(default_factory=lambda: array("q"))
+    _visitor: array[int] = field(default_factory=lambda: array("q"))
+    _honest: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self._parser = _parser(FORMATS.get(self.format, self.format))
+
+    def read(self, lines: Iterable[bytes]) -> int:
+        """Read the lines of a log; return how many are none of the format, or have a wrong date."""
+        from apachelogs import InvalidEntryError  # noqa: PLC0415 - an extra
+
+        bad = 0
+        for line in lines:
+            text = line.decode("latin-1")
+            if not text.strip():
+                continue
+            try:
+                entry = self._parser.parse(text)
+                moment = entry.request_time.timestamp()
+            except (InvalidEntryError, ValueError, OverflowError, AttributeError):
+                moment = -1.0
+            if _EARLIEST <= moment <= self.latest:
+                self._add(entry, int(moment // 3600))
+            else:
+                bad += 1
+        return bad
+
+    def views(self, *, hourly: bool = False) -> Views:
+        """Return the views by day, or by the hour of each visitor's first request that day."""
+        page, hour, visitor = (
+            np.array(values, dtype=np.int64) for values in (self._page, self._hour, self._visitor)
+        )
+        is_robot = np.isin(visitor, np.array(list(self._honest), dtype=np.int64))
+        self.robots += int(is_robot.sum())
+        page, hour, visitor = page[~is_robot], hour[~is_robot], visitor[~is_robot]
+        first = _first_of_day(page, hour, visitor)
+        page, hour = page[first], hour[first]
+        used, page = np.unique(page, return_inverse=True)
+        names = list(self._pages)
+        pages = [names[place] for place in used.tolist()]
+        bins, k = (hour, HOURS) if hourly else (hour // HOURS, 1)
+        return gathered(pages, page.astype(np.int64), bins, np.ones(page.size), k)
+
+    def _add(self, entry: LogEntry, hour: int) -> None:
+        method, _, rest = (entry.request_line or "").partition(" ")
+        target = rest.rpartition(" ")[0] or rest
+        headers = getattr(entry, "headers_in", None)
+        agent = None if headers is None else headers["User-Agent"] or ""
+        visitor = hash((entry.remote_host, agent))
+        if target.partition("?")[0] == "/robots.txt":
+            self._honest.add(visitor)
+        if method != "GET" or entry.final_status not in _ANSWERED:
+            return
+        url = _page_of(self._base(entry), target)
+        if url is None:
+            return
+        self.requests += 1
+        if agent is not None and _is_robot(agent):
+            self.robots += 1
+            return
+        self._page.append(self._pages.setdefault(url, len(self._pages)))
+        self._hour.append(hour)
+        self._visitor.append(visitor)
+
+    def _base(self, entry: LogEntry) -> str:
+        host = getattr(entry, "virtual_host", None)
+        if self.site is None and host:
+            return f"{'http' if getattr(entry, 'server_port', 443) == 80 else 'https'}://{host}"
+        return self.site or _NOWHERE
+
+
+def check_site(site: str) -> str:
+    """Return a site as https://host, without a slash at its end; raises HacsError where it is none."""
+    url = canonical_url(site if "://" in site else f"https://{site}")
+    if url is None or urlsplit(url).query:
+        raise HacsError(f"--site {site!r}: allowed is a site such as https://news.example")
+    return url.rstrip("/")
+
+
+def _parser(log_format: str) -> LogParser:
+    try:
+        import apachelogs  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise HacsError(
+            "access logs need a library: pip install 'hacs-crawler[interest]'"
+        ) from error
+    try:
+        parser = apachelogs.LogParser(log_format)
+    except (apachelogs.Error, ValueError) as error:
+        raise HacsError(f"--format {log_format!r}: {error}") from error
+    if missing := [directive for directive in _NEEDED if directive not in log_format]:
+        raise HacsError(
+            f"--format {log_format!r}: allowed are {', '.join(FORMATS)}, or what Apache calls a "
+            f"LogFormat, with {' '.join(missing)} in it"
+        )
+    return parser
+
+
+@lru_cache(maxsize=65_536)
+def _page_of(base: str, target: str) -> str | None:
+    """Return the page of a request, None of an asset, or of what is no URL."""
+    if _ASSET(target.partition("?")[0]):
+        return None
+    url = canonical_url(target if target.startswith(("http://", "https://")) else base + target)
+    if url is None or len(url) > 2000:
+        return None
+    return url.removeprefix(_NOWHERE)
+
+
+@lru_cache(maxsize=65_536)
+def _is_robot(agent: str) -> bool:
+    return _ROBOT(agent) is not None
+
+
+def _first_of_day(page: IndexArray, hour: IndexArray, visitor: IndexArray) -> IndexArray:
+    """Return which requests are their visitor's first of their page on their day."""
+    order = np.lexsort((hour, hour // HOURS, page, visitor))
+    keys = np.stack([visitor, page, hour // HOURS])[:, order]
+    is_first = np.ones(order.size, dtype=np.bool_)
+    is_first[1:] = (np.diff(keys, axis=1) != 0).any(axis=0)
+    return order[is_first]

@@ -1,0 +1,198 @@
+"""What can be simulated, by name: the policies of a crawl, and what they are compared with.
+
+A further baseline is one further entry of `BASELINES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Final
+
+import numpy as np
+from scrapy.utils.misc import load_object
+
+from hacs_crawler.exceptions import HacsError
+from hacs_crawler.lab.simulation.adaptive import Nutch, StormCrawler
+from hacs_crawler.lab.simulation.allocation import (
+    Allocation,
+    Demand,
+    binary_demand,
+    freshness_demand,
+    harmonic_demand,
+)
+from hacs_crawler.lab.simulation.simulation import (
+    Contender,
+    Scenario,
+    Score,
+    World,
+    simulate,
+)
+from hacs_crawler.model import LOCALIZED, update_probability
+from hacs_crawler.ranking.policies import (
+    POLICIES,
+    Candidates,
+    Floats,
+    Scorer,
+    brute_force,
+    hacs,
+    per_cost,
+    random,
+)
+from hacs_crawler.utils.times import DAY
+
+_BEFORE_ALL_OTHERS: Final = 1e9
+
+
+class Stateless(Contender):
+    """A policy, which remembers nothing but what the state does."""
+
+    def __init__(
+        self, score: Scorer, *, is_unbounded: bool = False, uses_rate: bool = False
+    ) -> None:
+        self._score = score
+        self.is_unbounded, self.uses_rate = is_unbounded, uses_rate
+
+    def score(self, candidates: Candidates) -> Floats:
+        """Score by the policy."""
+        return self._score(candidates)
+
+
+def paper_rule(candidates: Candidates) -> Floats:
+    """Score by p as Jayawardana et al. 2020 do: e since the last known update, and nothing else.
+
+    A page without a known update has lambda = 0, by Eq. 5 or for want of a gap, hence p = 0.
+    """
+    rate = np.where(candidates.updates > 0, candidates.rate_per_day, 0.0)
+    elapsed_days = np.where(candidates.updates > 0, candidates.days_since_update, 0.0)
+    return update_probability(rate, elapsed_days)
+
+
+class Oracle(Contender):
+    """Knows every update: the page that has had an unseen one for the longest comes first.
+
+    Where no page has any, the page seen longest ago does.
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def score(self, candidates: Candidates) -> Floats:
+        """Score by the days for which an update has been waiting."""
+        waiting_days = (self._world.now - self._world.first_unseen()) / DAY
+        return np.where(
+            waiting_days >= 0, _BEFORE_ALL_OTHERS + waiting_days, candidates.days_since_visit
+        )
+
+
+class EvenlySpaced(Contender):
+    """Divides the budget among the pages by their estimated rates and spaces each page's visits evenly.
+
+    Every day the budget is divided anew; the pages most overdue against their share come first.
+    """
+
+    uses_rate = False  # as published: without control visits
+
+    def __init__(self, world: World, demand: Demand) -> None:
+        self._allocation = Allocation(demand, world.scenario.budget)
+
+    def score(self, candidates: Candidates) -> Floats:
+        """Score by the time since the last visit, in units of the page's interval."""
+        frequency = self._allocation.frequencies(candidates.rate_per_day)
+        return self._preferred(frequency, candidates)
+
+    def _preferred(self, frequency: Floats, candidates: Candidates) -> Floats:
+        return np.where(frequency > 0, candidates.days_since_visit * frequency, 0.0)
+
+
+class AtRandomTimes(EvenlySpaced):
+    """Divides the budget alike, but visits each page at the times of a Poisson process.
+
+    Given how many visits there are in a day, those of independent Poisson processes are a sample
+    weighted by the processes' rates f; the largest log(U)/f, U uniform, are one without replacement
+    (Efraimidis and Spirakis, "Weighted random sampling with a reservoir", IPL 97(5), 2006).
+    """
+
+    def _preferred(self, frequency: Floats, candidates: Candidates) -> Floats:
+        log_uniform = np.log(np.maximum(random(candidates), np.finfo(np.float64).tiny))
+        return np.divide(
+            log_uniform, frequency, out=np.full_like(frequency, -np.inf), where=frequency > 0
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Baseline:
+    """How a contender is made, its own estimator if it has one, and whether it hears signals."""
+
+    make: Callable[[World], Contender]
+    estimator: str | None = None
+    uses_signals: bool = True
+
+
+def _stateless(
+    score: Scorer,
+    estimator: str | None = None,
+    *,
+    uses_rate: bool = True,
+    uses_signals: bool = True,
+) -> Baseline:
+    return Baseline(
+        lambda _world: Stateless(score, is_unbounded=score is brute_force, uses_rate=uses_rate),
+        estimator,
+        uses_signals,
+    )
+
+
+BASELINES: Final[Mapping[str, Baseline]] = MappingProxyType(
+    {
+        **{
+            name: _stateless(
+                policy.score, uses_rate=policy.uses_rate, uses_signals=policy.uses_signals
+            )
+            for name, policy in POLICIES.items()
+            if policy.score is not per_cost  # all visits cost the same there
+        },
+        "hacs-paper": _stateless(paper_rule, "mle", uses_rate=False),
+        **{f"hacs-{name}": _stateless(hacs, name) for name in LOCALIZED},
+        "nutch": Baseline(Nutch),
+        "stormcrawler": Baseline(StormCrawler),
+        # Cho and Garcia-Molina 2003: visits evenly spaced, pages in a fixed order
+        "optimal-freshness": Baseline(lambda world: EvenlySpaced(world, freshness_demand)),
+        # Kolobov et al. 2019: as published, with even spacing, and what they compare with
+        "lambda-crawl": Baseline(lambda world: AtRandomTimes(world, harmonic_demand)),
+        "lambda-crawl-even": Baseline(lambda world: EvenlySpaced(world, harmonic_demand)),
+        "lambda-crawl-binary": Baseline(lambda world: AtRandomTimes(world, binary_demand)),
+        "oracle": Baseline(Oracle),
+    }
+)
+
+
+def find_baseline(name: str) -> Baseline:
+    """Return the baseline of that name, or one of the policy at that dotted path.
+
+    Raises HacsError where there is none.
+    """
+    if name in BASELINES:
+        return BASELINES[name]
+    allowed = f"allowed are {', '.join(BASELINES)} and the dotted path of a function"
+    if "." not in name:
+        raise HacsError(f"policy {name!r}: {allowed}")
+    try:
+        policy = load_object(name)
+    except (ImportError, NameError, ValueError) as error:
+        raise HacsError(f"policy {name!r}: {allowed} ({error})") from error
+    if not callable(policy):
+        raise HacsError(f"policy {name!r}: {allowed} (that is not a function)")
+    return _stateless(policy)
+
+
+def compete(scenario: Scenario, name: str, on_day: Callable[[], None] = lambda: None) -> Score:
+    """Simulate what is known by that name, with its own estimator if it has one."""
+    baseline = find_baseline(name)
+    if baseline.estimator is not None:
+        estimation = replace(scenario.estimation, estimator=baseline.estimator)
+        scenario = replace(scenario, estimation=estimation)
+    if not baseline.uses_signals:
+        scenario = replace(scenario, signals=None)
+    return simulate(scenario, name, baseline.make, on_day)

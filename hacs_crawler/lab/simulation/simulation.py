@@ -1,0 +1,361 @@
+"""A recrawl loop on known histories: what each policy would have found, with production's own code.
+
+The estimators, the store's logic, the ranking and the policies are those of a crawl; only the clock and
+the web are simulated. Once a day, or every few days, at 00:00 UTC, a policy picks as many pages as its
+budget allows and visits them. A visit finds the updates since that policy's last visit of the page.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hacs_crawler.archive import Links, Seconds, Timelines
+from hacs_crawler.exceptions import HacsError
+from hacs_crawler.lab.simulation.signals import Listener, SignalHabits
+from hacs_crawler.links import menu_of
+from hacs_crawler.ranking.arms import without_experiment
+from hacs_crawler.ranking.controls import Allowance
+from hacs_crawler.ranking.options import RankingOptions
+from hacs_crawler.ranking.policies import Candidates, Floats, Policy
+from hacs_crawler.ranking.selection import Selection
+from hacs_crawler.state import Estimation, MemoryStore, State, Visit, follow_prior
+from hacs_crawler.utils.times import DAY, MAX_SECOND
+
+Places = NDArray[np.int64]
+Counts = NDArray[np.int64]
+
+REFIT_DAYS: Final = 30
+"""How often the prior is fitted anew to what the policy has seen; a crawl does it at its end."""
+BATCH: Final = 1_000
+_BASELINE_LINK: Final = -1
+_NEVER: Final = np.iinfo(np.int64).max
+
+
+class Contender(ABC):
+    """What picks pages in a simulation: a policy, and what it remembers by itself if anything."""
+
+    is_unbounded = False
+    """Whether the budget does not apply: every page is visited every day."""
+    uses_rate = False
+    """Whether λ is of use to it, so that control visits are worth their cost."""
+
+    @abstractmethod
+    def score(self, candidates: Candidates) -> Floats:
+        """Score the pages; the highest are visited."""
+
+    def note(self, places: Places, now: int, found: Counts) -> None:  # noqa: B027 - most forget it
+        """Learn what visits of pages at second `now` found, in numbers of updates."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """What is simulated. Times are seconds since 1970 UTC, `start` included and `end` not.
+
+    `links` are those of the timelines' versions (`archive.read_versions`), None where not known.
+    `budget` is in visits a day, `has_siblings` as HACS_SIBLINGS, `control_share` as HACS_CONTROLS.
+    There is a run each `every` days, which spends the budget of them all.
+    `signals` are the habits of sites that signal their updates, None where there are no signals.
+    Pages first seen at or after `start` are left out. Raises HacsError where nothing can be simulated.
+    """
+
+    timelines: Timelines
+    start: int
+    end: int
+    budget: int
+    estimation: Estimation
+    seed: int = 0
+    has_siblings: bool = True
+    control_share: float = 0.02
+    links: Links | None = None
+    every: int = 1
+    signals: SignalHabits | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 < self.start < self.end <= MAX_SECOND:
+            raise HacsError("the start must be before the end, and both between 1970 and 2106")
+        if self.budget < 1:
+            raise HacsError(f"budget = {self.budget}: allowed is a whole number of at least 1")
+        if self.every < 1:
+            raise HacsError(f"every = {self.every}: allowed is a whole number of at least 1")
+        if not len(self.places()):
+            raise HacsError("no page was first seen before the start: there is nothing to visit")
+
+    def places(self) -> Places:
+        """Return where in the timelines the simulated pages stand."""
+        return np.flatnonzero(self.timelines.first_seen < self.start)
+
+    @property
+    def run_budget(self) -> int:
+        """How many visits a run makes."""
+        return self.budget * self.every
+
+    def days(self) -> range:
+        """Return the seconds at which runs are: at which pages are picked and visited."""
+        return range(self.start, self.end, self.every * DAY)
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """How a policy did.
+
+    `hits` are visits that found at least one update, `precision` is hits / visits and `wasted_share`
+    the rest (None without visits). `mean_delay_days` is from an update to the visit that found it, over
+    the updates found (None if there are none); `mean_freshness` the time average of the share of pages
+    with no update that no visit has found yet. `updates_total` are those up to the end that the history
+    did not show.
+
+    `site_hits` are visits that found a link which no page of the site had shown in any visit before,
+    `site_updates_found` the updates that had added such a link, and `mean_site_delay_days` is over
+    these; None where links are not known.
+    """
+
+    policy: str
+    visits: int
+    hits: int
+    precision: float | None
+    updates_found: int
+    updates_total: int
+    new_links_found: int
+    mean_delay_days: float | None
+    mean_freshness: float
+    wasted_share: float | None
+    site_hits: int | None = None
+    site_updates_found: int | None = None
+    mean_site_delay_days: float | None = None
+
+
+class SimulatedVisit(NamedTuple):
+    """A visit of the history: its page, its second, and how many updates it found."""
+
+    page: int
+    at: int
+    found: int
+
+
+class World:
+    """The true web of a scenario, as one contender comes to know it; pages are numbered from 0.
+
+    `history` are the visits before the start, the same for all contenders: a page's captures, or one at
+    its first sight where it has none. `past` says what they found, page by page and in time order; a
+    page's first visit is the baseline and finds nothing.
+    """
+
+    def __init__(self, scenario: Scenario) -> None:
+        timelines, places = scenario.timelines, scenario.places()
+        self.scenario = scenario
+        self.now = scenario.start
+        self.page_ids = timelines.page_ids[places]
+        self._urls = [timelines.urls[place] for place in places]
+        self._updates = [timelines.updates.of(place).tolist() for place in places]
+        self._new_links = [timelines.updates.new_links_of(place).tolist() for place in places]
+        self._seen = [0] * len(places)
+        links = scenario.links
+        self._links = None if links is None else [links[place] for place in places]
+        self._on_site: list[set[int]] = _by_site(self._urls)
+        self._site_hits = self._site_updates_found = self._site_delay_seconds = 0
+        self._first_unseen = np.array([next(iter(times), _NEVER) for times in self._updates])
+        self.history: list[Visit] = []
+        self.past: list[SimulatedVisit] = []
+        for page, place in enumerate(places):
+            captures = timelines.captures.of(place)
+            before = captures[captures < scenario.start].tolist()
+            self._remember(page, before or [int(timelines.first_seen[place])])
+        self.history.sort(key=lambda visit: visit.at)  # as a crawl records them
+        self._known_at_start = sum(self._seen)
+        self.controls = 0
+        self._visits = self._hits = self._updates_found = self._new_links_found = 0
+        self._delay_seconds = self._stale_seconds = 0
+
+    def first_unseen(self) -> Seconds:
+        """Return when each page had its first update that no visit found; far away if there is none."""
+        return self._first_unseen
+
+    def visit(self, pages: Places, now: int) -> Counts:
+        """Visit pages at second `now`, each once: return how many updates that found on each."""
+        found = np.zeros(len(pages), np.int64)
+        for index in np.flatnonzero(self._first_unseen[pages] <= now).tolist():
+            found[index] = self._discover(int(pages[index]), now)
+        self._visits += len(pages)
+        self._hits += int(np.count_nonzero(found))
+        return found
+
+    def control(self, pages: Places, now: int) -> list[Visit]:
+        """Visit pages a second time that were just visited at second `now`."""
+        self._visits += len(pages)
+        self.controls += len(pages)
+        return [self._shown(page, now + 1) for page in pages.tolist()]
+
+    def shown(self, pages: Places, now: int) -> list[Visit]:
+        """Return visits that have just been made as a crawl would record them."""
+        return [self._shown(page, now) for page in pages.tolist()]
+
+    def score(self, name: str) -> Score:
+        """Return how the contender did, once the simulation is over."""
+        start, end = self.scenario.start, self.scenario.end
+        up_to_end = sum(bisect_left(times, end) for times in self._updates)
+        waiting = np.clip(self._first_unseen, start, end)
+        stale_seconds = self._stale_seconds + int(np.sum(end - waiting))
+        found = self._updates_found
+        return Score(
+            policy=name,
+            visits=self._visits,
+            hits=self._hits,
+            precision=self._hits / self._visits if self._visits else None,
+            updates_found=found,
+            updates_total=up_to_end - self._known_at_start,
+            new_links_found=self._new_links_found,
+            mean_delay_days=self._delay_seconds / DAY / found if found else None,
+            mean_freshness=1.0 - stale_seconds / (len(self._urls) * (end - start)),
+            wasted_share=1.0 - self._hits / self._visits if self._visits else None,
+            **self._site_score(),
+        )
+
+    def _site_score(self) -> dict[str, Any]:
+        if self._links is None:
+            return {}
+        found = self._site_updates_found
+        return {
+            "site_hits": self._site_hits,
+            "site_updates_found": found,
+            "mean_site_delay_days": self._site_delay_seconds / DAY / found if found else None,
+        }
+
+    def _remember(self, page: int, times: list[int]) -> None:
+        for at in times:
+            number = self._advance(page, at)
+            self._see_on_site(page, 0, self._seen[page])
+            self.history.append(self._shown(page, at))
+            self.past.append(SimulatedVisit(page, at, 0 if at == times[0] else number))
+
+    def _advance(self, page: int, at: int) -> int:
+        """See the page as it is at second `at`: return how many updates no visit had seen."""
+        times, before = self._updates[page], self._seen[page]
+        seen = bisect_right(times, at)
+        self._seen[page] = seen
+        self._first_unseen[page] = times[seen] if seen < len(times) else _NEVER
+        return seen - before
+
+    def _discover(self, page: int, now: int) -> int:
+        first = self._seen[page]
+        found = self._advance(page, now)
+        times = self._updates[page][first : first + found]
+        self._updates_found += found
+        self._new_links_found += sum(self._new_links[page][first : first + found])
+        self._delay_seconds += sum(now - at for at in times)
+        is_new = self._see_on_site(page, first + 1, first + found)
+        delays = [
+            now - at for at, is_new_to_site in zip(times, is_new, strict=True) if is_new_to_site
+        ]
+        self._site_hits += bool(delays)
+        self._site_updates_found += len(delays)
+        self._site_delay_seconds += sum(delays)
+        self._stale_seconds += now - max(times[0], self.scenario.start)
+        return found
+
+    def _see_on_site(self, page: int, first: int, last: int) -> list[bool]:
+        """See the links of some of the page's updates (0: those it had at first).
+
+        Returns of each whether any of its links had not been seen on the site.
+        """
+        if self._links is None:
+            return [False] * (last - first + 1)
+        found, on_site = self._links[page][first : last + 1], self._on_site[page]
+        is_new = [not links <= on_site for links in found]
+        on_site.update(*found)
+        return is_new
+
+    def _shown(self, page: int, at: int) -> Visit:
+        """Return a visit that shows all links so far; where they are not known, one for each update."""
+        seen = self._seen[page]
+        if self._links is None:
+            links = frozenset((_BASELINE_LINK, *range(seen)))
+        else:
+            links = frozenset().union(*self._links[page][: seen + 1])
+        return Visit(self._urls[page], at, marks=links)
+
+
+def _by_site(urls: Sequence[str]) -> list[set[int]]:
+    """Return for each page an empty set, the same one for all pages that share menus."""
+    sites: dict[str, set[int]] = {}
+    return [sites.setdefault(menu_of(url), set()) for url in urls]
+
+
+def simulate(
+    scenario: Scenario,
+    name: str,
+    make: Callable[[World], Contender],
+    on_day: Callable[[], None] = lambda: None,
+    make_world: Callable[[Scenario], World] = World,
+) -> Score:
+    """Run one contender from start to end; `on_day` is called after every simulated run."""
+    world = make_world(scenario)
+    contender = make(world)
+    policy = Policy(name, contender.score, uses_rate=contender.uses_rate)
+    store = MemoryStore()
+    state = State(store, scenario.estimation)
+    for start in range(0, len(world.history), BATCH):
+        state.record(world.history[start : start + BATCH])
+    allowance = Allowance()
+    listener = None
+    if scenario.signals is not None and not contender.is_unbounded:
+        places = scenario.places()
+        listener = Listener(
+            scenario.signals, scenario.timelines, places, scenario.end, scenario.seed
+        )
+    for number, now in enumerate(scenario.days()):
+        if number % max(1, REFIT_DAYS // scenario.every) == 0:
+            follow_prior(state, lambda *_: None)
+            state = State(store, scenario.estimation)  # the next crawl reads it
+        world.now = now
+        share = scenario.control_share if scenario.estimation.has_posterior else 0.0
+        allowance = Allowance(allowance.rest(), share * scenario.run_budget)
+        if contender.is_unbounded:  # one that visits every page picks no better by learning
+            everything = np.arange(len(world.page_ids))
+            contender.note(everything, now, world.visit(everything, now))
+        else:
+            pages, visit_twice = _picked(policy, world, state, listener, number, allowance.most)
+            allowance.made += len(visit_twice)
+            found = world.visit(pages, now)
+            state.record(world.shown(pages, now) + world.control(visit_twice, now))
+            contender.note(pages, now, found)
+        on_day()
+    return world.score(name)
+
+
+def _picked(
+    policy: Policy,
+    world: World,
+    state: State,
+    listener: Listener | None,
+    number: int,
+    controls: int,
+) -> tuple[Places, Places]:
+    """Return which pages are to be visited in the run of that number, and which of them twice."""
+    scenario = world.scenario
+    options = RankingOptions(
+        without_experiment(policy),
+        budget=scenario.run_budget,
+        siblings=scenario.has_siblings,
+        random_seed=(scenario.seed << 32) + number,
+        most_controls=controls,
+    )
+    selection: Selection[int] = Selection(options)
+    rows = state.rows(world.page_ids)
+    selection.offer(
+        list(range(len(rows))),
+        world.page_ids,
+        rows,
+        world.now,
+        state.estimation,
+        signals=() if listener is None else listener.listen(world.now, rows, state.estimation),
+    )
+    ((chosen,), _) = selection.take()
+    pages = np.array(chosen.entries, np.int64)
+    return pages, pages[chosen.visit_twice]

@@ -1,0 +1,168 @@
+"""Many simulations of the same histories, one process each, and how their policies compare."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from multiprocessing import active_children, get_context, parent_process
+from threading import Thread
+from typing import Any, Final
+
+from hacs_crawler.exceptions import HacsError
+from hacs_crawler.lab.simulation.baselines import compete, find_baseline
+from hacs_crawler.lab.simulation.simulation import Scenario, Score
+
+REFERENCES: Final = ("last-obs", "oracle")
+"""What every policy is compared with, asked for or not."""
+
+OnProgress = Callable[[int, int], None]
+"""Called with the simulated days so far, and all that there will be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A policy's score at a budget, and its hits over those of last-obs and of the oracle.
+
+    The ratios are None where the other has no hit.
+    """
+
+    budget: int
+    score: Score
+    hits_vs_last_obs: float | None
+    hits_vs_oracle: float | None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the score's fields and the ratios."""
+        return {
+            **asdict(self.score),
+            "hits_vs_last_obs": self.hits_vs_last_obs,
+            "hits_vs_oracle": self.hits_vs_oracle,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """One simulation: a policy at a budget."""
+
+    name: str
+    budget: int
+
+
+def compare(
+    scenario: Scenario,
+    names: Sequence[str],
+    budgets: Sequence[int],
+    processes: int | None = None,
+    on_progress: OnProgress = lambda _done, _total: None,
+) -> list[Standing]:
+    """Simulate every policy at every budget: return the standings, budget by budget.
+
+    `scenario.budget` is not used. The result does not depend on the number of processes (one a core
+    unless told otherwise). Raises HacsError for a name that is not known, and where a policy fails.
+    """
+    for name in names:
+        find_baseline(name)
+    matches = _matches(names, budgets)
+    workers = min(processes or os.cpu_count() or 1, len(matches))
+    play = _play_here if workers == 1 else _play_in_parallel
+    scores = play(scenario, matches, workers, on_progress)
+    return [_standing(scores, name, budget) for budget in budgets for name in dict.fromkeys(names)]
+
+
+def _matches(names: Sequence[str], budgets: Sequence[int]) -> list[Match]:
+    """Return what has to be simulated; a policy without budget once, the longest first."""
+    wanted = dict.fromkeys([*names, *REFERENCES])
+    return list(
+        dict.fromkeys(
+            _match(name, budget) for budget in sorted(budgets, reverse=True) for name in wanted
+        )
+    )
+
+
+def _match(name: str, budget: int) -> Match:
+    return Match(name, 1 if name == "brute-force" else budget)
+
+
+def _standing(scores: dict[Match, Score], name: str, budget: int) -> Standing:
+    score, *others = (scores[_match(other, budget)] for other in (name, *REFERENCES))
+    ratios = [score.hits / other.hits if other.hits else None for other in others]
+    return Standing(budget, score, *ratios)
+
+
+def _play_here(
+    scenario: Scenario, matches: Sequence[Match], _workers: int, on_progress: OnProgress
+) -> dict[Match, Score]:
+    total, done = len(matches) * len(scenario.days()), 0
+
+    def on_day() -> None:
+        nonlocal done
+        done += 1
+        on_progress(done, total)
+
+    return {match: _play(scenario, match, on_day) for match in matches}
+
+
+def _play_in_parallel(
+    scenario: Scenario, matches: Sequence[Match], workers: int, on_progress: OnProgress
+) -> dict[Match, Score]:
+    context = get_context("spawn")  # a fork would copy the locks of the bar's thread
+    others, days = set(active_children()), len(scenario.days())
+    scores: dict[Match, Score] = {}
+    with ProcessPoolExecutor(workers, context, _start_worker) as pool:
+        try:
+            with _for_children():
+                futures = {pool.submit(_played, scenario, match): match for match in matches}
+            for future in as_completed(futures):
+                scores[futures[future]] = future.result()
+                on_progress(len(scores) * days, len(matches) * days)
+        except BrokenProcessPool as error:
+            raise HacsError("a process that simulated was ended from outside") from error
+        except BaseException:  # Ctrl-C too: nobody waits for the other results any more
+            for worker in set(active_children()) - others:
+                worker.terminate()
+            raise
+    return scores
+
+
+@contextmanager
+def _for_children() -> Iterator[None]:
+    """Have processes that are started meanwhile leave Ctrl-C to this one, and use one core each."""
+    has_masks = hasattr(signal, "pthread_sigmask")  # not on Windows
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if has_masks else ()
+    threads = os.environ.get("OPENBLAS_NUM_THREADS")
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"
+    try:
+        yield
+    finally:
+        if threads is None:
+            del os.environ["OPENBLAS_NUM_THREADS"]
+        else:
+            os.environ["OPENBLAS_NUM_THREADS"] = threads
+        if has_masks:
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+
+
+def _start_worker() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    """End this process when the other side is killed: its queue would be waited for for ever."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _played(scenario: Scenario, match: Match) -> Score:
+    return _play(scenario, match, lambda: None)
+
+
+def _play(scenario: Scenario, match: Match, on_day: Callable[[], None]) -> Score:
+    return compete(replace(scenario, budget=match.budget), match.name, on_day)

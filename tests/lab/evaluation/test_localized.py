@@ -1,0 +1,262 @@
+"""The evaluation of localized rates: the data's shape, the errors, and the visits."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hacs_crawler.archive.timelines import Events, Timelines, read_timelines
+from hacs_crawler.lab.evaluation import update_points
+from hacs_crawler.lab.evaluation.localized_error import CONTESTANTS, LocalizedErrors
+from hacs_crawler.lab.evaluation.localized_tables import (
+    LocalizedEvaluation,
+    evaluate_localized,
+    localized_json,
+    localized_parts,
+)
+from hacs_crawler.lab.evaluation.localized_visits import LocalizedVisits
+from hacs_crawler.lab.evaluation.update_points import (
+    CHUNK_PAGES,
+    Points,
+    in_chunks,
+    of_timelines,
+    synthetic_chunks,
+)
+from hacs_crawler.utils.terminal import laid_out
+
+
+def points_of(*pages: list[float], until: float = 100.0) -> Points:
+    """Pages first visited at day 0, with updates at those days."""
+    counts = [len(page) for page in pages]
+    return Points(
+        np.concatenate([np.zeros(0), *map(np.array, pages)]).astype(float),
+        np.cumsum([0, *counts]).astype(np.int64),
+        np.zeros(len(pages)),
+        np.full(len(pages), until),
+    )
+
+
+@pytest.fixture(scope="module")
+def result() -> LocalizedEvaluation:
+    return evaluate_localized(synthetic_chunks(4_000, 1), "synthetic")
+
+
+# The data
+
+
+def test_synthetic_pages_have_the_paper_s_shape() -> None:
+    updates = np.concatenate(
+        [np.diff(points.offsets) + 1 for points in synthetic_chunks(60_000, 0)]
+    )
+    assert updates.min() >= 4
+    assert updates.max() <= 201
+    assert updates.mean() == pytest.approx(103, abs=1)
+    assert updates.std() == pytest.approx(45.9, abs=0.5)
+
+
+def test_a_seed_makes_the_same_pages_and_another_makes_others() -> None:
+    one, same, other = (next(synthetic_chunks(50, seed)) for seed in (3, 3, 4))
+    assert one.days.tolist() == same.days.tolist()
+    assert one.days.tolist() != other.days.tolist()
+
+
+def test_more_pages_begin_with_the_same_chunks() -> None:
+    few, many = next(synthetic_chunks(CHUNK_PAGES, 3)), next(synthetic_chunks(CHUNK_PAGES + 1, 3))
+    assert few.days.tolist() == many.days.tolist()
+    assert [len(points) for points in synthetic_chunks(CHUNK_PAGES + 7, 3)] == [CHUNK_PAGES, 7]
+
+
+@pytest.mark.parametrize("is_dated", [False, True])
+def test_synthetic_pages_have_one_update_a_day_at_most(is_dated: bool) -> None:
+    points = next(synthetic_chunks(300, 2, is_dated=is_dated))
+    day = np.ceil(points.days)
+    page = np.repeat(np.arange(300), np.diff(points.offsets))
+    assert len(np.unique(page * 1000 + day)) == len(day)
+    assert points.days.min() > 0
+    assert points.days.max() <= 200
+    assert (points.days % 1 == 0.5).all() != is_dated
+
+
+@pytest.fixture
+def timelines(tmp_path: Path) -> Timelines:
+    tables = {
+        "pages": [("url", "site", "level", "first_seen"), *_pages("a", "b", "c")],
+        "updates": [
+            ("url", "updated_at", "new_links"),
+            ("http://a.edu/", "2020-01-03T05:00:00", 1),
+            ("http://a.edu/", "2020-01-03T09:00:00", 1),
+            ("http://a.edu/", "2020-01-08T00:00:00", 1),
+            ("http://b.edu/", "2020-01-01T00:00:00", 1),
+            ("http://b.edu/", "2020-01-03T05:00:00", 1),
+        ],
+        "captures": [
+            ("url", "captured_at"),
+            ("http://a.edu/", "2020-01-02"),
+            ("http://a.edu/", "2020-01-06"),
+            ("http://a.edu/", "2020-01-10"),
+        ],
+    }
+    for name, rows in tables.items():
+        with (tmp_path / f"{name}.csv").open("w", newline="") as file:
+            csv.writer(file).writerows(rows)
+    return read_timelines(*(tmp_path / f"{name}.csv" for name in tables))
+
+
+def _pages(*names: str) -> list[tuple[str, ...]]:
+    return [(f"http://{n}.edu/", f"http://{n}.edu/", "homepage", "2020-01-01") for n in names]
+
+
+def test_updates_of_one_day_are_one_point_where_pages_are_accessed_daily(
+    timelines: Timelines,
+) -> None:
+    points = of_timelines(timelines, by_captures=False)
+    first = np.datetime64("2020-01-01").astype(float)
+    assert points.first_days.tolist() == [first] * 3
+    # an update at the first sight is part of it; two of a day are seen at its end, in its middle
+    assert (points.days - first).tolist() == [2.5, 6.5, 2.5]
+    assert points.offsets.tolist() == [0, 2, 3, 3]
+
+
+def test_captures_show_updates_in_the_middle_between_them(timelines: Timelines) -> None:
+    points = of_timelines(timelines, by_captures=True)
+    second = np.datetime64("2020-01-02").astype(float)
+    assert points.first_days[0] == second
+    assert (points.days - second).tolist() == [2.0, 6.0]
+    assert points.offsets.tolist() == [0, 2, 2, 2]
+
+
+def test_timelines_without_any_event_have_no_point(timelines: Timelines) -> None:
+    none = Events(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(4, np.int64))
+    empty = replace(timelines, updates=none, captures=none)
+    for by_captures in (False, True):
+        found = localized_json(
+            evaluate_localized(in_chunks(of_timelines(empty, by_captures=by_captures)), "")
+        )
+        assert found["table1"]["pages"] == 3
+        assert found["table1"]["windows"] == 0
+
+
+# The tables
+
+
+def test_the_error_of_a_constant_rate_is_what_it_is_by_hand() -> None:
+    errors = LocalizedErrors()
+    # a window of five updates two days apart; backward, the last four gaps of 10 are a window
+    errors.add(points_of([2, 4, 6, 8, 10, 20, 30, 40, 50]))
+    found = localized_json(LocalizedEvaluation("", errors, LocalizedVisits()))
+    assert found["table1"]["windows"] == 2
+    assert found["table1"]["updates_mean"] == 10
+    # naive: 1/rate = 2 in the first window (four updates in eight days), and the next gap is 2
+    assert found["table2"]["naive"]["all"] == pytest.approx(0.0)
+    assert found["table2"]["naive"]["constant"] == pytest.approx(0.0)
+    assert found["table2"]["naive"]["growing"] is None
+    # cho: k = 8 days, X = 4
+    rate = -np.log(4.5 / 8.5)
+    assert found["table2"]["cho"]["all"] == pytest.approx((1 / rate - 2) ** 2)
+    assert found["figure1"]["cho"]["4"] == pytest.approx((1 / rate - 2) ** 2)
+    assert found["figure1"]["cho"]["5"] is None
+    assert found["table3"]["naive"]["cho"] == 100.0
+    assert found["table3"]["cho"]["naive"] == 0.0
+
+
+def test_equal_errors_are_half_a_win() -> None:
+    errors = LocalizedErrors()
+    errors.add(next(synthetic_chunks(200, 5)))
+    total = errors.numbers.sum()
+    assert errors.beaten + errors.beaten.T == pytest.approx(np.full((7, 7), total))
+
+
+def test_pages_add_up_chunk_by_chunk(
+    result: LocalizedEvaluation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = next(synthetic_chunks(4_000, 1))
+    monkeypatch.setattr(update_points, "CHUNK_PAGES", 1_500)
+    parts = list(in_chunks(whole))
+    assert [len(part) for part in parts] == [1_500, 1_500, 1_000]
+    again = localized_json(evaluate_localized(parts, "synthetic"))
+    known = localized_json(result)
+    assert again["table1"] == known["table1"]
+    assert again["table4"] == known["table4"]
+    assert again["table2"]["weibull"]["all"] == pytest.approx(known["table2"]["weibull"]["all"])
+
+
+def test_every_page_s_every_update_is_in_a_window(result: LocalizedEvaluation) -> None:
+    updates = sum(int((counts - 1).sum()) for counts in result.errors.updates)
+    few = updates - result.errors.points
+    assert 0 <= few <= 3 * result.errors.small
+
+
+def test_visits_come_at_the_rate_of_the_last_window() -> None:
+    visits = LocalizedVisits()
+    # an update every two days in the first half, then one at 57 and two at 61 and 61.5
+    known = [float(day) for day in range(2, 51, 2)]
+    visits.add(points_of([*known, 57.0, 61.0, 61.5], until=100.0))
+    assert visits.pages == 1
+    assert visits.visits["naive"] == 25  # 50 days at 0.5 a day
+    assert visits.observed["naive"] == 2
+
+
+def test_an_update_after_the_last_visit_is_not_observed() -> None:
+    visits = LocalizedVisits()
+    known = [float(day) for day in range(2, 51, 2)]
+    visits.add(points_of([*known, 57.0, 100.8], until=101.0))
+    assert visits.visits["naive"] == 25  # from day 50.5 to day 100.5
+    assert visits.observed["naive"] == 1
+
+
+def test_pages_of_few_updates_are_not_visited() -> None:
+    visits = LocalizedVisits()
+    visits.add(points_of([], [5.0], [5.0, 10.0, 20.0, 60.0]))
+    assert visits.pages == 0
+    assert set(visits.visits.values()) == {0}
+
+
+def test_the_order_of_the_paper_s_table_4_comes_out(result: LocalizedEvaluation) -> None:
+    table = localized_json(result)["table4"]
+    paper = ("weibull", "duane", "cho", "matloff")
+    assert sorted(paper, key=lambda name: -table[name]["precision"]) == list(paper)
+    assert table["weibull"]["visits"] == 1.0
+    assert all(table[name]["visits"] > 1.0 for name in paper[1:])
+    assert 1.6 < table["cho"]["visits"] < 2.1
+
+
+def test_with_both_corrections_weibull_is_worst_at_the_next_update(
+    result: LocalizedEvaluation,
+) -> None:
+    errors = {name: row["all"] for name, row in localized_json(result)["table2"].items()}
+    assert max(errors, key=lambda name: errors[name]) == "weibull"
+
+
+def test_pages_without_any_update_have_tables_without_numbers() -> None:
+    found = localized_json(evaluate_localized(in_chunks(points_of([], [])), "none"))
+    assert found["table1"]["pages"] == 2
+    assert found["table1"]["updates_max"] == 1
+    assert found["table2"]["weibull"]["all"] is None
+    assert found["table4"]["weibull"] == {
+        "observed": 0,
+        "premature": 0,
+        "precision": None,
+        "visits": None,
+    }
+    parts = localized_parts(evaluate_localized(in_chunks(points_of([], [])), "none"))
+    assert "-" in laid_out(*parts)
+
+
+def test_a_page_of_thousands_of_updates_is_evaluated() -> None:
+    days = np.cumsum(np.random.default_rng(1).exponential(1.0, 9_000)).tolist()
+    found = localized_json(evaluate_localized(in_chunks(points_of(days, until=9_500)), "one"))
+    assert found["table1"]["updates_max"] == 9_001
+    assert found["table2"]["weibull"]["all"] > 0
+
+
+def test_all_estimators_stand_in_every_table(result: LocalizedEvaluation) -> None:
+    found = localized_json(result)
+    for name in ("table2", "table3", "table4", "figure1"):
+        assert list(found[name]) == list(CONTESTANTS)
+    text = laid_out(*localized_parts(result))
+    assert all(f"Table {number}" in text for number in (1, 2, 3, 4))
+    assert "Figure 1" in text

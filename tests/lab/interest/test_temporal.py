@@ -1,0 +1,94 @@
+"""Which pages are called temporal."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hacs_crawler.lab.interest.paper import fit_paper
+from hacs_crawler.lab.interest.temporal import concentration_of, temporal_by_curve, temporal_by_days
+from hacs_crawler.utils.arrays import FloatArray
+
+DAYS = 60
+WEEK = np.array([1.3, 1.3, 1.2, 1.2, 1.1, 0.5, 0.4])
+
+
+def spike(day: int, views: float = 400.0, days: int = DAYS) -> FloatArray:
+    """A story: half of what is left is read on each day."""
+    return np.array([views * 0.5 ** (at - day) if at >= day else 0.0 for at in range(days)])
+
+
+def steady(views: float = 20.0, days: int = DAYS) -> FloatArray:
+    return np.random.default_rng(0).poisson(views * WEEK[np.arange(days) % 7]).astype(np.float64)
+
+
+def is_temporal(views: FloatArray) -> bool:
+    return bool(temporal_by_days(views[None, :])[0])
+
+
+@pytest.mark.parametrize("day", [1, 10, 30, 50, 56])
+def test_a_story_inside_the_window_is_temporal(day: int) -> None:
+    assert is_temporal(spike(day))
+
+
+@pytest.mark.parametrize("views", [1.2, 20.0, 5000.0])
+def test_a_page_with_weeks_and_noise_is_not(views: float) -> None:
+    assert not is_temporal(steady(views))
+
+
+@pytest.mark.parametrize("day", [35, 45, 52])
+def test_a_steady_page_that_is_new_is_not(day: int) -> None:
+    assert not is_temporal(np.where(np.arange(DAYS) >= day, steady(), 0.0))
+
+
+def test_a_story_on_a_quiet_page_is_temporal_without_and_with_its_background() -> None:
+    assert is_temporal(steady(2.0) + spike(30))
+
+
+@pytest.mark.parametrize("day", [57, 58, 59])
+def test_of_a_page_that_rose_less_than_three_days_before_the_end_nothing_is_known(day: int) -> None:
+    assert not is_temporal(spike(day))
+    assert np.isnan(concentration_of(spike(day)[None, :]))[0]
+
+
+def test_a_page_without_views_is_not_temporal() -> None:
+    assert not is_temporal(np.zeros(DAYS))
+
+
+def test_one_burst_on_a_steady_page_makes_it_no_news() -> None:
+    views = steady()
+    views[33] += 2000
+    assert not is_temporal(views)
+
+
+def test_a_page_with_all_views_on_one_day_is_temporal() -> None:
+    views = np.zeros(DAYS)
+    views[20] = 500
+    assert is_temporal(views)
+
+
+def test_how_large_a_page_is_does_not_matter() -> None:
+    views = np.stack([spike(10), steady(), steady(2.0) + spike(30), spike(58)])
+    assert temporal_by_days(views).tolist() == temporal_by_days(1000 * views).tolist()
+
+
+@pytest.mark.parametrize("days", [1, 2, 3, 4, 10, 14])
+def test_windows_of_a_few_days_can_be_judged_too(days: int) -> None:
+    found = temporal_by_days(np.stack([spike(0, days=days), np.zeros(days), np.ones(days)]))
+    assert found.shape == (3,)
+    assert found[1:].tolist() == [False, False]
+
+
+def test_the_concentration_is_0_of_an_even_page_and_1_of_a_single_day() -> None:
+    one_day = np.zeros(DAYS)
+    one_day[10] = 60
+    assert concentration_of(np.stack([np.full(DAYS, 7.0), one_day])) == pytest.approx(
+        [0, 1], abs=0.01
+    )
+
+
+def test_by_the_paper_the_curve_decides() -> None:
+    x = np.arange(1.0, DAYS + 1)
+    bump = np.exp(-0.5 * ((x - 30) / 6) ** 2)  # a b far in the past fits it best: Phi(3) is 0
+    curves = fit_paper(np.stack([1000 * bump, spike(20)]))
+    assert temporal_by_curve(curves).tolist() == [False, True]

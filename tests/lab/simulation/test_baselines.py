@@ -1,0 +1,250 @@
+"""Other crawlers' schedules against their own code's numbers; allocations against published ones."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, strategies as st
+from scipy.optimize import minimize
+
+from hacs_crawler.archive.timelines import Events, Timelines
+from hacs_crawler.exceptions import HacsError
+from hacs_crawler.lab.simulation.adaptive import MINUTE, Nutch, StormCrawler
+from hacs_crawler.lab.simulation.allocation import (
+    Allocation,
+    Demand,
+    binary_demand,
+    freshness_demand,
+    harmonic_demand,
+)
+from hacs_crawler.lab.simulation.baselines import (
+    BASELINES,
+    AtRandomTimes,
+    EvenlySpaced,
+    find_baseline,
+)
+from hacs_crawler.lab.simulation.simulation import Scenario, World
+from hacs_crawler.links.keys import page_id_of
+from hacs_crawler.ranking.policies import POLICIES, Candidates, Floats
+from hacs_crawler.state.estimation import Estimation
+from hacs_crawler.utils.times import DAY
+
+FIRST = 20_000 * DAY
+START = FIRST + DAY
+NONE = np.zeros(0, np.int64)
+
+
+def world(captures: list[int], updates: list[int], budget: int = 1) -> World:
+    """One page with captures and updates at so many days before the start."""
+    url = "http://example.edu/"
+
+    def events(days: list[int]) -> Events:
+        at = np.sort(START - np.array(days, np.int64) * DAY)
+        return Events(at, np.ones(len(at), np.int64), np.array([0, len(at)]))
+
+    timelines = Timelines(
+        [url],
+        np.array([page_id_of(url)]),
+        [url],
+        np.ones(1, np.bool_),
+        np.array([START - 1000 * DAY]),
+        events(updates),
+        events(captures),
+    )
+    return World(Scenario(timelines, START, START + DAY, budget, Estimation()))
+
+
+def candidates(rates: list[float], days: list[float], seed: int = 0) -> Candidates:
+    size = len(rates)
+    return Candidates(
+        page_ids=np.arange(1, size + 1) * 7919,
+        rate_per_day=np.array(rates),
+        fast_share=np.zeros(size),
+        fast_per_day=np.zeros(size),
+        slow_per_day=np.array(rates),
+        days_since_visit=np.array(days),
+        days_since_update=np.array(days),
+        p=np.zeros(size),
+        visits=np.full(size, 3),
+        updates=np.ones(size, np.int64),
+        failures=np.zeros(size, np.int64),
+        churn=np.zeros(size),
+        churning=np.zeros(size),
+        seed=seed,
+    )
+
+
+def days_ahead(schedule: Nutch | StormCrawler, at: float, *, changed: bool) -> float:
+    """Days from a visit, so many days after the first one, to the next."""
+    return (schedule.next_visit(0, FIRST + round(at * DAY), changed=changed) - FIRST) / DAY - at
+
+
+def test_nutch_waits_30_days_then_less_after_changes_and_more_without() -> None:
+    schedule = Nutch(world([1], []))  # a page's first fetch is neither
+    assert schedule.due(FIRST)[0] == FIRST + 30 * DAY
+    assert days_ahead(schedule, 30, changed=True) == pytest.approx(24)
+    assert days_ahead(schedule, 54, changed=True) == pytest.approx(19.2)
+
+
+def test_nutch_moves_the_next_fetch_towards_the_time_of_change() -> None:
+    """Unmodified since 30 days: interval 30 * 1.4 = 42 days, minus 0.3 of those 30."""
+    schedule = Nutch(world([1], []))
+    assert days_ahead(schedule, 30, changed=False) == pytest.approx(42 - 9)
+    # unmodified since 63 days: interval max(42 * 1.4, 63), minus 0.3 of 63
+    assert days_ahead(schedule, 63, changed=False) == pytest.approx(63 - 18.9)
+
+
+def test_nutch_starts_again_at_81_days_where_an_interval_exceeds_90() -> None:
+    schedule = Nutch(world([1], []))
+    assert days_ahead(schedule, 100, changed=False) == pytest.approx(100 - 30)
+    # the signature is forgotten, so the next fetch cannot be compared with anything
+    assert days_ahead(schedule, 170, changed=True) == pytest.approx(81)
+    assert days_ahead(schedule, 251, changed=True) == pytest.approx(0.8 * 81)
+
+
+def test_nutch_fetches_at_once_what_is_due_in_more_than_90_days() -> None:
+    schedule = Nutch(world([1], []))
+    schedule.note(np.array([0]), FIRST + 200 * DAY, np.array([0]))
+    assert schedule.due(FIRST + 200 * DAY)[0] == FIRST + 200 * DAY
+    assert schedule.due(FIRST + 300 * DAY)[0] == FIRST + 340 * DAY
+
+
+def test_nutch_gives_up_the_shift_where_it_exceeds_a_year() -> None:
+    """As its whole-number division does: 0.3 of 1,300 days is more than 365 days."""
+    schedule = Nutch(world([1], []))
+    assert days_ahead(schedule, 1300, changed=False) == pytest.approx(365)
+
+
+def test_nutch_has_seen_the_history() -> None:
+    schedule = Nutch(world([60, 30], [40]))
+    assert schedule.due(START)[0] == START - 30 * DAY + 24 * DAY
+
+
+def test_stormcrawler_waits_a_day_then_half_as_long_again_or_half_towards_an_hour() -> None:
+    schedule = StormCrawler(world([1], []))
+    assert schedule.due(FIRST)[0] == FIRST + 1440 * MINUTE
+    minutes = [
+        round(days_ahead(schedule, at, changed=changed) * 1440)
+        for at, changed in ((1, False), (3, False), (6, True), (7, True))
+    ]
+    assert minutes == [2160, 3240, 1650, 855]
+
+
+def test_stormcrawler_waits_two_weeks_at_most_and_counts_in_whole_minutes() -> None:
+    schedule = StormCrawler(world([1], []))
+    for at in range(1, 20):
+        last = days_ahead(schedule, at, changed=False)
+    assert last == 14
+    minutes = [round(days_ahead(schedule, at, changed=True) * 1440) for at in range(20, 28)]
+    assert minutes == [10110, 5085, 2572, 1316, 688, 374, 217, 138]
+
+
+def test_stormcrawler_has_seen_the_history() -> None:
+    schedule = StormCrawler(world([60, 30], [40]))
+    assert schedule.due(START)[0] == START - 30 * DAY + 750 * MINUTE
+
+
+def test_the_page_due_for_longest_comes_first() -> None:
+    schedule = StormCrawler(world([3], []))
+    assert schedule.score(candidates([1.0], [3.0])) == pytest.approx(2.0)
+
+
+def test_cho_and_garcia_molina_s_own_example() -> None:
+    """Pages that change 1 to 5 times a day, five visits a day: their table of frequencies."""
+    optimal = Allocation(freshness_demand, 5).frequencies(np.arange(1.0, 6.0))
+    assert optimal == pytest.approx([1.15, 1.36, 1.35, 1.14, 0.0], abs=0.006)
+
+
+def evenly_fresh(rate: Floats, f: Floats) -> float:
+    return float(np.sum(-np.expm1(-rate / f) * f / rate))
+
+
+def harmonic_cost(rate: Floats, f: Floats) -> float:
+    return float(np.sum(np.log1p(rate / f)))
+
+
+def binary_cost(rate: Floats, f: Floats) -> float:
+    return float(np.sum(rate / (rate + f)))
+
+
+@pytest.mark.filterwarnings("ignore:Values in x were outside bounds")  # SciPy before 1.15
+@pytest.mark.parametrize(
+    ("demand", "cost"),
+    [
+        (freshness_demand, lambda rate, f: -evenly_fresh(rate, f)),
+        (harmonic_demand, harmonic_cost),
+        (binary_demand, binary_cost),
+    ],
+)
+def test_an_allocation_is_the_optimum_of_its_objective(demand: Demand, cost) -> None:  # type: ignore[no-untyped-def]
+    rate = np.array([0.01, 0.05, 0.2, 0.4])
+    found = Allocation(demand, 0.5).frequencies(rate)
+    best = minimize(
+        lambda f: cost(rate, f),
+        np.full(4, 0.125),
+        bounds=[(1e-9, 1)] * 4,
+        constraints={"type": "eq", "fun": lambda f: np.sum(f) - 0.5},
+        options={"ftol": 1e-14, "maxiter": 1000},
+    )
+    assert np.sum(found) == pytest.approx(0.5)
+    assert cost(rate, np.maximum(found, 1e-9)) <= best.fun + 1e-7
+
+
+@given(
+    st.lists(st.floats(1e-6, 10) | st.just(0.0), min_size=1, max_size=30),
+    st.floats(0.1, 50.0),
+    st.sampled_from([freshness_demand, harmonic_demand, binary_demand]),
+)
+def test_an_allocation_spends_its_budget(
+    rates: list[float], visits_an_update: float, demand: Demand
+) -> None:
+    rate = np.array(rates)
+    budget = visits_an_update * (sum(rates) or 1.0)
+    found = Allocation(demand, budget).frequencies(rate)
+    assert np.all(found >= 0)
+    assert np.all(found[rate == 0] == 0)
+    # pages whose price is that of no visit may get none instead of rate / 36, see `freshness_demand`
+    least = rate.sum() / 30 if demand is freshness_demand else 0.0
+    assert np.sum(found) == pytest.approx(budget if rate.any() else 0.0, rel=1e-4, abs=least)
+
+
+def test_a_budget_too_small_for_the_pages_that_change_most_goes_to_the_others() -> None:
+    found = Allocation(freshness_demand, 0.625).frequencies(np.array([1.0, 2.0, 2.0]))
+    assert found.tolist() == pytest.approx([0.6, 0.0, 0.0], abs=0.03)
+
+
+def test_a_page_of_three_times_the_importance_is_visited_more() -> None:
+    rate = np.array([0.1, 0.1])
+
+    def weighted(rates: Floats, price: float) -> Floats:
+        return harmonic_demand(rates, price, np.array([1.0, 3.0]))
+
+    slow, fast = Allocation(weighted, 1.0).frequencies(rate)
+    assert fast > slow > 0
+
+
+def test_evenly_spaced_visits_go_to_the_page_most_overdue() -> None:
+    contender = EvenlySpaced(world([1], []), harmonic_demand)
+    score = contender.score(candidates([0.1, 0.1, 0.1, 0.0], [5.0, 9.0, 7.0, 99.0]))
+    assert np.argsort(-score).tolist() == [1, 2, 0, 3]
+
+
+def test_visits_at_random_times_are_drawn_by_frequency() -> None:
+    contender = AtRandomTimes(world([1], []), harmonic_demand)
+    rates, days = [0.001, 0.1, 0.0], [1.0, 1.0, 1.0]
+    frequency = Allocation(harmonic_demand, 1).frequencies(np.array(rates))
+    first = [int(np.argmax(contender.score(candidates(rates, days, seed)))) for seed in range(4000)]
+    drawn = np.bincount(first, minlength=3) / 4000
+    assert drawn == pytest.approx(frequency / frequency.sum(), abs=0.03)
+
+
+def test_every_policy_of_a_crawl_can_be_simulated_where_all_visits_cost_the_same() -> None:
+    assert set(POLICIES) - set(BASELINES) == {"per-cost"}
+
+
+@pytest.mark.parametrize(
+    "name", ["last_obs", "", "no.such.function", "hacs_crawler.links.urls", "os.sep"]
+)
+def test_an_unknown_policy_is_named_with_those_that_there_are(name: str) -> None:
+    with pytest.raises(HacsError, match=r"policy .*: allowed are hacs, .*oracle"):
+        find_baseline(name)

@@ -1,0 +1,327 @@
+"""Simulated crawls: hand-made histories whose outcome can be computed by hand, and properties."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from hacs_crawler.archive.timelines import Events, Timelines, parse_day, read_timelines
+from hacs_crawler.exceptions import HacsError
+from hacs_crawler.lab.simulation.baselines import BASELINES, compete
+from hacs_crawler.lab.simulation.simulation import Scenario, Score, World
+from hacs_crawler.lab.simulation.tournament import compare
+from hacs_crawler.links.keys import page_id_of
+from hacs_crawler.state.estimation import Estimation
+from hacs_crawler.utils.times import DAY
+
+DATA = Path(__file__).parents[1] / "evaluation" / "data"
+START = parse_day("2022-01-11", "start")
+SEEN = START - 10 * DAY
+
+
+def events(of_pages: list[list[tuple[float, int]]]) -> Events:
+    """Events of each page as (days after the start, number of links)."""
+    rows = [sorted(page) for page in of_pages]
+    flat = [row for page in rows for row in page]
+    return Events(
+        np.array([START + round(day * DAY) for day, _ in flat], np.int64),
+        np.array([links for _, links in flat], np.int64),
+        np.cumsum([0, *map(len, rows)]),
+    )
+
+
+def scenario(
+    updates: list[list[tuple[float, int]]],
+    captures: list[list[float]] | None = None,
+    *,
+    days: int = 10,
+    budget: int = 1,
+    first_seen: list[int] | None = None,
+) -> Scenario:
+    """Pages first seen ten days before the start, with updates at so many days after it."""
+    urls = [f"http://example.edu/~a{number}/" for number in range(len(updates))]
+    timelines = Timelines(
+        urls=urls,
+        page_ids=np.array([page_id_of(url) for url in urls]),
+        sites=urls,
+        is_homepage=np.ones(len(urls), np.bool_),
+        first_seen=np.array(first_seen or [SEEN] * len(urls), np.int64),
+        updates=events(updates),
+        captures=events([[(day, 0) for day in page] for page in captures or [[]] * len(urls)]),
+    )
+    return Scenario(timelines, START, START + days * DAY, budget, Estimation())
+
+
+@pytest.fixture(scope="module")
+def extract() -> Scenario:
+    timelines = read_timelines(*(DATA / f"{name}.csv" for name in ("pages", "updates", "captures")))
+    end = parse_day("2021-04-01", "end")
+    return Scenario(timelines, parse_day("2021-01-01", "start"), end, 2, Estimation())
+
+
+TWO_PAGES = [[(1.5, 2), (3.0, 1)], []]
+
+
+def test_last_obs_alternates_between_two_pages() -> None:
+    """The first page is visited on days 0, 2 and 4: its updates wait for half a day and a day."""
+    assert compete(scenario(TWO_PAGES), "last-obs") == Score(
+        policy="last-obs",
+        visits=10,
+        hits=2,
+        precision=0.2,
+        updates_found=2,
+        updates_total=2,
+        new_links_found=3,
+        mean_delay_days=0.75,
+        mean_freshness=1 - 1.5 / 20,
+        wasted_share=0.8,
+    )
+
+
+def test_the_oracle_finds_an_update_at_the_next_tick_and_one_at_a_tick_at_once() -> None:
+    score = compete(scenario(TWO_PAGES), "oracle")
+    assert (score.hits, score.mean_delay_days, score.mean_freshness) == (2, 0.25, 1 - 0.5 / 20)
+
+
+def test_the_oracle_serves_the_page_that_waits_longest_and_else_the_one_seen_longest_ago() -> None:
+    pages = [[(0.7, 1)], [(0.2, 1)], []]
+    score = compete(scenario(pages, days=4), "oracle")
+    # day 0: the first page; day 1: the second, waiting since 0.2; day 2: the first; day 3: the third
+    assert score.hits == 2
+    assert score.mean_delay_days == pytest.approx((0.8 + 1.3) / 2)
+
+
+def test_brute_force_visits_every_page_every_day_whatever_the_budget() -> None:
+    score = compete(scenario(TWO_PAGES), "brute-force")
+    assert (score.visits, score.hits, score.mean_delay_days) == (20, 2, 0.25)
+
+
+def test_updates_that_one_visit_finds_are_one_hit() -> None:
+    score = compete(scenario([[(0.1, 1), (0.2, 2), (0.3, 3)]]), "last-obs")
+    assert (score.hits, score.updates_found, score.new_links_found) == (1, 3, 6)
+    assert score.mean_freshness == pytest.approx(1 - 0.9 / 10)
+
+
+def test_an_update_before_the_start_that_no_capture_showed_is_still_to_be_found() -> None:
+    score = compete(scenario([[(-2.0, 1)]]), "last-obs")
+    assert (score.updates_total, score.updates_found, score.mean_delay_days) == (1, 1, 2.0)
+    assert score.mean_freshness == 1.0  # found at the start
+
+
+def test_an_update_that_a_capture_showed_is_history() -> None:
+    score = compete(scenario([[(-2.0, 1)]], [[-5.0, -1.0]]), "last-obs")
+    assert (score.updates_total, score.updates_found, score.mean_delay_days) == (0, 0, None)
+
+
+def test_the_first_capture_is_the_baseline() -> None:
+    """What was there at the first capture is no update, and captures after the start are not seen."""
+    world = World(scenario([[(-9.0, 1), (-3.0, 1)]], [[-8.0, -2.0, 3.0]]))
+    assert [(sight.at, sight.found) for sight in world.past] == [
+        (START - 8 * DAY, 0),
+        (START - 2 * DAY, 1),
+    ]
+    assert [visit.at for visit in world.history] == [sight.at for sight in world.past]
+
+
+def with_links(known: Scenario, *links: list[set[int]]) -> Scenario:
+    """The same pages as those of one site, with the links that they had at first and got."""
+    urls = [f"http://example.edu/{place}.html" for place in range(len(links))]
+    timelines = replace(
+        known.timelines, urls=urls, page_ids=np.array([page_id_of(url) for url in urls])
+    )
+    return replace(
+        known,
+        timelines=timelines,
+        links=[[frozenset(one) for one in of_page] for of_page in links],
+    )
+
+
+def test_a_link_that_two_pages_gained_is_found_once_for_their_site() -> None:
+    """Both pages gain link 7 on day 1.5, found on days 2 and 3; the second one another one later."""
+    known = scenario([[(1.5, 1)], [(1.5, 1), (4.0, 1)]])
+    score = compete(with_links(known, [{1}, {7}], [{1}, {7}, {8}]), "last-obs")
+    assert (score.hits, score.site_hits, score.site_updates_found) == (3, 2, 2)
+    assert score.mean_delay_days == pytest.approx((0.5 + 1.5 + 1.0) / 3)
+    assert score.mean_site_delay_days == pytest.approx((0.5 + 1.0) / 2)
+
+
+def test_a_link_that_another_page_had_all_along_is_not_new_to_the_site() -> None:
+    score = compete(with_links(scenario([[(1.5, 1)], []]), [{1}, {7}], [{7}]), "last-obs")
+    assert (score.hits, score.site_hits, score.mean_site_delay_days) == (1, 0, None)
+
+
+def test_where_links_are_not_known_nothing_is_said_of_sites() -> None:
+    score = compete(scenario(TWO_PAGES), "last-obs")
+    assert (score.site_hits, score.site_updates_found, score.mean_site_delay_days) == (None,) * 3
+
+
+def test_what_is_ranked_for_may_be_what_is_new_to_the_site() -> None:
+    """The second page gains only what the first has: it sinks, and is visited less."""
+    updates = [(float(day), 1) for day in range(-8, 40, 4)]
+    known = scenario([updates, updates, []], days=40)
+    links = [{1}, *({100 + number} for number in range(len(updates)))]
+    known = with_links(known, links, links, [{1}])
+    by_page, by_site = (
+        compete(replace(known, estimation=Estimation(updates=one)), "hacs")
+        for one in ("page", "site")
+    )
+    assert by_site.site_hits is not None
+    assert by_page.site_hits is not None
+    assert by_site.site_hits >= by_page.site_hits
+    assert by_site.hits < by_page.hits
+
+
+def test_what_happens_at_the_end_or_later_does_not_count() -> None:
+    score = compete(scenario([[(9.5, 1), (10.0, 1), (11.0, 1)]]), "last-obs")
+    assert (score.updates_total, score.updates_found) == (1, 0)
+    assert score.mean_freshness == pytest.approx(1 - 0.5 / 10)
+
+
+def test_pages_first_seen_at_the_start_or_later_are_left_out() -> None:
+    both = scenario([[(1.5, 1)], [(1.5, 1)]], first_seen=[SEEN, START])
+    score = compete(both, "brute-force")
+    assert (score.visits, score.updates_total) == (10, 1)
+
+
+def test_a_page_without_a_gap_is_known_by_the_prior() -> None:
+    """All pages look alike to hacs: it visits them in turn, as last-obs does."""
+    pages = [[(1.5, 1)], [], []]
+    hacs, last_obs = (compete(scenario(pages, days=6), name) for name in ("hacs", "last-obs"))
+    assert replace(hacs, policy="") == replace(last_obs, policy="")
+
+
+def test_hacs_learns_which_page_changes() -> None:
+    lively = [(day + 0.5, 1) for day in range(-9, 60)]
+    pages = [lively, [], []]
+    captures = [[float(day) for day in range(-9, 0)]] * 3
+    score = compete(scenario(pages, captures, days=60), "hacs")
+    assert score.hits > 40 > compete(scenario(pages, captures, days=60), "last-obs").hits
+
+
+def test_siblings_can_be_left_out(extract: Scenario) -> None:
+    assert compete(extract, "hacs") != compete(replace(extract, has_siblings=False), "hacs")
+
+
+def test_the_paper_s_rule_has_its_own_estimator() -> None:
+    """By Eq. 5 a page without any update has lambda = 0, and e does not shrink by visits."""
+    lively = [(-4.5, 1), (-2.5, 1)]
+    captures = [[-6.0, -5.0, -4.0, -3.0, -2.0, -1.0]] * 2
+    world_with_update_on_quiet_page = [lively, [(2.5, 1)]]
+    score = compete(scenario(world_with_update_on_quiet_page, captures), "hacs-paper")
+    assert score.hits == 0
+    assert compete(scenario(world_with_update_on_quiet_page, captures), "hacs").hits == 1
+
+
+@pytest.mark.parametrize("name", BASELINES)
+def test_every_contender_spends_its_budget_and_repeats_itself(name: str, extract: Scenario) -> None:
+    score = compete(extract, name)
+    days, pages = len(extract.days()), len(extract.places())
+    assert score.visits == days * (pages if name == "brute-force" else 2)
+    assert 0 < score.hits <= score.updates_found <= score.updates_total
+    assert 0 < score.mean_freshness < 1
+    assert compete(extract, name) == score
+
+
+@pytest.mark.parametrize("name", ["random", "lambda-crawl"])
+def test_another_seed_gives_other_visits(name: str, extract: Scenario) -> None:
+    assert compete(extract, name) != compete(replace(extract, seed=1), name)
+
+
+def test_a_history_found_costs_no_visit_and_is_the_same_for_all(extract: Scenario) -> None:
+    totals = {compete(extract, name).updates_total for name in ("last-obs", "oracle", "random")}
+    assert len(totals) == 1
+
+
+@pytest.mark.slow
+def test_the_number_of_processes_changes_nothing(extract: Scenario) -> None:
+    names = ["hacs", "random", "brute-force"]
+    short = replace(extract, end=extract.start + 20 * DAY)
+    alone, together = (compare(short, names, [1, 3], processes) for processes in (1, 2))
+    assert alone == together
+    assert [(one.budget, one.score.policy) for one in alone] == [
+        (budget, name) for budget in (1, 3) for name in names
+    ]
+
+
+def test_hits_are_compared_with_those_of_last_obs_and_of_the_oracle() -> None:
+    (hacs,) = compare(scenario([[(1.5, 1)], []]), ["hacs"], [1], 1)
+    assert (hacs.hits_vs_last_obs, hacs.hits_vs_oracle) == (1.0, 1.0)
+    (nothing,) = compare(scenario([[]]), ["hacs"], [1], 1)
+    assert (nothing.hits_vs_last_obs, nothing.hits_vs_oracle) == (None, None)
+
+
+HISTORIES = st.lists(
+    st.lists(st.tuples(st.floats(-9.9, 12), st.integers(1, 3)), max_size=8), min_size=1, max_size=4
+)
+
+
+@settings(max_examples=40, deadline=None)
+@given(updates=HISTORIES, name=st.sampled_from(list(BASELINES)), budget=st.integers(1, 3))
+def test_no_contender_finds_more_or_earlier_than_brute_force(
+    updates: list[list[tuple[float, int]]], name: str, budget: int
+) -> None:
+    known = scenario(updates, budget=budget)
+    best, score = compete(known, "brute-force"), compete(known, name)
+    assert score.hits <= best.hits
+    assert score.updates_found <= best.updates_found
+    assert score.mean_freshness <= best.mean_freshness + 1e-12
+    last_tick = START + 9 * DAY
+    late = sum(last_tick < at < known.end for at in known.timelines.updates.at.tolist())
+    assert best.updates_found == best.updates_total - late
+
+
+@settings(max_examples=25, deadline=None)
+@given(updates=HISTORIES)
+def test_an_oracle_with_a_visit_for_every_page_is_brute_force(
+    updates: list[list[tuple[float, int]]],
+) -> None:
+    known = scenario(updates, budget=len(updates))
+    oracle, best = compete(known, "oracle"), compete(known, "brute-force")
+    assert replace(oracle, policy="") == replace(best, policy="")
+
+
+def test_the_oracle_is_no_upper_bound_of_hits() -> None:
+    """A page that changes every day gives a hit every day; the oracle serves who waits longest."""
+    lively = [(day + 0.5, 1) for day in range(10)]
+    quiet = [(0.1, 1), (0.2, 1)]
+    one = scenario([lively, quiet])
+    hits = {name: compete(one, name).hits for name in ("oracle", "brute-force")}
+    assert hits == {"oracle": 9, "brute-force": 10}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"end": START}, "the start must be before the end"),
+        ({"start": 0}, "the start must be before the end"),
+        ({"budget": 0}, "budget = 0"),
+        ({"start": SEEN}, "no page was first seen before the start"),
+    ],
+)
+def test_a_scenario_in_which_nothing_can_happen_is_refused(
+    changes: dict[str, int], message: str
+) -> None:
+    with pytest.raises(HacsError, match=message):
+        replace(scenario(TWO_PAGES), **changes)
+
+
+def test_a_run_every_few_days_spends_the_budget_of_them_all() -> None:
+    daily = scenario([[(1.5, 1)], [(2.5, 1)], [(20.0, 1)]], days=28, budget=3)
+    weekly = replace(daily, every=7, budget=1)
+    assert weekly.run_budget == 7
+    assert len(weekly.days()) == 4
+    found = compete(weekly, "brute-force")
+    assert (found.hits, found.visits) == (3, 12)
+    assert found.mean_delay_days == pytest.approx((5.5 + 4.5 + 1.0) / 3)
+    assert compete(weekly, "hacs").visits == 12, "each page once a run"
+    with pytest.raises(HacsError, match="every = 0"):
+        replace(daily, every=0)
+
+
+def test_no_page_is_visited_twice_a_run() -> None:
+    one = scenario([[(1.0, 1)]] * 3, days=5, budget=7)
+    assert compete(one, "random").visits == 15
