@@ -12,7 +12,7 @@ from hacs_crawler.cli.visit_cost import VisitCost
 from hacs_crawler.config import Config
 from hacs_crawler.links import page_id_of, site_id
 from hacs_crawler.model import LOCALIZED, LinkLifetime, bayes_quantiles, gaps_between, is_trend
-from hacs_crawler.ranking.next_visit import Forecast, outlook_of
+from hacs_crawler.ranking.next_visit import Forecast, forecast_of
 from hacs_crawler.ranking.signals import PageSignals, signals_of_page
 from hacs_crawler.state import (
     VISITS_OF_A_RATE,
@@ -22,9 +22,9 @@ from hacs_crawler.state import (
     State,
     baselines_of,
     burst_since,
-    fates,
     fields_left_out_of,
     histories,
+    lifetimes,
 )
 
 INTERVAL: Final = 0.8
@@ -53,7 +53,7 @@ class PageReport:
     churning: float
     burst_since: int | None
     confirmed: tuple[int, int]
-    outlook: Forecast
+    forecast: Forecast
     siblings: int
     sibling_correlation: float
     signals: list[PageSignals] = field(default_factory=list)
@@ -81,7 +81,7 @@ def report_of(
     estimation = state.estimation
     _, updated, _ = histories([page])
     visit_days, counted, offsets = histories([page], estimation.updates)
-    rates, found = estimation.rates([page]), fates([page])
+    rates, found = estimation.rates([page]), lifetimes([page])
     is_again = (found == LinkLifetime.LASTING) | (found == LinkLifetime.PASSING)
     spread, interval = float(rates.log_sd[0]), None
     # the quantiles are those of a page whose every update is time's
@@ -104,7 +104,7 @@ def report_of(
         churning=float(rates.churning[0]),
         burst_since=burst_since(page, estimation) if estimation.has_bursts else None,
         confirmed=(int(is_again.sum()), int((found != LinkLifetime.UNKNOWN).sum())),
-        outlook=outlook_of(page_id_of(page.url), page_ids, rows, state, config.ranking, now),
+        forecast=forecast_of(page_id_of(page.url), page_ids, rows, state, config.ranking, now),
         siblings=int(np.count_nonzero(rows["site"] == site)) - 1,
         signals=signals_of_page(
             state.store,

@@ -42,7 +42,7 @@ def page_text(report: PageReport, config: Config, now: float) -> Iterator[str | 
 
 
 def _facts(report: PageReport, config: Config, now: float) -> Iterator[tuple[str, str]]:
-    page, outlook = report.page, report.outlook
+    page, forecast = report.page, report.forecast
     updates = sum(report.updated)
     yield "seen", _seen(page, updates, now)
     if report.set_aside:
@@ -69,9 +69,9 @@ def _facts(report: PageReport, config: Config, now: float) -> Iterator[tuple[str
         yield "siblings", _siblings(report)
     if words := report.cost.words():
         yield "a visit", words
-    yield "p now", chance_text(outlook.p)
-    yield "rank", _rank(outlook)
-    yield "next visit", _next(outlook, config, now)
+    yield "p now", chance_text(forecast.p)
+    yield "rank", _rank(forecast)
+    yield "next visit", _next(forecast, config, now)
     if report.period is not None:
         yield "period", period_summary(report.period)
 
@@ -109,7 +109,7 @@ def _rate(report: PageReport, config: Config) -> str:
     if report.rate_is_prior:
         return f"{text}, expected of any page: a rate of its own takes {VISITS_OF_A_RATE} visits"
     text += f", by {_method(report, config.estimation.estimator)}"
-    ranked = report.outlook.rate_per_day
+    ranked = report.forecast.rate_per_day
     if not np.isclose(ranked, report.rate_per_day, rtol=0.01):
         text += f"; ranked by {ranked:.4g}, of the time of its last visit"
     return text
@@ -175,35 +175,35 @@ def _method(report: PageReport, estimator: str) -> str:
     return f"{estimator} in a window of {points:.0f} updates: {course}, shape {shape:.3g}"
 
 
-def _rank(outlook: Forecast) -> str:
-    of_arm = f" of the arm {outlook.arm}" if outlook.arm else ""
-    if outlook.rank is None:
-        return f"none among the {outlook.ranked} pages{of_arm} that may be visited"
-    return f"{ordinal(outlook.rank)} of {outlook.ranked} pages{of_arm}"
+def _rank(forecast: Forecast) -> str:
+    of_arm = f" of the arm {forecast.arm}" if forecast.arm else ""
+    if forecast.rank is None:
+        return f"none among the {forecast.ranked} pages{of_arm} that may be visited"
+    return f"{ordinal(forecast.rank)} of {forecast.ranked} pages{of_arm}"
 
 
-def _next(outlook: Forecast, config: Config, now: float) -> str:
-    if outlook.hold is BlockReason.NOTHING:
+def _next(forecast: Forecast, config: Config, now: float) -> str:
+    if forecast.reason is BlockReason.NOTHING:
         bounds = ("budget", config.ranking.budget), ("threshold", config.ranking.threshold)
         bound = " and ".join(f"the {name}" for name, value in bounds if value)
         return (
             f"in the next crawl, within {bound}" if bound else "in the next crawl, as of all pages"
         )
-    if outlook.hold is BlockReason.GONE:
-        assert outlook.at is not None  # noqa: S101 - a gone page has a time to wait for
-        return f"waits until {minute_text(outlook.at)}: gone"
+    if forecast.reason is BlockReason.GONE:
+        assert forecast.at is not None  # noqa: S101 - a gone page has a time to wait for
+        return f"waits until {minute_text(forecast.at)}: gone"
     threshold = f"the threshold of {config.ranking.threshold:g}"
     bar = (
         threshold
-        if outlook.hold is BlockReason.THRESHOLD
-        else f"the last page within the budget (p = {outlook.p_to_pass:.4f})"
-        if outlook.p_to_pass is not None
+        if forecast.reason is BlockReason.THRESHOLD
+        else f"the last page within the budget (p = {forecast.p_to_pass:.4f})"
+        if forecast.p_to_pass is not None
         else "the pages within the budget"
     )
-    if outlook.at is None:
+    if forecast.at is None:
         return f"cannot be said: it is behind {bar}, and time alone does not change that"
-    wait = days_text((outlook.at - now) / DAY)
-    return f"in {wait}, {minute_text(outlook.at)}, when it passes {bar}, if all others stay as they are"
+    wait = days_text((forecast.at - now) / DAY)
+    return f"in {wait}, {minute_text(forecast.at)}, when it passes {bar}, if all others stay as they are"
 
 
 def _visits(report: PageReport) -> Iterator[str]:

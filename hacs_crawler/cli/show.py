@@ -114,7 +114,7 @@ def _unknown(url: str, page_ids: Ids, rows: Rows, state: State) -> str:
 
 
 def _as_json(report: PageReport, estimator: str) -> dict[str, Any]:
-    page, outlook = report.page, report.outlook
+    page, forecast = report.page, report.forecast
     times = zip(page.visits, report.updated, page.new_marks_by_visit(), strict=True)
     return {
         "url": page.url,
@@ -146,7 +146,7 @@ def _as_json(report: PageReport, estimator: str) -> dict[str, Any]:
         "rate_is_prior": report.rate_is_prior,
         "rate_estimator": report.estimator(estimator),
         "rate_interval": report.interval,
-        "ranked_rate_per_day": outlook.rate_per_day,
+        "ranked_rate_per_day": forecast.rate_per_day,
         "siblings": report.siblings,
         "sibling_correlation": report.sibling_correlation,
         "fields_left_out": report.fields_left_out,
@@ -160,11 +160,11 @@ def _as_json(report: PageReport, estimator: str) -> dict[str, Any]:
             }
             for one in report.signals
         ],
-        "p": outlook.p,
-        "arm": outlook.arm or None,
-        "rank": outlook.rank,
-        "ranked": outlook.ranked,
-        "hold": outlook.hold.value,
-        "p_to_pass": outlook.p_to_pass,
-        "next_visit": None if outlook.at is None else iso_text(outlook.at),
+        "p": forecast.p,
+        "arm": forecast.arm or None,
+        "rank": forecast.rank,
+        "ranked": forecast.ranked,
+        "reason": forecast.reason.value,
+        "p_to_pass": forecast.p_to_pass,
+        "next_visit": None if forecast.at is None else iso_text(forecast.at),
     } | ({} if report.period is None else {"period": period_json(report.period)})

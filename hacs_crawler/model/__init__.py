@@ -11,8 +11,8 @@ from hacs_crawler.model.bursts import (
 from hacs_crawler.model.churn import (
     CHURNING as CHURNING,
     CHURNING_PAGES as CHURNING_PAGES,
-    Fates as Fates,
     LinkLifetime as LinkLifetime,
+    LinkLifetimes as LinkLifetimes,
     Rates as Rates,
     confirmed_share as confirmed_share,
     fit_churning_pages as fit_churning_pages,

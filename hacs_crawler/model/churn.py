@@ -31,7 +31,7 @@ from hacs_crawler.utils.arrays import (
     sum_by_page,
 )
 
-Fates = NDArray[np.uint8]
+LinkLifetimes = NDArray[np.uint8]
 """Of each gap the `LinkLifetime` of what its visit brought."""
 
 
@@ -66,7 +66,7 @@ _KINDS_OF_PAGES: Final = (
     (0.04, 0.3, 0.4, 0.3),
     (0.06, 0.02, 0.03, 0.95),
 )
-"""The share of pages of that kind, and of their updates' fates: what lasts, lists that roll on, news.
+"""The share of pages of that kind, and of the lifetimes of their links: lasting, rolling lists, news.
 
 Of the updates of 334 scholarly pages visited every 30 days 76 % last, 23 % pass and 1 % are fleeting;
 half of the pages keep all, one in twenty keeps a third. News is a guess, there is none among them: its
@@ -116,7 +116,7 @@ class Rates:
 def rates_with_churn(
     gaps: Gaps,
     prior: LogNormalPrior,
-    fates: Fates | None = None,
+    lifetimes: LinkLifetimes | None = None,
     churning_pages: float = CHURNING_PAGES,
 ) -> Rates:
     """Posterior of lambda and c of each page, from its gaps and what is known of its updates.
@@ -129,13 +129,13 @@ def rates_with_churn(
     Pages without suspicion, which are nearly all, have c = 0 and cost what `bayes_with_spread` costs:
     those whose rate is not unusually high for the prior, and whose likelihood does not grow with c.
     """
-    if fates is None:
-        fates = np.zeros(len(gaps.days), np.uint8)
+    if lifetimes is None:
+        lifetimes = np.zeros(len(gaps.days), np.uint8)
     rate, log_sd = bayes_with_spread(gaps, prior)
     churn, churning = np.zeros(len(gaps)), np.zeros(len(gaps))
-    pages = _suspicious(gaps, fates, rate, prior)
+    pages = _suspicious(gaps, lifetimes, rate, prior)
     if pages.any():
-        mine = fates[np.repeat(pages, gaps.counts)]
+        mine = lifetimes[np.repeat(pages, gaps.counts)]
         rate[pages], log_sd[pages], churn[pages], churning[pages] = _posterior(
             gaps.of(pages), mine, prior, churning_pages
         )
@@ -161,7 +161,9 @@ def fit_churning_pages(churning: FloatArray) -> float:
     return float(np.clip(share, *_SHARE_BOUNDS))
 
 
-def _suspicious(gaps: Gaps, fates: Fates, rate: FloatArray, prior: LogNormalPrior) -> BoolArray:
+def _suspicious(
+    gaps: Gaps, lifetimes: LinkLifetimes, rate: FloatArray, prior: LogNormalPrior
+) -> BoolArray:
     """Return which pages may churn."""
     updates = sum_by_page(gaps.weight * gaps.updated, gaps.offsets)
     is_fast = np.log(rate) > prior.log_median + SUSPICIOUS_RATE * prior.log_sd
@@ -170,8 +172,8 @@ def _suspicious(gaps: Gaps, fates: Fates, rate: FloatArray, prior: LogNormalPrio
     slope = sum_by_page(gaps.weight * np.where(gaps.updated, odds, -1.0), gaps.offsets)
     variance = sum_by_page(gaps.weight * odds, gaps.offsets)
     is_steep = slope > SUSPICIOUS_SCORE * np.sqrt(np.maximum(variance, 1e-12))
-    lasting = sum_by_page(gaps.weight * (fates == LinkLifetime.LASTING), gaps.offsets)
-    fleeting = sum_by_page(gaps.weight * (fates == LinkLifetime.FLEETING), gaps.offsets)
+    lasting = sum_by_page(gaps.weight * (lifetimes == LinkLifetime.LASTING), gaps.offsets)
+    fleeting = sum_by_page(gaps.weight * (lifetimes == LinkLifetime.FLEETING), gaps.offsets)
     is_lasting = (lasting > 2.5) & (lasting > 0.7 * updates)
     looks_fast = (updates > 1.0) & (is_fast | is_steep) & ~is_lasting
     found: BoolArray = looks_fast | ((fleeting > 0.5) & (fleeting > lasting))
@@ -179,7 +181,7 @@ def _suspicious(gaps: Gaps, fates: Fates, rate: FloatArray, prior: LogNormalPrio
 
 
 def _posterior(
-    gaps: Gaps, fates: Fates, prior: LogNormalPrior, churning_pages: float
+    gaps: Gaps, lifetimes: LinkLifetimes, prior: LogNormalPrior, churning_pages: float
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Sum over a grid of log lambda and c, whose first column is the spike, and the kinds of pages."""
     x = np.linspace(
@@ -191,7 +193,7 @@ def _posterior(
     found = np.empty((4, len(gaps)))
     rate = np.exp(x)
     for pages, mine, some in gaps.in_blocks(_BLOCK):
-        log_likelihood = _log_likelihood(some, fates[mine], rate)
+        log_likelihood = _log_likelihood(some, lifetimes[mine], rate)
         log_likelihood += at_rate[:, None] + np.log(weights)
         log_likelihood -= log_likelihood.max(axis=(1, 2), keepdims=True)
         mass = np.exp(log_likelihood, out=log_likelihood)
@@ -220,7 +222,7 @@ def _log_prior(x: FloatArray, prior: LogNormalPrior) -> FloatArray:
     return found
 
 
-def _log_likelihood(gaps: Gaps, fates: Fates, rate: FloatArray) -> FloatArray:
+def _log_likelihood(gaps: Gaps, lifetimes: LinkLifetimes, rate: FloatArray) -> FloatArray:
     """Return the weighted log-likelihood of each page at each rate and churn; (n_pages, n_x, n_c)."""
     quiet = gaps.weight * ~gaps.updated
     days = sum_by_page(quiet * gaps.days, gaps.offsets)[:, None, None]
@@ -229,14 +231,14 @@ def _log_likelihood(gaps: Gaps, fates: Fates, rate: FloatArray) -> FloatArray:
 
     page = page_of_value(gaps.offsets)[gaps.updated]
     offsets = offsets_of(np.bincount(page, minlength=len(gaps)))
-    fates, weight = fates[gaps.updated], gaps.weight[gaps.updated, None, None]
+    lifetimes, weight = lifetimes[gaps.updated], gaps.weight[gaps.updated, None, None]
     by_churn = np.exp(-gaps.days[gaps.updated, None] * rate)
     by_time = (1.0 - by_churn)[:, :, None]
     by_churn = by_churn[:, :, None] * _C
     parts = []
     for of_time, of_churn in product(_KINDS_OF_PAGES, _KINDS_OF_CHURN):
-        seen = by_churn * _likelihood(of_churn)[fates][:, None, None]
-        seen += by_time * _likelihood(of_time)[fates][:, None, None]
+        seen = by_churn * _likelihood(of_churn)[lifetimes][:, None, None]
+        seen += by_time * _likelihood(of_time)[lifetimes][:, None, None]
         np.maximum(seen, 1e-300, out=seen)
         each = np.log(seen, out=seen)
         each *= weight
@@ -247,5 +249,5 @@ def _log_likelihood(gaps: Gaps, fates: Fates, rate: FloatArray) -> FloatArray:
 
 
 def _likelihood(kind: tuple[float, ...]) -> FloatArray:
-    """Return the likelihood of each fate."""
+    """Return the likelihood of each lifetime."""
     return np.array([1.0, *kind[1:]])

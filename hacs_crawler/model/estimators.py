@@ -9,7 +9,7 @@ import numpy as np
 
 from hacs_crawler.model.bayes import bayes
 from hacs_crawler.model.bursts import DEFAULT_BURSTS, Bursts, with_bursts
-from hacs_crawler.model.churn import CHURNING_PAGES, Fates, Rates, rates_with_churn
+from hacs_crawler.model.churn import CHURNING_PAGES, LinkLifetimes, Rates, rates_with_churn
 from hacs_crawler.model.gaps import Gaps, gaps_between, interpolated_gaps
 from hacs_crawler.model.localized import LOCALIZED, localized_with_spread
 from hacs_crawler.model.prior import DEFAULT_PRIOR, LogNormalPrior
@@ -131,7 +131,7 @@ def _newton(t: FloatArray, offsets: IndexArray, quiet_days: FloatArray) -> Float
 class Visits:
     """Visit times and outcomes of a batch of pages; the arguments of `gaps_between`.
 
-    `fates` says what became of the links that each visit brought, see `Fates`; None
+    `lifetimes` says what became of the links that each visit brought, see `LinkLifetimes`; None
     where nothing is known of it.
     """
 
@@ -140,21 +140,21 @@ class Visits:
     offsets: IndexArray
     fade_days: float = math.inf
     baselines: BoolArray | None = None
-    fates: Fates | None = None
+    lifetimes: LinkLifetimes | None = None
 
     def gaps(self) -> Gaps:
         """Gaps between visits."""
         return gaps_between(*self._arguments)
 
-    def gap_fates(self) -> Fates | None:
-        """Return the fates of what each gap brought."""
-        if self.fates is None:
+    def gap_lifetimes(self) -> LinkLifetimes | None:
+        """Return the lifetimes of what each gap brought."""
+        if self.lifetimes is None:
             return None
         is_gap = np.ones(len(self.visit_days), np.bool_)
         is_gap[self.offsets[:-1][np.diff(self.offsets) > 0]] = False
         if self.baselines is not None:
             is_gap &= ~self.baselines
-        return self.fates[is_gap]
+        return self.lifetimes[is_gap]
 
     def interpolated(self) -> Gaps:
         """Intervals between interpolated updates and accesses without update."""
@@ -215,7 +215,7 @@ def _with_bursts(
     visits: Visits, prior: LogNormalPrior, churning_pages: float, bursts: Bursts
 ) -> Rates:
     gaps = visits.gaps()
-    rates = rates_with_churn(gaps, prior, visits.gap_fates(), churning_pages)
+    rates = rates_with_churn(gaps, prior, visits.gap_lifetimes(), churning_pages)
     return with_bursts(rates, gaps, visits.fade_days, prior, bursts)
 
 
@@ -228,7 +228,7 @@ ESTIMATORS: Mapping[str, Estimator] = MappingProxyType(
         "bayes": Estimator(
             lambda visits, prior: bayes(visits.gaps(), prior),
             lambda visits, prior, churning_pages, _bursts: rates_with_churn(
-                visits.gaps(), prior, visits.gap_fates(), churning_pages
+                visits.gaps(), prior, visits.gap_lifetimes(), churning_pages
             ),
         ),
         "bursts": Estimator(lambda visits, prior: bayes(visits.gaps(), prior), _with_bursts),

@@ -44,7 +44,7 @@ class Forecast:
     of the last page within the budget; None where the policy does not rank by p.
     """
 
-    hold: BlockReason
+    reason: BlockReason
     arm: str
     p: float
     rate_per_day: float
@@ -54,10 +54,10 @@ class Forecast:
     at: float | None
 
 
-def outlook_of(
+def forecast_of(
     page_id: int, page_ids: Ids, rows: Rows, state: State, options: RankingOptions, now: float
 ) -> Forecast:
-    """Return the outlook of a page that is among `page_ids`; these are all pages known.
+    """Return the forecast of a page that is among `page_ids`; these are all pages known.
 
     `now` is in seconds since 1970 UTC. Raises as `make_plan`.
     """
@@ -85,16 +85,16 @@ def outlook_of(
 
     own = int(np.flatnonzero(siblings[0] == page_id)[0])
     present = at_age(0.0)
-    hold, at, p_to_pass = BlockReason.NOTHING, now, None
+    reason, at, p_to_pass = BlockReason.NOTHING, now, None
     if row["not_before"] > now:
-        hold, at = BlockReason.GONE, float(row["not_before"])
+        reason, at = BlockReason.GONE, float(row["not_before"])
     elif page_id not in plan.page_ids:
-        hold = BlockReason.BUDGET if len(places) else BlockReason.THRESHOLD
+        reason = BlockReason.BUDGET if len(places) else BlockReason.THRESHOLD
         least, last_p = _last_within(plan, number, options)
         policy = options.experiment.arms[number].policy
         p_to_pass = (
             options.threshold
-            if hold is BlockReason.THRESHOLD
+            if reason is BlockReason.THRESHOLD
             else last_p
             if policy.is_by_p
             else None
@@ -107,7 +107,7 @@ def outlook_of(
 
         at = now + _first_days(is_due) * DAY if policy.grows_with_time else math.inf
     return Forecast(
-        hold=hold,
+        reason=reason,
         arm=options.experiment.arms[number].name,
         p=float(present.p[own]),
         rate_per_day=float(present.rate_per_day[own]),

@@ -13,8 +13,8 @@ from hacs_crawler.state.estimation import (
     Estimation as Estimation,
     baselines_of as baselines_of,
     burst_since as burst_since,
-    fates as fates,
     histories as histories,
+    lifetimes as lifetimes,
 )
 from hacs_crawler.state.findings import (
     Findings as Findings,

@@ -20,8 +20,8 @@ from hacs_crawler.model import (
     ESTIMATORS,
     USUAL_SIBLING_CORRELATION,
     Bursts,
-    Fates,
     LinkLifetime,
+    LinkLifetimes,
     LogNormalPrior,
     Rates,
     Visits,
@@ -112,7 +112,7 @@ class Estimation:
         """Return each page's estimated rate in 1/day, its spread, and the page's churn."""
         found = histories(pages, self.updates)
         # no other estimator asks for them
-        became = _fates_of_gaps(pages, found[2]) if self.has_posterior else None
+        became = _lifetimes_of_gaps(pages, found[2]) if self.has_posterior else None
         visits = Visits(*found, self.fade_days, baselines_of(pages), became)
         return estimate_with_churn(
             self.estimator, visits, self.prior, self.churning_pages, self.bursts
@@ -207,7 +207,7 @@ def burst_since(page: Page, estimation: Estimation) -> int | None:
     return page.visits[first] if first < len(days) else None
 
 
-def fates(pages: Sequence[Page]) -> Fates:
+def lifetimes(pages: Sequence[Page]) -> LinkLifetimes:
     """Return of each visit, flat as in `histories`, what became of its new links.
 
     Of other marks, such as a price or a text, those that two visits in a row showed are as good as
@@ -215,11 +215,11 @@ def fates(pages: Sequence[Page]) -> Fates:
     whoever brought it.
     """
     visits, offsets = _joined([page.visits for page in pages])
-    found_fates = np.zeros(len(visits), np.uint8)
+    found = np.zeros(len(visits), np.uint8)
     runs, run_offsets = _joined([page.runs for page in pages])
     first, links = runs[::2], runs[1::2].astype(np.int64)
     if not len(first):
-        return found_fates
+        return found
     run_offsets //= 2
     last, link_offsets = _joined([page.last_seen for page in pages])
     # not to be split by 0 links, and a page without links has no run
@@ -242,20 +242,20 @@ def fates(pages: Sequence[Page]) -> Fates:
     of_runs = np.where(has_spells & is_known, in_spells, of_runs)
     places = np.searchsorted(_of_pages(visits, offsets), _of_pages(first, run_offsets))
     is_kept = places < np.repeat(offsets[1:], np.diff(run_offsets))
-    found_fates[places[is_kept]] = of_runs[is_kept]
-    return found_fates
+    found[places[is_kept]] = of_runs[is_kept]
+    return found
 
 
-def _fates_of_gaps(
+def _lifetimes_of_gaps(
     pages: Sequence[Page], offsets: np.ndarray[tuple[int], np.dtype[np.int64]]
-) -> Fates | None:
-    """Return `fates`, looked up only of pages that have got new marks, which few do; None if none."""
+) -> LinkLifetimes | None:
+    """Return `lifetimes`, computed only for pages with new marks, which are few; None without any."""
     has_new = np.array([*map(_has_new_marks, pages)], np.bool_)
     if not has_new.any():
         return None
     of_visits = np.repeat(has_new, np.diff(offsets))
     found = np.zeros(len(of_visits), np.uint8)
-    found[of_visits] = fates([*compress(pages, has_new)])
+    found[of_visits] = lifetimes([*compress(pages, has_new)])
     return found
 
 

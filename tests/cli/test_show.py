@@ -15,7 +15,7 @@ from hacs_crawler.cli.app import app
 from hacs_crawler.cli.page_text import ordinal
 from hacs_crawler.config import Config
 from hacs_crawler.links.keys import page_id_of
-from hacs_crawler.ranking.next_visit import BlockReason, Forecast, outlook_of
+from hacs_crawler.ranking.next_visit import BlockReason, Forecast, forecast_of
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.plan import make_plan, read_rows
 from hacs_crawler.ranking.policies import POLICIES
@@ -69,26 +69,26 @@ def options(**settings: object) -> RankingOptions:
     return Config.from_settings(chosen).ranking
 
 
-def outlook(state: State, address: str, now: float = NOW, **settings: object) -> Forecast:
-    return outlook_of(page_id_of(address), *read_rows(state), state, options(**settings), now)
+def forecast(state: State, address: str, now: float = NOW, **settings: object) -> Forecast:
+    return forecast_of(page_id_of(address), *read_rows(state), state, options(**settings), now)
 
 
 def test_a_page_within_the_budget_is_visited_now() -> None:
-    found = outlook(state_of(*HISTORY), url(8), budget=3)
-    assert (found.hold, found.at, found.rank, found.ranked) == (BlockReason.NOTHING, NOW, 2, 10)
+    found = forecast(state_of(*HISTORY), url(8), budget=3)
+    assert (found.reason, found.at, found.rank, found.ranked) == (BlockReason.NOTHING, NOW, 2, 10)
 
 
 def test_a_gone_page_waits_until_its_time_is_over() -> None:
     gone = Visit(url(3), NOW - DAY, News.GONE)
-    found = outlook(state_of(*HISTORY, gone), url(3), budget=3)
-    assert (found.hold, found.at, found.rank) == (BlockReason.GONE, NOW + 6 * DAY, None)
+    found = forecast(state_of(*HISTORY, gone), url(3), budget=3)
+    assert (found.reason, found.at, found.rank) == (BlockReason.GONE, NOW + 6 * DAY, None)
 
 
 @pytest.mark.parametrize("policy", ["hacs", "freshness", "staleness", "unseen-links"])
 def test_a_page_behind_the_budget_passes_its_last_page_at_the_time_foretold(policy: str) -> None:
     state = state_of(*HISTORY)
-    found = outlook(state, url(5), budget=3, policy=policy)
-    assert (found.hold, found.rank) == (BlockReason.BUDGET, 5)
+    found = forecast(state, url(5), budget=3, policy=policy)
+    assert (found.reason, found.rank) == (BlockReason.BUDGET, 5)
     assert found.at is not None
 
     score = POLICIES[policy]
@@ -106,16 +106,16 @@ def test_a_page_behind_the_budget_passes_its_last_page_at_the_time_foretold(poli
 
 def test_p_reaches_the_threshold_at_the_time_foretold() -> None:
     state = state_of(*HISTORY)
-    found = outlook(state, url(1), threshold=0.5)
-    assert (found.hold, found.rank, found.p_to_pass) == (BlockReason.THRESHOLD, None, 0.5)
+    found = forecast(state, url(1), threshold=0.5)
+    assert (found.reason, found.rank, found.p_to_pass) == (BlockReason.THRESHOLD, None, 0.5)
     assert found.at is not None
-    assert outlook(state, url(1), found.at).p == pytest.approx(0.5)
+    assert forecast(state, url(1), found.at).p == pytest.approx(0.5)
 
 
 def test_with_last_obs_the_oldest_visit_in_the_budget_is_to_be_passed() -> None:
     older = visits(url(10), [{1}, {1}])
     older = [Visit(one.url, one.at - 5 * DAY, marks=one.marks) for one in older]
-    found = outlook(state_of(*HISTORY, *older), url(3), policy="last-obs", budget=1)
+    found = forecast(state_of(*HISTORY, *older), url(3), policy="last-obs", budget=1)
     assert found.at == pytest.approx(NOW + 5 * DAY, abs=1)
 
 
@@ -124,8 +124,8 @@ def test_with_last_obs_the_oldest_visit_in_the_budget_is_to_be_passed() -> None:
 )
 def test_where_time_alone_changes_nothing_no_time_is_foretold(settings: dict[str, Any]) -> None:
     state = state_of(*HISTORY, estimator="mle")
-    held = [outlook(state, url(number), random_seed=1, **settings) for number in range(2)]
-    behind = next(one for one in held if one.hold is BlockReason.BUDGET)
+    held = [forecast(state, url(number), random_seed=1, **settings) for number in range(2)]
+    behind = next(one for one in held if one.reason is BlockReason.BUDGET)
     assert behind.at is None
     assert behind.ranked == 10
 
@@ -133,7 +133,7 @@ def test_where_time_alone_changes_nothing_no_time_is_foretold(settings: dict[str
 def test_in_an_experiment_a_page_is_ranked_within_its_arm() -> None:
     state = state_of(*HISTORY)
     arms = {"hacs": 0.5, "last-obs": 0.5}
-    found = [outlook(state, url(number), experiment=arms) for number in range(10)]
+    found = [forecast(state, url(number), experiment=arms) for number in range(10)]
     for arm in arms:
         mine = [one for one in found if one.arm == arm]
         assert sorted(one.rank for one in mine if one.rank) == list(range(1, len(mine) + 1))
@@ -215,7 +215,7 @@ def test_json_has_every_visit_and_what_the_text_says(folder: Path) -> None:
     assert shown["visits"][-1]["at"] == "2024-09-24T00:00:00Z"
     low, high = shown["rate_interval"]
     assert low < shown["rate_per_day"] < high
-    assert (shown["failures"], shown["gone"], shown["hold"]) == (1, 0, "nothing")
+    assert (shown["failures"], shown["gone"], shown["reason"]) == (1, 0, "nothing")
     assert shown["harvests"] == [{"source": "000000ff", "until": "2011-01-26T00:00:00Z"}]
 
 
@@ -247,7 +247,7 @@ def test_visits_later_than_now_are_set_aside_and_counted(
     after = json.loads(hacs_show(folder, ADA, "--json").stdout)
     assert after.pop("visits_set_aside") == 2
     assert "1 pages have visits later than now, the latest at 2025-11-09 00:00 UTC" in caplog.text
-    for key in ("visits", "p", "rank", "rate_per_day", "hold", "links"):
+    for key in ("visits", "p", "rank", "rate_per_day", "reason", "links"):
         assert after[key] == before[key]
     assert "set aside    2 visits later than now" in hacs_show(folder, ADA).stdout
 

@@ -41,17 +41,17 @@ def gaps_of(*pages: Page) -> tuple[Gaps, np.ndarray[tuple[int], np.dtype[np.uint
         np.ones(len(flat)),
         np.cumsum([0, *map(len, pages)]),
     )
-    return gaps, np.array([fate for _, _, fate in flat], np.uint8)
+    return gaps, np.array([lifetime for _, _, lifetime in flat], np.uint8)
 
 
 def rates_of(*pages: Page) -> Rates:
-    gaps, fates = gaps_of(*pages)
-    return rates_with_churn(gaps, DEFAULT_PRIOR, fates)
+    gaps, lifetimes = gaps_of(*pages)
+    return rates_with_churn(gaps, DEFAULT_PRIOR, lifetimes)
 
 
 def changing(
     number: int,
-    fate: LinkLifetime = LinkLifetime.UNKNOWN,
+    lifetime: LinkLifetime = LinkLifetime.UNKNOWN,
     days: float = 1.0,
     *,
     failed: int = 0,
@@ -59,8 +59,8 @@ def changing(
 ) -> Page:
     """A page that showed something new after each of so many gaps, then control visits."""
     return [
-        *[(days, True, fate)] * number,
-        *[(CONTROL, True, fate)] * failed,
+        *[(days, True, lifetime)] * number,
+        *[(CONTROL, True, lifetime)] * failed,
         *[(CONTROL, False, LinkLifetime.UNKNOWN)] * passed,
     ]
 
@@ -83,9 +83,13 @@ def by_quadrature(page: Page, weights: list[float] | None = None) -> tuple[float
     likelihood = np.zeros((len(x), len(c)))
     for (share, *of_time), (other_share, *of_request) in product(TIMES, REQUESTS):
         log = np.zeros_like(likelihood)
-        for (days, updated, fate), weight in zip(page, weights or [1.0] * len(page), strict=True):
+        for (days, updated, lifetime), weight in zip(
+            page, weights or [1.0] * len(page), strict=True
+        ):
             quiet = np.exp(-rate * days)
-            time, request = (1.0, 1.0) if not fate else (of_time[fate - 1], of_request[fate - 1])
+            time, request = (
+                (1.0, 1.0) if not lifetime else (of_time[lifetime - 1], of_request[lifetime - 1])
+            )
             chance = (1 - quiet) * time + quiet * c * request if updated else quiet * (1 - c)
             with np.errstate(divide="ignore"):
                 log += weight * np.log(chance)
@@ -141,12 +145,12 @@ def test_traps_and_news_pages_are_told_apart_by_control_visits(
     assert found.churning[0] == pytest.approx(churning, abs=0.01)
 
 
-fates = st.sampled_from(LinkLifetime)
+lifetimes = st.sampled_from(LinkLifetime)
 page_gaps = st.lists(
     st.tuples(
         st.sampled_from([CONTROL, 0.01, 0.3, 1.0, 1.0, 1.0, 7.0, 30.0]),
         st.booleans(),
-        fates,
+        lifetimes,
     ).map(lambda gap: (gap[0], gap[1], gap[2] if gap[1] else LinkLifetime.UNKNOWN)),
     min_size=2,
     max_size=15,
@@ -177,10 +181,10 @@ def test_so_have_traps_and_news_pages(page: Page) -> None:
 @settings(max_examples=30, deadline=None)
 @given(page_gaps, st.integers(0, 2**32 - 1))
 def test_gaps_count_by_their_weight(page: Page, seed: int) -> None:
-    gaps, fates = gaps_of(page)
+    gaps, lifetimes = gaps_of(page)
     weight = np.random.default_rng(seed).random(len(page))
     weighted = Gaps(gaps.days, gaps.updated, weight, gaps.offsets)
-    found = rates_with_churn(weighted, DEFAULT_PRIOR, fates)
+    found = rates_with_churn(weighted, DEFAULT_PRIOR, lifetimes)
     if found.churning[0]:
         rate, churn, _ = by_quadrature(page, weight.tolist())
         assert found.churn[0] == pytest.approx(churn, abs=0.01)
@@ -188,9 +192,9 @@ def test_gaps_count_by_their_weight(page: Page, seed: int) -> None:
 
 
 def test_gaps_of_no_weight_tell_nothing() -> None:
-    gaps, fates = gaps_of(changing(10, LinkLifetime.FLEETING, failed=2))
+    gaps, lifetimes = gaps_of(changing(10, LinkLifetime.FLEETING, failed=2))
     faded = Gaps(gaps.days, gaps.updated, np.zeros(len(gaps.days)), gaps.offsets)
-    found = rates_with_churn(faded, DEFAULT_PRIOR, fates)
+    found = rates_with_churn(faded, DEFAULT_PRIOR, lifetimes)
     assert found.rate_per_day[0] == pytest.approx(DEFAULT_PRIOR.mean_rate)
     assert (found.churn[0], found.churning[0]) == (0.0, 0.0)
 
@@ -224,15 +228,15 @@ def test_many_pages_at_once_are_what_each_is_alone(pages: list[Page]) -> None:
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.integers(3, 40), st.sampled_from([0.5, 1.0, 7.0]), fates, st.integers(0, 3))
+@given(st.integers(3, 40), st.sampled_from([0.5, 1.0, 7.0]), lifetimes, st.integers(0, 3))
 def test_a_failed_control_never_lowers_c_and_a_passed_one_never_raises_it(
-    number: int, days: float, fate: LinkLifetime, controls: int
+    number: int, days: float, lifetime: LinkLifetime, controls: int
 ) -> None:
     found = rates_of(
-        changing(number, fate, days, failed=controls),
-        changing(number, fate, days, failed=controls + 1),
-        changing(number, fate, days, passed=controls),
-        changing(number, fate, days, passed=controls + 1),
+        changing(number, lifetime, days, failed=controls),
+        changing(number, lifetime, days, failed=controls + 1),
+        changing(number, lifetime, days, passed=controls),
+        changing(number, lifetime, days, passed=controls + 1),
     )
     failed, failed_again, passed, passed_again = found.churn.tolist()
     assert failed_again >= failed - 1e-9

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hacs_crawler.model import LinkLifetime
-from hacs_crawler.state.estimation import fates, histories
+from hacs_crawler.state.estimation import histories, lifetimes
 from hacs_crawler.state.merging import RECENT_VISITS, merge
 from hacs_crawler.state.page import Page, Visit, copy_of
 from hacs_crawler.utils.times import DAY
@@ -43,7 +43,7 @@ def page_of(*shown: set[int] | None) -> Page:
 def test_an_update_lasts_passes_or_is_fleeting(
     shown: list[set[int] | None], expected: list[LinkLifetime]
 ) -> None:
-    assert fates([page_of(*shown)]).tolist() == expected
+    assert lifetimes([page_of(*shown)]).tolist() == expected
 
 
 def test_a_price_lasted_that_two_visits_in_a_row_showed() -> None:
@@ -53,17 +53,21 @@ def test_a_price_lasted_that_two_visits_in_a_row_showed() -> None:
         marks = frozenset({price})
         merge(page, Visit(URL, day * DAY, marks=marks, rules=7, keeps_spells=True))
     expected = [UNKNOWN, LASTING, UNKNOWN, UNKNOWN, LASTING, UNKNOWN, UNKNOWN]
-    assert fates([page]).tolist() == expected
+    assert lifetimes([page]).tolist() == expected
     links = page_of({1}, {2}, {1})
-    assert fates([links, page, links]).tolist() == [*fates([links]), *expected, *fates([links])]
+    assert lifetimes([links, page, links]).tolist() == [
+        *lifetimes([links]),
+        *expected,
+        *lifetimes([links]),
+    ]
 
 
 def test_many_pages_at_once_are_what_each_is_alone() -> None:
     pages = [page_of(), page_of({1}, {2}, {1}), page_of(None), page_of(set()), page_of({1}, {1, 2})]
-    expected = [one for page in pages for one in fates([page]).tolist()]
-    assert fates(pages).tolist() == expected
+    expected = [one for page in pages for one in lifetimes([page]).tolist()]
+    assert lifetimes(pages).tolist() == expected
     assert len(expected) == len(histories(pages)[0])
-    assert fates([]).tolist() == []
+    assert lifetimes([]).tolist() == []
 
 
 def test_the_fate_of_what_a_thinned_visit_brought_is_that_of_the_visit_that_is_kept() -> None:
@@ -71,7 +75,7 @@ def test_the_fate_of_what_a_thinned_visit_brought_is_that_of_the_visit_that_is_k
     page = Page(URL)
     for day in range(1, days + 1):
         merge(page, Visit(URL, day * DAY, marks=frozenset({0, *range(1, day // 20 + 1)})))
-    found = fates([page])
+    found = lifetimes([page])
     assert len(page.visits) == len(found) < days
     kept = [page.visits.index(at) for at in page.update_times if at in page.visits]
     assert {found[place] for place in kept} == {LASTING}
@@ -80,5 +84,5 @@ def test_the_fate_of_what_a_thinned_visit_brought_is_that_of_the_visit_that_is_k
 def test_asking_changes_nothing() -> None:
     page = page_of({1}, {1, 2}, {3})
     before = copy_of(page)
-    fates([page])
+    lifetimes([page])
     assert page == before
