@@ -56,7 +56,6 @@ BUILT_IN_PARTS: Final[dict[str | type, int | None]] = {
     "hacs_crawler.parts.controls.Controls": 110,
     "hacs_crawler.parts.conditional.ConditionalRequests": 120,
     "hacs_crawler.parts.instant.InstantTier": 130,
-    "hacs_crawler.parts.volatile_fields.VolatileFields": 135,
     "hacs_crawler.parts.rendering.links.RenderedLinks": 140,
     "hacs_crawler.parts.rendering.rendering.Rendering": 150,
     "hacs_crawler.parts.experiments.Experiments": 160,

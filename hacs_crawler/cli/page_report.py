@@ -22,7 +22,6 @@ from hacs_crawler.state import (
     State,
     baselines_of,
     burst_since,
-    fields_left_out_of,
     histories,
     lifetimes,
 )
@@ -61,8 +60,6 @@ class PageReport:
     set_aside: int = 0
     """How many visits are later than now, and not in `page`."""
     cost: VisitCost = field(default_factory=VisitCost)
-    fields_left_out: list[str] = field(default_factory=list)
-    """Fields of the page's items that differ at nearly every visit."""
 
     @property
     def rate_is_prior(self) -> bool:
@@ -114,7 +111,6 @@ def report_of(
         ),
         sibling_correlation=estimation.sibling_correlation,
         cost=VisitCost.read(state, page.url),
-        fields_left_out=fields_left_out_of(state.store, page_id_of(page.url)),
     )
 
 

@@ -49,9 +49,6 @@ def _facts(report: PageReport, config: Config, now: float) -> Iterator[tuple[str
         yield "set aside", f"{counted(report.set_aside, 'visit')} later than now"
     yield from _absences(page)
     yield from _heard(report)
-    if report.fields_left_out:
-        names = ", ".join(report.fields_left_out)
-        yield "left out", f"fields of items that differ at nearly every visit: {names}"
     yield "rate", _rate(report, config)
     if config.estimation.has_bursts and not report.rate_is_prior:
         yield "updates", _course(report)

@@ -149,7 +149,6 @@ def _as_json(report: PageReport, estimator: str) -> dict[str, Any]:
         "ranked_rate_per_day": forecast.rate_per_day,
         "siblings": report.siblings,
         "sibling_correlation": report.sibling_correlation,
-        "fields_left_out": report.fields_left_out,
         "rendered": report.cost.is_rendered,
         "seconds": report.cost.page.seconds or None,
         "signals": [

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.part import Part
-from hacs_crawler.state import Page, Recorded, State, change_note, read_note, use_rules
+from hacs_crawler.state import Page, Recorded, State, change_note, read_note
 from hacs_crawler.utils.text import counted, safe_logger
 from hacs_crawler.watch import MarkRules
 
@@ -87,8 +87,7 @@ def _noted(
     known = read_note(state.store, NOTE, dict[str, _Watcher]) or {}
     before, own = known.pop(spider, None), None
     if rules is not None:
-        without_fields = use_rules(state.store, rules.fingerprint, ())
-        own = _Watcher(rules.name, sorted(rules.fingerprints | without_fields))
+        own = _Watcher(rules.name, sorted(rules.fingerprints))
     found = known, own.rules if own is not None else []
     if own == before:
         return found

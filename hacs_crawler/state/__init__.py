@@ -130,13 +130,6 @@ from hacs_crawler.state.store import (
     change_note as change_note,
     read_note as read_note,
 )
-from hacs_crawler.state.volatile_fields import (
-    fields_left_out as fields_left_out,
-    fields_left_out_of as fields_left_out_of,
-    note_fields as note_fields,
-    use_rules as use_rules,
-    without_gaps as without_gaps,
-)
 from hacs_crawler.state.volatile_parts import (
     forget_volatile_parts as forget_volatile_parts,
     learn_volatile_parts as learn_volatile_parts,

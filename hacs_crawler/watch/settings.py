@@ -98,8 +98,7 @@ class WatchSettings:
             "HACS_WATCH_KEY",
             """
             The field that [identifies an item](updates.md#items-that-change), such as its id or URL,
-            where items are watched. Then items can be told that changed from new ones, and fields that
-            differ at nearly every visit are left out.
+            where items are watched. Then an item that changed is told from a new one.
             """,
         ),
     ] = ""
@@ -142,8 +141,6 @@ class WatchSettings:
             if given and not self.takes_items:
                 allowed = "nothing, unless HACS_WATCH is items"
                 raise ConfigError(f"HACS_WATCH_{name.upper()} = {given!r}: allowed is {allowed}")
-        return self.without() if self.takes_items else self.watch
-
-    def without(self, left_out: Iterable[str] = ()) -> MarkRules:
-        """Return the rules by which items are watched, but for some more fields."""
-        return item_rules(self.watch_fields, {*self.watch_ignore, *left_out}, self.watch_key)
+        if self.takes_items:
+            return item_rules(self.watch_fields, self.watch_ignore, self.watch_key)
+        return self.watch

@@ -7,10 +7,6 @@ from typing import Any
 
 import pytest
 
-import forks
-from hacs_crawler.links import page_id_of
-from hacs_crawler.state import Estimation, State
-from hacs_crawler.state.address import open_store
 from integration_support import AnySpider, Crawl
 from servers import Site
 
@@ -101,49 +97,6 @@ def test_an_item_is_new_or_has_changed_or_is_the_same(
     assert all(said in again.log for said in ("A is changed", "B is same"))
     assert "C is new" in back.log
     assert [one.stat("hacs/updates") for one in (first, then, again, back)] == [0, 1, 1, 1]
-
-
-def test_views_that_differ_at_each_visit_are_left_out_and_named(
-    any_spider: AnySpider, site: Site, state: dict[str, Any]
-) -> None:
-    days = [crawl(any_spider, site, PLAIN, f"A {day}", f"B {day}", **state) for day in range(17)]
-    assert [one.stat("hacs/updates") for one in days] == [0] + 16 * [1]
-    assert not any("no news from the next run on" in one.log for one in days[:-1])
-    assert (
-        "no news from the next run on: views (fields that HACS_WATCH_FIELDS names are)"
-        in days[-1].log
-    )
-    learned = [
-        crawl(any_spider, site, PLAIN, *shown, **state)
-        for shown in (["A a", "B b"], ["A c", "B d"], ["A e", "BB f"], ["A g", "BB h", "C i"])
-    ]
-    assert [one.stat("hacs/updates") for one in learned] == [0, 0, 1, 1]
-    assert not any("no news from the next run on" in one.log for one in learned)
-    store = open_store(state["HACS_STATE"], state["HACS_NAMESPACE"], Path())
-    page_id = page_id_of(f"{site.url}/jobs")
-    (page,) = State(store, Estimation()).load([page_id]).values()
-    store.close()
-    assert list(page.visits[-2:]) == list(page.update_times), (
-        "what views made is no update any more"
-    )
-    settings = [part for name in state for part in ("-s", f"{name}={state[name]}")]
-    shown = forks.run("hacs", ["show", page.url, *settings], any_spider.folder)
-    said = " ".join(shown.stdout.decode().split())
-    assert "left out fields of items that differ at nearly every visit: views" in said
-    wanted = crawl(any_spider, site, PLAIN, "A j", HACS_WATCH_FIELDS="job,views", **state)
-    again = crawl(any_spider, site, PLAIN, "A k", HACS_WATCH_FIELDS="job,views", **state)
-    assert (wanted.stat("hacs/updates"), again.stat("hacs/updates")) == (0, 1)
-
-
-def test_a_spider_that_watches_otherwise_is_refused_where_fields_are_left_out(
-    any_spider: AnySpider, site: Site
-) -> None:
-    for day in range(19):
-        crawl(any_spider, site, PLAIN, f"A {day}")
-    other = PLAIN.replace('"jobs"', '"other"')
-    refused = any_spider.run(other, HACS_WATCH="items")
-    assert refused.exit_status == 1
-    assert "/jobs is watched by the spider 'jobs', too, and otherwise" in refused.log
 
 
 def test_a_key_that_no_item_has_is_said(any_spider: AnySpider, site: Site) -> None:
