@@ -1,7 +1,7 @@
 """How a page was requested, so that it can be requested again without the pages that led to it.
 
-A recipe has what the spider said: callback and errback by name, `cb_kwargs`, headers, and of `meta` what
-JSON can hold; but nothing that says who asked: no login, no cookie, no proxy.
+A recipe has what the spider said: callback and errback by name, `cb_kwargs`, headers, priority, and of
+`meta` what JSON can hold; but nothing that says who asked: no login, no cookie, no proxy, no token.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 import zlib
 from collections.abc import Sequence
+from functools import lru_cache
+from inspect import unwrap
 from typing import Any, Final
 
 import msgspec
@@ -23,9 +25,30 @@ VERSION: Final = 1
 MOST_BYTES: Final = 4096
 """The longest packed recipe; a page that would need more is not requested again by itself."""
 MOST_UNPACKED: Final = 65_536
-_SECRET = re.compile(
-    r"auth|cookie|passw|proxy|secret|session|token|api.?key|credential", re.IGNORECASE
+_BETWEEN_WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[^A-Za-z0-9]+")
+_SECRET_NAME = re.compile(
+    r"auth(?!or(?!i[sz])|entic(?!at))|bearer|cookie|credential|csrf|hmac|jwt|pass(?:code|phrase|w)|proxy"
+    r"|pwd|secret(?!ar)|sessid|session|signature|token|xsrf"
+    r"|(?:access|account|api|app|application|client|consumer|developer|encryption|functions|license"
+    r"|master|private|service|shared|signing|ssh|subscription|webhook)_?keys?(?:_|$)"
+    r"|(?:^|_)(?:creds?|otp|pass|pin|pw|sid|sig|http_user)(?:_|$)"
 )
+"""A secret's name in lower case, its words joined by _; not `author` or `sort_key`."""
+_NAME_WITH_VALUE = re.compile(
+    r"(?<![\w.-])([A-Za-z][\w.-]{0,60})[\"']?\s?[=:]\s?[\"']?[^\s\"'=:,;&]"
+)
+"""A name and its value in a text, as in JSON, a query or a form."""
+_SECRET_VALUE = re.compile(
+    r"\b(?:Basic|Bearer|Digest|Token)\s+(?=\S*[0-9=])\S{8}"
+    r"|://[^/?#\s@]+@"
+    r"|\beyJ[\w-]{8,}\.[\w-]+\."
+    r"|\b(?:gh[a-z]_|github_pat_|glpat-|[prs]k_(?:live|test)_|xox[a-z]-|AKIA|ASIA|AIza|ya29\.|hf_|npm_"
+    r"|pypi-|shp[a-z]{2}_)[\w.-]{12}"
+    r"|-----BEGIN [A-Z ]*PRIVATE KEY"
+    r"|\b[0-9a-fA-F]{32,}\b"
+    r"|(?<![A-Za-z0-9])(?=[A-Z0-9]*[a-z])(?=[a-z0-9]*[A-Z])(?=(?:[A-Za-z]*[0-9]){2})[A-Za-z0-9]{20,}"
+)
+"""What tokens look like: a login in a URL, a service's prefix, long hexadecimal or mixed text."""
 _OF_TRANSFER = ("content-", "if-", "host", "connection", "transfer-encoding")
 _OF_SCRAPY = (
     "_",
@@ -59,6 +82,8 @@ class RequestRecipe(Struct, frozen=True, omit_defaults=True):
     headers: dict[str, list[str]] = field(default_factory=dict, name="h")
     meta: dict[str, Any] = field(default_factory=dict, name="m")
     depth: int = field(default=0, name="d")
+    priority: int = field(default=0, name="p")
+    dont_filter: bool = field(default=False, name="n")
     after_form: bool = field(default=False, name="f")
     leads_on: bool = field(default=False, name="l")
 
@@ -83,36 +108,56 @@ def decoded(data: bytes) -> RequestRecipe | None:
     return None if check_url(recipe.url) else recipe
 
 
-def recipe_of(request: Request, spider: Spider) -> RequestRecipe | None:
-    """Return the recipe of a request; None where it cannot be repeated.
+def recipe_of(
+    request: Request, spider: Spider, left_out: set[str] | None = None
+) -> RequestRecipe | None:
+    """Return the recipe of a request, None if it cannot be repeated.
 
-    That is so where its callback is no public method of the spider's, or its `cb_kwargs` hold what JSON
-    cannot.
+    That is so if its callback is not a public method of the spider, if its `cb_kwargs` hold a secret or
+    what JSON cannot, or if the callback names a key of `meta` that holds a secret. Names of headers and
+    keys of `meta` that are left out as secrets are added to `left_out`.
     """
     callback, errback = (
         _name_of(function, spider) for function in (request.callback, request.errback)
     )
-    if callback is None or errback is None or not _is_json(request.cb_kwargs):
+    if callback is None or errback is None:
         return None
-    if any(map(_SECRET.search, request.cb_kwargs)):
+    if not _is_json(request.cb_kwargs) or _has_secret(request.cb_kwargs):
         return None
-    url = without_login(request.url)
+    headers = {
+        name.decode("latin-1"): [value.decode("latin-1") for value in values]
+        for name, values in request.headers.items()
+        if not name.decode("latin-1").lower().startswith(_OF_TRANSFER)
+    }
+    meta = {
+        key: value
+        for key, value in request.meta.items()
+        if not str(key).startswith(_OF_SCRAPY)
+    }
+    secret_headers = {
+        name
+        for name, value in headers.items()
+        if name.lower().endswith("-key") or _has_secret({name: value})
+    }
+    secret_keys = {str(key) for key, value in meta.items() if _has_secret({key: value})}
+    if secret_keys and secret_keys & _texts_in(request.callback or getattr(spider, "parse", None)):
+        return None
+    if left_out is not None:
+        left_out |= secret_headers | secret_keys
     return RequestRecipe(
-        url=url,
+        url=without_login(request.url),
         callback=callback,
         errback=errback,
         cb_kwargs=dict(request.cb_kwargs),
-        headers={
-            name.decode("latin-1"): [value.decode("latin-1") for value in values]
-            for name, values in request.headers.items()
-            if _is_kept_header(name.decode("latin-1"))
-        },
+        headers={name: value for name, value in headers.items() if name not in secret_headers},
         meta={
             key: value
-            for key, value in request.meta.items()
-            if _is_kept_key(str(key)) and _is_json({key: value})
+            for key, value in meta.items()
+            if key not in secret_keys and _is_json({key: value})
         },
         depth=int(request.meta.get("depth", 0)),
+        priority=request.priority,
+        dont_filter=request.dont_filter,
         after_form=bool(request.meta.get("hacs.after_form")),
     )
 
@@ -129,9 +174,15 @@ def request_of(recipe: RequestRecipe, spider: Spider) -> Request | None:
         recipe.url,
         callback=callback,
         errback=errback,
-        headers=recipe.headers,
+        # as bytes: Scrapy would encode text as UTF-8, and each revisit make it longer
+        headers={
+            name.encode("latin-1"): [value.encode("latin-1") for value in values]
+            for name, values in recipe.headers.items()
+        },
         meta={**meta, "hacs_page": recipe.url},
         cb_kwargs=dict(recipe.cb_kwargs),
+        priority=recipe.priority,
+        dont_filter=recipe.dont_filter,
     )
 
 
@@ -216,12 +267,36 @@ def _has_rule(recipe: RequestRecipe, spider: Spider) -> bool:
     return isinstance(rule, int) and 0 <= rule < len(spider._rules)  # noqa: SLF001 - its own index
 
 
-def _is_kept_header(name: str) -> bool:
-    return not _SECRET.search(name) and not name.lower().startswith(_OF_TRANSFER)
+def _has_secret(value: object) -> bool:
+    """Whether a name at any depth is a secret's, or a text looks like one."""
+    if isinstance(value, str):
+        value = value[:MOST_UNPACKED]  # a longer text is in no recipe
+        names = _NAME_WITH_VALUE.finditer(value)
+        return bool(_SECRET_VALUE.search(value)) or any(_is_secret_name(one[1]) for one in names)
+    if isinstance(value, dict):
+        return any(
+            (not isinstance(one, bool) and one and _is_secret_name(str(name))) or _has_secret(one)
+            for name, one in value.items()  # a flag, as `dont_merge_cookies`, is not a secret
+        )
+    if isinstance(value, list | tuple):
+        is_pair = len(value) == 2 and isinstance(value[0], str)  # as the fields of a form are given
+        return (is_pair and _is_secret_name(value[0])) or any(map(_has_secret, value))
+    return False
 
 
-def _is_kept_key(key: str) -> bool:
-    return not key.startswith(_OF_SCRAPY) and not _SECRET.search(key)
+@lru_cache(maxsize=1024)
+def _is_secret_name(name: str) -> bool:
+    return _SECRET_NAME.search(_BETWEEN_WORDS.sub("_", name).lower()) is not None
+
+
+def _texts_in(callback: Any) -> set[str]:
+    """Return the text constants of a callback's code: they include the keys of `meta` that it uses."""
+    found, waiting = set(), [getattr(unwrap(callback), "__code__", None)]
+    while waiting:
+        constants = getattr(waiting.pop(), "co_consts", ())
+        found |= {one for one in constants if isinstance(one, str)}
+        waiting += [one for one in constants if hasattr(one, "co_consts")]
+    return found
 
 
 def _is_json(value: object) -> bool:

@@ -1,7 +1,7 @@
 """Markup that takes a parser too long: recognised before a tree is made of it.
 
 To make a tree of a tag with n attributes, libxml2 takes time in proportion to n², because it walks to
-the end of a list for each of them: 3 MB of attributes stop a crawl for minutes. Its tokenizer alone, from
+the end of a list for each of them: 3 MB of attributes stop a crawl for minutes. Its tokenizer, from
 2.14 on (lxml 6), takes time in proportion to the size of the page. Pages that could have such a tag are
 therefore tokenized first, in pieces. Most pages could not, which a search through their text shows.
 """

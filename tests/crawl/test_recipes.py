@@ -111,14 +111,91 @@ def test_what_takes_too_many_bytes_is_not_kept() -> None:
     assert RequestRecipe(URL, cb_kwargs={"text": "a" * 100_000}).encoded() == b""
 
 
+SECRETS: list[dict[str, Any]] = [
+    {"Authorization": "x"},
+    {"X-Auth-Token": "x"},
+    {"Ocp-Apim-Subscription-Key": "x"},
+    {"X-JWT": "x"},
+    {"accessKey": "x"},
+    {"APIKEY": "x"},
+    {"pwd": "x"},
+    {"PHPSESSID": "x"},
+    {"pin": 1234},
+    {"login": {"user": "ada", "password": "x"}},
+    {"steps": [{"fill": {"userPassword": "x"}}]},
+    {"form": [["user", "ada"], ["password", "x"]]},
+    {"body": '{"user": "ada", "secret": "x"}'},
+    {"query": "user=ada&access_token=x"},
+    {"via": "http://ada:x@a.example/"},
+    {"with": "Bearer abcdef12"},
+    {"code": "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc"},
+    {"code": "ghp_abcdefghijklmnop"},
+    {"code": "sk-abcdEFGH1234abcdEFGH1234"},
+    {"code": "d41d8cd98f00b204e9800998ecf8427e"},
+]
+NO_SECRETS: list[dict[str, Any]] = [
+    {"author": "Ada", "authority": "x", "sort_key": "price", "key": "x", "compass": "n"},
+    {"title": "Basic information about cookies", "slug": "sk-bratislava-old-town-guide-2020"},
+    {"path": "/Products/Details/12345/Annual-Report-2020", "text": "Annual report: 2020"},
+    {"id": "550e8400-e29b-41d4-a716-446655440000", "next": "http://a.example/x?page=2&sort=a"},
+    {"dont_merge_cookies": True, "secretary": "x"},
+]
+
+
+@pytest.mark.parametrize("secret", SECRETS, ids=str)
+def test_no_secret_is_kept_whatever_its_name_or_depth(secret: dict[str, Any]) -> None:
+    left_out: set[str] = set()
+    request = Request(URL, meta={**secret, "colour": "red"})
+    asked = recipe_of(request, Any_(), left_out)
+    assert asked is not None
+    assert (asked.meta, left_out) == ({"colour": "red"}, set(secret))
+    assert ask(cb_kwargs=secret) is None, "its callback needs it"
+
+
+@pytest.mark.parametrize("plain", NO_SECRETS, ids=str)
+def test_what_only_resembles_a_secret_is_kept(plain: dict[str, Any]) -> None:
+    asked = ask(meta=plain, cb_kwargs=plain)
+    assert asked is not None
+    assert asked.meta == asked.cb_kwargs == plain
+
+
 @pytest.mark.parametrize(
-    "name",
-    ["Authorization", "Cookie", "Proxy-Authorization", "X-Api-Key", "X-Auth-Token", "Set-Cookie2"],
+    ("name", "value"),
+    [
+        ("Authorization", "x"),
+        ("Cookie", "a=b"),
+        ("Proxy-Authorization", "x"),
+        ("X-Functions-Key", "x"),
+        ("Set-Cookie2", "x"),
+        ("X-Part", "Bearer abcdef12"),
+        ("Referer", "http://ada:x@a.example/"),
+    ],
 )
-def test_no_header_is_kept_that_says_who_asks(name: str) -> None:
-    asked = ask(headers={name: "x", "Accept": "text/html"})
+def test_no_header_is_kept_that_says_who_asks(name: str, value: str) -> None:
+    asked = ask(headers={name: value, "Accept": "text/html"})
     assert asked is not None
     assert asked.headers == {"Accept": ["text/html"]}
+
+
+def test_a_callback_that_names_a_secret_of_meta_cannot_do_without_it() -> None:
+    class Named(Any_):
+        def parse(self, response: Any) -> None:
+            [response.meta["auth"] for _ in range(2)]
+
+    assert ask(Named(), meta={"auth": "x"}) is None
+    assert ask(Named(), meta={"jwt": "x"}) is not None
+
+
+def test_a_revisit_is_sent_as_the_page_was_requested_however_often() -> None:
+    spider = Any_()
+    headers = {"X-City": "Zürich", "X-Raw": b"\xff\xe9"}
+    request = Request(URL, headers=headers, priority=5, dont_filter=True)
+    for _ in range(3):
+        found = again(spider, recipe_of(request, spider))
+        assert found is not None
+        assert found.headers.to_string() == request.headers.to_string()
+        assert (found.priority, found.dont_filter) == (5, True)
+        request = found
 
 
 @pytest.mark.parametrize(

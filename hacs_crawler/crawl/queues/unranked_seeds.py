@@ -100,7 +100,9 @@ class UnrankedSeeds:
         single = [
             (seed, page_id)
             for seed, page_id in zip(held, page_ids, strict=True)
-            if not take_added_mark(seed) or not (page_id in own or is_filtered(seed))
+            # whatever the request says of the filter: HACS asks for a page once
+            if not take_added_mark(seed)
+            or not (page_id in own or is_filtered(seed.replace(dont_filter=False)))
         ]
         self._added |= {page_id for _, page_id in single} - own
         return [seed for seed, _ in single], [page_id for _, page_id in single]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from typing import Final
 
 from msgspec import structs
 from scrapy import Request, Spider
@@ -21,6 +22,9 @@ from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
 
+MOST_NAMED: Final = 20
+"""How many headers and keys of `meta` are named that were left out."""
+
 
 class RecipeWriter(Part):
     """Gathers the recipes of requests for pages, and writes those of pages that were seen."""
@@ -33,6 +37,7 @@ class RecipeWriter(Part):
         self._waiting: dict[int, RequestRecipe] = {}
         self._callbacks: set[str] = set()
         self._not_kept: set[int] = set()
+        self._left_out: set[str] = set()
 
     @classmethod
     def from_crawl(cls, crawl: Crawl) -> RecipeWriter | None:
@@ -46,7 +51,7 @@ class RecipeWriter(Part):
         # a redirect or retry has what other middlewares gave the request
         if page_url is None or (page_id := page_id_of(page_url)) in self._under_way:
             return
-        recipe = recipe_of(request, self._spider)
+        recipe = recipe_of(request, self._spider, self._left_out)
         if recipe is None:
             self._not_kept.add(page_id)
         else:
@@ -91,13 +96,19 @@ class RecipeWriter(Part):
         self._under_way.clear()
 
     async def closing(self) -> None:
-        """Write the rest, and say how many pages cannot be visited again by themselves."""
+        """Write the rest; log how many pages cannot be revisited, and what was left out of requests."""
         if self._not_kept:
             logger.info(
-                "%d pages cannot be visited again by themselves: their callback is no public method of "
-                "the spider %s, or their cb_kwargs hold what JSON cannot (docs/pages.md)",
+                "%d pages cannot be visited again by themselves: their callback is not a public method "
+                "of the spider %s, or their cb_kwargs or meta hold a secret or what JSON cannot "
+                "(docs/pages.md)",
                 len(self._not_kept),
                 self._spider.name,
+            )
+        if self._left_out:
+            logger.info(
+                "Revisits are sent without what looks like a secret, which is not kept: %s",
+                ", ".join(sorted(self._left_out)[:MOST_NAMED]),
             )
         await self._write()
 
