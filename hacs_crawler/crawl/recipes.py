@@ -130,9 +130,7 @@ def recipe_of(
         if not name.decode("latin-1").lower().startswith(_OF_TRANSFER)
     }
     meta = {
-        key: value
-        for key, value in request.meta.items()
-        if not str(key).startswith(_OF_SCRAPY)
+        key: value for key, value in request.meta.items() if not str(key).startswith(_OF_SCRAPY)
     }
     secret_headers = {
         name
