@@ -24,7 +24,7 @@ from pathlib import Path
 
 from warcio.archiveiterator import ArchiveIterator
 
-from hacs_crawler.cli.import_ import Importer
+from hacs_crawler.cli.transfer import Importer
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links import LinkRules
 from hacs_crawler.state import Estimation, MemoryStore, State, Visit

@@ -4,10 +4,11 @@ from hacs_crawler.analysis.opened import (
     StateReader as StateReader,
     open as open,  # noqa: A004 - hacs.open
     open_existing as open_existing,
+    plan_table as plan_table,
     rank as rank,
+    urls_of as urls_of,
     visits_table as visits_table,
 )
-from hacs_crawler.analysis.plan import plan_table as plan_table, urls_of as urls_of
 from hacs_crawler.analysis.simulating import (
     simulate as simulate,
     standings_table as standings_table,
@@ -17,5 +18,4 @@ from hacs_crawler.analysis.tables import (
     table as table,
     table_of_rows as table_of_rows,
     times as times,
-    write_whole as write_whole,
 )

@@ -1,4 +1,4 @@
-"""A state opened for reading: its pages, their visits, the outcome records, and the plan, as tables."""
+"""A state opened for reading: pages, visits, outcome records and the plan, as tables."""
 
 from __future__ import annotations
 
@@ -9,20 +9,24 @@ from datetime import UTC, datetime
 from typing import Any, Final, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scrapy.utils.project import get_project_settings
 
-from hacs_crawler.analysis.plan import finite, plan_table
 from hacs_crawler.analysis.tables import Table, table, times
 from hacs_crawler.config import Config, unknown_settings
 from hacs_crawler.exceptions import ConfigError, HacsError, NoStateError
 from hacs_crawler.links import site_id
+from hacs_crawler.ranking.plan import Plan, pages_of
+from hacs_crawler.ranking.policies import Floats
 from hacs_crawler.ranking.shard_rounds import plan_of_all
 from hacs_crawler.state import (
     PAGES_A_CALL,
     SEEN,
     UPDATED,
+    VISITS_OF_A_RATE,
     JoinedState,
     Page,
+    Shard,
     State,
     StateArguments,
     as_of,
@@ -53,10 +57,10 @@ _TIMES: Final = ("first_visit", "last_visit", "last_update", "not_before", "at",
 
 
 class StateReader:
-    """A state that is read; made by `open`. Nothing in it is changed.
+    """A read-only view of a state; made by `open`.
 
-    What later visits of a crawl bring is in the next table that is asked for. Use it as a context, or
-    `close` it.
+    Each table is read when it is asked for, so it includes the visits of a running crawl so far. Use the
+    reader as a context, or `close` it.
     """
 
     def __init__(self, config: Config, state: State) -> None:
@@ -70,7 +74,7 @@ class StateReader:
         self.close()
 
     def __len__(self) -> int:
-        """Return how many pages the state knows."""
+        """Return the number of known pages."""
         return self.state.store.count()
 
     def close(self) -> None:
@@ -80,9 +84,9 @@ class StateReader:
     def pages(self) -> Table:
         """Return a row for each page that was visited or tried; raises StateError.
 
-        `site` is a number that pages of one site share, `rate_per_day` as last estimated, `links` how
-        many links are kept, `failures` the attempts since the last visit that told nothing, `gone` how
-        often 404 or 410 answered since, `not_before` when a crawl may ask such a page again.
+        `site` is a number shared by the pages of a site, `rate_per_day` the latest estimate, `links` the
+        number of stored links. `failures` and `gone` count the failed attempts and the answers 404 and
+        410 since the last visit; `not_before` is when a crawl may ask for a page that is gone again.
         """
         columns: dict[str, list[Any]] = {name: [] for name in _PAGE}
         for page in self._pages():
@@ -91,23 +95,27 @@ class StateReader:
         return _timed(columns)
 
     def visits(self) -> Table:
-        """Return a row for each visit that is kept, page by page and in time order; raises StateError.
+        """Return a row for each stored visit, page by page and in time order; raises StateError.
 
-        `is_first` visits are baselines, which find nothing. `is_new_to_site` says that an update had
-        links which no other page of the site was known to show.
+        `is_first` visits are baselines, which find nothing. `is_new_to_site` updates had links that no
+        other page of the site was known to show.
         """
         return visits_table(self._pages())
 
     def outcomes(self) -> Table:
-        """Return a row for each ranked visit: what was predicted, and what it found; raises StateError.
+        """Return a row for each ranked visit: the prediction and the outcome; raises StateError.
 
-        `run` is when its crawl began, `p` what was predicted,
-        `churn` the chance that a request shows new links by itself. `url` is None where the page is not
-        known any more, `arm` without an experiment.
+        `run` is when its crawl began, `p` the predicted probability, `churn` the chance that a request
+        shows new links by itself. `url` is None if the page is no longer known, `arm` without an
+        experiment.
         """
         found = self.state.outcomes()
         labels = self.state.labels_of(found)
-        urls = dict(self._urls(np.unique(found["page_id"]).tolist()))
+        page_ids = np.unique(found["page_id"]).tolist()
+        urls: dict[int, str] = {}
+        for start in range(0, len(page_ids), PAGES_A_CALL):
+            pages = self.state.load(page_ids[start : start + PAGES_A_CALL])
+            urls.update((page_id, page.url) for page_id, page in pages.items())
         known = [labels.get(number) for number in found["label"].tolist()]
         return table(
             {
@@ -120,7 +128,7 @@ class StateReader:
                 "estimator": [label.estimator if label else None for label in known],
                 "p": found["p"].astype(np.float64),
                 "churn": churn_of(found),
-                "days_since_visit": finite(found["days_since_visit"]),
+                "days_since_visit": _finite(found["days_since_visit"]),
                 "is_seen": (found["flags"] & SEEN) > 0,
                 "is_update": (found["flags"] & UPDATED) > 0,
                 "new_links": found["new_links"].astype(np.int64),
@@ -133,11 +141,15 @@ class StateReader:
     def plan(self, limit: int | None = None, at: datetime | None = None) -> Table:
         """Return what a crawl of all known pages would visit, best first; raises StateError.
 
-        `at` is the moment, now if None; one without a zone is UTC. See `plan_table` for the columns.
+        `at` is the time of the crawl, now if None; a time without a zone is UTC. See `plan_table`
+        for the columns.
         """
         if limit is not None and limit < 1:
-            raise HacsError(f"limit = {limit}: allowed is a whole number of at least 1")
-        now = self.config.clock() if at is None else _second(at)
+            raise HacsError(f"limit = {limit}: must be a whole number of at least 1")
+        if at is None:
+            now = self.config.clock()
+        else:
+            now = (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
         plan = plan_of_all(self.state, self.config.ranking, now, limit)
         return plan_table(plan, *states_in(self.state))
 
@@ -145,14 +157,47 @@ class StateReader:
         now = self.config.clock()
         return (as_of(page, now) for page in self.state.pages() if page is not None)
 
-    def _urls(self, page_ids: list[int]) -> Iterator[tuple[int, str]]:
-        for start in range(0, len(page_ids), PAGES_A_CALL):
-            found = self.state.load(page_ids[start : start + PAGES_A_CALL])
-            yield from ((page_id, page.url) for page_id, page in found.items())
+
+def urls_of(plan: Plan, *states: State) -> Iterator[str | None]:
+    """Yield the URLs of the pages in the plan, None for a damaged page (which is logged)."""
+    for start in range(0, len(plan), PAGES_A_CALL):
+        places = slice(start, start + PAGES_A_CALL)
+        pages = pages_of(plan, places, states)
+        ids = plan.page_ids[places].tolist()
+        yield from (pages[page_id].url if page_id in pages else None for page_id in ids)
+
+
+def plan_table(plan: Plan, *states: State) -> Table:
+    """Return the pages of the plan with the numbers that ranked them, best first.
+
+    Damaged pages are left out. `days_since_visit` and `days_since_update` are nan if there was none,
+    `arm` is None without an experiment. `rate_is_prior` pages have too few visits for a rate of their
+    own.
+    """
+    urls = np.array(list(urls_of(plan, *states)), object)
+    is_known = np.array([url is not None for url in urls], np.bool_)
+    arms = np.array([name or None for name in plan.arm_names], object)
+    whole = table(
+        {
+            "rank": np.arange(1, len(plan) + 1),
+            "url": urls,
+            "p": plan.p,
+            "rate_per_day": plan.rate_per_day,
+            "rate_is_prior": plan.visits < VISITS_OF_A_RATE,
+            "days_since_visit": _finite(plan.days_since_visit),
+            "days_since_update": _finite(plan.days_since_update),
+            "visits": plan.visits.astype(np.int64),
+            "updates": plan.updates.astype(np.int64),
+            "failures": plan.failures.astype(np.int64),
+            "arm": arms[plan.arms],
+        },
+        texts=("url", "arm"),
+    )
+    return Table({name: column[is_known] for name, column in whole.columns.items()})
 
 
 def visits_table(pages: Iterable[Page]) -> Table:
-    """Return a row for each visit that is kept of some pages, see `StateReader.visits`."""
+    """Return a row for each stored visit of the pages, see `StateReader.visits`."""
     names = ("url", "at", "is_first", "is_update", "is_new_to_site", "new_links")
     columns: dict[str, list[Any]] = {name: [] for name in names}
     for page in pages:
@@ -167,11 +212,11 @@ def visits_table(pages: Iterable[Page]) -> Table:
 
 
 def open_existing(config: Config, *, writes: bool = False, creates: bool = False) -> State:
-    """Open the state that the settings name, for reading unless told otherwise; `close` it when done.
+    """Open the state that the settings name, read-only by default; `close` it when done.
 
-    Where they name no shard but how many there are, all that exist are read as one. A file that does
-    not exist is an error (HacsError), unless the caller `creates` it. Raises StateError where it
-    cannot be used.
+    If the settings name a number of shards but no shard, all existing shards are read as one state. A
+    file that does not exist is an error (HacsError) unless the caller `creates` it. Raises StateError if
+    the state cannot be used.
     """
     path = sqlite_path(config.state, config.base)
     if path is not None and not creates and not (path.exists() and path.stat().st_size):
@@ -180,36 +225,33 @@ def open_existing(config: Config, *, writes: bool = False, creates: bool = False
     reads_only = not (writes or creates)
     if config.shards is None or config.shard is not None:
         return open_state(*config.state_arguments, reads_only=reads_only)
-    places = ((one, replace(config, shard=one).state_arguments) for one in shards_of(config.shards))
-    exist = {shard: place for shard, place in places if creates or _is_there(place)}
-    if not exist:
-        msg = f"there is no state of any of {config.shards} shards in {describe(config.state)}"
-        raise HacsError(msg)
+    places: dict[Shard, StateArguments] = {}
     with ExitStack() as stack:
         states = []
-        for place in exist.values():
-            states.append(open_state(*place, reads_only=reads_only))
+        for shard in shards_of(config.shards):
+            place = replace(config, shard=shard).state_arguments
+            try:
+                if writes and not creates:  # to open it for writing would create it
+                    open_state(*place, reads_only=True).close()
+                states.append(open_state(*place, reads_only=reads_only))
+            except NoStateError:
+                continue
             stack.callback(states[-1].close)
-        joined = JoinedState(states, list(exist), list(exist.values()))
+            places[shard] = place
+        if not places:
+            msg = f"there is no state of any of {config.shards} shards in {describe(config.state)}"
+            raise HacsError(msg)
+        joined = JoinedState(states, list(places), list(places.values()))
         stack.pop_all()
     return joined
-
-
-def _is_there(arguments: StateArguments) -> bool:
-    """Whether there is a state; a server's namespace that is not there is read as an empty one."""
-    try:
-        open_state(*arguments, reads_only=True).close()
-    except NoStateError:
-        return False
-    return True
 
 
 def open(state: str | None = None, **settings: object) -> StateReader:  # noqa: A001 - as in hacs.open
     """Open a state for reading: the address of HACS_STATE, or the Scrapy project's if None.
 
     Keywords are settings: `budget=20` is HACS_BUDGET = 20. A relative path starts at the project's
-    folder, else at the working folder. Raises ConfigError for a setting that is none or has no usable
-    value, HacsError where there is no such state, StateError where it cannot be read.
+    folder, else at the working folder. Raises ConfigError for an unknown setting or an unusable value,
+    HacsError if there is no such state, StateError if it cannot be read.
     """
     given = {f"HACS_{name.upper()}": value for name, value in settings.items()}
     found = get_project_settings()
@@ -223,7 +265,7 @@ def open(state: str | None = None, **settings: object) -> StateReader:  # noqa: 
 
 
 def rank(state: str | None = None, limit: int | None = None, **settings: object) -> Table:
-    """Return what a crawl of all pages that a state knows would visit now, best first.
+    """Return what a crawl of all known pages would visit now, best first.
 
     As `hacs rank`: see `open` for `state`, settings and errors, `StateReader.plan` for the table.
     """
@@ -235,10 +277,11 @@ def _keyword(name: str) -> str:
     return name.removeprefix("HACS_").lower()
 
 
-def _second(at: datetime) -> float:
-    return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
-
-
 def _timed(columns: dict[str, list[Any]]) -> Table:
     kinds = {name: times(values) if name in _TIMES else values for name, values in columns.items()}
     return table(kinds, texts=("url",))
+
+
+def _finite(days: NDArray[np.floating]) -> Floats:
+    """Return days as 64-bit floats, nan instead of infinite."""
+    return np.where(np.isfinite(days), days, np.nan).astype(np.float64)

@@ -1,4 +1,4 @@
-"""Columns of one length, and the forms in which others take them: frames, CSV, Parquet."""
+"""Tables: named columns of one length, as numpy arrays, frames and CSV."""
 
 from __future__ import annotations
 
@@ -18,8 +18,6 @@ from hacs_crawler.utils.files import replacing
 
 Column = NDArray[Any]
 
-NO_FRAMES: Final = "frames take pandas or Polars: pip install pandas, or pip install polars"
-NO_PARQUET: Final = "Parquet takes Polars or PyArrow: pip install polars, or pip install pyarrow"
 _SHOWN_ROWS: Final = 10
 
 
@@ -27,8 +25,8 @@ _SHOWN_ROWS: Final = 10
 class Table:
     """Columns by name, as numpy arrays of one length.
 
-    Texts are arrays of objects (None where there is none), times `datetime64[us]` in UTC (NaT where
-    there is none), durations in days and rates in 1/day (nan where there is none).
+    Texts are arrays of objects, times `datetime64[us]` in UTC, durations in days, rates in 1/day. A
+    missing text is None, a missing time NaT, a missing number nan.
     """
 
     columns: Mapping[str, Column]
@@ -48,23 +46,16 @@ class Table:
         return "\n".join([f"Table of {len(self)} rows", *lines])
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows as Python values; None where there is none, times in ISO 8601."""
+        """Yield the rows as Python values: None if missing, times in ISO 8601."""
         columns = map(_values, self.columns.values())
         return zip(*columns, strict=True)
 
-    def frame(self) -> Any:
-        """Return a frame of pandas, or of Polars where only that is installed; raises HacsError."""
-        for name, make in (("pandas", self.to_pandas), ("polars", self.to_polars)):
-            if _found(name) is not None:
-                return make()
-        raise HacsError(NO_FRAMES)
-
     def to_pandas(self) -> Any:
-        """Return a `pandas.DataFrame`; raises HacsError where pandas is not installed."""
+        """Return a `pandas.DataFrame`; raises HacsError if pandas is not installed."""
         return _needed("pandas").DataFrame(dict(self.columns))
 
     def to_polars(self) -> Any:
-        """Return a `polars.DataFrame`; raises HacsError where Polars is not installed."""
+        """Return a `polars.DataFrame`; raises HacsError if Polars is not installed."""
         polars = _needed("polars")
         texts = polars.String
         return polars.DataFrame(
@@ -77,11 +68,15 @@ class Table:
         )
 
     def to_csv(self, target: Path | str) -> None:
-        """Write CSV to a file (gzipped if named .gz), which appears when it is whole; empty for none.
+        """Write CSV to a file, gzipped if named .gz, which appears when it is whole.
 
-        Raises HacsError where it cannot be written.
+        Missing values are empty. Raises HacsError if the file cannot be written.
         """
-        write_whole(Path(target), self.csv_text().encode())
+        try:
+            with replacing(Path(target)) as file:
+                file.write(self.csv_text().encode())
+        except OSError as error:
+            raise HacsError(f"cannot write {target}: {error.strerror or error}") from error
 
     def csv_text(self) -> str:
         """Return the table as CSV, with a line of names."""
@@ -91,33 +86,9 @@ class Table:
         writer.writerows(self.rows())
         return text.getvalue()
 
-    def to_parquet(self, target: Path | str) -> None:
-        """Write a Parquet file, which appears when it is whole, with Polars or else with PyArrow.
-
-        Raises HacsError where neither is installed, and where the file cannot be written.
-        """
-        body = io.BytesIO()
-        if _found("polars") is not None:
-            self.to_polars().write_parquet(body)
-        elif _found("pyarrow") is not None:
-            arrow = _needed("pyarrow")
-            arrays = [
-                arrow.array(
-                    column,
-                    from_pandas=True,
-                    type=arrow.string() if column.dtype == object else None,
-                )
-                for column in self.columns.values()
-            ]
-            whole = arrow.Table.from_arrays(arrays, names=list(self.columns))
-            import_module("pyarrow.parquet").write_table(whole, body)
-        else:
-            raise HacsError(NO_PARQUET)
-        write_whole(Path(target), body.getvalue())
-
 
 def table(columns: Mapping[str, Iterable[Any]], texts: Iterable[str] = ()) -> Table:
-    """Return a table of columns, those named in `texts` as objects; None among numbers is nan."""
+    """Return a table of columns; those named in `texts` are objects, None among numbers becomes nan."""
     names = set(texts)
     return Table(
         {
@@ -130,7 +101,7 @@ def table(columns: Mapping[str, Iterable[Any]], texts: Iterable[str] = ()) -> Ta
 def table_of_rows(
     rows: Sequence[Mapping[str, Any]], texts: Iterable[str] = (), names: Iterable[str] = ()
 ) -> Table:
-    """Return a table of rows that have the same names, as `table` does; `names` are those of no rows."""
+    """Return a table of rows with the same names; `names` are the columns if there is no row."""
     columns = rows[0] if rows else names
     return table({name: [row[name] for row in rows] for name in columns}, texts)
 
@@ -158,24 +129,8 @@ def _values(column: Column) -> list[Any]:
     return values
 
 
-def _found(name: str) -> Any:
+def _needed(name: str) -> Any:
     try:
         return import_module(name)
-    except ImportError:
-        return None
-
-
-def _needed(name: str) -> Any:
-    module = _found(name)
-    if module is None:
-        raise HacsError(f"{name} is not installed: pip install {name}")
-    return module
-
-
-def write_whole(target: Path, body: bytes) -> None:
-    """Write a file that appears under its name when it is whole; raises HacsError where it cannot."""
-    try:
-        with replacing(target) as file:
-            file.write(body)
-    except OSError as error:
-        raise HacsError(f"cannot write {target}: {error.strerror or error}") from error
+    except ImportError as error:
+        raise HacsError(f"{name} is not installed: pip install {name}") from error

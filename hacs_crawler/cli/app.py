@@ -1,20 +1,41 @@
-"""The `hacs` command: what there is, by what one wants. The commands are imported when they are run."""
+"""The `hacs` command: all commands, grouped by purpose. Each is imported only when it is run."""
 
 from __future__ import annotations
 
 import logging
 import os
-from typing import Annotated, Final
+from importlib import import_module
+from typing import Annotated, Any, Final, NamedTuple
 
 import typer
-
-from hacs_crawler.cli.lazy import Entry, lazy_group
+from typer.core import TyperCommand, TyperGroup
 
 CRAWL: Final = "Crawl: all shards of a state"
 LOOK: Final = "Look: what is known, and what comes next"
 MOVE: Final = "Move: into a state, and out of it"
 TUNE: Final = "Tune: what is estimated and predicted"
 COMPARE: Final = "Compare: policies, estimators, papers"
+
+
+class Entry(NamedTuple):
+    """A command in the list of all: `place` is "module:name" below `hacs_crawler.cli`."""
+
+    place: str
+    aim: str
+    summary: str
+
+    def load(self, name: str) -> Any:
+        """Import the command, and return it as a click command."""
+        module, _, attribute = self.place.partition(":")
+        found = getattr(import_module(f"hacs_crawler.cli.{module}"), attribute)
+        if not isinstance(found, typer.Typer):
+            app = typer.Typer(add_completion=False)
+            app.command(name)(found)
+            found = app
+        command = typer.main.get_command(found)
+        command.name = name
+        return command
+
 
 COMMANDS: Final = {
     "crawl": Entry(
@@ -26,9 +47,7 @@ COMMANDS: Final = {
         "rank:rank", LOOK, "Show what a crawl of all known pages would visit now, and why."
     ),
     "show": Entry(
-        "show:show",
-        LOOK,
-        "Show the history of one page, its rate, and what would make it be visited next.",
+        "show:show", LOOK, "Show a page's history and rate, and when it will be visited next."
     ),
     "report": Entry(
         "report:report",
@@ -38,38 +57,27 @@ COMMANDS: Final = {
     "doctor": Entry(
         "doctor:doctor",
         LOOK,
-        "Check what may keep crawls from working, and say what to do.",
+        "Check for whatever may keep crawls from working, and say what to do.",
     ),
-    "import": Entry(
-        "import_:import_", MOVE, "Record what archive files and exports hold of pages."
-    ),
+    "import": Entry("transfer:import_", MOVE, "Record the visits in archive files and exports."),
     "export": Entry(
-        "export:export",
-        MOVE,
-        "Write everything that is known of pages as JSON Lines, one page a line.",
+        "transfer:export", MOVE, "Write all known pages as JSON Lines, one page per line."
     ),
     "signal": Entry(
-        "signal_:signal",
+        "upkeep:signal",
         MOVE,
-        "Record signals that pages changed: a URL a line, with a time in ISO 8601 or in seconds.",
+        "Record signals that pages changed: lines of a URL and a time (ISO 8601 or seconds).",
     ),
     "forget": Entry(
-        "host:forget",
+        "upkeep:forget",
         MOVE,
-        "Count all links of a host again, with the parts that changed with every request.",
+        "Count all links of a host again, including parts that were left out.",
     ),
     "estimate": Entry(
-        "estimate:estimate", TUNE, "Fit the prior, and estimate every page's rate anew with it."
-    ),
-    "calibrate": Entry(
-        "calibrate:calibrate",
-        TUNE,
-        "Compare predictions with what visits found.",
+        "upkeep:estimate", TUNE, "Fit the prior, and estimate every page's rate again with it."
     ),
     "interest": Entry(
-        "interest:interest_app",
-        TUNE,
-        "Page views: which pages and sites people read as news.",
+        "interest:interest_app", TUNE, "Page views: which pages and sites people read as news."
     ),
     "experiment": Entry(
         "experiment:experiment_app",
@@ -88,8 +96,25 @@ COMMANDS: Final = {
     ),
 }
 
+
+class LazyGroup(TyperGroup):
+    """The group of all commands: `hacs --help` lists them without importing any."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands = {
+            name: TyperCommand(name, help=entry.summary, rich_help_panel=entry.aim)
+            for name, entry in COMMANDS.items()
+        }
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the name, the command, imported now, and its arguments."""
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, COMMANDS[name].load(name) if name else command, rest
+
+
 app = typer.Typer(
-    cls=lazy_group(COMMANDS),
+    cls=LazyGroup,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -111,7 +136,7 @@ def main(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="show the version")
     ] = False,
 ) -> None:
-    """Work on what HACS knows of pages, outside of crawls."""
+    """Work with the pages that HACS knows, outside of crawls."""
     del version
     if os.environ.get("NO_COLOR"):
         ctx.color = False

@@ -11,22 +11,16 @@ import typer
 from scrapy.crawler import CrawlerRunner
 from scrapy.utils.conf import arglist_to_dict
 
-from hacs_crawler.cli.clusters import Dask
-from hacs_crawler.cli.common import (
-    Set,
-    StopSignal,
-    ending_in_a_line,
-    project_settings,
-    signals_noted,
-)
+from hacs_crawler.cli.common import Set, StopSignal, project_settings, signals_noted
 from hacs_crawler.cli.crawl_plan import Order, next_rounds
+from hacs_crawler.cli.output import ending_in_a_line, show
 from hacs_crawler.cluster import LOCAL, Cluster, CrawlResult, Crawls, CrawlTask, connected
 from hacs_crawler.config import Config, warn_of_unknown
 from hacs_crawler.doctor import wiring
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.state import MOST_SHARDS, Shard, held, shard_lock, sqlite_path
 from hacs_crawler.utils.progress import Progress
-from hacs_crawler.utils.terminal import column_table, laid_out, terminal_width
+from hacs_crawler.utils.terminal import column_table
 from hacs_crawler.utils.text import counted, safe_logger
 
 logger = safe_logger(__name__)
@@ -48,7 +42,9 @@ COLUMNS: Final = {
 def crawl(
     spider: Annotated[str, typer.Argument(help="as `scrapy crawl` takes it")],
     shards: Annotated[int, typer.Option(min=1, max=MOST_SHARDS, help="number of shards")],
-    dask: Dask = LOCAL,
+    dask: Annotated[
+        str, typer.Option(help="run it on a Dask cluster: its scheduler's HOST:PORT, or local")
+    ] = LOCAL,
     arguments: Annotated[
         list[str] | None, typer.Option("-a", help="an argument of the spider: NAME=VALUE")
     ] = None,
@@ -61,7 +57,7 @@ def crawl(
     """
     with ending_in_a_line(), signals_noted() as asked:
         order = _order(spider, shards, arguments, settings)
-        ended = _crawled(order, dask or LOCAL, asked)
+        ended = _crawled(order, dask, asked)
         _show(ended)
         if asked.number:
             raise typer.Exit(128 + asked.number)
@@ -169,4 +165,4 @@ def _show(ended: Sequence[CrawlResult]) -> None:
     ends = [*(str(result.stats.get("finish_reason", "failed")) for result in ordered), ""]
     columns = dict(zip(COLUMNS, zip(*rows, strict=True), strict=True))
     table = column_table({"shard": names, **columns, "end": ends}, texts=("shard", "end"))
-    typer.echo(laid_out(table, width=terminal_width()))
+    show(table)

@@ -1,4 +1,4 @@
-"""`hacs doctor`: versions, settings, wiring, state, browser and archives, a line each."""
+"""`hacs doctor`: checks of versions, settings, wiring, state, browser and archives, one per line."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from scrapy.utils.conf import closest_scrapy_cfg
 
 from hacs_crawler.analysis import table_of_rows
 from hacs_crawler.cli.common import Set, project_settings
-from hacs_crawler.cli.tables import Records, shows_rows
+from hacs_crawler.cli.output import Records, shows_rows
 from hacs_crawler.doctor import Check, all_checks
 
 
 @shows_rows()
 def doctor(settings: Set = None) -> Records:
-    """Check what may keep crawls from working, and say what to do.
+    """Check for whatever may keep crawls from working, and say what to do.
 
-    The exit status is 1 if there is a failure. With --json the checks are an array.
+    The exit status is 1 if a check fails. With --json the checks are an array.
     """
     found = list(all_checks(project_settings(settings), has_project=bool(closest_scrapy_cfg())))
     rows = [check._asdict() for check in found]

@@ -13,8 +13,7 @@ import typer
 from hacs_crawler.analysis import Table, table_of_rows
 from hacs_crawler.archive import parse_day, read_timelines
 from hacs_crawler.cli.common import Set, opened
-from hacs_crawler.cli.files import write_file
-from hacs_crawler.cli.tables import Records, shows_rows
+from hacs_crawler.cli.output import Records, shows_rows, write_file
 from hacs_crawler.crawl.seeds import read_seeds
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.lab.evaluation.figures import check_matplotlib, plots
@@ -92,7 +91,7 @@ def evaluate_command(  # noqa: PLR0913, PLR0917 - one for each option
     With `--paper singh`: how well estimators follow rates that change, of `--pages`, `--updates` and,
     if given, `--captures`, or else of synthetic pages. Prints Tables 1 to 4 and Figure 1.
 
-    --csv and --parquet have the rows of Table I, of Singh's a row for each number.
+    --csv has the rows of Table I, of Singh's a row for each number.
     """
     files = pages, updates, captures
     if paper is Paper.SINGH:

@@ -12,8 +12,14 @@ from rich.table import Table as RichTable
 
 from hacs_crawler.analysis import Table, table_of_rows
 from hacs_crawler.cli.common import Set, Shards, opened
-from hacs_crawler.cli.files import STDOUT, Output, export_progress, output_file
-from hacs_crawler.cli.tables import Records, shows_rows
+from hacs_crawler.cli.output import (
+    STDOUT,
+    Output,
+    Records,
+    export_progress,
+    output_file,
+    shows_rows,
+)
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.experiment.answer import ExperimentAnswer, answer
 from hacs_crawler.experiment.text import ROWS, paragraphs

@@ -10,9 +10,16 @@ import typer
 
 from hacs_crawler.analysis import table
 from hacs_crawler.archive import read_lines
-from hacs_crawler.cli.common import ending_in_a_line, say, writing_to_stdout
-from hacs_crawler.cli.files import STDOUT, check_target, write_file
-from hacs_crawler.cli.tables import Records, shows_rows
+from hacs_crawler.cli.output import (
+    STDOUT,
+    Records,
+    check_target,
+    ending_in_a_line,
+    say,
+    shows_rows,
+    write_file,
+    writing_to_stdout,
+)
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.lab.interest.hubs import KINDS, hub_lines
 from hacs_crawler.lab.interest.judging import MODELS, JudgedWindow, judge
@@ -96,8 +103,8 @@ def fit(
     """Fit a log-normal curve to each page's views, and tell the temporal pages: those read as news.
 
     By default the likelihood of a curve whose birth lies near the rise; with `--model paper` the paper's
-    own least squares and its Phi(3) > 0.7, which is not identifiable (see docs/interest.md). --csv and
-    --parquet have a row for each page.
+    own least squares and its Phi(3) > 0.7, which is not identifiable (see docs/interest.md). --csv
+    has a row for each page.
     """
     if model not in MODELS:
         raise HacsError(f"--model {model!r}: allowed are {', '.join(MODELS)}")

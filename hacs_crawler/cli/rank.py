@@ -1,11 +1,11 @@
-"""`hacs rank`: what would be crawled now, as a table, JSON Lines, CSV or Parquet."""
+"""`hacs rank`: the pages that a crawl would visit now, as a table, JSON Lines or CSV."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
-from typing import Annotated
+from collections.abc import Iterable
+from typing import Annotated, Final
 
 import numpy as np
 import typer
@@ -13,35 +13,37 @@ from rich.table import Table as RichTable
 
 from hacs_crawler.analysis import Table, plan_table
 from hacs_crawler.cli.common import Set, Shards, opened, place_of
-from hacs_crawler.cli.tables import Records, shows_rows
-from hacs_crawler.cli.text import chance_text, days_text, interval_text
-from hacs_crawler.ranking.plan import Plan
+from hacs_crawler.cli.output import Records, chance_text, days_text, interval_text, shows_rows
 from hacs_crawler.ranking.shard_rounds import plan_of_all
-from hacs_crawler.state import JoinedState, State, states_in
+from hacs_crawler.state import JoinedState, states_in
 from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.terminal import column_table
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
 
-ROWS_SHOWN = 20
-"""How many pages are shown where neither a limit nor a budget is set."""
+ROWS_SHOWN: Final = 20
+"""Number of pages shown if neither a limit nor a budget is set."""
+NO_PAGES: Final = (
+    "the state in %s knows no page yet: `scrapy crawl scholar -a seeds=FILE` visits a list of pages, "
+    "`scrapy crawl wayback -a seeds=FILE` records what archives know of them (with HACS_SPIDERS = True)"
+)
 
 
 @shows_rows()
 def rank(
     limit: Annotated[
         int | None,
-        typer.Option(min=1, help="how many pages to show  [default: the budget, else 20]"),
+        typer.Option(min=1, help="number of pages to show  [default: the budget, else 20]"),
     ] = None,
     shards: Shards = None,
     settings: Set = None,
 ) -> Records | None:
     """Show what a crawl of all known pages would visit now, and why.
 
-    It is the order of `scrapy crawl scholar -a seeds=state`. With --json every page is a line of JSON.
-    Of several shards it is the order of all their pages, and the last lines say how many visits of
-    them are each shard's.
+    The order is that of `scrapy crawl scholar -a seeds=state`. With --json every page is a line of JSON.
+    With several shards the pages of all shards are ranked together, and the last lines give the number
+    of visits for each shard.
     """
     with opened(settings, shards) as (config, state):
         shown = limit or config.ranking.budget or ROWS_SHOWN
@@ -51,49 +53,38 @@ def rank(
             logger.info(NO_PAGES, place_of(config))
             return None
         rows = plan_table(plan, *states_in(state))
+        notes = [
+            f"of {plan.known} pages known, {len(plan)} are shown; skipped: {plan.waiting} gone, "
+            f"{plan.below_threshold} below the threshold, {plan.left_out} over budget or limit"
+        ]
+        if isinstance(state, JoinedState):
+            visits = np.bincount(plan.shards, minlength=len(state.shards)).tolist()
+            notes += [
+                f"shard {shard}: " + (f"HACS_BUDGET = {number}" if number else "no visit")
+                for shard, number in zip(state.shards, visits, strict=True)
+            ]
         return Records(
             rows=lambda: rows,
             text=lambda: [_table(rows)],
             json=lambda: _json_lines(rows),
-            notes=(summary(plan), *_shares(plan, state)),
+            notes=tuple(notes),
         )
-
-
-def _shares(plan: Plan, state: State) -> Iterator[str]:
-    """Yield for each shard how many visits of the plan are its own: the budget of its crawl."""
-    if isinstance(state, JoinedState):
-        visits = np.bincount(plan.shards, minlength=len(state.shards)).tolist()
-        for shard, number in zip(state.shards, visits, strict=True):
-            yield f"shard {shard}: " + (f"HACS_BUDGET = {number}" if number else "no visit")
-
-
-NO_PAGES = (
-    "the state in %s knows no page yet: `scrapy crawl scholar -a seeds=FILE` visits a list of pages, "
-    "`scrapy crawl wayback -a seeds=FILE` records what archives know of them (with HACS_SPIDERS = True)"
-)
-
-
-def summary(plan: Plan) -> str:
-    """Return in a line what became of all the pages that the state knows."""
-    return (
-        f"of {plan.known} pages known, {len(plan)} are shown; skipped: {plan.waiting} gone, "
-        f"{plan.below_threshold} below the threshold, {plan.left_out} over budget or limit"
-    )
 
 
 def _table(rows: Table) -> RichTable:
     rates = zip(rows["rate_per_day"].tolist(), rows["rate_is_prior"].tolist(), strict=True)
     arms = {"arm": [arm or "" for arm in rows["arm"]]} if any(rows["arm"]) else {}
+    last_visit, last_update = (
+        [days_text(days) if math.isfinite(days) else "-" for days in rows[name].tolist()]
+        for name in ("days_since_visit", "days_since_update")
+    )
     return column_table(
         {
             "rank": rows["rank"],
             "p": map(chance_text, rows["p"].tolist()),
-            "update every": [
-                f"{interval_text(rate)} (prior)" if is_prior else interval_text(rate)
-                for rate, is_prior in rates
-            ],
-            "last visit": map(_ago, rows["days_since_visit"].tolist()),
-            "last update": map(_ago, rows["days_since_update"].tolist()),
+            "update every": [interval_text(rate) + " (prior)" * prior for rate, prior in rates],
+            "last visit": last_visit,
+            "last update": last_update,
             "visits": rows["visits"],
             "updates": rows["updates"],
             "failed": rows["failures"],
@@ -105,9 +96,5 @@ def _table(rows: Table) -> RichTable:
     )
 
 
-def _ago(days: float) -> str:
-    return days_text(days) if math.isfinite(days) else "-"
-
-
-def _json_lines(rows: Table) -> Iterator[str]:
+def _json_lines(rows: Table) -> Iterable[str]:
     return (f"{json.dumps(dict(zip(rows.columns, row, strict=True)))}\n" for row in rows.rows())

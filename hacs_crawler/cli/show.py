@@ -1,55 +1,39 @@
-"""`hacs show`: one page's history, and what would make it be visited next."""
+"""`hacs show`: the history of a page, or the changing links of a host."""
 
 from __future__ import annotations
 
 import json
 import re
-from dataclasses import asdict, replace
+from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Annotated, Any, Final
 
 import typer
 
-from hacs_crawler.analysis import visits_table
+from hacs_crawler.analysis import Table, table_of_rows, visits_table
 from hacs_crawler.cli.common import Set, Shards, opened
-from hacs_crawler.cli.host import host_records
-from hacs_crawler.cli.page_report import PageReport, report_of
-from hacs_crawler.cli.page_text import page_text
-from hacs_crawler.cli.period import parse_period, period_json, period_of
-from hacs_crawler.cli.tables import Records, shows_rows
-from hacs_crawler.cli.text import iso_text
-from hacs_crawler.config import Config
-from hacs_crawler.exceptions import HacsError
-from hacs_crawler.links import check_url, page_id_of, site_id, without_login
+from hacs_crawler.cli.output import Records, iso_text, shows_rows
+from hacs_crawler.cli.page import PageFacts, facts_of, page_text
+from hacs_crawler.links import VolatileLinkParts
 from hacs_crawler.model import confirmed_share
-from hacs_crawler.ranking.plan import read_rows
-from hacs_crawler.state import Ids, JoinedState, Page, Rows, State, as_of
-from hacs_crawler.utils.progress import Progress
-from hacs_crawler.utils.times import minute_text
+from hacs_crawler.state import JoinedState, State, read_volatile_parts
 
 _HOST: Final = re.compile(r"(?:localhost|[\w-]+(?:\.[\w-]+)+)(?::\d+)?")
-SIMILAR_SHOWN: Final = 5
 
 
 @shows_rows()
 def show(
     url: Annotated[
-        str, typer.Argument(help="a page's URL, or a host: what is left out of its links")
+        str, typer.Argument(help="a page's URL, or a host for what is left out of its links")
     ],
-    since: Annotated[
-        str | None, typer.Option("--from", help="rates of a period: its first day, UTC")
-    ] = None,
-    until: Annotated[
-        str | None, typer.Option("--to", help="the day after the last of the period, UTC")
-    ] = None,
     shards: Shards = None,
     settings: Set = None,
 ) -> Records:
-    """Show the history of one page, its rate, and what would make it be visited next.
+    """Show a page's history and rate, and when it will be visited next.
 
-    With --from or --to the rates of that period too, as they changed, as a plot. Of a host, show which
-    parts of its links are left out because they change with every request. Of several shards, its rank
-    is that among the pages of its own. --csv and --parquet have a row for each visit, of a host one for
-    each such part.
+    For a host, list the parts of its links that are left out because they change with every request.
+    With several shards, a page's rank is its rank within its own shard. --csv has a row for each visit,
+    or for each part of a host's links.
     """
     is_host = _HOST.fullmatch(url)
     if not is_host and "://" not in url and _HOST.match(url):
@@ -59,63 +43,19 @@ def show(
         if isinstance(state, JoinedState):
             state = state.of(f"http://{url}/" if is_host else url)
         if is_host:
-            return host_records(state, url.lower())
+            return _host_records(state, url.lower())
         now = config.clock()
-        report = _report_of(url, parse_period(since, until), state, config, now)
+        facts = facts_of(url, state, config, now)
     return Records(
-        rows=lambda: visits_table([report.page]),
-        text=lambda: page_text(report, config, now),
-        json=lambda: [json.dumps(_as_json(report, config.estimation.estimator), indent=2)],
+        rows=lambda: visits_table([facts.page]),
+        text=lambda: page_text(facts, config, now),
+        json=lambda: [json.dumps(_as_json(facts), indent=2)],
     )
 
 
-def _report_of(
-    url: str, bounds: tuple[int | None, int | None], state: State, config: Config, now: float
-) -> PageReport:
-    """Return what is known of the page of a URL; raises HacsError that says why nothing is."""
-    url = without_login(url)
-    problem = check_url(url)
-    if problem is not None:
-        raise HacsError(f"{url!r} is no page's URL: {problem}")
-    page = state.load([page_id_of(url)]).get(page_id_of(url))
-    with Progress("show") as progress:
-        ids, rows = read_rows(state, progress, now)
-    if page_id_of(url) not in ids:
-        raise HacsError(_unknown(url, ids, rows, state))
-    if page is None:
-        raise HacsError(f"what the state holds of {url} is damaged")
-    past = as_of(page, now)
-    if problem := check_url(page.url):
-        raise HacsError(f"no crawl could visit {page.url}: {problem}")
-    report = report_of(past, ids, rows, state, config, now)
-    report = replace(report, set_aside=len(page.visits) - len(past.visits))
-    if bounds == (None, None):
-        return report
-    period = period_of(past, bounds, config.estimation.estimator)
-    if period is None:
-        raise HacsError(_outside(past))
-    return replace(report, period=period)
-
-
-def _outside(page: Page) -> str:
-    if len(page.visits) < 2:
-        return f"{page.url} was not visited twice: no rate of a period can be said"
-    return (
-        f"the period has no part of the time in which {page.url} was watched, "
-        f"{minute_text(page.visits[0])} to {minute_text(page.visits[-1])}"
-    )
-
-
-def _unknown(url: str, page_ids: Ids, rows: Rows, state: State) -> str:
-    same_site = page_ids[rows["site"] == site_id(url)][:SIMILAR_SHOWN].tolist()
-    similar = [page.url for page in state.load(same_site).values()]
-    hint = f"; of the same site it knows {', '.join(similar)}" if similar else ""
-    return f"the state does not know {url} (of {len(page_ids)} pages){hint}"
-
-
-def _as_json(report: PageReport, estimator: str) -> dict[str, Any]:
-    page, forecast = report.page, report.forecast
-    times = zip(page.visits, report.updated, page.new_marks_by_visit(), strict=True)
+def _as_json(facts: PageFacts) -> dict[str, Any]:
+    page, forecast = facts.page, facts.forecast
+    visits = zip(page.visits, facts.updated, page.new_marks_by_visit(), strict=True)
     return {
         "url": page.url,
         "visits": [
@@ -125,39 +65,35 @@ def _as_json(report: PageReport, estimator: str) -> dict[str, Any]:
                 "is_new_to_site": updated and at not in page.echoes,
                 "new_links": links,
             }
-            for at, updated, links in times
+            for at, updated, links in visits
         ],
-        "visits_set_aside": report.set_aside,
+        "visits_set_aside": facts.set_aside,
         "links": len(page.marks),
         "gone": page.gone,
         "failures": page.failures,
-        "last_news": iso_text(page.last_news) if page.last_news else None,
-        "not_before": iso_text(page.not_before) if page.not_before else None,
+        "last_news": iso_text(page.last_news),
+        "not_before": iso_text(page.not_before),
         "harvests": [
             {"source": f"{one.source:08x}", "until": iso_text(one.until)}
             for one in page.harvests.values()
         ],
-        "rate_per_day": report.rate_per_day,
-        "churn": report.churn,
-        "churning": report.churning,
-        "burst_since": None if report.burst_since is None else iso_text(report.burst_since),
-        "confirmed": report.confirmed,
-        "confirmed_share": confirmed_share(*report.confirmed),
-        "rate_is_prior": report.rate_is_prior,
-        "rate_estimator": report.estimator(estimator),
-        "rate_interval": report.interval,
+        "rate_per_day": facts.rate_per_day,
+        "churn": facts.churn,
+        "churning": facts.churning,
+        "burst_since": iso_text(facts.burst_since),
+        "confirmed": facts.confirmed,
+        "confirmed_share": confirmed_share(*facts.confirmed),
+        "rate_is_prior": facts.rate_is_prior,
+        "rate_estimator": facts.estimator,
+        "rate_interval": facts.interval,
         "ranked_rate_per_day": forecast.rate_per_day,
-        "siblings": report.siblings,
-        "sibling_correlation": report.sibling_correlation,
-        "rendered": report.cost.is_rendered,
-        "seconds": report.cost.page.seconds or None,
+        "siblings": facts.siblings,
+        "sibling_correlation": facts.sibling_correlation,
+        "rendered": facts.is_rendered,
+        "seconds": facts.rendering.seconds or None,
         "signals": [
-            {
-                **asdict(one),
-                "latest": iso_text(one.latest) if one.latest else None,
-                "read": iso_text(one.read),
-            }
-            for one in report.signals
+            {**asdict(one), "latest": iso_text(one.latest), "read": iso_text(one.read)}
+            for one in facts.signals
         ],
         "p": forecast.p,
         "arm": forecast.arm or None,
@@ -165,5 +101,31 @@ def _as_json(report: PageReport, estimator: str) -> dict[str, Any]:
         "ranked": forecast.ranked,
         "reason": forecast.reason.value,
         "p_to_pass": forecast.p_to_pass,
-        "next_visit": None if forecast.at is None else iso_text(forecast.at),
-    } | ({} if report.period is None else {"period": period_json(report.period)})
+        "next_visit": iso_text(forecast.at),
+    }
+
+
+def _host_records(state: State, host: str) -> Records:
+    """Return the parts of a host's links that change with every request, as far as is known."""
+    known = read_volatile_parts(state).get(host, VolatileLinkParts(host))
+
+    def rows() -> Table:
+        parts = [(part, True) for part in sorted(known.parts)]
+        parts += [(part, False) for part in sorted(known.suspected)]
+        found = [{"host": host, "part": str(part), "is_left_out": is_out} for part, is_out in parts]
+        return table_of_rows(found, texts=("host", "part"), names=("host", "part", "is_left_out"))
+
+    def text() -> Iterator[str]:
+        yield host
+        if not known.parts and not known.suspected:
+            yield "  nothing is left out of its links"
+        if known.parts:
+            parts = ", ".join(map(str, sorted(known.parts)))
+            yield f"  left out of its links, because each control visit showed other ones: {parts}"
+            yield f"  `hacs forget {host}` counts them again"
+        if known.suspected:
+            parts = ", ".join(map(str, sorted(known.suspected)))
+            yield f"  may be left out after another control visit: {parts}"
+
+    json_text = json.dumps({"host": host, **known.to_json()}, indent=2)
+    return Records(rows=rows, text=text, json=lambda: [json_text])

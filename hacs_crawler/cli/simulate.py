@@ -13,10 +13,9 @@ from typing import Annotated, Final
 import typer
 from rich.table import Table as RichTable
 
-from hacs_crawler.analysis import standings_table, write_whole
+from hacs_crawler.analysis import standings_table
 from hacs_crawler.archive import Timelines, parse_day, read_timelines, read_versions
-from hacs_crawler.cli.files import check_target
-from hacs_crawler.cli.tables import Records, shows_rows
+from hacs_crawler.cli.output import Records, check_target, shows_rows, write_file
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.lab.simulation import shipped
 from hacs_crawler.lab.simulation.baselines import BASELINES, find_baseline
@@ -114,7 +113,7 @@ def simulate(  # noqa: PLR0913, PLR0917 - one for each option
     )
     standings = _compared(scenario, names, visits_a_day)
     if target is not None:
-        write_whole(target, draw_curves(standings, target.suffix[1:]))
+        write_file(target, [draw_curves(standings, target.suffix[1:])])
     return Records(
         rows=lambda: standings_table(standings),
         text=lambda: [table(standings, has_budgets=budgets is not None)],

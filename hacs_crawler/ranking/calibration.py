@@ -85,7 +85,7 @@ class Drift:
             f"for the last {self.visits:,} predicted visits (in {self.runs} runs) {share}"
             f"{'more' if excess > 0.0 else 'fewer'} updates were found than predicted "
             f"({self.found_updates}, not {self.expected_updates:.1f}); "
-            "`hacs calibrate` shows at which p"
+            "`hacs report` shows at which p"
         )
 
 

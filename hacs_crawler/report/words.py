@@ -23,7 +23,7 @@ NO_PAGES = (
 )
 CALIBRATION = (
     "Of visits made with p = 0.3, three in ten should find an update. Points above the diagonal say "
-    "that p is too low, points below it that p is too high. `hacs calibrate` fits a correction."
+    "that p is too low, points below it that p is too high."
 )
 
 

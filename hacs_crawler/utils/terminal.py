@@ -1,4 +1,4 @@
-"""Tables and sentences, laid out by rich for a terminal; whole where they go to a file or a pipe."""
+"""Tables and sentences, laid out by rich for a terminal; unwrapped in a file or a pipe."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from rich.text import Text
 from hacs_crawler.utils.text import printable
 
 UNLIMITED: Final = 100_000
-"""The width of a file or a pipe: nothing is wrapped there."""
+"""Width of a file or a pipe, where nothing is wrapped."""
 
 
 def terminal_width() -> int:
-    """Return the width of what standard output is written for, `UNLIMITED` for a file or a pipe.
+    """Return the width of standard output: `UNLIMITED` for a file or a pipe.
 
-    COLUMNS in the environment says it for any of them.
+    COLUMNS in the environment overrides it.
     """
     is_told = os.environ.get("COLUMNS", "").isdecimal()
     is_terminal = sys.stdout is not None and sys.stdout.isatty()
@@ -35,41 +35,32 @@ def column_table(
     page: str = "",
     *,
     is_markdown: bool = False,
+    has_head: bool = True,
 ) -> Table:
     """Return a table of columns by title; those in `texts` are flush left, all others flush right.
 
-    Where a terminal is narrow, cells are broken into lines, but for the URLs of the column `page`.
+    In a narrow terminal cells are wrapped, except for the URLs of the column `page`. Without a head, the
+    first column is a label, which is never wrapped either.
     """
     style = {"box": box.MARKDOWN} if is_markdown else {"box": None, "padding": (0, 2, 0, 0)}
-    made = Table(pad_edge=is_markdown, header_style="", **style)
+    made = Table(pad_edge=is_markdown, header_style="", show_header=has_head, **style)
     for title in columns:
         is_page = title == page
         made.add_column(
             Text(title),
             justify="left" if is_page or title in texts else "right",
             overflow="fold",
-            no_wrap=is_page,
+            no_wrap=is_page or not (has_head or made.columns),
         )
     for cells in zip(*columns.values(), strict=True):
         made.add_row(*(Text(printable(cell)) for cell in cells))
     return made
 
 
-def facts_table(facts: Iterable[tuple[str, str]], label_width: int = 0) -> Table:
-    """Return a table of facts, each behind what it is about; long ones are broken into lines."""
-    made = Table.grid(padding=(0, 2, 0, 0), pad_edge=False)
-    made.add_column(no_wrap=True, min_width=label_width)
-    made.add_column(overflow="fold")
-    for label, fact in facts:
-        made.add_row(Text(label), Text(printable(fact)))
-    return made
-
-
 def laid_out(*parts: str | Table, width: int = UNLIMITED) -> str:
-    """Return tables, and sentences broken into lines of the width, below one another.
+    """Return tables, and sentences wrapped to the width, below one another.
 
-    A URL is left whole, to be copied, be it a line of its own or the end of a table's row: a terminal
-    breaks it where a line is full.
+    A URL on a line of its own or at the end of a table's row is left whole, so that it can be copied.
     """
     out = StringIO()
     console = Console(file=out, width=width, color_system=None, force_terminal=False)
@@ -77,11 +68,11 @@ def laid_out(*parts: str | Table, width: int = UNLIMITED) -> str:
         if isinstance(part, str):
             console.print(Text(printable(part)), soft_wrap=" " not in part.strip())
             continue
-        if width < UNLIMITED:
-            # a header in several lines is none of Markdown, so its bars would only take room
+        if width < UNLIMITED and part.show_header:
+            # Markdown has no header of several lines, so its bars would only take room
             part.box, part.pad_edge, part.padding = None, False, (0, 1, 0, 0)
-        if any(column.no_wrap for column in part.columns):
-            console.width = UNLIMITED  # else no more than the width is measured
+        if part.show_header and any(column.no_wrap for column in part.columns):
+            console.width = UNLIMITED  # else the measure is capped at the width
             console.width = max(width, console.measure(part).minimum + len(part.columns))
         console.print(part)
         console.width = width

@@ -142,22 +142,15 @@ def test_a_project_names_its_state(address: str, tmp_path: Path) -> None:
     assert found.stdout == "3\n"
 
 
-@pytest.mark.parametrize(
-    ("missing", "module"), [((), "pandas"), (("pandas",), "polars"), (("polars",), "pandas")]
-)
-def test_a_frame_is_of_what_is_installed(
-    missing: tuple[str, ...], module: str, address: str, without: Callable[..., None]
-) -> None:
+def test_frames_have_the_tables_columns_and_rows(address: str) -> None:
     pytest.importorskip("pandas")
     pytest.importorskip("polars")
     with hacs.open(address) as state:
-        pages, visits, plan = state.pages(), state.visits(), state.plan()
-    without(*missing)
-    for one in (pages, visits, plan):
-        frame = one.frame()
-        assert type(frame).__module__.split(".")[0] == module
-        assert list(frame.columns) == list(one.columns)
-        assert len(frame) == len(one)
+        tables = state.pages(), state.visits(), state.plan()
+    for one in tables:
+        for frame in (one.to_pandas(), one.to_polars()):
+            assert list(frame.columns) == list(one.columns)
+            assert len(frame) == len(one)
 
 
 def test_times_and_what_is_missing_are_what_frames_have_for_them(address: str) -> None:
@@ -173,38 +166,15 @@ def test_times_and_what_is_missing_are_what_frames_have_for_them(address: str) -
 
 
 def test_without_pandas_and_polars_arrays_are_there_and_frames_say_what_they_take(
-    address: str, without: Callable[..., None], tmp_path: Path
+    address: str, without: Callable[..., None]
 ) -> None:
-    without("pandas", "polars", "pyarrow")
+    without("pandas", "polars")
     with hacs.open(address) as state:
         pages = state.pages()
     assert pages["visits"].sum() == 4
-    with pytest.raises(hacs.HacsError, match="pip install pandas, or pip install polars"):
-        pages.frame()
     for make in (pages.to_pandas, pages.to_polars):
         with pytest.raises(hacs.HacsError, match="is not installed: pip install"):
             make()
-    with pytest.raises(hacs.HacsError, match="pip install polars, or pip install pyarrow"):
-        pages.to_parquet("pages.parquet")
-    assert not (tmp_path / "pages.parquet").exists()
-
-
-@pytest.mark.parametrize("missing", ["polars", "pyarrow"])
-def test_parquet_is_written_by_polars_or_pyarrow_and_read_by_both(
-    missing: str, address: str, without: Callable[..., None], tmp_path: Path
-) -> None:
-    polars = pytest.importorskip("polars")
-    pytest.importorskip("pyarrow")
-    with hacs.open(address) as state:
-        pages, plan = state.pages(), state.plan()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(sys.modules, missing, None)
-        pages.to_parquet("pages.parquet")
-        plan.to_parquet(tmp_path / "plan.parquet")
-    found = polars.read_parquet("pages.parquet")
-    assert found["url"].to_list() == pages["url"].tolist()
-    assert found["last_visit"].null_count() == 1
-    assert polars.read_parquet("plan.parquet")["arm"].to_list() == [None] * 3
 
 
 def test_csv_has_empty_cells_for_what_is_missing(address: str) -> None:
@@ -281,7 +251,7 @@ def test_all_that_is_public_is_there_and_listed() -> None:
     [
         ("import hacs_crawler", ["numpy", "scrapy", "typer", "hacs_crawler.analysis"]),
         ("import hacs_crawler.addon", ["typer", "hacs_crawler.analysis", "pandas"]),
-        ("from hacs_crawler import open", ["pandas", "polars", "pyarrow", "typer"]),
+        ("from hacs_crawler import open", ["pandas", "polars", "typer"]),
     ],
 )
 @pytest.mark.slow

@@ -8,14 +8,8 @@ from pathlib import Path
 import pytest
 import typer
 
-from hacs_crawler.cli.common import (
-    BROKEN_PIPE_STATUS,
-    complete_setting,
-    ending_in_a_line,
-    opened,
-    project_settings,
-    writing_to_stdout,
-)
+from hacs_crawler.cli.common import complete_setting, opened, project_settings
+from hacs_crawler.cli.output import BROKEN_PIPE_STATUS, ending_in_a_line, writing_to_stdout
 from hacs_crawler.config import SETTINGS
 from hacs_crawler.exceptions import HacsError, StateError
 from hacs_crawler.state import State

@@ -161,7 +161,7 @@ def test_a_signal_stops_it_between_two_writes(
     before = signal.getsignal(number)
     asked = stop_after(monkeypatch, 3, send(number))
     assert on_sqlite(folder).exit_code == 128 + number
-    assert caplog.messages[-1] == "stopped after 30 pages; the same command goes on from there"
+    assert caplog.messages[-1] == "stopped after 30 pages; the same command continues from there"
     assert signal.getsignal(number) == before
     assert on_sqlite(folder).exit_code == 0
     assert len(asked) == PAGES / 10

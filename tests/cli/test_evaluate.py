@@ -172,7 +172,7 @@ def test_a_truth_of_one_class_leaves_no_number_undefined_without_a_word(
         (("-s", "HACS_STATE=sqlite:///empty.db"), "there is no state at"),
         (
             (*FILES, "--json", "pages.csv/all.json"),
-            "--json 'pages.csv/all.json': allowed is a file",
+            "--json 'pages.csv/all.json': must be a file",
         ),
     ],
 )

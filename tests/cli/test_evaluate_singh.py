@@ -64,7 +64,7 @@ def test_timelines_are_accessed_daily_or_as_captures_show(folder: Path, tmp_path
             ("--pages", "pages.csv", "--updates", "updates.csv", "--synthetic-pages", "1"),
             "--synthetic-pages is about made-up pages",
         ),
-        (("--json", "missing/../pages.csv/x.json"), "allowed is a file in a folder that exists"),
+        (("--json", "missing/../pages.csv/x.json"), "must be a file in an existing folder"),
     ],
 )
 def test_what_does_not_fit_is_named(folder: Path, arguments: tuple[str, ...], said: str) -> None:

@@ -19,8 +19,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 from msgspec.structs import replace
 
 import forks
-from hacs_crawler.cli.export import write_pages
-from hacs_crawler.cli.import_ import Importer
+from hacs_crawler.cli.transfer import Importer, write_pages
 from hacs_crawler.links.extract import LinkRules
 from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.state.address import open_store

@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import given, strategies as st
 
-from hacs_crawler.cli.import_ import Importer
+from hacs_crawler.cli.transfer import Importer
 from hacs_crawler.links import LinkRules
 from hacs_crawler.state import Estimation, MemoryStore, State
 from hacs_crawler.state.page import Page

@@ -20,7 +20,6 @@ READING = {
     "export to a file": ["export", "-o", "backup.jsonl"],
     "report": ["report", "-o", "report.html"],
     "estimate": ["estimate"],
-    "calibrate": ["calibrate"],
     "experiment": ["experiment", "export"],
 }
 
@@ -61,7 +60,7 @@ def test_an_empty_file_is_not_imported_in_silence(
 ) -> None:
     (folder / "empty.jsonl").touch()
     assert hacs(folder, "import", "empty.jsonl").exit_code == 0
-    assert "empty.jsonl: there is nothing in it" in caplog.text
+    assert "empty.jsonl is empty" in caplog.text
 
 
 @pytest.mark.parametrize("size", [2, 10, 12])

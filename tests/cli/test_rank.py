@@ -11,7 +11,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from hacs_crawler.cli.app import app
-from hacs_crawler.cli.text import days_text, interval_text
+from hacs_crawler.cli.output import days_text, interval_text
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import ROW
 from hacs_crawler.state.database import State

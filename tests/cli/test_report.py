@@ -67,7 +67,7 @@ def test_a_target_that_cannot_be_written_ends_it_with_a_line(
 ) -> None:
     done = report("-o", target)
     assert done.exit_code == 1
-    assert f"-o {target!r}: allowed is a file in a folder that exists" in caplog.text
+    assert f"-o {target!r}: must be a file in an existing folder" in caplog.text
 
 
 def test_the_clock_of_the_settings_says_what_time_it_is(

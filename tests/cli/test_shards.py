@@ -196,11 +196,6 @@ def test_estimate_is_of_all_shards(
             )
 
 
-def test_calibrate_looks_at_all_shards(sharded: Hacs) -> None:
-    found = sharded("calibrate", "--shards", "4", "--json")
-    assert json.loads(found.stdout)["predictions"][0]["visits"] == 20 * len(URLS)
-
-
 def test_an_experiment_is_of_all_shards(sharded: Hacs) -> None:
     on = {"EXPERIMENT": '{"hacs": 0.5, "last-obs": 0.5}'}
     found = sharded("experiment", "status", "--shards", "4", "--json", **on)

@@ -12,9 +12,11 @@ from scrapy.settings import Settings
 from typer.testing import CliRunner, Result
 
 from hacs_crawler.cli.app import app
-from hacs_crawler.cli.page_text import ordinal
+from hacs_crawler.cli.page import ordinal, visit_text
 from hacs_crawler.config import Config
 from hacs_crawler.links.keys import page_id_of
+from hacs_crawler.links.sites import menu_id
+from hacs_crawler.parts.rendering.verdicts import PageRendering, SiteRendering, Verdict
 from hacs_crawler.ranking.next_visit import BlockReason, Forecast, forecast_of
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.plan import make_plan, read_rows
@@ -25,7 +27,7 @@ from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.memory import MemoryStore
 from hacs_crawler.state.page import Harvest, News, Visit
-from hacs_crawler.state.store import Change
+from hacs_crawler.state.store import Annotation, Change
 from hacs_crawler.utils.times import DAY
 
 NOW = 20_000 * DAY  # 2024-10-04
@@ -166,7 +168,7 @@ def test_a_page_is_known_by_its_url_without_scheme(folder: Path, text: str) -> N
 def test_a_pages_history_is_shown_latest_visit_first(folder: Path) -> None:
     lines = hacs_show(folder, "https://www.example.edu/~ada").stdout.splitlines()
     assert lines[0] == ADA
-    facts = {line[2:14].strip(): line[15:] for line in lines[1 : lines.index("")]}
+    facts = {line[2:13].strip(): line[14:] for line in lines[1 : lines.index("")]}
     assert facts["seen"].startswith(
         "4 visits kept since 2011-01-26 00:00, 1 with an update; last 10 d"
     )
@@ -174,7 +176,7 @@ def test_a_pages_history_is_shown_latest_visit_first(folder: Path) -> None:
     assert facts["archive"] == "captures of source 000000ff are recorded until 2011-01-26 00:00"
     assert "80 % of the posterior" in facts["rate"]
     assert facts["rank"].endswith(" of 11 pages")
-    assert facts["next visit"] == "in the next crawl, as of all pages"
+    assert facts["next visit"] == "in the next crawl, like all pages"
     assert [line.split(maxsplit=2)[2] for line in lines[lines.index("") + 1 :]] == [
         "nothing new",
         "update, 2 new links",
@@ -193,7 +195,7 @@ def test_how_often_pages_of_a_site_are_updated_together_is_shown(
     shown = hacs_show(folder, ADA).stdout
     assert "1 other page of its site; pages of a site are updated together: 0.50" in shown
     shown = hacs_show(folder, url(1)).stdout
-    assert "siblings     no other page of its site is known" in shown
+    assert "siblings    no other page of its site is known" in shown
     assert "siblings" not in hacs_show(folder, ADA, "-s", "HACS_SIBLINGS=False").stdout
     facts = json.loads(hacs_show(folder, ADA, "--json").stdout)
     assert facts["siblings"] == 1
@@ -203,7 +205,7 @@ def test_how_often_pages_of_a_site_are_updated_together_is_shown(
 def test_what_keeps_it_from_being_visited_is_said_in_words(folder: Path) -> None:
     shown = hacs_show(folder, url(1), "-s", "HACS_BUDGET=2").stdout
     assert "when it passes the last page within the budget (p = " in shown
-    assert "if all others stay as they are" in shown
+    assert "if no other page changes" in shown
     shown = hacs_show(folder, url(1), "-s", "HACS_THRESHOLD=0.6").stdout
     assert "when it passes the threshold of 0.6" in shown
 
@@ -230,7 +232,7 @@ def test_an_estimate_from_the_prior_alone_is_shown_as_such(folder: Path) -> None
     State(store, Estimation()).record([Visit(once, NOW - DAY, marks=frozenset())])
     store.close()
     shown = hacs_show(folder, once).stdout
-    assert "expected of any page: a rate of its own takes 2 visits" in shown
+    assert "the prior: a rate of its own takes 2 visits" in shown
     assert json.loads(hacs_show(folder, once, "--json").stdout)["rate_is_prior"] is True
     assert json.loads(hacs_show(folder, ADA, "--json").stdout)["rate_is_prior"] is False
 
@@ -249,7 +251,7 @@ def test_visits_later_than_now_are_set_aside_and_counted(
     assert "1 pages have visits later than now, the latest at 2025-11-09 00:00 UTC" in caplog.text
     for key in ("visits", "p", "rank", "rate_per_day", "reason", "links"):
         assert after[key] == before[key]
-    assert "set aside    2 visits later than now" in hacs_show(folder, ADA).stdout
+    assert "set aside   2 visits later than now" in hacs_show(folder, ADA).stdout
 
 
 def test_an_unknown_page_is_named_with_known_ones_of_its_site(
@@ -267,12 +269,12 @@ def test_a_damaged_page_is_named(folder: Path, caplog: pytest.LogCaptureFixture)
     store.write([Change(page_id_of(f"{ADA}cv"), 0, b"\x01rubbish", bytes(ROW.itemsize))])
     store.close()
     assert hacs_show(folder, f"{ADA}cv").exit_code == 1
-    assert caplog.records[-1].message == f"what the state holds of {ADA}cv is damaged"
+    assert caplog.records[-1].message == f"the record of {ADA}cv in the state is damaged"
 
 
 def test_what_is_no_url_is_refused(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert hacs_show(folder, "ada").exit_code == 1
-    assert "'ada' is no page's URL: no scheme" in caplog.records[0].message
+    assert "'ada' is not a page's URL: no scheme" in caplog.records[0].message
 
 
 def test_ordinals() -> None:
@@ -305,64 +307,41 @@ def test_a_page_of_few_updates_falls_back_to_bayes_and_says_so(folder: Path) -> 
     assert facts["rate_per_day"] == bayes["rate_per_day"]
 
 
-def test_rates_of_a_period_are_plotted(folder: Path) -> None:
-    # an update every 10 days, then none for 100
-    record(folder, *visits(BOB, [set(range(min(place, 12) + 1)) for place in range(23)]))
-    shown = hacs_show(folder, BOB, "--from", "2024-02-17", "--to", "2024-09-24").stdout
-    lines = shown.splitlines()
-    (head,) = (line for line in lines if line.startswith("  period"))
-    assert head.startswith("  period       2024-02-17 to 2024-09-24: ")
-    assert head.endswith(" a day, by weibull; 12 visits found an update")
-    bars = [line.count("#") for line in lines if " a day  #" in line]
-    assert max(bars) == 40
-    assert bars[0] > 3 * bars[-1]
-
-
-def test_rates_of_a_period_as_json(folder: Path) -> None:
-    record(folder, *visits(BOB, [set(range(place + 1)) for place in range(23)]))
-    arguments = ("--from", "2024-09-01", "--to", "2024-10-03", "--json")
-    found = json.loads(hacs_show(folder, BOB, *arguments).stdout)["period"]
-    assert (found["from"], found["to"]) == ("2024-09-01T00:00:00Z", "2024-10-03T00:00:00Z")
-    assert found["rate_per_day"] == pytest.approx(0.1, rel=0.2)
-    assert len(found["parts"]) == 24
-    assert found["parts"][0]["rate_per_day"] == pytest.approx(0.1, rel=0.2)
-    assert found["parts"][-1]["rate_per_day"] is None  # after the last visit
-    assert found["updates_found"] == sum(one["updates_found"] for one in found["parts"]) == 3
-    assert "period" not in json.loads(hacs_show(folder, BOB, "--json").stdout)
-
-
-def test_a_period_with_one_end_reaches_to_the_first_or_the_last_visit(folder: Path) -> None:
-    record(folder, *often(BOB, 11))
-    for end in (("--from", "2024-01-01"), ("--to", "2024-12-31")):
-        found = json.loads(hacs_show(folder, BOB, *end, "--json").stdout)["period"]
-        assert found["updates_found"] == 11
-
-
-def test_a_page_of_few_updates_has_no_rates_of_a_period(folder: Path) -> None:
-    shown = hacs_show(folder, ADA, "--from", "2010-01-01").stdout
-    assert "1 visit found an update; a rate of a period takes 4 of them" in shown
+def test_what_a_visit_takes_is_shown(folder: Path) -> None:
+    assert "a visit" not in hacs_show(folder, ADA).stdout
+    store = open_store(f"sqlite:///{folder}/state.db", "hacs", folder)
+    page, site = PageRendering(Verdict.UNKNOWN, seconds=0.5), SiteRendering(browser=3)
+    store.annotate(PageRendering.KIND, [Annotation(page_id_of(ADA), b"", page.encoded())])
+    store.annotate(SiteRendering.KIND, [Annotation(menu_id(ADA), b"", site.encoded())])
+    store.close()
+    shown = hacs_show(folder, ADA).stdout
+    assert "a visit     takes 0.5 s without a browser; the site's other pages need" in shown
+    facts = json.loads(hacs_show(folder, ADA, "--json").stdout)
+    assert (facts["seconds"], facts["rendered"]) == (0.5, True)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("page", "site", "text"),
     [
-        (("--from", "yesterday"), "--from = 'yesterday': allowed is a day such as 2022-01-01"),
-        (("--from", "2024-02-01", "--to", "2024-01-01"), "is not before --to 2024-01-01"),
-        (("--from", "2024-09-30"), "the period has no part of the time in which"),
-        (("--to", "2005-01-01"), "the period has no part of the time in which"),
+        (PageRendering(), SiteRendering(), ""),
+        (PageRendering(seconds=0.21), SiteRendering(), "takes 0.21 s without a browser"),
+        (
+            PageRendering(Verdict.BROWSER, rendered=True, seconds=1.9),
+            SiteRendering(),
+            "takes 1.9 s with a browser; a browser shows links that the plain answer lacks",
+        ),
+        (
+            PageRendering(Verdict.PLAIN, seconds=0.2),
+            SiteRendering(browser=3),
+            "takes 0.2 s without a browser; a browser shows no more links than the plain answer",
+        ),
+        (PageRendering(), SiteRendering(browser=3), "the site's other pages need a browser"),
     ],
 )
-def test_a_period_that_cannot_be_shown_is_refused(
-    folder: Path, caplog: pytest.LogCaptureFixture, arguments: tuple[str, ...], said: str
+def test_what_is_known_of_rendering_is_said_in_words(
+    page: PageRendering, site: SiteRendering, text: str
 ) -> None:
-    assert hacs_show(folder, ADA, *arguments).exit_code == 1
-    assert said in caplog.records[-1].message
-
-
-def test_a_page_visited_once_has_no_period(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-    record(folder, Visit(BOB, NOW - DAY, marks=frozenset()))
-    assert hacs_show(folder, BOB, "--from", "2024-01-01").exit_code == 1
-    assert "was not visited twice" in caplog.records[-1].message
+    assert visit_text(page, site) == text
 
 
 def record(folder: Path, *some: Visit) -> None:

@@ -64,7 +64,7 @@ def test_a_users_signal_makes_an_update_likelier(state: str, tmp_path: Path) -> 
 def test_show_says_what_was_heard_of_a_page(state: str) -> None:
     run(state, "signal", "-", given=f"{ADA}\n")
     text = run(state, "show", ADA).stdout
-    assert "  ping         1 signal since the last visit, last 2024-10-04 00:00" in text
+    assert "  ping        1 signal since the last visit, last 2024-10-04 00:00" in text
     assert "times less likely" in text
     (one,) = json.loads(run(state, "show", ADA, "--json").stdout)["signals"]
     assert (one["kind"], one["count"], one["latest"]) == ("ping", 1, "2024-10-04T00:00:00Z")

@@ -225,7 +225,7 @@ def test_a_policy_that_fails_is_named(
         (("--start", "2019-01-01"), "no page was first seen before the start"),
         (("--start", "soon"), "start = 'soon': allowed is a day such as 2022-01-01"),
         (("--pages", "no.csv"), r"no\.csv: cannot read: No such file"),
-        (("--json", "no/out.json"), "--json 'no/out.json': allowed is a file in a folder that"),
+        (("--json", "no/out.json"), "--json 'no/out.json': must be a file in an existing"),
         (("--plot", "curves.svg"), "--plot .* needs --budgets"),
     ],
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import asdict
 
-from hacs_crawler.cli.export import write_pages
+from hacs_crawler.cli.transfer import write_pages
 from hacs_crawler.state import Estimation, State, read_export
 from hacs_crawler.state.address import open_state
 from hacs_crawler.state.memory import MemoryStore

@@ -26,7 +26,7 @@ import pytest
 
 from hacs_crawler.archive import original_of, timestamp_of
 from hacs_crawler.archive.capture import digest_bytes
-from hacs_crawler.cli.import_ import Importer
+from hacs_crawler.cli.transfer import Importer
 from hacs_crawler.harvest.query import timestamp
 from hacs_crawler.links.canonical import canonical_link
 from hacs_crawler.links.extract import LinkRules

@@ -74,7 +74,7 @@ def test_a_lasting_difference_is_a_drift_and_the_log_can_say_what_to_do(found_sh
     found = drift(alternating(3_000, 0.1, found_share, runs=30))
     assert str(found) == (
         f"for the last 1,000 predicted visits (in 10 runs) {said} updates were found than predicted "
-        f"({round(1_000 * found_share)}, not 100.0); `hacs calibrate` shows at which p"
+        f"({round(1_000 * found_share)}, not 100.0); `hacs report` shows at which p"
     )
 
 

@@ -143,7 +143,6 @@ def test_a_write_to_a_cluster_that_is_down_can_be_tried_again(tmp_path: Path) ->
         ["doctor"],
         ["export"],
         ["report", "-o", "report.html"],
-        ["calibrate"],
         ["estimate"],
     ],
     ids=lambda command: command[0],

@@ -54,7 +54,7 @@ def test_a_crawl_shows_the_password_of_its_state_nowhere(
 
 @pytest.mark.parametrize(
     "command",
-    [["rank"], ["doctor"], ["export"], ["report", "-o", "report.html"], ["calibrate"]],
+    [["rank"], ["doctor"], ["export"], ["report", "-o", "report.html"]],
     ids=lambda command: command[0],
 )
 @pytest.mark.parametrize("password", [SECRET, f"{SECRET}x"], ids=["right", "wrong"])

@@ -281,7 +281,6 @@ def hostile_project(project: Project, site: Site) -> HostileState:
         (["doctor"], 0),
         (["export", "-o", "pages.jsonl"], 1),
         (["report", "-o", "report.html"], 0),
-        (["calibrate"], 0),
         (["estimate"], 1),
     ],
     ids=lambda value: value[0] if isinstance(value, list) else "",

@@ -17,7 +17,7 @@ from hacs_crawler.lab.evaluation.localized_error import (
 from hacs_crawler.lab.evaluation.localized_visits import LocalizedVisits
 from hacs_crawler.lab.evaluation.update_points import Points
 from hacs_crawler.model import MIN_POINTS, Kind
-from hacs_crawler.utils.terminal import column_table, facts_table
+from hacs_crawler.utils.terminal import column_table
 
 KINDS: Final = tuple(kind.name.lower() for kind in Kind)
 REFERENCE: Final = "weibull"
@@ -145,7 +145,9 @@ def localized_parts(result: LocalizedEvaluation) -> Iterator[str | Table]:
     found = localized_json(result)
     yield _conclusion(found)
     yield from ("", f"Table 1: the data ({result.data}); updates of a page count t(0)")
-    yield facts_table((name, _shown(value, 1)) for name, value in found["table1"].items())
+    facts = found["table1"]
+    values = [_shown(value, 1) for value in facts.values()]
+    yield column_table({"": facts, " ": values}, texts=("", " "), has_head=False)
     yield from (
         "",
         "Table 2: average squared error in days², 1/λ at the window's end against the days to the next "

@@ -1,4 +1,4 @@
-"""`hacs import`: recording what files hold, told by their beginning."""
+"""`hacs import` and `hacs export`: visits and pages from files, and all pages as JSON Lines."""
 
 from __future__ import annotations
 
@@ -33,10 +33,12 @@ from hacs_crawler.archive import (
     warcs_of,
 )
 from hacs_crawler.cli.common import Set, Shards, opened, showing
+from hacs_crawler.cli.output import STDOUT, Output, export_progress, output_file
 from hacs_crawler.config import Clock
 from hacs_crawler.exceptions import HacsError, StateError
 from hacs_crawler.state import (
     LONGEST_LINE_BYTES,
+    PAGES_A_CALL,
     News,
     OutcomeMerger,
     Page,
@@ -48,7 +50,9 @@ from hacs_crawler.state import (
     read_export,
     read_outcomes,
     states_in,
+    to_line,
 )
+from hacs_crawler.utils.files import Writable
 from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.text import counted, safe_logger
 from hacs_crawler.utils.times import DAY
@@ -69,13 +73,13 @@ def import_(
     shards: Shards = None,
     settings: Set = None,
 ) -> None:
-    """Record what archive files and exports hold of pages.
+    """Record the visits in archive files and exports.
 
-    WARC files show the links of each capture. CDX and CDXJ files show only whether its content differs
-    from that of the capture before it, which then counts as an update. TimeMaps make pages known, but
-    show no visit. What `hacs export` wrote is merged with what the state knows. Importing a file twice
-    changes nothing. Of a damaged file what could be read is kept. With --shards each page goes to its
-    shard, and each outcome record to that of its page: import pages first.
+    WARC files show the links of each capture. CDX and CDXJ files show only whether a capture's content
+    differs from the one before, which then counts as an update. TimeMaps make pages known, but show no
+    visit. Exported pages are merged with the state's. Importing a file twice changes nothing. If a file
+    is damaged, the readable part is recorded. With --shards each page goes to its shard, and each
+    outcome record to the shard of its page: import pages first.
     """
     dropped: Cleaning = Counter()
     with opened(settings, shards, creates=True) as (config, state):
@@ -93,9 +97,9 @@ def import_(
 
 @dataclass(frozen=True, slots=True)
 class Importer:
-    """Records files into a state; `dropped` counts captures that are none, by kind.
+    """Records files into a state; `dropped` counts unusable captures, by kind.
 
-    Captures of tomorrow by `clock`, and later ones, are none.
+    Captures more than a day after `clock` are unusable.
     """
 
     state: State
@@ -104,15 +108,15 @@ class Importer:
     clock: Clock = time.time
 
     def import_file(self, path: str) -> None:
-        """Record what a file holds, or standard input ("-").
+        """Record a file, or standard input ("-"), whose first bytes tell its kind.
 
-        Raises HacsError where it cannot be read to its end; what could be read is recorded before.
+        Raises HacsError if it cannot be read to its end, after recording the readable part.
         """
         with closing(open_source(path)) as source, Progress(source.name) as progress:
             beginning = source.beginning()
             if not beginning.strip():
-                source.read_of_member()  # raises where it is damaged from its first bytes on
-                logger.warning("%s: there is nothing in it", source.name)
+                source.read_of_member()  # raises if it is damaged from its first bytes on
+                logger.warning("%s is empty", source.name)
                 return
             if beginning.startswith((ZSTD_MAGIC, ZSTD_DICTIONARY_MAGIC)):
                 raise ArchiveError(f"{source.name} is packed with zstd: unpack it with `zstd -d`")
@@ -136,7 +140,7 @@ class Importer:
         for warc in warcs_of(path):
             try:
                 self._import_visits(read_warc(warc, self.dropped, self.rules), warc, progress)
-            except ArchiveError as error:  # those after it may be whole
+            except ArchiveError as error:  # the files after it may be whole
                 errors.append(error)
         if errors:
             raise ArchiveError("; ".join(map(str, errors)))
@@ -162,8 +166,8 @@ class Importer:
         )
         if waiting:
             logger.info(
-                "%s: %d revisit records repeat what is not known: they count as visits once an index "
-                "or a part of it is imported that names what they repeat",
+                "%s: %d revisit records repeat captures that are not known; they count as visits once "
+                "these captures, or an index of them, are imported",
                 source.name,
                 waiting,
             )
@@ -199,7 +203,7 @@ class Importer:
         logger.info("%s: %d outcome records read, %d new", source.name, number, added)
 
     def _import_timemap(self, source: Source) -> None:
-        """Make the page known: when it was archived does not tell whether it had changed."""
+        """Make the page known; the times of its captures do not show whether it had changed."""
         mementos: list[TimeMapEntry] = []
         try:
             with io.BufferedReader(source) as stream:
@@ -210,8 +214,8 @@ class Importer:
                 page.rate = self.state.estimation.rate_per_day(page)
                 self.state.restore([page])
                 logger.warning(
-                    "%s: %d mementos of %s, but no visit recorded: a TimeMap does not tell whether "
-                    "the page had changed. It is known now: scrapy crawl wayback -a seeds=state "
+                    "%s: %d mementos of %s, but no visit recorded: a TimeMap does not show whether the "
+                    "page had changed. The page is known now: scrapy crawl wayback -a seeds=state "
                     "fetches its history",
                     source.name,
                     len(mementos),
@@ -220,7 +224,7 @@ class Importer:
 
 
 def _batches(items: Iterable[T]) -> Iterator[list[T]]:
-    """Yield the items in batches; those read before an error are yielded before it goes on."""
+    """Yield the items in batches; an error is raised only after the items before it are yielded."""
     items = iter(items)
     error: HacsError | None = None
     while error is None:
@@ -234,3 +238,35 @@ def _batches(items: Iterable[T]) -> Iterator[list[T]]:
         elif error is None:
             return
     raise error
+
+
+def export(output: Output = STDOUT, shards: Shards = None, settings: Set = None) -> None:
+    """Write all known pages as JSON Lines, one page per line.
+
+    A file appears under its name when it is whole.
+    """
+    with opened(settings, shards) as (_, state):
+        with output_file(output) as file, export_progress(output) as progress:
+            number, damaged = write_pages(state, file, progress)
+        if damaged:
+            raise StateError(f"{counted(number, 'page')} exported, {damaged} damaged left out")
+        logger.info("%s exported", counted(number, "page"))
+
+
+def write_pages(state: State, file: Writable, progress: Progress) -> tuple[int, int]:
+    """Write every page as a line of JSON; return the numbers of written and of damaged pages."""
+    number = damaged = 0
+    total = state.store.count()
+    for page in state.pages():
+        line = b""
+        if page is not None:
+            try:
+                line = to_line(page)
+            except ValueError as error:
+                logger.error("the page %s cannot be exported: %s", page.url, error)
+        file.write(line)
+        number += bool(line)
+        damaged += not line
+        if not (number + damaged) % PAGES_A_CALL:
+            progress.update(f"{number} pages", number, total)
+    return number, damaged

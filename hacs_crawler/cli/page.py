@@ -1,0 +1,355 @@
+"""The facts known about one page, gathered from the state, and their text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from rich.table import Table
+
+from hacs_crawler.cli.output import chance_text, days_text, interval_text
+from hacs_crawler.config import Config
+from hacs_crawler.exceptions import HacsError
+from hacs_crawler.links import check_url, menu_id, page_id_of, site_id, without_login
+from hacs_crawler.model import (
+    LOCALIZED,
+    MIN_POINTS,
+    LinkLifetime,
+    bayes_quantiles,
+    confirmed_share,
+    gaps_between,
+    is_trend,
+    unpacked_trend,
+)
+from hacs_crawler.parts.rendering.verdicts import PageRendering, SiteRendering, Verdict, advice
+from hacs_crawler.ranking.next_visit import BlockReason, Forecast, forecast_of
+from hacs_crawler.ranking.plan import read_rows
+from hacs_crawler.ranking.signals import PageSignals, signals_of_page
+from hacs_crawler.state import (
+    VISITS_OF_A_RATE,
+    Page,
+    State,
+    as_of,
+    baselines_of,
+    burst_since,
+    histories,
+    lifetimes,
+)
+from hacs_crawler.utils.progress import Progress
+from hacs_crawler.utils.terminal import column_table
+from hacs_crawler.utils.text import counted
+from hacs_crawler.utils.times import DAY, minute_text
+
+INTERVAL: Final = 0.8
+"""Share of the posterior within the interval shown."""
+SIMILAR_SHOWN: Final = 5
+VISITS_SHOWN: Final = 20
+LEAST_CHURNING: Final = 0.05
+SURE_CHURNING: Final = 0.95
+TELLING: Final = 1.05
+"""Factor by which signals change the probability of no update, from which they are called telling."""
+
+
+@dataclass(frozen=True, slots=True)
+class PageFacts:
+    """The facts known about a page.
+
+    `updated` tells for each visit if it found an update. `rate_per_day` is a fresh estimate by
+    `estimator`; `interval` holds `INTERVAL` of its posterior, None if there is none or the page may
+    churn. `spread` is the rate's log_sd, or its course (`model.packed_trend`). `churn` and `churning`
+    are as in `model.Rates`, `burst_since` as in `state.burst_since`. `confirmed` counts the updates
+    whose links were seen again, and all updates for which this is known. `siblings` is the number of
+    other known pages of the site, `sibling_correlation` as in `model.sibling_correlation`. `set_aside`
+    visits are later than now, and not in `page`.
+    """
+
+    page: Page
+    updated: list[bool]
+    rate_per_day: float
+    estimator: str
+    spread: float
+    interval: tuple[float, float] | None
+    churn: float
+    churning: float
+    burst_since: int | None
+    confirmed: tuple[int, int]
+    forecast: Forecast
+    siblings: int
+    sibling_correlation: float
+    set_aside: int = 0
+    signals: list[PageSignals] = field(default_factory=list)
+    rendering: PageRendering = field(default_factory=PageRendering)
+    site_rendering: SiteRendering = field(default_factory=SiteRendering)
+
+    @property
+    def is_rendered(self) -> bool:
+        """Whether the page goes through a browser if HACS_RENDER allows it."""
+        return advice(self.rendering, self.site_rendering).rendered
+
+    @property
+    def rate_is_prior(self) -> bool:
+        """Whether the page has too few visits for a rate of its own."""
+        return len(self.page.visits) < VISITS_OF_A_RATE
+
+
+def facts_of(url: str, state: State, config: Config, now: float) -> PageFacts:
+    """Return the facts known about the page of a URL; raises HacsError that says why there are none."""
+    url = without_login(url)
+    problem = check_url(url)
+    if problem is not None:
+        raise HacsError(f"{url!r} is not a page's URL: {problem}")
+    page_id = page_id_of(url)
+    known = state.load([page_id]).get(page_id)
+    with Progress("show") as progress:
+        page_ids, rows = read_rows(state, progress, now)
+    if page_id not in page_ids:
+        same_site = page_ids[rows["site"] == site_id(url)][:SIMILAR_SHOWN].tolist()
+        similar = ", ".join(page.url for page in state.load(same_site).values())
+        hint = f"; of the same site it knows {similar}" if similar else ""
+        raise HacsError(f"the state does not know {url} (of {len(page_ids)} pages){hint}")
+    if known is None:
+        raise HacsError(f"the record of {url} in the state is damaged")
+    if problem := check_url(known.url):
+        raise HacsError(f"no crawl could visit {known.url}: {problem}")
+    page, estimation = as_of(known, now), state.estimation
+    rates, found = estimation.rates([page]), lifetimes([page])
+    is_again = (found == LinkLifetime.LASTING) | (found == LinkLifetime.PASSING)
+    spread = float(rates.log_sd[0])
+    estimator = estimation.estimator
+    if estimator in LOCALIZED and not is_trend(spread):
+        estimator = "bayes"  # a localized rate takes more updates than the page has
+    menu = menu_id(page.url)
+    rendering = state.store.annotations(PageRendering.KIND, [page_id]).get(page_id, b"")
+    site_rendering = state.store.annotations(SiteRendering.KIND, [menu]).get(menu, b"")
+    return PageFacts(
+        page=page,
+        updated=histories([page])[1].tolist(),
+        rate_per_day=float(rates.rate_per_day[0]),
+        estimator=estimator,
+        spread=spread,
+        interval=_interval(page, state, estimator, may_churn=bool(rates.churning[0])),
+        churn=float(rates.churn[0]),
+        churning=float(rates.churning[0]),
+        burst_since=burst_since(page, estimation) if estimation.has_bursts else None,
+        confirmed=(int(is_again.sum()), int((found != LinkLifetime.UNKNOWN).sum())),
+        forecast=forecast_of(page_id, page_ids, rows, state, config.ranking, now),
+        siblings=int(np.count_nonzero(rows["site"] == site_id(page.url))) - 1,
+        sibling_correlation=estimation.sibling_correlation,
+        set_aside=len(known.visits) - len(page.visits),
+        signals=signals_of_page(state.store, page_id, rows[page_ids == page_id], estimation),
+        rendering=PageRendering.decoded(rendering),
+        site_rendering=SiteRendering.decoded(site_rendering),
+    )
+
+
+def _interval(
+    page: Page, state: State, estimator: str, *, may_churn: bool
+) -> tuple[float, float] | None:
+    """Return the interval of the rate's posterior, which takes every update for time's; else None."""
+    estimation = state.estimation
+    if may_churn or not (estimation.has_posterior or estimator != estimation.estimator):
+        return None
+    days, counted, offsets = histories([page], estimation.updates)
+    gaps = gaps_between(days, counted, offsets, estimation.fade_days, baselines_of([page]))
+    tail = (1 - INTERVAL) / 2
+    low, high = bayes_quantiles(gaps, estimation.prior, (tail, 1 - tail))[0].tolist()
+    return low, high
+
+
+def page_text(facts: PageFacts, config: Config, now: float) -> Iterator[str | Table]:
+    """Yield the lines and tables that show a page at `now`."""
+    yield facts.page.url
+    labels, lines = zip(*_lines(facts, config, now), strict=True)
+    yield column_table(
+        {"": [f"  {label}" for label in labels], " ": lines}, (" ", ""), has_head=False
+    )
+    if facts.page.visits:
+        yield ""
+        yield from _visits(facts)
+
+
+def _lines(facts: PageFacts, config: Config, now: float) -> Iterator[tuple[str, str]]:
+    page, forecast = facts.page, facts.forecast
+    updates = sum(facts.updated)
+    yield "seen", _seen(page, updates, now)
+    if facts.set_aside:
+        yield "set aside", f"{counted(facts.set_aside, 'visit')} later than now"
+    yield from _news(facts)
+    yield "rate", _rate(facts, config)
+    if config.estimation.has_bursts and not facts.rate_is_prior:
+        since = facts.burst_since
+        steady = "steady: in no burst at the last visit"
+        burst = f"in a burst, whose first update was found {minute_text(since or 0)}"
+        yield "updates", steady if since is None else burst
+    if facts.confirmed[1]:
+        seen_again, known = facts.confirmed
+        share = 100 * confirmed_share(seen_again, known)
+        shown = f"{seen_again} of {known} updates had a link that was seen again"
+        yield "confirmed", f"{shown}; {share:.0f} % are expected to"
+    if facts.churning > LEAST_CHURNING:
+        yield "churn", _churn(facts)
+    if config.ranking.counts_siblings:
+        yield "siblings", _siblings(facts)
+    if words := visit_text(facts.rendering, facts.site_rendering):
+        yield "a visit", words
+    yield "p now", chance_text(forecast.p)
+    pages = f"{forecast.ranked} pages" + f" of the arm {forecast.arm}" * bool(forecast.arm)
+    if forecast.rank is None:
+        yield "rank", f"none: it is not among the {pages} that may be visited"
+    else:
+        yield "rank", f"{ordinal(forecast.rank)} of {pages}"
+    yield "next visit", _next(forecast, config, now)
+
+
+def _news(facts: PageFacts) -> Iterator[tuple[str, str]]:
+    """Yield what was learned since the last visit, or without one."""
+    page = facts.page
+    if page.gone:
+        times = counted(page.gone, "time")
+        yield "gone", f"404 or 410 answered {times}, last {minute_text(page.last_news)}"
+    if page.failures:
+        failed = counted(page.failures, "attempt")
+        yield "failures", f"{failed} since then failed, the last one {minute_text(page.last_news)}"
+    for harvest in page.harvests.values():
+        until = minute_text(harvest.until)
+        yield "archive", f"captures of source {harvest.source:08x} are recorded until {until}"
+    for signals in facts.signals:
+        yield signals.kind, _signals(signals)
+
+
+def _seen(page: Page, updates: int, now: float) -> str:
+    if not page.visits:
+        return "never"
+    last = days_text(max(0.0, now - page.visits[-1]) / DAY)
+    echoes = len(set(page.echoes) & set(page.update_times))
+    of_site = f" ({updates - echoes} new to the site)" if echoes else ""
+    return (
+        f"{counted(len(page.visits), 'visit')} kept since {minute_text(page.visits[0])}, "
+        f"{updates} with an update{of_site}; "
+        f"last {last} ago; {counted(len(page.marks), 'mark' if page.keeps_spells else 'link')}"
+    )
+
+
+def _rate(facts: PageFacts, config: Config) -> str:
+    text = f"{facts.rate_per_day:.4g} a day: an update every {interval_text(facts.rate_per_day)}"
+    if facts.interval is not None:
+        low, high = facts.interval
+        text += (
+            f" ({100 * INTERVAL:.0f} % of the posterior: {interval_text(high)} "
+            f"to {interval_text(low)})"
+        )
+    if facts.rate_is_prior:
+        return f"{text}, the prior: a rate of its own takes {VISITS_OF_A_RATE} visits"
+    text += f", by {_method(facts, config.estimation.estimator)}"
+    ranked = facts.forecast.rate_per_day
+    if not np.isclose(ranked, facts.rate_per_day, rtol=0.01):
+        text += f"; ranked by {ranked:.4g}, estimated at its last visit"
+    return text
+
+
+def _churn(facts: PageFacts) -> str:
+    text = f"a request shows new links by itself with probability {facts.churn:.2f}"
+    if facts.churning < SURE_CHURNING:
+        text += (
+            f" ({100 * facts.churning:.0f} % likely to do so at all; with HACS_BUDGET set, control "
+            "visits will show)"
+        )
+    return text
+
+
+def _siblings(facts: PageFacts) -> str:
+    if not facts.siblings:
+        return "no other page of its site is known"
+    number = counted(facts.siblings, "other page")
+    together = f"pages of a site are updated together: {facts.sibling_correlation:.2f}"
+    return f"{number} of its site; {together}"
+
+
+def _signals(signals: PageSignals) -> str:
+    """Return what one kind of signals says about the page, and how far it is trusted."""
+    latest = f"last {minute_text(signals.latest)}" if signals.latest else "none so far"
+    trust = signals.trust
+    text = (
+        f"{counted(signals.count, 'signal')} since the last visit, {latest}, "
+        f"read {minute_text(signals.read)}; "
+        f"{100 * trust.recall:.0f} % of this host's updates are signalled, "
+        f"{trust.false_per_day:.2g} false signals per page and day"
+    )
+    if signals.likelier <= 1 / TELLING:
+        return f"{text}; this makes no update {1 / signals.likelier:.3g} times less likely"
+    if signals.likelier >= TELLING:
+        return f"{text}; this makes no update {signals.likelier:.3g} times likelier"
+    return f"{text}; this hardly matters"
+
+
+def _method(facts: PageFacts, estimator: str) -> str:
+    if facts.estimator != estimator:
+        return f"{facts.estimator}: {estimator} takes {MIN_POINTS} updates"
+    if not is_trend(facts.spread):
+        return estimator
+    points, shape = (float(number) for number in unpacked_trend(facts.spread))
+    course = "falling" if shape < 0.95 else "rising" if shape > 1.05 else "steady"
+    return f"{estimator} in a window of {points:.0f} updates: {course}, shape {shape:.3g}"
+
+
+def _next(forecast: Forecast, config: Config, now: float) -> str:
+    if forecast.reason is BlockReason.NOTHING:
+        bounds = ("budget", config.ranking.budget), ("threshold", config.ranking.threshold)
+        bound = " and ".join(f"the {name}" for name, value in bounds if value)
+        return (
+            f"in the next crawl, within {bound}" if bound else "in the next crawl, like all pages"
+        )
+    if forecast.reason is BlockReason.GONE:
+        assert forecast.at is not None  # noqa: S101 - a gone page has a time to wait for
+        return f"waits until {minute_text(forecast.at)}: gone"
+    threshold = f"the threshold of {config.ranking.threshold:g}"
+    bar = (
+        threshold
+        if forecast.reason is BlockReason.THRESHOLD
+        else f"the last page within the budget (p = {forecast.p_to_pass:.4f})"
+        if forecast.p_to_pass is not None
+        else "the pages within the budget"
+    )
+    if forecast.at is None:
+        return f"unknown: it is behind {bar}, and time alone does not change that"
+    wait = days_text((forecast.at - now) / DAY)
+    return f"in {wait}, {minute_text(forecast.at)}, when it passes {bar}, if no other page changes"
+
+
+def _visits(facts: PageFacts) -> Iterator[str]:
+    page = facts.page
+    found = list(zip(page.visits, facts.updated, page.new_marks_by_visit(), strict=True))
+    new = "new mark" if page.keeps_spells else "new link"
+    for at, updated, links in found[: -VISITS_SHOWN - 1 : -1]:
+        what = f"update, {counted(links, new)}" if links else "update" if updated else "nothing new"
+        if updated and at in page.echoes:
+            what += ", known on other pages of the site"
+        if at == page.visits[0]:
+            what = "first visit"
+        elif at in page.baselines:
+            what = "a baseline: the rules for links had changed"
+        yield f"  {minute_text(at)}   {what}"
+    if len(found) > VISITS_SHOWN:
+        yield f"  and {len(found) - VISITS_SHOWN} before (--json has all)"
+
+
+def ordinal(number: int) -> str:
+    """Return 1st, 2nd, 3rd, 4th, 11th, 21st."""
+    last = number % 10 if number % 100 not in (11, 12, 13) else 0
+    return f"{number}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(last, 'th') }"
+
+
+def visit_text(page: PageRendering, site: SiteRendering) -> str:
+    """Return how long a visit takes, and if it needs a browser; empty if neither is known."""
+    parts = []
+    if page.seconds:
+        parts.append(f"takes {page.seconds:.2g} s with{'' if page.rendered else 'out'} a browser")
+    if page.verdict is Verdict.BROWSER:
+        parts.append("a browser shows links that the plain answer lacks")
+    elif page.verdict is Verdict.PLAIN:
+        parts.append("a browser shows no more links than the plain answer")
+    elif advice(page, site).rendered:
+        parts.append("the site's other pages need a browser")
+    return "; ".join(parts)

@@ -1,0 +1,125 @@
+"""`hacs estimate`, `hacs signal` and `hacs forget`: commands that correct what a state knows."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Final
+from urllib.parse import urlsplit
+
+import numpy as np
+import typer
+
+from hacs_crawler.cli.common import Set, Shards, opened, place_of, showing, signals_noted
+from hacs_crawler.cli.output import say, writing_to_stdout
+from hacs_crawler.exceptions import HacsError, StateError
+from hacs_crawler.links import page_id_of
+from hacs_crawler.parts.signals.pings import read_pings
+from hacs_crawler.state import (
+    State,
+    advanced,
+    forget_volatile_parts,
+    hear,
+    new_run,
+    read_sources,
+    states_in,
+    stopped_run,
+    write_sources,
+)
+from hacs_crawler.utils.progress import Progress
+from hacs_crawler.utils.text import counted, reason_of, safe_logger
+
+logger = safe_logger(__name__)
+
+KIND: Final = "ping"
+
+
+def estimate(shards: Shards = None, settings: Set = None) -> None:
+    """Fit the prior, and estimate every page's rate again with it.
+
+    Do this after a change of HACS_ESTIMATOR or HACS_FADE_DAYS (the end of the next crawl does it too).
+    Crawls may run meanwhile. If a run is stopped (Ctrl-C) or killed, the same command with the same
+    settings continues it.
+    """
+    with opened(settings, shards, writes=True) as (config, state), signals_noted() as asked:
+        logger.info("estimating %s of %s", counted(state.store.count(), "page"), place_of(config))
+        pages = changed = damaged = 0
+        for shard in states_in(state):
+            run = stopped_run(shard) or new_run(shard)
+            with Progress("estimate") as progress:
+                show = showing(progress, shard)
+                run, is_whole = advanced(shard, run, show, lambda: bool(asked.number))
+            pages, changed = pages + run.pages - run.damaged, changed + run.changed
+            damaged += run.damaged
+            if not is_whole:
+                done = counted(pages + damaged, "page")
+                logger.info("stopped after %s; the same command continues from there", done)
+                raise typer.Exit(128 + asked.number)
+        if damaged:
+            msg = f"{counted(pages, 'page')} estimated, {damaged} damaged left out"
+            raise StateError(msg)
+        logger.info("%s estimated, %d of them changed", counted(pages, "page"), changed)
+
+
+def signal(
+    file: Annotated[Path, typer.Argument(help="lines `url,time`; - for standard input")],
+    settings: Set = None,
+) -> None:
+    """Record signals that pages changed: lines of a URL and a time (ISO 8601 or seconds).
+
+    The default time is now. Later visits show how often such signals are right. If a line is wrong,
+    nothing is recorded.
+    """
+    with opened(settings, writes=True) as (config, state), writing_to_stdout():
+        now, is_stdin = int(config.clock()), str(file) == "-"
+        try:
+            with (
+                nullcontext(sys.stdin)
+                if is_stdin
+                else file.open(encoding="utf-8", newline="") as lines
+            ):
+                pings = list(read_pings(lines, "standard input" if is_stdin else str(file), now))
+        except (OSError, UnicodeDecodeError) as error:
+            raise HacsError(f"{file}: cannot read: {reason_of(error)}") from error
+        by_host: dict[str, dict[int, int]] = {}
+        for url, second in pings:
+            parts = urlsplit(url)
+            own = by_host.setdefault(f"{parts.scheme.lower()}://{parts.netloc.lower()}", {})
+            page_id = page_id_of(url)
+            own[page_id] = max(second, own.get(page_id, 0))
+        known = sum(_record(state, origin, own, now) for origin, own in by_host.items())
+        unknown = sum(map(len, by_host.values())) - known
+        skipped = f"; skipped: {counted(unknown, 'page')} that the state does not know" * (
+            unknown > 0
+        )
+        pages = f"{counted(known, 'page')} of {counted(len(by_host), 'host')}"
+        say(f"{counted(len(pings), 'signal')} of {pages}{skipped}")
+
+
+def _record(state: State, origin: str, times: dict[int, int], now: int) -> int:
+    """Record the signals of one host; return how many of its pages the state knows."""
+    ids, seconds = np.array(list(times), np.int64), np.array(list(times.values()), np.int64)
+    (source,) = read_sources(state.store, KIND, [origin]).values()
+    sites = hear(state, KIND, origin, now, ids, seconds, others="silent", sites=source.sites)
+    write_sources(state.store, KIND, [replace(source, tried=now, read=now, sites=sites)])
+    return int(np.count_nonzero(state.rows(ids)["site"]))
+
+
+def forget(
+    host: Annotated[str, typer.Argument(help="a host, as in its pages' URLs: www.example.org")],
+    settings: Set = None,
+) -> None:
+    """Count all links of a host again, including parts that were left out.
+
+    Parts of links are left out if they changed with every request. The next visit of each of the
+    host's pages is a baseline.
+    """
+    with opened(settings, writes=True) as (_, state):
+        found = forget_volatile_parts(state, host.lower())
+        if found is None or not found.parts:
+            logger.info("nothing was left out of the links of %s", host)
+        else:
+            parts = ", ".join(map(str, sorted(found.parts)))
+            logger.info("no longer left out of the links of %s: %s", host, parts)
