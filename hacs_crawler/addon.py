@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
@@ -12,8 +13,6 @@ from hacs_crawler.middlewares.admission import AdmissionMiddleware
 from hacs_crawler.middlewares.link_additions import LinkAdditionsMiddleware
 from hacs_crawler.middlewares.page_memory import PageMemoryMiddleware
 from hacs_crawler.middlewares.robotstxt import ObeyedRobotsTxtMiddleware
-from hacs_crawler.parts.metrics import Metrics
-from hacs_crawler.parts.rendering.handler import with_browser
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
@@ -26,7 +25,6 @@ COMPONENTS = (
     ("DOWNLOADER_MIDDLEWARES", PageMemoryMiddleware, 40),
     # nearer the downloader than RetryMiddleware (550), which swallows 429 and 503
     ("DOWNLOADER_MIDDLEWARES", AdmissionMiddleware, 560),
-    ("EXTENSIONS", Metrics, 0),
 )
 
 
@@ -54,7 +52,7 @@ class HacsAddon:
         self._set_scheduler(settings)
         _set_robotstxt(settings)
         _set_browser(settings)
-        for name, component, order in COMPONENTS:
+        for name, component, order in (*COMPONENTS, *_metrics(settings)):
             orders = _orders_of(settings, name, component)
             if not orders:
                 components = {**settings.getdict(name), component: order}
@@ -93,10 +91,20 @@ def _set_robotstxt(settings: BaseSettings) -> None:
     settings.set(name, components, settings.getpriority(name) or 0)
 
 
+def _metrics(settings: BaseSettings) -> Iterator[tuple[str, type, int]]:
+    """Yield the extension that serves metrics, if HACS_METRICS asks for it."""
+    if settings.get("HACS_METRICS") is not None:
+        from hacs_crawler.parts.metrics import Metrics  # noqa: PLC0415 - of few crawls
+
+        yield "EXTENSIONS", Metrics, 0
+
+
 def _set_browser(settings: BaseSettings) -> None:
     """Put what can render around the project's own download handlers, where that is asked for."""
     if settings.get("HACS_RENDER", "never") == "never":
         return
+    from hacs_crawler.parts.rendering.handler import with_browser  # noqa: PLC0415 - of few crawls
+
     name = "DOWNLOAD_HANDLERS"
     handlers, known = settings.getdict(name), settings.getwithbase(name)
     for scheme in ("http", "https"):

@@ -48,27 +48,48 @@ Clock = Callable[[], float]
 
 INDEX_VARIABLE: Final = "JOB_COMPLETION_INDEX"
 """Kubernetes sets it in each pod of an indexed job."""
-BUILT_IN_PARTS: Final[dict[str | type, int | None]] = {
-    "hacs_crawler.parts.shards.shards.Shards": 10,
-    "hacs_crawler.parts.pauses.hosts.HostPauses": 20,
-    "hacs_crawler.parts.pauses.crawl_delay.CrawlDelays": 30,
-    "hacs_crawler.parts.aliases.Aliases": 100,
-    "hacs_crawler.parts.controls.Controls": 110,
-    "hacs_crawler.parts.conditional.ConditionalRequests": 120,
-    "hacs_crawler.parts.instant.InstantTier": 130,
-    "hacs_crawler.parts.rendering.links.RenderedLinks": 140,
-    "hacs_crawler.parts.rendering.rendering.Rendering": 150,
-    "hacs_crawler.parts.experiments.Experiments": 160,
-    "hacs_crawler.parts.templates.Templates": 165,
-    "hacs_crawler.parts.refit.Refit": 170,
-    "hacs_crawler.parts.revisits.recipe_writer.RecipeWriter": 180,
-    "hacs_crawler.parts.revisits.revisits.Revisits": 190,
-    "hacs_crawler.parts.watchers.Watchers": 195,
-    "hacs_crawler.parts.signals.evidence.SignalEvidence": 200,
-    "hacs_crawler.parts.signals.sources.SignalSources": 210,
-    "hacs_crawler.parts.findings.FindingsWriter": 220,
+
+
+def _always(_config: Config) -> bool:
+    return True
+
+
+BUILT_IN_PARTS: Final[dict[str | type, tuple[int, Callable[[Config], object]]]] = {
+    "hacs_crawler.parts.shards.shards.Shards": (10, lambda config: config.shard),
+    "hacs_crawler.parts.pauses.hosts.HostPauses": (20, lambda config: config.retry_after),
+    "hacs_crawler.parts.pauses.crawl_delay.CrawlDelays": (30, _always),
+    "hacs_crawler.parts.aliases.Aliases": (100, _always),
+    "hacs_crawler.parts.controls.Controls": (110, _always),
+    "hacs_crawler.parts.conditional.ConditionalRequests": (
+        120,
+        lambda config: config.conditional_requests,
+    ),
+    "hacs_crawler.parts.instant.InstantTier": (130, lambda config: config.ranking.instant),
+    "hacs_crawler.parts.rendering.links.RenderedLinks": (140, _always),
+    "hacs_crawler.parts.rendering.rendering.Rendering": (
+        150,
+        lambda config: config.render != "never",
+    ),
+    "hacs_crawler.parts.experiments.Experiments": (
+        160,
+        lambda config: config.ranking.experiment.is_on,
+    ),
+    "hacs_crawler.parts.templates.Templates": (165, lambda config: config.watch),
+    "hacs_crawler.parts.refit.Refit": (170, _always),
+    "hacs_crawler.parts.revisits.recipe_writer.RecipeWriter": (
+        180,
+        lambda config: config.remembers_requests,
+    ),
+    "hacs_crawler.parts.revisits.revisits.Revisits": (
+        190,
+        lambda config: config.revisit or config.shard,
+    ),
+    "hacs_crawler.parts.watchers.Watchers": (195, _always),
+    "hacs_crawler.parts.signals.evidence.SignalEvidence": (200, _always),
+    "hacs_crawler.parts.signals.sources.SignalSources": (210, lambda config: config.signals),
+    "hacs_crawler.parts.findings.FindingsWriter": (220, lambda config: config.findings),
 }
-"""In their order; HACS_PARTS adds to them."""
+"""Order, and what switches it on: a part that is off is not imported. HACS_PARTS adds to them."""
 
 
 def _pages(given: Any) -> Pages:
@@ -94,8 +115,9 @@ def _clock(given: Any) -> Clock:
 
 def _parts(given: Any) -> tuple[str | type, ...]:
     try:
+        ours = {path: order for path, (order, _) in BUILT_IN_PARTS.items()}
         own = BaseSettings({"PARTS": given}).getdict("PARTS")
-        return tuple(build_component_list({**BUILT_IN_PARTS, **own}))
+        return tuple(build_component_list({**ours, **own}))
     except (TypeError, ValueError) as error:
         raise NotAllowedError(f"a dict of parts and their order ({error})") from error
 
@@ -277,6 +299,15 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
     def remembers_requests(self) -> bool:
         """Whether it is kept how pages were asked for, and what they led to."""
         return self.pages != "start" or self.revisit is not None
+
+    @property
+    def parts_in_use(self) -> list[str | type]:
+        """The parts without the built-in ones that are off."""
+        return [
+            part
+            for part in self.parts
+            if part not in BUILT_IN_PARTS or BUILT_IN_PARTS[part][1](self)
+        ]
 
     @property
     def own_namespace(self) -> str:

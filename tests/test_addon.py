@@ -102,6 +102,7 @@ def test_components_of_a_project_are_imported_by_scrapy_not_by_the_add_on(
     settings = settings_of(
         SCHEDULER="own_components.Own",
         HACS_RENDER="auto",
+        HACS_METRICS="9100",
         DOWNLOAD_HANDLERS={"https": "own_components.Own"},
         **dict.fromkeys(names, given),
     )

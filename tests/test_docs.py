@@ -201,7 +201,6 @@ def test_every_policy_is_documented() -> None:
                 "staleness",
                 "unseen-links",
                 "interest",
-                "per-cost",
                 "hacs-without-signals",
                 *POLICIES,
             ]
@@ -224,7 +223,7 @@ def test_what_a_simulation_reports_and_simulates_is_documented() -> None:
         Standing(1, score, 1, 1).as_json()
     )
     others = first_column("docs/evaluation.md", "### What can be simulated")
-    assert {*others, *POLICIES} - {"per-cost"} == set(BASELINES)
+    assert {*others, *POLICIES} == set(BASELINES)
 
 
 def test_the_reference_of_settings_is_that_of_their_declarations() -> None:

@@ -1,59 +1,66 @@
 """Reading what web archives hold: capture indexes, WARC files and TimeMaps."""
 
-from hacs_crawler.archive.address import (
-    PAUSE_SECONDS as PAUSE_SECONDS,
-    ArchiveAddress as ArchiveAddress,
-    ArchiveKind as ArchiveKind,
-    ArchiveSettings as ArchiveSettings,
-)
-from hacs_crawler.archive.capture import (
-    ArchiveError as ArchiveError,
-    Capture as Capture,
-    Cleaning as Cleaning,
-    has_digest as has_digest,
-    is_html as is_html,
-    key_of as key_of,
-    parse_http_date as parse_http_date,
-    parse_timestamp as parse_timestamp,
-)
-from hacs_crawler.archive.cdx import read_cdx as read_cdx, visits_by_digest as visits_by_digest
-from hacs_crawler.archive.codecs import (
-    GZIP_MAGIC as GZIP_MAGIC,
-    ZSTD_DICTIONARY_MAGIC as ZSTD_DICTIONARY_MAGIC,
-    ZSTD_MAGIC as ZSTD_MAGIC,
-    decoded as decoded,
-)
-from hacs_crawler.archive.memento_uri import (
-    Rewriting as Rewriting,
-    original_of as original_of,
-    raw_uri as raw_uri,
-    timestamp_of as timestamp_of,
-)
-from hacs_crawler.archive.payload import (
-    MAX_BODY_BYTES as MAX_BODY_BYTES,
-    payload_links as payload_links,
-)
-from hacs_crawler.archive.records import headers_parser as headers_parser
-from hacs_crawler.archive.source import (
-    Source as Source,
-    open_source as open_source,
-    read_lines as read_lines,
-    source_of as source_of,
-)
-from hacs_crawler.archive.timelines import (
-    Seconds as Seconds,
-    TimelineError as TimelineError,
-    Timelines as Timelines,
-    parse_day as parse_day,
-    read_timelines as read_timelines,
-)
-from hacs_crawler.archive.timemap import (
-    TimeMapEntry as TimeMapEntry,
-    is_timemap as is_timemap,
-    parts_of as parts_of,
-    read_timemap as read_timemap,
-    timemaps_in as timemaps_in,
-)
-from hacs_crawler.archive.versions import Links as Links, read_versions as read_versions
-from hacs_crawler.archive.wacz import ZIP_MAGIC as ZIP_MAGIC, warcs_of as warcs_of
-from hacs_crawler.archive.warc import is_warc as is_warc, read_warc as read_warc
+from typing import TYPE_CHECKING
+
+from hacs_crawler.utils.faces import face
+
+if TYPE_CHECKING:
+    from hacs_crawler.archive.address import (
+        PAUSE_SECONDS as PAUSE_SECONDS,
+        ArchiveAddress as ArchiveAddress,
+        ArchiveKind as ArchiveKind,
+        ArchiveSettings as ArchiveSettings,
+    )
+    from hacs_crawler.archive.capture import (
+        ArchiveError as ArchiveError,
+        Capture as Capture,
+        Cleaning as Cleaning,
+        has_digest as has_digest,
+        is_html as is_html,
+        key_of as key_of,
+        parse_http_date as parse_http_date,
+        parse_timestamp as parse_timestamp,
+    )
+    from hacs_crawler.archive.cdx import read_cdx as read_cdx, visits_by_digest as visits_by_digest
+    from hacs_crawler.archive.codecs import (
+        GZIP_MAGIC as GZIP_MAGIC,
+        ZSTD_DICTIONARY_MAGIC as ZSTD_DICTIONARY_MAGIC,
+        ZSTD_MAGIC as ZSTD_MAGIC,
+        decoded as decoded,
+    )
+    from hacs_crawler.archive.memento_uri import (
+        Rewriting as Rewriting,
+        original_of as original_of,
+        raw_uri as raw_uri,
+        timestamp_of as timestamp_of,
+    )
+    from hacs_crawler.archive.payload import (
+        MAX_BODY_BYTES as MAX_BODY_BYTES,
+        payload_links as payload_links,
+    )
+    from hacs_crawler.archive.records import headers_parser as headers_parser
+    from hacs_crawler.archive.source import (
+        Source as Source,
+        open_source as open_source,
+        read_lines as read_lines,
+        source_of as source_of,
+    )
+    from hacs_crawler.archive.timelines import (
+        Seconds as Seconds,
+        TimelineError as TimelineError,
+        Timelines as Timelines,
+        parse_day as parse_day,
+        read_timelines as read_timelines,
+    )
+    from hacs_crawler.archive.timemap import (
+        TimeMapEntry as TimeMapEntry,
+        is_timemap as is_timemap,
+        parts_of as parts_of,
+        read_timemap as read_timemap,
+        timemaps_in as timemaps_in,
+    )
+    from hacs_crawler.archive.versions import Links as Links, read_versions as read_versions
+    from hacs_crawler.archive.wacz import ZIP_MAGIC as ZIP_MAGIC, warcs_of as warcs_of
+    from hacs_crawler.archive.warc import is_warc as is_warc, read_warc as read_warc
+
+__getattr__ = face(__name__, __file__)

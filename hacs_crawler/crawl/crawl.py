@@ -77,7 +77,7 @@ class Crawl:
         warn_of_unknown(settings)
         self.config = Config.of_crawl(settings)
         self.clock = self._sound(self.config.clock)
-        self.parts = Parts(load_parts(self.config.parts, self), self.stats, self.fail)
+        self.parts = Parts(load_parts(self.config.parts_in_use, self), self.stats, self.fail)
 
     @classmethod
     def of(cls, crawler: Crawler) -> Crawl:

@@ -9,7 +9,6 @@ from weakref import WeakKeyDictionary
 from lxml.html import HtmlElement
 from scrapy.http import HtmlResponse, Response, TextResponse
 
-from hacs_crawler.archive import GZIP_MAGIC, MAX_BODY_BYTES, decoded
 from hacs_crawler.links import (
     UNREADABLE,
     LinkRules,
@@ -30,6 +29,7 @@ logger = safe_logger(__name__)
 
 GONE_STATUSES: Final = (404, 410)
 NOT_MODIFIED: Final = 304
+_GZIP_MAGIC: Final = b"\x1f\x8b"
 _FRAGMENT: Final = re.compile(
     rb"\s*<(?:!--|(?:a|article|b|br|dl|div|font|form|h[1-6]|iframe|li|main|nav|ol|p|script|section|span"
     rb"|style|table|title|ul)[\s>])",
@@ -133,7 +133,9 @@ def tree_of(response: TextResponse) -> HtmlElement | None:
 
 def _unpacked(response: TextResponse) -> TextResponse:
     """Return a response unpacked that was packed twice, any other as it is."""
-    if response.body.startswith(GZIP_MAGIC):
+    if response.body.startswith(_GZIP_MAGIC):
+        from hacs_crawler.archive import MAX_BODY_BYTES, decoded  # noqa: PLC0415 - of few pages
+
         body = decoded(response.body, "", MAX_BODY_BYTES)
         if body is not None:  # it may name its encoding inside, where Scrapy could not look
             return response.replace(body=body, encoding=None)

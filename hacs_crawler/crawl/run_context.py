@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hacs_crawler.config import Config
-from hacs_crawler.ranking.costs import informed
 from hacs_crawler.ranking.options import RankingOptions
+from hacs_crawler.ranking.selection import informed
 from hacs_crawler.state import State, open_state
 
 

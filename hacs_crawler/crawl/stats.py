@@ -7,12 +7,11 @@ from array import array
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from scrapy.statscollectors import StatsCollector
 
-from hacs_crawler.ranking.plan import Plan
 from hacs_crawler.state import (
     Estimation,
     News,
@@ -25,6 +24,9 @@ from hacs_crawler.state import (
 from hacs_crawler.statistics import Expectation, summary
 from hacs_crawler.utils.arrays import FloatArray
 from hacs_crawler.utils.text import counted, safe_logger
+
+if TYPE_CHECKING:
+    from hacs_crawler.ranking.plan import Plan
 
 logger = safe_logger(__name__)
 

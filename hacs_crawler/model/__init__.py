@@ -1,99 +1,107 @@
 """The mathematics of recrawling: change rates from visits, and update probabilities from rates."""
 
-from hacs_crawler.model.bayes import bayes as bayes, bayes_quantiles as bayes_quantiles
-from hacs_crawler.model.bursts import (
-    DEFAULT_BURSTS as DEFAULT_BURSTS,
-    Bursts as Bursts,
-    busy_probability as busy_probability,
-    fit_bursts as fit_bursts,
-    unvisited as unvisited,
-)
-from hacs_crawler.model.churn import (
-    CHURNING as CHURNING,
-    CHURNING_PAGES as CHURNING_PAGES,
-    LinkLifetime as LinkLifetime,
-    LinkLifetimes as LinkLifetimes,
-    Rates as Rates,
-    confirmed_share as confirmed_share,
-    fit_churning_pages as fit_churning_pages,
-)
-from hacs_crawler.model.estimators import (
-    ESTIMATORS as ESTIMATORS,
-    Visits as Visits,
-    estimate as estimate,
-    estimate_with_churn as estimate_with_churn,
-    mle as mle,
-)
-from hacs_crawler.model.gaps import Gaps as Gaps, gaps_between as gaps_between
-from hacs_crawler.model.instant import (
-    hub_rate as hub_rate,
-    instant_index as instant_index,
-    lognormal_cumulative as lognormal_cumulative,
-    tier_rate as tier_rate,
-    update_index as update_index,
-)
-from hacs_crawler.model.localized import LOCALIZED as LOCALIZED, expected_up_to as expected_up_to
-from hacs_crawler.model.power_law import (
-    PowerLaw as PowerLaw,
-    cho_law as cho_law,
-    corrected_weibull_law as corrected_weibull_law,
-    duane_law as duane_law,
-    matloff_law as matloff_law,
-    naive_law as naive_law,
-    weibull_law as weibull_law,
-)
-from hacs_crawler.model.predictive import predictive_probability as predictive_probability
-from hacs_crawler.model.prior import (
-    DEFAULT_PRIOR as DEFAULT_PRIOR,
-    LogNormalPrior as LogNormalPrior,
-    fit_prior as fit_prior,
-)
-from hacs_crawler.model.probability import (
-    elapsed_days as elapsed_days,
-    update_probability as update_probability,
-)
-from hacs_crawler.model.sibling_correlation import (
-    fit_sibling_correlation as fit_sibling_correlation,
-)
-from hacs_crawler.model.siblings import (
-    SHARED_UPDATES as SHARED_UPDATES,
-    USUAL_SIBLING_CORRELATION as USUAL_SIBLING_CORRELATION,
-    SiblingVisits as SiblingVisits,
-    sibling_evidence as sibling_evidence,
-)
-from hacs_crawler.model.signals import (
-    MOST_GAPS as MOST_GAPS,
-    MOST_SIGNALS as MOST_SIGNALS,
-    POINTS as POINTS,
-    USUAL_PINGS as USUAL_PINGS,
-    USUAL_SIGNALS as USUAL_SIGNALS,
-    Beliefs as Beliefs,
-    SignalRecords as SignalRecords,
-    Trust as Trust,
-    beliefs_of as beliefs_of,
-    fit_prior_of_signals as fit_prior_of_signals,
-    gap_log_likelihood as gap_log_likelihood,
-    log_quiet_factor as log_quiet_factor,
-    open_log_likelihood as open_log_likelihood,
-    posterior as posterior,
-    trust_of as trust_of,
-)
-from hacs_crawler.model.trend import (
-    chance_of_update as chance_of_update,
-    is_trend as is_trend,
-    unpacked_trend as unpacked_trend,
-)
-from hacs_crawler.model.two_rates import (
-    chance_by_two_rates as chance_by_two_rates,
-    has_two_rates as has_two_rates,
-    packed_share as packed_share,
-    rate_at_visit as rate_at_visit,
-    unpacked_share as unpacked_share,
-)
-from hacs_crawler.model.windows import (
-    MIN_POINTS as MIN_POINTS,
-    Kind as Kind,
-    Windows as Windows,
-    consistent_windows as consistent_windows,
-    update_points as update_points,
-)
+from typing import TYPE_CHECKING
+
+from hacs_crawler.utils.faces import face
+
+if TYPE_CHECKING:
+    from hacs_crawler.model.bayes import bayes_quantiles as bayes_quantiles
+    from hacs_crawler.model.bursts import (
+        DEFAULT_BURSTS as DEFAULT_BURSTS,
+        Bursts as Bursts,
+        busy_probability as busy_probability,
+        fit_bursts as fit_bursts,
+        unvisited as unvisited,
+    )
+    from hacs_crawler.model.churn import (
+        CHURNING as CHURNING,
+        CHURNING_PAGES as CHURNING_PAGES,
+        LinkLifetime as LinkLifetime,
+        LinkLifetimes as LinkLifetimes,
+        Rates as Rates,
+        confirmed_share as confirmed_share,
+        fit_churning_pages as fit_churning_pages,
+    )
+    from hacs_crawler.model.estimators import (
+        ESTIMATORS as ESTIMATORS,
+        LOCALIZED as LOCALIZED,
+        Visits as Visits,
+        estimate as estimate,
+        estimate_with_churn as estimate_with_churn,
+        mle as mle,
+    )
+    from hacs_crawler.model.gaps import Gaps as Gaps, gaps_between as gaps_between
+    from hacs_crawler.model.instant import (
+        hub_rate as hub_rate,
+        instant_index as instant_index,
+        lognormal_cumulative as lognormal_cumulative,
+        tier_rate as tier_rate,
+        update_index as update_index,
+    )
+    from hacs_crawler.model.localized import expected_up_to as expected_up_to
+    from hacs_crawler.model.power_law import (
+        PowerLaw as PowerLaw,
+        cho_law as cho_law,
+        corrected_weibull_law as corrected_weibull_law,
+        duane_law as duane_law,
+        matloff_law as matloff_law,
+        naive_law as naive_law,
+        weibull_law as weibull_law,
+    )
+    from hacs_crawler.model.predictive import predictive_probability as predictive_probability
+    from hacs_crawler.model.prior import (
+        DEFAULT_PRIOR as DEFAULT_PRIOR,
+        LogNormalPrior as LogNormalPrior,
+        fit_prior as fit_prior,
+    )
+    from hacs_crawler.model.probability import (
+        elapsed_days as elapsed_days,
+        update_probability as update_probability,
+    )
+    from hacs_crawler.model.sibling_correlation import (
+        fit_sibling_correlation as fit_sibling_correlation,
+    )
+    from hacs_crawler.model.siblings import (
+        SHARED_UPDATES as SHARED_UPDATES,
+        USUAL_SIBLING_CORRELATION as USUAL_SIBLING_CORRELATION,
+        SiblingVisits as SiblingVisits,
+        sibling_evidence as sibling_evidence,
+    )
+    from hacs_crawler.model.signals import (
+        MOST_GAPS as MOST_GAPS,
+        MOST_SIGNALS as MOST_SIGNALS,
+        POINTS as POINTS,
+        USUAL_PINGS as USUAL_PINGS,
+        USUAL_SIGNALS as USUAL_SIGNALS,
+        Beliefs as Beliefs,
+        SignalRecords as SignalRecords,
+        Trust as Trust,
+        beliefs_of as beliefs_of,
+        fit_prior_of_signals as fit_prior_of_signals,
+        gap_log_likelihood as gap_log_likelihood,
+        log_quiet_factor as log_quiet_factor,
+        open_log_likelihood as open_log_likelihood,
+        posterior as posterior,
+        trust_of as trust_of,
+    )
+    from hacs_crawler.model.trend import (
+        MIN_POINTS as MIN_POINTS,
+        chance_of_update as chance_of_update,
+        is_trend as is_trend,
+        unpacked_trend as unpacked_trend,
+    )
+    from hacs_crawler.model.two_rates import (
+        chance_by_two_rates as chance_by_two_rates,
+        has_two_rates as has_two_rates,
+        packed_share as packed_share,
+        rate_at_visit as rate_at_visit,
+        unpacked_share as unpacked_share,
+    )
+    from hacs_crawler.model.windows import (
+        Kind as Kind,
+        Windows as Windows,
+        consistent_windows as consistent_windows,
+        update_points as update_points,
+    )
+
+__getattr__ = face(__name__, __file__)

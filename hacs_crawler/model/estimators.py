@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Final
 
 import numpy as np
 
@@ -11,7 +12,6 @@ from hacs_crawler.model.bayes import bayes
 from hacs_crawler.model.bursts import DEFAULT_BURSTS, Bursts, with_bursts
 from hacs_crawler.model.churn import CHURNING_PAGES, LinkLifetimes, Rates, rates_with_churn
 from hacs_crawler.model.gaps import Gaps, gaps_between, interpolated_gaps
-from hacs_crawler.model.localized import LOCALIZED, localized_with_spread
 from hacs_crawler.model.prior import DEFAULT_PRIOR, LogNormalPrior
 from hacs_crawler.utils.arrays import (
     BoolArray,
@@ -23,6 +23,8 @@ from hacs_crawler.utils.arrays import (
     sum_by_page,
 )
 
+LOCALIZED: Final = "weibull", "duane", "matloff"
+"""Those of `model.localized`, which is imported when they are used."""
 _BLOCK = 8192  # gaps solved at once: four arrays of this size stay in a core's cache
 _MAX_STEPS = 100
 _CONVERGED = 1e-7  # relative step; Newton squares it, so what is left is rounding
@@ -194,6 +196,8 @@ class Estimator:
 
 def _localized(name: str) -> Estimator:
     def posterior(visits: Visits, prior: LogNormalPrior, _share: float, _bursts: Bursts) -> Rates:
+        from hacs_crawler.model.localized import localized_with_spread  # noqa: PLC0415 - seldom used
+
         visited = visits.visit_days, visits.updated, visits.offsets
         found = localized_with_spread(
             name,

@@ -16,11 +16,10 @@ from hacs_crawler.model.bayes import bayes_with_spread
 from hacs_crawler.model.gaps import gaps_between
 from hacs_crawler.model.power_law import PowerLaw, duane_shape, matloff_rate, weibull_shape_at
 from hacs_crawler.model.prior import LogNormalPrior
-from hacs_crawler.model.trend import SHAPES, packed_trend
-from hacs_crawler.model.windows import MIN_POINTS, Windows, consistent_windows, update_points
+from hacs_crawler.model.trend import MIN_POINTS, SHAPES, packed_trend
+from hacs_crawler.model.windows import Windows, consistent_windows, update_points
 from hacs_crawler.utils.arrays import BoolArray, FloatArray, IndexArray, page_of_value
 
-LOCALIZED: Final = "weibull", "duane", "matloff"
 _ROUNDING: Final = 1e-6  # days, a tenth of a second; visits are whole seconds apart
 
 
@@ -49,7 +48,7 @@ def laws_of_windows(
     visit_days: FloatArray,
     offsets: IndexArray,
 ) -> PowerLaw:
-    """Fit windows that were watched for so long, by the estimator of `LOCALIZED` of that name.
+    """Fit windows that were watched for so long, by the estimator of that name of `LOCALIZED`.
 
     weibull: beta = n / sum log(T / t_i), Lambda(T) = n: maximum likelihood. duane: the shape 1 - gamma
     of Duane's plot, and Lambda(T) = n, as the plot itself knows nothing of quiet time. matloff:

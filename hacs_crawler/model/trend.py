@@ -15,9 +15,10 @@ from numpy.typing import ArrayLike
 from hacs_crawler.model.churn import Rates
 from hacs_crawler.model.predictive import predictive_probability
 from hacs_crawler.model.two_rates import chance_by_two_rates, has_two_rates
-from hacs_crawler.model.windows import MIN_POINTS
 from hacs_crawler.utils.arrays import BoolArray, FloatArray
 
+MIN_POINTS: Final = 4
+"""Windows of fewer update points are given to their neighbours."""
 MOST_POINTS: Final = 2_047
 """As many as a 32-bit float leaves 12 bits beside; the visits kept of a page are fewer."""
 SHAPES: Final = 0.001, 1000.0

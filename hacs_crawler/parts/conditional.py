@@ -41,10 +41,9 @@ class ConditionalRequests(Part):
         self._is_checked: set[int] = set()
 
     @classmethod
-    def from_crawl(cls, crawl: Crawl) -> ConditionalRequests | None:
-        """Return None unless HACS_CONDITIONAL_REQUESTS is on."""
-        mode = crawl.config.conditional_requests
-        return cls(crawl, checks=mode == "auto") if mode else None
+    def from_crawl(cls, crawl: Crawl) -> ConditionalRequests:
+        """Return the part of a crawl."""
+        return cls(crawl, checks=crawl.config.conditional_requests == "auto")
 
     async def before_request(self, request: Request, page_url: str | None) -> None:
         """Make a request conditional on the page having changed, once the page has been read."""

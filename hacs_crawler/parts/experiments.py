@@ -32,10 +32,8 @@ class Experiments(Part):
         self._offered: NDArray[np.int64] = np.zeros(len(arms), np.int64)
 
     @classmethod
-    def from_crawl(cls, crawl: Crawl) -> Experiments | None:
-        """Return None unless HACS_EXPERIMENT is on."""
-        if not crawl.config.ranking.experiment.is_on:
-            return None
+    def from_crawl(cls, crawl: Crawl) -> Experiments:
+        """Return the part of a crawl."""
         labels = crawl.config.ranking.labels(crawl.config.estimation)
         return cls(crawl, {label.number: label.arm for label in labels})
 

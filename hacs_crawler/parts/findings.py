@@ -30,9 +30,9 @@ class FindingsWriter(Part):
         self._items: WeakKeyDictionary[Response, list[str]] = WeakKeyDictionary()
 
     @classmethod
-    def from_crawl(cls, crawl: Crawl) -> FindingsWriter | None:
-        """Return the part, None where nothing is to be kept."""
-        return cls(crawl) if crawl.config.findings else None
+    def from_crawl(cls, crawl: Crawl) -> FindingsWriter:
+        """Return the part of a crawl."""
+        return cls(crawl)
 
     def shown(self, response: Response, item: object, *, is_news: bool) -> None:
         """Keep the text of an item: pipelines may change it before the visit ends."""

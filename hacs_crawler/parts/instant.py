@@ -68,10 +68,9 @@ class InstantTier(Part):
         """Whether this crawl has rounds of the tier."""
 
     @classmethod
-    def from_crawl(cls, crawl: Crawl) -> InstantTier | None:
-        """Return None unless HACS_INSTANT is on."""
-        ranking = crawl.config.ranking
-        return None if ranking.instant is None else cls(ranking, crawl.stats.get)
+    def from_crawl(cls, crawl: Crawl) -> InstantTier:
+        """Return the part of a crawl."""
+        return cls(crawl.config.ranking, crawl.stats.get)
 
     async def opened(self) -> None:
         """Read the list of hubs, so that it is said what is wrong before a request goes out."""

@@ -8,7 +8,6 @@ from typing import Final
 
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.part import Part
-from hacs_crawler.ranking.calibration import drift_of
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.state import Run, State, follow_prior
 from hacs_crawler.utils.text import counted, safe_logger
@@ -52,6 +51,8 @@ def _follow_prior(state: State, is_asked_to_end: Callable[[], bool]) -> None:
 
 def _bound_and_judge(state: State, options: RankingOptions) -> None:
     """Bound the record of outcomes, and log whether p has drifted."""
+    from hacs_crawler.ranking.calibration import drift_of  # noqa: PLC0415 - if there is anything to judge
+
     outcomes, model = state.bound_outcomes(), options.model(state.estimation)
     drift = drift_of(state, model, outcomes)
     if drift is not None:

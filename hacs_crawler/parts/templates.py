@@ -49,9 +49,9 @@ class Templates(Part):
         self._marks = 0
 
     @classmethod
-    def from_crawl(cls, crawl: Crawl) -> Templates | None:
-        """Return the part where something else than links is watched."""
-        return None if crawl.config.watch is None else cls(crawl)
+    def from_crawl(cls, crawl: Crawl) -> Templates:
+        """Return the part of a crawl."""
+        return cls(crawl)
 
     def recorded(self, batch: Sequence[Recorded]) -> None:
         """Count which new marks the pages of a site have in common."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from hacs_crawler.ranking.candidates import candidates_from
 from hacs_crawler.ranking.choice import scored
-from hacs_crawler.ranking.costs import informed
+from hacs_crawler.ranking.instant import with_hubs
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.plan import Plan, plan_of
 from hacs_crawler.ranking.policies import Candidates
@@ -61,7 +61,7 @@ def forecast_of(
 
     `now` is in seconds since 1970 UTC. Raises as `make_plan`.
     """
-    options = informed(options, state, now).seeded(secrets.randbits(63))
+    options = with_hubs(options, state, now).seeded(secrets.randbits(63))
     (place,) = np.flatnonzero(page_ids == page_id)
     row = rows[place]
     number = int(options.experiment.assign(rows["site"][[place]])[0])

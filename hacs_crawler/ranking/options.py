@@ -120,7 +120,7 @@ class PolicySettings:
             "HACS_POLICY",
             """
             What scores pages, the highest first. `hacs`, `last-obs`, `random`, `brute-force`,
-            `balanced`, `freshness`, `staleness`, `unseen-links`, `interest`, `per-cost`,
+            `balanced`, `freshness`, `staleness`, `unseen-links`, `interest`,
             `hacs-without-signals` (see [Policies](policies.md)), or the dotted path of [a policy of
             your own](policies.md#a-policy-of-your-own). Ties keep the order of the seeds.
             """,

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from hacs_crawler.ranking.candidates import Places, taken
 from hacs_crawler.ranking.choice import Quota, choose, quotas_of
-from hacs_crawler.ranking.costs import informed
 from hacs_crawler.ranking.finalists import Counts, Finalists, finalists_of
+from hacs_crawler.ranking.instant import with_hubs
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats
 from hacs_crawler.state import (
@@ -157,7 +157,7 @@ def plan_of(
     limit: int | None = None,
 ) -> Plan:
     """Return the plan of pages whose ranking rows were read, see `make_plan`."""
-    options = informed(options, state, now)
+    options = with_hubs(options, state, now)
     options = options.seeded(secrets.randbits(63))  # the same in every block
     finalists = finalists_of(page_ids, rows, state, options, now, limit)
     return plan_from(finalists, options, limit)

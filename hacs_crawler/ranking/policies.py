@@ -14,8 +14,6 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hacs_crawler.model import update_index
-
 Floats = NDArray[np.float64]
 
 FRESHNESS_POWER: Final = 0.2
@@ -94,15 +92,6 @@ def hacs(candidates: Candidates) -> Floats:
     return candidates.p * 0.5**candidates.failures
 
 
-def per_cost(candidates: Candidates) -> Floats:
-    """Scorer by p for each second that a visit takes.
-
-    Seconds, which only the state knows, are put into it by `ranking.costs.informed`; without, all visits
-    take the same.
-    """
-    return hacs(candidates)
-
-
 def last_obs(candidates: Candidates) -> Floats:
     """Scorer by the time since the last visit: the page seen longest ago first."""
     return candidates.days_since_visit
@@ -154,8 +143,10 @@ def balanced(candidates: Candidates) -> Floats:
 def interest(candidates: Candidates) -> Floats:
     """Scorer by what a visit is worth where updates keep their worth: `update_index` of p, as `hacs`.
 
-    The hubs of HACS_INSTANT, whose links do not, are put into it by `ranking.costs.informed`.
+    `ranking.instant.with_hubs` puts in the hubs of HACS_INSTANT, whose links lose theirs.
     """
+    from hacs_crawler.model import update_index  # noqa: PLC0415 - of this policy alone
+
     return update_index(candidates.p) * 0.5**candidates.failures
 
 
@@ -170,7 +161,6 @@ _OURS: Final = (
     Policy("staleness", staleness, grows_with_time=True, is_pointwise=True),
     Policy("unseen-links", unseen_links, grows_with_time=True, is_pointwise=True),
     INTEREST,
-    Policy("per-cost", per_cost, grows_with_time=True, is_pointwise=True),
     Policy(
         "hacs-without-signals",
         hacs,

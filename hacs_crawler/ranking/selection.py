@@ -15,7 +15,7 @@ from hacs_crawler.ranking.choice import Arms, arm_scores, choose, contenders, qu
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats
 from hacs_crawler.ranking.signals import Signals
-from hacs_crawler.state import Estimation, Ids, Prediction, Rows
+from hacs_crawler.state import Estimation, Ids, Prediction, Rows, State
 from hacs_crawler.utils.arrays import BoolArray
 
 T = TypeVar("T")
@@ -61,6 +61,18 @@ class Chosen(Generic[T]):
         columns = (self.p, self.rate_per_day, self.days_since_visit, self.churn)
         rows = np.column_stack(columns)
         return lambda place: Prediction(label, run, *rows[place].tolist())
+
+
+def informed(options: RankingOptions, state: State, now: float) -> RankingOptions:
+    """Return the options with what the state knows for the policy that uses it: HACS_INSTANT's hubs.
+
+    `now` is in seconds since 1970 UTC. Raises ConfigError, StateError.
+    """
+    if options.instant is None:
+        return options
+    from hacs_crawler.ranking.instant import with_hubs  # noqa: PLC0415 - of few crawls
+
+    return with_hubs(options, state, now)
 
 
 class Selection(Generic[T]):

@@ -19,8 +19,8 @@ from numpy.typing import NDArray
 from hacs_crawler.cluster import HERE, Workers
 from hacs_crawler.exceptions import NoStateError
 from hacs_crawler.ranking.choice import Quota
-from hacs_crawler.ranking.costs import informed
 from hacs_crawler.ranking.finalists import Finalists, finalists_of, merged
+from hacs_crawler.ranking.instant import with_hubs
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.plan import Plan, plan_from, plan_of, read_rows
 from hacs_crawler.state import (
@@ -182,7 +182,7 @@ def _finalists_of(
     """Return the finalists of a shard; those never seen apart, where these have a share."""
     with closing(_read(shard.arguments)) as state:
         page_ids, rows = _rows_of(state, shard.starts, now)
-        options = informed(options, state, now)
+        options = with_hubs(options, state, now)
         is_new = rows["visits"] == 0
         kinds = (
             [~is_new, is_new] if options.discover is not None else [np.ones(len(rows), np.bool_)]

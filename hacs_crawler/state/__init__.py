@@ -1,137 +1,144 @@
 """What is known of each page, kept in SQLite or Redis."""
 
-from hacs_crawler.state.address import (
-    StateArguments as StateArguments,
-    StateSettings as StateSettings,
-    open_state as open_state,
-    open_store as open_store,
-)
-from hacs_crawler.state.codec import ROW as ROW
-from hacs_crawler.state.database import PAGES_A_CALL as PAGES_A_CALL, State as State
-from hacs_crawler.state.digests import digest_number as digest_number
-from hacs_crawler.state.estimation import (
-    Estimation as Estimation,
-    baselines_of as baselines_of,
-    burst_since as burst_since,
-    histories as histories,
-    lifetimes as lifetimes,
-)
-from hacs_crawler.state.findings import (
-    Findings as Findings,
-    findings_text as findings_text,
-    read_findings as read_findings,
-    write_findings as write_findings,
-)
-from hacs_crawler.state.future import (
-    Future as Future,
-    as_of as as_of,
-    without_future as without_future,
-)
-from hacs_crawler.state.joined import JoinedState as JoinedState, states_in as states_in
-from hacs_crawler.state.jsonl import (
-    LONGEST_LINE_BYTES as LONGEST_LINE_BYTES,
-    is_export as is_export,
-    read_export as read_export,
-    to_line as to_line,
-)
-from hacs_crawler.state.location import describe as describe, sqlite_path as sqlite_path
-from hacs_crawler.state.memory import MemoryStore as MemoryStore
-from hacs_crawler.state.outcome_jsonl import (
-    OutcomeMerger as OutcomeMerger,
-    export_outcomes as export_outcomes,
-    is_outcomes as is_outcomes,
-    read_outcomes as read_outcomes,
-)
-from hacs_crawler.state.outcome_log import (
-    MOST_OUTCOMES as MOST_OUTCOMES,
-    SEEN as SEEN,
-    UPDATED as UPDATED,
-    Label as Label,
-    Outcomes as Outcomes,
-    Prediction as Prediction,
-    chance_of_new_links as chance_of_new_links,
-    churn_of as churn_of,
-    has_new_links as has_new_links,
-    is_new_to_site as is_new_to_site,
-    predictions as predictions,
-    share_of_time as share_of_time,
-    sorted_outcomes as sorted_outcomes,
-    time_share as time_share,
-)
-from hacs_crawler.state.page import (
-    Harvest as Harvest,
-    News as News,
-    Page as Page,
-    Updates as Updates,
-    Visit as Visit,
-    copy_of as copy_of,
-)
-from hacs_crawler.state.recorded import (
-    Recorded as Recorded,
-    merged as merged,
-    on_their_sites as on_their_sites,
-)
-from hacs_crawler.state.reestimation import (
-    Run as Run,
-    advanced as advanced,
-    follow_prior as follow_prior,
-    new_run as new_run,
-    stopped_run as stopped_run,
-)
-from hacs_crawler.state.reputation import Reputations as Reputations
-from hacs_crawler.state.schema import SCHEMA as SCHEMA
-from hacs_crawler.state.shard_locks import (
-    ShardLock as ShardLock,
-    held as held,
-    shard_lock as shard_lock,
-)
-from hacs_crawler.state.shards import (
-    MOST_SHARDS as MOST_SHARDS,
-    Shard as Shard,
-    shard_of_page as shard_of_page,
-    shards_of as shards_of,
-)
-from hacs_crawler.state.signal_records import (
-    RECORD as RECORD,
-    VISITS_OF_A_RATE as VISITS_OF_A_RATE,
-    Records as Records,
-    heard_of as heard_of,
-    joined_ids as joined_ids,
-    open_likelihood as open_likelihood,
-    rates_of as rates_of,
-    read_again as read_again,
-    settled as settled,
-    signals_looked_for as signals_looked_for,
-)
-from hacs_crawler.state.signal_sources import (
-    SignalSource as SignalSource,
-    change_sources as change_sources,
-    claim_source as claim_source,
-    known_sources as known_sources,
-    read_sources as read_sources,
-    source_id as source_id,
-    write_sources as write_sources,
-)
-from hacs_crawler.state.signals import (
-    Others as Others,
-    hear as hear,
-    read_known_signals as read_known_signals,
-    refit_signals as refit_signals,
-    signal_kinds as signal_kinds,
-    trusted_sources as trusted_sources,
-)
-from hacs_crawler.state.site_links import LinkClaim as LinkClaim, claimed_of as claimed_of
-from hacs_crawler.state.store import (
-    Annotation as Annotation,
-    Ids as Ids,
-    Rows as Rows,
-    Store as Store,
-    change_annotations as change_annotations,
-    change_note as change_note,
-    read_note as read_note,
-)
-from hacs_crawler.state.volatile_parts import (
-    forget_volatile_parts as forget_volatile_parts,
-    learn_volatile_parts as learn_volatile_parts,
-    read_volatile_parts as read_volatile_parts,
-)
+from typing import TYPE_CHECKING
+
+from hacs_crawler.utils.faces import face
+
+if TYPE_CHECKING:
+    from hacs_crawler.state.address import (
+        StateArguments as StateArguments,
+        StateSettings as StateSettings,
+        open_state as open_state,
+        open_store as open_store,
+    )
+    from hacs_crawler.state.codec import ROW as ROW
+    from hacs_crawler.state.database import PAGES_A_CALL as PAGES_A_CALL, State as State
+    from hacs_crawler.state.digests import digest_number as digest_number
+    from hacs_crawler.state.estimation import (
+        Estimation as Estimation,
+        baselines_of as baselines_of,
+        burst_since as burst_since,
+        histories as histories,
+        lifetimes as lifetimes,
+    )
+    from hacs_crawler.state.findings import (
+        Findings as Findings,
+        findings_text as findings_text,
+        read_findings as read_findings,
+        write_findings as write_findings,
+    )
+    from hacs_crawler.state.future import (
+        Future as Future,
+        as_of as as_of,
+        without_future as without_future,
+    )
+    from hacs_crawler.state.joined import JoinedState as JoinedState, states_in as states_in
+    from hacs_crawler.state.jsonl import (
+        LONGEST_LINE_BYTES as LONGEST_LINE_BYTES,
+        is_export as is_export,
+        read_export as read_export,
+        to_line as to_line,
+    )
+    from hacs_crawler.state.location import describe as describe, sqlite_path as sqlite_path
+    from hacs_crawler.state.memory import MemoryStore as MemoryStore
+    from hacs_crawler.state.outcome_jsonl import (
+        OutcomeMerger as OutcomeMerger,
+        export_outcomes as export_outcomes,
+        is_outcomes as is_outcomes,
+        read_outcomes as read_outcomes,
+    )
+    from hacs_crawler.state.outcome_log import (
+        MOST_OUTCOMES as MOST_OUTCOMES,
+        SEEN as SEEN,
+        UPDATED as UPDATED,
+        Label as Label,
+        Outcomes as Outcomes,
+        Prediction as Prediction,
+        chance_of_new_links as chance_of_new_links,
+        churn_of as churn_of,
+        has_new_links as has_new_links,
+        is_new_to_site as is_new_to_site,
+        predictions as predictions,
+        share_of_time as share_of_time,
+        sorted_outcomes as sorted_outcomes,
+        time_share as time_share,
+    )
+    from hacs_crawler.state.page import (
+        Harvest as Harvest,
+        News as News,
+        Page as Page,
+        Updates as Updates,
+        Visit as Visit,
+        copy_of as copy_of,
+    )
+    from hacs_crawler.state.recorded import (
+        Recorded as Recorded,
+        merged as merged,
+        on_their_sites as on_their_sites,
+    )
+    from hacs_crawler.state.reestimation import (
+        Run as Run,
+        advanced as advanced,
+        follow_prior as follow_prior,
+        new_run as new_run,
+        stopped_run as stopped_run,
+    )
+    from hacs_crawler.state.reputation import Reputations as Reputations
+    from hacs_crawler.state.schema import SCHEMA as SCHEMA
+    from hacs_crawler.state.shard_locks import (
+        ShardLock as ShardLock,
+        held as held,
+        shard_lock as shard_lock,
+    )
+    from hacs_crawler.state.shards import (
+        MOST_SHARDS as MOST_SHARDS,
+        Shard as Shard,
+        shard_of_page as shard_of_page,
+        shards_of as shards_of,
+    )
+    from hacs_crawler.state.signal_records import (
+        RECORD as RECORD,
+        VISITS_OF_A_RATE as VISITS_OF_A_RATE,
+        Records as Records,
+        heard_of as heard_of,
+        joined_ids as joined_ids,
+        open_likelihood as open_likelihood,
+        rates_of as rates_of,
+        read_again as read_again,
+        settled as settled,
+        signals_looked_for as signals_looked_for,
+    )
+    from hacs_crawler.state.signal_sources import (
+        SignalSource as SignalSource,
+        change_sources as change_sources,
+        claim_source as claim_source,
+        known_sources as known_sources,
+        read_sources as read_sources,
+        source_id as source_id,
+        write_sources as write_sources,
+    )
+    from hacs_crawler.state.signals import (
+        Others as Others,
+        hear as hear,
+        read_known_signals as read_known_signals,
+        refit_signals as refit_signals,
+        signal_kinds as signal_kinds,
+        trusted_sources as trusted_sources,
+    )
+    from hacs_crawler.state.site_links import LinkClaim as LinkClaim, claimed_of as claimed_of
+    from hacs_crawler.state.store import (
+        Annotation as Annotation,
+        Ids as Ids,
+        Rows as Rows,
+        Store as Store,
+        change_annotations as change_annotations,
+        change_note as change_note,
+        read_note as read_note,
+    )
+    from hacs_crawler.state.volatile_parts import (
+        forget_volatile_parts as forget_volatile_parts,
+        learn_volatile_parts as learn_volatile_parts,
+        read_volatile_parts as read_volatile_parts,
+    )
+
+__getattr__ = face(__name__, __file__)

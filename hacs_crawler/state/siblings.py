@@ -9,7 +9,7 @@ import numpy as np
 from msgspec import Meta, Struct, to_builtins
 
 from hacs_crawler.links import site_id
-from hacs_crawler.model import USUAL_SIBLING_CORRELATION, fit_sibling_correlation
+from hacs_crawler.model import USUAL_SIBLING_CORRELATION
 from hacs_crawler.state.estimation import baselines_of, histories
 from hacs_crawler.state.page import Page, Updates
 from hacs_crawler.state.store import Store, read_note
@@ -33,6 +33,8 @@ def read_sibling_correlation(store: Store) -> float:
 
 def refitted_sibling_correlation(pages: Sequence[Page], updates: Updates) -> dict[str, Any]:
     """Return the note of the sibling correlation that fits a sample of pages."""
+    from hacs_crawler.model import fit_sibling_correlation  # noqa: PLC0415 - only of enough pages
+
     sites = np.array([site_id(page.url) for page in pages], np.int64)
     found = fit_sibling_correlation(sites, *histories(pages, updates), baselines_of(pages))
     return {NOTE: to_builtins(_Note(found))}

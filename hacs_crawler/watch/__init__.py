@@ -1,14 +1,21 @@
 """What is watched of a page beside its links: selections, texts, items, as marks. No I/O."""
 
-from hacs_crawler.watch.items import (
-    NOT_ARCHIVED as NOT_ARCHIVED,
-    field_bits as field_bits,
-    item_key as item_key,
-    item_text as item_text,
-)
-from hacs_crawler.watch.rules import (
-    MarkRules as MarkRules,
-    Rules as Rules,
-    UnreadableMarksError as UnreadableMarksError,
-)
-from hacs_crawler.watch.settings import WatchSettings as WatchSettings
+from typing import TYPE_CHECKING
+
+from hacs_crawler.utils.faces import face
+
+if TYPE_CHECKING:
+    from hacs_crawler.watch.items import (
+        NOT_ARCHIVED as NOT_ARCHIVED,
+        field_bits as field_bits,
+        item_key as item_key,
+        item_text as item_text,
+    )
+    from hacs_crawler.watch.rules import (
+        MarkRules as MarkRules,
+        Rules as Rules,
+        UnreadableMarksError as UnreadableMarksError,
+    )
+    from hacs_crawler.watch.settings import WatchSettings as WatchSettings
+
+__getattr__ = face(__name__, __file__)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from copy import deepcopy
-from typing import Any
+from typing import Any, Final
 
 import jmespath
 import msgspec
@@ -91,3 +91,7 @@ def text_reader() -> Reader:
         yield from (text or "").splitlines()
 
     return read
+
+
+READERS: Final = {"css": css_reader, "xpath": xpath_reader, "jmespath": jmespath_reader}
+"""By the prefix of HACS_WATCH that names each."""

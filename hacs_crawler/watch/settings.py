@@ -13,13 +13,7 @@ from hacs_crawler.exceptions import ConfigError
 from hacs_crawler.utils.settings import NotAllowedError, Setting, loaded
 from hacs_crawler.watch.items import item_rules
 from hacs_crawler.watch.rules import MarkRules, Reader, Shown
-from hacs_crawler.watch.selection import css_reader, jmespath_reader, text_reader, xpath_reader
 
-_EXPRESSIONS: Final[dict[str, Callable[[str], Reader]]] = {
-    "css": css_reader,
-    "xpath": xpath_reader,
-    "jmespath": jmespath_reader,
-}
 _ALLOWED: Final = (
     "links, items, text, css:…, xpath:…, jmespath:…, or the dotted path of a function of a response"
 )
@@ -33,10 +27,12 @@ def mark_rules(given: Any) -> MarkRules | None:
         return None
     if name == "items":
         return item_rules()
+    from hacs_crawler.watch import selection  # noqa: PLC0415 - few crawls watch a selection
+
     if name == "text":
-        return MarkRules(name, text_reader())
-    if colon and kind in _EXPRESSIONS and expression.strip():
-        return MarkRules(name, _EXPRESSIONS[kind](expression), (TextResponse,))
+        return MarkRules(name, selection.text_reader())
+    if colon and kind in selection.READERS and expression.strip():
+        return MarkRules(name, selection.READERS[kind](expression), (TextResponse,))
     if not name or colon:
         raise NotAllowedError(_ALLOWED)
     function = loaded(name, _ALLOWED)

@@ -6,7 +6,6 @@ import json
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -454,21 +453,3 @@ def test_a_project_that_uses_playwright_itself_goes_on_with_its_own_browser(
     ours = runs("/app/2", DOWNLOAD_HANDLERS=theirs)
     assert seen(ours) == {"/app/2": (2, "nothing new")}
     assert ours.stat("hacs/render/marked") == 1
-
-
-def test_under_a_budget_a_policy_may_prefer_pages_that_need_no_browser(
-    runs: Runs, scripted: ScriptedSite
-) -> None:
-    scripted.links |= {"/app/1": ["/a"], "/same/1": ["/a"]}
-    runs("/app/1", "/same/1")
-    runs("/app/1", "/same/1", day=1)
-    runs("/same/1", day=2)  # so that p of the other is higher
-    for path, seconds in ("/app/1", 2.0), ("/same/1", 0.1):
-        measured = runs.mark(path)
-        assert measured.seconds > 0
-        runs.set_mark(path, replace(measured, seconds=seconds))
-    few = {"HACS_BUDGET": 1, "HACS_CONTROLS": 0}
-    by_cost = runs("/app/1", "/same/1", day=3, HACS_POLICY="per-cost", **few)
-    assert [*seen(by_cost)] == ["/same/1"]
-    by_p = runs("/app/1", "/same/1", day=4, HACS_POLICY="hacs", **few)
-    assert [*seen(by_p)] == ["/app/1"]

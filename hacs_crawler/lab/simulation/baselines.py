@@ -37,7 +37,6 @@ from hacs_crawler.ranking.policies import (
     Scorer,
     brute_force,
     hacs,
-    per_cost,
     random,
 )
 from hacs_crawler.utils.times import DAY
@@ -151,7 +150,6 @@ BASELINES: Final[Mapping[str, Baseline]] = MappingProxyType(
                 policy.score, uses_rate=policy.uses_rate, uses_signals=policy.uses_signals
             )
             for name, policy in POLICIES.items()
-            if policy.score is not per_cost  # all visits cost the same there
         },
         "hacs-paper": _stateless(paper_rule, "mle", uses_rate=False),
         **{f"hacs-{name}": _stateless(hacs, name) for name in LOCALIZED},

@@ -45,9 +45,9 @@ class HostPauses(Part):
         crawl.crawler.signals.connect(self.on_response, signals.response_downloaded)
 
     @classmethod
-    def from_crawl(cls, crawl: Crawl) -> HostPauses | None:
-        """Return None unless HACS_RETRY_AFTER is on."""
-        return cls(crawl) if crawl.config.retry_after else None
+    def from_crawl(cls, crawl: Crawl) -> HostPauses:
+        """Return the part of a crawl."""
+        return cls(crawl)
 
     def admit(self, request: Request) -> float:
         """Return for how many seconds from now a request's host wants to be left alone."""

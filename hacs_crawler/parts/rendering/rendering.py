@@ -49,10 +49,9 @@ class Rendering(Part):
         self._browser = Browser(crawl)
 
     @classmethod
-    def from_crawl(cls, crawl: Crawl) -> Rendering | None:
-        """Return None where HACS_RENDER is "never"."""
-        mode = crawl.config.render
-        return None if mode == "never" else cls(crawl, is_always=mode == "always")
+    def from_crawl(cls, crawl: Crawl) -> Rendering:
+        """Return the part of a crawl."""
+        return cls(crawl, is_always=crawl.config.render == "always")
 
     async def download(
         self, request: Request, plainly: Callable[[Request], Awaitable[Response]]

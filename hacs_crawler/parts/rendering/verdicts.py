@@ -13,7 +13,6 @@ from enum import IntEnum
 from typing import ClassVar, Final, NamedTuple, Self
 
 from hacs_crawler.exceptions import StateError
-from hacs_crawler.ranking import costs
 
 CHECK_EVERY: Final = 20
 """After how many visits a verdict is checked again."""
@@ -24,7 +23,7 @@ _DISSENT: Final = 4
 _FAILURE_VISITS: Final = 7
 """How many visits a failure to render counts as: after the third a page is due to be checked again."""
 _MOST: Final = 255
-_VERSION: Final = costs.VERSION
+_VERSION: Final = 1
 _FRESH_SHARE: Final = 0.3
 """Weight of the latest visit in the mean duration of visits."""
 NOTABLE: Final = 0.25
@@ -52,9 +51,8 @@ class PageRendering:
     rendered: bool = False
     seconds: float = 0.0
 
-    KIND: ClassVar = costs.KIND
+    KIND: ClassVar = "rendering"
     _FORM: ClassVar = struct.Struct("<BBBBf")
-    """As `costs.DTYPE`."""
 
     def encoded(self) -> bytes:
         """Return the bytes that are kept."""

@@ -40,9 +40,9 @@ class RecipeWriter(Part):
         self._left_out: set[str] = set()
 
     @classmethod
-    def from_crawl(cls, crawl: Crawl) -> RecipeWriter | None:
-        """Return None unless HACS_PAGES or HACS_REVISIT has requests remembered."""
-        return cls(crawl) if crawl.config.remembers_requests else None
+    def from_crawl(cls, crawl: Crawl) -> RecipeWriter:
+        """Return the part of a crawl."""
+        return cls(crawl)
 
     def before_request(self, request: Request, page_url: str | None) -> None:
         """Remember the recipe of a request, until its answer shows the page or not."""

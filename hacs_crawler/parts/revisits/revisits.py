@@ -51,10 +51,9 @@ class Revisits(Part):
         self._config = crawl.config
 
     @classmethod
-    def from_crawl(cls, crawl: Crawl) -> Revisits | None:
-        """Return None unless HACS_REVISIT is on, or other crawls may hand over pages."""
-        is_on = crawl.config.revisit is not None or crawl.config.shard is not None
-        return cls(crawl) if is_on else None
+    def from_crawl(cls, crawl: Crawl) -> Revisits:
+        """Return the part of a crawl: one of a shard gets pages from other crawls, too."""
+        return cls(crawl)
 
     async def start_requests(self) -> AsyncIterator[Request]:
         """Yield the requests for known pages that a crawl begins with."""

@@ -238,8 +238,8 @@ def test_visits_at_random_times_are_drawn_by_frequency() -> None:
     assert drawn == pytest.approx(frequency / frequency.sum(), abs=0.03)
 
 
-def test_every_policy_of_a_crawl_can_be_simulated_where_all_visits_cost_the_same() -> None:
-    assert set(POLICIES) - set(BASELINES) == {"per-cost"}
+def test_every_policy_of_a_crawl_can_be_simulated() -> None:
+    assert set(POLICIES) <= set(BASELINES)
 
 
 @pytest.mark.parametrize(

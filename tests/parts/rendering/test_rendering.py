@@ -27,7 +27,7 @@ class Stats(Counter[str]):
         self[name] += number
 
 
-def rendering(mode: str) -> Rendering | None:
+def rendering(mode: str) -> Rendering:
     crawl: Any = SimpleNamespace(
         config=SimpleNamespace(render=mode), crawler=get_crawler(), stats=Stats()
     )
@@ -36,10 +36,6 @@ def rendering(mode: str) -> Rendering | None:
 
 def broken(*_: object) -> None:
     raise ValueError("a fault")
-
-
-def test_where_nothing_is_to_be_rendered_there_is_no_such_part() -> None:
-    assert rendering("never") is None
 
 
 @pytest.mark.parametrize("hook", ["before_request", "answered"])

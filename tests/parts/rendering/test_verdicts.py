@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
@@ -16,7 +15,6 @@ from hacs_crawler.parts.rendering.verdicts import (
     advice,
     shows_more,
 )
-from hacs_crawler.ranking import costs
 
 links = st.frozensets(st.integers(0, 30))
 page_marks = st.builds(
@@ -32,18 +30,6 @@ site_marks = st.builds(SiteRendering, st.integers(0, 255), st.integers(0, 255), 
 @given(page_marks)
 def test_a_page_s_mark_is_read_as_it_was_written(mark: PageRendering) -> None:
     assert PageRendering.decoded(mark.encoded()) == mark
-
-
-@given(page_marks)
-def test_what_a_visit_takes_is_read_of_many_marks_at_once(mark: PageRendering) -> None:
-    (fields,) = np.frombuffer(mark.encoded(), costs.DTYPE)
-    assert fields.tolist() == (
-        costs.VERSION,
-        mark.verdict,
-        mark.visits,
-        mark.rendered,
-        mark.seconds,
-    )
 
 
 @given(site_marks)

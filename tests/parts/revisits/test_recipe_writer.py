@@ -110,8 +110,3 @@ def test_what_only_leads_on_is_exempt_where_there_is_a_threshold() -> None:
         world.answer(world.send(), SHOWN, items=0, requests=3)
         world.kept()
         assert list(run(world.part.exempt([PAGE, 8]))) == exempt
-
-
-def test_where_only_start_requests_are_pages_and_none_is_visited_again_nothing_is_kept() -> None:
-    crawl: Any = SimpleNamespace(config=Config.from_settings(Settings({})))
-    assert RecipeWriter.from_crawl(crawl) is None

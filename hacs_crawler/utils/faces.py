@@ -1,0 +1,29 @@
+"""Folders whose names are imported when they are asked for."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+
+def face(package: str, init: str) -> Callable[[str], Any]:
+    """Return the `__getattr__` of a package, given its name and the file of its `__init__`.
+
+    The names are those that `__init__` imports for type checkers, in a block `if TYPE_CHECKING`. To
+    import a name then loads one module, not the folder: a crawl has no use for most of `state`.
+    """
+    places: dict[str, str] = {}
+
+    def get(name: str) -> Any:
+        if not places:
+            for node in ast.walk(ast.parse(Path(init).read_text())):
+                if isinstance(node, ast.ImportFrom) and node.module:
+                    places.update(dict.fromkeys((one.name for one in node.names), node.module))
+        if name.startswith("__") or name not in places:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(places[name]), name)
+
+    return get
