@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from inspect import signature
@@ -149,7 +150,12 @@ def check_address(url: str) -> None:
         )
         raise ConfigError(msg) from None
     known = parameters_of_connections()
-    query = urlsplit(url).query
+    parts = urlsplit(url)
+    if parts.scheme != "unix" and re.fullmatch("/?[0-9]*", parts.path) is None:
+        # redis-py would take database 0
+        msg = f"HACS_STATE = {describe(url)!r}: behind the server's name stands a database's number"
+        raise ConfigError(msg)
+    query = parts.query
     unknown = sorted({name for name, _ in parse_qsl(query)} - known - {"replicas", "db"})
     if unknown:
         msg = f"HACS_STATE = {describe(url)!r}: its query has no parameter {unknown[0][:50]!r}"

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hacs_crawler.exceptions import NoStateError
+from hacs_crawler.exceptions import NoStateError, StateError
 from hacs_crawler.state.codec import UNKNOWN_ROW, unsound
 from hacs_crawler.state.damage import whole_outcomes, whole_rows
 from hacs_crawler.state.outcome_log import OUTCOME, Outcomes
@@ -58,6 +58,7 @@ class SQLiteStore(Store):
         self._naming_errors = self._file.naming_errors
         try:
             self._refuse_older_outcomes()
+            self._refuse_other_case(namespace)
             if reads_only:
                 self._check_namespace(namespace)
             else:
@@ -257,6 +258,17 @@ class SQLiteStore(Store):
             }
         if columns and "outcomes" not in columns:
             refuse_older(str(self._file.path))
+
+    def _refuse_other_case(self, namespace: str) -> None:
+        """Raise StateError if the file has a namespace that differs in case only: tables cannot."""
+        known = {name.removesuffix(".pages") for name in self._file.tables} - {namespace}
+        for other in known:
+            if other.lower() == namespace.lower():
+                msg = (
+                    f"the state in {self._file.path} has the namespace {other}, which SQLite cannot "
+                    f"tell from {namespace}: use another HACS_NAMESPACE"
+                )
+                raise StateError(msg)
 
     def _check_namespace(self, namespace: str) -> None:
         """Raise NoStateError where the file has no such namespace."""

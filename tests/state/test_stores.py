@@ -203,6 +203,25 @@ def test_namespaces_do_not_meet(state_url: str) -> None:
     other.close()
 
 
+def test_namespaces_that_differ_in_case_only_do_not_meet_or_are_refused(
+    state_url: str, namespace: str
+) -> None:
+    lower, upper = f"news-{namespace}", f"News-{namespace}"
+    one = open_store(state_url, lower, Path())
+    one.write([change(5)])
+    one.close()
+    if state_url.startswith("sqlite"):
+        for reads_only in (False, True):
+            with pytest.raises(
+                StateError, match=rf"namespace {lower}, .* cannot tell from {upper}"
+            ):
+                open_store(state_url, upper, Path(), reads_only=reads_only)
+    else:
+        other = open_store(state_url, upper, Path())
+        assert other.load([5]) == {}
+        other.close()
+
+
 def test_a_newer_schema_is_refused_and_left_alone(state_url: str, namespace: str) -> None:
     store = open_store(state_url, namespace, Path())
     store.write([change(next(iter(URL_OF)))])
@@ -459,6 +478,8 @@ def test_a_full_server_can_be_tried_again(tmp_path: Path) -> None:
         ("redis://x", "a b", "HACS_NAMESPACE"),
         ("redis://x", "", "HACS_NAMESPACE"),
         ("redis://x", '"; DROP', "HACS_NAMESPACE"),
+        ("redis://x/abc", "hacs", "HACS_STATE = 'redis://x/abc'.*database's number"),
+        ("rediss://:secret@x/1/2", "hacs", "HACS_STATE = 'rediss://x/1/2'.*database's number"),
     ],
 )
 def test_malformed_addresses_name_the_setting(url: str, namespace: str, named: str) -> None:
