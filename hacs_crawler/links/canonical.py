@@ -47,8 +47,8 @@ _HOST = (  # the ports of two to four digits that are nobody's default, and any 
     r"//(?:[a-z0-9-]{1,63}\.)*[a-z0-9-]{1,63}(?::(?!(?:80|443)(?![0-9]))[1-9][0-9]{0,3}|:[1-5][0-9]{4})?"
 )
 _ESCAPE = "%(?:20|[89A-F][0-9A-F])"  # of what has to be escaped, as it is to be written
-_SEGMENT = (  # safe characters, and not "." or ".."; it gives nothing back, for no "/" is in it
-    rf"(?:[a-zA-Z0-9_~,+-]|{_ESCAPE})[a-zA-Z0-9_~,+.-]*+(?:{_ESCAPE}[a-zA-Z0-9_~,+.-]*+)*+"
+_SEGMENT = (  # safe characters, and not "." or ".." or "(S(…))"; possessive, for no "/" is in it
+    rf"(?:[a-zA-Z0-9_~,+!*'@$-]|{_ESCAPE})[a-zA-Z0-9_~,+!*'@$().-]*+(?:{_ESCAPE}[a-zA-Z0-9_~,+!*'@$().-]*+)*+"
 )
 _PATH = rf"/(?:{_SEGMENT}(?:/{_SEGMENT})*+/?)?+"
 _VALUE = "(?:[a-zA-Z0-9_.+-]|%(?:2[1-9A-CF]|3[A-F]|40|5[B-E]|60|7[B-D]|[89A-F][0-9A-F]))*+"
@@ -58,8 +58,12 @@ _PLAIN_LINK: Final = re.compile(
     rf"(?:\?({_PARAMETER}(?:&{_PARAMETER})*+))?(?:#[!-~]*)?"
 )
 _PLAIN_ORIGIN: Final = re.compile(rf"https?:{_HOST}/")
-_SAFE: Final = f"{ascii_letters}{digits}_~,+.-/".encode()
+_SAFE: Final = f"{ascii_letters}{digits}_~,+!*'@$().-/".encode()
 """Characters of paths that are plain."""
+_PLAIN_QUERIES: Final = frozenset({b"?=", b"?=&=", b"?=&=&=", b"?=&=&=&=", b"?=&=&=&=&="})
+_FRAGMENT: Final = re.compile(r"#[^\0]*")
+_NAMES: Final = re.compile(r"[?&]([^=\n]*)=")
+_ODD_QUERY: Final = re.compile(r"[?&](?:=|[^=\n]*[+])|[?&=][^\n&=]*[~,!*'@$()/]")
 _PLAIN_BASE: Final = re.compile(
     rf"(https?:)({_HOST})(?:(/(?:{_SEGMENT}/)*)({_SEGMENT})?)?(?:\?[!-~]*)?"
 )
@@ -99,32 +103,52 @@ class Resolver:
         self._name: str = (plain and plain[4]) or ""
 
     def lines(self, hrefs: AbstractSet[str]) -> str:
-        """Return what `link` does of each but None, each after a line feed, and some twice.
+        """Return the links that `link` finds, each after a line feed, and some twice.
 
-        Usual ones are known by what is left of all of them without the characters that are safe in a
-        path, and with ":" for empty segments and the dots that segments begin with: of a path nothing,
-        of an address with a path "::". No href may have a NUL in it, which lxml finds in no page.
+        Usual hrefs are recognised all at once, by their characters that are not safe in a path, and with
+        ":" for empty segments and for a dot or "(" at the beginning of a segment: nothing is left of a
+        path, "::" of an address with a path, "?=&=" of a path with two parameters. No href may have a
+        NUL in it, which lxml finds in no page.
         """
-        data = "\0".join(["", *hrefs]).encode("utf-8", "surrogatepass")
+        text = "\0".join(["", *(href for href in hrefs if len(href) <= LONGEST_URL)])
+        if "#" in text:
+            text = _FRAGMENT.sub("", text)
+        data = text.encode("utf-8", "surrogatepass")
         data = data.replace(b"//", b":").replace(b"/.", b":").replace(b"\0.", b"\0:")
+        if b"(" in data:
+            data = data.replace(b"/(", b":").replace(b"\0(", b"\0:")
         left = data.translate(None, _SAFE).split(b"\0")[1:]
-        rooted, relative, links = [""], [""], [""]
+        rooted, relative, links, queries = [""], [""], [""], []
         is_plain, leads_here = self._scheme is not None, False
-        for href, odd in zip(hrefs, left, strict=True):
-            if len(href) > LONGEST_URL:
-                continue
+        for href, odd in zip(text.split("\0")[1:], left, strict=True):
             if not odd and is_plain and href:
                 (rooted if href[0] == "/" else relative).append(href)
-            elif not href or href[0] == "#":
+            elif not href:
                 leads_here = True
             elif odd == b"::" and _is_plain_origin(href[: href.find("/", 8) + 1]):
                 links.append(href)
+            elif odd in _PLAIN_QUERIES and is_plain:
+                queries.append(href)
             elif link := self.link(href):
                 links.append(link)
+        links += self._with_queries(queries)
         if leads_here and (link := plain_url(self._base) or self.link("")):
             links.append(link)
         here = f"\n{self._scheme}{self._host}"
         return here.join(rooted) + f"{here}{self._directory}".join(relative) + "\n".join(links)
+
+    def _with_queries(self, hrefs: list[str]) -> list[str]:
+        """Return the canonical links of hrefs that are a path and parameters of safe characters."""
+        text = "\n".join(hrefs)
+        if _ODD_QUERY.search(text) or any(map(_may_be_dropped, {*_NAMES.findall(text)})):
+            return [link for href in hrefs if (link := self.link(href))]
+        host = f"{self._scheme}{self._host}"
+        folder = f"{host}{self._directory}"
+        starts = {"/": host, "?": f"{folder}{self._name}"}
+        return [
+            starts.get(href[0], folder) + (_with_sorted_query(href) if "&" in href else href)
+            for href in hrefs
+        ]
 
     def link(self, href: str) -> str | None:
         """Do what `canonical_link` does.
@@ -223,6 +247,14 @@ def _with_query(place: str, query: str) -> str:
     return f"{place}?{'&'.join(parameters)}"
 
 
+def _with_sorted_query(href: str) -> str:
+    """Return an href whose parameters have no escapes with these in their order."""
+    path, _, query = href.partition("?")
+    parameters = query.split("&")
+    parameters.sort(key=lambda parameter: parameter.replace("+", " ").partition("="))
+    return f"{path}?{'&'.join(parameters)}"
+
+
 def _decoded(parameter: str) -> tuple[bytes, bytes, bytes]:
     """Return what parameters are sorted by."""
     return unquote_to_bytes(parameter.replace("+", " ")).partition(b"=")
@@ -235,12 +267,19 @@ def _kept_parameters(query: str) -> list[str]:
 def _is_dropped(parameter: str) -> bool:
     """Whether a parameter is a session id or a tracker's."""
     name, _, value = parameter.partition("=")
+    return _may_be_dropped(name) and (name.lower() not in _TOKENS or _TOKEN(value) is not None)
+
+
+@lru_cache(maxsize=4096)
+def _may_be_dropped(name: str) -> bool:
+    """Whether parameters of a name are a session's or a tracker's, some of them only if a token."""
     name = name.lower()
-    if name in _DROPPED or name.startswith("utm_"):
-        return True
-    if name in _TOKENS:
-        return _TOKEN(value) is not None
-    return len(name) == _ASP_SESSION and name.startswith("aspsessionid")
+    return (
+        name in _DROPPED
+        or name in _TOKENS
+        or name.startswith("utm_")
+        or (len(name) == _ASP_SESSION and name.startswith("aspsessionid"))
+    )
 
 
 def _without_dots(path: str) -> str:

@@ -69,6 +69,11 @@ def _keys_of(lines: str) -> str:
     It is asked of all at once what only few pages have in any link.
     """
     text = lines.replace("\nhttps://", "\n").replace("\nhttp://", "\n")
+    if text.startswith(
+        "\nwww"
+    ):  # most links are to one host: the expression takes ten times as long
+        host = text[: text.find("/", 1) + 1]
+        text = text.replace(host, _WWW.sub("\n", host))
     if "\nwww" in text:
         text = _WWW.sub("\n", text)
     if ":80/" in text or ":443/" in text:

@@ -157,6 +157,7 @@ HREFS = st.one_of(
             lambda name: st.sampled_from([f"{name}=", f"{name}=1", f"{name}={TOKEN}"])
         )
     ).map(lambda parameters: "x?" + "&".join(parameters)),
+    st.text("aB9+.~/?=&#(", max_size=12).map("/x?b=1&a".__add__),
 )
 
 
@@ -187,7 +188,7 @@ def test_many_links_at_once_are_what_they_are_one_by_one(base: str, hrefs: set[s
     assert {*canonical.Resolver(base).lines(hrefs).split("\n")[1:]} == found - {None}
 
 
-PATHS = st.text("aB9~_,+.-/", max_size=12)
+PATHS = st.text("aB9~_,+.-/(!*'@$)", max_size=12)
 PATHS_AND_ORIGINS = st.builds(
     "{}{}".format, st.sampled_from(["", "/", "http://b.org/", "https://b", "http://B.org/"]), PATHS
 )
