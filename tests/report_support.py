@@ -12,8 +12,7 @@ from hacs_crawler.config import Config
 from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.links.sites import site_id
 from hacs_crawler.ranking.plan import plan_of, read_rows
-from hacs_crawler.report.data import report_data
-from hacs_crawler.report.html import html
+from hacs_crawler.report.html import html, report_data
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.memory import MemoryStore

@@ -10,8 +10,7 @@ import typer
 
 from hacs_crawler.cli.common import Set, Shards, opened
 from hacs_crawler.cli.output import check_target, write_file
-from hacs_crawler.report.data import report_data
-from hacs_crawler.report.html import html
+from hacs_crawler.report.html import html, report_data
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)

@@ -1,4 +1,4 @@
-"""A report's data as a self-contained HTML page that runs no script but its own."""
+"""A report as one JSON document, and as a self-contained HTML page that runs only its own script."""
 
 from __future__ import annotations
 
@@ -11,43 +11,106 @@ from html import escape
 from importlib.resources import files
 from typing import Any, Final
 
+import numpy as np
+
+from hacs_crawler.config import Config
+from hacs_crawler.experiment.answer import answer
+from hacs_crawler.ranking.calibration import groups
+from hacs_crawler.ranking.plan import read_rows
+from hacs_crawler.ranking.shard_rounds import plan_of_all
+from hacs_crawler.report import numbers, tables, words
+from hacs_crawler.state import State, describe, read_findings
+from hacs_crawler.utils.progress import Progress
+from hacs_crawler.utils.times import minute_text
+
 SCRIPTS: Final = ("d3.min.js", "plot.umd.min.js", "dataTables.min.js")
-"""Of others, unchanged, in the folder `vendor`; their licences are in LICENSES."""
+"""Libraries by others, unchanged, in the folder `vendor`; their licences are in LICENSES."""
 OWN_SCRIPTS: Final = ("tables.js", "charts.js", "report.js")
+RUNS: Final = 500
+"""Number of latest runs that are shown."""
 _PLACE: Final = re.compile(r"\{\{ (\w+) \}\}")
 
 
+def report_data(state: State, config: Config, now: float, limit: int) -> dict[str, Any]:
+    """Return the document: sentences, tables, the numbers of charts, and the visits of listed pages.
+
+    `now` is in seconds since 1970 UTC; at least `limit` pages are listed. The size of the document does
+    not depend on the number of known pages, but the memory needed to make it does. Raises StateError,
+    and ConfigError if a policy does not return one number per page.
+    """
+    with Progress("report") as progress:
+        known = read_rows(state, progress, now)
+    view = numbers.overview(*known, now)
+    plan = plan_of_all(state, config.ranking, now, known=known)
+    outcomes = state.outcomes()
+    runs = numbers.yields(outcomes, state.label, RUNS)
+    experiment_answer = answer(config, state, now) if config.ranking.experiment.is_on else None
+    calibrated = [group for group in groups(state, outcomes) if len(group.outcomes)]
+    best = plan.page_ids[:limit]
+    others = view.remarkable if view.known > limit else known[0]
+    listed = np.concatenate([best, np.setdiff1d(others, best)])
+    pages = numbers.load_pages(state, listed, now)
+    chance = numbers.chances(state, config.ranking, listed, known, now)
+    shown = {
+        "newest": tables.newest_table(pages, read_findings(state.store, list(pages))),
+        "pages": tables.pages_table(pages, plan, chance, now),
+        "runs": tables.runs_table(runs),
+        "experiment": tables.experiment_table(experiment_answer) if experiment_answer else [],
+        "calibration": tables.calibration_table(calibrated),
+        "signals": tables.signals_table(state, limit),
+        "state": words.facts(state, config, view, outcomes),
+    }
+    return {
+        "now": int(now),
+        "subtitle": f"{describe(config.state)}, {minute_text(now)} UTC",
+        "words": {
+            "headline": [words.headline(view, plan, outcomes, now)],
+            "plan": [words.of_plan(plan, config)],
+            "pages": [words.of_pages(view)],
+            "experiment": words.of_experiment(experiment_answer),
+            "calibration": words.of_calibration(calibrated),
+        },
+        "tables": {name: [column._asdict() for column in table] for name, table in shown.items()},
+        "ids": [str(page_id) for page_id in pages],  # beyond the integers of JavaScript
+        "histories": [numbers.history_of(page) for page in pages.values()],
+        "charts": {
+            "runs": runs,
+            "plan": numbers.curves(plan),
+            "chances": np.histogram(plan.p[plan.visits > 0], 20, (0, 1))[0].tolist(),
+            "intervals": {
+                "edges": numbers.INTERVAL_EDGES_DAYS.tolist(),
+                "pages": view.intervals.tolist(),
+            },
+            "comparisons": experiment_answer.as_json()["comparisons"] if experiment_answer else [],
+            "calibration": [numbers.reliability_chart(group) for group in calibrated],
+        },
+    }
+
+
 def html(data: Mapping[str, Any]) -> str:
-    """Return the page. What is in `data` comes into it as JSON, in which no tag can begin or end."""
+    """Return the page. It holds `data` as JSON in which no tag can begin or end."""
     scripts = [_read(f"vendor/{name}") for name in SCRIPTS]
     script = ";\n".join([*scripts, *map(_read, OWN_SCRIPTS)])
+    said = [data["subtitle"], *data["words"]["headline"], "All else needs this file's script."]
     parts = {
         "style": _read("report.css"),
         "script": script,
         "script_hash": f"sha256-{b64encode(sha256(script.encode()).digest()).decode()}",
-        "unscripted": unscripted(data),
+        "unscripted": "".join(f"<p>{escape(text)}</p>" for text in said),
         "data": embedded(data),
     }
     return _PLACE.sub(lambda found: parts[found[1]], _read("report.html"))
 
 
 def embedded(data: Mapping[str, Any]) -> str:
-    """Return JSON that may stand in a script element: without characters that mean something there.
+    """Return JSON for a script element, without characters that have a meaning there.
 
-    Numbers that are not finite have no place in it.
+    Raises ValueError if a number is not finite.
     """
     text = json.dumps(data, allow_nan=False, separators=(",", ":"))
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text
-
-
-def unscripted(data: Mapping[str, Any]) -> str:
-    """Return HTML that says the most important without a script."""
-    said = "".join(
-        f"<p>{escape(text)}</p>" for text in (data["subtitle"], *data["words"]["headline"])
-    )
-    return f"<main><h1>HACS report</h1>{said}<p>All else needs this file's script.</p></main>"
 
 
 def _read(name: str) -> str:

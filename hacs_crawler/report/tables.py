@@ -1,20 +1,30 @@
-"""Tables of the report: what each column is called, how it is written, and what it says."""
+"""The tables of a report: titles, formats, values and explanations of their columns."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
+
+import numpy as np
 
 from hacs_crawler.experiment.answer import ExperimentAnswer
 from hacs_crawler.experiment.text import ROWS
+from hacs_crawler.model import CHURNING
 from hacs_crawler.ranking.calibration import Group
-from hacs_crawler.state import State, trusted_sources
+from hacs_crawler.ranking.plan import Plan
+from hacs_crawler.report.numbers import short, updates_of
+from hacs_crawler.state import Findings, Page, State, trusted_sources
+from hacs_crawler.utils.text import counted
+from hacs_crawler.utils.times import day_text
+
+NEWEST: Final = 100
+"""Number of latest updates that are listed."""
 
 
 class Column(NamedTuple):
-    """A column; `words` say what its values are.
+    """A column; `words` explain its values.
 
-    `kind` says how they are written: "text", "number", "p", "share", "days", "bytes", "things" (texts),
+    `kind` is their format: "text", "number", "p", "share", "days", "bytes", "things" (texts),
     "page" (a place in the list of pages), "every" (a rate a day), "time" and "ago" (seconds since 1970).
     """
 
@@ -25,6 +35,65 @@ class Column(NamedTuple):
 
 
 Table = list[Column]
+
+
+def pages_table(
+    pages: Mapping[int, Page], plan: Plan, chance: Mapping[int, float], now: float
+) -> Table:
+    """Return a row for each page, in their order."""
+    shown = list(pages.values())
+    places = np.flatnonzero(np.isin(plan.page_ids, list(pages)))
+    rank = {plan.page_ids[place]: int(place) + 1 for place in places}
+    arm = {plan.page_ids[place]: plan.arm_names[plan.arms[place]] for place in places}
+    rates = [short(page.rate) if len(page.visits) > 1 else None for page in shown]
+    found = [len(updates_of(page)) for page in shown]
+    table = [
+        Column("Page", "page", list(range(len(shown))), "A click shows what is known of it"),
+        Column("Next", "number", [*map(rank.get, pages)], "Its place in the plan"),
+        Column("p", "p", [*map(short, map(chance.get, pages))], "The chance of an update"),
+        Column("Updates", "every", rates, "As estimated, from the second visit on"),
+        Column("Last visit", "ago", [page.last_visit for page in shown], "When it was last seen"),
+        Column("Last update", "ago", [page.last_update for page in shown], "When it had new links"),
+        Column("Visits", "number", [len(page.visits) for page in shown], "Visits that saw it"),
+        Column("Found", "number", found, "Visits with an update"),
+        Column("Status", "text", [_status(page, now) for page in shown], "What is wrong with it"),
+    ]
+    if len(plan.arm_names) > 1:
+        table.append(Column("Arm", "text", [*map(arm.get, pages)], "Of the experiment"))
+    return table
+
+
+def _status(page: Page, now: float) -> str:
+    if page.not_before > now:
+        return f"gone, left alone until {day_text(page.not_before)}"
+    if page.failures:
+        return f"failed {counted(page.failures, 'time')}"
+    if page.churn >= CHURNING:
+        return "new links at every request"
+    return "" if page.visits else "never seen"
+
+
+def newest_table(pages: Mapping[int, Page], found: Mapping[int, Findings]) -> Table:
+    """Return the updates that were found last, the newest first, and what is kept of them as text."""
+    shown, ids = list(pages.values()), list(pages)
+    updated = [place for place, page in enumerate(shown) if updates_of(page)]
+    latest = sorted(updated, key=lambda place: shown[place].last_update or 0, reverse=True)[:NEWEST]
+    things = {place: _newest(shown[place], found.get(ids[place])) for place in latest}
+    return [
+        Column("Page", "page", latest, "A click shows what is known of it"),
+        Column("What", "things", list(things.values()), "What was new"),
+        Column(
+            "Found", "ago", [shown[place].last_update for place in latest], "When a visit saw it"
+        ),
+    ]
+
+
+def _newest(page: Page, found: Findings | None) -> list[str]:
+    links = list(updates_of(page).values())[-1]
+    if found is None or found.at != page.last_update:
+        return [counted(links, "link") if links else "its content"]
+    more = links - len(found.things)
+    return [*found.things, *([f"and {more:,} more"] if more > 0 else [])]
 
 
 def runs_table(found: Mapping[str, list[Any]]) -> Table:
@@ -100,8 +169,3 @@ def signals_table(state: State, limit: int) -> Table:
         Column("False a day", "number", list(map(short, false)), "Without an update, of each page"),
         Column("Late", "days", list(map(short, late)), "Mean delay of a true signal"),
     ]
-
-
-def short(value: float | None) -> float | None:
-    """Return a number with three significant digits."""
-    return None if value is None else float(f"{value:.3g}")

@@ -1,7 +1,8 @@
-"""The sentences of a report, in which backticks hold what one may type, and its facts."""
+"""The sentences of a report, with commands in backticks, and the facts about the state."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib.metadata import version
 
 import numpy as np
@@ -9,8 +10,9 @@ import numpy as np
 from hacs_crawler.config import Config
 from hacs_crawler.experiment.answer import ExperimentAnswer
 from hacs_crawler.experiment.text import sentences
+from hacs_crawler.ranking.calibration import Group
 from hacs_crawler.ranking.plan import Plan
-from hacs_crawler.report.overview import Overview
+from hacs_crawler.report.numbers import Overview
 from hacs_crawler.report.tables import Column, Table
 from hacs_crawler.state import MOST_OUTCOMES, UPDATED, Outcomes, State, describe
 from hacs_crawler.utils.text import counted
@@ -24,6 +26,13 @@ NO_PAGES = (
 CALIBRATION = (
     "Of visits made with p = 0.3, three in ten should find an update. Points above the diagonal say "
     "that p is too low, points below it that p is too high."
+)
+NEGATIVE_SKILL = (
+    "The skill of {policy} is negative: {share:.1f} % for every visit would have been the better "
+    "prediction. The order of visits may be good all the same, but until the skill is positive do not "
+    "use `HACS_THRESHOLD`, which takes p at its word. What helps: more visits; `hacs estimate`, if "
+    "HACS_ESTIMATOR or HACS_FADE_DAYS were changed; `HACS_LINKS_DENY` for links that change by "
+    "themselves, on the pages that show new links at every request."
 )
 
 
@@ -81,6 +90,17 @@ def of_experiment(answer: ExperimentAnswer | None) -> list[str]:
         f"site, and {answer.control} is the control.",
         *(" ".join(sentences(pair)) for pair in answer.comparisons),
     ]
+
+
+def of_calibration(some: Sequence[Group]) -> list[str]:
+    """Return how to read the diagrams, and what to do about predictions worse than a constant p."""
+    sentences = [CALIBRATION] * bool(some)
+    for group in some:
+        score = group.score()
+        if min(score.brier_skill, score.log_skill) < 0:
+            share = 100 * score.found_updates / score.visits
+            sentences.append(NEGATIVE_SKILL.format(policy=group.policy, share=share))
+    return sentences
 
 
 def facts(state: State, config: Config, view: Overview, outcomes: Outcomes) -> Table:

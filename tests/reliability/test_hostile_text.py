@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from hacs_crawler.cli.app import app
 from hacs_crawler.links.keys import page_id_of
-from hacs_crawler.report.pages import history_of
+from hacs_crawler.report.numbers import history_of
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import encode_page, encode_row
 from hacs_crawler.state.page import Page, Visit

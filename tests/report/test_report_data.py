@@ -11,11 +11,17 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
+from calibration_support import drawn, keep
 from hacs_crawler.ranking.plan import make_plan, read_rows
 from hacs_crawler.report.html import embedded, html
-from hacs_crawler.report.overview import INTERVAL_EDGES_DAYS, REMARKABLE, overview
-from hacs_crawler.report.pages import chances
-from hacs_crawler.report.runs import UNKNOWN, yields
+from hacs_crawler.report.numbers import (
+    INTERVAL_EDGES_DAYS,
+    REMARKABLE,
+    UNKNOWN,
+    chances,
+    overview,
+    yields,
+)
 from hacs_crawler.state import describe
 from hacs_crawler.state.codec import ROW
 from hacs_crawler.state.outcome_log import OUTCOME, SEEN, UPDATED, Label, Outcomes
@@ -242,3 +248,14 @@ def test_the_page_loads_nothing_and_runs_no_script_but_its_own() -> None:
 )
 def test_the_states_address_is_shown_without_secrets(state: str, shown: str) -> None:
     assert describe(state) == shown
+
+
+def test_predictions_worse_than_a_constant_are_named_with_what_helps() -> None:
+    state = empty_state()
+    keep(state, drawn(3_000, lambda p: 0.1 * p))
+    (_, advice) = data_of(state, config_of())["words"]["calibration"]
+    assert advice.startswith("The skill of hacs is negative: 2.")
+    assert "do not use `HACS_THRESHOLD`" in advice
+    state = empty_state()
+    keep(state, drawn(3_000, lambda p: p))
+    assert len(data_of(state, config_of())["words"]["calibration"]) == 1

@@ -1,0 +1,192 @@
+"""The numbers of a report: counts over all pages, the yield of each run, and the points of charts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hacs_crawler.model import CHURNING
+from hacs_crawler.ranking.calibration import Group
+from hacs_crawler.ranking.candidates import candidates_from
+from hacs_crawler.ranking.options import RankingOptions
+from hacs_crawler.ranking.plan import Plan
+from hacs_crawler.state import (
+    PAGES_A_CALL,
+    SEEN,
+    UPDATED,
+    Ids,
+    Label,
+    Outcomes,
+    Page,
+    Rows,
+    State,
+    as_of,
+    is_new_to_site,
+)
+from hacs_crawler.statistics import reliability
+from hacs_crawler.utils.arrays import IndexArray
+from hacs_crawler.utils.text import printable
+
+INTERVAL_EDGES_DAYS: Final = 2.0 ** np.arange(-10.0, 13.5, 0.5)
+"""Bounds of the classes of update intervals: 84 seconds to 22 years, two classes per doubling. The outer
+classes include the intervals beyond."""
+REMARKABLE: Final = 100
+"""Number of pages of each kind that are listed whatever their rank."""
+CURVE_POINTS: Final = 200
+UNKNOWN: Final = "unknown"
+"""Series of visits whose label is not in the state."""
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """Counts over all pages.
+
+    `evident` pages were visited at least twice, so their λ rests on evidence; `intervals` counts them by
+    1/λ, in the classes of `INTERVAL_EDGES_DAYS`. `remarkable` pages have the lowest λ, show new links at
+    every second request, are gone, or were updated last.
+    """
+
+    known: int
+    visited: int
+    evident: int
+    intervals: IndexArray
+    remarkable: Ids
+
+
+def overview(page_ids: Ids, rows: Rows, now: float) -> Overview:
+    """Return the overview of ranking rows; `now` is in seconds since 1970 UTC."""
+    is_waiting = rows["not_before"] > now
+    is_evident = rows["visits"] > 1
+    interval_days = 1.0 / rows["rate"][is_evident & (rows["rate"] > 0)]
+    within = interval_days.clip(INTERVAL_EDGES_DAYS[0], INTERVAL_EDGES_DAYS[-1])
+
+    def first(which: NDArray[np.bool_], key: NDArray[np.number]) -> Ids:
+        """Return the pages with the lowest keys."""
+        places = np.flatnonzero(which)
+        return page_ids[places[np.argsort(key[places], kind="stable")[:REMARKABLE]]]
+
+    remarkable = (
+        first(is_evident & ~is_waiting, rows["rate"]),
+        first(rows["churn"] >= CHURNING, -rows["visits"].astype(np.int64)),
+        first(is_waiting, -rows["not_before"].astype(np.int64)),
+        first(rows["updates"] > 0, -rows["last_update"].astype(np.int64)),
+    )
+    return Overview(
+        known=len(page_ids),
+        visited=int((rows["visits"] > 0).sum()),
+        evident=int(is_evident.sum()),
+        intervals=np.histogram(within, INTERVAL_EDGES_DAYS)[0],
+        remarkable=np.unique(np.concatenate(remarkable)),
+    )
+
+
+def yields(
+    outcomes: Outcomes, label_of: Callable[[int], Label | None], limit: int
+) -> dict[str, list[Any]]:
+    """Return the yield of each of the latest `limit` runs: columns with a row for each run and series.
+
+    `at` is the run's start in seconds since 1970 UTC, `name` the series: an arm of an experiment, else a
+    policy. Among the `visits`, `firsts` saw a page for the first time and `unseen` did not see it.
+    `predicted` is the sum of p over the others, `updates` the number of updates that they found.
+    """
+    outcomes = outcomes[np.isin(outcomes["run"], np.unique(outcomes["run"])[-limit:])]
+    numbers, number = np.unique(outcomes["label"], return_inverse=True)
+    labels = map(label_of, numbers.tolist())
+    series_of = [UNKNOWN if label is None else label.arm or label.policy for label in labels]
+    names, series = np.unique(np.array(series_of, dtype=object), return_inverse=True)
+    key = outcomes["run"].astype(np.int64) * max(len(names), 1) + series.astype(np.int64)[number]
+    groups, group = np.unique(key, return_inverse=True)
+    is_seen = (outcomes["flags"] & SEEN) > 0
+    is_first = is_seen & np.isinf(outcomes["days_since_visit"])
+
+    def total(values: NDArray[Any], kind: type = np.int64) -> list[Any]:
+        sums = np.bincount(group, values.astype(np.float64), len(groups))
+        return list(sums.round(2).astype(kind).tolist())
+
+    return {
+        "at": (groups // max(len(names), 1)).tolist(),
+        "name": [names[place] for place in (groups % max(len(names), 1)).tolist()],
+        "visits": total(np.ones(len(outcomes))),
+        "firsts": total(is_first),
+        "unseen": total(~is_seen),
+        "updates": total((outcomes["flags"] & UPDATED) > 0),
+        "siteUpdates": total(is_new_to_site(outcomes)),
+        "predicted": total(outcomes["p"] * (is_seen & ~is_first), np.float64),
+        "links": total(outcomes["new_links"]),
+        "bytes": total(outcomes["bytes"]),
+    }
+
+
+def load_pages(state: State, page_ids: Ids, now: float) -> dict[int, Page]:
+    """Return the undamaged pages, in the order of the ids, as known at `now`."""
+    pages: dict[int, Page] = {}
+    for start in range(0, len(page_ids), PAGES_A_CALL):
+        batch = page_ids[start : start + PAGES_A_CALL].tolist()
+        known = state.load(batch)
+        pages.update((page_id, as_of(known[page_id], now)) for page_id in batch if page_id in known)
+    return pages
+
+
+def chances(
+    state: State, options: RankingOptions, page_ids: Ids, known: tuple[Ids, Rows], now: float
+) -> dict[int, float]:
+    """Return p of the pages with these ids, in the plan or not.
+
+    `known` are the ids and rows of all pages, because p depends on a page's siblings.
+    """
+    ids, rows = known
+    is_near = np.isin(rows["site"], rows["site"][np.isin(ids, page_ids)])
+    near = candidates_from(ids[is_near], rows[is_near], now, state.estimation, options)
+    return dict(zip(near.page_ids.tolist(), near.p.tolist(), strict=True))
+
+
+def curves(plan: Plan) -> dict[str, list[Any]]:
+    """Return the curve of expected updates over the number of visits, for each arm."""
+    curve: dict[str, list[Any]] = {"name": [], "visits": [], "expected": []}
+    for arm, name in enumerate(plan.arm_names):
+        p = np.where(plan.visits > 0, plan.p, 0.0)[plan.arms == arm]
+        sums = np.concatenate([[0.0], np.cumsum(p)])
+        places = np.linspace(0, len(p), min(len(p), CURVE_POINTS) + 1)
+        visits = np.unique(places.round().astype(int)).tolist()
+        curve["name"] += [name or "all visits"] * len(visits)
+        curve["visits"] += visits
+        curve["expected"] += [short(sums[number]) for number in visits]
+    return curve
+
+
+def reliability_chart(group: Group) -> dict[str, Any]:
+    """Return the reliability diagram of the predictions of one policy and model."""
+    bins = asdict(reliability(group.p, group.found, site=group.site))
+    shown = ("mean_p", "found_share", "lower", "upper")
+    return {
+        "title": f"{group.policy}: predicted and found",
+        "words": f"{len(group.outcomes):,} visits; {group.model}.",
+        **{name: list(map(short, bins[name].tolist())) for name in shown},
+    }
+
+
+def history_of(page: Page) -> dict[str, Any]:
+    """Return a page's URL, its visits in seconds after the previous one, and the visits with updates."""
+    updates = updates_of(page)
+    return {
+        "url": printable(page.url),
+        "at": np.diff(page.visits, prepend=0).tolist(),
+        "updates": list(updates),
+        "links": list(updates.values()),
+    }
+
+
+def updates_of(page: Page) -> dict[int, int]:
+    """Return the number of new links by the index of each visit that found an update."""
+    places = np.searchsorted(page.visits, page.update_times)
+    new_links = page.new_marks_by_visit()
+    return {place: new_links[place] for place in places.tolist() if 0 < place < len(new_links)}
+
+
+def short(value: float | None) -> float | None:
+    """Return a number rounded to three significant digits."""
+    return None if value is None else float(f"{value:.3g}")
