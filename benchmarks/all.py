@@ -57,8 +57,6 @@ BENCHMARKS = {
     "churn": f"{FOLDER} --budgets 5 --numbers 6",
     "traps": "--runs 20 --pages 100 --traps 10 --budget 11",
     "calibration": FOLDER,
-    "experiment": "--experiments 500 --sites 40",
-    "experiment_crawls": "--experiments 100",
     "instant": "--webs 1 --days 15",
     "interest": "",
     "seed_lists": "",

@@ -12,8 +12,8 @@ import numpy as np
 from hacs_crawler.archive.timelines import parse_day, read_timelines
 from hacs_crawler.lab.simulation.simulation import REFIT_DAYS, Scenario, World
 from hacs_crawler.links.sites import site_id
-from hacs_crawler.ranking.arms import without_experiment
 from hacs_crawler.ranking.calibration import drift, predicted
+from hacs_crawler.ranking.choice import Quota
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import POLICIES
 from hacs_crawler.ranking.selection import Selection
@@ -59,14 +59,14 @@ class Crawl:
                 progress.update(f"{self.policy}, day {day}", day, len(scenario.days()))
             world.now = now
             options = RankingOptions(
-                without_experiment(POLICIES[self.policy]),
+                POLICIES[self.policy],
                 budget=scenario.budget,
                 random_seed=day,
             )
-            selection = Selection(options)
+            selection = Selection(options, Quota(scenario.budget))
             rows = state.rows(world.page_ids)
             selection.offer(places.tolist(), world.page_ids, rows, now, state.estimation)
-            ((chosen,), _) = selection.take()
+            chosen, _ = selection.take()
             pages = np.array(chosen.entries, np.int64)
             found = world.visit(pages, now)
             state.record(world.shown(pages, now))

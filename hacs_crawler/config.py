@@ -22,8 +22,7 @@ from scrapy.utils.conf import build_component_list, closest_scrapy_cfg
 from hacs_crawler.archive import ArchiveSettings
 from hacs_crawler.exceptions import ConfigError
 from hacs_crawler.links import LinkRules
-from hacs_crawler.ranking.arms import without_experiment
-from hacs_crawler.ranking.options import PolicySettings, RankingOptions
+from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.state import Estimation, Shard, StateArguments, StateSettings, Updates
 from hacs_crawler.utils.settings import (
     NotAllowedError,
@@ -69,10 +68,6 @@ BUILT_IN_PARTS: Final[dict[str | type, tuple[int, Callable[[Config], object]]]] 
     "hacs_crawler.parts.rendering.rendering.Rendering": (
         150,
         lambda config: config.render != "never",
-    ),
-    "hacs_crawler.parts.experiments.Experiments": (
-        160,
-        lambda config: config.ranking.experiment.is_on,
     ),
     "hacs_crawler.parts.templates.Templates": (165, lambda config: config.watch),
     "hacs_crawler.parts.refit.Refit": (170, _always),
@@ -326,13 +321,11 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
         Raises ConfigError that names the first setting that is wrong, its value, and what is allowed.
         """
         cfg = closest_scrapy_cfg()
-        chosen = read_group(PolicySettings, settings)
-        experiment = chosen.experiment or without_experiment(chosen.policy)
         config = read_group(
             cls,
             settings,
             estimation=read_group(Estimation, settings),
-            ranking=read_group(RankingOptions, settings, experiment=experiment),
+            ranking=read_group(RankingOptions, settings),
             link_rules=read_group(LinkRules, settings),
             base=Path(cfg).parent if cfg else Path.cwd(),
         )
@@ -366,8 +359,6 @@ def _checked(config: Config) -> Config:
     if config.shard is not None and config.shards not in (None, config.shard.count):
         allowed = f"{config.shard.count}, or nothing, with HACS_SHARD = {str(config.shard)!r}"
         _refuse("HACS_SHARDS", config.shards, allowed)
-    if ranking.budget is not None and ranking.budget < len(ranking.experiment.arms):
-        _refuse("HACS_BUDGET", ranking.budget, "at least one visit for each arm of the experiment")
     estimation = replace(config.estimation, updates=_counted_updates(config))
     watch = config.watched()
     config = replace(config, revisit=revisit, estimation=estimation, watch=watch)
@@ -396,7 +387,7 @@ def _refuse(name: str, given: object, allowed: str) -> NoReturn:
 
 SETTINGS: Final = {
     setting.name: setting
-    for group in (StateSettings, PolicySettings, RankingOptions, Estimation, LinkRules, Config)
+    for group in (StateSettings, RankingOptions, Estimation, LinkRules, Config)
     for setting in declared(group)
 }
 """All settings by name, in the order of the reference."""

@@ -9,7 +9,7 @@ from hacs_crawler.state.outcome_log import OUTCOME, SEEN, UPDATED, Label, Outcom
 
 
 def label(policy="hacs", estimator="bayes", **changes) -> Label:
-    values = {"experiment": 0, "arm": "", "fade_days": 365.0, "elapsed_from": "visit"}
+    values = {"fade_days": 365.0, "elapsed_from": "visit"}
     values |= {"siblings": True} | changes
     return Label(policy=policy, estimator=estimator, **values)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,6 @@ from scrapy.settings import Settings
 
 from hacs_crawler.config import Config
 from hacs_crawler.links.keys import page_id_of
-from hacs_crawler.links.sites import site_id
 from hacs_crawler.ranking.plan import plan_of, read_rows
 from hacs_crawler.report.html import html, report_data
 from hacs_crawler.state.database import State
@@ -24,7 +24,6 @@ START = 1_750_000_000
 RUNS = 25
 DAYS_BETWEEN = 9
 NOW = START + (RUNS + 1) * DAYS_BETWEEN * DAY
-ARMS = {"hacs": 0.5, "last-obs": 0.5}
 
 
 def config_of(**settings: Any) -> Config:
@@ -39,8 +38,9 @@ def empty_state(**estimation: Any) -> State:
 
 
 def busy_state(config: Config, sites: int = 40, pages_a_site: int = 4) -> State:
-    """A state after some crawls of the same pages, updated at rates from daily to yearly.
+    """A state after some crawls of the same pages, by two policies in turn.
 
+    Pages are updated at rates from daily to yearly.
     One page in twenty is gone from the middle on, another one in twenty never answers.
     """
     rng = np.random.default_rng(5)
@@ -53,7 +53,8 @@ def busy_state(config: Config, sites: int = 40, pages_a_site: int = 4) -> State:
     rate = dict(zip(urls, rng.lognormal(np.log(1 / 40), 1.2, len(urls)).tolist(), strict=True))
     links = {url: [1] for url in urls}
     url_of = {page_id_of(url): url for url in urls}
-    labels = config.ranking.labels(config.estimation)
+    label = config.ranking.label(config.estimation)
+    labels = label, replace(label, policy="last-obs")
     for label in labels:
         state.keep_label(label)
     for run in range(RUNS):
@@ -66,18 +67,16 @@ def busy_state(config: Config, sites: int = 40, pages_a_site: int = 4) -> State:
         plan = plan_of(*known, state, config.ranking, now)
         planned = zip(
             (url_of[key] for key in plan.page_ids.tolist()),
-            plan.arms.tolist(),
             plan.p.tolist(),
             plan.days_since_visit.tolist(),
             strict=True,
         )
         new = [url for url in urls[run::RUNS] if page_id_of(url) not in known[0]]
-        arms = config.ranking.experiment.assign(np.array([site_id(url) for url in new], np.uint32))
-        first = zip(new, arms.tolist(), [1.0] * len(new), [np.inf] * len(new), strict=True)
+        first = zip(new, [1.0] * len(new), [np.inf] * len(new), strict=True)
         visits = []
-        for number, (url, arm, p, days) in enumerate((*planned, *first)):
+        for number, (url, p, days) in enumerate((*planned, *first)):
             prediction = Prediction(
-                label=labels[arm].number,
+                label=labels[run % 2].number,
                 run=now,
                 p=p,
                 rate_per_day=0.1,
@@ -101,7 +100,7 @@ def first_run() -> State:
     """A state after one crawl, which saw each page for the first time."""
     state = empty_state()
     config = config_of()
-    (label,) = config.ranking.labels(config.estimation)
+    label = config.ranking.label(config.estimation)
     state.keep_label(label)
     began = NOW - 3600
     prediction = Prediction(label.number, began, 1.0, 0.1, np.inf, 0.0)

@@ -18,7 +18,7 @@ def config(**settings: object) -> Config:
 
 
 def test_the_defaults_are_valid() -> None:
-    assert config().ranking.experiment.arms[0].policy is policies.POLICIES["hacs"]
+    assert config().ranking.policy is policies.POLICIES["hacs"]
     assert config().estimation.estimator == "bursts"
     assert config().ranking.budget is None
 
@@ -118,12 +118,6 @@ def test_an_empty_budget_means_no_limit() -> None:
         ("HACS_CONDITIONAL_REQUESTS", "perhaps", "True or False, or auto"),
         ("HACS_SIGNALS", -1, "a whole number of at least 0"),
         ("HACS_FLUSH_VISITS", "", "whole number"),
-        ("HACS_EXPERIMENT", "hacs", '{"hacs": 0.5, "last-obs": 0.5}'),
-        ("HACS_EXPERIMENT", '{"hacs": 0.5, "last-obs": 0.4}', "add up to 1"),
-        ("HACS_EXPERIMENT", {"hacs": 1.0}, "above 0 and below 1"),
-        ("HACS_EXPERIMENT", {"hacs": "x", "last-obs": 0.5}, "above 0 and below 1"),
-        ("HACS_EXPERIMENT", {"hacs": 0.5, "best": 0.5}, "hacs, last-obs, random"),
-        ("HACS_EXPERIMENT", {"hacs": 0.5, "last-obs": 0.5, "salt": 3}, "as salt a text"),
         ("HACS_INSTANT", 5, "the file that `hacs interest seeds` wrote"),
         (
             "HACS_INSTANT",
@@ -141,7 +135,6 @@ def test_an_empty_budget_means_no_limit() -> None:
         ("HACS_ROUND_MINUTES", -1, "at least 0"),
         ("HACS_CLOCK", "math.pi", "returns seconds"),
         ("HACS_CLOCK", "time.localtime", "returns seconds"),
-        ("HACS_EXPERIMENT", {policies.hacs: 0.5, "hacs": 0.5}, "a name of its own"),
     ],
 )
 def test_a_wrong_value_is_named_with_what_is_allowed(
@@ -271,42 +264,8 @@ def test_a_setting_that_nothing_reads_is_found_with_the_one_it_looks_like() -> N
     assert unknown_settings(settings) == {"HACS_BUGDET": "HACS_BUDGET", "HACS_XYZZY": ""}
 
 
-def test_an_experiment_names_its_arms_after_their_policies() -> None:
-    found = config(
-        HACS_EXPERIMENT='{"hacs": 0.25, "hacs_crawler.ranking.policies.random": 0.75, "salt": "spring"}'
-    ).ranking.experiment
-    assert [(arm.name, arm.share) for arm in found.arms] == [
-        ("hacs", 0.25),
-        ("hacs_crawler.ranking.policies.random", 0.75),
-    ]
-    assert found.arms[1].policy.score is policies.random
-    assert found.salt == "spring"
-    assert found.is_on
-
-
-def test_without_an_experiment_one_arm_has_every_site() -> None:
-    found = config(HACS_POLICY="random").ranking.experiment
-    assert not found.is_on
-    assert [(arm.name, arm.policy) for arm in found.arms] == [("", policies.POLICIES["random"])]
-
-
-def test_a_budget_with_fewer_visits_than_arms_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"HACS_BUDGET = 1: .* at least one visit for each arm"):
-        config(HACS_EXPERIMENT={"hacs": 0.9, "last-obs": 0.1}, HACS_BUDGET=1)
-
-
-@pytest.mark.parametrize("budget", [{"hacs": 1.0}, {"hacs": 0.5, "last-obs": 0.6}, "half"])
-def test_a_split_of_the_budget_that_is_none_is_refused(budget: object) -> None:
-    with pytest.raises(ConfigError, match=r"HACS_EXPERIMENT = .* as budget "):
-        config(HACS_EXPERIMENT={"hacs": 0.5, "last-obs": 0.5, "budget": budget})
-
-
 def test_ones_own_policy_is_taken_by_its_path() -> None:
-    found = (
-        config(HACS_POLICY="hacs_crawler.ranking.policies.last_obs")
-        .ranking.experiment.arms[0]
-        .policy
-    )
+    found = config(HACS_POLICY="hacs_crawler.ranking.policies.last_obs").ranking.policy
     assert found.score is policies.last_obs
     assert found.name == "hacs_crawler.ranking.policies.last_obs"
     assert found.grows_with_time

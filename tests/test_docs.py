@@ -95,10 +95,6 @@ def stats_in_code() -> set[str]:
         "archive/seeds/{status}",
         "archive/{name}",
         "dropped/{reason}",
-        "experiment/{arm}/new_links",
-        "experiment/{arm}/site_updates",
-        "experiment/{arm}/updates",
-        "experiment/{arm}/visits",
         "not_observed/{reason}",
         "parts/failed/{name}",
     }
@@ -125,9 +121,9 @@ def stats_in_code() -> set[str]:
         | {f"hacs/dropped/{reason}" for reason in dropped}
         | {f"hacs/not_observed/{reason}" for reason in not_observed}
         | {
-            "hacs/" + re.sub("{(arm|name)}", r"<\1>", family)
+            "hacs/" + family.replace("{name}", "<name>")
             for family in families
-            if family.startswith(("experiment/", "parts/"))
+            if family.startswith("parts/")
         }
         | {f"hacs/archive/{name}" for name in in_harvest(r'self\._count\("(\w+)"\)') | {"captures"}}
         | {f"hacs/archive/seeds/{status}" for status in statuses | {"unanswered"}}

@@ -106,8 +106,7 @@ class StateReader:
         """Return a row for each ranked visit: the prediction and the outcome; raises StateError.
 
         `run` is when its crawl began, `p` the predicted probability, `churn` the chance that a request
-        shows new links by itself. `url` is None if the page is no longer known, `arm` without an
-        experiment.
+        shows new links by itself. `url` is None if the page is no longer known.
         """
         found = self.state.outcomes()
         labels = self.state.labels_of(found)
@@ -123,7 +122,6 @@ class StateReader:
                 "site": found["site"].astype(np.int64),
                 "at": times(found["at"].tolist()),
                 "run": times(found["run"].tolist()),
-                "arm": [label.arm or None if label else None for label in known],
                 "policy": [label.policy if label else None for label in known],
                 "estimator": [label.estimator if label else None for label in known],
                 "p": found["p"].astype(np.float64),
@@ -135,7 +133,7 @@ class StateReader:
                 "new_to_site": found["new_to_site"].astype(np.int64),
                 "bytes": found["bytes"].astype(np.int64),
             },
-            texts=("url", "arm", "policy", "estimator"),
+            texts=("url", "policy", "estimator"),
         )
 
     def plan(self, limit: int | None = None, at: datetime | None = None) -> Table:
@@ -170,13 +168,12 @@ def urls_of(plan: Plan, *states: State) -> Iterator[str | None]:
 def plan_table(plan: Plan, *states: State) -> Table:
     """Return the pages of the plan with the numbers that ranked them, best first.
 
-    Damaged pages are left out. `days_since_visit` and `days_since_update` are nan if there was none,
-    `arm` is None without an experiment. `rate_is_prior` pages have too few visits for a rate of their
+    Damaged pages are left out. `days_since_visit` and `days_since_update` are nan if there was none.
+    `rate_is_prior` pages have too few visits for a rate of their
     own.
     """
     urls = np.array(list(urls_of(plan, *states)), object)
     is_known = np.array([url is not None for url in urls], np.bool_)
-    arms = np.array([name or None for name in plan.arm_names], object)
     whole = table(
         {
             "rank": np.arange(1, len(plan) + 1),
@@ -189,9 +186,8 @@ def plan_table(plan: Plan, *states: State) -> Table:
             "visits": plan.visits.astype(np.int64),
             "updates": plan.updates.astype(np.int64),
             "failures": plan.failures.astype(np.int64),
-            "arm": arms[plan.arms],
         },
-        texts=("url", "arm"),
+        texts=("url",),
     )
     return Table({name: column[is_known] for name, column in whole.columns.items()})
 

@@ -82,7 +82,7 @@ COMMANDS: Final = {
     "experiment": Entry(
         "experiment:experiment_app",
         COMPARE,
-        "Live experiments: policies compared on the sites that you crawl.",
+        "Live experiments: policies compared on the pages that you crawl.",
     ),
     "simulate": Entry(
         "simulate:simulate",

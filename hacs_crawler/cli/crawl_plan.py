@@ -74,7 +74,7 @@ def next_rounds(order: Order, workers: Workers, began: int) -> dict[int, Round]:
     found = {}
     for number, shard_round in enumerate(rounds_of(plan, order.shards, options, began)):
         if shard_round is not None or order.is_endless:
-            found[number] = shard_round or Round(began, ((0, 0),) * len(options.experiment.arms))
+            found[number] = shard_round or Round(began, 0, 0)
             keep_round(shards[number].arguments, found[number])
     logger.info(
         "of %s known or begun with, %d are to be visited in %s; skipped: %d gone, %d below the "

@@ -195,11 +195,10 @@ def _lines(facts: PageFacts, config: Config, now: float) -> Iterator[tuple[str, 
     if words := visit_text(facts.rendering, facts.site_rendering):
         yield "a visit", words
     yield "p now", chance_text(forecast.p)
-    pages = f"{forecast.ranked} pages" + f" of the arm {forecast.arm}" * bool(forecast.arm)
     if forecast.rank is None:
-        yield "rank", f"none: it is not among the {pages} that may be visited"
+        yield "rank", f"none: it is not among the {forecast.ranked} pages that may be visited"
     else:
-        yield "rank", f"{ordinal(forecast.rank)} of {pages}"
+        yield "rank", f"{ordinal(forecast.rank)} of {forecast.ranked} pages"
     yield "next visit", _next(forecast, config, now)
 
 

@@ -73,7 +73,6 @@ def rank(
 
 def _table(rows: Table) -> RichTable:
     rates = zip(rows["rate_per_day"].tolist(), rows["rate_is_prior"].tolist(), strict=True)
-    arms = {"arm": [arm or "" for arm in rows["arm"]]} if any(rows["arm"]) else {}
     last_visit, last_update = (
         [days_text(days) if math.isfinite(days) else "-" for days in rows[name].tolist()]
         for name in ("days_since_visit", "days_since_update")
@@ -88,10 +87,8 @@ def _table(rows: Table) -> RichTable:
             "visits": rows["visits"],
             "updates": rows["updates"],
             "failed": rows["failures"],
-            **arms,
             "URL": rows["url"],
         },
-        texts=("arm",),
         page="URL",
     )
 

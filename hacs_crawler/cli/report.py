@@ -28,7 +28,7 @@ def report(
     """Write what HACS knows, plans and has found as a self-contained HTML page.
 
     It has what was found last, the pages with what is known of them, what would be visited now, what
-    past runs found, the experiment, and how right predictions were. See docs/report.md.
+    past runs found, and how right predictions were. See docs/report.md.
     """
     with opened(settings, shards) as (config, state):
         check_target(output, "-o")

@@ -96,7 +96,6 @@ def _as_json(facts: PageFacts) -> dict[str, Any]:
             for one in facts.signals
         ],
         "p": forecast.p,
-        "arm": forecast.arm or None,
         "rank": forecast.rank,
         "ranked": forecast.ranked,
         "reason": forecast.reason.value,

@@ -23,6 +23,7 @@ from hacs_crawler.crawl.scrapy_internals import count_no_page, mark_as_failed
 from hacs_crawler.crawl.state_access.open_state import OpenState
 from hacs_crawler.crawl.stats import CrawlStats
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
+from hacs_crawler.ranking.choice import Quota
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.state import (
     News,
@@ -159,9 +160,14 @@ class Crawl:
 
     @property
     def ranking(self) -> RankingOptions:
-        """How a round of all pages is ranked, with its budget and what the state knows of hubs."""
+        """How a round of all pages is ranked, with what the state knows of hubs."""
         assert self._ranking is not None, "the crawl is not open"  # noqa: S101
-        return self.parts.options(self._ranking)
+        return self._ranking
+
+    @property
+    def quota(self) -> Quota:
+        """What a round of all pages may visit."""
+        return self.parts.quota(Quota(self.ranking.budget))
 
     def rules(self, response: Response) -> Rules:
         """Return the rules by which a response is read, and what of it does not count."""

@@ -9,7 +9,7 @@ from msgspec import Struct
 from scrapy import Request
 from scrapy.http import Response
 
-from hacs_crawler.ranking.options import RankingOptions
+from hacs_crawler.ranking.choice import Quota
 from hacs_crawler.ranking.policies import Floats
 from hacs_crawler.ranking.signals import Signals
 from hacs_crawler.state import Page, Recorded, Rows, Visit
@@ -80,9 +80,9 @@ class Part:
     async def before_plan(self, sites: Collection[int] | None) -> None:
         """Prepare for pages of the state to be ranked: all, or those of sites."""
 
-    def options(self, ranking: RankingOptions) -> RankingOptions:
-        """Return the options by which a round is ranked, its budget among them."""
-        return ranking
+    def quota(self, quota: Quota) -> Quota:
+        """Return what a round may visit."""
+        return quota
 
     async def evidence(self, rows: Rows) -> Sequence[Signals]:
         """Return what is known of pages beside their ranking rows; raises StateError."""

@@ -25,7 +25,7 @@ from hacs_crawler.crawl.meta import mark_unseen
 from hacs_crawler.crawl.part import Observed, Part
 from hacs_crawler.crawl.stats import CrawlStats
 from hacs_crawler.exceptions import ConfigError, StateError
-from hacs_crawler.ranking.options import RankingOptions
+from hacs_crawler.ranking.choice import Quota
 from hacs_crawler.ranking.signals import Signals
 from hacs_crawler.state import Rows, Visit
 from hacs_crawler.utils.loop import begin, wait_for
@@ -87,12 +87,12 @@ class Parts:
         for part, hook in self._hooks["filtered"]:
             yield from self._call(part, partial(_visits, hook, request, page_url)) or ()
 
-    def options(self, ranking: RankingOptions) -> RankingOptions:
-        """Return the options by which a round is ranked."""
-        for part, hook in self._hooks["options"]:
-            changed = self._call(part, hook, ranking)
-            ranking = changed if isinstance(changed, RankingOptions) else ranking
-        return ranking
+    def quota(self, quota: Quota) -> Quota:
+        """Return what a round may visit."""
+        for part, hook in self._hooks["quota"]:
+            changed = self._call(part, hook, quota)
+            quota = changed if isinstance(changed, Quota) else quota
+        return quota
 
     def takes(self, page_url: str, request: Request | None = None) -> bool:
         """Return whether a page is this crawl's to visit."""

@@ -6,7 +6,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import compress, count
+from itertools import compress
 from typing import Final
 
 import numpy as np
@@ -65,7 +65,6 @@ class Ranker:
         self.watch = StartWatch(self.on_pause, time.monotonic)
         """Tells when what is held is to be ranked."""
         self._lock = DeferredLock()
-        self._releases = count()
         self._has_ranked = self._has_said_future = self._is_over = False
         self._room: Deferred[None] | None = None
         self._enough_room = 0
@@ -125,7 +124,7 @@ class Ranker:
         await maybe_deferred_to_future(sleep(0))  # the engine asks in the next turn of the loop
 
     def begin_round(self) -> None:
-        """Give each arm its budget anew, and let pages be visited again."""
+        """Renew the budget, and let pages be visited again."""
         self.seeds.begin_round()
         self._forget_seen()
 
@@ -141,7 +140,7 @@ class Ranker:
     def drop_all(self) -> None:
         """Drop all seeds not sent: the crawl is over."""
         chosen, dropped = self.seeds.take(is_last=True)
-        self.drop([*dropped, *(seed for best in chosen for seed in best.entries)], "budget")
+        self.drop([*dropped, *(chosen.entries if chosen is not None else ())], "budget")
 
     async def rank(self, *, is_last: bool = False) -> None:
         """Rank the seeds held; with a budget, release them when `is_last`.
@@ -184,7 +183,7 @@ class Ranker:
         self, held: list[Request], page_ids: list[int]
     ) -> tuple[list[Request], list[int]]:
         """Drop the seeds whose pages were visited in this round already; return the others."""
-        visited = self._crawl.ranking.done
+        visited = self._crawl.quota.done
         if visited is None:
             return held, page_ids
         is_done = np.isin(page_ids, visited)
@@ -236,7 +235,7 @@ class Ranker:
         crawl, selection = self._crawl, self.seeds.selection
         if selection is None:
             options = crawl.ranking.seeded(secrets.randbits(63))
-            selection = Selection(options, seed_url)
+            selection = Selection(options, crawl.quota)
             self.seeds.selection = selection
         try:
             dropped: Dropped[Request] = selection.offer(
@@ -260,22 +259,17 @@ class Ranker:
         return True
 
     def _release(self, *, is_idle: bool) -> None:
-        """Let the chosen seeds be sent: by score, or all arms at the same pace."""
+        """Let the chosen seeds be sent, by score."""
         chosen, dropped = self.seeds.take(is_last=is_idle)
         self.drop(dropped, "budget")
-        for best in chosen:
-            self._crawl.parts.tell(Part.chosen, best.p, int(best.visit_twice.sum()))
-        if not chosen:
+        if chosen is None:
             return
-        run, release = self._crawl.run, next(self._releases)
-        is_by_score = len(chosen) == 1
-        labels = self._crawl.ranking.labels(self._crawl.state.estimation)
-        for best, label in zip(chosen, labels, strict=True):
-            number = len(best.entries)
-            paces = release + (np.arange(number) + 0.5) / max(number, 1)
-            orders = -best.score if is_by_score else paces
-            self._queue.add(best.entries, orders.tolist(), _marking(best, label.number, run))
-            self._crawl.stats.count("ranked", number)
+        crawl = self._crawl
+        crawl.parts.tell(Part.chosen, chosen.p, int(chosen.visit_twice.sum()))
+        label = crawl.ranking.label(crawl.state.estimation).number
+        marking = _marking(chosen, label, crawl.run)
+        self._queue.add(chosen.entries, (-chosen.score).tolist(), marking)
+        crawl.stats.count("ranked", len(chosen.entries))
 
     def drop(self, requests: list[Request], reason: str) -> None:
         """Count requests that will not be sent, and tell the project of them as Scrapy does."""

@@ -15,8 +15,7 @@ def opened(config: Config) -> tuple[State, RankingOptions]:
     """
     state = open_state(*config.state_arguments)
     try:
-        for label in config.ranking.labels(config.estimation):
-            state.keep_label(label)
+        state.keep_label(config.ranking.label(config.estimation))
         return state, informed(config.ranking, state, config.clock())
     except BaseException:
         state.close()

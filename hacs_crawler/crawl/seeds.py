@@ -93,7 +93,7 @@ async def planned_seeds(crawl: Crawl) -> AsyncIterator[tuple[str, dict[str, Any]
     """
     await crawl.parts.wait(Part.before_plan, None)
     started = time.perf_counter()
-    plan = await crawl.state.patiently(make_plan, crawl.ranking, crawl.clock())
+    plan = await crawl.state.patiently(make_plan, crawl.ranking, crawl.clock(), quota=crawl.quota)
     crawl.parts.tell(Part.chosen, plan.p, int(plan.visit_twice.sum()))
     crawl.stats.count("rank_seconds", time.perf_counter() - started)
     if not plan.known and not crawl.parts.override("takes"):
@@ -106,12 +106,12 @@ async def planned_seeds(crawl: Crawl) -> AsyncIterator[tuple[str, dict[str, Any]
 async def _seeds_of_plan(crawl: Crawl, plan: Plan) -> AsyncIterator[tuple[str, dict[str, Any]]]:
     """Yield the URL and the meta of each page of a plan when there is room for its request."""
     passed_over, ranker = _UnvisitablePages(), Ranker.of(crawl.crawler)
-    labels = crawl.ranking.labels(crawl.state.estimation)
+    label = crawl.ranking.label(crawl.state.estimation)
     for start in range(0, len(plan), PAGES_A_CALL):
         some = slice(start, start + PAGES_A_CALL)
         page_ids = plan.page_ids[some].tolist()
         known = await crawl.state.patiently(State.load, page_ids)
-        predictions = plan.predictions(some, labels, crawl.run)
+        predictions = plan.predictions(some, label, crawl.run)
         for place, (page_id, prediction) in enumerate(
             zip(page_ids, predictions, strict=True), start
         ):

@@ -1,1 +1,1 @@
-"""The demonstration: a small scholarly web on a fast clock, crawled with an experiment on."""
+"""The demonstration: a small scholarly web on a fast clock."""

@@ -95,7 +95,7 @@ class ConditionalRequests(Part):
     def _wants_check(self, url: str) -> bool:
         """Whether a 304 of that page is to be checked: one of each host in a run, at first."""
         key = source_id(urlsplit(url).netloc)
-        if self._crawl.ranking.most_controls < 1 or key in self._is_checked:
+        if self._crawl.quota.controls < 1 or key in self._is_checked:
             return False
         if self._confirmed.get(key, 0) >= CHECKS:
             return False

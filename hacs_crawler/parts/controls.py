@@ -24,6 +24,7 @@ from hacs_crawler.links import (
     host_of,
     link_fingerprint,
 )
+from hacs_crawler.ranking.choice import Quota
 from hacs_crawler.ranking.controls import Allowance, keep_allowance, take_allowance
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Floats
@@ -63,10 +64,10 @@ class Controls(Part):
         has_visited = bool(self._crawl.stats.recorded)
         await self._crawl.state.once(keep_allowance, allowance, has_visited=has_visited)
 
-    def options(self, ranking: RankingOptions) -> RankingOptions:
-        """Return how many control visits there may be yet; none where it takes a callback to see one."""
-        most = 0 if self._crawl.config.takes_items else self._allowance.most
-        return replace(ranking, most_controls=most)
+    def quota(self, quota: Quota) -> Quota:
+        """Allow control visits; none if it takes a callback to see one, or λ is of no use."""
+        is_off = self._crawl.config.takes_items or not self._crawl.config.ranking.policy.uses_rate
+        return replace(quota, controls=0 if is_off else self._allowance.most)
 
     def chosen(self, p: Floats, twice: int) -> None:
         """Take what was chosen out of it."""

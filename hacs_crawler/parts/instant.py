@@ -14,6 +14,7 @@ from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.part import Part
 from hacs_crawler.exceptions import ConfigError, StateError
 from hacs_crawler.model import update_index
+from hacs_crawler.ranking.choice import Quota
 from hacs_crawler.ranking.instant import Hubs, due, hubs_now, read_tier
 from hacs_crawler.ranking.options import InstantOptions, RankingOptions
 from hacs_crawler.ranking.policies import Floats
@@ -52,7 +53,7 @@ class InstantTier(Part):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         assert ranking.instant is not None  # noqa: S101 - there is a tier
-        self._ranking = ranking
+        self._quota = Quota(ranking.budget)
         self._options: InstantOptions = ranking.instant
         self._stat = stat
         self._clock = clock
@@ -76,14 +77,14 @@ class InstantTier(Part):
         """Read the list of hubs, so that it is said what is wrong before a request goes out."""
         read_tier(self._options)
 
-    def options(self, ranking: RankingOptions) -> RankingOptions:
-        """Return the options of a round of all pages: the budget without what the tier takes of it."""
-        self._ranking, budget = ranking, ranking.budget  # a shard's is another one each round
+    def quota(self, quota: Quota) -> Quota:
+        """Return what a round of all pages may visit: what the tier does not take of the budget."""
+        self._quota, budget = quota, quota.budget  # a shard's is another one each round
         if not budget or not self.is_running:
-            return ranking
+            return quota
         if self._taken is None:
             self._taken = math.floor(FIRST_SHARE * budget)
-        return replace(ranking, budget=max(1, budget - self._taken), quotas=None)
+        return replace(quota, budget=max(1, budget - self._taken), unseen=None)
 
     def chosen(self, p: Floats, twice: int) -> None:
         """Learn the p of pages that a round of all pages chose, and how many are requested twice.
@@ -92,13 +93,13 @@ class InstantTier(Part):
         """
         self._least_p = min(self._least_p, float(p.min(initial=1.0)))
         self._spent += len(p) + twice
-        budget = self.options(self._ranking).budget
+        budget = self.quota(self._quota).budget
         if budget is not None and self._spent >= budget and self._spent > twice:
             self.price = self._options.update_value * float(update_index(self._least_p))
 
     async def round_began(self) -> None:
         """Begin a round of all pages: what the tier has visited is missing in its budget."""
-        budget = self.options(self._ranking).budget
+        budget = self.quota(self._quota).budget
         if budget is None or self._spent < budget:
             self.price = 0.0  # the budget is not used up: visits cost nothing
         self._taken, self._made = self._made, 0
@@ -122,7 +123,7 @@ class InstantTier(Part):
     def round(self, hubs: Hubs) -> list[str]:
         """Return the URLs of the hubs to be visited now, best first."""
         self.postpone()
-        now, budget = self._clock(), self._ranking.budget
+        now, budget = self._clock(), self._quota.budget
         self._sent = {url: at for url, at in self._sent.items() if at > now - LONGEST_SECONDS}
         most = 2**31 if budget is None else max(0, math.floor(MOST_SHARE * budget) - self._made)
         places = due(hubs, self.price, most, math.floor(self._explore_owed + 1e-9))

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
 
 LABELS: Final = (
-    (re.compile(r"hacs/experiment/(?P<label>[^/]+)/(\w+)"), "hacs_experiment_{}", "arm"),
     (re.compile(r"hacs/(dropped|not_observed)/(?P<label>.+)"), "hacs_{}_by_reason", "reason"),
     (re.compile(r"hacs/archive/dropped/(?P<label>.+)"), "hacs_archive_dropped", "kind"),
     (

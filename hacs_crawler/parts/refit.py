@@ -53,7 +53,7 @@ def _bound_and_judge(state: State, options: RankingOptions) -> None:
     """Bound the record of outcomes, and log whether p has drifted."""
     from hacs_crawler.ranking.calibration import drift_of  # noqa: PLC0415 - if there is anything to judge
 
-    outcomes, model = state.bound_outcomes(), options.model(state.estimation)
+    outcomes, model = state.bound_outcomes(), options.label(state.estimation).model
     drift = drift_of(state, model, outcomes)
     if drift is not None:
         logger.warning("p is off: %s", drift)

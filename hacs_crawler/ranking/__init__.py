@@ -1,1 +1,1 @@
-"""Who is visited first: candidates, policies, selection, arms, plans; and how right p was."""
+"""Which pages are visited first: candidates, policies, selection, plans; and how right p was."""

@@ -156,14 +156,13 @@ def reach_of(score: float) -> float:
 
 def may_be_bounded(options: RankingOptions, state: State, known: int, most: int) -> bool:
     """Whether bounds of p bound scores, and make it faster to find the best `most` of `known` pages."""
-    (arm, *others) = options.experiment.arms
+    policy = options.policy
     return (
         known >= LEAST_SHARE * most
-        and not others
-        and arm.policy.is_by_p
-        and not (arm.policy.uses_threshold and options.threshold)
+        and policy.is_by_p
+        and not options.least_p
         and options.elapsed_from == "visit"
-        and not (arm.policy.uses_signals and signal_kinds(state.store))
+        and not (policy.uses_signals and signal_kinds(state.store))
     )
 
 

@@ -227,15 +227,12 @@ def due(hubs: Hubs, price: float, most: int, explore: int) -> Places:
 
 
 def with_hubs(options: RankingOptions, state: State, now: float) -> RankingOptions:
-    """Return the options with HACS_INSTANT's hubs in the policy `interest`, if some arm has that.
+    """Return the options with HACS_INSTANT's hubs in the policy `interest`, if that ranks.
 
     Raises ConfigError, StateError.
     """
-    instant = options.instant
-    if instant is None:
+    instant, policy = options.instant, options.policy
+    if instant is None or policy.score is not interest:
         return options
-
-    def scorer() -> InterestScore:
-        return InterestScore(learned(read_tier(instant), state, now), instant.update_value)
-
-    return options.with_scorer(interest, scorer)
+    score = InterestScore(learned(read_tier(instant), state, now), instant.update_value)
+    return replace(options, policy=replace(policy, score=score))

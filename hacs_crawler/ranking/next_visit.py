@@ -36,16 +36,15 @@ class BlockReason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What a plan holds for one page.
+    """When a page will be visited, and what keeps it from being visited now.
 
-    `rank` (from 1) is its place among the `ranked` pages of its arm, whatever the budget; None where it
-    waits or is below the threshold. `at` is when it would be visited, in seconds since 1970 UTC, if all
-    other pages stay as they are; None where that cannot be said. `p_to_pass` is the threshold, or the p
-    of the last page within the budget; None where the policy does not rank by p.
+    `rank` (from 1) is its place among the `ranked` pages, whatever the budget; None if it waits or is
+    below the threshold. `at` is when it would be visited, in seconds since 1970 UTC, if all other pages
+    stay as they are; None if that cannot be said. `p_to_pass` is the threshold, or the p of the last
+    page within the budget; None if the policy does not rank by p.
     """
 
     reason: BlockReason
-    arm: str
     p: float
     rate_per_day: float
     rank: int | None
@@ -57,22 +56,21 @@ class Forecast:
 def forecast_of(
     page_id: int, page_ids: Ids, rows: Rows, state: State, options: RankingOptions, now: float
 ) -> Forecast:
-    """Return the forecast of a page that is among `page_ids`; these are all pages known.
+    """Return the forecast for a page that is among `page_ids`; these are all pages known.
 
     `now` is in seconds since 1970 UTC. Raises as `make_plan`.
     """
     options = with_hubs(options, state, now).seeded(secrets.randbits(63))
+    policy = options.policy
     (place,) = np.flatnonzero(page_ids == page_id)
     row = rows[place]
-    number = int(options.experiment.assign(rows["site"][[place]])[0])
     plan = plan_of(page_ids, rows, state, options, now)
     whole = plan_of(page_ids, rows, state, replace(options, budget=None), now)
-    of_arm = whole.page_ids[whole.arms == number]
-    places = np.flatnonzero(of_arm == page_id)
+    places = np.flatnonzero(whole.page_ids == page_id)
 
     is_sibling = rows["site"] == row["site"]
     siblings = page_ids[is_sibling], rows[is_sibling]
-    signals = read_signals(state.store, siblings[1]["site"], options.experiment)
+    signals = read_signals(state.store, siblings[1]["site"], policy)
 
     def at_age(days: float) -> Candidates:
         return candidates_from(
@@ -90,15 +88,11 @@ def forecast_of(
         reason, at = BlockReason.GONE, float(row["not_before"])
     elif page_id not in plan.page_ids:
         reason = BlockReason.BUDGET if len(places) else BlockReason.THRESHOLD
-        least, last_p = _last_within(plan, number, options)
-        policy = options.experiment.arms[number].policy
-        p_to_pass = (
-            options.threshold
-            if reason is BlockReason.THRESHOLD
-            else last_p
-            if policy.is_by_p
-            else None
-        )
+        least, last_p = _last_within(plan, options)
+        if reason is BlockReason.THRESHOLD:
+            p_to_pass = options.threshold
+        elif policy.is_by_p:
+            p_to_pass = last_p
 
         def is_due(days: float) -> bool:
             siblings_then = at_age(days)
@@ -108,27 +102,25 @@ def forecast_of(
         at = now + _first_days(is_due) * DAY if policy.grows_with_time else math.inf
     return Forecast(
         reason=reason,
-        arm=options.experiment.arms[number].name,
         p=float(present.p[own]),
         rate_per_day=float(present.rate_per_day[own]),
         rank=int(places[0]) + 1 if len(places) else None,
-        ranked=len(of_arm),
+        ranked=len(whole),
         p_to_pass=p_to_pass,
         at=at if math.isfinite(at) else None,
     )
 
 
-def _last_within(plan: Plan, arm: int, options: RankingOptions) -> tuple[float, float | None]:
-    """Return score and p of the last page that the arm's budget takes for its score.
+def _last_within(plan: Plan, options: RankingOptions) -> tuple[float, float | None]:
+    """Return score and p of the last page that the budget takes for its score.
 
-    Where the budget is not used up, any score is enough: minus infinity.
+    If the budget is not used up, any score is enough: minus infinity.
     """
-    budget = replace(options, start_pages=plan.start_pages).budgets()[arm]
-    taken = plan.candidates(arm, options.random_seed or 0)
-    if budget is None or len(taken.p) < budget:
+    taken = plan.candidates(options.random_seed or 0)
+    if options.budget is None or len(taken.p) < options.budget:
         return -math.inf, None
-    score = scored(options.experiment.arms[arm].policy, taken)
-    best = np.argsort(-score, kind="stable")[:budget]
+    score = scored(options.policy, taken)
+    best = np.argsort(-score, kind="stable")[: options.budget]
     if not len(best):
         return math.inf, None
     return float(score[best[-1]]), float(taken.p[best[-1]])

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, Struct, field as key
 
-from hacs_crawler.ranking.arms import Arm, Experiment
-from hacs_crawler.ranking.policies import POLICIES, Policy, Scorer, policy_of
-from hacs_crawler.state import Estimation, Ids, Label
+from hacs_crawler.ranking.policies import POLICIES, Policy, policy_of
+from hacs_crawler.state import Estimation, Label
 from hacs_crawler.utils.settings import (
     Count,
     NotAllowedError,
@@ -23,8 +21,6 @@ from hacs_crawler.utils.settings import (
     parsed_json,
 )
 
-_SHARES: Final = 'policies with shares that add up to 1, such as {"hacs": 0.5, "last-obs": 0.5}'
-_ROUNDING: Final = 1e-6
 _LIST: Final = (
     "the file that `hacs interest seeds` wrote, or an object with it as 'list', such as "
     '{"list": "instant.txt", "minutes": 5}'
@@ -73,46 +69,17 @@ def policy_named(given: Any) -> Policy:
     return policy_of(given, policy)
 
 
-def experiment_of(given: Any) -> Experiment:
-    """Return the arms that HACS_EXPERIMENT names; raises NotAllowedError that says what is allowed."""
-    given = parsed_json(given)
-    if not isinstance(given, Mapping):
-        raise NotAllowedError(_SHARES)
-    parts = dict(given)
-    salt, budget = parts.pop("salt", ""), parts.pop("budget", None)
-    if not isinstance(salt, str):
-        raise NotAllowedError("as salt a text")
-    policies = [(policy_named(name), share) for name, share in parts.items()]
-    arms = tuple(Arm(policy.name, policy, _share(share)) for policy, share in policies)
-    if len({arm.name for arm in arms}) < len(arms):
-        raise NotAllowedError("each policy once, by a name of its own")
-    if len(arms) < 2 or abs(math.fsum(arm.share for arm in arms) - 1.0) > _ROUNDING:
-        raise NotAllowedError(f"at least two {_SHARES}")
-    return Experiment(arms, salt, None if budget is None else _budget_shares(budget, list(parts)))
+@dataclass(frozen=True, slots=True)
+class RankingOptions:
+    """The settings by which pages are ranked and chosen.
 
-
-def _budget_shares(given: Any, names: list[str]) -> tuple[float, ...]:
-    if not isinstance(given, Mapping) or sorted(given) != sorted(names):
-        raise NotAllowedError("as budget a share of each policy of the experiment")
-    shares = tuple(_share(given[name]) for name in names)
-    if abs(math.fsum(shares) - 1.0) > _ROUNDING:
-        raise NotAllowedError("as budget shares that add up to 1")
-    return shares
-
-
-def _share(given: Any) -> float:
-    try:
-        share = float(given)
-    except (TypeError, ValueError):
-        share = math.nan
-    if not 0.0 < share < 1.0:
-        raise NotAllowedError("as shares numbers above 0 and below 1")
-    return share
-
-
-@dataclass(frozen=True, kw_only=True)
-class PolicySettings:
-    """What ranks, where no experiment is on."""
+    `elapsed_from` says where e starts. With `siblings` p takes into account what was
+    seen of a site's other pages; e since the update is the paper's own rule, which does not. Pages with
+    a p below `threshold` are left out, `budget` is how many are visited at most (None: all),
+    `control_share` the share of it for control visits, `discover` that for pages never
+    seen; with None these come before all others, as start requests do of which nothing is known.
+    `instant` is the tier of hubs.
+    """
 
     policy: Annotated[
         Policy,
@@ -129,35 +96,6 @@ class PolicySettings:
             kind=Literal[tuple(POLICIES)],
         ),
     ]
-    experiment: Annotated[
-        Experiment | None,
-        Setting(
-            "HACS_EXPERIMENT",
-            """
-            Policies [compared in live crawls](experiments.md), with their shares. `{"hacs": 0.5,
-            "last-obs": 0.5}`, on the command line as JSON: two or more, with shares of the sites
-            that add up to 1. [HACS_POLICY](#hacs_policy) has no effect then. Optional keys: `salt`,
-            any text, assigns the sites again; `budget`, such as `{"hacs": 0.7, "last-obs": 0.3}`,
-            splits the budget other than by pages.
-            """,
-            experiment_of,
-        ),
-    ] = None
-
-
-@dataclass(frozen=True, slots=True)
-class RankingOptions:
-    """How pages are ranked and chosen, `experiment` by HACS_EXPERIMENT or else HACS_POLICY.
-
-    `elapsed_from` says where e starts. With `siblings` p takes into account what was
-    seen of a site's other pages; e since the update is the paper's own rule, which does not. Pages with
-    a p below `threshold` are left out, `budget` is how many are visited at most (None: all),
-    `control_share` the share of it for control visits, `discover` that for pages never
-    seen; with None these come before all others, as start requests do of which nothing is known.
-    `instant` is the tier of hubs.
-    """
-
-    experiment: Experiment
     elapsed_from: Annotated[
         Literal["visit", "update"],
         Setting(
@@ -255,15 +193,6 @@ class RankingOptions:
         ),
     ] = None
 
-    most_controls: int = 0
-    """How many control visits there may be in all."""
-    quotas: tuple[tuple[int, int | None], ...] | None = None
-    """Of a shard's round: for each arm its budget, and how much of it is for pages never seen."""
-    start_pages: tuple[int, ...] | None = None
-    """How many each arm had at its experiment's first ranking, None before that."""
-    done: Ids | None = field(default=None, compare=False)
-    """Ids of pages that are not visited again: they were in this round, by a crawl that was lost."""
-
     @property
     def leaves_out(self) -> bool:
         """Whether some pages may not be visited at all."""
@@ -271,67 +200,25 @@ class RankingOptions:
 
     @property
     def counts_siblings(self) -> bool:
-        """Whether what was seen of a site's other pages counts."""
+        """Whether visits of a site's other pages count."""
         return self.siblings and self.elapsed_from == "visit"
 
     @property
-    def is_pointwise(self) -> bool:
-        """Whether no policy compares pages of different sites, so that pages may be scored in parts."""
-        return all(arm.policy.is_pointwise for arm in self.experiment.arms)
+    def least_p(self) -> float:
+        """The lowest p of a page that is visited."""
+        return self.threshold if self.policy.uses_threshold else 0.0
 
     def seeded(self, seed: int) -> RankingOptions:
-        """Return the same options with a random seed, where they have none of their own."""
+        """Return the same options with a random seed, if they have none of their own."""
         return self if self.random_seed is not None else replace(self, random_seed=seed)
 
-    def with_scorer(self, stand_in: Scorer, make: Callable[[], Scorer]) -> RankingOptions:
-        """Return the options with a scorer in the place of another one, made if some arm has that."""
-        arms = self.experiment.arms
-        if all(arm.policy.score is not stand_in for arm in arms):
-            return self
-        scorer = make()
-        new = tuple(
-            replace(arm, policy=replace(arm.policy, score=scorer))
-            if arm.policy.score is stand_in
-            else arm
-            for arm in arms
+    def label(self, estimation: Estimation) -> Label:
+        """Return the label by which visits are recorded."""
+        return Label(
+            policy=self.policy.name,
+            estimator=estimation.estimator,
+            fade_days=estimation.fade_days,
+            elapsed_from=self.elapsed_from,
+            siblings=self.siblings,
+            updates=estimation.updates,
         )
-        return replace(self, experiment=replace(self.experiment, arms=new))
-
-    def budgets(self) -> list[int | None]:
-        """Return the budget of each arm; before start pages are counted, the most that it may be."""
-        if self.quotas is not None:
-            return [budget for budget, _ in self.quotas]
-        return self.experiment.budgets(self.budget, self.start_pages)
-
-    def controls(self) -> list[int]:
-        """Return how many of the control visits each arm may make; none where λ is of no use."""
-        shares = self.experiment.budgets(self.most_controls, self.start_pages)
-        return [
-            (share or 0) if arm.policy.uses_rate else 0
-            for arm, share in zip(self.experiment.arms, shares, strict=True)
-        ]
-
-    def thresholds(self) -> list[float]:
-        """Return the least p of each arm."""
-        arms = self.experiment.arms
-        return [self.threshold if arm.policy.uses_threshold else 0.0 for arm in arms]
-
-    def labels(self, estimation: Estimation) -> list[Label]:
-        """Return the label of each arm, by which its visits are recorded."""
-        return [
-            Label(
-                experiment=self.experiment.number,
-                arm=arm.name,
-                policy=arm.policy.name,
-                estimator=estimation.estimator,
-                fade_days=estimation.fade_days,
-                elapsed_from=self.elapsed_from,
-                siblings=self.siblings,
-                updates=estimation.updates,
-            )
-            for arm in self.experiment.arms
-        ]
-
-    def model(self, estimation: Estimation) -> str:
-        """Return what p is made of; see `Label.model`."""
-        return self.labels(estimation)[0].model

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hacs_crawler.ranking.candidates import Places, taken
-from hacs_crawler.ranking.choice import Quota, choose, quotas_of
+from hacs_crawler.ranking.candidates import taken
+from hacs_crawler.ranking.choice import Quota, choose
 from hacs_crawler.ranking.finalists import Counts, Finalists, finalists_of
 from hacs_crawler.ranking.instant import with_hubs
 from hacs_crawler.ranking.options import RankingOptions
@@ -37,17 +37,15 @@ logger = safe_logger(__name__)
 class Plan:
     """What would be crawled now, best first: arrays with one element a page.
 
-    `shards` say of which state each page is, where it is a plan of several: by their places. `arms` are
-    places in `arm_names` (one arm named "" where no experiment is on). `score` is the policy's. Times
-    are in days, `days_since_visit` and `days_since_update` infinite where there was none; `updates`
-    counts visits with an update, `failures` the attempts since the last visit that told nothing. Where
-    there are fewer than `VISITS_OF_A_RATE` visits, λ is the prior's. `churn`, `churning` and the two
+    `shards` say of which state each page is in a plan of several, by their places. `score` is the
+    policy's. Times are in days, `days_since_visit` and `days_since_update` infinite if there was none;
+    `updates` counts visits with an update, `failures` the attempts since the last visit that showed
+    nothing. With fewer than `VISITS_OF_A_RATE` visits, λ is the prior's. `churn`, `churning` and the two
     rates are as in `Candidates`, `visit_twice` says which pages get a control visit.
     """
 
     page_ids: Ids
     shards: Counts
-    arms: Counts
     score: Floats
     p: Floats
     rate_per_day: Floats
@@ -62,9 +60,6 @@ class Plan:
     churn: Floats
     churning: Floats
     visit_twice: NDArray[np.bool_]
-    arm_names: tuple[str, ...]
-    start_pages: tuple[int, ...]
-    """Of each arm: by them an experiment's budget is split."""
     known: int
     """Pages in the state."""
     waiting: int
@@ -76,16 +71,15 @@ class Plan:
     def __len__(self) -> int:
         return len(self.page_ids)
 
-    def candidates(self, arm: int, seed: int) -> Candidates:
-        """Return the pages of an arm as its policy looks at them."""
-        is_of_arm = self.arms == arm
+    def candidates(self, seed: int) -> Candidates:
+        """Return the pages as a policy looks at them."""
         names = {field.name for field in fields(Candidates)} - {"seed"}
-        return Candidates(**{name: getattr(self, name)[is_of_arm] for name in names}, seed=seed)
+        return Candidates(**{name: getattr(self, name) for name in names}, seed=seed)
 
-    def predictions(self, places: slice, labels: Sequence[Label], run: int) -> list[Prediction]:
-        """Return what is predicted of some pages, by the arms' labels, in the run of that second."""
+    def predictions(self, places: slice, label: Label, run: int) -> list[Prediction]:
+        """Return what is predicted of some pages, by that label, in the run of that second."""
         return predictions(
-            [labels[arm].number for arm in self.arms[places].tolist()],
+            label.number,
             run,
             p=self.p[places],
             rate_per_day=self.rate_per_day[places],
@@ -100,18 +94,21 @@ def make_plan(
     now: float,
     limit: int | None = None,
     progress: Progress | None = None,
+    *,
+    quota: Quota | None = None,
 ) -> Plan:
     """Return what `scrapy crawl scholar -a seeds=state` would visit, in its order.
 
     `now` is in seconds since 1970 UTC. With `limit` only that many pages of the beginning are returned.
-    Takes memory in proportion to the pages known, and makes no Python object of any. Raises StateError,
-    and ConfigError where a policy does not return one number a page.
+    `quota` is that of a crawl; None for the options' budget. Takes memory in proportion to the pages
+    known, and makes no Python object of any. Raises StateError, and ConfigError if a policy does not
+    return one number a page.
     """
     page_ids, rows = read_rows(state, progress, now)
-    if options.done is not None:
+    if quota is not None and quota.done is not None:
         rows = rows.copy()
-        rows["not_before"][np.isin(page_ids, options.done)] = MAX_SECOND
-    return plan_of(page_ids, rows, state, options, now, limit)
+        rows["not_before"][np.isin(page_ids, quota.done)] = MAX_SECOND
+    return plan_of(page_ids, rows, state, options, now, limit, quota=quota)
 
 
 def pages_of(plan: Plan, places: slice, states: Sequence[State]) -> dict[int, Page]:
@@ -155,35 +152,30 @@ def plan_of(
     options: RankingOptions,
     now: float,
     limit: int | None = None,
+    *,
+    quota: Quota | None = None,
 ) -> Plan:
     """Return the plan of pages whose ranking rows were read, see `make_plan`."""
+    quota = quota or Quota(options.budget)
     options = with_hubs(options, state, now)
     options = options.seeded(secrets.randbits(63))  # the same in every block
-    finalists = finalists_of(page_ids, rows, state, options, now, limit)
-    return plan_from(finalists, options, limit)
+    finalists = finalists_of(page_ids, rows, state, options, now, quota.within(limit))
+    return plan_from(finalists, quota, limit)
 
 
 def plan_from(
-    finalists: Finalists,
-    options: RankingOptions,
-    limit: int | None,
-    *,
-    discover: float | None = None,
-    shards: int = 1,
+    finalists: Finalists, quota: Quota, limit: int | None = None, *, shards: int = 1
 ) -> Plan:
     """Return the plan that chooses among finalists, see `make_plan`.
 
-    `discover` is the share of the budget for pages never seen. Of several `shards` the remainder of a
-    page's place says which it is in.
+    Of several `shards` the remainder of a page's place says which it is in.
     """
-    start_pages = tuple(finalists.start_pages.tolist())
-    quotas = quotas_of(replace(options, start_pages=start_pages), discover)
-    winners, visit_twice = _winners(finalists, quotas, limit)
+    picks = choose(finalists.candidates, finalists.score, quota, limit)
+    winners, visit_twice = picks.places[:limit], picks.visit_twice[:limit]
     best = taken(finalists.candidates, winners)
     return Plan(
         page_ids=best.page_ids,
         shards=finalists.places[winners] % shards,
-        arms=finalists.arms[winners],
         score=finalists.score[winners],
         p=best.p,
         rate_per_day=best.rate_per_day,
@@ -198,29 +190,8 @@ def plan_from(
         churn=best.churn,
         churning=best.churning,
         visit_twice=visit_twice,
-        arm_names=tuple(arm.name for arm in options.experiment.arms),
-        start_pages=start_pages,
         known=finalists.known,
         waiting=finalists.waiting,
         below_threshold=finalists.below_threshold,
-        left_out=int(finalists.eligible.sum()) - len(winners),
+        left_out=finalists.eligible - len(winners),
     )
-
-
-def _winners(
-    finalists: Finalists, quotas: Sequence[Quota], limit: int | None
-) -> tuple[Places, NDArray[np.bool_]]:
-    """Return the places of the finalists to be visited in their order, and which are asked twice.
-
-    Each arm has its own; all are used up at the same pace.
-    """
-    choices = choose(finalists.candidates, finalists.arms, finalists.score, quotas, limit)
-    paces = []
-    for (places, _), quota, eligible in zip(
-        choices, quotas, finalists.eligible.tolist(), strict=True
-    ):
-        of_all = eligible if quota.budget is None else min(eligible, quota.budget)
-        paces.append((np.arange(len(places)) + 0.5) / max(of_all, 1))
-    order = np.argsort(np.concatenate(paces), kind="stable")[:limit]
-    winners = np.concatenate([places for places, _ in choices])[order]
-    return winners, np.concatenate([visit_twice for _, visit_twice in choices])[order]

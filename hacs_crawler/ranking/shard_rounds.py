@@ -1,7 +1,7 @@
 """One plan over shards: what each of them may visit in a round, as if one process chose among all.
 
 Each shard is ranked whole, with its own prior. The best of all together are the plan; how
-many of them a shard has is its quota, by arm, which is kept in its state for its crawl.
+many of them a shard has is its quota, which is kept in its state for its crawl.
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ class ShardPages(NamedTuple):
 class Round:
     """What the crawl of a shard may visit since second `began` since 1970 UTC.
 
-    `quotas` are for each arm the budget, and how many of it are for pages never seen (None: all pages
-    compete); None where nothing bounds the round.
+    `budget` is None if nothing bounds the round, `unseen` is as in `Quota`.
     """
 
     began: int
-    quotas: tuple[tuple[int, int | None], ...] | None = None
+    budget: int | None = None
+    unseen: int | None = None
 
 
 def plan_of_shards(
@@ -91,9 +91,10 @@ def plan_of_shards(
     for place, parts in enumerate(workers.mapped(_finalists_of, shards, options, now, limit)):
         for part, kind in zip(parts, (seen, unseen), strict=False):
             kind.append(replace(part, places=part.places * len(shards) + place))
-    kinds = [merged(kind, options, limit) for kind in (seen, unseen) if kind]
-    together = merged(kinds, replace(options, budget=None), None)
-    return plan_from(together, options, limit, discover=options.discover, shards=len(shards))
+    quota = Quota(options.budget)
+    kinds = [merged(kind, quota.within(limit)) for kind in (seen, unseen) if kind]
+    together = merged(kinds, Quota())
+    return plan_from(together, quota.sharing(options.discover), limit, shards=len(shards))
 
 
 def plan_of_all(
@@ -116,15 +117,14 @@ def plan_of_all(
 
 
 def rounds_of(plan: Plan, number: int, options: RankingOptions, began: int) -> list[Round | None]:
-    """Return each shard's round by the plan of all, None where there is nothing to do."""
-    arms, by_arm = len(plan.arm_names), plan.shards * len(plan.arm_names) + plan.arms
-    budgets = np.bincount(by_arm, minlength=number * arms).reshape(number, arms)
-    new = np.bincount(by_arm[plan.visits == 0], minlength=number * arms).reshape(number, arms)
+    """Return each shard's round by the plan of all, None if there is nothing to do."""
+    visits = np.bincount(plan.shards, minlength=number).tolist()
+    new = np.bincount(plan.shards[plan.visits == 0], minlength=number).tolist()
     rounds: list[Round | None] = []
-    for of_arms, unseen in zip(budgets.tolist(), new.tolist(), strict=True):
-        shares = unseen if options.discover is not None else [None] * arms
-        quotas = tuple(zip(of_arms, shares, strict=True)) if options.budget is not None else None
-        rounds.append(Round(began, quotas) if any(of_arms) else None)
+    for budget, unseen in zip(visits, new, strict=True):
+        share = unseen if options.discover is not None else None
+        bounded = Round(began) if options.budget is None else Round(began, budget, share)
+        rounds.append(bounded if budget else None)
     return rounds
 
 
@@ -140,34 +140,24 @@ def read_round(state: State, since: int) -> Round | None:
     return round_ if round_ is not None and round_.began >= since else None
 
 
-def options_left(state: State, options: RankingOptions, round_: Round) -> RankingOptions:
+def quota_left(state: State, round_: Round) -> Quota:
     """Return what is left of a round, by the record of outcomes.
 
-    What was visited in it already, an earlier try did, whose worker was lost.
+    Pages visited in it already were visited by an earlier try, whose worker was lost.
     """
+    quota = Quota(round_.budget, unseen=round_.unseen)
     parts = [some[some["at"] >= round_.began] for some in state.store.outcomes()]
     if not any(map(len, parts)):
-        return _with(options, round_.quotas)
+        return quota
     done = np.concatenate(parts)
     done = done[np.unique(done["page_id"], return_index=True)[1]]
-    options = replace(options, done=done["page_id"].astype(np.int64))
-    labels = options.labels(state.estimation)
-    quotas = []
-    for label, (budget, unseen) in zip(labels, round_.quotas or (), strict=False):
-        mine = done[done["label"] == label.number]
-        visits = np.isfinite(mine["days_since_visit"]).astype(np.int64)
-        left = Quota(budget, unseen=unseen).without(visits, _twice(state, mine, round_.began))
-        quotas.append(
-            (max(left.budget or 0, 0), None if left.unseen is None else max(left.unseen, 0))
-        )
-    return _with(options, tuple(quotas) or None)
-
-
-def _with(
-    options: RankingOptions, quotas: tuple[tuple[int, int | None], ...] | None
-) -> RankingOptions:
-    budget = options.budget if quotas is None else sum(budget for budget, _ in quotas)
-    return replace(options, budget=budget, quotas=quotas)
+    visits = np.isfinite(done["days_since_visit"]).astype(np.int64)
+    left = quota.without(visits, _twice(state, done, round_.began))
+    return Quota(
+        None if left.budget is None else max(left.budget, 0),
+        unseen=None if left.unseen is None else max(left.unseen, 0),
+        done=done["page_id"].astype(np.int64),
+    )
 
 
 def _twice(state: State, visited: NDArray[np.void], since: int) -> int:
@@ -190,8 +180,9 @@ def _finalists_of(
         parts = []
         for kind in kinds:
             places = np.flatnonzero(kind)
+            quota = Quota(options.budget).within(limit)
             finalists = finalists_of(
-                page_ids[places], rows[places], state, options, now, limit, stand_at=places
+                page_ids[places], rows[places], state, options, now, quota, stand_at=places
             )
             parts.append(finalists)
     return parts

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hacs_crawler.model import Beliefs, Trust, beliefs_of, log_quiet_factor, trust_of
-from hacs_crawler.ranking.arms import Experiment
-from hacs_crawler.ranking.policies import Floats
+from hacs_crawler.ranking.policies import Floats, Policy
 from hacs_crawler.state import (
     Estimation,
     Ids,
@@ -39,15 +38,12 @@ class Signals:
     beliefs: Beliefs
 
 
-def read_signals(store: Store, sites: NDArray[np.integer], experiment: Experiment) -> list[Signals]:
-    """Return what was heard of the pages of these sites; nothing where the state holds no signal.
+def read_signals(store: Store, sites: NDArray[np.integer], policy: Policy) -> list[Signals]:
+    """Return what was heard of the pages of these sites; nothing for a policy that uses no signals.
 
-    Sites of an arm whose policy uses no signals have none. Raises StateError.
+    Raises StateError.
     """
-    if experiment.is_on:
-        is_used = np.array([arm.policy.uses_signals for arm in experiment.arms])
-        sites = np.where(is_used[experiment.assign(sites)], sites, 0)
-    elif not experiment.arms[0].policy.uses_signals:
+    if not policy.uses_signals:
         return []
     return [
         Signals(known.kind, known.records, known.source, beliefs_of(known.weights, known.prior))

@@ -57,12 +57,11 @@ const yieldChart = (holder) => overRuns(holder, "Updates found per 100 visits", 
 
 function planCharts(holder) {
   const curve = rowsOf(DATA.charts.plan);
-  const names = [...new Set(curve.map((point) => point.name))];
   const most = d3.max(curve, (point) => point.visits) ?? 0;
-  chart(holder, { title: "Updates expected by number of visits", words: names.length > 1 ? "Each arm of the experiment has its own visits." : "In the order of the plan.", names,
+  chart(holder, { title: "Updates expected by number of visits", words: "In the order of the plan.",
     without: curve.some((point) => point.expected >= 0.5) ? "" : "Hardly any update is to be expected yet: pages have to be seen, and time has to pass.",
     x: { label: "visits", ...whole(most) }, y: { label: "updates expected", grid: true, nice: true },
-    marks: [Plot.ruleY([0]), Plot.lineY(curve, { x: "visits", y: "expected", stroke: "name", tip: TIP })] });
+    marks: [Plot.ruleY([0]), Plot.lineY(curve, { x: "visits", y: "expected", stroke: COLORS[0], tip: TIP })] });
   const bins = DATA.charts.chances.map((pages, place) => ({ from: place / 20, to: (place + 1) / 20, pages }));
   chart(holder, { title: "Pages of the plan by p", words: "Pages never seen are left out.", without: d3.sum(bins, (bin) => bin.pages) ? "" : "No page of the plan has been seen yet.",
     x: { label: "p", domain: [0, 1] }, y: { label: "pages", grid: true, ...whole(d3.max(bins, (bin) => bin.pages)) },
@@ -87,15 +86,6 @@ function calibrationCharts(holder) {
     chart(holder, { title, words: `${words} A tenth of the visits each, with 95 % intervals.`, x: { ...axis, label: "p" }, y: { ...axis, label: "share of visits with an update" },
       marks: [Plot.line([[0, 0], [axis.domain[1], axis.domain[1]]], { stroke: COLORS[2], strokeDasharray: "5 4" }), Plot.ruleX(points, { x: "mean_p", y1: "lower", y2: "upper", stroke: COLORS[0] }),
         Plot.dot(points, { x: "mean_p", y: "found_share", fill: COLORS[0], r: 4, tip: TIP })] });
-  }
-}
-
-function looksCharts(holder) {
-  for (const { arm, control, looks } of DATA.charts.comparisons) {
-    const days = looks.filter((look) => look.ratio && look.low && look.high).map((look) => ({ ...look, at: at(look.at) }));
-    chart(holder, { title: `Updates a visit, ${arm} to ${control}`, without: days.length > 1 ? "" : "Too early: more sites have to be visited and updated in both arms.", words: "As it could be seen at the end of each day, with the interval that holds on all days together. Once it has left × 1, a difference is established.",
-      x: UTC, y: { type: "log", label: "ratio", grid: true, domain: [d3.max([d3.min(days, (day) => day.low), 0.1]), d3.min([d3.max(days, (day) => day.high), 10])], clamp: true, ticks: [0.1, 0.2, 0.5, 1, 2, 5, 10], tickFormat: (ratio) => `× ${ratio}` },
-      marks: [Plot.areaY(days, { x: "at", y1: "low", y2: "high", fill: COLORS[0], fillOpacity: 0.2 }), Plot.ruleY([1], { stroke: COLORS[2], strokeDasharray: "5 4" }), Plot.lineY(days, { x: "at", y: "ratio", stroke: COLORS[0], tip: TIP })] });
   }
 }
 

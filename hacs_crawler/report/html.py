@@ -14,7 +14,6 @@ from typing import Any, Final
 import numpy as np
 
 from hacs_crawler.config import Config
-from hacs_crawler.experiment.answer import answer
 from hacs_crawler.ranking.calibration import groups
 from hacs_crawler.ranking.plan import read_rows
 from hacs_crawler.ranking.shard_rounds import plan_of_all
@@ -44,7 +43,6 @@ def report_data(state: State, config: Config, now: float, limit: int) -> dict[st
     plan = plan_of_all(state, config.ranking, now, known=known)
     outcomes = state.outcomes()
     runs = numbers.yields(outcomes, state.label, RUNS)
-    experiment_answer = answer(config, state, now) if config.ranking.experiment.is_on else None
     calibrated = [group for group in groups(state, outcomes) if len(group.outcomes)]
     best = plan.page_ids[:limit]
     others = view.remarkable if view.known > limit else known[0]
@@ -55,7 +53,6 @@ def report_data(state: State, config: Config, now: float, limit: int) -> dict[st
         "newest": tables.newest_table(pages, read_findings(state.store, list(pages))),
         "pages": tables.pages_table(pages, plan, chance, now),
         "runs": tables.runs_table(runs),
-        "experiment": tables.experiment_table(experiment_answer) if experiment_answer else [],
         "calibration": tables.calibration_table(calibrated),
         "signals": tables.signals_table(state, limit),
         "state": words.facts(state, config, view, outcomes),
@@ -67,7 +64,6 @@ def report_data(state: State, config: Config, now: float, limit: int) -> dict[st
             "headline": [words.headline(view, plan, outcomes, now)],
             "plan": [words.of_plan(plan, config)],
             "pages": [words.of_pages(view)],
-            "experiment": words.of_experiment(experiment_answer),
             "calibration": words.of_calibration(calibrated),
         },
         "tables": {name: [column._asdict() for column in table] for name, table in shown.items()},
@@ -75,13 +71,12 @@ def report_data(state: State, config: Config, now: float, limit: int) -> dict[st
         "histories": [numbers.history_of(page) for page in pages.values()],
         "charts": {
             "runs": runs,
-            "plan": numbers.curves(plan),
+            "plan": numbers.curve(plan),
             "chances": np.histogram(plan.p[plan.visits > 0], 20, (0, 1))[0].tolist(),
             "intervals": {
                 "edges": numbers.INTERVAL_EDGES_DAYS.tolist(),
                 "pages": view.intervals.tolist(),
             },
-            "comparisons": experiment_answer.as_json()["comparisons"] if experiment_answer else [],
             "calibration": [numbers.reliability_chart(group) for group in calibrated],
         },
     }

@@ -89,14 +89,14 @@ def yields(
 ) -> dict[str, list[Any]]:
     """Return the yield of each of the latest `limit` runs: columns with a row for each run and series.
 
-    `at` is the run's start in seconds since 1970 UTC, `name` the series: an arm of an experiment, else a
-    policy. Among the `visits`, `firsts` saw a page for the first time and `unseen` did not see it.
+    `at` is the run's start in seconds since 1970 UTC, `name` the policy. Among the
+    `visits`, `firsts` saw a page for the first time and `unseen` did not see it.
     `predicted` is the sum of p over the others, `updates` the number of updates that they found.
     """
     outcomes = outcomes[np.isin(outcomes["run"], np.unique(outcomes["run"])[-limit:])]
     numbers, number = np.unique(outcomes["label"], return_inverse=True)
     labels = map(label_of, numbers.tolist())
-    series_of = [UNKNOWN if label is None else label.arm or label.policy for label in labels]
+    series_of = [UNKNOWN if label is None else label.policy for label in labels]
     names, series = np.unique(np.array(series_of, dtype=object), return_inverse=True)
     key = outcomes["run"].astype(np.int64) * max(len(names), 1) + series.astype(np.int64)[number]
     groups, group = np.unique(key, return_inverse=True)
@@ -144,18 +144,12 @@ def chances(
     return dict(zip(near.page_ids.tolist(), near.p.tolist(), strict=True))
 
 
-def curves(plan: Plan) -> dict[str, list[Any]]:
-    """Return the curve of expected updates over the number of visits, for each arm."""
-    curve: dict[str, list[Any]] = {"name": [], "visits": [], "expected": []}
-    for arm, name in enumerate(plan.arm_names):
-        p = np.where(plan.visits > 0, plan.p, 0.0)[plan.arms == arm]
-        sums = np.concatenate([[0.0], np.cumsum(p)])
-        places = np.linspace(0, len(p), min(len(p), CURVE_POINTS) + 1)
-        visits = np.unique(places.round().astype(int)).tolist()
-        curve["name"] += [name or "all visits"] * len(visits)
-        curve["visits"] += visits
-        curve["expected"] += [short(sums[number]) for number in visits]
-    return curve
+def curve(plan: Plan) -> dict[str, list[Any]]:
+    """Return the curve of expected updates over the number of visits."""
+    sums = np.concatenate([[0.0], np.cumsum(np.where(plan.visits > 0, plan.p, 0.0))])
+    places = np.linspace(0, len(plan), min(len(plan), CURVE_POINTS) + 1)
+    visits = np.unique(places.round().astype(int)).tolist()
+    return {"visits": visits, "expected": [short(sums[number]) for number in visits]}
 
 
 def reliability_chart(group: Group) -> dict[str, Any]:

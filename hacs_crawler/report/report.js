@@ -6,12 +6,11 @@ const WITHOUT = {
   calibration: "No visit of a page seen before has been recorded yet, so there is nothing to compare p with.",
   signals: "No sitemap, feed or ping has been read yet; `HACS_SIGNALS` has crawls read them.",
 };
-const TABLES = ["newest", "pages", "runs", "experiment", "calibration", "signals", "state"];
-const CHARTS = { headline: yieldChart, plan: planCharts, runs: runsCharts, rates: rateChart, experiment: looksCharts, calibration: calibrationCharts };
+const TABLES = ["newest", "pages", "runs", "calibration", "signals", "state"];
+const CHARTS = { headline: yieldChart, plan: planCharts, runs: runsCharts, rates: rateChart, calibration: calibrationCharts };
 
 function showAll() {
   byId("subtitle").textContent = DATA.subtitle;
-  if (!DATA.tables.experiment.length) byId("experiment").remove();
   if (!DATA.ids.length) for (const name of ["pages", "plan", "runs", "calibration", "rates"]) byId(name).remove();
   for (const section of document.querySelectorAll("#all section")) {
     const name = section.id;

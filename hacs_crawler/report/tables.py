@@ -7,8 +7,6 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from hacs_crawler.experiment.answer import ExperimentAnswer
-from hacs_crawler.experiment.text import ROWS
 from hacs_crawler.model import CHURNING
 from hacs_crawler.ranking.calibration import Group
 from hacs_crawler.ranking.plan import Plan
@@ -44,10 +42,9 @@ def pages_table(
     shown = list(pages.values())
     places = np.flatnonzero(np.isin(plan.page_ids, list(pages)))
     rank = {plan.page_ids[place]: int(place) + 1 for place in places}
-    arm = {plan.page_ids[place]: plan.arm_names[plan.arms[place]] for place in places}
     rates = [short(page.rate) if len(page.visits) > 1 else None for page in shown]
     found = [len(updates_of(page)) for page in shown]
-    table = [
+    return [
         Column("Page", "page", list(range(len(shown))), "A click shows what is known of it"),
         Column("Next", "number", [*map(rank.get, pages)], "Its place in the plan"),
         Column("p", "p", [*map(short, map(chance.get, pages))], "The chance of an update"),
@@ -58,9 +55,6 @@ def pages_table(
         Column("Found", "number", found, "Visits with an update"),
         Column("Status", "text", [_status(page, now) for page in shown], "What is wrong with it"),
     ]
-    if len(plan.arm_names) > 1:
-        table.append(Column("Arm", "text", [*map(arm.get, pages)], "Of the experiment"))
-    return table
 
 
 def _status(page: Page, now: float) -> str:
@@ -97,7 +91,7 @@ def _newest(page: Page, found: Findings | None) -> list[str]:
 
 
 def runs_table(found: Mapping[str, list[Any]]) -> Table:
-    """Return what each run found, a row for each arm, the latest first."""
+    """Return what each run found, a row for each policy, the latest first."""
     runs = {name: values[::-1] for name, values in found.items()}
     known = zip(runs["updates"], runs["visits"], runs["firsts"], strict=True)
     per_100 = [
@@ -105,7 +99,7 @@ def runs_table(found: Mapping[str, list[Any]]) -> Table:
     ]
     return [
         Column("Start, UTC", "time", runs["at"], "When the run began"),
-        Column("Ranked by", "text", runs["name"], "The policy, or the arm of an experiment"),
+        Column("Ranked by", "text", runs["name"], "The policy"),
         Column("Visits", "number", runs["visits"], "Visits of start requests that HACS ranked"),
         Column("First", "number", runs["firsts"], "Visits that saw a page for the first time"),
         Column("Unseen", "number", runs["unseen"], "Visits that brought no page: errors, gone"),
@@ -120,15 +114,6 @@ def runs_table(found: Mapping[str, list[Any]]) -> Table:
         Column("New links", "number", runs["links"], "That no visit of the page had shown before"),
         Column("Size", "bytes", runs["bytes"], "Of the answers"),
     ]
-
-
-def experiment_table(answer: ExperimentAnswer) -> Table:
-    """Return the arms of an experiment side by side, as `hacs experiment status` has them."""
-    arms = [
-        Column(arm.arm, "text", [text(arm) for text in ROWS.values()], "What the arm has found")
-        for arm in answer.arms
-    ]
-    return [Column("Of each arm", "text", list(ROWS), "What is counted"), *arms]
 
 
 def calibration_table(some: Iterable[Group]) -> Table:

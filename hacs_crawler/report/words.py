@@ -8,15 +8,13 @@ from importlib.metadata import version
 import numpy as np
 
 from hacs_crawler.config import Config
-from hacs_crawler.experiment.answer import ExperimentAnswer
-from hacs_crawler.experiment.text import sentences
 from hacs_crawler.ranking.calibration import Group
 from hacs_crawler.ranking.plan import Plan
 from hacs_crawler.report.numbers import Overview
 from hacs_crawler.report.tables import Column, Table
 from hacs_crawler.state import MOST_OUTCOMES, UPDATED, Outcomes, State, describe
 from hacs_crawler.utils.text import counted
-from hacs_crawler.utils.times import DAY, day_text
+from hacs_crawler.utils.times import DAY
 
 LATELY_DAYS = 30
 NO_PAGES = (
@@ -79,19 +77,6 @@ def of_pages(view: Overview) -> str:
     )
 
 
-def of_experiment(answer: ExperimentAnswer | None) -> list[str]:
-    """Return what the experiment tells."""
-    if answer is None:
-        return []
-    if answer.first_visit is None or answer.last_visit is None:
-        return ["The experiment is on; its first crawl has to end before there is an answer."]
-    return [
-        f"From {day_text(answer.first_visit)} to {day_text(answer.last_visit)}; pages are assigned by "
-        f"site, and {answer.control} is the control.",
-        *(" ".join(sentences(pair)) for pair in answer.comparisons),
-    ]
-
-
 def of_calibration(some: Sequence[Group]) -> list[str]:
     """Return how to read the diagrams, and what to do about predictions worse than a constant p."""
     sentences = [CALIBRATION] * bool(some)
@@ -107,14 +92,13 @@ def facts(state: State, config: Config, view: Overview, outcomes: Outcomes) -> T
     """Return what is to be said of the state itself, and the settings that rank."""
     size = state.store.size_bytes()
     options, estimation = config.ranking, config.estimation
-    arms = [f"{arm.policy.name} {arm.share:.0%}" for arm in options.experiment.arms]
     lines = {
         "State": f"{describe(config.state)}, namespace {config.own_namespace}",
         "Size": f"{size / 1e6:,.2f} MB, {size / max(view.known, 1):,.0f} bytes a page",
         "Visits recorded with their p": f"{len(outcomes):,}, at most {MOST_OUTCOMES:,}",
         "Updates that a site's pages share": f"{state.estimation.sibling_correlation:.0%}",
         "Version": version("hacs-crawler"),
-        "HACS_POLICY": ", ".join(arms),
+        "HACS_POLICY": options.policy.name,
         "HACS_ESTIMATOR": f"{estimation.estimator}, HACS_FADE_DAYS {estimation.fade_days:g}",
         "HACS_ELAPSED_FROM": f"{options.elapsed_from}, HACS_SIBLINGS {options.siblings}",
         "HACS_THRESHOLD": f"{options.threshold:g}",

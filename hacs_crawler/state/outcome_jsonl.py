@@ -68,8 +68,6 @@ class _OutcomeLine(Struct):
     p: _Probability
     churn: _Probability
     days_since_visit: NotNegative | None
-    experiment: Unsigned32
-    arm: _Text
     policy: _Text
     estimator: _Text
     fade_days: NotNegative | None

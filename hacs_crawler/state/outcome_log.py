@@ -1,6 +1,6 @@
 """Outcome records: what was predicted of each ranked visit, and what it found.
 
-Experiments and calibration are computed from them alone. They are kept beside the pages, of a bounded
+Comparisons and calibration are computed from them alone. They are kept beside the pages, of a bounded
 number, and in the same write as the visit that they belong to.
 """
 
@@ -62,13 +62,8 @@ Outcomes = NDArray[np.void]
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What ranked a visit: the arm, if an experiment was on, its policy, and what p was made of.
+    """What ranked a visit: a policy, and what p was made of."""
 
-    `experiment` is the number of `Experiment.number`, 0 where none was on; `arm` is "" then.
-    """
-
-    experiment: int
-    arm: str
     policy: str
     estimator: str
     fade_days: float
@@ -93,7 +88,7 @@ class Label:
         return f"{self.estimator}{fading}{since}{siblings}{of_site}"
 
 
-@cache  # asked of every seed, and a crawl has one label an arm
+@cache  # asked of every seed, and a crawl has one label
 def _number_of(label: Label) -> int:
     text = json.dumps(asdict(label), sort_keys=True)
     return (fingerprint(text) & 0xFFFF_FFFF) or 1
@@ -124,7 +119,7 @@ class Prediction(NamedTuple):
 
 
 def predictions(
-    labels: Iterable[int],
+    label: int,
     run: int,
     *,
     p: Floats,
@@ -134,7 +129,7 @@ def predictions(
 ) -> list[Prediction]:
     """Return the predictions of several visits, from arrays with one element each."""
     columns = (column.tolist() for column in (p, rate_per_day, days_since_visit, churn))
-    return list(map(Prediction, labels, repeat(run), *columns))
+    return list(map(Prediction, repeat(label), repeat(run), *columns))
 
 
 def outcome(  # noqa: PLR0913 - one for each field

@@ -16,15 +16,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hacs_crawler.statistics.clusters import Difference, Rate
 from hacs_crawler.utils.arrays import FloatArray
 
 MIXTURE_SD: Final = 0.25
 """The relative difference for which intervals are made narrow: 1.28-fold. They are right whatever it is,
 if the data do not choose it, and somewhat wider where the difference is much smaller or larger.
 """
-_MOST_ERROR: Final = 10.0
-_BISECTIONS: Final = 60
 
 
 def multiplier(
@@ -57,49 +54,3 @@ def multiplier(
     few = np.maximum(np.where(np.isnan(student), np.inf, student), normal)
     found: FloatArray = np.where(np.isinf(degrees), normal, few)
     return np.where(np.isnan(error) | np.isnan(degrees), np.nan, found)
-
-
-def anytime_multiplier(difference: Difference, alpha: float) -> FloatArray:
-    """Return how many standard errors a difference's interval reaches, see `multiplier`."""
-    return multiplier(difference.relative_error, alpha, difference.freedom)
-
-
-def interval_of(difference: Difference, errors: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the ends of the interval that reaches a number of standard errors to each side."""
-    with np.errstate(invalid="ignore"):
-        reach = errors * difference.error
-    return difference.value - reach, difference.value + reach
-
-
-def ratio_interval(arm: Rate, control: Rate, errors: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return the ends of the interval of arm / control that goes with `interval_of` (Fieller 1954).
-
-    It holds every ratio q for which arm - q control is less than that many of its standard errors away
-    from 0: it leaves out 1 where the interval of the difference leaves out 0. From 0 to infinite where
-    the control's own rate may be 0.
-    """
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        a = control.value**2 - (errors * control.error) ** 2
-        b = arm.value * control.value
-        c = arm.value**2 - (errors * arm.error) ** 2
-        root = np.sqrt(np.maximum(b**2 - a * c, 0.0))
-        is_bounded = (a > 0) & (control.value > 0)
-        low = np.where(is_bounded, np.maximum((b - root) / a, 0.0), 0.0)
-        high = np.where(is_bounded, (b + root) / a, math.inf)
-    return low, high
-
-
-def detecting_error(ratio: float, alpha: float, freedom: float, power: float = 0.8) -> float:
-    """Return the relative error at which a ratio is told from 1 with that probability, looking once.
-
-    The largest s with (multiplier(s) + z) s <= |log ratio|, z being the quantile of the power.
-    """
-    from scipy.special import ndtri  # noqa: PLC0415 - as above
-
-    # What is needed grows with the error.
-    low, high = 0.0, _MOST_ERROR
-    for _ in range(_BISECTIONS):
-        middle = (low + high) / 2.0
-        needed = (float(multiplier(middle, alpha, freedom)) + float(ndtri(power))) * middle
-        low, high = (middle, high) if needed <= abs(math.log(ratio)) else (low, middle)
-    return low

@@ -94,7 +94,6 @@ def test_the_plan_is_that_of_the_settings_and_of_a_moment(address: str) -> None:
     assert plan["url"][0] == CAT
     assert np.isnan(plan["days_since_visit"][0])
     assert plan["days_since_visit"][1] == 10
-    assert plan["arm"].tolist() == [None] * 3
 
 
 def test_rank_is_the_plan_of_a_state_in_one_call(address: str) -> None:
@@ -162,7 +161,6 @@ def test_times_and_what_is_missing_are_what_frames_have_for_them(address: str) -
     assert pages.to_polars()["last_visit"].null_count() == 1
     assert pages.to_polars().schema["last_visit"] == polars.Datetime("us")
     assert plan.to_polars()["days_since_visit"].null_count() == 1
-    assert plan.to_polars()["arm"].null_count() == 3
 
 
 def test_without_pandas_and_polars_arrays_are_there_and_frames_say_what_they_take(

@@ -105,7 +105,7 @@ def test_an_unknown_command_is_named() -> None:
 
 @pytest.mark.parametrize(
     ("typed", "place", "expected"),
-    [("hacs ra", "1", ["rank"]), ("hacs experiment st", "2", ["status"])],
+    [("hacs ra", "1", ["rank"]), ("hacs experiment ex", "2", ["export"])],
 )
 @pytest.mark.slow
 def test_a_shell_completes_commands_and_their_own(

@@ -15,8 +15,6 @@ from typer.testing import CliRunner
 from hacs_crawler.cli.app import app
 from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.links.sites import site_id
-from hacs_crawler.ranking.arms import Arm, Experiment
-from hacs_crawler.ranking.policies import POLICIES
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
@@ -24,30 +22,25 @@ from hacs_crawler.state.outcome_log import OUTCOME, SEEN, UPDATED, Label, Outcom
 from hacs_crawler.state.page import Visit
 from hacs_crawler.utils.times import DAY
 
-ON = ("-s", 'HACS_EXPERIMENT={"hacs": 0.5, "last-obs": 0.5}')
 START = 1_700_000_000 // DAY * DAY
 URLS = [f"https://uni.example/~author-{number}/" for number in range(40)]
-EXPERIMENT = Experiment(tuple(Arm(name, POLICIES[name], 0.5) for name in ("hacs", "last-obs")))
-LABELS = [
-    Label(EXPERIMENT.number, arm.name, arm.name, "bayes", float("inf"), "visit", True)
-    for arm in EXPERIMENT.arms
-]
+LABELS = [Label(name, "bayes", float("inf"), "visit", True) for name in ("hacs", "last-obs")]
 DOCS = Path(__file__).parents[2] / "docs" / "experiments.md"
 
 
 def recorded(days: int = 20) -> Outcomes:
-    """Daily visits of a page a site, those of hacs finding three times as many updates."""
+    """Daily visits of a page a site, by two policies in turn."""
     random = np.random.default_rng(0)
     found = np.zeros(len(URLS) * days, OUTCOME)
     found["page_id"] = np.tile([page_id_of(url) for url in URLS], days)
     found["site"] = np.tile([site_id(url) for url in URLS], days)
     found["at"] = START + np.repeat(np.arange(days), len(URLS)) * DAY + 5
     found["run"] = found["at"] - 5
-    arms = EXPERIMENT.assign(found["site"])
-    found["label"] = np.array([label.number for label in LABELS])[arms]
+    policies = np.arange(len(found)) % 2
+    found["label"] = np.array([label.number for label in LABELS])[policies]
     found["p"] = 0.1
     found["days_since_visit"] = np.where(found["at"] < START + DAY, np.inf, 1.0)
-    updated = random.random(len(found)) < np.where(arms == 0, 0.6, 0.2)
+    updated = random.random(len(found)) < np.where(policies == 0, 0.6, 0.2)
     found["flags"] = SEEN | UPDATED * (updated & np.isfinite(found["days_since_visit"]))
     return found
 
@@ -72,7 +65,7 @@ def _in_an_empty_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None
 
 @pytest.fixture
 def full(tmp_path: Path) -> Path:
-    """A folder with the state of an experiment."""
+    """A folder with a state of recorded visits."""
     folder = tmp_path / "full"
     folder.mkdir()
     state = state_in(folder)
@@ -91,63 +84,6 @@ def empty(tmp_path: Path) -> Path:
     return folder
 
 
-def cells(output: str) -> dict[str, list[str]]:
-    rows = [
-        [cell.strip() for cell in line.strip("|").split("|")]
-        for line in output.splitlines()
-        if line.startswith("|")
-    ]
-    return {row[0]: row[1:] for row in rows}
-
-
-def test_the_arms_are_a_table_and_the_conclusion_a_sentence(full: Path) -> None:
-    done = run("experiment", "status", *naming(full), *ON)
-    assert done.exit_code == 0, done.output
-    table = cells(done.stdout)
-    assert table["arm"] == ["hacs", "last-obs"]
-    assert sum(int(cell) for cell in table["visits"]) == 800
-    assert sum(int(cell) for cell in table["of them a page's first"]) == 40
-    assert sum(int(cell) for cell in table["pages known"]) == 40
-    widths = {len(line) for line in done.stdout.splitlines() if line.startswith("|")}
-    assert len(widths) == 1
-    assert "hacs does find more than last-obs" in done.stdout
-
-
-def test_json_has_the_numbers_and_the_words(full: Path) -> None:
-    done = run("experiment", "status", "--json", *naming(full), *ON)
-    body = json.loads(done.stdout)
-    assert body["experiment"] == EXPERIMENT.number
-    assert [arm["arm"] for arm in body["arms"]] == ["hacs", "last-obs"]
-    (comparison,) = body["comparisons"]
-    assert comparison["verdict"] == "more"
-    assert comparison["looks"][-1]["low"] == pytest.approx(comparison["ratio_anytime"][0])
-    assert any("hacs does find more than last-obs" in words for words in body["words"])
-
-
-def test_the_keys_of_the_json_are_documented(full: Path) -> None:
-    body = json.loads(run("experiment", "status", "--json", *naming(full), *ON).stdout)
-    documented = DOCS.read_text().split("\n## What `--json` writes\n")[1].split("\n## ")[0]
-    comparison = body["comparisons"][0]
-    for keys in (body, body["arms"][0], comparison, comparison["needed"], comparison["looks"][0]):
-        for key in keys:
-            assert f"`{key}`" in documented, key
-
-
-def test_without_an_experiment_one_line_says_what_to_set(
-    full: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    assert run("experiment", "status", *naming(full)).exit_code == 1
-    (record,) = caplog.records
-    assert "HACS_EXPERIMENT = {" in record.message
-
-
-def test_before_the_first_visit_it_says_so(empty: Path) -> None:
-    state_in(empty).close()
-    done = run("experiment", "status", *naming(empty), *ON)
-    assert done.exit_code == 0, done.output
-    assert "No visit of this experiment is recorded yet" in done.stdout
-
-
 def test_an_export_spells_out_what_a_record_says(full: Path) -> None:
     done = run("experiment", "export", *naming(full))
     lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
@@ -157,7 +93,7 @@ def test_an_export_spells_out_what_a_record_says(full: Path) -> None:
     assert first["url"] in URLS
     assert first["days_since_visit"] is None
     assert lines[-1]["p"] == pytest.approx(0.1)
-    assert {line["arm"] for line in lines} == {"hacs", "last-obs"}
+    assert {line["policy"] for line in lines} == {"hacs", "last-obs"}
     assert asdict(LABELS[0]).keys() <= first.keys()
 
 
@@ -219,7 +155,7 @@ def test_an_import_adds_what_the_state_does_not_have(
             "long",
             "Expected `float | null`, got `str` - at `$.days_since_visit`",
         ),
-        ("arm", None, "Expected `str`, got `null` - at `$.arm`"),
+        ("policy", None, "Expected `str`, got `null` - at `$.policy`"),
     ],
 )
 def test_a_damaged_line_is_named_and_those_before_it_are_kept(
@@ -246,18 +182,3 @@ def test_an_export_that_cannot_be_written_is_one_line(
     assert run("experiment", "export", "-o", str(target), *naming(full)).exit_code == 1
     (record,) = caplog.records
     assert "cannot write" in record.message
-
-
-def test_the_clock_is_that_of_the_settings(full: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    fresh = []
-    for clock in ("tests_clock.early", "tests_clock.late"):
-        (Path.cwd() / "tests_clock.py").write_text(
-            f"def early():\n    return {START + DAY}\n\n\ndef late():\n    return {START + 400 * DAY}\n"
-        )
-        monkeypatch.syspath_prepend(str(Path.cwd()))
-        done = run(
-            "experiment", "status", "--json", *naming(full), *ON, "-s", f"HACS_CLOCK={clock}"
-        )
-        fresh.append(json.loads(done.stdout)["arms"][0]["freshness"])
-    assert fresh[0] == pytest.approx(1.0)
-    assert fresh[1] < 0.5

@@ -98,7 +98,7 @@ def test_with_json_every_page_is_a_line(folder: Path) -> None:
     assert first["url"] == URLS[1]
     of_known_rate = 1 - 2.718281828 ** (-first["rate_per_day"] * 10)
     assert 0.6 * of_known_rate < first["p"] < of_known_rate
-    assert (first["rank"], first["visits"], first["updates"], first["arm"]) == (1, 4, 3, None)
+    assert (first["rank"], first["visits"], first["updates"]) == (1, 4, 3)
     assert (first["days_since_visit"], first["days_since_update"]) == (10, 10)
     assert (second["p"], second["failures"]) == (1, 1)
     assert (second["days_since_visit"], second["days_since_update"]) == (None, None)
@@ -114,16 +114,6 @@ def test_as_many_are_shown_as_the_limit_else_the_budget_else_twenty(tmp_path: Pa
     ):
         lines = hacs(tmp_path, "rank", "--json", *options).stdout.splitlines()
         assert [json.loads(line)["rank"] for line in lines] == list(range(1, expected + 1))
-
-
-def test_an_experiment_shows_each_pages_arm(folder: Path) -> None:
-    arms = 'HACS_EXPERIMENT={"hacs": 0.5, "last-obs": 0.5}'
-    header, *lines = hacs(folder, "rank", "-s", arms).stdout.splitlines()
-    assert header.split()[-2:] == ["arm", "URL"]
-    shown = {line.split()[-1]: line.split()[-2] for line in lines}
-    found = hacs(folder, "rank", "--json", "-s", arms).stdout.splitlines()
-    assert {one["url"]: one["arm"] for one in map(json.loads, found)} == shown
-    assert set(shown.values()) == {"hacs", "last-obs"}
 
 
 def test_of_an_empty_state_it_says_what_to_do(

@@ -196,14 +196,6 @@ def test_estimate_is_of_all_shards(
             )
 
 
-def test_an_experiment_is_of_all_shards(sharded: Hacs) -> None:
-    on = {"EXPERIMENT": '{"hacs": 0.5, "last-obs": 0.5}'}
-    found = sharded("experiment", "status", "--shards", "4", "--json", **on)
-    whole = sharded("experiment", "status", "--json", SHARD="0/4", **on)
-    pages = [sum(arm["pages"] for arm in json.loads(one.stdout)["arms"]) for one in (found, whole)]
-    assert pages[0] == len(URLS) > pages[1]
-
-
 def test_a_shard_that_no_crawl_has_begun_is_left_out(
     hacs: Hacs, state_url: str, namespace: str
 ) -> None:

@@ -95,10 +95,10 @@ def test_a_page_behind_the_budget_passes_its_last_page_at_the_time_foretold(poli
 
     score = POLICIES[policy]
     within = make_plan(state, options(policy=policy, budget=3), NOW)
-    least = score(within.candidates(0, 0)).min()
+    least = score(within.candidates(0)).min()
 
     def passes(at: float) -> bool:
-        (then,) = score(make_plan(alone, options(policy=policy), at).candidates(0, 0))
+        (then,) = score(make_plan(alone, options(policy=policy), at).candidates(0))
         return bool(then > least)
 
     alone = state_of(*(visit for visit in HISTORY if visit.url == url(5)))
@@ -130,16 +130,6 @@ def test_where_time_alone_changes_nothing_no_time_is_foretold(settings: dict[str
     behind = next(one for one in held if one.reason is BlockReason.BUDGET)
     assert behind.at is None
     assert behind.ranked == 10
-
-
-def test_in_an_experiment_a_page_is_ranked_within_its_arm() -> None:
-    state = state_of(*HISTORY)
-    arms = {"hacs": 0.5, "last-obs": 0.5}
-    found = [forecast(state, url(number), experiment=arms) for number in range(10)]
-    for arm in arms:
-        mine = [one for one in found if one.arm == arm]
-        assert sorted(one.rank for one in mine if one.rank) == list(range(1, len(mine) + 1))
-        assert {one.ranked for one in mine} == {len(mine)}
 
 
 @pytest.fixture

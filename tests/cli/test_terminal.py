@@ -32,16 +32,13 @@ URLS = [
     *(f"https://www.example.edu/{FOLDER}~author-{n}/publications.html" for n in range(3)),
     "https://www.example.edu/~ひらがな/",
 ]
-ARMS = "HACS_EXPERIMENT=" + json.dumps(dict.fromkeys(("hacs", "last-obs", "random"), 1 / 3))
 STATE = ("-s", "HACS_STATE=sqlite:///s.db", "-s", "HACS_RENDER=never")
 FILES = ("--pages", "pages.csv", "--updates", "updates.csv", "--captures", "captures.csv")
 COMMANDS = {
     "rank": ("rank", *STATE),
-    "rank with arms": ("rank", *STATE, "-s", ARMS),
     "a page": ("show", URLS[0], *STATE),
     "a host": ("show", "www.example.org", *STATE),
     "doctor": ("doctor", *STATE),
-    "experiment": ("experiment", "status", *STATE, "-s", ARMS),
     "interest": ("interest", "fit", "views.csv"),
     "simulate": ("simulate", "--end", "2024-01-03", "--policy", "last-obs"),
     "evaluate": ("evaluate", *FILES),

@@ -94,7 +94,7 @@ def test_a_crawl_shows_few_things(crawl: Crawl) -> None:
     properties = {name for name, one in vars(Crawl).items() if isinstance(one, property)}
     fields = {name for name in [*vars(crawl), *Crawl.__annotations__, "run"] if name[0] != "_"}
     assert fields == {"clock", "config", "crawler", "failure", "is_open", "parts", "run", "stats"}
-    assert properties == {"ranking", "state", "waiting_visits"}
+    assert properties == {"quota", "ranking", "state", "waiting_visits"}
 
 
 def test_a_crawler_has_one_crawl(crawl: Crawl) -> None:

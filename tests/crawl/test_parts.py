@@ -19,9 +19,7 @@ from hacs_crawler.crawl.part import Observed, Part
 from hacs_crawler.crawl.parts import HOOKS, MOST_FAILURES, WAIT_SECONDS, Parts, load_parts
 from hacs_crawler.exceptions import ConfigError, StateUnavailableError
 from hacs_crawler.links import LinkRules
-from hacs_crawler.ranking.arms import without_experiment
-from hacs_crawler.ranking.options import RankingOptions
-from hacs_crawler.ranking.policies import POLICIES
+from hacs_crawler.ranking.choice import Quota
 from hacs_crawler.state import ROW, Page, Visit, merged
 from hacs_crawler.utils import loop
 
@@ -29,7 +27,7 @@ URL = "http://a.example/"
 VISIT = Visit(URL, 86_400, marks=frozenset({1}))
 REQUEST, RESPONSE = Request(URL), Response(URL)
 OBSERVED = Observed(REQUEST, RESPONSE, merged(Page(URL), Page(URL), VISIT, is_known=True), "")
-OPTIONS = RankingOptions(without_experiment(POLICIES["hacs"]))
+QUOTA = Quota(5)
 ROWS = np.zeros(1, ROW)
 
 
@@ -46,7 +44,7 @@ CALLS: dict[str, Any] = {
     "takes": lambda own: not own.takes(URL),
     "admit": lambda own: own.admit(REQUEST),
     "rules": lambda own: own.rules(RESPONSE, LinkRules()) != LinkRules(),
-    "options": lambda own: own.options(OPTIONS) is not OPTIONS,
+    "quota": lambda own: own.quota(QUOTA) is not QUOTA,
     "chosen": lambda own: own.tell(Part.chosen, np.ones(1), 0),
     "busy": lambda own: own.busy(),
     "before_rank": lambda own: own.wait(Part.before_rank, [URL]),

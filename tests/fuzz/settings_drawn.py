@@ -30,7 +30,6 @@ VALUES: dict[str, list[Any]] = {
     "HACS_DISCOVER": [*SHARES, 1.0],
     "HACS_ELAPSED_FROM": ["visit", "update"],
     "HACS_ESTIMATOR": [*ESTIMATORS],
-    "HACS_EXPERIMENT": [{"hacs": 0.5, "random": 0.5}, {"last-obs": 0.7, "brute-force": 0.3}],
     "HACS_FADE_DAYS": [1.0, 365.0],
     "HACS_FINDINGS": [0, 3],
     "HACS_FLUSH_VISITS": [1, 2, 100],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -38,7 +37,6 @@ def history(url: str, number: int) -> list[Visit]:
     "settings",
     [
         {"HACS_BUDGET": 9},
-        {"HACS_BUDGET": 8, "HACS_EXPERIMENT": json.dumps({"hacs": 0.5, "last-obs": 0.5})},
     ],
 )
 def test_a_crawl_of_the_whole_state_visits_what_was_planned_in_that_order(

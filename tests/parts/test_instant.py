@@ -11,7 +11,7 @@ import pytest
 
 from hacs_crawler.model import update_index
 from hacs_crawler.parts.instant import MOST_SHARE, InstantTier
-from hacs_crawler.ranking.arms import without_experiment
+from hacs_crawler.ranking.choice import Quota
 from hacs_crawler.ranking.instant import Hubs, Tier
 from hacs_crawler.ranking.options import InstantOptions, RankingOptions
 from hacs_crawler.ranking.policies import POLICIES
@@ -34,7 +34,7 @@ def clock() -> Clock:
 
 def tier_of(clock: Clock, budget: int | None) -> InstantTier:
     options = InstantOptions(Path("instant.txt"))
-    policy = without_experiment(POLICIES["interest"])
+    policy = POLICIES["interest"]
     ranking = RankingOptions(policy, budget=budget, instant=options)
     tier = InstantTier(ranking, lambda name: COUNTED.get(name, 0), clock)
     tier.is_running = True
@@ -67,7 +67,7 @@ def test_rounds_are_minutes_apart(clock: Clock) -> None:
 def test_without_a_budget_visits_cost_nothing(clock: Clock) -> None:
     tier = tier_of(clock, None)
     assert round_of(tier, 0.01, 2.0, 0.0) == [1, 0]
-    assert tier.options(RankingOptions(without_experiment(POLICIES["hacs"]))).budget is None
+    assert tier.quota(Quota()).budget is None
 
 
 def test_a_hub_that_has_not_answered_yet_is_not_asked_again(clock: Clock) -> None:
@@ -82,8 +82,7 @@ def test_a_hub_that_has_not_answered_yet_is_not_asked_again(clock: Clock) -> Non
 
 def test_by_value_hubs_are_visited_that_are_worth_more_than_the_last_page(clock: Clock) -> None:
     tier = tier_of(clock, 10)
-    ranking = tier._ranking
-    assert tier.options(ranking).budget == 5
+    assert tier.quota(tier._quota).budget == 5
     tier.chosen(np.array([0.9, 0.8, 0.7]), twice=0)
     assert tier.price == 0.0
     tier.chosen(np.array([0.6]), twice=1)
@@ -96,9 +95,9 @@ def test_what_the_tier_takes_is_missing_in_the_next_round(clock: Clock) -> None:
     for _ in range(3):
         round_of(tier, 5.0)
     asyncio.run(tier.round_began())
-    assert tier.options(tier._ranking).budget == 7
+    assert tier.quota(tier._quota).budget == 7
     asyncio.run(tier.round_began())
-    assert tier.options(tier._ranking).budget == 10
+    assert tier.quota(tier._quota).budget == 10
 
 
 def test_by_value_other_pages_keep_a_part_of_the_budget(clock: Clock) -> None:
@@ -106,7 +105,7 @@ def test_by_value_other_pages_keep_a_part_of_the_budget(clock: Clock) -> None:
     for _ in range(30):
         round_of(tier, 5.0, 5.0)
     asyncio.run(tier.round_began())
-    assert tier.options(tier._ranking).budget == 10 - MOST_SHARE * 10
+    assert tier.quota(tier._quota).budget == 10 - MOST_SHARE * 10
 
 
 def test_where_the_budget_is_not_used_up_the_price_falls_to_nothing(clock: Clock) -> None:
@@ -130,7 +129,7 @@ def test_one_visit_in_twenty_is_for_a_hub_that_would_never_be_due(clock: Clock) 
 def test_a_crawl_without_rounds_of_the_tier_keeps_its_budget(clock: Clock) -> None:
     tier = tier_of(clock, 10)
     tier.is_running = False
-    assert tier.options(tier._ranking).budget == 10
+    assert tier.quota(tier._quota).budget == 10
 
 
 def test_what_the_tier_did_is_said_once(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:

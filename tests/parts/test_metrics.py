@@ -33,11 +33,10 @@ def test_scrapys_own_stats_are_named_so() -> None:
     ]
 
 
-def test_reasons_arms_and_statuses_are_labels() -> None:
+def test_reasons_and_statuses_are_labels() -> None:
     found = text_of(
         **{
             "hacs/dropped/threshold": 1,
-            "hacs/experiment/last-obs/updates": 2,
             "downloader/response_status_count/404": 3,
             "hacs/not_observed": 4,
             "hacs/not_observed/status": 4,
@@ -45,7 +44,6 @@ def test_reasons_arms_and_statuses_are_labels() -> None:
     )
     assert sorted(found) == [
         'hacs_dropped_by_reason{reason="threshold",spider="scholar"} 1.0',
-        'hacs_experiment_updates{arm="last-obs",spider="scholar"} 2.0',
         'hacs_not_observed_by_reason{reason="status",spider="scholar"} 4.0',
         'hacs_not_observed{spider="scholar"} 4.0',
         'scrapy_downloader_response_status_count{spider="scholar",value="404"} 3.0',
@@ -57,8 +55,8 @@ def test_what_is_no_number_is_left_out() -> None:
 
 
 def test_a_label_may_hold_anything() -> None:
-    (line,) = text_of(**{'hacs/experiment/a "b"\n\\/updates': 1})
-    assert line == 'hacs_experiment_updates{arm="a \\"b\\"\\n\\\\",spider="scholar"} 1.0'
+    (line,) = text_of(**{'hacs/dropped/a "b"\\': 1})
+    assert line == 'hacs_dropped_by_reason{reason="a \\"b\\"\\\\",spider="scholar"} 1.0'
 
 
 def test_nothing_is_promised_before_it_is_counted() -> None:

@@ -216,7 +216,6 @@ def test_each_page_that_reaches_a_bound_is_found_once() -> None:
     [
         {"threshold": 0.1},
         {"policy": "staleness"},
-        {"experiment": {"hacs": 0.5, "last-obs": 0.5}},
         {"elapsed_from": "update"},
     ],
 )

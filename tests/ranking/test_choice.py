@@ -9,13 +9,12 @@ import numpy as np
 from hypothesis import given, strategies as st
 
 from hacs_crawler.ranking.candidates import nobody
-from hacs_crawler.ranking.choice import NO_ARM, Quota, choose, contenders
+from hacs_crawler.ranking.choice import Quota, choose, contenders
 from hacs_crawler.ranking.controls import control_worth
 from hacs_crawler.ranking.policies import Candidates, Floats
 
 PAGES = st.lists(
     st.tuples(
-        st.sampled_from([NO_ARM, 0, 0, 1]),
         st.integers(0, 5),
         st.integers(0, 3),
         st.sampled_from([0.0, 0.5]),
@@ -33,10 +32,10 @@ def quotas(draw: st.DrawFn) -> Quota:
     return Quota(budget, controls, draw(st.none() | st.integers(0, budget)))
 
 
-def arrays(pages: Sequence[tuple[int, int, int, float]]) -> tuple[Candidates, np.ndarray, Floats]:
-    """Pages as (arm, score, visits, whether they churn)."""
-    arms, score, visits, churning = (
-        np.array(column) for column in (zip(*pages, strict=True) if pages else [[]] * 4)
+def arrays(pages: Sequence[tuple[int, int, float]]) -> tuple[Candidates, Floats]:
+    """Pages as (score, visits, whether they churn)."""
+    score, visits, churning = (
+        np.array(column) for column in (zip(*pages, strict=True) if pages else [[]] * 3)
     )
     number = len(pages)
     numbers = np.zeros(number)
@@ -56,19 +55,18 @@ def arrays(pages: Sequence[tuple[int, int, int, float]]) -> tuple[Candidates, np
         churn=numbers,
         churning=churning.astype(np.float64),
     )
-    return candidates, arms.astype(np.int64), score.astype(np.float64)
+    return candidates, score.astype(np.float64)
 
 
 def by_the_rules(
     candidates: Candidates,
-    mine: list[int],
     score: Floats,
     quota: Quota,
     limit: int | None,
     is_last: bool,
 ) -> tuple[list[int], list[int]]:
-    """The pages of an arm in their order, and those of them that are asked twice."""
-    ranked = sorted(mine, key=lambda page: (-score[page], page))
+    """The pages in their order, and those of them that are asked twice."""
+    ranked = sorted(range(len(score)), key=lambda page: (-score[page], page))
     budget = len(ranked) if quota.budget is None else quota.budget
     chosen = ranked[:budget]
     if quota.budget is not None and quota.unseen is not None:
@@ -96,57 +94,45 @@ def _worth(candidates: Candidates) -> Floats:
     return control_worth(candidates.p, candidates.churning, candidates.visits, candidates.updates)
 
 
-@given(PAGES, quotas(), quotas(), st.none() | st.integers(1, 50), st.booleans())
-def test_each_arm_has_the_pages_that_sorting_all_of_them_gives(
-    pages: list[tuple[int, int, int, float]],
-    one: Quota,
-    other: Quota,
-    limit: int | None,
-    is_last: bool,
+@given(PAGES, quotas(), st.none() | st.integers(1, 50), st.booleans())
+def test_the_pages_chosen_are_those_that_sorting_all_of_them_gives(
+    pages: list[tuple[int, int, float]], quota: Quota, limit: int | None, is_last: bool
 ) -> None:
-    candidates, arms, score = arrays(pages)
-    found = choose(candidates, arms, score, [one, other], limit, is_last=is_last)
-    for arm, quota in enumerate((one, other)):
-        mine = np.flatnonzero(arms == arm).tolist()
-        visited, twice = by_the_rules(candidates, mine, score, quota, limit, is_last)
-        assert found[arm].places.tolist() == visited
-        is_twice = found[arm].visit_twice
-        assert sorted(found[arm].places[is_twice].tolist()) == sorted(twice)
+    candidates, score = arrays(pages)
+    found = choose(candidates, score, quota, limit, is_last=is_last)
+    visited, twice = by_the_rules(candidates, score, quota, limit, is_last)
+    assert found.places.tolist() == visited
+    assert sorted(found.places[found.visit_twice].tolist()) == sorted(twice)
 
 
-@given(PAGES, PAGES, quotas(), quotas(), st.booleans())
+@given(PAGES, PAGES, quotas(), st.booleans())
 def test_what_is_no_contender_among_some_pages_is_not_chosen_of_more(
-    some: list[tuple[int, int, int, float]],
-    more: list[tuple[int, int, int, float]],
-    one: Quota,
-    other: Quota,
+    some: list[tuple[int, int, float]],
+    more: list[tuple[int, int, float]],
+    quota: Quota,
     is_last: bool,
 ) -> None:
-    asked = [one, other]
-    candidates, arms, score = arrays(some)
-    kept = contenders(arms, score, asked, candidates.visits)
-    for number, quota in enumerate(asked):
-        if quota.budget is not None:
-            assert np.count_nonzero(arms[kept] == number) <= 2 * quota.budget
+    candidates, score = arrays(some)
+    kept = contenders(score, quota, candidates.visits)
+    if quota.budget is not None:
+        assert len(kept) <= 2 * quota.budget
     few = [*(some[place] for place in kept), *more]
-    of_all = choose(*arrays([*some, *more]), asked, is_last=is_last)
-    of_few = choose(*arrays(few), asked, is_last=is_last)
+    left = choose(*arrays([*some, *more]), quota, is_last=is_last)
+    right = choose(*arrays(few), quota, is_last=is_last)
     ids = np.concatenate([kept, len(some) + np.arange(len(more))]).astype(np.int64)
-    for left, right in zip(of_all, of_few, strict=True):
-        assert left.places.tolist() == ids[right.places].tolist()
-        assert left.visit_twice.tolist() == right.visit_twice.tolist()
+    assert left.places.tolist() == ids[right.places].tolist()
+    assert left.visit_twice.tolist() == right.visit_twice.tolist()
 
 
 @given(PAGES, quotas(), st.integers(1, 50))
-def test_who_looks_at_the_first_pages_only_sees_the_same(
-    pages: list[tuple[int, int, int, float]], quota: Quota, limit: int
+def test_the_first_pages_alone_are_the_beginning_of_all(
+    pages: list[tuple[int, int, float]], quota: Quota, limit: int
 ) -> None:
-    asked = [quota._replace(unseen=None), Quota(None)]
-    candidates, arms, score = arrays(pages)
-    kept = contenders(arms, score, [one.within(limit) for one in asked])
-    few = choose(*arrays([pages[place] for place in kept]), asked, limit)
-    for found, part in zip(choose(candidates, arms, score, asked, limit), few, strict=True):
-        assert found.places.tolist() == kept[part.places].tolist()
+    asked = replace(quota, unseen=None)
+    candidates, score = arrays(pages)
+    kept = contenders(score, asked.within(limit))
+    part = choose(*arrays([pages[place] for place in kept]), asked, limit)
+    assert choose(candidates, score, asked, limit).places.tolist() == kept[part.places].tolist()
 
 
 def test_what_was_visited_is_missing_in_the_quota() -> None:

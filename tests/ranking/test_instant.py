@@ -14,7 +14,6 @@ import pytest
 from hacs_crawler.exceptions import ConfigError
 from hacs_crawler.links import page_id_of
 from hacs_crawler.model import instant_index
-from hacs_crawler.ranking.arms import without_experiment
 from hacs_crawler.ranking.instant import (
     Hubs,
     InterestScore,
@@ -51,7 +50,7 @@ def options(tmp_path: Path) -> RankingOptions:
         f"{NEWS} # 0.9: 9 of 10 pages temporal; mu=-1 sigma=0.8 worth=2\n"
         f"{BLOG} # 0.4: 4 of 10 pages temporal; mu=0.5 sigma=1 worth=1\n"
     )
-    policy = without_experiment(POLICIES["interest"])
+    policy = POLICIES["interest"]
     return RankingOptions(policy, instant=InstantOptions(file))
 
 
@@ -195,28 +194,28 @@ def test_hubs_and_pages_are_ranked_by_what_a_visit_is_worth(
 def test_without_a_list_the_policy_ranks_by_p(state: State, options: RankingOptions) -> None:
     for place, url in enumerate((NEWS, BLOG, HOME)):
         state.record(visits(url, (9 * DAY, 10), ((place + 1) * DAY, 10 + place)))
-    plain = RankingOptions(options.experiment)
-    by_p = RankingOptions(without_experiment(POLICIES["hacs"]))
+    plain = RankingOptions(options.policy)
+    by_p = RankingOptions(POLICIES["hacs"])
     assert make_plan(state, plain, NOW).page_ids.tolist() == (
         make_plan(state, by_p, NOW).page_ids.tolist()
     )
 
 
 def test_the_policy_may_be_named_by_its_function_too(state: State, options: RankingOptions) -> None:
-    named = replace(options, experiment=without_experiment(policy_of("my.interest", interest)))
-    (arm,) = with_hubs(named, state, NOW).experiment.arms
-    assert arm.policy.name == "my.interest"
-    assert isinstance(arm.policy.score, InterestScore)
+    named = replace(options, policy=policy_of("my.interest", interest))
+    found = with_hubs(named, state, NOW).policy
+    assert found.name == "my.interest"
+    assert isinstance(found.score, InterestScore)
 
 
 def test_the_list_is_read_only_where_some_arm_goes_by_it(
     state: State, options: RankingOptions, tmp_path: Path
 ) -> None:
     missing = InstantOptions(tmp_path / "missing.txt")
-    by_p = RankingOptions(without_experiment(POLICIES["hacs"]), instant=missing)
+    by_p = RankingOptions(POLICIES["hacs"], instant=missing)
     assert with_hubs(by_p, state, NOW) is by_p
     with pytest.raises(ConfigError, match=r"HACS_INSTANT: .*missing\.txt: cannot read"):
-        with_hubs(RankingOptions(options.experiment, instant=missing), state, NOW)
+        with_hubs(RankingOptions(options.policy, instant=missing), state, NOW)
 
 
 @pytest.mark.parametrize(

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import fields, replace
-from typing import TypeVar
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
 from scrapy.settings import Settings
 
 from hacs_crawler.config import Config
 from hacs_crawler.model.two_rates import chance_by_two_rates
 from hacs_crawler.ranking import finalists as finalists_module
-from hacs_crawler.ranking.arm_pages import keep_start_pages, start_pages
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.plan import Plan, make_plan, plan_of
 from hacs_crawler.ranking.policies import POLICIES, Candidates, Floats
@@ -28,8 +24,6 @@ from hacs_crawler.state.store import Ids, Rows
 from hacs_crawler.utils.times import DAY
 
 NOW = 1000 * DAY
-T = TypeVar("T")
-ARMS = {"hacs": 0.5, "last-obs": 0.5}
 
 
 def config(**settings: object) -> RankingOptions:
@@ -60,40 +54,12 @@ def rows_of(number: int, seed: int = 1) -> tuple[Ids, Rows]:
     return rng.permutation(number), rows
 
 
-def interleaved(parts: Sequence[Sequence[T]]) -> list[T]:
-    """Merge the arms' lists, each in its order, so that all are used up at the same pace.
-
-    Whatever stops a run half-way then stops every arm half-way.
-    """
-    if len(parts) == 1:
-        return list(parts[0])
-    placed = [
-        ((index + 0.5) / len(part), arm, entry)
-        for arm, part in enumerate(parts)
-        for index, entry in enumerate(part)
-    ]
-    placed.sort(key=lambda one: one[:2])
-    return [entry for _, _, entry in placed]
-
-
 def ranked_by_the_scheduler(ids: Ids, rows: Rows, chosen: RankingOptions) -> list[int]:
     """The page ids in the order of `Selection`."""
     selection: Selection[int] = Selection(chosen.seeded(0))
     selection.offer(ids.tolist(), ids, rows, NOW, Estimation())
-    arms, _ = selection.take()
-    return interleaved([arm.entries for arm in arms])
-
-
-@given(st.lists(st.integers(0, 40), min_size=1, max_size=4))
-def test_every_beginning_has_the_arms_in_proportion(sizes: list[int]) -> None:
-    parts = [[(arm, index) for index in range(size)] for arm, size in enumerate(sizes)]
-    merged = interleaved(parts)
-    assert sorted(merged) == sorted(entry for part in parts for entry in part)
-    for arm, size in enumerate(sizes):
-        assert [entry for entry in merged if entry[0] == arm] == parts[arm]
-        for length in range(1, len(merged) + 1):
-            got = sum(entry[0] == arm for entry in merged[:length])
-            assert abs(got - size * length / len(merged)) <= len(sizes) / 2
+    best, _ = selection.take()
+    return best.entries
 
 
 def plan(ids: Ids, rows: Rows, chosen: RankingOptions, limit: int | None = None) -> Plan:
@@ -108,43 +74,10 @@ def test_the_order_is_that_of_the_scheduler(policy: str, budget: int | None) -> 
     assert plan(ids, rows, chosen).page_ids.tolist() == ranked_by_the_scheduler(ids, rows, chosen)
 
 
-@pytest.mark.parametrize("budget", [None, 41])
-def test_with_an_experiment_each_arm_has_its_policy_and_its_share(budget: int | None) -> None:
-    ids, rows = rows_of(200)
-    chosen = config(experiment=ARMS, budget=budget, threshold=0.05)
-    found = plan(ids, rows, chosen)
-    assert found.page_ids.tolist() == ranked_by_the_scheduler(ids, rows, chosen)
-    assert found.arm_names == ("hacs", "last-obs")
-    if budget:
-        pages = np.bincount(chosen.experiment.assign(rows["site"]))
-        assert found.start_pages == tuple(pages)
-        assert np.bincount(found.arms).tolist() == np.rint(pages * 41 / 200).tolist()
-
-
-def test_pages_found_later_earn_an_arm_no_budget() -> None:
-    ids, rows = rows_of(200)
-    state, chosen = State(MemoryStore(), Estimation()), config(experiment=ARMS, budget=40)
-    keep_start_pages(state, chosen.experiment, (30, 10))
-    found = plan_of(ids, rows, state, chosen, NOW)
-    assert np.bincount(found.arms).tolist() == [30, 10]
-    keep_start_pages(state, chosen.experiment, (1, 1))
-    assert start_pages(state, chosen.experiment) == (30, 10)
-
-
-def test_other_shares_move_sites_so_that_pages_are_counted_anew() -> None:
-    state, chosen = State(MemoryStore(), Estimation()), config(experiment=ARMS)
-    keep_start_pages(state, chosen.experiment, (30, 10))
-    moved = {"hacs": 0.6, "last-obs": 0.4}
-    assert start_pages(state, config(experiment=moved).experiment) is None
-
-
-@pytest.mark.parametrize("experiment", [None, ARMS])
 @pytest.mark.parametrize("budget", [None, 30])
-def test_a_limit_shows_the_beginning_of_the_same_plan(
-    experiment: object, budget: int | None
-) -> None:
+def test_a_limit_shows_the_beginning_of_the_same_plan(budget: int | None) -> None:
     ids, rows = rows_of(120)
-    chosen = config(experiment=experiment, budget=budget)
+    chosen = config(budget=budget)
     whole = plan(ids, rows, chosen)
     part = plan(ids, rows, chosen, limit=10)
     assert part.page_ids.tolist() == whole.page_ids[:10].tolist()
@@ -152,12 +85,11 @@ def test_a_limit_shows_the_beginning_of_the_same_plan(
 
 
 @pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("experiment", [None, ARMS])
 def test_the_plan_is_the_same_however_many_pages_are_looked_at_at_a_time(
-    policy: str, experiment: object, monkeypatch: pytest.MonkeyPatch
+    policy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ids, rows = rows_of(300)
-    chosen = config(policy=policy, experiment=experiment, budget=90, threshold=0.05)
+    chosen = config(policy=policy, budget=90, threshold=0.05)
     chosen = replace(chosen, random_seed=3)
     together = plan(ids, rows, chosen)
     monkeypatch.setattr(finalists_module, "BLOCK_PAGES", 7)

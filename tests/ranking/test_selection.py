@@ -12,7 +12,6 @@ from hypothesis import given, strategies as st
 from hacs_crawler.exceptions import ConfigError
 from hacs_crawler.model import DEFAULT_PRIOR
 from hacs_crawler.model.siblings import USUAL_SIBLING_CORRELATION
-from hacs_crawler.ranking.arms import without_experiment
 from hacs_crawler.ranking.candidates import candidates_from
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import POLICIES, Candidates, Policy
@@ -37,7 +36,7 @@ def rows(*pages: dict[str, float]) -> Rows:
 
 def options(policy: Policy | str = "hacs", **settings: object) -> RankingOptions:
     chosen = POLICIES[policy] if isinstance(policy, str) else policy
-    return RankingOptions(without_experiment(chosen), **settings)  # type: ignore[arg-type]
+    return RankingOptions(chosen, **settings)  # type: ignore[arg-type]
 
 
 def order(table: Rows, policy: str = "hacs", **settings: object) -> list[int]:
@@ -48,7 +47,7 @@ def order(table: Rows, policy: str = "hacs", **settings: object) -> list[int]:
 
 
 def entries(selection: Selection[T]) -> list[T]:
-    ((chosen,), _) = selection.take()
+    chosen, _ = selection.take()
     return chosen.entries
 
 
@@ -60,7 +59,7 @@ def test_a_page_never_visited_is_sure_to_be_new() -> None:
     table = rows({"rate": 5.0}, {"visits": 0, "last_visit": 0, "rate": 0})
     selection: Selection[int] = Selection(options())
     selection.offer([0, 1], np.arange(2), table, NOW, Estimation())
-    ((chosen,), _) = selection.take()
+    chosen, _ = selection.take()
     assert chosen.entries == [1, 0]
     predicted = chosen.predictor(7, 8)
     assert predicted(0) == Prediction(
@@ -183,7 +182,7 @@ def test_every_entry_is_either_taken_or_dropped_for_a_reason() -> None:
     table = rows({"not_before": NOW + 1}, {"rate": 0.0001}, {"rate": 1.0}, {"rate": 2.0}, {})
     selection: Selection[str] = Selection(options(threshold=0.01, budget=1))
     dropped = selection.offer(list("abcde"), np.array([1, 2, 3, 4, 4]), table, NOW, Estimation())
-    ((taken,), others) = selection.take()
+    taken, others = selection.take()
     assert (dropped.gone, dropped.threshold) == (["a"], ["b"])
     assert sorted(dropped.budget + others) == ["c", "e"]
     assert taken.entries == ["d"]
@@ -252,7 +251,7 @@ def offered(table: Rows, **settings: object) -> Selection[int]:
 
 def test_pages_never_seen_have_a_share_of_the_budget_and_known_ones_the_rest() -> None:
     selection = offered(kinds(20, 20), budget=10, discover=0.2)
-    ((chosen,), others) = selection.take(is_last=False)
+    chosen, others = selection.take(is_last=False)
     assert sorted(chosen.entries) == [*range(12, 20), 20, 21]
     assert len(others) == 10, "the best ten of each kind were kept until then"
     assert not selection.waits
@@ -261,10 +260,10 @@ def test_pages_never_seen_have_a_share_of_the_budget_and_known_ones_the_rest() -
 @pytest.mark.parametrize(("seen", "unseen"), [(20, 0), (0, 20), (20, 1), (3, 20)])
 def test_what_one_kind_leaves_unused_the_other_gets_in_the_end(seen: int, unseen: int) -> None:
     selection = offered(kinds(seen, unseen), budget=10, discover=0.2)
-    ((first,), _) = selection.take(is_last=False)
+    first, _ = selection.take(is_last=False)
     assert len(first.entries) == min(seen, 8) + min(unseen, 2)
     assert selection.waits
-    ((rest,), others) = selection.take(is_last=True)
+    rest, others = selection.take(is_last=True)
     assert len(first.entries) + len(rest.entries) == 10
     assert not {*first.entries} & {*rest.entries}
     assert len(others) <= seen + unseen - 10
@@ -272,14 +271,14 @@ def test_what_one_kind_leaves_unused_the_other_gets_in_the_end(seen: int, unseen
 
 
 def test_a_share_of_nothing_is_one_page_unless_the_user_wants_none() -> None:
-    ((chosen,), _) = offered(kinds(5, 5), budget=3, discover=0.1).take(is_last=False)
+    chosen, _ = offered(kinds(5, 5), budget=3, discover=0.1).take(is_last=False)
     assert sorted(chosen.entries) == [3, 4, 5]
-    ((chosen,), _) = offered(kinds(5, 5), budget=3, discover=0.0).take(is_last=False)
+    chosen, _ = offered(kinds(5, 5), budget=3, discover=0.0).take(is_last=False)
     assert sorted(chosen.entries) == [2, 3, 4]
 
 
 def test_without_a_share_pages_never_seen_come_first() -> None:
-    ((chosen,), others) = offered(kinds(5, 5), budget=3).take()
+    chosen, others = offered(kinds(5, 5), budget=3).take()
     assert chosen.entries == [5, 6, 7]
     assert len(others) <= 7
 
@@ -299,8 +298,8 @@ def test_whatever_comes_when_no_budget_is_passed_and_none_is_left_over(
         names = [(number, place) for place in range(len(table))]
         if names:
             selection.offer(names, np.arange(len(table)), table, NOW, Estimation())
-        chosen += selection.take(is_last=is_last)[0][0].entries
-    chosen += selection.take(is_last=True)[0][0].entries
+        chosen += selection.take(is_last=is_last)[0].entries
+    chosen += selection.take(is_last=True)[0].entries
     assert len(chosen) == len(set(chosen))
     assert len(chosen) == min(budget, sum(seen + unseen for seen, unseen, _ in offers))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 
 from dask_support import two_workers
 from hacs_crawler.cluster import HERE, connected
+from hacs_crawler.ranking.choice import Quota
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.plan import Plan, make_plan
 from hacs_crawler.ranking.shard_rounds import (
@@ -20,8 +20,8 @@ from hacs_crawler.ranking.shard_rounds import (
     ShardPages,
     StartPages,
     keep_round,
-    options_left,
     plan_of_shards,
+    quota_left,
     read_round,
     rounds_of,
 )
@@ -37,7 +37,6 @@ WHOLE = [
     {"budget": 40},
     {"budget": 60, "threshold": 0.1},
     {"policy": "last-obs", "budget": 30},
-    {"experiment": {"hacs": 0.5, "last-obs": 0.5}, "budget": 41},
     {},
 ]
 
@@ -76,9 +75,9 @@ def chosen_by(
     found = []
     for (_, state), one in zip(parts, rounds, strict=True):
         if one is not None:
-            mine = options_left(state, asked, one)
+            mine = quota_left(state, one)
             assert mine.done is None
-            found.append(make_plan(state, mine, NOW).page_ids)
+            found.append(make_plan(state, asked, NOW, quota=mine).page_ids)
     return found
 
 
@@ -128,8 +127,8 @@ def test_a_first_run_splits_the_budget_over_what_start_yields(tmp_path: Path) ->
         pages.append(ShardPages(arguments, starts(np.arange(one * 100, one * 100 + number))))
     rounds = rounds_of(plan_of_shards(HERE, pages, options(budget=5), NOW), 4, options(budget=5), 7)
     assert rounds[0] is None
-    found = [one.quotas for one in rounds if one is not None]
-    assert found == [((number, None),) for number in (2, 1, 2)]  # by turns, as all are alike
+    found = [(one.budget, one.unseen) for one in rounds if one is not None]
+    assert found == [(number, None) for number in (2, 1, 2)]  # by turns, as all are alike
     free = options()
     without = rounds_of(plan_of_shards(HERE, pages, free, NOW), 4, free, 7)
     assert without == [None, Round(7), Round(7), Round(7)]
@@ -152,9 +151,9 @@ def test_pages_never_seen_have_their_share_of_the_whole_budget(tmp_path: Path) -
         (first, second) = rounds_of(plan, 2, asked, int(NOW))
     assert first is not None
     assert second is not None
-    ((of_first, new),) = first.quotas or ()
-    ((of_second, none),) = second.quotas or ()
-    assert (of_first + of_second, new, none) == (20, 5, 0)
+    assert first.budget is not None
+    assert second.budget is not None
+    assert (first.budget + second.budget, first.unseen, second.unseen) == (20, 5, 0)
 
 
 def test_only_what_start_yields_and_what_is_begun_with_may_be_visited(tmp_path: Path) -> None:
@@ -184,19 +183,19 @@ def visited(url: str, at: float, label: int, *, is_new: bool = False) -> Visit:
 def test_what_was_visited_in_a_round_is_taken_off_it_and_not_visited_again(tmp_path: Path) -> None:
     asked = options(budget=9)
     with filled(f"sqlite:///{tmp_path}/state.db", *rows_of(50)) as (arguments, state):
-        (label,) = asked.labels(state.estimation)
-        keep_round(arguments, Round(int(NOW), ((5, None),)))
+        label = asked.label(state.estimation)
+        keep_round(arguments, Round(int(NOW), 5))
         state.record([visited("http://before.edu/", NOW - DAY, label.number)])
         seen = [visited(f"http://h{one}.edu/", NOW + 1, label.number) for one in range(2)]
         again = Visit("http://h0.edu/", int(NOW) + 2, marks=frozenset({1}))  # a control visit
         state.record([*seen, again])
         round_ = read_round(state, int(NOW))
-        assert round_ == Round(int(NOW), ((5, None),))
-        mine = options_left(state, asked, round_)
+        assert round_ == Round(int(NOW), 5)
+        mine = quota_left(state, round_)
         assert mine.budget == 2
         assert mine.done is not None
         assert len(mine.done) == 2
-        plan = make_plan(state, replace(mine, budget=None, quotas=None), NOW + DAY)
+        plan = make_plan(state, asked, NOW + DAY, quota=Quota(done=mine.done))
         assert not set(plan.page_ids.tolist()) & set(mine.done.tolist())
 
 

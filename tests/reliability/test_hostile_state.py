@@ -29,7 +29,7 @@ from hacs_crawler.utils.times import DAY
 from integration_support import Project
 from servers import Site
 
-LABEL = Label(0, "", "hacs", "bayes", 365.0, "visit", True)
+LABEL = Label("hacs", "bayes", 365.0, "visit", True)
 START = 1_700_000_000
 NOW = START + 10 * DAY
 
@@ -257,7 +257,7 @@ def test_a_damaged_schema_is_named(schema: str, redis_port: int, namespace: str)
 
 @pytest.mark.parametrize(
     "label",
-    [{"arm": "x"}, [1], {"experiment": 0}, "label", 5],
+    [{"policy": 1}, [1], {"estimator": 0}, "label", 5],
     ids=["part", "list", "other", "text", "number"],
 )
 def test_a_label_of_the_future_is_passed_over(
@@ -293,7 +293,7 @@ def test_no_command_ends_in_a_traceback(
 ) -> None:
     HostileState(project.state, "hacs")
     with closing(open_store(project.state, "hacs", Path())) as store:
-        store.write_meta({"label/5": {"experiment": "x", "arm": 1}})
+        store.write_meta({"label/5": {"policy": "x", "estimator": 1}})
     monkeypatch.setenv("SCRAPY_SETTINGS_MODULE", "hacs_crawler.settings")
     monkeypatch.chdir(project.folder)
     found = CliRunner().invoke(app, [*command, "-s", f"HACS_STATE={project.state}"])

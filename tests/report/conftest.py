@@ -9,12 +9,12 @@ import pytest
 
 from browser import Browser, Tab
 from hacs_crawler.config import Config
-from report_support import ARMS, busy_state, config_of, write_report
+from report_support import busy_state, config_of, write_report
 
 
 @pytest.fixture(scope="module")
 def busy_config() -> Config:
-    return config_of(experiment=ARMS, budget=90)
+    return config_of(budget=90)
 
 
 @pytest.fixture(scope="module")

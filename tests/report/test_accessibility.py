@@ -11,7 +11,7 @@ from accessibility import accessibility_faults
 from browser import Browser, Tab, needs_chromium
 from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.report.html import html
-from report_support import ARMS, NOW, busy_state, config_of, report_data
+from report_support import NOW, busy_state, config_of, report_data
 
 pytestmark = needs_chromium
 
@@ -21,7 +21,7 @@ UNKNOWN = "#page=1"
 
 
 def overview(folder: Path) -> str:
-    config = config_of(experiment=ARMS, budget=90)
+    config = config_of(budget=90)
     return html(report_data(busy_state(config), config, NOW, 200))
 
 

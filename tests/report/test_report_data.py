@@ -28,7 +28,7 @@ from hacs_crawler.state.outcome_log import OUTCOME, SEEN, UPDATED, Label, Outcom
 from hacs_crawler.state.page import News, Visit
 from hacs_crawler.state.store import Rows
 from hacs_crawler.utils.times import DAY
-from report_support import ARMS, NOW, busy_state, config_of, data_of, empty_state, first_run
+from report_support import NOW, busy_state, config_of, data_of, empty_state, first_run
 
 IDS = np.arange(100, 106)
 
@@ -82,9 +82,9 @@ def test_intervals_beyond_the_classes_are_in_the_outer_ones() -> None:
 
 
 LABELS = {
-    1: Label(7, "hacs", "hacs", "bayes", 365.0, "visit", siblings=True),
-    2: Label(7, "last-obs", "last-obs", "bayes", 365.0, "visit", siblings=True),
-    3: Label(0, "", "freshness", "bayes", 365.0, "visit", siblings=True),
+    1: Label("hacs", "bayes", 365.0, "visit", siblings=True),
+    2: Label("last-obs", "bayes", 365.0, "visit", siblings=True),
+    3: Label("freshness", "bayes", 365.0, "visit", siblings=True),
 }
 
 
@@ -120,7 +120,7 @@ def test_yields_are_sums_over_each_run_and_arm() -> None:
     assert told["bytes"] == [400, 100, 100]
 
 
-def test_without_an_experiment_visits_count_for_their_policy() -> None:
+def test_visits_count_for_their_policy() -> None:
     told = yields(outcomes((10, 3, 0.5, 3.0, SEEN), (10, 4, 0.5, 3.0, SEEN)), LABELS.get, 9)
     assert told["name"] == ["freshness", UNKNOWN]
 
@@ -135,7 +135,7 @@ def test_no_outcomes_yield_nothing() -> None:
 
 
 def test_chances_are_those_of_the_plan_and_of_pages_that_it_leaves_out() -> None:
-    config = config_of(experiment=ARMS)
+    config = config_of()
     state = busy_state(config, sites=6)
     known = read_rows(state)
     plan = make_plan(state, config.ranking, NOW)
@@ -187,14 +187,6 @@ def test_the_curve_adds_up_the_chances_of_the_plan() -> None:
     assert curve["visits"][-1] == len(plan)
     assert curve["expected"][-1] == pytest.approx(plan.p[plan.visits > 0].sum(), rel=0.01)
     assert all(one <= other for one, other in pairwise(curve["expected"]))
-    assert set(curve["name"]) == {"all visits"}
-
-
-def test_with_an_experiment_each_arm_has_its_own_curve() -> None:
-    config = config_of(experiment=ARMS)
-    curve = data_of(busy_state(config, sites=8), config)["charts"]["plan"]
-    assert set(curve["name"]) == set(ARMS)
-    assert curve["visits"].count(0) == 2
 
 
 @pytest.mark.parametrize(
@@ -208,15 +200,6 @@ def test_with_an_experiment_each_arm_has_its_own_curve() -> None:
 def test_the_first_sentence_says_how_far_things_are(state: Any, beginning: str) -> None:
     (told,) = data_of(state, config_of())["words"]["headline"]
     assert told.startswith(beginning)
-
-
-def test_the_experiment_is_told_in_the_words_of_its_command() -> None:
-    config = config_of(experiment=ARMS)
-    data = data_of(busy_state(config, sites=6), config)
-    table = data["tables"]["experiment"]
-    assert [one["title"] for one in table[1:]] == ["hacs", "last-obs"]
-    assert "updates per 100 visits" in table[0]["values"]
-    assert data["words"]["experiment"][1].startswith("Too early to compare hacs with last-obs")
 
 
 @given(st.recursive(st.text() | st.floats(allow_nan=False, allow_infinity=False), st.lists))

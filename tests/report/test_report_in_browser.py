@@ -145,15 +145,6 @@ def test_every_chart_has_units_and_labels_that_people_read(
     assert [text for text in texts if re.search(r"\de[+-]?\d", text) or len(text) > 32] == []
 
 
-def test_each_arm_of_an_experiment_has_its_curve_of_the_plan(
-    opened: Callable[..., Tab], busy: Path
-) -> None:
-    tab = opened(busy)
-    curves = "document.querySelector('#plan figure svg.plot [aria-label=line]')"
-    assert tab.run(f"{curves}.querySelectorAll('path').length") == 2
-    assert "hacs" in tab.run("document.querySelector('#plan figure').innerText")
-
-
 def test_a_click_on_a_head_sorts_and_a_second_one_turns_the_order(
     opened: Callable[..., Tab], busy: Path
 ) -> None:

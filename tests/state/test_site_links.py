@@ -16,7 +16,6 @@ from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from hacs_crawler.links import menu_id, menu_of, page_id_of
-from hacs_crawler.ranking.arms import without_experiment
 from hacs_crawler.ranking.candidates import candidates_from
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import POLICIES
@@ -339,7 +338,7 @@ def test_outcome_records_say_what_was_ranked_for(
 
 
 def test_lines_of_outcome_records_say_what_was_new_to_the_site() -> None:
-    label = Label(0, "", "hacs", "bayes", 365.0, "visit", siblings=True, updates="site")
+    label = Label("hacs", "bayes", 365.0, "visit", siblings=True, updates="site")
     outcome = np.zeros(1, OUTCOME)
     outcome["at"] = outcome["run"] = DAY
     outcome["new_links"], outcome["new_to_site"] = 3, 2
@@ -351,7 +350,7 @@ def test_lines_of_outcome_records_say_what_was_new_to_the_site() -> None:
 
 
 def test_labels_tell_what_p_was_of() -> None:
-    page = Label(0, "", "hacs", "bayes", 365.0, "visit", siblings=True)
+    page = Label("hacs", "bayes", 365.0, "visit", siblings=True)
     site = dataclasses.replace(page, updates="site")
     assert page.number != site.number
     assert site.model == f"{page.model}, new to the site"
@@ -411,7 +410,7 @@ def test_where_sites_count_siblings_that_share_a_menu_only_are_not_updated_toget
 
 def p_of(state: State, ids: NDArray[np.int64]) -> float:
     """Return p of the first page on day 100."""
-    options = RankingOptions(without_experiment(POLICIES["hacs"]))
+    options = RankingOptions(POLICIES["hacs"])
     candidates = candidates_from(ids, state.rows(ids), 100 * DAY, state.estimation, options)
     return float(candidates.p[0])
 

@@ -108,10 +108,10 @@ class UnrankedSeeds:
         return [seed for seed, _ in single], [page_id for _, page_id in single]
 
     def begin_round(self) -> None:
-        """Give each arm its budget anew."""
+        """Renew the budget."""
         self.selection = None
         self._added.clear()
 
-    def take(self, *, is_last: bool) -> tuple[list[Chosen[Request]], list[Request]]:
-        """Return each arm's chosen seeds, and the seeds that the budget drops; see `Selection`."""
-        return ([], []) if self.selection is None else self.selection.take(is_last=is_last)
+    def take(self, *, is_last: bool) -> tuple[Chosen[Request] | None, list[Request]]:
+        """Return the chosen seeds, and the seeds that the budget drops; see `Selection`."""
+        return (None, []) if self.selection is None else self.selection.take(is_last=is_last)

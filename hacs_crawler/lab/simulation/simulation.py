@@ -20,7 +20,7 @@ from hacs_crawler.archive import Links, Seconds, Timelines
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.lab.simulation.signals import Listener, SignalHabits
 from hacs_crawler.links import menu_of
-from hacs_crawler.ranking.arms import without_experiment
+from hacs_crawler.ranking.choice import Quota
 from hacs_crawler.ranking.controls import Allowance
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats, Policy
@@ -340,13 +340,13 @@ def _picked(
     """Return which pages are to be visited in the run of that number, and which of them twice."""
     scenario = world.scenario
     options = RankingOptions(
-        without_experiment(policy),
+        policy,
         budget=scenario.run_budget,
         siblings=scenario.has_siblings,
         random_seed=(scenario.seed << 32) + number,
-        most_controls=controls,
     )
-    selection: Selection[int] = Selection(options)
+    quota = Quota(options.budget, controls if policy.uses_rate else 0)
+    selection: Selection[int] = Selection(options, quota)
     rows = state.rows(world.page_ids)
     selection.offer(
         list(range(len(rows))),
@@ -356,6 +356,6 @@ def _picked(
         state.estimation,
         signals=() if listener is None else listener.listen(world.now, rows, state.estimation),
     )
-    ((chosen,), _) = selection.take()
+    chosen, _ = selection.take()
     pages = np.array(chosen.entries, np.int64)
     return pages, pages[chosen.visit_twice]

@@ -24,8 +24,8 @@ from hacs_crawler.crawl.state_access.write_behind import CLOSING_PAUSES_SECONDS
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
 from hacs_crawler.links import page_id_of
 from hacs_crawler.parts.shards.hold import ShardHold
-from hacs_crawler.ranking.options import RankingOptions
-from hacs_crawler.ranking.shard_rounds import Round, options_left, read_round
+from hacs_crawler.ranking.choice import Quota
+from hacs_crawler.ranking.shard_rounds import Round, quota_left, read_round
 from hacs_crawler.state import PAGES_A_CALL, Page, Shard, open_state, shard_lock, shard_of_page
 from hacs_crawler.utils.loop import Worker, begin, call_later, sleep
 from hacs_crawler.utils.text import counted, safe_logger
@@ -48,7 +48,7 @@ class Shards(Part):
         self._config = config
         self._shard = shard
         self._since: int | None = getattr(crawl.crawler, "hacs_round", None)
-        self._left: RankingOptions | None = None
+        self._left: Quota | None = None
         self._worker = Worker()
         self._hold: ShardHold | None = None
         self._waiting: dict[str, RequestRecipe | None] = {}
@@ -90,12 +90,12 @@ class Shards(Part):
                 return
         await self._begin(found)
 
-    def options(self, ranking: RankingOptions) -> RankingOptions:
+    def quota(self, quota: Quota) -> Quota:
         """Return what of the round is left to this crawl."""
         left = self._left
         if left is None:
-            return ranking
-        return replace(ranking, budget=left.budget, quotas=left.quotas, done=left.done)
+            return quota
+        return replace(quota, budget=left.budget, unseen=left.unseen, done=left.done)
 
     def takes(self, page_url: str, request: Request | None) -> bool:
         """Whether a page is of this shard; others are left out, or handed over."""
@@ -125,8 +125,7 @@ class Shards(Part):
         self._worker.close()
 
     async def _begin(self, found: Round) -> None:
-        ranking = self._config.ranking
-        self._left = await self._crawl.state.patiently(options_left, ranking, found)
+        self._left = await self._crawl.state.patiently(quota_left, found)
         self._since = found.began + 1
 
     def _stop_waiting(self) -> None:

@@ -23,10 +23,10 @@ class SignalEvidence(Part):
 
     async def evidence(self, rows: Rows) -> Sequence[Signals]:
         """Return what was heard of the pages of ranking rows."""
-        experiment = self._crawl.config.ranking.experiment
+        policy = self._crawl.config.ranking.policy
 
         def read(state: State) -> list[Signals]:
-            return read_signals(state.store, rows["site"], experiment)
+            return read_signals(state.store, rows["site"], policy)
 
         return await self._crawl.state.once(read)
 

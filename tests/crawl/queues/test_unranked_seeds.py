@@ -61,5 +61,5 @@ def test_a_list_is_ranked_whole_and_nothing_is_held_back_of_it() -> None:
 
 def test_nothing_is_taken_and_nothing_kept_where_nothing_was_ranked() -> None:
     unranked = filled(1, budget=1)
-    assert unranked.take(is_last=True) == ([], [])
+    assert unranked.take(is_last=True) == (None, [])
     assert not unranked.is_kept
