@@ -33,7 +33,7 @@ from hacs_crawler.state.redis_scripts import (
     TRIM_OUTCOMES,
     WRITE,
 )
-from hacs_crawler.state.schema import SCHEMA, check_schema, refuse_older, refuse_other
+from hacs_crawler.state.schema import SCHEMA, check_schema, refuse_other
 from hacs_crawler.state.site_links import LinkClaim, claimed_of
 from hacs_crawler.state.store import TRIES, Annotation, Change, Ids, Rows, Store, note
 
@@ -59,8 +59,6 @@ class RedisStore(Store):
         self._held: dict[bytes, bytes] | None = None
         try:
             with self._server.pipeline("open") as pipe:
-                if self._redis.exists(f"{namespace}:meta"):
-                    refuse_older(self._place)
                 if not reads_only:
                     # Of several processes that open a new state at once, the first decides.
                     pipe.hsetnx(self._notes, "schema", SCHEMA)

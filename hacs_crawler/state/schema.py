@@ -20,14 +20,6 @@ def check_schema(schema: int, place: str) -> None:
         raise StateError(msg)
 
 
-def refuse_older(place: str) -> NoReturn:
-    """Raise StateError for a state of a version whose states this one does not read."""
-    raise StateError(
-        f"the state in {place} is of an older version of hacs-crawler: `hacs export` it with the "
-        f"version that wrote it, and `hacs import` that with this one, into another HACS_STATE"
-    )
-
-
 def refuse_other(place: str, what: str) -> NoReturn:
     """Raise StateError for a state that is no longer the one that was opened."""
     raise StateError(

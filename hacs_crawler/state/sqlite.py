@@ -16,7 +16,6 @@ from hacs_crawler.state.codec import UNKNOWN_ROW, unsound
 from hacs_crawler.state.damage import whole_outcomes, whole_rows
 from hacs_crawler.state.outcome_log import OUTCOME, Outcomes
 from hacs_crawler.state.page import Updates
-from hacs_crawler.state.schema import refuse_older
 from hacs_crawler.state.site_links import LinkClaim, claimed_of
 from hacs_crawler.state.sqlite_file import SQLiteFile
 from hacs_crawler.state.sqlite_rows import Batch, joined_batches
@@ -57,7 +56,6 @@ class SQLiteStore(Store):
         self._db = self._file.db
         self._naming_errors = self._file.naming_errors
         try:
-            self._refuse_older_outcomes()
             self._refuse_other_case(namespace)
             if reads_only:
                 self._check_namespace(namespace)
@@ -249,15 +247,6 @@ class SQLiteStore(Store):
     def _keep(self, notes: Mapping[str, Any]) -> None:
         query = f"INSERT OR REPLACE INTO {self._meta} VALUES (?, ?)"  # noqa: S608
         self._db.executemany(query, [(key, json.dumps(value)) for key, value in notes.items()])
-
-    def _refuse_older_outcomes(self) -> None:
-        """Raise StateError where outcomes are kept a row each, as they were under the same schema."""
-        with self._naming_errors("open"):
-            columns = {
-                name for _, name, *_ in self._db.execute(f"PRAGMA table_info({self._outcomes})")
-            }
-        if columns and "outcomes" not in columns:
-            refuse_older(str(self._file.path))
 
     def _refuse_other_case(self, namespace: str) -> None:
         """Raise StateError if the file has a namespace that differs in case only: tables cannot."""

@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Final
 
 from hacs_crawler.exceptions import StateError, StateUnavailableError
-from hacs_crawler.state.schema import SCHEMA, check_schema, refuse_older, refuse_other
+from hacs_crawler.state.schema import SCHEMA, check_schema, refuse_other
 
 BUSY_SECONDS = 10.0
 """How long a writer waits for another."""
 APPLICATION_ID: Final = int.from_bytes(b"hacs")
-_OLDER_APPLICATION_ID: Final = int.from_bytes(b"HACS")
 _PASSING = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL", "SQLITE_IOERR")
 
 
@@ -126,8 +125,6 @@ class SQLiteFile:
         # Made in one transaction: tables that are seen first, and then no application, are others'.
         tables = {name for (name,) in self.db.execute("SELECT name FROM sqlite_master")}
         application = self._pragma("application_id")
-        if application == _OLDER_APPLICATION_ID:
-            refuse_older(str(self.path))
         if application != APPLICATION_ID and (tables or application):
             msg = f"{self.path} is another program's database: use another HACS_STATE"
             raise StateError(msg)

@@ -369,52 +369,6 @@ def test_another_programs_database_is_refused_and_left_as_it_is(
     assert [file.name for file in tmp_path.iterdir()] == ["other.db"]
 
 
-@pytest.mark.parametrize("reads_only", [False, True])
-def test_a_state_of_an_older_version_is_refused_and_left_as_it_is(
-    state_url: str, namespace: str, *, reads_only: bool
-) -> None:
-    told = r"older version of hacs-crawler: `hacs export` it .* `hacs import` that with this one"
-    if state_url.startswith("sqlite"):
-        path = Path(state_url.removeprefix("sqlite:///"))
-        with closing(sqlite3.connect(path)) as db:
-            db.execute(f"PRAGMA application_id = {int.from_bytes(b'HACS')}")
-            db.execute("PRAGMA user_version = 4")
-            db.execute('CREATE TABLE "hacs.pages" (id INTEGER PRIMARY KEY)')
-        before = path.read_bytes()
-        with pytest.raises(StateError, match=told):
-            open_store(state_url, namespace, Path(), reads_only=reads_only)
-        assert path.read_bytes() == before
-        return
-    kind = RedisCluster if "+cluster" in state_url else redis.Redis
-    with kind.from_url(state_url.replace("+cluster", "")) as client:
-        client.hset(f"{namespace}:meta", "schema", 4)
-        with pytest.raises(StateError, match=told):
-            open_store(state_url, namespace, Path(), reads_only=reads_only)
-        assert not client.exists(f"{namespace}:notes")
-
-
-@pytest.mark.parametrize("reads_only", [False, True])
-def test_a_file_with_outcomes_a_row_each_is_refused_and_left_as_it_is(
-    tmp_path: Path, *, reads_only: bool
-) -> None:
-    path = tmp_path / "state.db"
-    with closing(sqlite3.connect(path)) as db:
-        db.execute(f"PRAGMA application_id = {int.from_bytes(b'hacs')}")
-        db.execute("PRAGMA user_version = 1")
-        db.execute('CREATE TABLE "hacs.pages" (id INTEGER PRIMARY KEY, version INTEGER, body BLOB)')
-        db.execute(
-            'CREATE TABLE "hacs.outcomes" '
-            "(at INTEGER, page INTEGER, outcome BLOB NOT NULL, PRIMARY KEY (at, page))"
-        )
-    with pytest.raises(StateError, match=r"older version of hacs-crawler: `hacs export` it"):
-        open_store(f"sqlite:///{path}", "hacs", Path(), reads_only=reads_only)
-    with closing(sqlite3.connect(path)) as db:
-        tables = {
-            name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type='table'")
-        }
-    assert tables == {"hacs.pages", "hacs.outcomes"}
-
-
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StateError, match=r"cannot open the state in .*file/state\.db"):
