@@ -9,13 +9,13 @@ plain look at their columns. Prints a line for each file that does not agree, an
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import gzip
 import io
 import json
 import logging
 import re
-import sys
 import zipfile
 from collections import Counter
 from collections.abc import Iterator
@@ -181,4 +181,6 @@ def main(folder: str) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("folder")
+    main(parser.parse_args().folder)

@@ -7,6 +7,7 @@ The webs have the paper's proportions, and it is known which of their pages are 
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -256,6 +257,7 @@ def print_table(rows: Sequence[Row], title: str) -> None:
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__.partition("\n")[0]).parse_args()
     rows = evaluate_instant(np.random.default_rng(0))
     print(
         f"{WEBS} synthetic webs of about {PAGES:,} pages; means, lists of {LISTED} sites, and folders "

@@ -11,6 +11,7 @@ ranked, what is known of them is noted, parts are asked, and stats counted.
 
 from __future__ import annotations
 
+import argparse
 import os
 import re
 import subprocess
@@ -99,6 +100,7 @@ def count(step: str, times: int) -> int:
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__.partition("\n")[0]).parse_args()
     print("| step | thousand instructions a page |\n|---|---:|")
     for name, step in STEPS.items():
         print(f"| {name} | {(count(step, 9) - count(step, 3)) / 600_000:.0f} |", flush=True)

@@ -3,6 +3,7 @@
 python benchmarks/timelines.py     # writes hacs_crawler/lab/simulation/made-up/*.csv
 """
 
+import argparse
 import csv
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -16,6 +17,7 @@ FOLDER = Path(__file__).parents[1] / "hacs_crawler" / "lab" / "simulation" / "ma
 
 
 def main() -> None:
+    argparse.ArgumentParser(description=__doc__.partition("\n")[0]).parse_args()
     pages = [page for page in generated(SEED, AUTHORS).pages if page.captures]
     first = {page.path: min(BEGIN, page.captures[0], *page.updates[:1]) for page in pages}
     _write(

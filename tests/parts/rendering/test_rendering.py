@@ -43,7 +43,6 @@ def test_a_page_over_which_the_code_fails_is_given_to_the_callback_and_not_obser
     hook: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     part = rendering("auto")
-    assert part is not None
     failures: list[str] = []
     parts = Parts([part], Stats(), failures.append)  # type: ignore[arg-type]
     monkeypatch.setattr(part._memory, "ready" if hook == "before_request" else "advice", broken)
