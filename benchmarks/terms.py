@@ -35,7 +35,7 @@ from twisted.internet.defer import Deferred
 
 from hacs_crawler.config import Config
 from hacs_crawler.crawl.observation import observe
-from hacs_crawler.demo import clock
+from hacs_crawler.demo import tutorial
 from hacs_crawler.links import page_id_of
 from hacs_crawler.state import follow_prior, open_state
 
@@ -105,15 +105,15 @@ def play(
     """Crawl day by day; return how many visits found an update, and which were wrong."""
     work = Path(tempfile.mkdtemp())
     file = work / "clock"
-    os.environ[clock.VARIABLE] = str(file)
-    clock.set_to(file, start)
+    os.environ[tutorial.VARIABLE] = str(file)
+    tutorial.set_clock(file, start)
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_GET(self) -> None:
             is_page = self.path in texts.versions
-            body = texts.page(self.path, clock.now()) if is_page else b""
+            body = texts.page(self.path, tutorial.now()) if is_page else b""
             self.send_response(200 if is_page else 404)
             self.send_header("Content-Type", "text/html; charset=utf-8")
             self.send_header("Content-Length", str(len(body)))
@@ -133,7 +133,7 @@ def play(
             "HACS_POLICY": policy,
             "HACS_BUDGET": budget,
             "HACS_WATCH": watch,
-            "HACS_CLOCK": "hacs_crawler.demo.clock.now",
+            "HACS_CLOCK": "hacs_crawler.demo.tutorial.now",
             "LOG_ENABLED": False,
             "HTTPPROXY_ENABLED": False,
             "TELNETCONSOLE_ENABLED": False,
@@ -157,7 +157,7 @@ def play(
 
     async def crawls() -> None:
         for day in range(days):
-            clock.set_to(file, start + day * DAY)
+            tutorial.set_clock(file, start + day * DAY)
             Terms.seen: list[tuple[str, bool]] = []
             crawler = process.create_crawler(Terms)
             await process.crawl(crawler, start_urls=list(texts.urls.values()))

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
-from hacs_crawler.demo.histories import BEGIN, generated
+from hacs_crawler.demo.web import BEGIN, generated
 
 AUTHORS, SEED = 40, 1
 HOST = "https://www.example.edu"

@@ -1,24 +1,21 @@
 """Does what the tutorial says, in a folder of its own.
 
-`python tests/tutorial_support.py` writes the outputs in docs/tutorial.md anew.
+`python tests/tutorial_support.py` writes the outputs in docs/tutorial.md again.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import socket
 import subprocess
 import sys
 import tempfile
 import textwrap
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 TUTORIAL = Path(__file__).parents[1] / "docs" / "tutorial.md"
-PORT = "8123"
 WIDTH = 100
 BLOCK = re.compile(r"^```(console|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^\$ .*(?:\n> .*)*$", re.MULTILINE)
@@ -51,24 +48,15 @@ def steps(text: str) -> Iterator[Step]:
 
 
 class Reader:
-    """Does what the tutorial says in a folder; the web is on a free port instead of the tutorial's."""
+    """Does in a folder what the tutorial says."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        with socket.create_server(("127.0.0.1", 0)) as listening:
-            self._port = str(listening.getsockname()[1])
         self._environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("SCRAPY_")},
             "COLUMNS": str(WIDTH),
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         }
-        self._server: subprocess.Popen[str] | None = None
-
-    def close(self) -> None:
-        """End the web."""
-        if self._server is not None:
-            self._server.terminate()
-            self._server.communicate(timeout=PATIENCE_SECONDS)
 
     def write(self, step: Step) -> None:
         """Write a file, or add to it."""
@@ -76,39 +64,20 @@ class Reader:
             file.write(f"\n{step.content}" if step.appends else step.content)
 
     def run(self, step: Step) -> str:
-        """Run a command and return what it prints; the one that serves the web goes on."""
-        if self._server is None:
-            command = f"exec {step.command} --port {self._port}"
-            self._server = self._start(command)
-            assert self._server.stdout is not None
-            lines = [self._server.stdout.readline() for _ in step.output.splitlines()]
-            output = "".join(lines)
-        else:
-            process = self._start(step.command.replace(PORT, self._port))
-            output, _ = process.communicate(timeout=PATIENCE_SECONDS)
-            assert process.returncode == 0, f"{step.command}: {output}"
-        return output.replace(f":{self._port}", f":{PORT}").rstrip().lstrip("\n")
-
-    def _start(self, command: str) -> subprocess.Popen[str]:
-        return subprocess.Popen(
-            ["bash", "-c", f"set -o pipefail; {command}"],
+        """Run a command and return what it prints."""
+        done = subprocess.run(
+            ["bash", "-c", f"set -o pipefail; {step.command}"],
             cwd=self._folder,
             env=self._environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            timeout=PATIENCE_SECONDS,
+            check=False,
         )
-
-
-@contextmanager
-def reader(folder: Path) -> Iterator[Reader]:
-    """Give a reader who ends the web at the end."""
-    one = Reader(folder)
-    try:
-        yield one
-    finally:
-        one.close()
+        assert done.returncode == 0, f"{step.command}: {done.stdout}"
+        return done.stdout.rstrip().lstrip("\n")
 
 
 def rewritten(text: str, outputs: list[str]) -> str:
@@ -136,10 +105,11 @@ def _folded(output: str) -> str:
 
 
 def main() -> None:
-    """Write the tutorial anew."""
+    """Write the tutorial again."""
     text = TUTORIAL.read_text()
     outputs = []
-    with tempfile.TemporaryDirectory() as folder, reader(Path(folder)) as one:
+    with tempfile.TemporaryDirectory() as folder:
+        one = Reader(Path(folder))
         for step in steps(text):
             if step.file:
                 one.write(step)

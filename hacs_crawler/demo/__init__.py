@@ -1,1 +1,1 @@
-"""The demonstration: a small scholarly web on a fast clock."""
+"""The made-up web of the demonstration and the tutorial."""

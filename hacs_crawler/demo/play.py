@@ -1,7 +1,7 @@
 """`scrapy crawl scholar -a seeds=demo`: half a year of a small web in seconds, without a network.
 
-Spider, ranking and state are real. Simulated are the web, which a downloader
-middleware answers for, its past, and the time: between two rounds pass two weeks, within one none.
+Spider, ranking and state are real. The web is made up: a downloader middleware answers for it, its past
+is imported, and two weeks pass between two rounds, no time within one.
 """
 
 from __future__ import annotations
@@ -15,24 +15,16 @@ from textwrap import fill
 from typing import Final
 
 from msgspec.structs import replace
-from scrapy import Request, Spider
-from scrapy.http import HtmlResponse, Response
 from scrapy.settings import BaseSettings
 
 from hacs_crawler.config import Config
 from hacs_crawler.crawl.observation import observe
 from hacs_crawler.crawl.stats import CrawlStats
-from hacs_crawler.demo.histories import generated
-from hacs_crawler.demo.server import LiveWeb
-from hacs_crawler.demo.web import Web
+from hacs_crawler.demo.web import HOST, START, PlayedWeb, Web, generated
 from hacs_crawler.state import Visit, follow_prior, open_state
 from hacs_crawler.utils.times import DAY
 
 SEEDS: Final = "demo"
-HOST: Final = "http://scholars.example"
-AUTHORS: Final = 100
-SEED: Final = 1
-"""Of ten webs neither the best nor the worst for HACS."""
 ROUNDS: Final = 13
 DAYS: Final = 14
 PAGES_A_VISIT: Final = 7.5
@@ -43,17 +35,16 @@ WIDTH: Final = 100
 
 
 class Play:
-    """A web, what time it is there, and what was found in it; made anew for each crawl."""
+    """A web, the time in it, and the updates found so far; made for each crawl."""
 
     current: Play
 
     def __init__(self, web: Web, rounds: int) -> None:
         self.web = web
-        self.live = LiveWeb(web, lambda: self.moment)
-        self.moment: float = web.start
-        self._end = web.start + (rounds - 1) * DAYS * DAY
+        self.moment: float = START
+        self._end = START + (rounds - 1) * DAYS * DAY
         self._later = int(time.time()) - self._end
-        """How much later the crawl takes place than the web's history, so that it ends today."""
+        """Seconds by which crawls are told a later time, so that the last round is today."""
         self._others = LastObs(web)
         self._seen = self._hits = 0
 
@@ -66,26 +57,24 @@ class Play:
         return [f"{HOST}{page.path}" for page in self.web.pages]
 
     def captures(self, config: Config) -> Iterable[Visit]:
-        """Yield what the pages were like before the crawl, as an import from an archive does."""
+        """Yield the visits before the crawl, as an import from an archive does."""
         for page in self.web.pages:
             url = f"{HOST}{page.path}"
             for at in page.captures:
-                if not page.is_gone(at):
-                    response = HtmlResponse(url, body=self.live.show(page, at), encoding="utf-8")
-                    visit = observe(response, url, at, config.link_rules).visit
-                    if visit is not None:
-                        yield replace(visit, at=at + self._later)
+                response = self.web.answer(url, at)
+                visit = observe(response, url, at, config.link_rules).visit
+                if response.status == 200 and visit is not None:
+                    yield replace(visit, at=at + self._later)
 
     def turn(self, stats: CrawlStats) -> bool:
-        """Say what was found so far, and let time pass; return whether another round follows."""
+        """Print the updates found so far, and let time pass; return whether another round follows."""
         visits = stats.get("visits") + stats.get("gone")
         self._others.visit(visits - self._seen, self.moment)
         self._seen, self._hits = visits, stats.get("updates")
-        if self.moment == self.web.start:
+        if self.moment == START:
             _say(BEGINNING.format(pages=len(self.web.pages)))
         bars = [f"{'█' * (hits // HITS_A_CHARACTER)} {hits}" for hits in self.hits]
-        day = (self.moment - self.web.start) // DAY
-        _say(f"{day:5.0f}{visits:8}  {bars[0]:<34}{bars[1]}")
+        _say(f"{(self.moment - START) // DAY:5.0f}{visits:8}  {bars[0]:<34}{bars[1]}")
         if self.moment >= self._end:
             _say(f"\n{self.sentence()}\n\n{ENDING}")
             return False
@@ -94,11 +83,11 @@ class Play:
 
     @property
     def hits(self) -> tuple[int, int]:
-        """How many visits found an update: of this crawl, and of as many by Last-Obs."""
+        """The visits that found an update: in this crawl, and among as many by Last-Obs."""
         return self._hits, self._others.hits
 
     def sentence(self) -> str:
-        """Return what was found."""
+        """Return the result in words."""
         found, others = self.hits
         ahead = "HACS" if found >= others else "Last-Obs"
         more = (
@@ -122,7 +111,7 @@ ENDING: Final = f"Its report: hacs report --open -s HACS_STATE={STATE}"
 
 
 class LastObs:
-    """Visits the pages not seen for longest, by their histories: no crawl, but what one would find."""
+    """Visits the pages not seen for longest, in their histories instead of a crawl."""
 
     def __init__(self, web: Web) -> None:
         self.hits = 0
@@ -130,7 +119,7 @@ class LastObs:
         self._last = {page.path: max(page.captures, default=0) for page in web.pages}
 
     def visit(self, number: int, now: float) -> None:
-        """Visit a number of pages at a second; one that is gone is not visited again."""
+        """Visit a number of pages at a time; a page that is gone is not visited again."""
         for path in sorted(self._last, key=lambda one: self._last[one])[:number]:
             page, before = self._pages[path], self._last[path]
             if page.is_gone(now):
@@ -140,27 +129,26 @@ class LastObs:
             self._last[path] = int(now)
 
 
-class PlayedWeb:
-    """Downloader middleware, the nearest to the network: the web answers in its place."""
+class DemoWeb(PlayedWeb):
+    """Downloader middleware: the web of the current play."""
 
-    def process_request(self, request: Request, spider: Spider | None = None) -> Response:
-        """Return the page as it is now."""
-        del spider
-        body = Play.current.live.answer(request.url.removeprefix(HOST))
-        if body is None:
-            return Response(request.url, 404)
-        return HtmlResponse(request.url, body=body, encoding="utf-8")
+    def __init__(self) -> None:
+        self.web = Play.current.web
+
+    def moment(self) -> float:
+        """Return the time in the web."""
+        return Play.current.moment
 
 
 def now() -> float:
-    """Return the time in the web that is played: the setting HACS_CLOCK."""
+    """Return the time that the current play tells crawls: its HACS_CLOCK."""
     return Play.current.now()
 
 
 def begin(settings: BaseSettings) -> Play:
-    """Make a web with its past, and set the settings for a crawl of it."""
-    play = Play.current = Play(generated(SEED, AUTHORS), ROUNDS)
-    middlewares = settings.getdict("DOWNLOADER_MIDDLEWARES") | {PlayedWeb: 10_000}
+    """Make a web with its past, and the settings for a crawl of it."""
+    play = Play.current = Play(generated(), ROUNDS)
+    middlewares = settings.getdict("DOWNLOADER_MIDDLEWARES") | {DemoWeb: 10_000}
     values = {
         "HACS_STATE": STATE,
         "HACS_CLOCK": f"{__name__}.now",

@@ -1,77 +1,83 @@
-"""The local web of the tutorial: `python -m hacs_crawler.demo.tutorial FOLDER` serves it.
+"""The tutorial's part of the made-up web: a clock that the reader turns, and the list of pages.
 
-It is the demonstration's web, smaller; the reader turns the clock by hand.
+`python -m hacs_crawler.demo.tutorial FOLDER` makes both. The clock is a file, so that all crawls and
+commands agree on the time: days pass only when the reader turns it, seconds at their real speed.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
-import threading
+import time
 from pathlib import Path
 from typing import Final
 
-from hacs_crawler.demo import clock
-from hacs_crawler.demo.histories import generated
-from hacs_crawler.demo.server import LiveWeb, Server
+from hacs_crawler.demo.web import AUTHORS, HOST, START, PlayedWeb, generated
 from hacs_crawler.exceptions import HacsError
+from hacs_crawler.utils.files import replacing
 from hacs_crawler.utils.times import DAY, day_text
 
-AUTHORS: Final = 40
-SEED: Final = 0
-"""A web of busy authors, so that there is something to see after three crawls."""
-PORT: Final = 8123
-PAGES_FILE: Final = "pages.txt"
-CLOCK_FILE: Final = "clock"
+VARIABLE: Final = "HACS_DEMO_CLOCK"
+"""The environment variable that names the clock's file; `CLOCK` if it is not set."""
+CLOCK: Final = "web/clock"
+PAGES: Final = "pages.txt"
 
 
-def serve(folder: Path, port: int) -> Server:
-    """Serve the web by the clock of a folder, which is made if need be; raises HacsError."""
-    web, file = generated(SEED, AUTHORS), folder / CLOCK_FILE
-    if not file.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        clock.set_to(file, web.start)
+def now() -> float:
+    """Return the time in the web in seconds since 1970 UTC: the tutorial's HACS_CLOCK."""
+    return read_clock(Path(os.environ.get(VARIABLE) or CLOCK))
+
+
+def read_clock(file: Path) -> float:
+    """Return the time of a clock; raises HacsError if it cannot be read."""
     try:
-        server = Server(LiveWeb(web, lambda: clock.read(file)), port)
+        began, really_began = map(float, file.read_text().split())
     except OSError as error:
-        raise HacsError(f"port {port} cannot be used: {error.strerror}; try --port") from error
-    lines = "".join(
-        f"{server.address}{page.path}\n" for page in web.pages if not page.is_gone(web.start)
-    )
-    (folder / PAGES_FILE).write_text(lines, encoding="utf-8")
-    return server
+        raise HacsError(f"{file}: cannot read the clock: {error.strerror}") from error
+    except ValueError:
+        raise HacsError(f"{file} is not a clock of the made-up web") from None
+    return began + max(0.0, time.time() - really_began)
 
 
-def turn(folder: Path, days: float) -> str:
-    """Turn the clock of a folder forward, and return the day that it then shows; raises HacsError."""
-    file = folder / CLOCK_FILE
-    second = clock.read(file) + days * DAY
-    clock.set_to(file, second)
-    return day_text(second)
+def set_clock(file: Path, second: float) -> None:
+    """Set a clock to a time in seconds since 1970 UTC."""
+    with replacing(file) as stream:
+        stream.write(f"{second:.3f} {time.time():.3f}\n".encode())
+
+
+class TutorialWeb(PlayedWeb):
+    """Downloader middleware: the made-up web at the time of the reader's clock."""
+
+    def __init__(self) -> None:
+        self.web = generated()
+
+    def moment(self) -> float:
+        """Return the clock's time."""
+        return now()
 
 
 def main() -> None:
-    """Read the command line and do what it says."""
+    """Make the folder, or turn its clock."""
     parser = argparse.ArgumentParser(prog="python -m hacs_crawler.demo.tutorial")
-    parser.add_argument("folder", type=Path, help="where the web, its pages and its clock are")
-    parser.add_argument("--port", type=int, default=PORT, help=f"serve there; {PORT} if not told")
-    parser.add_argument(
-        "--later", type=float, metavar="DAYS", help="turn the clock forward, and serve nothing"
-    )
+    parser.add_argument("folder", type=Path, help="the folder of the clock and the list of pages")
+    parser.add_argument("--later", type=float, metavar="DAYS", help="turn the clock forward")
     given = parser.parse_args()
+    clock = given.folder / "clock"
     try:
         if given.later is not None:
-            sys.stdout.write(f"It is {turn(given.folder, given.later)} now.\n")
+            set_clock(clock, read_clock(clock) + given.later * DAY)
+            sys.stdout.write(f"It is {day_text(read_clock(clock))} now.\n")
             return
-        server = serve(given.folder, given.port)
-        sys.stdout.write(f"A web of {AUTHORS} authors is at {server.address}/.\n")
-        sys.stdout.write(f"Its pages are in {given.folder / PAGES_FILE}. Ctrl-C ends it.\n")
-        sys.stdout.flush()
-        threading.Event().wait()
+        given.folder.mkdir(parents=True, exist_ok=True)
+        if not clock.exists():
+            set_clock(clock, START)
+        urls = [f"{HOST}{page.path}\n" for page in generated().pages if not page.is_gone(START)]
+        (given.folder / PAGES).write_text("".join(urls), encoding="utf-8")
+        sys.stdout.write(f"It is {day_text(read_clock(clock))} in a web of {AUTHORS} authors.\n")
+        sys.stdout.write(f"Its {len(urls)} pages are listed in {given.folder / PAGES}.\n")
     except HacsError as error:
         sys.exit(f"ERROR: {error}")
-    except KeyboardInterrupt:
-        sys.exit(130)
 
 
 if __name__ == "__main__":

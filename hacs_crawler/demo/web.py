@@ -1,19 +1,79 @@
-"""The demonstration's web: authors' pages, when they gain links, and when they were captured."""
+"""The made-up web of the demonstration and the tutorial: authors' pages, and when these change.
+
+Its histories follow what is known of scholarly pages. How often an author works on the site is
+log-normal, with the median of Jayawardana et al. 2020 for websites, 74 days, and the spread of the
+project's own timelines of 85 sites. After each session several pages change together; which ones differs
+by page, and many hardly ever do. Pages are captured at log-normal gaps, with page medians of 20 to 127
+days (80 % of pages in the same paper). Some authors stop one day, and some pages go away.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from html import escape
+from random import Random
+from typing import Final
+
+import numpy as np
+from scrapy import Request, Spider
+from scrapy.http import HtmlResponse, Response
+
+from hacs_crawler.archive import Seconds
+from hacs_crawler.utils.times import DAY
+
+HOST: Final = "http://scholars.example"
+AUTHORS: Final = 100
+SEED: Final = 1
+"""Of ten webs neither the best nor the worst for HACS."""
+BEGIN: Final = 1_609_459_200
+"""2021-01-01, when the captures begin."""
+START: Final = 1_704_067_200
+"""2024-01-01, when the crawls begin."""
+END: Final = 1_767_225_600
+"""2026-01-01."""
+MEDIAN_DAYS: Final = 74.0
+SPREAD: Final = 1.25
+"""Standard deviation of the logarithm of authors' rates."""
+STOPPING: Final = 0.1
+"""Share of the authors who stop within the history."""
+GOING: Final = 0.03
+"""Share of the pages that go away within the history."""
+CAPTURE_DAYS: Final = (20.0, 127.0)
+CAPTURE_SPREAD: Final = 1.0
+MOST_SUBPAGES: Final = 10
+
+GIVEN: Final = tuple(
+    "ada amina bela chen clara david elif emeka farid grete hana ivan jorge kofi leila maria nils olga "  # noqa: SIM905
+    "priya rosa sven tomas uma yuki".split()
+)
+FAMILY: Final = tuple(
+    "abel baum costa dubois eriksen fuchs garcia haddad ito jansen kaya lopes meyer novak okafor "  # noqa: SIM905
+    "petrov quist rao sato torres ueda vogel weber zhang".split()
+)
+NAMES: Final = tuple(
+    "publications teaching students software talks projects group data service notes".split()  # noqa: SIM905
+)
+TOPICS: Final = tuple(
+    "adaptive approximate archival bayesian causal compact distributed dynamic efficient federated "  # noqa: SIM905
+    "incremental lazy minimal neural optimal parallel private robust scalable sparse stable streaming "
+    "temporal verified".split()
+)
+THINGS: Final = tuple(
+    "caches citations clocks collections crawlers estimators filters graphs grammars harvests "  # noqa: SIM905
+    "histories hypertext indexes inference libraries logs mementos metadata networks queries queues "
+    "rankings repositories schedules signatures sketches streams trees".split()
+)
 
 
 @dataclass(frozen=True, slots=True)
 class WebPage:
-    """A page: `path` is `/~author/` or below it, `links` how many it began with.
+    """A page: `path` is `/~author/` or below it, `links` the number of links at first.
 
-    `updates` are the times at which it gained links, each once and in order, and `new_links` how many.
-    `captures` are the times before the crawls at which it was looked at. From `gone_at` on it is gone
-    (0: never).
+    `updates` are the times at which it gained links, in order, and `new_links` their numbers. `captures`
+    are the times of visits before the crawls. From `gone_at` on it is gone (0: never).
     """
 
     path: str
@@ -33,13 +93,116 @@ class WebPage:
         return 0 < self.gone_at <= at
 
     def links_at(self, at: float) -> int:
-        """Return how many links it shows at that time."""
+        """Return the number of links at that time."""
         return self.links + sum(self.new_links[: bisect_right(self.updates, at)])
 
 
-@dataclass(frozen=True, slots=True)
 class Web:
-    """Pages with their histories; crawls begin at `start`."""
+    """Pages with their histories."""
 
-    pages: Sequence[WebPage]
-    start: int
+    def __init__(self, pages: Sequence[WebPage]) -> None:
+        self.pages = pages
+        self._by_path = {page.path: page for page in pages}
+        self._menus: dict[str, tuple[str, ...]] = {}
+        for page in pages:
+            self._menus[page.homepage] = (*self._menus.get(page.homepage, ()), page.path)
+
+    def answer(self, url: str, at: float) -> Response:
+        """Return the response to a request at that time: the page, or 404."""
+        page = self._by_path.get(url.removeprefix(HOST))
+        if page is None or page.is_gone(at):
+            return Response(url, 404)
+        body = _html(page.path, self._menus[page.homepage], page.links_at(at))
+        return HtmlResponse(url, body=body, encoding="utf-8")
+
+
+class PlayedWeb:
+    """Downloader middleware, the nearest to the network: the web answers in its place."""
+
+    web: Web
+
+    def moment(self) -> float:
+        """Return the time in the web, in seconds since 1970 UTC."""
+        raise NotImplementedError
+
+    def process_request(self, request: Request, spider: Spider | None = None) -> Response:
+        """Return the page as it is now."""
+        del spider
+        return self.web.answer(request.url, self.moment())
+
+
+def generated(seed: int = SEED, authors: int = AUTHORS) -> Web:
+    """Return a web of up to 576 authors: the same for the same seed."""
+    random = np.random.default_rng(seed)
+    people = random.permutation(len(GIVEN) * len(FAMILY))[:authors].tolist()
+    pages: list[WebPage] = []
+    for person in people:
+        given, family = divmod(person, len(FAMILY))
+        pages += _site(random, f"/~{GIVEN[given]}-{FAMILY[family]}/")
+    return Web(pages)
+
+
+def _site(random: np.random.Generator, homepage: str) -> list[WebPage]:
+    rate_per_day = np.exp(random.normal(-np.log(MEDIAN_DAYS), SPREAD))
+    stop = random.uniform(BEGIN, END) if random.random() < STOPPING else END
+    number = random.poisson(rate_per_day * (END - BEGIN) / DAY)
+    sessions = np.sort(random.uniform(BEGIN, END, number)).astype(np.int64)
+    sessions = sessions[sessions < stop]
+    subpages = min(MOST_SUBPAGES, int(random.geometric(0.45)))
+    paths = [homepage, *(f"{homepage}{name}.html" for name in NAMES[:subpages])]
+    return [_page(random, path, sessions, is_main=place < 2) for place, path in enumerate(paths)]
+
+
+def _page(random: np.random.Generator, path: str, sessions: Seconds, *, is_main: bool) -> WebPage:
+    """Return a page that changes in a share of its author's sessions, within hours after each."""
+    share = random.beta(1.5, 2.0) if is_main else random.beta(0.3, 2.0)
+    own = sessions[random.random(len(sessions)) < share]
+    updates = np.unique(own + random.exponential(3_600.0, len(own)).astype(np.int64))
+    updates = updates[updates < END]
+    going = random.random() < GOING
+    return WebPage(
+        path=path,
+        links=int(random.integers(4, 25)),
+        updates=updates.tolist(),
+        new_links=random.geometric(0.45, len(updates)).tolist(),
+        captures=_captures(random),
+        gone_at=int(random.uniform(BEGIN, END)) if going else 0,
+    )
+
+
+def _captures(random: np.random.Generator) -> list[int]:
+    low, high = np.log(CAPTURE_DAYS)
+    median_days = np.exp(random.uniform(low, high))
+    most = int(20 * (START - BEGIN) / DAY / CAPTURE_DAYS[0])
+    gaps = median_days * np.exp(random.normal(0.0, CAPTURE_SPREAD, most)) * DAY
+    times = BEGIN + np.cumsum(gaps)
+    return list(map(int, np.unique(times[times < START].astype(np.int64))))
+
+
+@lru_cache(maxsize=4_096)
+def _html(path: str, menu: tuple[str, ...], links: int) -> bytes:
+    """Return the HTML of a page: a menu of its author's pages, and its links."""
+    _, author, name = path.split("/", 2)
+    who = author.removeprefix("~").replace("-", " ").title()
+    what = name.removesuffix(".html").title() or "Recent work"
+    folder = name.removesuffix(".html") or "recent"
+    others = "".join(f'<li><a href="{escape(other)}">{escape(_label(other))}</a>' for other in menu)
+    work = "".join(
+        f'<li><a href="/{author}/{folder}/{number:04}.pdf">{_title(path, number)}</a>'
+        for number in range(links, 0, -1)
+    )
+    return (
+        f'<!DOCTYPE html><html lang="en"><meta charset="utf-8"><title>{who}: {what}</title>\n'
+        f"<h1>{who}</h1><ul>{others}</ul>\n<h2>{what}</h2><ul>{work}</ul></html>\n"
+    ).encode()
+
+
+def _label(path: str) -> str:
+    return path.rstrip("/").rpartition("/")[2].removesuffix(".html").lstrip("~")
+
+
+def _title(path: str, number: int) -> str:
+    """Return the title of a page's work of that number."""
+    random = Random(f"{path} {number}")  # noqa: S311 - nothing secret
+    first, second = random.choice(TOPICS), random.choice(THINGS)
+    return f"{first} {second} for {random.choice(TOPICS)} {random.choice(THINGS)}".capitalize()

@@ -14,20 +14,19 @@ from scrapy.utils.test import get_crawler
 
 from hacs_crawler.crawl.stats import CrawlStats
 from hacs_crawler.demo.play import DAYS, LastObs, Play
-from hacs_crawler.demo.web import Web, WebPage
+from hacs_crawler.demo.web import START, Web, WebPage
 from hacs_crawler.utils.times import DAY
 
 ROOT = Path(__file__).parents[2]
-START = 1_700_000_000
 BUSY = WebPage("/~ada/", 2, [START + day * DAY for day in range(1, 60)], [1] * 59, [START - DAY])
 QUIET = WebPage("/~bela/", 1, [], [], [START - 9 * DAY])
 GONE = WebPage("/~carl/", 1, [], [], [START - 30 * DAY], gone_at=START - DAY)
-WEB = Web((BUSY, QUIET, GONE), START)
+WEB = Web((BUSY, QUIET, GONE))
 SMALL = """
 from scrapy.cmdline import execute
-from hacs_crawler.demo import play
+from hacs_crawler.demo import play, web
 
-play.AUTHORS, play.ROUNDS = 12, 3
+play.generated, play.ROUNDS = lambda: web.generated(authors=12), 3
 execute(["scrapy", "crawl", "scholar", "-a", "seeds=demo"])
 """
 

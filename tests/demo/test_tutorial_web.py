@@ -1,55 +1,81 @@
-"""The web of the tutorial: one small web for everybody, whose clock a reader turns."""
+"""The clock and the list of pages of the tutorial."""
 
 from __future__ import annotations
 
-import socket
 import sys
-import urllib.request
 from pathlib import Path
 
 import pytest
+from scrapy import Request
+from scrapy.settings import Settings
 
-from hacs_crawler.demo import clock, tutorial
-from hacs_crawler.demo.histories import START
+from hacs_crawler.config import Config
+from hacs_crawler.demo import tutorial
+from hacs_crawler.demo.web import START
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.utils.times import DAY
 
 
-def get(url: str) -> bytes:
-    with urllib.request.urlopen(url, timeout=30) as answer:
-        return bytes(answer.read())
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv(tutorial.VARIABLE, str(tmp_path / "clock"))
+    return tmp_path / "clock"
 
 
-def test_every_page_of_the_list_is_there_and_changes_as_the_clock_is_turned(tmp_path: Path) -> None:
-    with tutorial.serve(tmp_path / "web", 0):
-        urls = (tmp_path / "web" / tutorial.PAGES_FILE).read_text().split()
-        before = [get(url) for url in urls]
-        assert tutorial.turn(tmp_path / "web", 30) == "2024-01-31"
-        after = [get(url) for url in urls]
-    changed = sum(one != other for one, other in zip(before, after, strict=True))
-    assert 0 < changed < len(urls)
+def run(monkeypatch: pytest.MonkeyPatch, *arguments: str | Path) -> None:
+    monkeypatch.setattr(sys, "argv", ["tutorial", *map(str, arguments)])
+    tutorial.main()
 
 
-def test_a_folder_that_is_there_goes_on_where_it_was(tmp_path: Path) -> None:
-    with tutorial.serve(tmp_path, 0):
-        tutorial.turn(tmp_path, 30)
-    with tutorial.serve(tmp_path, 0):
-        days = (clock.read(tmp_path / tutorial.CLOCK_FILE) - START) / DAY
-    assert 30 <= days < 31
+def test_every_page_of_the_list_is_there_and_changes_as_the_clock_is_turned(
+    tmp_path: Path, file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(monkeypatch, tmp_path)
+    requests = [Request(url) for url in (tmp_path / tutorial.PAGES).read_text().split()]
+    web = tutorial.TutorialWeb()
+    before = [web.process_request(request) for request in requests]
+    run(monkeypatch, tmp_path, "--later", "30")
+    after = [web.process_request(request) for request in requests]
+    assert capsys.readouterr().out.endswith("It is 2024-01-31 now.\n")
+    assert {answer.status for answer in before} == {200}
+    changed = sum(one.body != other.body for one, other in zip(before, after, strict=True))
+    assert 0 < changed < len(requests)
+    run(monkeypatch, tmp_path)
+    assert tutorial.now() > START + 29 * 86_400  # the clock of a folder that is there goes on
 
 
-def test_a_port_that_is_taken_is_named(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        with pytest.raises(HacsError, match=rf"port {port} cannot be used: .*; try --port"):
-            tutorial.serve(tmp_path, port)
+def test_time_runs_at_its_real_speed_from_the_time_that_was_set(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tutorial.time, "time", lambda: 5_000.0)
+    tutorial.set_clock(file, 1_000_000.0)
+    monkeypatch.setattr(tutorial.time, "time", lambda: 5_002.5)
+    assert tutorial.now() == 1_000_002.5
 
 
-def test_a_clock_that_is_not_there_is_one_line(
+def test_it_can_be_the_setting_hacs_clock(file: Path) -> None:
+    tutorial.set_clock(file, 1_700_000_000.0)
+    config = Config.from_settings(Settings({"HACS_CLOCK": "hacs_crawler.demo.tutorial.now"}))
+    assert 1_700_000_000.0 <= config.clock() < 1_700_000_600.0
+
+
+def test_without_the_variable_the_tutorials_own_clock_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys, "argv", ["tutorial", str(tmp_path / "none"), "--later", "30"])
+    monkeypatch.delenv(tutorial.VARIABLE, raising=False)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(HacsError, match="web/clock: cannot read the clock: No such file"):
+        tutorial.now()
+
+
+@pytest.mark.parametrize("content", ["", "noon", "1.0", "1 2 3"])
+def test_a_file_that_is_not_a_clock_is_named(file: Path, content: str) -> None:
+    file.write_text(content)
+    with pytest.raises(HacsError, match="clock is not a clock of the made-up web"):
+        tutorial.now()
+
+
+def test_a_missing_clock_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SystemExit) as ended:
-        tutorial.main()
+        run(monkeypatch, tmp_path / "none", "--later", "30")
     assert str(ended.value).startswith("ERROR: ")
     assert "cannot read the clock" in str(ended.value)

@@ -1,4 +1,4 @@
-"""Generated histories."""
+"""The made-up web: its histories, and its answers at a time."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from hacs_crawler.demo.histories import BEGIN, END, START, generated
-from hacs_crawler.demo.web import Web
+from hacs_crawler.demo.web import BEGIN, END, HOST, START, Web, WebPage, generated
 from hacs_crawler.utils.times import DAY
 
 
 @pytest.fixture(scope="module")
 def webs() -> list[Web]:
-    return [generated(seed, 100) for seed in range(5)]
+    return [generated(seed) for seed in range(5)]
 
 
 def homepages(web: Web) -> list[str]:
@@ -22,8 +21,8 @@ def homepages(web: Web) -> list[str]:
 
 
 def test_the_same_seed_gives_the_same_web(webs: list[Web]) -> None:
-    assert generated(3, 100) == webs[3]
-    assert webs[3] != webs[4]
+    assert generated(3).pages == webs[3].pages
+    assert webs[3].pages != webs[4].pages
 
 
 def test_a_web_has_the_authors_asked_for_and_some_three_pages_of_each(webs: list[Web]) -> None:
@@ -77,3 +76,36 @@ def test_some_pages_never_change_and_a_few_go_away(webs: list[Web]) -> None:
     for web in webs:
         assert 0.1 < np.mean([not page.updates for page in web.pages]) < 0.4
         assert 0 < sum(page.gone_at > 0 for page in web.pages) < 0.1 * len(web.pages)
+
+
+PAGES = (
+    WebPage("/~ada/", 2, updates=[START + 5 * DAY], new_links=[4], captures=[]),
+    WebPage("/~ada/data.html", 1, [], [], captures=[], gone_at=START + 20 * DAY),
+    WebPage("/~adam/", 1, [], [], captures=[]),
+)
+
+
+def get(path: str, day: float = 0) -> tuple[int, str]:
+    answer = Web(PAGES).answer(HOST + path, START + day * DAY)
+    return answer.status, answer.body.decode()
+
+
+def test_a_page_shows_its_links_at_that_time() -> None:
+    assert get("/~ada/")[1].count(".pdf") == 2
+    assert get("/~ada/", 6)[1].count(".pdf") == 6
+
+
+def test_a_page_links_to_its_authors_others_and_to_nobody_elses() -> None:
+    _, body = get("/~ada/")
+    assert 'href="/~ada/data.html"' in body
+    assert "/~adam/" not in body
+
+
+@pytest.mark.parametrize("path", ["/", "/robots.txt", "/~eve/", "/~ada"])
+def test_other_paths_are_not_found(path: str) -> None:
+    assert get(path) == (404, "")
+
+
+def test_a_page_that_goes_away_is_not_found_from_then_on() -> None:
+    assert get("/~ada/data.html")[0] == 200
+    assert get("/~ada/data.html", 21)[0] == 404
