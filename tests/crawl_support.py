@@ -33,7 +33,9 @@ class UnderWay:
         self._concurrency = concurrency
         self._downloader = Downloader(self.crawler)
         self.crawler.engine = SimpleNamespace(  # type: ignore[assignment]
-            downloader=self._downloader, _slot=None, scraper=SimpleNamespace(slot=None)
+            downloader=self._downloader,
+            _slot=None,
+            scraper=SimpleNamespace(slot=None, start_itemproc_async=None),
         )
 
     def clear(self) -> None:

@@ -130,7 +130,8 @@ class Ranker:
 
     def on_pause(self) -> None:
         """Rank what is held and have it sent: `start()` pauses, or is over."""
-        begin(self.end_round()).addErrback(self._on_error)
+        if not self._is_over:  # else it is Python that ends a start() that Scrapy has left
+            begin(self.end_round()).addErrback(self._on_error)
 
     def take_all(self) -> list[Request]:
         """Return all seeds not sent: the crawl is over, and the next job ranks them again."""
@@ -139,6 +140,7 @@ class Ranker:
 
     def drop_all(self) -> None:
         """Drop all seeds not sent: the crawl is over."""
+        self._is_over = True
         chosen, dropped = self.seeds.take(is_last=True)
         self.drop([*dropped, *(chosen.entries if chosen is not None else ())], "budget")
 

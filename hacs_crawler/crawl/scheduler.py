@@ -39,6 +39,7 @@ from hacs_crawler.crawl.queues.seed_queue import SeedQueue
 from hacs_crawler.crawl.ranker import Ranker
 from hacs_crawler.crawl.scrapy_internals import (
     Downloads,
+    close_after_start_items,
     empty_filter,
     enqueue_unfiltered,
     filter_of,
@@ -94,6 +95,7 @@ class HacsScheduler(BaseScheduler):
         self._shared_filter = None if self._is_scrapys_own else shared_filter(self._inner)
         # what a job left is sent before start() is asked for anything, and is to be recorded
         self._is_resumed = self._inner.has_pending_requests()
+        close_after_start_items(self._crawler)
         return opening
 
     def close(self, reason: str) -> Deferred[None] | None:

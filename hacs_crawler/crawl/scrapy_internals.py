@@ -174,6 +174,35 @@ def count_no_page(crawler: Crawler, is_none: Callable[[Request], bool]) -> None:
     crawler.signals.connect(count, signals.response_received, weak=False)
 
 
+def close_after_start_items(crawler: Crawler) -> None:
+    """Have a closing spider close once the items that `start()` yielded are processed.
+
+    Scrapy 2.19 checks this after responses only: a spider that closes while such an item is processed
+    and nothing is downloaded never closes. Start requests that are held make that the usual case.
+    """
+    scraper = _engine_of(crawler).scraper
+    is_async = hasattr(scraper, "start_itemproc_async")  # Scrapy 2.14
+    name = "start_itemproc_async" if is_async else "start_itemproc"
+    process: Callable[..., Any] = getattr(scraper, name)
+
+    def check(result: object = None) -> object:
+        closing = scraper.slot.closing
+        if closing is not None and not closing.called:
+            scraper._check_if_closing()  # noqa: SLF001
+        return result
+
+    async def process_and_check(*item: Any, **more: Any) -> None:
+        try:
+            await process(*item, **more)
+        finally:
+            check()
+
+    def processing(*item: Any, **more: Any) -> Any:
+        return process(*item, **more).addBoth(check)
+
+    setattr(scraper, name, process_and_check if is_async else processing)
+
+
 def hold_back(
     crawler: Crawler, may_send: Callable[[], bool], wait: Callable[[Request], Awaitable[None]]
 ) -> None:

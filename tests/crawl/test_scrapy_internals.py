@@ -28,6 +28,7 @@ from crawl_support import new_crawler, settled
 from hacs_crawler.crawl.scrapy_internals import (
     Downloads,
     check_robotstxt,
+    close_after_start_items,
     empty_filter,
     enqueue_unfiltered,
     filter_of,
@@ -71,7 +72,7 @@ class OneSlot(Downloader):
 class TinyCrawl:
     """A crawl whose answers come when a test says so, on the loop of Scrapy's reactor."""
 
-    def __init__(self, *requests: Request, **more: Any) -> None:
+    def __init__(self, *entries: Any, **more: Any) -> None:
         crawl = self
         self.sent: list[tuple[str, Deferred[None]]] = []
         self.errors: list[BaseException] = []
@@ -87,8 +88,9 @@ class TinyCrawl:
             name = "tiny"
 
             async def start(self) -> AsyncIterator[Any]:
-                for request in requests:
-                    yield request.replace(errback=self.note_error)
+                for entry in entries:
+                    is_request = isinstance(entry, Request)
+                    yield entry.replace(errback=self.note_error) if is_request else entry
 
             async def parse(self, response: Response) -> AsyncIterator[Any]:
                 if crawl.in_callback is not None:
@@ -529,3 +531,28 @@ def test_a_request_can_be_held_back_until_it_is_sent(crawling: Run) -> None:
             await crawl.until(lambda: len(crawl.sent) == 2)
 
     crawling(TinyCrawl(page(1), page(2)), act)
+
+
+def test_a_spider_closes_once_the_items_of_its_start_are_processed(crawling: Run) -> None:
+    gate: Deferred[None] = Deferred()
+    in_pipeline: list[bool] = []
+
+    async def wait() -> None:
+        in_pipeline.append(True)
+        await maybe_deferred_to_future(gate)
+
+    async def act(crawl: TinyCrawl) -> None:
+        await crawl.until(lambda: bool(in_pipeline))
+        closed = crawl.stop()
+        await settled()
+        assert not closed.called
+        with relying_on("`Scraper.start_itemproc_async` and `._check_if_closing`"):
+            gate.callback(None)
+            await crawl.until(lambda: closed.called)
+
+    crawl = TinyCrawl({"item": 1})
+    crawl.in_pipeline = wait
+    crawl.crawler.signals.connect(
+        lambda: close_after_start_items(crawl.crawler), signals.spider_opened, weak=False
+    )
+    crawling(crawl, act)

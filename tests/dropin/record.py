@@ -1,8 +1,9 @@
 """Records what the rows of the table do without the add-on, which depends on Scrapy alone.
 
-    python tests/dropin/record.py
+    python tests/dropin/record.py [ROW ...]
 
-writes a fingerprint of each run with the Scrapy that is installed. A row that has none, or whose runs
+writes a fingerprint of each run with the Scrapy that is installed, of all rows or of those named and the
+rows that run with them. A row that has none, or whose runs
 with the add-on have another one, is run without the add-on too: it fails where these two differ. So a
 record that is missing or old costs time and hides nothing.
 """
@@ -45,11 +46,12 @@ def main() -> None:
     sys.path.insert(0, str(HERE.parent))
     from dropin.test_table import CASES, names_beside
 
-    together = {tuple(names_beside(name, CASES)) for name in CASES}
+    together = {tuple(names_beside(name, CASES)) for name in sys.argv[1:] or CASES}
     with ProcessPoolExecutor(PROCESSES) as pool:
         found = dict(ChainMap(*pool.map(_of_rows, sorted(together, key=len, reverse=True))))
     FILE.parent.mkdir(exist_ok=True)
-    FILE.write_text(json.dumps(found, indent=0, sort_keys=True) + "\n")
+    kept = recorded() if sys.argv[1:] else {}
+    FILE.write_text(json.dumps({**kept, **found}, indent=0, sort_keys=True) + "\n")
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 from fuzz.clock import day_of
 from fuzz.seen import NO_PAGES, Run
+from fuzz.settings_drawn import CLOSING
 
 ADDS_OR_TAKES = {
     "HACS_BUDGET",
@@ -38,7 +39,7 @@ OUR_ERROR = re.compile(r"^(ERROR|CRITICAL) hacs_crawler")
 
 def each_request_ends_exactly_once(run: Run) -> Iterator[str]:
     for number, ends in run.ends().items():
-        if len(ends) > 1 or (not ends and not run.kind.ends_early):
+        if len(ends) > 1 or (not ends and not run.ends_early):
             request = run.yielded.get(number)
             yield f"request {number} {request and request.url} ended as {ends or 'nothing'}"
 
@@ -51,7 +52,8 @@ def what_a_request_was_given_arrives(run: Run) -> Iterator[str]:
 
 
 def the_crawl_ends_as_it_should(run: Run) -> Iterator[str]:
-    if run.reason not in run.kind.reasons:
+    closing = CLOSING.keys() & run.scenario.settings.keys()
+    if run.reason not in run.kind.reasons and run.reason.upper() not in closing:
         yield f"it ended with {run.reason!r}"
 
 
@@ -77,7 +79,7 @@ def a_budget_is_used_up_where_pages_are_left(run: Run) -> Iterator[str]:
     budget = settings.get("HACS_BUDGET")
     if (
         budget is None
-        or run.kind.ends_early
+        or run.ends_early
         or run.kind.stop
         or _gives_up_hosts(run)
         or _obeys_robots_txt(run)
@@ -207,7 +209,7 @@ def is_comparable(run: Run) -> bool:
     """Whether a crawl is to do what it does without the add-on."""
     has_two_ways = run.kind.has_two_callbacks and _leads_to_start(run)
     # Scrapy 2.19 alone does not always obey robots.txt
-    if run.kind.ends_early or has_two_ways or _obeys_robots_txt(run):
+    if run.ends_early or has_two_ways or _obeys_robots_txt(run):
         return False
     return not (ADDS_OR_TAKES & run.settings_on() or _gives_up_hosts(run))
 

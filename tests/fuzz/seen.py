@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fuzz.scenario import Page, Scenario
+from fuzz.settings_drawn import CLOSING
 from fuzz.spiders import KINDS
 
 NO_PAGES = ("/robots.txt", "/sitemap.xml", "/part.xml", "/feed.xml", "?inline")
@@ -42,6 +43,8 @@ class Run:
         self.visits, self.updates = self._by_url("visits"), self._by_url("updates")
         self.at: int = seen["at"]
         self.reason: str = self.parts[-1]["reason"]
+        self.ends_early = self.kind.ends_early or bool(CLOSING.keys() & scenario.settings.keys())
+        """Whether requests may be left when it ends."""
         self.yielded = {number: Yielded(number, *more) for number, *more in self.events("yielded")}
 
     def _by_url(self, name: str) -> dict[str, list[int]]:

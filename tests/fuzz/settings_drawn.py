@@ -53,6 +53,15 @@ VALUES: dict[str, list[Any]] = {
     "HACS_WATCH_IGNORE": [["status"]],
     "HACS_WATCH_KEY": ["url", "id"],
 }
+CLOSING: dict[str, list[Any]] = {
+    "CLOSESPIDER_ERRORCOUNT": [1],
+    "CLOSESPIDER_ITEMCOUNT": [1, 2, 5],
+    "CLOSESPIDER_PAGECOUNT": [1, 3],
+    "CLOSESPIDER_PAGECOUNT_NO_ITEM": [2],
+    "CLOSESPIDER_TIMEOUT": [0.1, 5],
+    "CLOSESPIDER_TIMEOUT_NO_ITEM": [1],
+}
+"""With which a crawl may end early, at any moment."""
 SCRAPYS: dict[str, list[Any]] = {
     "AUTOTHROTTLE_ENABLED": [True],
     "CONCURRENT_REQUESTS": [1, 2],
@@ -64,6 +73,7 @@ SCRAPYS: dict[str, list[Any]] = {
     "RETRY_ENABLED": [False],
     "RETRY_TIMES": [0, 1, 4],
     "ROBOTSTXT_OBEY": [True],
+    **CLOSING,
     "SCHEDULER_START_DISK_QUEUE": ["scrapy.squeues.PickleFifoDiskQueue"],
 }
 WAITING: list[dict[str, list[Any]]] = [

@@ -203,6 +203,48 @@ class Closes(Follows):
         raise CloseSpider("enough")
 
 
+class ClosesInStart(Plain):
+    """Ends itself when it has yielded half of its items and requests."""
+
+    ends_early = True
+    reasons = ("enough",)
+
+    def first(self, number: int, url: str) -> Iterable[Any]:
+        yield {"from": "start"}
+        yield self.page(url)
+        if number >= len(self.seeds) // 2:
+            raise CloseSpider("enough")
+
+
+class IsClosed(Follows):
+    """The engine is asked to end the crawl, while `start()` goes on."""
+
+    ends_early = True
+    reasons = ("asked", "finished")
+
+    def first(self, number: int, url: str) -> Iterable[Any]:
+        yield self.page(url)
+        yield {"from": "start"}
+        if number == len(self.seeds) // 2:
+            self.ask()
+
+    def ask(self) -> None:
+        engine: Any = self.crawler.engine
+        if hasattr(engine, "close_spider_async"):
+            self.closing = asyncio.ensure_future(engine.close_spider_async(reason="asked"))
+        else:
+            engine.close_spider(self, "asked")
+
+
+class IsClosedInCallback(IsClosed):
+    def first(self, number: int, url: str) -> Iterable[Any]:
+        return [{"from": "start"}, self.page(url)]
+
+    def parse(self, response: Response, **kwargs: Any) -> Any:
+        self.ask()
+        yield from super().parse(response)
+
+
 class HeadFirst(Plain):
     def first(self, number: int, url: str) -> Iterable[Any]:
         yield self.page(url, method="HEAD", callback=self.parse_head)

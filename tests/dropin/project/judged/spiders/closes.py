@@ -1,0 +1,231 @@
+"""Whatever closes a spider, while its `start()` yields items and requests, waits, or is over."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from typing import Any, ClassVar
+
+from scrapy import signals
+from scrapy.exceptions import CloseSpider
+
+from ..base import Judged, Row, facts
+
+MANY = 19
+
+
+class Closed(Judged):
+    """Closed by what happens at a `moment`, or by a setting."""
+
+    is_endless = True
+    moment: ClassVar[str] = ""
+    is_raised: ClassVar[bool] = True
+    """Whether CloseSpider is raised; else the engine is asked."""
+
+    @classmethod
+    def from_crawler(cls, crawler: Any, *args: Any, **kwargs: Any) -> Any:
+        spider = super().from_crawler(crawler, *args, **kwargs)
+        for name in ("item_scraped", "request_scheduled", "spider_idle"):
+            if name == cls.moment:
+                crawler.signals.connect(spider.close, getattr(signals, name))
+        return spider
+
+    async def start(self) -> Any:
+        """Yield items and requests in turn."""
+        for number in range(MANY):
+            yield {"item": number}
+            yield self.page(f"/{number}")
+            if number == 3:
+                self.at("start")
+
+    def parse(self, response: Any) -> Any:
+        self.at("callback")
+        yield facts(response)
+
+    def at(self, moment: str) -> None:
+        if moment == self.moment:
+            self.close()
+
+    def close(self) -> None:
+        engine = self.crawler.engine
+        if self.is_raised:
+            raise CloseSpider("enough")
+        if hasattr(engine, "close_spider_async"):
+            self.closing = asyncio.ensure_future(engine.close_spider_async(reason="enough"))
+        else:
+            engine.close_spider(self, "enough")
+
+
+class Waits(Closed):
+    """Waits for ever after two requests."""
+
+    async def start(self) -> Any:
+        for number in range(2):
+            yield self.page(f"/{number}")
+        self.at("start")
+        await asyncio.Event().wait()
+
+
+class WaitsAtOnce(Closed):
+    async def start(self) -> Any:
+        await asyncio.Event().wait()
+        yield
+
+
+class IsOver(Closed):
+    async def start(self) -> Any:
+        for number in range(MANY):
+            yield self.page(f"/{number}")
+
+
+class CountsItems(Closed, Row):
+    custom_settings = {"CLOSESPIDER_ITEMCOUNT": 2}
+
+
+class CountsItemsLate(IsOver, Row):
+    custom_settings = {"CLOSESPIDER_ITEMCOUNT": 2}
+
+
+class CountsPages(Closed, Row):
+    custom_settings = {"CLOSESPIDER_PAGECOUNT": 2}
+
+
+class CountsPagesWhileItWaits(Waits, Row):
+    custom_settings = {"CLOSESPIDER_PAGECOUNT": 2}
+
+
+class CountsPagesWithoutItems(IsOver, Row):
+    custom_settings = {"CLOSESPIDER_PAGECOUNT_NO_ITEM": 2}
+
+    def parse(self, response: Any) -> None:
+        pass
+
+
+class CountsErrors(Closed, Row):
+    custom_settings = {"CLOSESPIDER_ERRORCOUNT": 1, "CONCURRENT_REQUESTS": 1}
+
+    def parse(self, response: Any) -> None:
+        raise ValueError("on purpose")
+
+
+class CountsSeconds(WaitsAtOnce, Row):
+    custom_settings = {"CLOSESPIDER_TIMEOUT": 0.1}
+
+
+class CountsSecondsWhileItWaits(Waits, Row):
+    custom_settings = {"CLOSESPIDER_TIMEOUT": 1}
+
+
+class CountsSecondsWithoutItems(Waits, Row):
+    custom_settings = {"CLOSESPIDER_TIMEOUT_NO_ITEM": 1}
+
+    def parse(self, response: Any) -> None:
+        pass
+
+
+class RaisesInStart(Closed, Row):
+    moment = "start"
+
+
+class RaisesInCallback(Closed, Row):
+    moment = "callback"
+
+
+class RaisesInCallbackWhileItWaits(Waits, Row):
+    moment = "callback"
+
+
+class RaisesInErrback(Closed, Row):
+    def page(self, path: str, host: int = 1, **kwargs: Any) -> Any:
+        return super().page(f"/status/404?{path[1:]}", host, **kwargs)
+
+    def failed(self, failure: Any) -> Any:
+        self.close()
+        yield
+
+
+class RaisesInOutput:
+    def process_spider_output(self, response: Any, result: Any) -> Any:
+        yield from result
+        raise CloseSpider("enough")
+
+    async def process_spider_output_async(self, response: Any, result: Any) -> Any:
+        async for entry in result:
+            yield entry
+        raise CloseSpider("enough")
+
+
+class RaisesInMiddleware(Closed, Row):
+    custom_settings = {"SPIDER_MIDDLEWARES": {RaisesInOutput: 100}}
+
+
+class RaisesInMiddlewareNearTheSpider(Closed, Row):
+    custom_settings = {"SPIDER_MIDDLEWARES": {RaisesInOutput: 900}}
+
+
+class RaisesOnIdle(IsOver, Row):
+    is_endless = False
+    moment = "spider_idle"
+
+
+class AskedInStart(Closed, Row):
+    moment = "start"
+    is_raised = False
+
+
+class AskedInStartThatWaits(Waits, Row):
+    moment = "start"
+    is_raised = False
+
+
+class AskedInCallback(Closed, Row):
+    moment = "callback"
+    is_raised = False
+
+
+class AskedOnItem(IsOver, Row):
+    moment = "item_scraped"
+    is_raised = False
+
+
+class AskedOnRequest(Closed, Row):
+    moment = "request_scheduled"
+    is_raised = False
+
+
+class SlowPipeline:
+    """Closes the spider while it has an item."""
+
+    @classmethod
+    def from_crawler(cls, crawler: Any) -> Any:
+        pipeline = cls()
+        pipeline.crawler = crawler
+        return pipeline
+
+    async def process_item(self, item: Any) -> Any:
+        self.crawler.spider.at("pipeline")
+        await asyncio.sleep(0.02)
+        return item
+
+
+class AskedInPipeline(IsOver, Row):
+    custom_settings = {"ITEM_PIPELINES": {SlowPipeline: 1}}
+    moment = "pipeline"
+    is_raised = False
+
+
+class Interrupted(Closed, Row):
+    is_alone = True
+    moment = "callback"
+
+    def close(self) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+class Terminated(Waits, Row):
+    is_alone = True
+    moment = "start"
+
+    def close(self) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
