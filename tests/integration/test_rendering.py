@@ -75,8 +75,9 @@ class Runs:
 
     def __init__(self, project: Project, site: ScriptedSite) -> None:
         self._project, self._site = project, site
-        self.temporary = project.folder / "temporary"
-        self.temporary.mkdir()
+        # a browser's sockets could have no name in it: TMPDIR may be as long as that
+        self.temporary = project.folder / "temporary" / (60 * "x") / (40 * "y")
+        self.temporary.mkdir(parents=True)
 
     def __call__(self, *paths: str, day: int = 0, meta: str = "{}", **settings: Any) -> Crawl:
         given = {

@@ -12,7 +12,9 @@ import asyncio
 import base64
 import logging
 import math
+import os
 import shutil
+import tempfile
 import time
 from collections.abc import Coroutine
 from contextlib import suppress
@@ -51,6 +53,9 @@ OF_THE_WEB: Final = ("http://", "https://")
 NOT_LOADED: Final = frozenset({"image", "media", "font", "texttrack"})
 CHROMIUMS: Final = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 """The first draws no windows: a page takes it half of the CPU time of the others."""
+MOST_FOLDER_CHARACTERS: Final = 40
+"""Chromium ends at once if the name of a socket in its temporary folder is over 107 characters, of which
+61 are its own and those of the folder made here."""
 _ELSEWHERE: Final = ("CDP_URL", "CONNECT_URL", "BROWSER_PROVIDER")
 _NAMES_A_BROWSER: Final = ("LAUNCH_OPTIONS", "BROWSER_TYPE", *_ELSEWHERE)
 _CONTEXT: Final = "hacs-"
@@ -100,6 +105,7 @@ class Browser:
         most = crawler.settings.getint("PLAYWRIGHT_MAX_CONTEXTS") or PAGES_AT_ONCE
         self._room = asyncio.Semaphore(min(most, PAGES_AT_ONCE))
         self._names = count(1)
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._open: dict[Any, _Rendering] = {}
         self._is_refused_too: Any = None
         """PLAYWRIGHT_ABORT_REQUEST of the project."""
@@ -110,8 +116,10 @@ class Browser:
         """Start the browser, if that was not done yet; returns whether it runs."""
         async with self._starting:
             if self._handler is None and self.missing is None:
+                self._folder = self._folder or _short_folder()
+                starting = _started(self._crawler, self._folder.name)
                 try:
-                    self._handler = await asyncio.wait_for(_started(self._crawler), START_SECONDS)
+                    self._handler = await asyncio.wait_for(starting, START_SECONDS)
                 except Exception as error:  # noqa: BLE001 - a browser fails in many ways
                     self.missing = _first_line(error)
                     logger.warning(
@@ -151,6 +159,8 @@ class Browser:
         self.missing = self.missing or "the crawl is over"
         if handler is not None:
             await _within(handler.close(), 2 * CLOSING_SECONDS)
+        if self._folder is not None:
+            self._folder.cleanup()
 
     async def _render(self, request: Request) -> Response:
         handler, name = self._handler, f"{_CONTEXT}{next(self._names)}"
@@ -308,7 +318,19 @@ def _page_seconds(settings: BaseSettings) -> float:
     return PAGE_SECONDS
 
 
-async def _started(crawler: Crawler) -> Any:
+def _short_folder() -> tempfile.TemporaryDirectory[str]:
+    """Make a temporary folder with a short name, whatever TMPDIR says."""
+    folders = (tempfile.gettempdir(), "/tmp", "/var/tmp")  # noqa: S108 - mkdtemp makes one in it
+    short = (
+        one for one in folders if len(one) <= MOST_FOLDER_CHARACTERS and os.access(one, os.W_OK)
+    )
+    return tempfile.TemporaryDirectory(
+        prefix="hacs-", dir=next(short, None), ignore_cleanup_errors=True
+    )
+
+
+async def _started(crawler: Crawler, folder: str) -> Any:
+    """Start the browser, whose temporary files are in `folder`."""
     try:
         from scrapy_playwright.handler import (  # noqa: PLC0415 - an extra
             ScrapyPlaywrightDownloadHandler,
@@ -324,7 +346,9 @@ async def _started(crawler: Crawler) -> Any:
     try:
         await handler._launch()  # noqa: SLF001 - what it does when the engine starts
         kind = handler.browser_provider.browser_type
-        handler.config.launch_options |= launch_options(crawler.settings, kind.executable_path)
+        options = launch_options(crawler.settings, kind.executable_path)
+        environment = {**os.environ, **(options.get("env") or {}), "TMPDIR": folder}
+        handler.config.launch_options |= options | {"env": environment}
         await handler._maybe_launch_browser()  # noqa: SLF001 - a missing one is found before a page
     except BaseException:
         await _within(handler.close(), CLOSING_SECONDS)
