@@ -21,9 +21,8 @@ from scipy.optimize import OptimizeWarning, curve_fit
 from scipy.stats import lognorm, rankdata
 from seed_lists import make_web
 
-from hacs_crawler.lab.interest.anchored import fit_anchored
-from hacs_crawler.lab.interest.paper import fit_paper
-from hacs_crawler.lab.interest.temporal import PAPER_SHARE, concentration_of, temporal_by_days
+from hacs_crawler.lab.interest.fits import fit_anchored, fit_paper
+from hacs_crawler.lab.interest.judging import PAPER_SHARE, concentration_of, temporal_by_days
 from hacs_crawler.lab.interest.views import read_views
 from hacs_crawler.utils.arrays import FloatArray
 

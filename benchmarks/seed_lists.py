@@ -14,10 +14,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from hacs_crawler.lab.interest.anchored import fit_anchored
-from hacs_crawler.lab.interest.paper import fit_paper
-from hacs_crawler.lab.interest.sites import score_sites
-from hacs_crawler.lab.interest.temporal import temporal_by_curve, temporal_by_days
+from hacs_crawler.lab.interest.fits import fit_anchored, fit_paper
+from hacs_crawler.lab.interest.hubs import score_sites
+from hacs_crawler.lab.interest.judging import temporal_by_curve, temporal_by_days
 from hacs_crawler.model import lognormal_cumulative
 from hacs_crawler.utils.arrays import BoolArray, FloatArray, IndexArray
 

@@ -1,20 +1,150 @@
-"""Hubs, the sites and folders of news: found from their pages, written as a list, and read again."""
+"""Hubs, the sites and folders of news: scored by their pages, and written as a list of seeds."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
 import numpy as np
+import scipy
 
+from hacs_crawler.lab.interest.curves import Curves
 from hacs_crawler.lab.interest.judging import JudgedWindow
-from hacs_crawler.lab.interest.sites import interest_in_sites, score_sites
 from hacs_crawler.links import check_url
 from hacs_crawler.ranking.instant import ListedHub
+from hacs_crawler.utils.arrays import BoolArray, FloatArray, IndexArray
 
 KINDS: Final = ("site", "folder")
 _DATED: Final = re.compile(r"\d+(?:[-_.]\d+)*").fullmatch
+PAGES_WEIGHT: Final = 3.0
+VIEWS_WEIGHT: Final = 2.0
+"""How the paper weighs a site's share of temporal pages against its share of views on them."""
+USUAL_PAGES: Final = 5.0
+"""A site's curve is averaged with this many pages of the usual kind: a few pages' curves say little."""
+_ROUNDING: Final = 1e-9
+_LEAST_SIGMA: Final = 0.05
+_STRENGTHS: Final = np.geomspace(0.5, 200, 40)
+
+
+@dataclass(frozen=True, slots=True)
+class SiteScores:
+    """Sites: arrays with an element a site. `pages` are all of it, `temporal` how many of them are.
+
+    `raw_score` is the paper's, nan for a site without pages, and `score` the same with both shares
+    shrunk towards those of all sites, which `usual_score` is made of.
+    """
+
+    pages: IndexArray
+    temporal: IndexArray
+    raw_score: FloatArray
+    score: FloatArray
+    usual_score: float
+
+    def best(self, most: int | None = None) -> IndexArray:
+        """Return the numbers of the sites with a temporal page, best first, at most `most`.
+
+        None scores less than all pages together. Of equal scores the site with more pages is first.
+        """
+        order = np.lexsort((-self.pages, -self.score))
+        least = self.usual_score * (1 - _ROUNDING)
+        return order[(self.temporal[order] > 0) & (self.score[order] >= least)][:most]
+
+
+@dataclass(frozen=True, slots=True)
+class InterestParameters:
+    """How the links of sites are read: arrays with an element a site.
+
+    `mu` and `sigma` are mean and standard deviation of ln(days) of all reading of a site's temporal
+    pages, `worth` is how often one of them is read, 1 being the mean of all sites'.
+    """
+
+    mu: FloatArray
+    sigma: FloatArray
+    worth: FloatArray
+
+
+def score_sites(
+    site_of: IndexArray, is_temporal: BoolArray, views: FloatArray, count: int
+) -> SiteScores:
+    """Score `count` sites by their pages: page i is of site `site_of[i]` and has views[i] in all.
+
+    raw_score = (3 * share of temporal pages + 2 * share of views on temporal pages) / 5 (Wang et al.,
+    IJCNLP 2008, section 4). `score` adds to each site as many pages as `pages_to_add` says, of which
+    the share is temporal that is among all pages, and likewise of the views: a site of one page says
+    little, and raw shares would fill a list with such sites.
+    """
+
+    def by_site(weight: FloatArray | BoolArray) -> FloatArray:
+        return np.bincount(site_of, weights=weight, minlength=count).astype(np.float64)
+
+    n, k = by_site(np.ones(site_of.size)), by_site(is_temporal)
+    all_views, theirs = by_site(views), by_site(views * is_temporal)
+    page_share = np.divide(k, n, out=np.full(count, np.nan), where=n > 0)
+    view_share = np.divide(theirs, all_views, out=page_share.copy(), where=all_views > 0)
+    more = pages_to_add(k, n)
+    usual_pages = k.sum() / max(n.sum(), 1.0)
+    usual_views = theirs.sum() / all_views.sum() if all_views.sum() > 0 else usual_pages
+    shrunk_pages = (k + more * usual_pages) / (n + more)
+    shrunk_views = (n * np.nan_to_num(view_share) + more * usual_views) / (n + more)
+    return SiteScores(
+        n.astype(np.int64),
+        k.astype(np.int64),
+        _score(page_share, view_share),
+        _score(shrunk_pages, shrunk_views),
+        float(_score(np.array(usual_pages), np.array(usual_views))),
+    )
+
+
+def pages_to_add(temporal: FloatArray, pages: FloatArray) -> float:
+    """Pages of the usual kind that each site's own are weighed against, 0.5 to 200.
+
+    The most likely strength of a beta-binomial distribution over the sites, with the mean of all their
+    pages: few where sites are all one thing or all the other, many where they are alike.
+    """
+    seen = pages > 0
+    k, n = temporal[seen], pages[seen]
+    mean = k.sum() / n.sum() if n.sum() else 0.0
+    if not 0 < mean < 1:
+        return 1.0
+    a, b = mean * _STRENGTHS[:, None], (1 - mean) * _STRENGTHS[:, None]
+    likelihood = (scipy.special.betaln(k + a, n - k + b) - scipy.special.betaln(a, b)).sum(axis=1)
+    return float(_STRENGTHS[np.argmax(likelihood)])
+
+
+def interest_in_sites(
+    site_of: IndexArray, is_temporal: BoolArray, curves: Curves, views: FloatArray, count: int
+) -> InterestParameters:
+    """Pool the curves of the temporal pages of `count` sites; page i is of site `site_of[i]`.
+
+    A site's reading is a mixture of its pages' log-normal curves, of equal weight, whose logarithm has
+    the mean E[mu] and the variance E[sigma²] + Var[mu]. All three means are shrunk to those of all
+    temporal pages. Where no page is temporal, all sites have mu 0, sigma 1 and worth 1.
+    """
+    is_used = is_temporal & np.isfinite(curves.mu) & np.isfinite(curves.sigma)
+    if not is_used.any():
+        return InterestParameters(np.zeros(count), np.ones(count), np.ones(count))
+    sites, mu, sigma = site_of[is_used], curves.mu[is_used], curves.sigma[is_used]
+    number = np.bincount(sites, minlength=count)
+
+    def pooled(values: FloatArray) -> FloatArray:
+        own = np.bincount(sites, weights=values, minlength=count)
+        mean: FloatArray = (own + USUAL_PAGES * values.mean()) / (number + USUAL_PAGES)
+        return mean
+
+    mean_mu = pooled(mu)
+    variance = pooled(sigma**2 + mu**2) - mean_mu**2
+    return InterestParameters(
+        mean_mu,
+        np.sqrt(np.maximum(variance, _LEAST_SIGMA**2)),
+        pooled(views[is_used]) / views[is_used].mean(),
+    )
+
+
+def _score(page_share: FloatArray, view_share: FloatArray) -> FloatArray:
+    whole = PAGES_WEIGHT + VIEWS_WEIGHT
+    return (PAGES_WEIGHT * page_share + VIEWS_WEIGHT * view_share) / whole
 
 
 def hub_of(page: str, kind: str) -> str:

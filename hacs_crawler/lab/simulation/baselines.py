@@ -11,13 +11,13 @@ from types import MappingProxyType
 from typing import Final
 
 import numpy as np
-from scrapy.utils.misc import load_object
 
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.lab.simulation.adaptive import Nutch, StormCrawler
-from hacs_crawler.lab.simulation.allocation import (
-    Allocation,
-    Demand,
+from hacs_crawler.lab.simulation.crawlers import (
+    AtRandomTimes,
+    EvenlySpaced,
+    Nutch,
+    StormCrawler,
     binary_demand,
     freshness_demand,
     harmonic_demand,
@@ -34,11 +34,12 @@ from hacs_crawler.ranking.policies import (
     POLICIES,
     Candidates,
     Floats,
+    Policy,
     Scorer,
     brute_force,
-    hacs,
-    random,
+    policy_of,
 )
+from hacs_crawler.utils.settings import NotAllowedError, loaded
 from hacs_crawler.utils.times import DAY
 
 _BEFORE_ALL_OTHERS: Final = 1e9
@@ -85,41 +86,6 @@ class Oracle(Contender):
         )
 
 
-class EvenlySpaced(Contender):
-    """Divides the budget among the pages by their estimated rates and spaces each page's visits evenly.
-
-    Every day the budget is divided anew; the pages most overdue against their share come first.
-    """
-
-    uses_rate = False  # as published: without control visits
-
-    def __init__(self, world: World, demand: Demand) -> None:
-        self._allocation = Allocation(demand, world.scenario.budget)
-
-    def score(self, candidates: Candidates) -> Floats:
-        """Score by the time since the last visit, in units of the page's interval."""
-        frequency = self._allocation.frequencies(candidates.rate_per_day)
-        return self._preferred(frequency, candidates)
-
-    def _preferred(self, frequency: Floats, candidates: Candidates) -> Floats:
-        return np.where(frequency > 0, candidates.days_since_visit * frequency, 0.0)
-
-
-class AtRandomTimes(EvenlySpaced):
-    """Divides the budget alike, but visits each page at the times of a Poisson process.
-
-    Given how many visits there are in a day, those of independent Poisson processes are a sample
-    weighted by the processes' rates f; the largest log(U)/f, U uniform, are one without replacement
-    (Efraimidis and Spirakis, "Weighted random sampling with a reservoir", IPL 97(5), 2006).
-    """
-
-    def _preferred(self, frequency: Floats, candidates: Candidates) -> Floats:
-        log_uniform = np.log(np.maximum(random(candidates), np.finfo(np.float64).tiny))
-        return np.divide(
-            log_uniform, frequency, out=np.full_like(frequency, -np.inf), where=frequency > 0
-        )
-
-
 @dataclass(frozen=True, slots=True)
 class Baseline:
     """How a contender is made, its own estimator if it has one, and whether it hears signals."""
@@ -129,30 +95,23 @@ class Baseline:
     uses_signals: bool = True
 
 
-def _stateless(
-    score: Scorer,
-    estimator: str | None = None,
-    *,
-    uses_rate: bool = True,
-    uses_signals: bool = True,
-) -> Baseline:
+def _stateless(policy: Policy, estimator: str | None = None) -> Baseline:
     return Baseline(
-        lambda _world: Stateless(score, is_unbounded=score is brute_force, uses_rate=uses_rate),
+        lambda _world: Stateless(
+            policy.score,
+            is_unbounded=policy.score is brute_force,
+            uses_rate=policy.uses_rate,
+        ),
         estimator,
-        uses_signals,
+        policy.uses_signals,
     )
 
 
 BASELINES: Final[Mapping[str, Baseline]] = MappingProxyType(
     {
-        **{
-            name: _stateless(
-                policy.score, uses_rate=policy.uses_rate, uses_signals=policy.uses_signals
-            )
-            for name, policy in POLICIES.items()
-        },
-        "hacs-paper": _stateless(paper_rule, "mle", uses_rate=False),
-        **{f"hacs-{name}": _stateless(hacs, name) for name in LOCALIZED},
+        **{name: _stateless(policy) for name, policy in POLICIES.items()},
+        "hacs-paper": _stateless(Policy("hacs-paper", paper_rule, uses_rate=False), "mle"),
+        **{f"hacs-{name}": _stateless(POLICIES["hacs"], name) for name in LOCALIZED},
         "nutch": Baseline(Nutch),
         "stormcrawler": Baseline(StormCrawler),
         # Cho and Garcia-Molina 2003: visits evenly spaced, pages in a fixed order
@@ -164,25 +123,21 @@ BASELINES: Final[Mapping[str, Baseline]] = MappingProxyType(
         "oracle": Baseline(Oracle),
     }
 )
+"""The policies of a crawl, and what they are compared with."""
 
 
 def find_baseline(name: str) -> Baseline:
-    """Return the baseline of that name, or one of the policy at that dotted path.
-
-    Raises HacsError where there is none.
-    """
+    """Return the baseline of that name, or one of the policy at that dotted path; raises HacsError."""
     if name in BASELINES:
         return BASELINES[name]
-    allowed = f"allowed are {', '.join(BASELINES)} and the dotted path of a function"
-    if "." not in name:
-        raise HacsError(f"policy {name!r}: {allowed}")
+    what = f"{', '.join(BASELINES)} and the dotted path of a function"
     try:
-        policy = load_object(name)
-    except (ImportError, NameError, ValueError) as error:
-        raise HacsError(f"policy {name!r}: {allowed} ({error})") from error
+        policy = loaded(name, what)
+    except NotAllowedError as error:
+        raise HacsError(f"policy {name!r}: allowed are {error}") from error
     if not callable(policy):
-        raise HacsError(f"policy {name!r}: {allowed} (that is not a function)")
-    return _stateless(policy)
+        raise HacsError(f"policy {name!r}: allowed are {what} (that is not a function)")
+    return _stateless(policy_of(name, policy))
 
 
 def compete(scenario: Scenario, name: str, on_day: Callable[[], None] = lambda: None) -> Score:

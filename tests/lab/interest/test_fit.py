@@ -8,9 +8,8 @@ from hypothesis import given, settings, strategies as st
 from scipy.optimize import curve_fit, minimize
 from scipy.stats import lognorm
 
-from hacs_crawler.lab.interest.anchored import fit_anchored
 from hacs_crawler.lab.interest.curves import rise_of
-from hacs_crawler.lab.interest.paper import fit_paper
+from hacs_crawler.lab.interest.fits import fit_anchored, fit_paper
 from hacs_crawler.model import lognormal_cumulative
 from hacs_crawler.utils.arrays import FloatArray
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hacs_crawler.lab.interest.curves import Curves
-from hacs_crawler.lab.interest.sites import SiteScores, interest_in_sites, pages_to_add, score_sites
+from hacs_crawler.lab.interest.hubs import SiteScores, interest_in_sites, pages_to_add, score_sites
 from hacs_crawler.utils.arrays import FloatArray
 
 

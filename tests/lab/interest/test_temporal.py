@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hacs_crawler.lab.interest.paper import fit_paper
-from hacs_crawler.lab.interest.temporal import concentration_of, temporal_by_curve, temporal_by_days
+from hacs_crawler.lab.interest.fits import fit_paper
+from hacs_crawler.lab.interest.judging import concentration_of, temporal_by_curve, temporal_by_days
 from hacs_crawler.utils.arrays import FloatArray
 
 DAYS = 60

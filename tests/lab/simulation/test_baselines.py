@@ -9,19 +9,18 @@ from scipy.optimize import minimize
 
 from hacs_crawler.archive.timelines import Events, Timelines
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.lab.simulation.adaptive import MINUTE, Nutch, StormCrawler
-from hacs_crawler.lab.simulation.allocation import (
+from hacs_crawler.lab.simulation.baselines import BASELINES, find_baseline
+from hacs_crawler.lab.simulation.crawlers import (
+    MINUTE,
     Allocation,
+    AtRandomTimes,
     Demand,
+    EvenlySpaced,
+    Nutch,
+    StormCrawler,
     binary_demand,
     freshness_demand,
     harmonic_demand,
-)
-from hacs_crawler.lab.simulation.baselines import (
-    BASELINES,
-    AtRandomTimes,
-    EvenlySpaced,
-    find_baseline,
 )
 from hacs_crawler.lab.simulation.simulation import Scenario, World
 from hacs_crawler.links.keys import page_id_of

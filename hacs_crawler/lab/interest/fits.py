@@ -1,4 +1,4 @@
-"""The anchored fit of a curve of interest: counts in bins, a birth near the rise."""
+"""Two fits of curves of interest: anchored at the rise of a page's views, and the paper's, as it is."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from hacs_crawler.lab.interest.curves import (
     ROOT_TWO_PI,
     STRAY_SHARE,
     Curves,
+    Quadratic,
     best_of_starts,
     bins_to_half,
     by_block,
     products,
     rise_of,
 )
-from hacs_crawler.lab.interest.levenberg_marquardt import Quadratic
 from hacs_crawler.model import lognormal_cumulative
 from hacs_crawler.utils.arrays import FloatArray, IndexArray
 
@@ -34,7 +34,7 @@ _PENALTY: Final = 1e-4
 """Weight a view of a pull to mu = 0 and sigma = 1, which decides only where the views do not."""
 _FLOOR: Final = 1e-9
 """Least share of a bin, so that one stray view does not rule a curve out."""
-_STARTS: Final = ((-0.1, 0.0, 0.5), (-0.1, 0.0, 1.2), (-1.0, 0.7, 0.5), (-1.0, 4.0, 2.5))
+_ANCHORED_STARTS: Final = ((-0.1, 0.0, 0.5), (-0.1, 0.0, 1.2), (-1.0, 0.7, 0.5), (-1.0, 4.0, 2.5))
 """b - rise in bins, mu - ln(days to half of the views), sigma."""
 
 
@@ -52,7 +52,7 @@ def fit_anchored(
     and sigma towards 1. Multiples of the views have the same mu, sigma and b.
     """
     views = np.asarray(views, dtype=np.float64)
-    return by_block(views, lambda some: _fit(some, bins_a_day), on_rows)
+    return by_block(views, lambda some: _anchored(some, bins_a_day), on_rows)
 
 
 class _LogLoss:
@@ -110,7 +110,7 @@ def _edges(bins: int, bins_a_day: int) -> IndexArray:
     return np.concatenate([np.arange(fine), np.arange(fine, bins, bins_a_day), [bins]])
 
 
-def _fit(views: FloatArray, bins_a_day: int) -> Curves:
+def _anchored(views: FloatArray, bins_a_day: int) -> Curves:
     bins = views.shape[1]
     rise = _rise_bins(views, bins_a_day)
     ends = np.minimum(rise[:, None] + _edges(bins, bins_a_day), bins)
@@ -125,7 +125,7 @@ def _fit(views: FloatArray, bins_a_day: int) -> Curves:
             [np.full_like(half, b / bins_a_day), half + more, np.full_like(half, math.log(sigma))],
             axis=1,
         )
-        for b, more, sigma in _STARTS
+        for b, more, sigma in _ANCHORED_STARTS
     ]
     loss = _LogLoss(since / total[:, None], edges)
     lower = np.array([-ANCHOR_BINS / bins_a_day, MU_RANGE[0], LOG_SIGMA_RANGE[0]])
@@ -136,3 +136,82 @@ def _fit(views: FloatArray, bins_a_day: int) -> Curves:
     ends_since_birth = edges[:, [0, -1]] - after_rise[:, None]
     seen = np.diff(lognormal_cumulative(ends_since_birth, mu[:, None], sigma[:, None]))[:, 0]
     return Curves(mu, sigma, rise / bins_a_day + after_rise, total / np.maximum(seen, _FLOOR))
+
+
+PAST_DAYS: Final = 1000.0
+"""How far in the past b may go; beyond, the curve changes no more, but its parameters do."""
+_LOG_ROOT_TWO_PI: Final = 0.5 * math.log(2 * math.pi)
+_PAPER_STARTS: Final = ((1.0, 0.7), (0.5, 1.5), (0.05, 1.0), (4.0, 0.3), (30.0, 0.1))
+"""Days of b before the rise, and sigma."""
+_PAPER_LOG_SIGMA_RANGE: Final = (math.log(1e-4), math.log(20.0))
+_PAPER_MU_RANGE: Final = (-10.0, 12.0)
+
+
+def fit_paper(
+    views: FloatArray, on_rows: Callable[[int, int], None] = lambda _done, _total: None
+) -> Curves:
+    """Fit f(x) = A phi(x - b; mu, sigma) to each row of views (n, days), at x = 1, 2, ... days.
+
+    phi is the log-normal density. Least squares over all days of the window with A, b, mu and sigma
+    free, by Levenberg-Marquardt from several starts. Source: Wang, Liu, Zhang, Ma, Ru, "Identify
+    Temporal Websites Based on User Behavior Analysis", IJCNLP 2008, section 3.
+
+    It is not identifiable: a spike is fitted as well by a b far in the past, with a large mu and a
+    sigma near 0, as by one at the spike, and Phi(3) is 0 for the one and 1 for the other.
+    """
+    return by_block(np.asarray(views, dtype=np.float64), _least_squares, on_rows)
+
+
+class _SquaredLoss:
+    """Half the sum of squares of A phi(x - b; mu, sigma) - y; parameters A, b, mu, ln sigma."""
+
+    def __init__(self, y: FloatArray) -> None:
+        self._y = y
+        self._x = np.arange(1.0, y.shape[1] + 1)
+
+    def __call__(self, parameters: FloatArray, rows: IndexArray) -> Quadratic:
+        scale, b, mu, log_sigma = (column[:, None] for column in parameters.T)
+        per_sigma = np.exp(-log_sigma)
+        u = self._x - b
+        is_before = u <= 0
+        u[is_before] = 1.0
+        logs = np.log(u)
+        z = (logs - mu) * per_sigma
+        # in place: an array more costs more than what is computed with it
+        density = z * z
+        density *= -0.5
+        density -= logs
+        density -= log_sigma + _LOG_ROOT_TWO_PI
+        np.exp(density, out=density)
+        density[is_before] = 0.0
+        curve = scale * density
+        by_log_sigma = curve * z
+        by_mu = by_log_sigma * per_sigma
+        by_b = curve + by_mu
+        by_b /= u
+        by_log_sigma *= z
+        by_log_sigma -= curve
+        slopes = (density, by_b, by_mu, by_log_sigma)
+        off = curve
+        off -= self._y[rows]
+        return Quadratic(
+            0.5 * np.einsum("nb,nb->n", off, off),
+            np.stack([np.einsum("nb,nb->n", slope, off) for slope in slopes], axis=1),
+            products(slopes, slopes),
+        )
+
+
+def _least_squares(views: FloatArray) -> Curves:
+    total = views.sum(axis=1)
+    rise = rise_of(views) + 1.0
+    half = bins_to_half(views) + 1.0
+    starts = []
+    for before, sigma in _PAPER_STARTS:
+        b = rise - before
+        mu = np.log(np.maximum(half - b, 0.3))
+        starts.append(np.stack([np.ones_like(b), b, mu, np.full_like(b, math.log(sigma))], axis=1))
+    lower = np.array([0.0, -PAST_DAYS, _PAPER_MU_RANGE[0], _PAPER_LOG_SIGMA_RANGE[0]])
+    upper = np.array([np.inf, float(views.shape[1]), _PAPER_MU_RANGE[1], _PAPER_LOG_SIGMA_RANGE[1]])
+    found = best_of_starts(_SquaredLoss(views / total[:, None]), starts, lower, upper)
+    scale, b, mu, log_sigma = found.parameters.T
+    return Curves(mu, np.exp(log_sigma), b, scale * total)
