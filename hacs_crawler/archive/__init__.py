@@ -18,14 +18,13 @@ if TYPE_CHECKING:
         has_digest as has_digest,
         is_html as is_html,
         key_of as key_of,
+        names_other_file as names_other_file,
         parse_http_date as parse_http_date,
         parse_timestamp as parse_timestamp,
     )
     from hacs_crawler.archive.cdx import read_cdx as read_cdx, visits_by_digest as visits_by_digest
     from hacs_crawler.archive.codecs import (
         GZIP_MAGIC as GZIP_MAGIC,
-        ZSTD_DICTIONARY_MAGIC as ZSTD_DICTIONARY_MAGIC,
-        ZSTD_MAGIC as ZSTD_MAGIC,
         decoded as decoded,
     )
     from hacs_crawler.archive.memento_uri import (
@@ -43,6 +42,7 @@ if TYPE_CHECKING:
         Source as Source,
         open_source as open_source,
         read_lines as read_lines,
+        refuse_packed as refuse_packed,
         source_of as source_of,
     )
     from hacs_crawler.archive.timelines import (

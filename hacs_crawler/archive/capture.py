@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Final
 
+from scrapy.linkextractors import IGNORED_EXTENSIONS
+
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links import check_url, kept_url, page_key
 from hacs_crawler.utils.times import in_range
@@ -41,6 +43,10 @@ _EARLIEST: Final = "00000101000000"
 _DIGEST = re.compile(r"(?:[A-Za-z0-9-]+:)?([A-Z2-7]{26,104}=*|[0-9a-fA-F]{32,128})").fullmatch
 
 
+_OTHER_ENDINGS = (*IGNORED_EXTENSIONS, "eot", "json", "otf", "ttf", "woff", "woff2")
+_OTHER_FILE = re.compile(rf"\.(?:{'|'.join(map(re.escape, _OTHER_ENDINGS))})(?:\?|$)").search
+_TYPE = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+").fullmatch
+_CHARSET = re.compile(r"(?:^|;)\s*charset\s*=\s*\"?([^\s;\"]+)", re.IGNORECASE).search
 _BASE32 = re.compile(r"[A-Z2-7]{26,104}=*").fullmatch
 
 
@@ -137,7 +143,31 @@ def key_of(url: str) -> tuple[str, str]:
     return page_key(url), ""
 
 
+def names_other_file(key: str) -> bool:
+    """Whether a page's key ends as those of images, fonts, scripts and the like do."""
+    return _OTHER_FILE(key.lower()) is not None
+
+
+def content_type(text: str) -> str:
+    """Return the type that browsers take from a Content-Type header, a repeated one joined by commas.
+
+    The last valid type counts, with the charset of an equal one before it if it has none itself
+    (https://fetch.spec.whatwg.org/#concept-header-extract-mime-type). Text without a valid type is
+    returned as it is.
+    """
+    essence = charset = ""
+    for part in text.split(","):
+        kind, _, parameters = part.strip().partition(";")
+        kind = kind.strip().lower()
+        if _TYPE(kind) is None or kind == "*/*":
+            continue
+        found = _CHARSET(parameters)
+        charset = found[1] if found else (charset if kind == essence else "")
+        essence = kind
+    return f"{essence}; charset={charset}" if charset else essence or text
+
+
 def is_html(mime: str) -> bool:
     """Whether a MIME type is HTML's or not known; parameters such as the charset do not matter."""
-    kind = mime.partition(";")[0].strip().lower()
+    kind = content_type(mime).partition(";")[0].strip().lower()
     return kind in HTML_TYPES or kind in UNKNOWN_TYPES

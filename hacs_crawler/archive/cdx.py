@@ -1,4 +1,4 @@
-"""Capture indexes: CDX of 11, 9 or 7 columns, CDXJ, and the JSON of CDX servers.
+"""Capture indexes: CDX with a header or at least 7 columns, CDXJ, and the JSON of CDX servers.
 
 Sources: https://iipc.github.io/warc-specifications/specifications/cdx-format/cdx-2015/ (columns and
 their letters), https://specs.webrecorder.net/cdxj/0.1.0/ (CDXJ), and the CDX servers of the Wayback
@@ -22,6 +22,7 @@ from hacs_crawler.archive.capture import (
     digest_bytes,
     is_html,
     key_of,
+    names_other_file,
     parse_digest,
     parse_timestamp,
 )
@@ -34,12 +35,11 @@ _LETTERS: Final[dict[str, str]] = {
     "s": "status",
     "k": "digest",
 }
-_COLUMNS: Final = {  # of files without a header, by their number
-    11: "NbamskrMSVg",
-    10: "NbamskrMVg",
-    9: "NbamskrVg",
-    7: "NbamskS",  # what the Wayback Machine's server answers as text
-}
+_FIRST_COLUMNS: Final = "Nbamsk"
+"""How rows without a header begin. The Wayback Machine's server has 7 columns, files 9 to 11, and
+servers that add counts or the place of a revisit's original 12 or 14.
+"""
+_LEAST_COLUMNS: Final = 7
 _SERVER_COLUMNS: Final = ("urlkey", "timestamp", "url", "mime", "status", "digest", "length")
 _ALIASES: Final = {
     "original": "url",
@@ -48,12 +48,17 @@ _ALIASES: Final = {
     "mime_type": "mime",
     "statuscode": "status",
     "status_code": "status",
+    "payload_digest": "digest",
 }
 _IPFS: Final = re.compile("urn:ipfs/[^/]*/([1-9A-HJ-NP-Za-km-z]{46})").fullmatch
 _BASE58: Final = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+_HEADER: Final = re.compile(r"(\W?)CDX(\W)").match
+"""How the first line begins; its first character separates the columns of all lines."""
 _SURT: Final = re.compile(r"([^\s():]+)(:[0-9]+)?,?\)(/\S*)").fullmatch
 
 _STATUS: Final = re.compile("[0-9]{3}").fullmatch
+MOST_REPEATED: Final = 1 << 20
+"""How many contents that are not pages are remembered, to know what repeats them."""
 _cached_key = lru_cache(maxsize=1024)(key_of)  # captures of a page follow each other
 
 
@@ -71,18 +76,18 @@ def read_cdx(
 ) -> Iterator[Capture]:
     """Yield the captures among the rows of an index, in its order, reading as they are asked for.
 
-    Every row may be in another dialect. Revisit rows are captures, unless they repeat what is known to
-    be none, which is only found out where `is_sorted` says that a page's rows follow each other. Where
-    the WARC files that rows name lie below `warc_url`, captures have a place. Rows that are none are
-    counted in `dropped`. Raises ArchiveError, with `name` and a line number, where reading fails, and at
-    the end if there were rows but not one in a known dialect.
+    Every row may be in another dialect. Revisit rows are captures unless they repeat an image or the
+    like that came before, or, if `is_sorted` says that a page's rows follow each other, an error. If the
+    WARC files that rows name lie below `warc_url`, captures have a place. Rows that
+    are not captures are counted in `dropped`. Raises ArchiveError, with `name` and a line number, if
+    reading fails, and at the end if there were rows but not one in a known dialect.
     """
-    parse, repeated = _Dialects().rows, _Repeated() if is_sorted else None
+    parse, repeated = _Dialects().rows, _Repeated(is_sorted=is_sorted)
     previous: Capture | None = None
     rows = well_formed = 0
     for line in _readable(lines, name):
         try:
-            found = parse(line.decode().strip("\ufeff\r\n\t "))
+            found = parse(line.decode().strip("\ufeff\r\n"))
         except (ValueError, RecursionError):  # no UTF-8, no JSON or JSON nested too deeply
             rows += 1
             dropped["malformed"] += 1
@@ -90,6 +95,8 @@ def read_cdx(
         for fields in found:
             rows += 1
             capture = _capture(fields, repeated, warc_url)
+            if isinstance(capture, Capture) and _is_of_other_file(capture, previous):
+                capture = "not_html"
             if isinstance(capture, str):
                 dropped[capture] += 1
             elif capture == previous:
@@ -115,22 +122,25 @@ def _readable(lines: Iterable[bytes], name: str) -> Iterator[bytes]:
 
 
 class _Dialects:
-    """Takes lines apart; remembers the columns that a header named."""
+    """Takes lines apart; remembers the separator and the columns that a header named."""
 
     def __init__(self) -> None:
+        self._separator = ""
         self._columns: Sequence[str] = ()
         self._names: Sequence[str] = _SERVER_COLUMNS
         self._is_after_gap = False
 
     def rows(self, line: str) -> Iterable[Mapping[str, Any]]:
         """Return the rows of a line by name; raises ValueError if it is in no known dialect."""
+        if (header := _HEADER(line)) is not None:
+            self._separator = header[1] or header[2]
+            self._columns = line[header.end() :].split(self._separator)
+            return ()
+        line = line.strip()
         # With showResumeKey the Wayback Machine's server ends with an empty row and then the key,
         # which in JSON looks like a row.
         is_after_gap, self._is_after_gap = self._is_after_gap, line in {"", "[],"}
         if line in {"", "[", "]", "[],", "[]"} or line[0] in "!@":  # CDXJ's own headers
-            return ()
-        if line.startswith("CDX "):
-            self._columns = line.split()[1:]
             return ()
         if line[0] == "[":
             lists = [] if is_after_gap else _json_rows(line)  # after a gap: a resume key
@@ -140,19 +150,21 @@ class _Dialects:
         return self._text_rows(line, is_after_gap=is_after_gap)
 
     def _text_rows(self, line: str, *, is_after_gap: bool) -> Iterable[Mapping[str, Any]]:
-        fields = line.split(" ")
+        separator = self._separator or (" " if " " in line else "\t")
+        fields = line.split(separator)
         if len(fields) == 1 and is_after_gap:
             return ()
         if len(fields) > 2 and fields[2].startswith("{"):
-            values = _named(json.loads(line.split(" ", 2)[2]))
+            values = _named(json.loads(line.split(separator, 2)[2]))
             return ({"url": _url_of_surt(fields[0]), **values, "timestamp": fields[1]},)
         return (self._text_row(fields),)
 
     def _text_row(self, fields: Sequence[str]) -> Mapping[str, Any]:
-        columns = self._columns or _COLUMNS.get(len(fields), "")
-        if len(columns) != len(fields):
+        columns = self._columns or _FIRST_COLUMNS
+        least, most = (len(columns),) * 2 if self._columns else (_LEAST_COLUMNS, len(fields))
+        if not least <= len(fields) <= most:
             raise _MalformedRowError
-        values = dict(zip(columns, fields, strict=True))
+        values = dict(zip(columns, fields, strict=False))
         row = {name: values[letter] for letter, name in _LETTERS.items() if letter in values}
         if "c" in values:  # the old checksum, where there is no new one
             row.setdefault("digest", values["c"])
@@ -206,34 +218,41 @@ def _url_of_surt(key: str) -> str | None:
 
 
 class _Repeated:
-    """Tells what revisit rows repeat: of an archived error that came again the index has no status.
+    """Tells what revisit rows repeat, of which the index says neither status nor type.
 
-    Knows the digests of one page at a time, for the rows of a page follow each other.
+    With `is_sorted` the rows of a page follow each other: then its contents alone are remembered, and
+    archived errors are told, too. Otherwise an error may come before or after what repeats it, which the
+    state finds out; images and the like are not for the state.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_sorted: bool) -> None:
+        self._is_sorted = is_sorted
         self._key = ""
-        self._kinds: dict[str, str] = {}
+        self._kinds: dict[tuple[str, str], str] = {}
 
     def note(self, key: str, digest: str, problem: str) -> None:
         """Add what a row showed; what was once a capture stays one."""
-        kinds = self._of(key)
-        if not problem:
-            kinds[digest] = ""
-        elif problem in {"bad_status", "not_html"}:
-            kinds.setdefault(digest, problem)
+        if self._is_sorted and key != self._key:
+            self._key, self._kinds = key, {}
+        if not problem and (self._is_sorted or (key, digest) in self._kinds):
+            self._kinds[key, digest] = ""
+        is_told = problem == "not_html" or (self._is_sorted and problem == "bad_status")
+        if is_told and len(self._kinds) < MOST_REPEATED:
+            self._kinds.setdefault((key, digest), problem)
 
     def problem(self, key: str, digest: str) -> str:
         """Return the kind under which the rows were dropped that showed this, "" if they were not."""
-        return self._of(key).get(digest, "") if digest else ""
-
-    def _of(self, key: str) -> dict[str, str]:
-        if key != self._key:
-            self._key, self._kinds = key, {}
-        return self._kinds
+        return self._kinds.get((key, digest), "") if digest else ""
 
 
-def _capture(row: Mapping[str, Any], repeated: _Repeated | None, warc_url: str) -> Capture | str:
+def _is_of_other_file(capture: Capture, previous: Capture | None) -> bool:
+    """Whether a revisit row is of an image or the like by its URL, and no row above of a page there."""
+    is_unsure = capture.is_revisit and capture.status is None
+    is_page = previous is not None and previous.page_key == capture.page_key
+    return is_unsure and not is_page and names_other_file(capture.page_key)
+
+
+def _capture(row: Mapping[str, Any], repeated: _Repeated, warc_url: str) -> Capture | str:
     """Return the capture that a row tells of, or the kind under which it is dropped."""
     url, timestamp = row.get("url"), row.get("timestamp")
     if not isinstance(url, str) or timestamp is None:
@@ -250,9 +269,7 @@ def _capture(row: Mapping[str, Any], repeated: _Repeated | None, warc_url: str) 
         status = "-"
     digest = parse_digest(str(row.get("digest") or ""))
     problem = _problem(status, mime, digest)
-    if repeated is None:
-        pass
-    elif mime != REVISIT:
+    if mime != REVISIT:
         repeated.note(key, digest, problem)
     elif status == "-":
         problem = problem or repeated.problem(key, digest)

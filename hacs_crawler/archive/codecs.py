@@ -13,9 +13,7 @@ from hacs_crawler.utils.text import safe_logger
 logger = safe_logger(__name__)
 
 GZIP_MAGIC: Final = b"\x1f\x8b"
-ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
-ZSTD_DICTIONARY_MAGIC: Final = b"\x5d\x2a\x4d\x18"
-"""With what a WARC file begins that brings the dictionary along by which it is packed."""
+_ZSTD_MAGIC: Final = b"\x28\xb5\x2f\xfd"
 _PLAIN: Final = frozenset({"", "identity", "none"})
 _MOST_CODINGS: Final = 4
 
@@ -91,7 +89,7 @@ def _unbrotli(packed: bytes, most_bytes: int) -> bytes | None:
 
 
 def _unzstd(packed: bytes, most_bytes: int) -> bytes | None:
-    if packed[:4] != ZSTD_MAGIC:
+    if packed[:4] != _ZSTD_MAGIC:
         return packed
     zstd = _module("zstd", "compression.zstd", "backports.zstd")
     content = b""

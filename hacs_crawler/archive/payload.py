@@ -13,6 +13,7 @@ from lxml import etree
 from parsel import Selector
 from scrapy.http import HtmlResponse
 
+from hacs_crawler.archive.capture import content_type
 from hacs_crawler.archive.codecs import MissingCodecError, decoded, say_missing
 from hacs_crawler.archive.memento_uri import Rewriting, without_toolbar
 from hacs_crawler.links import (
@@ -52,7 +53,7 @@ def payload_links(
     content = _content(body, header)
     if content is None or not content.strip():
         return None
-    headers = {"Content-Type": header("Content-Type") or "text/html"}
+    headers = {"Content-Type": content_type(header("Content-Type") or "") or "text/html"}
     try:
         response = HtmlResponse(url, headers=headers, body=content)
         if is_binary(content, response.encoding) or has_slow_encoding(response.encoding):

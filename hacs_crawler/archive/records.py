@@ -1,8 +1,8 @@
 """WARC and ARC files taken apart into records (ISO 28500; the ARC format of the Internet Archive).
 
-What a record says of its length is checked against where it ends. One that is wrong would show a page
-with fewer links than it had, and the next visit would seem to have found new ones. In a file that is
-gzipped record by record, as archives ship them, the records after a damaged one are read all the same.
+The length that a record states is checked against its end. A record with a wrong length would show a
+page with fewer links than it had, and the next visit would seem to have found new ones. Reading goes on
+at the record after a damaged one. The segments of a record (WARC-Segment-Number) are not joined.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from hacs_crawler.utils.times import parse_iso
 
 MOST_HEADERS_BYTES: Final = 1 << 20
 _WARC: Final = b"WARC/"
+_NEXT_WARC: Final = re.compile(rb"^WARC/[0-9.]{1,9}\r?\n", re.MULTILINE)
+_LONGEST_BEGINNING: Final = 20
 _ARC_LINE: Final = re.compile(
     rb"(?P<url>\S.*) (?P<ip>\S+) (?P<at>[0-9]{8,17}) (?P<mime>\S+)(?: .*)? (?P<length>[0-9]{1,12})\s*\Z"
 )
@@ -29,10 +31,11 @@ _TIME_OF_ARC: Final = 14
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record: `block` is what it holds, up to as many bytes as were asked for.
+    """One record: `block` is its content, up to as many bytes as were asked for.
 
-    `at` is in seconds since 1970 UTC, None where there is no such time; `is_cut` says that the record
-    does not hold all that was answered, or that the block is longer.
+    `at` is in seconds since 1970 UTC, None if there is no such time; `is_cut` says that the record does
+    not hold the whole answer, or that the block is longer. `mime` is the type of the block, "" if it is
+    not stated.
     """
 
     kind: str
@@ -40,10 +43,15 @@ class Record:
     at: int | None
     block: bytes
     is_cut: bool
+    mime: str = ""
 
 
 class _DamagedError(Exception):
-    pass
+    """A record that cannot be read; `block` are the bytes that may hold the record after it."""
+
+    def __init__(self, problem: str, block: bytes = b"") -> None:
+        super().__init__(problem)
+        self.block = block
 
 
 def read_records(source: Source, most_bytes: int) -> Iterator[Record]:
@@ -54,13 +62,14 @@ def read_records(source: Source, most_bytes: int) -> Iterator[Record]:
     records are those in the unpacked data, offsets of gzip members those in the file.
     """
     stream = _Stream(source)
-    damage: list[str] = []
+    damage, damaged = "", 0
     while True:
         try:
             record = _next_record(stream, most_bytes)
         except _DamagedError as error:
-            damage.append(f"record at byte {stream.record_at}: {error}")
-            if not stream.next_member():
+            damage = damage or f"record at byte {stream.record_at}: {error}"
+            damaged += 1
+            if not (stream.next_beginning(error.block) or stream.next_member()):
                 break
             continue
         if record is not None:
@@ -68,8 +77,8 @@ def read_records(source: Source, most_bytes: int) -> Iterator[Record]:
         elif not stream.next_member():
             break
     if damage:
-        more = f"; {len(damage) - 1} more are damaged" if len(damage) > 1 else ""
-        raise ArchiveError(f"{source.name}, {damage[0]}{more}")
+        more = f"; {damaged - 1} more are damaged" if damaged > 1 else ""
+        raise ArchiveError(f"{source.name}, {damage}{more}")
 
 
 def headers_parser() -> Any:
@@ -127,8 +136,9 @@ def _warc_record(stream: _Stream, line: bytes, most_bytes: int) -> Record:
     block, is_cut = stream.block(int(length), most_bytes)
     url = (headers.get_header("WARC-Target-URI") or "").strip("<>").replace(" ", "%20")
     at = parse_iso(headers.get_header("WARC-Date") or "")
-    is_cut = is_cut or headers.get_header("WARC-Truncated") is not None
-    return Record(kind.strip().lower(), url, at, block, is_cut)
+    is_cut |= any(headers.get_header(f"WARC-{name}") for name in ("Truncated", "Segment-Number"))
+    mime = headers.get_header("Content-Type") or ""
+    return Record(kind.strip().lower(), url, at, block, is_cut, mime)
 
 
 class _Stream:
@@ -152,6 +162,21 @@ class _Stream:
         if self._pending is None:
             return False
         (self._member, self._buffer), self._pending, self._position = self._pending, None, 0
+        return True
+
+    def next_beginning(self, block: bytes) -> bool:
+        """Go to where the next WARC record of this member begins, in a damaged block or behind it.
+
+        Returns whether there is one.
+        """
+        self._buffer, self._position = block + self._buffer[self._position :], 0
+        self._offset -= len(block)
+        while (found := _NEXT_WARC.search(self._buffer, self._position)) is None:
+            left = len(self._buffer) - self._position
+            self._drop(max(0, left - _LONGEST_BEGINNING))
+            if not self._fill():
+                return False
+        self._drop(found.start() - self._position)
         return True
 
     def after_blank_lines(self) -> bytes:
@@ -188,14 +213,14 @@ class _Stream:
         left, wanted = length, min(length, most_bytes)
         while left:
             if self._position == len(self._buffer) and not self._fill():
-                raise _DamagedError(f"truncated, {left} bytes are missing")
+                raise _DamagedError(f"truncated, {left} bytes are missing", b"".join(parts))
             part = self._take(min(left, len(self._buffer) - self._position))
             left -= len(part)
             if wanted:
                 parts.append(part[:wanted])
                 wanted -= len(parts[-1])
         if not self._ends_here():
-            raise _DamagedError("damaged: wrong length")
+            raise _DamagedError("damaged: wrong length", b"".join(parts))
         return b"".join(parts), length > most_bytes
 
     def _ends_here(self) -> bool:

@@ -19,6 +19,26 @@ BEGINNING_BYTES: Final = 1 << 16
 _BLOCK_BYTES: Final = 1 << 16
 
 
+_PACKED: Final = {
+    b"\x28\xb5\x2f\xfd": ("zstd", "zstd -d"),
+    b"\x5d\x2a\x4d\x18": ("zstd", "zstd -d"),  # a WARC file that brings its dictionary along
+    b"BZh": ("bzip2", "bunzip2"),
+    b"\xfd7zXZ\0": ("xz", "unxz"),
+    b"\x04\x22\x4d\x18": ("lz4", "lz4 -d"),
+    b"LZIP": ("lzip", "lzip -d"),
+    b"7z\xbc\xaf": ("7-Zip", "7z x"),
+    b"Rar!": ("RAR", "unrar x"),
+    b"\x1f\x9d": ("compress", "uncompress"),
+}
+
+
+def refuse_packed(beginning: bytes, name: str) -> None:
+    """Raise ArchiveError that says how to unpack a file that is not packed with gzip but otherwise."""
+    for magic, (packer, command) in _PACKED.items():
+        if beginning.startswith(magic):
+            raise ArchiveError(f"{name} is packed with {packer}: unpack it with `{command}`")
+
+
 def open_source(path: str) -> Source:
     """Open a file, or "-" for standard input, unpacking it if it begins as gzip does.
 

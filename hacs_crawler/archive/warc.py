@@ -4,17 +4,26 @@ import io
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
-from typing import Any
+from typing import Any, Final
 
 from msgspec.structs import replace
 
 from hacs_crawler.archive.capture import Cleaning, is_html, key_of
-from hacs_crawler.archive.payload import MAX_BODY_BYTES, payload_links
+from hacs_crawler.archive.payload import MAX_BODY_BYTES, Header, payload_links
 from hacs_crawler.archive.records import Record, header_errors, headers_parser, read_records
 from hacs_crawler.archive.source import Source, open_source
 from hacs_crawler.links import LinkRules
 from hacs_crawler.state import Visit
+from hacs_crawler.utils.text import counted, safe_logger
 from hacs_crawler.watch import MarkRules, Rules
+
+logger = safe_logger(__name__)
+
+_CAPTURES: Final = frozenset({"response", "revisit", "resource"})
+_DERIVED: Final = {
+    "conversion": "a WET file has the text of pages; import the WARC file that it was made from",
+    "metadata": "a WAT file has metadata of pages; import the WARC file that it was made from",
+}
 
 
 def is_warc(beginning: bytes, name: str) -> bool:
@@ -29,19 +38,31 @@ def read_warc(
     """Yield the visits that a WARC or ARC file tells of, in its order, reading as they are asked for.
 
     `source` is a path or what `open_source` returned, and is closed at the end. Responses (2xx, HTML)
-    are visits with what `rules` say that they show, revisit records visits without links. Other
-    responses are counted in `dropped`. Raises as `read_records` does.
+    and HTML resources are visits with what `rules` say that they show, revisit records visits without
+    links. Other responses and resources are counted in `dropped`. Logs what the file holds if that is
+    no capture. Raises as `read_records` does.
     """
     counts: Cleaning = Counter() if dropped is None else dropped
     with closing(open_source(source) if isinstance(source, str) else source) as stream:
+        kinds: Counter[str] = Counter()
         for record in read_records(stream, MAX_BODY_BYTES):
-            if record.kind not in {"response", "revisit"}:
+            kinds[record.kind] += 1
+            if record.kind not in _CAPTURES:
                 continue
             visit = _visit(record, rules or LinkRules())
             if isinstance(visit, Visit):
                 yield visit
             else:
                 counts[visit] += 1
+        if _CAPTURES.isdisjoint(kinds):
+            for kind in _DERIVED.keys() & kinds:
+                logger.warning(
+                    "%s holds %s of the type %s, and no captures: %s",
+                    stream.name,
+                    counted(kinds[kind], "record"),
+                    kind,
+                    _DERIVED[kind],
+                )
 
 
 def _visit(record: Record, rules: Rules) -> Visit | str:
@@ -53,25 +74,30 @@ def _visit(record: Record, rules: Rules) -> Visit | str:
         return "invalid_date"
     visit = Visit(record.url, record.at)
     is_revisit = record.kind == "revisit"
-    stream = io.BytesIO(record.block)
-    try:
-        http = headers_parser().parse(stream)
-    except header_errors():  # a revisit record need not have any
-        return visit if is_revisit else "malformed"
-    problem = _problem(http, is_revisit=is_revisit)
+    body: bytes = record.block
+    header: Header = {"Content-Type": record.mime}.get
+    if record.kind == "resource":
+        problem = "" if is_html(record.mime) else "not_html"
+    else:
+        stream = io.BytesIO(record.block)
+        try:
+            http = headers_parser().parse(stream)
+        except header_errors():  # a revisit record need not have any
+            return visit if is_revisit else "malformed"
+        problem = _problem(http, is_revisit=is_revisit)
+        body, header = stream.read(), _getter(http)
     if problem or is_revisit:
         return problem or visit
-    body = stream.read()
-    links = None if record.is_cut else payload_links(body, _getter(http), visit.url, rules)
+    links = None if record.is_cut else payload_links(body, header, visit.url, rules)
     if links is None:
         return "unreadable"
     keeps_spells = isinstance(rules, MarkRules)
     return replace(visit, marks=links, rules=rules.fingerprint, keeps_spells=keeps_spells)
 
 
-def _getter(http: Any) -> Any:
+def _getter(http: Any) -> Header:
     def header(name: str) -> str | None:
-        if name == "Content-Encoding":  # each may be undone in its turn
+        if name in {"Content-Encoding", "Content-Type"}:  # each of several counts
             return ", ".join(value for key, value in http.headers if key.lower() == name.lower())
         value: str | None = http.get_header(name)
         return value
@@ -83,4 +109,4 @@ def _problem(http: Any, *, is_revisit: bool) -> str:
     status = http.get_statuscode() or ""
     if not status.startswith("2") and not (is_revisit and status in {"", "304"}):
         return "bad_status"
-    return "" if is_html(http.get_header("Content-Type") or "") else "not_html"
+    return "" if is_html(_getter(http)("Content-Type") or "") else "not_html"

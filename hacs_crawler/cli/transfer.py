@@ -16,8 +16,6 @@ import typer
 
 from hacs_crawler.archive import (
     ZIP_MAGIC,
-    ZSTD_DICTIONARY_MAGIC,
-    ZSTD_MAGIC,
     ArchiveError,
     Cleaning,
     Source,
@@ -29,6 +27,7 @@ from hacs_crawler.archive import (
     read_lines,
     read_timemap,
     read_warc,
+    refuse_packed,
     visits_by_digest,
     warcs_of,
 )
@@ -118,8 +117,7 @@ class Importer:
                 source.read_of_member()  # raises if it is damaged from its first bytes on
                 logger.warning("%s is empty", source.name)
                 return
-            if beginning.startswith((ZSTD_MAGIC, ZSTD_DICTIONARY_MAGIC)):
-                raise ArchiveError(f"{source.name} is packed with zstd: unpack it with `zstd -d`")
+            refuse_packed(beginning, source.name)
             if beginning.startswith(ZIP_MAGIC):
                 self._import_wacz(path, progress)
             elif is_warc(beginning, path):
@@ -150,15 +148,12 @@ class Importer:
             raise HacsError(NOT_ARCHIVED)
         number = updates = waiting = 0
         for batch in _batches(self._not_in_future(visits)):
-            recorded = self.state.record(batch)
-            unknown = sum(
-                visit_result.visit.news is News.REPEATED
-                and visit_result.visit.at not in visit_result.after.visits
-                for visit_result in recorded
-            )
-            number += len(recorded) - unknown
-            waiting += unknown
-            updates += sum(visit_result.updated for visit_result in recorded)
+            for one in self.state.record(batch):
+                at, is_kept = one.visit.at, one.visit.at in one.after.visits
+                is_new = is_kept and at not in one.before.visits
+                number += is_new
+                updates += is_new and one.updated
+                waiting += one.visit.news is News.REPEATED and not is_kept
             progress.update(f"{number} visits, {updates} updates")
         recorded_visits = counted(number, "visit")
         logger.info(

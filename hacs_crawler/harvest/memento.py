@@ -140,7 +140,8 @@ def header_of(response: Response, name: str) -> str | None:
     values = response.headers.getlist(name)
     if not values:
         return None
-    value = b", ".join(values) if name == "Content-Encoding" else values[-1]
+    counts_all = name in {"Content-Encoding", "Content-Type"}
+    value = b", ".join(values) if counts_all else values[-1]
     # "Content-Encoding: , gzip" (edgi web-monitoring-db issue 433)
     return str(value.decode("latin-1")).strip(" ,")
 

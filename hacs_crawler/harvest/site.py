@@ -6,13 +6,10 @@ from itertools import groupby
 from operator import attrgetter
 from urllib.parse import urlsplit
 
-from scrapy.linkextractors import IGNORED_EXTENSIONS
-
-from hacs_crawler.archive import Capture, Cleaning
+from hacs_crawler.archive import Capture, Cleaning, names_other_file
 from hacs_crawler.links import DEEPEST, fingerprint, page_key
 
 _INDEX_FILE = re.compile(r"(?:index|default|home|welcome)\.[a-z]{3,5}|index").fullmatch
-_OTHER_FILE = re.compile(rf"\.(?:{'|'.join(map(re.escape, IGNORED_EXTENSIONS))})(?:\?|$)").search
 _DEFAULT_PORT = re.compile(r"^(http://[^/]*):80(?=/|$)|^(https://[^/]*):443(?=/|$)")
 
 
@@ -62,7 +59,7 @@ class Site:
             else:
                 by_page.setdefault(key, []).extend(run)
         for key, found in by_page.items():
-            if _OTHER_FILE(key.lower()) and all(capture.is_revisit for capture in found):
+            if names_other_file(key) and all(capture.is_revisit for capture in found):
                 dropped["not_html"] += len(found)
             else:
                 yield key, list(_one_a_second(found, dropped))

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from hacs_crawler.archive import ArchiveError, Capture, read_cdx, visits_by_digest
-from hacs_crawler.archive.capture import REVISIT, parse_timestamp
+from hacs_crawler.archive.capture import REVISIT, content_type, parse_timestamp
 from hacs_crawler.links import page_key
 from hacs_crawler.state.merging import merge
 from hacs_crawler.state.page import Page
@@ -47,6 +47,14 @@ def row(time: str = "20010909014641", url: str = URL, mime: str = "text/html",
         [" CDX N b a m s k r V g", f"{ROW} - 333 a.arc.gz"],
         [f"{ROW} - 333 a.arc.gz"],
         [f"{ROW} 1043"],
+        [f"{ROW} - - 1043 333 a.warc.gz 1"],
+        [f"{ROW} - - 1043 333 a.warc.gz 1043 3 b.warc.gz"],
+        [f"{ROW} - - 1043 333 a.warc.gz".replace(" ", "\t")],
+        *(
+            [f"{one}CDX N b a m s k r V g".replace(" ", one), f"{ROW} - 3 a.gz".replace(" ", one)]
+            for one in "\t|"
+        ),
+        ["CDX N b a m s k r V g", f"{ROW} - 333 a.arc.gz"],
         [" CDX a b k s m", f"{URL} 20010909014640 {A} 200 text/html"],
         [" CDX a b c s m", f"{URL} 20010909014640 {A} 200 text/html"],
         [
@@ -225,6 +233,57 @@ def test_an_index_of_ipwb_names_contents_by_their_addresses() -> None:
     captures = read('!context ["https://tools.ietf.org/html/rfc7089"]', *rows)
     assert [(at - AT, is_change) for at, is_change in changes(*captures)] == [
         (0, False), (1, False), (2, True)]  # fmt: skip
+
+
+def test_an_older_index_of_ipwb_names_contents_by_their_digests() -> None:
+    values = {"mime_type": "text/html", "status_code": "200", "payload_digest": f"sha1:{A}"}
+    assert read(f"org,a)/ 20010909014640 {json.dumps(values)}") == [CAPTURE]
+
+
+@pytest.mark.parametrize("is_sorted", [True, False])
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [row(url=f"{URL}logo", mime=PNG), row(url=f"{URL}logo", mime=REVISIT, status="-")],
+        [
+            row(url=f"{URL}logo", mime=PNG),
+            row(url=f"{URL}logo", mime=PNG, digest=B),
+            row(url=f"{URL}logo", mime=REVISIT, status="-"),
+        ],
+        *(
+            [row(url=f"{URL}{name}", mime=REVISIT, status="-")]
+            for name in ("a.png", "a.css?v=1", "A.WOFF2", "a.js")
+        ),
+    ],
+)
+def test_a_revisit_of_an_image_is_not_a_page(lines: list[str], is_sorted: bool) -> None:
+    counts: Counter[str] = Counter()
+    raw = [line.encode() for line in (ROW + " - - 9 9 f.gz", *lines)]
+    assert list(read_cdx(raw, "x", counts, is_sorted=is_sorted)) == [CAPTURE]
+    assert counts == {"not_html": len(lines)}
+
+
+def test_a_page_whose_url_ends_as_images_do_has_revisits() -> None:
+    page = row(url="http://a.org/File:a.jpg")
+    again = row(time="20010909014650", url="http://a.org/File:a.jpg", mime=REVISIT, status="-")
+    assert len(read(page, again)) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("text/html, text/html; charset=utf-8", "text/html; charset=utf-8"),
+        ("text/html;charset=gbk, text/html", "text/html; charset=gbk"),
+        ("text/html;charset=gbk, text/plain", "text/plain"),
+        ("text/plain, */*", "text/plain"),
+        ("text/html, nonsense", "text/html"),
+        ("TEXT/HTML", "text/html"),
+        ("unk", "unk"),
+        ("", ""),
+    ],
+)
+def test_a_repeated_content_type_is_read_as_browsers_do(text: str, found: str) -> None:
+    assert content_type(text) == found
 
 
 def test_a_row_without_a_url_is_of_the_page_that_its_key_names() -> None:

@@ -3,6 +3,7 @@
 import gzip
 import io
 import os
+import re
 import sys
 import tracemalloc
 import zlib
@@ -222,6 +223,54 @@ def test_a_payload_that_cannot_be_unpacked_shows_nothing(
     assert archive.dropped() == {"unreadable": 1}
 
 
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [("Content-Type", "text/html, text/html; charset=utf-8")],
+        [("Content-Type", "text/html"), ("Content-Type", "text/html;charset=utf-8")],
+    ],
+)
+def test_a_page_whose_type_is_named_twice_is_read(
+    archive: Warc, headers: list[tuple[str, str]]
+) -> None:
+    archive.add(PAGE, *headers)
+    assert archive.read() == [VISIT]
+
+
+def record_of(kind: str, mime: str, body: bytes) -> bytes:
+    return (
+        f"WARC/1.1\r\nWARC-Type: {kind}\r\nWARC-Date: {DATE}\r\nWARC-Target-URI: {URL}\r\n"
+        f"Content-Type: {mime}\r\nContent-Length: {len(body)}\r\n\r\n"
+    ).encode() + body + b"\r\n\r\n"  # fmt: skip
+
+
+def test_a_page_that_was_archived_as_a_resource_is_a_visit(tmp_path: Path) -> None:
+    path = tmp_path / "x.warc"
+    parts = [("text/html; charset=utf-8", PAGE), ("image/png", b"x"), ("text/html", b" ")]
+    path.write_bytes(b"".join(record_of("resource", *part) for part in parts))
+    counts: Counter[str] = Counter()
+    assert list(read_warc(str(path), counts)) == [VISIT]
+    assert counts == {"not_html": 1, "unreadable": 1}
+
+
+@pytest.mark.parametrize(("kind", "name"), [("conversion", "WET"), ("metadata", "WAT")])
+def test_what_was_made_of_captures_is_named(
+    tmp_path: Path, kind: str, name: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "x.warc"
+    path.write_bytes(record_of("warcinfo", "application/warc-fields", b"a: b\r\n"))
+    assert list(read_warc(str(path))) == []
+    assert not caplog.messages
+    path.write_bytes(record_of(kind, "text/plain", b"x") * 2)
+    assert list(read_warc(str(path))) == []
+    assert re.search(rf"x.warc holds 2 records of the type {kind}, .* {name} file", caplog.text)
+
+
+def test_a_segment_of_a_record_shows_nothing(archive: Warc) -> None:
+    archive.add(extra={"WARC-Segment-Number": "1"})
+    assert archive.dropped() == {"unreadable": 1}
+
+
 def test_missing_chunks_show_nothing(archive: Warc) -> None:
     archive.add(chunked(PAGE)[:-20], HTML, ("Transfer-Encoding", "chunked"))
     assert archive.dropped() == {"unreadable": 1}
@@ -367,7 +416,7 @@ def test_wrong_length_is_damage(tmp_path: Path, length: bytes) -> None:
     head, _, rest = whole[first:].partition(b"Content-Length: ")
     damaged = head + b"Content-Length: " + length + rest[rest.index(b"\r\n") :]
     archive.path.write_bytes(whole[:first] + damaged)
-    assert archive.read_to_error(r"x\.warc, (record at|before) byte \d+: ") == [VISIT]
+    assert archive.read_to_error(r"x\.warc, (record at|before) byte \d+: ") == [VISIT] * 2
 
 
 LENGTHS = [b"3", b"99999", b"-1", b"x"]

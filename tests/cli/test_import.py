@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import lzma
 import subprocess
 import zipfile
 from pathlib import Path
@@ -45,12 +47,23 @@ def known(folder: Path) -> Page:
     return page
 
 
-@pytest.mark.parametrize("magic", [b"\x28\xb5\x2f\xfd", b"\x5d\x2a\x4d\x18"])
-def test_a_file_packed_with_zstd_is_named_for_what_it_is(magic: bytes, tmp_path: Path) -> None:
-    (tmp_path / "a.warc.zst").write_bytes(magic + bytes(99))
-    done = hacs(tmp_path, "import", "a.warc.zst")
+@pytest.mark.parametrize(
+    ("packed", "named"),
+    [
+        (b"\x28\xb5\x2f\xfd" + bytes(99), "zstd: unpack it with `zstd -d`"),
+        (b"\x5d\x2a\x4d\x18" + bytes(99), "zstd: unpack it with `zstd -d`"),
+        (b"\x04\x22\x4d\x18" + bytes(99), "lz4: unpack it with `lz4 -d`"),
+        (bz2.compress(b"WARC/1.0"), "bzip2: unpack it with `bunzip2`"),
+        (lzma.compress(b"WARC/1.0"), "xz: unpack it with `unxz`"),
+    ],
+)
+def test_a_file_that_is_packed_otherwise_is_named_for_what_it_is(
+    packed: bytes, named: str, tmp_path: Path
+) -> None:
+    (tmp_path / "a.warc.x").write_bytes(packed)
+    done = hacs(tmp_path, "import", "a.warc.x")
     assert done.returncode == 1
-    assert done.stderr == "ERROR: a.warc.zst is packed with zstd: unpack it with `zstd -d`\n"
+    assert done.stderr == f"ERROR: a.warc.x is packed with {named}\n"
 
 
 @pytest.mark.parametrize("name", ["captures.cdx", "captures.cdx.gz"])
@@ -70,7 +83,8 @@ def test_importing_twice_changes_nothing(tmp_path: Path) -> None:
     (tmp_path / "captures.cdx").write_text(ROWS)
     hacs(tmp_path, "import", "captures.cdx")
     before = known(tmp_path)
-    hacs(tmp_path, "import", "captures.cdx")
+    done = hacs(tmp_path, "import", "captures.cdx")
+    assert "0 visits recorded, 0 of them with an update" in done.stderr
     after = known(tmp_path)
     assert (after.visits, after.update_times) == (before.visits, before.update_times)
 
