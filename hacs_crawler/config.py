@@ -55,8 +55,8 @@ def _always(_config: Config) -> bool:
 
 BUILT_IN_PARTS: Final[dict[str | type, tuple[int, Callable[[Config], object]]]] = {
     "hacs_crawler.parts.shards.shards.Shards": (10, lambda config: config.shard),
-    "hacs_crawler.parts.pauses.hosts.HostPauses": (20, lambda config: config.retry_after),
-    "hacs_crawler.parts.pauses.crawl_delay.CrawlDelays": (30, _always),
+    "hacs_crawler.parts.pauses.HostPauses": (20, lambda config: config.retry_after),
+    "hacs_crawler.parts.pauses.CrawlDelays": (30, _always),
     "hacs_crawler.parts.aliases.Aliases": (100, _always),
     "hacs_crawler.parts.controls.Controls": (110, _always),
     "hacs_crawler.parts.conditional.ConditionalRequests": (

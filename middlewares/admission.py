@@ -16,7 +16,7 @@ from hacs_crawler.crawl.meta import put_back, tag_of, take_put_back
 from hacs_crawler.crawl.scrapy_internals import is_closing
 from hacs_crawler.utils.loop import sleep
 
-LOOK_SECONDS: Final = 0.5
+CHECK_SECONDS: Final = 0.5
 """How often parts are asked again, while a request waits here."""
 
 
@@ -60,7 +60,7 @@ class AdmissionMiddleware:
 
     async def _wait(self, request: Request) -> None:
         while self._is_to_wait(request, is_ending=is_closing(self._crawl.crawler)):
-            await maybe_deferred_to_future(sleep(LOOK_SECONDS))
+            await maybe_deferred_to_future(sleep(CHECK_SECONDS))
 
     def _is_to_wait(self, request: Request, *, is_ending: bool) -> bool:
         """Whether a request is to wait; raise IgnoreRequest where that is too long."""

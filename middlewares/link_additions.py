@@ -12,7 +12,6 @@ from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 from scrapy.http import HtmlResponse, Response
 
-from hacs_crawler.crawl.awaited import AwaitedVisit
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import (
     KEY,
@@ -25,10 +24,10 @@ from hacs_crawler.crawl.meta import (
     tell,
 )
 from hacs_crawler.crawl.observation import Observation, is_suddenly_empty, observe
-from hacs_crawler.crawl.outputs import Output
+from hacs_crawler.crawl.outputs import AwaitedVisit, Output
 from hacs_crawler.crawl.part import Observed, Part
 from hacs_crawler.crawl.ranker import Ranker, reading_a_list
-from hacs_crawler.crawl.state_access.open_state import OpenState
+from hacs_crawler.crawl.state_access.write_behind import OpenState
 from hacs_crawler.links import page_id_of
 from hacs_crawler.model import CHURNING, chance_of_update, elapsed_days
 from hacs_crawler.outcome import Expected, NotObserved, Outcome
@@ -146,7 +145,7 @@ class LinkAdditionsMiddleware:
         at = int(crawl.clock())
         crawl.stats.answers += 1
         rules = crawl.rules(response)
-        known = crawl.state.write_behind.look(url)
+        known = crawl.state.write_behind.page(url)
         if known is not None and crawl.parts.override("known"):
             crawl.parts.tell(Part.known, known)
             if not crawl.is_open:
@@ -189,7 +188,7 @@ class LinkAdditionsMiddleware:
         if (
             visit is not None
             and visit.keeps_spells
-            and is_suddenly_empty(visit, crawl.state.write_behind.look(url))
+            and is_suddenly_empty(visit, crawl.state.write_behind.page(url))
         ):
             visit, reason = Observation(None, "nothing_shown")
         if visit is None:
@@ -206,7 +205,7 @@ class LinkAdditionsMiddleware:
         tell(request, NotObserved(request.url, reason))
 
     def _was_seen(self, url: str) -> bool:
-        page = self._crawl.state.write_behind.look(url)
+        page = self._crawl.state.write_behind.page(url)
         return page is not None and bool(page.visits)
 
     def _tell_outcome(self, request: Request, rules: Rules, recorded: Recorded) -> None:

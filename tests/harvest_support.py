@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any, TypeVar
 
 from hacs_crawler.archive import ArchiveAddress, ArchiveKind, Capture, Cleaning
-from hacs_crawler.crawl.state_access.open_state import OpenState
+from hacs_crawler.crawl.state_access.write_behind import OpenState
 from hacs_crawler.harvest.memento import Memento
 from hacs_crawler.harvest.page import HarvestOptions
 from hacs_crawler.harvest.query import IndexAnswer, Span

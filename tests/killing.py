@@ -11,7 +11,7 @@ from typing import Any
 from scrapy import signals
 from scrapy.crawler import Crawler
 
-from hacs_crawler.crawl import crawl, run_context
+from hacs_crawler.crawl import crawl
 from hacs_crawler.state.database import Recorded, State
 from hacs_crawler.state.redis import RedisStore
 from hacs_crawler.state.sqlite import SQLiteStore
@@ -51,7 +51,7 @@ class KillAt:
         return cls(crawler, settings["KILL_AT"], Path(settings["ACKNOWLEDGED"]))
 
     def _at_opening(self) -> None:
-        _replace(run_context, "open_state", _after(run_context.open_state, 1))
+        _replace(crawl, "open_state", _after(crawl.open_state, 1))
 
     def _at_ranking(self) -> None:
         _replace(State, "rows", _after(State.rows, 1))

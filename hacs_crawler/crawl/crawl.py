@@ -18,19 +18,20 @@ from hacs_crawler.config import Clock, Config, warn_of_unknown
 from hacs_crawler.crawl.meta import page_url, release, tag_of, was_sent
 from hacs_crawler.crawl.part import Part
 from hacs_crawler.crawl.parts import Parts, load_parts
-from hacs_crawler.crawl.run_context import informed_options, opened
 from hacs_crawler.crawl.scrapy_internals import count_no_page, mark_as_failed
-from hacs_crawler.crawl.state_access.open_state import OpenState
+from hacs_crawler.crawl.state_access.write_behind import OpenState
 from hacs_crawler.crawl.stats import CrawlStats
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
 from hacs_crawler.ranking.choice import Quota
 from hacs_crawler.ranking.options import RankingOptions
+from hacs_crawler.ranking.selection import informed
 from hacs_crawler.state import (
     News,
     Prediction,
     Recorded,
     State,
     Visit,
+    open_state,
 )
 from hacs_crawler.utils.loop import Worker, begin, shutdown_waits
 from hacs_crawler.utils.text import counted, safe_logger
@@ -137,7 +138,7 @@ class Crawl:
             if self._is_closing or self.failure is not None:
                 return
             self.run = int(_checked(self.clock()))
-            opening = self._worker.run(opened, config)
+            opening = self._worker.run(_opened, config)
             state, ranking = await maybe_deferred_to_future(opening)
         except (ConfigError, StateError) as error:
             self.fail(str(error))
@@ -177,7 +178,7 @@ class Crawl:
         """Have everything written, and log in a sentence what the round did."""
         self._record_unfinished()
         await self.state.write_behind.settle()
-        await self._look_back()
+        await self._learn()
         if self.failure is None:
             self._sum_up()
 
@@ -188,7 +189,7 @@ class Crawl:
             self.parts.begin_round()
             if not self.is_open:
                 return
-            self._ranking = await self.state.patiently(informed_options, self.config)
+            self._ranking = await self.state.patiently(_informed_again, self.config)
         except ConfigError as error:
             logger.warning("%s; this round uses what was read before", error)
         except StateError as error:
@@ -217,7 +218,7 @@ class Crawl:
                 self.stats.count("state/lost", lost)
                 self._end_with_error(f"{counted(lost, 'visit')} could not be written to the state")
             else:
-                await self._look_back(is_asked_to_end)
+                await self._learn(is_asked_to_end)
             if self.failure is None:
                 if self._needs_answers and self.stats.has_seen_nothing:
                     self._end_with_error(f"not one page answered: {self.stats.causes()}")
@@ -272,7 +273,7 @@ class Crawl:
         visit = Visit(url, int(self.clock()), News.FAILED, prediction=prediction)
         self.state.write_behind.record(visit)
 
-    async def _look_back(self, is_asked_to_end: Callable[[], bool] = lambda: False) -> None:
+    async def _learn(self, is_asked_to_end: Callable[[], bool] = lambda: False) -> None:
         """Have parts learn from what was recorded; a crawl that goes on may do so later."""
         try:
             with await self.state.once(_held_notes):
@@ -327,6 +328,25 @@ class Crawl:
 def _held_notes(state: State) -> ExitStack:
     """Have parts find the notes of the state without a round trip for each, until it is closed."""
     return state.store.hold_notes()
+
+
+def _opened(config: Config) -> tuple[State, RankingOptions]:
+    """Return the open state, and the ranking options with what the state knows for them.
+
+    Raises ConfigError and StateError; the state is then closed.
+    """
+    state = open_state(*config.state_arguments)
+    try:
+        state.keep_label(config.ranking.label(config.estimation))
+        return state, informed(config.ranking, state, config.clock())
+    except BaseException:
+        state.close()
+        raise
+
+
+def _informed_again(state: State, config: Config) -> RankingOptions:
+    state.read_prior()
+    return informed(config.ranking, state, config.clock())
 
 
 def _checked(second: float) -> float:

@@ -19,7 +19,7 @@ from hacs_crawler.utils.text import safe_logger
 logger = safe_logger(__name__)
 
 MINUTE: Final = 60.0
-LOOK_SECONDS: Final = 0.25
+CHECK_SECONDS: Final = 0.25
 """How often to check whether a round is done."""
 
 
@@ -50,7 +50,7 @@ class Rounds:
         if self._ranker is not None:
             await self._ranker.end_round()
         while crawl.failure is None and not self._is_idle():
-            await maybe_deferred_to_future(sleep(LOOK_SECONDS))
+            await maybe_deferred_to_future(sleep(CHECK_SECONDS))
         await crawl.end_round()
         if crawl.failure is not None:
             return False

@@ -358,7 +358,7 @@ class HacsScheduler(BaseScheduler):
         """Return a request that had to wait, and may be sent now."""
         if not len(self._waiting):
             return None
-        self._seeds.look()
+        self._seeds.update()
         waited = self._waiting.take(self._seeds.is_free)
         if waited is None:
             return None

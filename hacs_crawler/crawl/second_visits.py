@@ -51,7 +51,7 @@ class SecondVisits:
         again = _again(request)  # before the callback can change it
         self.under_way += 1
 
-        async def look() -> None:
+        async def visit_again() -> None:
             visited = await self._visit(again, first)
             if visited is not None:
                 await then(*visited)
@@ -60,7 +60,7 @@ class SecondVisits:
             self.under_way -= 1
             return result
 
-        begin(look()).addBoth(end)
+        begin(visit_again()).addBoth(end)
 
     async def _visit(self, request: Request, first: Recorded) -> tuple[Recorded, Response] | None:
         crawl, url = self._crawl, first.visit.url

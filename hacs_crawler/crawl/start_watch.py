@@ -59,7 +59,7 @@ class StartWatch:
         if not self._is_timed:
             self._is_timed = True
             seen = self._entries
-            call_later(max(0.0, PAUSE_SECONDS - self._paused()), lambda: self._look(seen))
+            call_later(max(0.0, PAUSE_SECONDS - self._paused()), lambda: self._check(seen))
 
     def end_starving(self) -> None:
         """Stop counting: the engine got a request."""
@@ -74,7 +74,7 @@ class StartWatch:
         if self._suspended_at is not None:
             self._suspended_at = self._clock()
 
-    def _look(self, entries_before: int) -> None:
+    def _check(self, entries_before: int) -> None:
         self._is_timed = False
         if self._starving_at is None or self.is_over:
             return

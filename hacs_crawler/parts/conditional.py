@@ -52,7 +52,7 @@ class ConditionalRequests(Part):
         if self._checks and not await self._may_be_asked(request.url):
             return
         await self._crawl.state.read_ahead.ready(page_url)
-        page = self._crawl.state.write_behind.look(page_url)
+        page = self._crawl.state.write_behind.page(page_url)
         if page is None or not page.visits:
             return
         conditions = (("If-None-Match", page.etag), ("If-Modified-Since", page.last_modified))

@@ -17,7 +17,7 @@ from scrapy.http import Response
 from scrapy.utils.defer import maybe_deferred_to_future
 
 from crawl_support import new_crawler, run, settled
-from hacs_crawler.crawl import run_context
+from hacs_crawler.crawl import crawl as crawl_module
 from hacs_crawler.crawl.crawl import CLOSE_REASON, Crawl
 from hacs_crawler.crawl.meta import claim, mark_ranked
 from hacs_crawler.crawl.part import Observed
@@ -53,13 +53,13 @@ def crawl(new_crawl: New) -> Crawl:
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[State]:
     """The states that were opened."""
     states: list[State] = []
-    open_state = run_context.open_state
+    open_state = crawl_module.open_state
 
     def noted(*arguments: Any) -> State:
         states.append(open_state(*arguments))
         return states[-1]
 
-    monkeypatch.setattr(run_context, "open_state", noted)
+    monkeypatch.setattr(crawl_module, "open_state", noted)
     return states
 
 
@@ -267,7 +267,7 @@ def test_a_state_that_cannot_be_opened_is_a_failure_and_not_tried_again(
         tries.append(arguments)
         raise error
 
-    monkeypatch.setattr(run_context, "open_state", refuse)
+    monkeypatch.setattr(crawl_module, "open_state", refuse)
 
     async def scenario() -> None:
         await crawl.open()
@@ -290,7 +290,7 @@ def test_a_state_that_cannot_be_used_once_it_is_open_is_closed_with_the_crawl(
         await crawl.open()
         await close(crawl)
 
-    monkeypatch.setattr(run_context, "informed", refuse)
+    monkeypatch.setattr(crawl_module, "informed", refuse)
     run(scenario())
     assert crawl.failure == "the hubs are damaged"
     assert is_closed(opened[0])

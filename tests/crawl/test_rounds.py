@@ -14,7 +14,7 @@ from scrapy import Request, Spider
 from crawl_support import Timers, UnderWay, new_crawler, run, settled
 from hacs_crawler.crawl import rounds as rounds_module
 from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.crawl.rounds import LOOK_SECONDS, MINUTE, Rounds
+from hacs_crawler.crawl.rounds import CHECK_SECONDS, MINUTE, Rounds
 
 ROUND_MINUTES = 10.0
 PAGE = Request("http://a.example/")
@@ -138,12 +138,12 @@ def test_a_round_is_over_when_nothing_waits_is_under_way_or_is_parsed(
         begun = await world.begin()
         for _ in range(3):
             assert world.told == ["the last seeds are ranked"]
-            assert world.timers.waiting == [LOOK_SECONDS]
-            await world.wait(LOOK_SECONDS)
+            assert world.timers.waiting == [CHECK_SECONDS]
+            await world.wait(CHECK_SECONDS)
         be_busy(world, False)
-        await world.wait(LOOK_SECONDS)
+        await world.wait(CHECK_SECONDS)
         assert "summed up" in world.told
-        assert world.timers.waiting == [ROUND_MINUTES * MINUTE - 4 * LOOK_SECONDS]
+        assert world.timers.waiting == [ROUND_MINUTES * MINUTE - 4 * CHECK_SECONDS]
         await world.wait(ROUND_MINUTES * MINUTE)
         assert begun.done()
         await world.close()
@@ -188,7 +188,7 @@ def test_a_crawl_that_fails_in_a_round_has_no_other(world: World) -> None:
         world.ranker.is_waiting = True
         begun = await world.begin()
         world.crawl.fail("the disk is on fire")
-        await world.wait(LOOK_SECONDS)
+        await world.wait(CHECK_SECONDS)
         assert not begun.result()
         assert "summed up" not in world.told
         assert world.timers.waiting == []

@@ -172,7 +172,9 @@ def test_nothing_is_lost_while_redis_is_away(bootstrap: Bootstrap, tmp_path: Pat
     folder = tmp_path / "redis"
     folder.mkdir()
     bootstrap.project.state = f"redis://127.0.0.1:{port}/0"
-    small = "import hacs_crawler.crawl.state_access.open_state as opened\nopened.BUFFER_VISITS = 30"
+    small = (
+        "import hacs_crawler.crawl.state_access.write_behind as opened\nopened.BUFFER_VISITS = 30"
+    )
     with redis_server(folder, "--appendonly", "yes", "--appendfsync", "always", port=port):
         process = bootstrap.start(SITES, before=small, **SLOW)
         wait_for(lambda: len(bootstrap.archive.asks("memento")) >= 30, process)

@@ -27,7 +27,7 @@ way = None
 
 def is_beside(frame):
     """Meanwhile the engine may ask for other requests, start() go on, or its timer run out."""
-    of_others = {"next_request", "process_start", "_look"}
+    of_others = {"next_request", "process_start", "_check"}
     while frame is not None and frame.f_code.co_name not in of_others:
         frame = frame.f_back
     return frame is not None

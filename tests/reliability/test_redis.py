@@ -91,7 +91,7 @@ def test_a_server_that_stays_away_costs_visits_that_are_counted_and_a_bounded_me
             "-a",
             "level=homepage",
             **PROMPT,
-            **changed("state_access.open_state", BUFFER_VISITS=10),
+            **changed("state_access.write_behind", BUFFER_VISITS=10),
         )
     written, lost = crawl.stat("hacs/visits"), crawl.stat("hacs/state/lost")
     assert written + lost == len(urls)

@@ -72,7 +72,7 @@ class SeedQueue:
         self, seeds: Sequence[Request], orders: Sequence[float], mark: Mark | None = None
     ) -> None:
         """Take seeds with their places in the ranking, the lower the sooner; `take` marks them."""
-        self.look()
+        self.update()
         first, changed = self._arrived, dict[str, list[_Waiting]]()
         for arrival, (seed, order) in enumerate(zip(seeds, orders, strict=True), first):
             slot = self._downloads.slot_of(seed)
@@ -88,7 +88,7 @@ class SeedQueue:
 
     def add_one(self, seed: Request, order: float) -> None:
         """Take one seed, which is marked already."""
-        self.look()
+        self.update()
         slot = self._downloads.slot_of(seed)
         waiting = _Waiting(seed.priority, -order, -self._arrived, seed, self._arrived, None)
         insort(self._lines.setdefault(slot, []), waiting)
@@ -126,7 +126,7 @@ class SeedQueue:
         """
         if not self._number:
             return None
-        self.look()
+        self.update()
         chosen = self._best_idle(left_out)
         for slot, number in self._under_way.items():
             line = self._lines.get(slot)
@@ -175,7 +175,7 @@ class SeedQueue:
 
     def busy_slots(self) -> list[str]:
         """Return the slots in which requests wait for their turn."""
-        self.look()
+        self.update()
         return [slot for slot in self._under_way if not self.is_free(slot)]
 
     def all(self) -> list[Request]:
@@ -189,7 +189,7 @@ class SeedQueue:
         self._idle.clear()
         self._number = 0
 
-    def look(self) -> None:
+    def update(self) -> None:
         """Update what is under way, so that slots whose requests have ended are free again."""
         active = self._downloads.active
         if not self._number:

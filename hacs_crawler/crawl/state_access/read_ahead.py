@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+import numpy as np
+from numpy.typing import NDArray
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
-from hacs_crawler.crawl.state_access.site_memories import SiteMemories
 from hacs_crawler.crawl.state_access.state_thread import StateThread
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.links import menu_id, page_id_of
-from hacs_crawler.state import Page, Prediction, Recorded, State, on_their_sites
+from hacs_crawler.state import (
+    LinkClaim,
+    Page,
+    Prediction,
+    Recorded,
+    State,
+    claimed_of,
+    on_their_sites,
+)
 from hacs_crawler.utils.loop import call_later
 
 GATHER_SECONDS: Final = 0.005
 """How long pages are gathered into one read: less than any answer from the network takes."""
+MOST_SITES: Final = 256
+"""How many sites' memories are kept, of at most 24 KB each; the oldest are read again."""
 _Read = tuple[dict[int, Page], Sequence[int], dict[int, bytes]]
 """What one read brought: the pages that are known, and which sites remember which of their links."""
 
@@ -34,6 +45,36 @@ class Claim:
     number: int = 0
     prediction: Prediction | None = None
     answered: int = 0
+
+
+class SiteMemories:
+    """Which links the pages of some sites have shown, as read, with the claims of this crawl.
+
+    The state says for good what was new to a site once a visit is written. Other workers' claims since a
+    site was read are not seen here.
+    """
+
+    def __init__(self) -> None:
+        self._memories: dict[int, bytes] = {}
+
+    def unread(self, sites: Iterable[int]) -> list[int]:
+        """Return the sites that are still to be read."""
+        return [site for site in dict.fromkeys(sites) if site not in self._memories]
+
+    def keep(self, sites: Sequence[int], read: Mapping[int, bytes]) -> None:
+        """Keep what was read of sites, of some nothing."""
+        for site in sites:
+            self._memories[site] = read.get(site, b"")
+        for site in list(self._memories)[:-MOST_SITES]:
+            del self._memories[site]
+
+    def claim(self, claims: Sequence[LinkClaim]) -> list[NDArray[np.bool_]]:
+        """Claim links as `Store.claim` does; of a site that was not read everything is new."""
+        after, owned = claimed_of(self._memories, claims)
+        self._memories.update(
+            {site: links for site, links in after.items() if site in self._memories}
+        )
+        return owned
 
 
 class ReadAhead:

@@ -16,7 +16,7 @@ from hacs_crawler.crawl.state_access.state_thread import StateThread
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.links import page_id_of
 from hacs_crawler.state import Page, Recorded, State, Visit, copy_of, merged
-from hacs_crawler.utils.loop import call_later, sleep
+from hacs_crawler.utils.loop import Worker, call_later, sleep
 from hacs_crawler.utils.text import counted, safe_logger
 
 logger = safe_logger(__name__)
@@ -77,9 +77,9 @@ class WriteBehind:
         """How many visits are not written yet."""
         return len(self._waiting) + len(self._writing)
 
-    def look(self, url: str) -> Page | None:
+    def page(self, url: str) -> Page | None:
         """Return the page if it has been read, with the visits that wait to be written."""
-        return self._look(page_id_of(url))
+        return self._page(page_id_of(url))
 
     def record(self, visit: Visit) -> Recorded:
         """Take a visit, which ends one claim on its page, and return what it brought.
@@ -87,7 +87,7 @@ class WriteBehind:
         Where the page could not be read that is told from this visit alone, and `is_known` is False.
         """
         page_id = page_id_of(visit.url)
-        page = self._look(page_id)
+        page = self._page(page_id)
         is_known = page is not None or self._read_ahead.has_read(page_id)
         self._read_ahead.drop(visit.url)
         before = page or Page(visit.url)
@@ -101,7 +101,7 @@ class WriteBehind:
         self._add(recorded)
         return recorded
 
-    def _look(self, page_id: int) -> Page | None:
+    def _page(self, page_id: int) -> Page | None:
         return self._latest.get(page_id) or self._read_ahead.page(page_id)
 
     async def make_room(self) -> None:
@@ -232,3 +232,29 @@ class WriteBehind:
             page_id = page_id_of(visited.visit.url)
             self._latest.pop(page_id, None)
             self._known.pop(page_id, None)
+
+
+class OpenState(StateThread):
+    """The state as a crawl uses it: pages are read ahead, and visits written behind.
+
+    Visits are written once `flush_visits` of them wait, or after some seconds.
+    """
+
+    def __init__(
+        self,
+        state: State,
+        worker: Worker,
+        on_error: Callable[[StateError], None],
+        on_recorded: Callable[[Sequence[Recorded]], None],
+        flush_visits: int,
+    ) -> None:
+        super().__init__(state, worker, on_error)
+        self.read_ahead = ReadAhead(self)
+        self.write_behind = WriteBehind(
+            self,
+            self.read_ahead,
+            on_recorded,
+            count=flush_visits,
+            seconds=FLUSH_SECONDS,
+            limit=BUFFER_VISITS,
+        )

@@ -6,9 +6,12 @@ more a third time: see `verdicts.shows_more`.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Awaitable, Callable
+from typing import Final
 
+from lxml import etree
 from scrapy import Request
 from scrapy.http import HtmlResponse, Response
 
@@ -26,11 +29,36 @@ from hacs_crawler.parts.rendering.browser import (
 )
 from hacs_crawler.parts.rendering.links import is_rendered
 from hacs_crawler.parts.rendering.memory import RenderingMemory
-from hacs_crawler.parts.rendering.suspicion import suspicion_of
 from hacs_crawler.parts.rendering.verdicts import Verdict, shows_more
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
+
+ROOTS: Final = ("root", "app", "__next", "__nuxt", "___gatsby", "q-app", "svelte", "main-app")
+"""Ids of the elements that applications of React, Vue, Next, Nuxt, Gatsby, Quasar and others fill."""
+_MARKS: Final = ("ng-app", "data-ng-app", "data-reactroot", "data-v-app", "data-server-rendered")
+FEW_LINKS: Final = 10
+"""A page with fewer links may have the others made by its scripts."""
+SCRIPT_FILE_CHARACTERS: Final = 10_000
+"""What a script in a file of its own counts for: its length is not known."""
+SCRIPT_SHARE: Final = 5.0
+"""How many characters of script for one of text are much script."""
+
+_root: Final = etree.XPath(
+    "(//*[" + " or ".join(f"@id='{name}'" for name in ROOTS) + "]"
+    " | //app-root | //*[" + " or ".join(f"@{name}" for name in _MARKS) + "])[1]"
+)
+_has_links: Final = etree.XPath("boolean(.//a[@href])")
+# Not joined by "|", nor `//noscript//text()`: libxml2 joins sets by comparing each with each.
+_links: Final = etree.XPath("count(//*[self::a or self::area][@href])")
+_files: Final = etree.XPath("count(//script[@src])")
+_script_texts: Final = etree.XPath("//script[not(@src)]/text()", smart_strings=False)
+_notices: Final = etree.XPath("//text()[ancestor::noscript]", smart_strings=False)
+_texts: Final = etree.XPath(
+    "//body//text()[not(ancestor::script or ancestor::style or ancestor::noscript)]",
+    smart_strings=False,
+)
+_asks_for_scripts = re.compile(r"java\s*script", re.IGNORECASE).search
 
 
 class Rendering(Part):
@@ -94,8 +122,8 @@ class Rendering(Part):
         is_doubtful = not self._is_always and (rendered or _is_suspicious(response))
         if is_doubtful and advised.checked and not is_closing(self._crawl.crawler):
             self._crawl.stats.count("render/checks")
-            look = self._look_plainly if rendered else self._look_with_browser
-            better = await look(request, response, page_url)
+            compare = self._compare_with_plain if rendered else self._compare_with_browser
+            better = await compare(request, response, page_url)
             if better is not response:  # what it took is known from next time on
                 return better
         counted = is_doubtful and not advised.checked
@@ -123,7 +151,7 @@ class Rendering(Part):
         await self._memory.write()
         await self._browser.close()
 
-    async def _look_with_browser(self, request: Request, plain: Response, url: str) -> Response:
+    async def _compare_with_browser(self, request: Request, plain: Response, url: str) -> Response:
         """Render a page that was asked for plainly; returns the better of the two answers."""
         if not await self._browser.is_there():
             return plain
@@ -135,7 +163,7 @@ class Rendering(Part):
         is_more = await self._compared(request, plain, first, url)
         return first.replace(request=request) if is_more else plain
 
-    async def _look_plainly(self, request: Request, rendered: Response, url: str) -> Response:
+    async def _compare_with_plain(self, request: Request, rendered: Response, url: str) -> Response:
         """Ask plainly for a page that was rendered."""
         plain = await self._asked(request, rendered=False)
         if plain is not None:
@@ -204,3 +232,25 @@ def _is_suspicious(response: Response) -> bool:
         return bool(suspicion_of(tree_of(response)))
     except UNREADABLE:
         return False
+
+
+def suspicion_of(root: etree._Element | None) -> str:
+    """Return in a few words why a browser may show more links of a parsed page, "" where nothing does.
+
+    A page without scripts is never suspected.
+    """
+    if root is None:
+        return ""
+    scripts = _files(root) * SCRIPT_FILE_CHARACTERS + sum(map(len, _script_texts(root)))
+    if not scripts:
+        return ""
+    for place in _root(root):
+        if not _has_links(place):
+            return "an application's root without links"
+    if any(_asks_for_scripts(text) for text in _notices(root)):
+        return "a notice to those without JavaScript"
+    if _links(root) < FEW_LINKS:
+        text = sum(len(text.strip()) for text in _texts(root))
+        if scripts > SCRIPT_SHARE * text:
+            return "few links and much script"
+    return ""

@@ -24,7 +24,7 @@ logger = safe_logger(__name__)
 RENEW_SECONDS: Final = 15.0
 RETRY_SECONDS: Final = 2.0
 """After how long a renewal is tried again that failed."""
-LOOK_SECONDS: Final = 0.5
+CHECK_SECONDS: Final = 0.5
 """How often it is looked whether a lock is free, or may be relied on again."""
 
 
@@ -85,7 +85,7 @@ class ShardHold:
                     until = "until that one ends (or 2 minutes, if it was killed)"
                     logger.info("%s: this crawl waits, %s", text, until)
                 has_waited = True
-            await maybe_deferred_to_future(sleep(LOOK_SECONDS))
+            await maybe_deferred_to_future(sleep(CHECK_SECONDS))
 
     def stop_waiting(self) -> None:
         """Let `take` return: the crawl is over; the lock lasts until all is written."""
@@ -143,7 +143,7 @@ class ShardHold:
         while not self.may_send():
             if self._is_lost or is_closing(self._crawler):
                 raise self._not_ours()
-            await maybe_deferred_to_future(sleep(LOOK_SECONDS))
+            await maybe_deferred_to_future(sleep(CHECK_SECONDS))
             if self.may_send():  # what waited together is not sent at once
                 turn = self._downloads.take_turn(request, math.inf) or 0.0
                 await maybe_deferred_to_future(sleep(turn))

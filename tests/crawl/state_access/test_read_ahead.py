@@ -23,10 +23,10 @@ def test_a_claimed_page_is_read_soon(world: StateAccess) -> None:
         assert not world.read_ahead.is_pending(A)
         world.read_ahead.claim(A)
         assert world.read_ahead.is_pending(A)
-        assert world.write_behind.look(A) is None
+        assert world.write_behind.page(A) is None
         await world.wait(GATHER_SECONDS)
         assert not world.read_ahead.is_pending(A)
-        page = world.write_behind.look(A)
+        page = world.write_behind.page(A)
         assert page is not None
         assert page.last_visit == 1 * DAY
 
@@ -153,9 +153,9 @@ def test_a_page_is_held_until_it_was_recorded_as_often_as_it_was_claimed(
         world.state.record([visit(A, 1)])
         await world.claim(A, A)
         world.read_ahead.drop(A)
-        assert world.write_behind.look(A) is not None
+        assert world.write_behind.page(A) is not None
         world.read_ahead.drop(A)
-        assert world.write_behind.look(A) is None
+        assert world.write_behind.page(A) is None
         assert world.read_ahead.unfinished() == []
         world.read_ahead.drop(A)  # once too often does no harm
 
@@ -186,7 +186,7 @@ def test_what_is_claimed_and_never_recorded_is_unfinished_with_what_was_predicte
         await world.wait(GATHER_SECONDS)
         assert world.read_ahead.unfinished() == [Claim(A, 2, PREDICTION), Claim(B, 1)]
         assert world.read_ahead.unfinished() == []
-        assert world.write_behind.look(A) is None
+        assert world.write_behind.page(A) is None
 
     run(scenario())
 
@@ -214,7 +214,7 @@ def test_a_page_that_is_still_claimed_is_known_as_it_was_written(world: StateAcc
         world.write_behind.record(visit(A, 1))
         world.state.record([visit(A, 2)])  # another crawl
         await world.wait(SECONDS)
-        page = world.write_behind.look(A)
+        page = world.write_behind.page(A)
         assert page is not None
         assert list(page.visits) == [1 * DAY, 2 * DAY]
 

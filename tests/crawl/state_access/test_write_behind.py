@@ -31,7 +31,7 @@ def test_a_visit_tells_what_it_brought_before_anything_is_written(world: StateAc
         assert second.new_marks == {8}
         assert list(second.before.visits) == [1 * DAY]
         assert list(second.after.visits) == [1 * DAY, 2 * DAY]
-        assert world.write_behind.look(A) == second.after
+        assert world.write_behind.page(A) == second.after
         assert world.write_behind.waiting == 2
         assert world.days(A) == []
 
@@ -132,7 +132,7 @@ def test_nothing_of_a_visit_is_kept_once_it_is_written(world: StateAccess) -> No
     async def scenario() -> None:
         await world.visit(A, 1)
         await world.wait(SECONDS)
-        assert world.write_behind.look(A) is None
+        assert world.write_behind.page(A) is None
         assert world.write_behind.waiting == 0
 
     run(scenario())

@@ -12,7 +12,7 @@ from scrapy.robotstxt import ProtegoRobotParser
 from crawl_support import UnderWay, new_crawler, run
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.scrapy_internals import Downloads
-from hacs_crawler.parts.pauses.crawl_delay import CrawlDelays
+from hacs_crawler.parts.pauses import CrawlDelays
 from integration_support import Project
 from servers import Site
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from lxml import html
 
-from hacs_crawler.parts.rendering.suspicion import ROOTS, suspicion_of
+from hacs_crawler.parts.rendering.rendering import ROOTS, suspicion_of
 
 LINKS = "".join(f'<a href="/{n}">page {n}</a>' for n in range(20))
 TEXT = "<p>" + "A page says something. " * 50 + "</p>"

@@ -71,7 +71,7 @@ def lock(redis_port: int, namespace: str) -> ShardLock:
 
 @pytest.fixture
 def holding(lock: ShardLock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
-    for name in ("RENEW_SECONDS", "RETRY_SECONDS", "LOOK_SECONDS"):
+    for name in ("RENEW_SECONDS", "RETRY_SECONDS", "CHECK_SECONDS"):
         monkeypatch.setattr(hold, name, 0.001)
     held = Held(lock)
     yield held

@@ -1,7 +1,6 @@
-"""HACS_RETRY_AFTER: hosts that answer 429 or 503 are left alone for as long as they ask.
+"""Hosts are left alone as they ask: by Retry-After (HACS_RETRY_AFTER), and by Crawl-delay in robots.txt.
 
-Scrapy retries such answers without regard to their Retry-After (scrapy/scrapy issue 3849). Web archives
-as the spider `wayback` asks them are left to `ArchivePauseMiddleware`.
+Requests of the spider `wayback` to web archives are left to `ArchivePauseMiddleware`.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ from urllib.parse import urlsplit
 
 from scrapy import Request, signals
 from scrapy.http import Response
+from scrapy.robotstxt import RobotParser
 
 from hacs_crawler.crawl.admission import PutBackError
 from hacs_crawler.crawl.crawl import Crawl
@@ -26,11 +26,14 @@ logger = safe_logger(__name__)
 STATUSES: Final = (429, 503)
 DEFAULT_PAUSE_SECONDS: Final = 60.0
 """After a 429 that names no time."""
+LONGEST_DELAY_SECONDS: Final = 300.0
+"""Longer ones count as this, as in Heritrix: no robots.txt makes a crawl last for ever."""
 
 
 class HostPauses(Part):
-    """Until when each host wants to be left alone.
+    """Until when each host wants to be left alone after a 429 or 503.
 
+    Scrapy retries such answers without regard to their Retry-After (scrapy/scrapy issue 3849).
     Not by downloader slot: a redirect keeps that of the host that it began with (scrapy issue 2141),
     and a spider's own may have requests for many hosts, or some of those for one.
     """
@@ -72,6 +75,48 @@ class HostPauses(Part):
             self._until[host] = max(self._until.get(host, until), until)
             logger.info("%s answered %d: left alone for %.0f s", host, response.status, seconds)
             self._downloads.recall(lambda waiting: _host(waiting) == host, PutBackError())
+
+
+class CrawlDelays(Part):
+    """Plans the slots of hosts with a Crawl-delay in robots.txt: one request at a time, that far apart.
+
+    Scrapy reads Crawl-delay from 2.18 on, but does not obey it (scrapy/scrapy issue 892).
+    """
+
+    def __init__(self, crawl: Crawl) -> None:
+        self._crawler = crawl.crawler
+        self._delays: dict[str, float] = {}
+        crawl.crawler.signals.connect(self.obey, signals.robots_parsed)
+
+    @classmethod
+    def from_crawl(cls, crawl: Crawl) -> CrawlDelays | None:
+        """Return None where robots.txt is not obeyed, or Scrapy does not tell what it says."""
+        obeys = crawl.crawler.settings.getbool("ROBOTSTXT_OBEY")
+        return cls(crawl) if obeys and hasattr(signals, "robots_parsed") else None
+
+    def obey(self, robotparser: RobotParser, request: Request) -> None:
+        """Slow the slot of a request down to what its host asks for; DOWNLOAD_DELAY may be slower."""
+        settings = self._crawler.settings
+        agent = settings["ROBOTSTXT_USER_AGENT"] or request.headers.get(b"User-Agent")
+        asked = robotparser.crawl_delay(agent or settings["USER_AGENT"]) or 0.0
+        if not asked > 0.0 or "hacs_archive" in request.meta:
+            return
+        if not self._delays:  # AutoThrottle, which may make a delay shorter, has connected by now
+            self._crawler.signals.connect(self._keep, signals.response_downloaded)
+        slot = Downloads(self._crawler).slot_of(request)
+        delay = max(min(asked, LONGEST_DELAY_SECONDS), settings.getfloat("DOWNLOAD_DELAY"))
+        logger.info(
+            "%s asks in robots.txt for %g s between requests: it gets %g", slot, asked, delay
+        )
+        self._delays[slot] = max(delay, self._delays.get(slot, 0.0))
+        self._plan(slot)
+
+    def _keep(self, request: Request) -> None:
+        if request.meta.get("download_slot") in self._delays:
+            self._plan(request.meta["download_slot"])
+
+    def _plan(self, slot: str) -> None:
+        Downloads(self._crawler).plan(slot, self._delays[slot], 1)
 
 
 def _host(found: Request | Response) -> str:

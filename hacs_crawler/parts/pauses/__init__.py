@@ -1,1 +1,0 @@
-"""Hosts are left alone for as long as they ask."""
