@@ -34,7 +34,7 @@ from hacs_crawler.utils.text import safe_logger
 logger = safe_logger(__name__)
 
 FILES_A_HOST: Final = 8
-"""How many sitemaps of a host are read at most: first those that its index says changed last."""
+"""How many files of a host are read at most, of an index those that changed last."""
 REDIRECTS: Final = 2
 TIMEOUT_SECONDS: Final = 20.0
 _META: Final = {
@@ -132,7 +132,8 @@ class SignalRequests:
                 (response.headers.get(name) or b"").decode("latin-1")[:500]
                 for name in (b"ETag", b"Last-Modified")
             )
-            waiting += [file for file in listing.files if file not in source.files]
+            # files of an index are asked for by its order now, and before others known
+            waiting = listing.files + [file for file in waiting if file not in listing.files]
             for page, second in listing.pages.items():
                 found.pages[page] = max(second, found.pages.get(page, 0))
         if waiting:

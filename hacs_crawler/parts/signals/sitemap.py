@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from io import BytesIO
 from itertools import islice
 from typing import Any, Final
@@ -19,6 +20,8 @@ MOST_BYTES: Final = 10 * 1024 * 1024
 """A larger file is not read, packed or unpacked."""
 MOST_ENTRIES: Final = 50_000
 """As many as the protocol allows in a file; what is behind them is not read."""
+_BARE_AMPERSAND: Final = re.compile(rb"&(?!#?[0-9A-Za-z]{1,31};)")
+"""One that is not escaped, as in many addresses with a query; a parser would drop what follows."""
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _TAKES_BYTES: Final = version_info >= (2, 15)
 """Whether the reader of Scrapy takes the bytes of a robots.txt, and no text."""
@@ -27,11 +30,17 @@ _TAKES_BYTES: Final = version_info >= (2, 15)
 def read_sitemap(body: bytes, url: str, now: int) -> Listing:
     """Return what a sitemap or an index of sitemaps shows of its own host's pages.
 
-    `now` is in seconds since 1970 UTC. Damaged XML is read as far as it goes.
-    Raises SignalError where it is no sitemap, declares entities, or is larger than `MOST_BYTES`.
+    The files of an index come newest first, those without a time last. `now` is in seconds since 1970
+    UTC. Damaged XML is read as far as it goes. Raises SignalError if it is not a sitemap, declares
+    entities, or is larger than `MOST_BYTES`.
     """
     listing = Listing()
+    files: list[tuple[int, str]] = []
     body = _unpacked(body)
+    if (
+        b"<![CDATA[" not in body and b"\0" not in body
+    ):  # in the latter, & may not be a byte of its own
+        body = _BARE_AMPERSAND.sub(b"&amp;", body)
     try:
         _, root = next(
             etree.iterparse(BytesIO(body), ("start",), recover=True, resolve_entities=False)
@@ -46,11 +55,12 @@ def read_sitemap(body: bytes, url: str, now: int) -> Listing:
             if found is None:
                 listing.unread += 1
             elif sitemap.type == "sitemapindex":
-                listing.files.append(found)
+                files.append((second_of(entry.get("lastmod", ""), now) or 0, found))
             else:
                 listing.add(found, second_of(entry.get("lastmod", ""), now))
     except (etree.LxmlError, StopIteration, ValueError) as error:
         raise SignalError(f"{url}: no sitemap: {error or 'it is empty'}") from error
+    listing.files = [file for _, file in sorted(files, key=lambda one: -one[0])]
     return listing
 
 

@@ -104,6 +104,19 @@ def test_an_index_names_files_of_its_own_host() -> None:
     assert read_sitemap(body, URL, NOW).files == ["http://a.example/s1.xml"]
 
 
+def test_the_files_of_an_index_come_newest_first() -> None:
+    entries = ((1, "<lastmod>2025-01-01</lastmod>"), (2, ""), (3, "<lastmod>2025-02-01</lastmod>"))
+    files = "".join(f"<sitemap><loc>/{n}.xml</loc>{time}</sitemap>" for n, time in entries)
+    found = read_sitemap(f"<sitemapindex>{files}</sitemapindex>".encode(), URL, NOW).files
+    assert found == [f"http://a.example/{number}.xml" for number in (3, 1, 2)]
+
+
+@pytest.mark.parametrize("loc", ["/a?x=1&y=2", "/a?x=1&amp;y=2", "<![CDATA[/a?x=1&y=2]]>"])
+def test_an_address_with_a_query_is_whole_escaped_or_not(loc: str) -> None:
+    body = f"<urlset><url><loc>{loc}</loc><lastmod>2025-01-01</lastmod></url></urlset>"
+    assert [*read_sitemap(body.encode(), URL, NOW).pages] == ["http://a.example/a?x=1&y=2"]
+
+
 def test_packed_sitemaps_are_unpacked_up_to_a_size() -> None:
     body = sitemap(("/1", "2026-01-02"))
     assert read_sitemap(gzip.compress(body), URL, NOW).pages
