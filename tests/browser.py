@@ -19,12 +19,14 @@ import pytest
 
 # the first has no window to draw, which is more than half of what the others take
 _NAMES = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+if "HACS_TESTS_CHROMIUM" in os.environ:
+    _NAMES = (os.environ["HACS_TESTS_CHROMIUM"],)
 CHROMIUM = next(filter(None, map(shutil.which, _NAMES)), None)
 needs_chromium = pytest.mark.skipif(
     CHROMIUM is None, reason="no Chromium: install the package chromium-headless-shell"
 )
 
-_SECONDS = 30.0
+_SECONDS = 300.0
 _OPTIONS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--hide-scrollbars"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),

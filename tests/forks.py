@@ -33,6 +33,8 @@ from scrapy.exceptions import ScrapyDeprecationWarning
 _STRICT = ("-W", "error::DeprecationWarning:hacs_crawler")
 FORKED = "hacs_tests.forked"
 """The audit event of `run`: its forks are another process's, so Python says nothing of them here."""
+HANG_SECONDS = 900.0
+"""A guard, and no measure: what takes longer hangs, however busy the machine is."""
 _LONGEST_MESSAGE_BYTES = 1 << 17
 _PRELOADED = (
     "hacs_crawler.addon",
@@ -69,7 +71,7 @@ def run(
     folder: Path,
     given: bytes = b"",
     environment: Mapping[str, str] | None = None,
-    timeout: float = 120.0,
+    timeout: float = HANG_SECONDS,
 ) -> subprocess.CompletedProcess[bytes]:
     """Run `scrapy`, `hacs` or `python SCRIPT` in a folder, with `given` on standard input, to its end.
 

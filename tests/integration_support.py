@@ -59,7 +59,7 @@ class Project:
     folder: Path
     state: str
     runs: int = 0
-    longest_seconds: float = 120.0
+    longest_seconds: float = forks.HANG_SECONDS
 
     def run(self, *arguments: str, stdin: str | None = None, **settings: object) -> Crawl:
         """Run `scrapy ARGUMENTS -s SETTING=…` and wait for it."""
@@ -147,5 +147,5 @@ def read_until(process: subprocess.Popen[str], text: str, times: int = 1) -> str
 
 
 def finish(process: subprocess.Popen[str], log: str = "") -> Crawl:
-    _, rest = process.communicate(timeout=120)
+    _, rest = process.communicate(timeout=forks.HANG_SECONDS)
     return Crawl(process.returncode, log + rest, "")

@@ -30,6 +30,7 @@ from typing import Any
 
 import pytest
 
+import forks
 from servers import free_port
 from workers import locked, shared_folder
 
@@ -303,7 +304,7 @@ _started: list[subprocess.Popen[bytes]] = []
 
 
 def _wait_until_it_answers(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + forks.HANG_SECONDS
     while True:
         with suppress(OSError):
             if _get(url, "/collinfo.json")[0] == 200:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
+import forks
 from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import encode_row
@@ -49,7 +50,7 @@ def fill(site: Site, pages: int = PAGES) -> list[str]:
 
 def wait_for(log: Path, text: str) -> None:
     """Return when a log says something."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + forks.HANG_SECONDS
     while not log.exists() or text not in log.read_text():
         assert time.monotonic() < deadline, f"{text!r} never came"
         time.sleep(0.02)

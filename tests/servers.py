@@ -23,6 +23,8 @@ from typing import IO, Any, Self
 import redis
 from redis.crc import key_slot
 
+import forks
+
 _PORT_LOCKS: list[IO[str]] = []
 """What keeps other processes from using this one's ports."""
 
@@ -72,11 +74,11 @@ def redis_server(folder: Path, *options: str, port: int | None = None) -> Iterat
         yield port
     finally:
         process.terminate()
-        process.wait(60)
+        process.wait(forks.HANG_SECONDS)
 
 
 def _wait_until_it_answers(port: int, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + forks.HANG_SECONDS
     with redis.Redis(port=port, socket_timeout=1) as client:
         while True:
             try:
@@ -119,7 +121,7 @@ class RedisProcess:
         """SIGKILL it."""
         if self._process is not None:
             self._process.kill()
-            self.status = self._process.wait(60)
+            self.status = self._process.wait(forks.HANG_SECONDS)
             self._process = None
 
     def pause(self) -> None:
@@ -133,7 +135,7 @@ class RedisProcess:
 
     def wait_until(self, is_so: Callable[[dict[str, Any]], bool], section: str) -> None:
         """Return when a section of INFO is as wanted."""
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + forks.HANG_SECONDS
         with redis.Redis(port=self.port) as client:
             while not is_so(client.info(section)):
                 assert time.monotonic() < deadline, client.info(section)
@@ -198,7 +200,7 @@ class RedisCluster:
         process = self._processes[node]
         assert process is not None
         process.kill()
-        process.wait(60)
+        process.wait(forks.HANG_SECONDS)
         self._processes[node] = None
 
     def wait_until_ok(self) -> None:
@@ -235,7 +237,7 @@ class RedisCluster:
                 process.kill()
         for process in self._processes:
             if process is not None:
-                process.wait(60)
+                process.wait(forks.HANG_SECONDS)
 
     def _join(self) -> None:
         for node, slots in enumerate(self._shares()):
@@ -284,7 +286,7 @@ class RedisCluster:
             return client.info("replication").get("master_link_status") == "up"
 
     def _wait(self, node: int, is_so: Callable[[int], bool]) -> None:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + forks.HANG_SECONDS
         while not is_so(node):
             assert time.monotonic() < deadline, f"node {node}: {self._facts(node)}"
             time.sleep(0.02)

@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+import forks
 from wayback_machine import (
     CUT,
     GARBLED,
@@ -258,7 +259,7 @@ def test_a_ban_follows_what_was_ignored(archive: WaybackMachine) -> None:
 
 
 def ask_when_open(archive: WaybackMachine) -> bytes:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + forks.HANG_SECONDS
     while True:
         try:
             return ask(archive)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import forks
 import hacs_crawler
 from hacs_crawler.cli.app import COMMANDS, app
 
@@ -51,7 +52,7 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
         capture_output=True,
         text=True,
         env={**os.environ, **environment},
-        timeout=60,
+        timeout=forks.HANG_SECONDS,
         check=False,
     )
 
@@ -216,7 +217,7 @@ def test_ctrl_c_while_a_command_runs_ends_it_with_one_line(tmp_path: Path) -> No
     assert running.stderr is not None
     begun = running.stderr.readline()
     running.send_signal(signal.SIGINT)
-    _, said = running.communicate(timeout=60)
+    _, said = running.communicate(timeout=forks.HANG_SECONDS)
     os.close(held)
     assert "1 visit recorded" in begun
     assert (running.returncode, said) == (130, "Stopped.\n")

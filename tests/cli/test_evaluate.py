@@ -226,7 +226,11 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_command_line_loads_no_extra() -> None:
     code = "import sys, hacs_crawler.cli.app; print('matplotlib' in sys.modules)"
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=forks.HANG_SECONDS,
+        check=True,
     )
     assert done.stdout.strip() == "False"
 

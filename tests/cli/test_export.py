@@ -231,7 +231,7 @@ def test_an_export_that_is_killed_leaves_no_file_of_that_name(tmp_path: Path) ->
         while running.poll() is None and not list(tmp_path.glob(".pages.jsonl.*.part")):
             time.sleep(0.005)
         running.send_signal(kill)
-        assert running.wait(30) != 0
+        assert running.wait(forks.HANG_SECONDS) != 0
         assert (tmp_path / "pages.jsonl").read_bytes() == b"of yesterday\n"
         assert bool(list(tmp_path.glob(".*.part"))) is (kill is signal.SIGKILL)
 
@@ -245,7 +245,7 @@ def test_a_reader_that_has_enough_ends_the_export_quietly(tmp_path: Path) -> Non
     assert running.stderr is not None
     assert json.loads(running.stdout.readline())["hacs"] == 4
     running.stdout.close()
-    assert running.wait(30) == 141
+    assert running.wait(forks.HANG_SECONDS) == 141
     assert running.stderr.read() == b""
     running.stderr.close()
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+import forks
 from hacs_crawler.cli.app import app
 from hacs_crawler.cli.output import days_text, interval_text
 from hacs_crawler.state.address import open_store
@@ -156,7 +157,7 @@ def test_a_reader_that_has_enough_ends_it_quietly(tmp_path: Path) -> None:
     assert running.stderr is not None
     assert running.stdout.readline().split()[0] == b"rank"
     running.stdout.close()
-    assert running.wait(30) == 141
+    assert running.wait(forks.HANG_SECONDS) == 141
     assert running.stderr.read() == b""
     running.stderr.close()
 

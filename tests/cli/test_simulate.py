@@ -20,6 +20,7 @@ import psutil
 import pytest
 from typer.testing import CliRunner
 
+import forks
 from hacs_crawler.cli.app import app
 from hacs_crawler.lab.simulation.baselines import BASELINES
 
@@ -304,7 +305,7 @@ def wait_until(condition, seconds: float) -> None:  # type: ignore[no-untyped-de
 def test_ctrl_c_ends_all_processes_without_a_trace(long_run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     workers = workers_of(long_run.pid)
     os.killpg(long_run.pid, signal.SIGINT)
-    stdout, stderr = long_run.communicate(timeout=60)
+    stdout, stderr = long_run.communicate(timeout=forks.HANG_SECONDS)
     assert long_run.returncode not in (0, None)
     assert "Traceback" not in stderr
     assert stdout == ""

@@ -150,7 +150,7 @@ class TinyCrawl:
 
     async def until(self, is_so: Callable[[], bool]) -> None:
         """Return when the crawl has got that far."""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while not is_so():
                 await asyncio.sleep(0)
 

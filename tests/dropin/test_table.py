@@ -22,7 +22,8 @@ from dropin.record import recorded
 from dropin.site import JudgedSite
 from workers import locked, shared_folder
 
-LONGEST_SECONDS = 90.0
+LONGEST_SECONDS = 300.0
+"""A guard, and no measure."""
 
 IN_ORDER = ("-s", "CONCURRENT_REQUESTS=1")
 """Else what two answers bring is printed in the order in which they happen to come."""

@@ -455,7 +455,7 @@ def test_with_jobdir_a_stopped_crawl_goes_on_where_it_was(
         if "parsed" in line:
             break
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=30)
+    process.communicate(timeout=forks.HANG_SECONDS)
     before = site.visited()
     crawl = one.run("-a", "number=10", **job)
     after = site.visited()

@@ -24,6 +24,7 @@ from typing import Any
 
 import pytest
 
+import forks
 from hacs_crawler.archive import original_of, timestamp_of
 from hacs_crawler.archive.capture import digest_bytes
 from hacs_crawler.cli.transfer import Importer
@@ -297,7 +298,7 @@ class Wayback:
         state = state or self.new_state()
         process = self.start(state, seeds, *arguments, **options)
         try:
-            _, log = process.communicate(timeout=120)
+            _, log = process.communicate(timeout=forks.HANG_SECONDS)
         finally:
             process.kill()
         assert process.returncode == 0, log

@@ -42,7 +42,7 @@ def test_on_a_terminal_log_lines_appear_above_the_bar() -> None:
         stdout=subprocess.PIPE,
         stderr=theirs,
         env={**os.environ, "TERM": "xterm", "COLUMNS": "100"},
-        timeout=30,
+        timeout=300,
         check=True,
     )
     os.close(theirs)
