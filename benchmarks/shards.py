@@ -24,9 +24,8 @@ import redis
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from crawls_support import Shards, Web, dask, finish
-from hacs_crawler.cluster import HERE
 from hacs_crawler.links import page_id_of, site_id
-from hacs_crawler.ranking.shard_rounds import ShardPages, plan_of_shards
+from hacs_crawler.shards.plan import plan_of_shards
 from hacs_crawler.state import (
     Estimation,
     Page,
@@ -77,8 +76,10 @@ def fill(arguments: list[StateArguments], pages: int, site: Site) -> None:
 def seconds_of_one_process(arguments: list[StateArguments]) -> float:
     """How long one process plans all shards."""
     began = time.perf_counter()
-    shards = [ShardPages(one) for one in arguments]
-    plan = plan_of_shards(HERE, shards, options(budget=CRAWLED), time.time())
+    states = [open_state(*one) for one in arguments]
+    plan = plan_of_shards(states, options(budget=CRAWLED), time.time())
+    for state in states:
+        state.close()
     assert len(plan) == CRAWLED
     return time.perf_counter() - began
 

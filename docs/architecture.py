@@ -23,12 +23,12 @@ STOREYS = {
         ("demo",),
     ),
     "a crawl": (("middlewares",), ("harvest",), ("parts",), ("crawl",)),
-    "looking back": (("report",), ("lab",)),
+    "looking back": (("report",), ("lab",), ("shards",)),
     "what users meet": (("config",), ("outcome", "items", "signals")),
     "who is visited": (("ranking",),),
     "what is known": (("archive",), ("state",)),
     "mathematics": (("model", "statistics"),),
-    "tools": (("watch",), ("links",), ("cluster",), ("utils",), ("exceptions",)),
+    "tools": (("watch",), ("links",), ("utils",), ("exceptions",)),
 }
 """Floors from top to bottom, under the names they have in the picture."""
 FLOORS = tuple(floor for floors in STOREYS.values() for floor in floors)

@@ -62,40 +62,54 @@ class Many(scrapy.Spider):
         yield {"url": response.url}
 
 
-class Endless(Many):
-    name = "endless"
+class Found(Many):
+    name = "found"
+    custom_settings = {"HACS_PAGES": "all"}
 
     async def start(self):
-        page = 0
-        while True:
-            page += 1
-            yield self.request(page % 20 + 1, page)
+        yield self.request(1, 0)
+
+    def parse(self, response):
+        yield {"url": response.url}
+        for link in response.css("a::attr(href)").getall():
+            yield response.follow(link, headers={"User-Agent": str(os.getpid())})
 
 
-class Large(Many):
-    name = "large"
-
-    async def start(self):
-        urls = [f"http://127.0.0.{n % 20 + 1}:{self.port}/{n}.html" for n in range(int(self.pages))]
-        for url in urls:
-            yield scrapy.Request(url)
-
-
-class Blocking(Many):
-    name = "blocking"
+class Login(Many):
+    name = "login"
+    custom_settings = {"HACS_PAGES": "all"}
 
     async def start(self):
-        Path("begun").touch()
-        time.sleep(1_000)
-        yield
+        url = f"http://127.0.0.1:{self.port}/0.html"
+        yield scrapy.FormRequest(url, formdata={"user": "x"}, callback=self.logged_in)
+
+    def logged_in(self, response):
+        for page in range(int(self.pages)):
+            for host in range(1, int(self.hosts) + 1):
+                yield self.request(host, page)
 
 
-class Wrong(Many):
-    name = "wrong"
+class Queue(Many):
+    name = "queue"
 
     async def start(self):
-        raise ValueError("no list today")
-        yield
+        spool = Path("spool")
+        while lines := sorted(spool.iterdir()):
+            host, page = lines[0].name.split("-")
+            try:
+                lines[0].unlink()
+            except FileNotFoundError:
+                continue
+            yield self.request(int(host), int(page))
+
+
+class Map(scrapy.spiders.SitemapSpider, Many):
+    name = "map"
+
+    async def start(self):
+        self.sitemap_urls = [f"http://127.0.0.1:{self.port}/sitemap.xml"]
+        async for request in super().start():
+            yield request
 
 
 class Fed(Many):
@@ -280,10 +294,11 @@ class Dask:
 
     def crawls_of(self, worker: subprocess.Popen[bytes]) -> list[int]:
         """The processes of the crawls that a worker looks after."""
-        threads = Path(f"/proc/{worker.pid}/task").iterdir()
-        ids = [one for thread in threads for one in (thread / "children").read_text().split()]
-        lines = [(one, Path(f"/proc/{one}/cmdline").read_bytes()) for one in ids]
-        return [int(one) for one, line in lines if b"shard_process" in line]
+        return [
+            one
+            for one in crawls_alive(self._project)
+            if _parent(_parent(one)) == worker.pid  # Python's fork server is between them
+        ]
 
 
 @contextmanager
@@ -296,16 +311,19 @@ def dask(project: Shards, workers: int) -> Iterator[Dask]:
 
 
 def crawls_alive(project: Shards) -> list[int]:
-    """The processes of crawls in a project's folder."""
+    """The processes of crawls in a project's folder, which are those that write its logs."""
     found = []
-    for one in Path("/proc").iterdir():
+    for one in Path("/proc").glob("[0-9]*"):
         try:
-            is_crawl = b"shard_process" in (one / "cmdline").read_bytes()
-            if is_crawl and (one / "cwd").readlink() == project.folder:
+            if (one / "fd/1").readlink().parent == project.folder / ".hacs":
                 found.append(int(one.name))
         except OSError:
             continue
     return found
+
+
+def _parent(process: int) -> int:
+    return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 def changed(**constants: object) -> dict[str, object]:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final, Self
 
@@ -14,28 +12,23 @@ from scrapy.utils.project import get_project_settings
 
 from hacs_crawler.analysis.tables import Table, table, times
 from hacs_crawler.config import Config, unknown_settings
-from hacs_crawler.exceptions import ConfigError, HacsError, NoStateError
+from hacs_crawler.exceptions import ConfigError, HacsError
 from hacs_crawler.links import site_id
 from hacs_crawler.ranking.plan import Plan, pages_of
 from hacs_crawler.ranking.policies import Floats
-from hacs_crawler.ranking.shard_rounds import plan_of_all
+from hacs_crawler.shards import open_shards, plan_of_all, states_in
 from hacs_crawler.state import (
     PAGES_A_CALL,
     SEEN,
     UPDATED,
     VISITS_OF_A_RATE,
-    JoinedState,
     Page,
-    Shard,
     State,
-    StateArguments,
     as_of,
     churn_of,
     describe,
     open_state,
-    shards_of,
     sqlite_path,
-    states_in,
 )
 
 _PAGE: Final[dict[str, Callable[[Page], Any]]] = {
@@ -221,24 +214,10 @@ def open_existing(config: Config, *, writes: bool = False, creates: bool = False
     reads_only = not (writes or creates)
     if config.shards is None or config.shard is not None:
         return open_state(*config.state_arguments, reads_only=reads_only)
-    places: dict[Shard, StateArguments] = {}
-    with ExitStack() as stack:
-        states = []
-        for shard in shards_of(config.shards):
-            place = replace(config, shard=shard).state_arguments
-            try:
-                if writes and not creates:  # to open it for writing would create it
-                    open_state(*place, reads_only=True).close()
-                states.append(open_state(*place, reads_only=reads_only))
-            except NoStateError:
-                continue
-            stack.callback(states[-1].close)
-            places[shard] = place
-        if not places:
-            msg = f"there is no state of any of {config.shards} shards in {describe(config.state)}"
-            raise HacsError(msg)
-        joined = JoinedState(states, list(places), list(places.values()))
-        stack.pop_all()
+    joined = open_shards(config, config.shards, reads_only=reads_only, creates=creates)
+    if joined is None:
+        msg = f"there is no state of any of {config.shards} shards in {describe(config.state)}"
+        raise HacsError(msg)
     return joined
 
 

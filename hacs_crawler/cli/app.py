@@ -41,7 +41,12 @@ COMMANDS: Final = {
     "crawl": Entry(
         "crawl:crawl",
         CRAWL,
-        "Crawl all shards of a state as one: one plan splits HACS_BUDGET over them.",
+        "Crawl all shards of a state as one, with one HACS_BUDGET.",
+    ),
+    "plan": Entry(
+        "crawl:plan",
+        CRAWL,
+        "Begin a round of all shards: one cut-off, and one budget that their crawls share.",
     ),
     "rank": Entry(
         "rank:rank", LOOK, "Show what a crawl of all known pages would visit now, and why."

@@ -6,7 +6,8 @@ import typer
 
 from hacs_crawler.cli.common import Set, Shards, opened
 from hacs_crawler.cli.output import STDOUT, Output, export_progress, output_file
-from hacs_crawler.state import export_outcomes, states_in
+from hacs_crawler.shards import states_in
+from hacs_crawler.state import export_outcomes
 from hacs_crawler.utils.text import counted, safe_logger
 
 logger = safe_logger(__name__)

@@ -16,7 +16,8 @@ from hacs_crawler.cli.output import Records, iso_text, shows_rows
 from hacs_crawler.cli.page import PageFacts, facts_of, page_text
 from hacs_crawler.links import VolatileLinkParts
 from hacs_crawler.model import confirmed_share
-from hacs_crawler.state import JoinedState, State, read_volatile_parts
+from hacs_crawler.shards import JoinedState
+from hacs_crawler.state import State, read_volatile_parts
 
 _HOST: Final = re.compile(r"(?:localhost|[\w-]+(?:\.[\w-]+)+)(?::\d+)?")
 

@@ -35,6 +35,7 @@ from hacs_crawler.cli.common import Set, Shards, opened, showing
 from hacs_crawler.cli.output import STDOUT, Output, export_progress, output_file
 from hacs_crawler.config import Clock
 from hacs_crawler.exceptions import HacsError, StateError
+from hacs_crawler.shards import states_in
 from hacs_crawler.state import (
     LONGEST_LINE_BYTES,
     PAGES_A_CALL,
@@ -48,7 +49,6 @@ from hacs_crawler.state import (
     is_outcomes,
     read_export,
     read_outcomes,
-    states_in,
     to_line,
 )
 from hacs_crawler.utils.files import Writable

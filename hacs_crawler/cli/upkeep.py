@@ -17,6 +17,7 @@ from hacs_crawler.cli.output import say, writing_to_stdout
 from hacs_crawler.exceptions import HacsError, StateError
 from hacs_crawler.links import page_id_of
 from hacs_crawler.parts.signals.pings import read_pings
+from hacs_crawler.shards import states_in
 from hacs_crawler.state import (
     State,
     advanced,
@@ -24,7 +25,6 @@ from hacs_crawler.state import (
     hear,
     new_run,
     read_sources,
-    states_in,
     stopped_run,
     write_sources,
 )

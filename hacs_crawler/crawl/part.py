@@ -13,6 +13,7 @@ from hacs_crawler.ranking.choice import Quota
 from hacs_crawler.ranking.policies import Floats
 from hacs_crawler.ranking.signals import Signals
 from hacs_crawler.state import Page, Recorded, Rows, Visit
+from hacs_crawler.utils.arrays import BoolArray
 from hacs_crawler.utils.loop import each
 from hacs_crawler.watch import Rules
 
@@ -93,6 +94,15 @@ class Part:
         """Return which pages HACS_THRESHOLD does not leave out; raises StateError."""
         del page_ids
         return ()
+
+    async def granted(self, score: Floats, is_new: BoolArray, *, is_last: bool) -> BoolArray | None:
+        """Return which of the ranked pages may be visited now; None if the budget is this crawl's own.
+
+        The others wait: it is asked again once most of these are sent, and with `is_last` when nothing
+        else is left to do. If nothing is granted then, they are dropped. Raises StateError.
+        """
+        del score, is_new, is_last
+        return None
 
     def chosen(self, p: Floats, twice: int) -> None:
         """Learn the p of the pages that a round chose, and how many of them are requested twice."""

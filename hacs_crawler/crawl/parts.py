@@ -26,8 +26,10 @@ from hacs_crawler.crawl.part import Observed, Part
 from hacs_crawler.crawl.stats import CrawlStats
 from hacs_crawler.exceptions import ConfigError, StateError
 from hacs_crawler.ranking.choice import Quota
+from hacs_crawler.ranking.policies import Floats
 from hacs_crawler.ranking.signals import Signals
 from hacs_crawler.state import Rows, Visit
+from hacs_crawler.utils.arrays import BoolArray
 from hacs_crawler.utils.loop import begin, wait_for
 from hacs_crawler.utils.text import safe_logger
 from hacs_crawler.watch import Rules
@@ -169,6 +171,15 @@ class Parts:
         for part, hook in self._hooks["exempt"]:
             exempt |= await self._awaited(part, _page_ids, hook, page_ids) or set()
         return exempt
+
+    async def granted(self, score: Floats, is_new: BoolArray, *, is_last: bool) -> BoolArray | None:
+        """Return which of the ranked pages may be visited now; raises StateError."""
+        for part, hook in self._hooks["granted"]:
+            found: BoolArray | None = await self._awaited(
+                part, hook, score, is_new, is_last=is_last
+            )
+            return found
+        return None
 
     def tell(
         self, hook: Callable[Concatenate[Any, H], object], *given: H.args, **also: H.kwargs

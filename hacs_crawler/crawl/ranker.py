@@ -6,7 +6,6 @@ import secrets
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import compress
 from typing import Final
 
 import numpy as np
@@ -35,6 +34,8 @@ from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
 
+FEW_WAITING: Final = 50
+"""With fewer ranked seeds, a budget that is shared with other crawls is asked for more."""
 MOST_WAITING: Final = 2_000
 """About how many seeds of a plan wait as requests at most."""
 
@@ -65,7 +66,7 @@ class Ranker:
         self.watch = StartWatch(self.on_pause, time.monotonic)
         """Tells when what is held is to be ranked."""
         self._lock = DeferredLock()
-        self._has_ranked = self._has_said_future = self._is_over = False
+        self._has_ranked = self._has_said_future = self._is_over = self._has_more = False
         self._room: Deferred[None] | None = None
         self._enough_room = 0
         crawl.when_failed(self.on_room)
@@ -109,6 +110,9 @@ class Ranker:
         if self._room is not None and (is_failed or len(self._queue) < self._enough_room):
             room, self._room = self._room, None
             room.callback(None)
+        if self._has_more and len(self._queue) < FEW_WAITING and not self.is_ranking:
+            self._has_more = False
+            begin(self._release(is_idle=False)).addErrback(self._on_error)
 
     async def end_round(self) -> None:
         """Rank the seeds held, and release all that are within the budget."""
@@ -162,12 +166,11 @@ class Ranker:
             finally:
                 self._lock.release()
         if (is_last or not self._budget) and not self._is_over:
-            self._release(is_idle=is_idle)
+            await self._release(is_idle=is_idle)
 
     async def _rank(self) -> None:
         held, page_ids = self.seeds.begin_ranking()
         held, page_ids = self.seeds.without_twins(held, page_ids, self._is_filtered)
-        held, page_ids = self._not_done(held, page_ids)
         self.seeds.ranking = held
         is_done = False
         try:
@@ -180,18 +183,6 @@ class Ranker:
             )
         finally:
             self.seeds.end_ranking(*(([], []) if is_done else (held, page_ids)))
-
-    def _not_done(
-        self, held: list[Request], page_ids: list[int]
-    ) -> tuple[list[Request], list[int]]:
-        """Drop the seeds whose pages were visited in this round already; return the others."""
-        visited = self._crawl.quota.done
-        if visited is None:
-            return held, page_ids
-        is_done = np.isin(page_ids, visited)
-        done = list(compress(held, is_done))
-        self.drop(done, "done")
-        return list(compress(held, ~is_done)), list(compress(page_ids, ~is_done))
 
     async def _rows(
         self, page_ids: list[int]
@@ -260,9 +251,21 @@ class Ranker:
         crawl.stats.count("rank_seconds", time.perf_counter() - started)
         return True
 
-    def _release(self, *, is_idle: bool) -> None:
+    async def _release(self, *, is_idle: bool) -> None:
         """Let the chosen seeds be sent, by score."""
-        chosen, dropped = self.seeds.take(is_last=is_idle)
+        selection = self.seeds.selection
+        if selection is not None and self._crawl.parts.override("granted"):
+            await maybe_deferred_to_future(self._lock.acquire())
+            try:
+                chosen, dropped = await self._granted(selection, is_last=is_idle)
+            except StateError as error:
+                self._crawl.fail(str(error))
+                return
+            finally:
+                self._lock.release()
+            wake(self._crawl.crawler)
+        else:
+            chosen, dropped = self.seeds.take(is_last=is_idle)
         self.drop(dropped, "budget")
         if chosen is None:
             return
@@ -272,6 +275,19 @@ class Ranker:
         marking = _marking(chosen, label, crawl.run)
         self._queue.add(chosen.entries, (-chosen.score).tolist(), marking)
         crawl.stats.count("ranked", len(chosen.entries))
+
+    async def _granted(
+        self, selection: Selection[Request], *, is_last: bool
+    ) -> tuple[Chosen[Request] | None, list[Request]]:
+        """Return the seeds that a budget shared with other crawls grants, and those that it drops."""
+        score, is_new = selection.waiting()
+        is_granted = await self._crawl.parts.granted(score, is_new, is_last=is_last)
+        if is_granted is None or not self._crawl.is_open or len(selection.entries) != len(score):
+            return None, []
+        self._has_more = bool(is_granted.any())
+        if not self._has_more:
+            return None, selection.drop_all() if is_last else []
+        return selection.take_granted(is_granted), []
 
     def drop(self, requests: list[Request], reason: str) -> None:
         """Count requests that will not be sent, and tell the project of them as Scrapy does."""

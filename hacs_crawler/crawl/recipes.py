@@ -189,6 +189,11 @@ def kind_of(spider_name: str) -> str:
     return f"asked/{spider_name}"
 
 
+def handed_over_kind(spider_name: str) -> str:
+    """Return the kind of annotation that marks the pages whose requests wait for the next crawl."""
+    return f"handed-over/{spider_name}"
+
+
 def read_recipes(
     state: State, spider_name: str, page_ids: Sequence[int]
 ) -> dict[int, RequestRecipe | None]:

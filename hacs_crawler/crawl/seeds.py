@@ -13,6 +13,8 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import IO, Any
 
+import numpy as np
+
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import planned_meta
 from hacs_crawler.crawl.part import Part
@@ -107,20 +109,19 @@ async def _seeds_of_plan(crawl: Crawl, plan: Plan) -> AsyncIterator[tuple[str, d
     """Yield the URL and the meta of each page of a plan when there is room for its request."""
     passed_over, ranker = _UnvisitablePages(), Ranker.of(crawl.crawler)
     label = crawl.ranking.label(crawl.state.estimation)
-    for start in range(0, len(plan), PAGES_A_CALL):
-        some = slice(start, start + PAGES_A_CALL)
+    async for some in _granted(crawl, plan):
         page_ids = plan.page_ids[some].tolist()
         known = await crawl.state.patiently(State.load, page_ids)
         predictions = plan.predictions(some, label, crawl.run)
         for place, (page_id, prediction) in enumerate(
-            zip(page_ids, predictions, strict=True), start
+            zip(page_ids, predictions, strict=True), some.start
         ):
             if ranker is not None:
                 await ranker.make_room()
             if crawl.failure is not None:
                 return
             page = known.get(page_id)
-            if page is None:
+            if page is None or not crawl.parts.takes(page.url):
                 continue
             if problem := check_url(page.url):
                 passed_over.add(page.url, problem)
@@ -128,6 +129,31 @@ async def _seeds_of_plan(crawl: Crawl, plan: Plan) -> AsyncIterator[tuple[str, d
             twice = bool(plan.visit_twice[place])
             yield page.url, planned_meta(page.url, prediction, visit_twice=twice)
     passed_over.log()
+
+
+async def _granted(crawl: Crawl, plan: Plan) -> AsyncIterator[slice]:
+    """Yield the slices of a plan that may be visited, one after the other; raises StateError."""
+    start, is_last = 0, False
+    while start < len(plan):
+        number = PAGES_A_CALL
+        if crawl.parts.override("granted"):
+            # in the plan, pages never seen compete with the others
+            score = plan.score[start : start + PAGES_A_CALL]
+            is_new = np.zeros(len(score), np.bool_)
+            is_granted = await crawl.parts.granted(score, is_new, is_last=is_last)
+            granted = 0 if is_granted is None else int(is_granted.sum())
+            # the pages that use it up, those that are requested twice count twice
+            visits = np.cumsum(1 + plan.visit_twice[start : start + granted])
+            number = int(np.searchsorted(visits, granted)) + 1 if granted else 0
+            if number and visits[number - 1] > granted:
+                plan.visit_twice[start + number - 1] = False
+            if not number and is_last:
+                crawl.stats.count("dropped/budget", len(plan) - start)
+                return
+            is_last = not number
+        if number:
+            yield slice(start, min(start + number, len(plan)))
+        start += number
 
 
 class _UnvisitablePages:

@@ -51,11 +51,11 @@ class Controls(Part):
 
     async def opened(self) -> None:
         """Read what is left out of the links of hosts, and how many control visits there may be."""
-        self._begin(await self._crawl.state.once(_known, self._crawl.ranking))
+        self._begin(await self._crawl.state.once(_known, self._crawl.ranking, self._shards))
 
     async def round_began(self) -> None:
         """Read it anew: other crawls may have learned more."""
-        self._begin(await self._crawl.state.patiently(_known, self._crawl.ranking))
+        self._begin(await self._crawl.state.patiently(_known, self._crawl.ranking, self._shards))
 
     async def round_ended(self, is_asked_to_end: Callable[[], bool]) -> None:
         """Keep for later runs what this one left of its control visits."""
@@ -103,6 +103,11 @@ class Controls(Part):
         """Whether a control visit is under way."""
         return self._looks.under_way > 0
 
+    @property
+    def _shards(self) -> int:
+        """How many crawls share the budget, and with it the control visits."""
+        return self._crawl.quota.shards
+
     def _begin(self, known: tuple[dict[str, VolatileLinkParts], Allowance]) -> None:
         self._volatile, self._allowance = known
         is_idle = not self._volatile and self._allowance.most <= 0
@@ -146,6 +151,8 @@ class Controls(Part):
         return frozenset(counted_links(tree_of(response), response.url, rules))
 
 
-def _known(state: State, options: RankingOptions) -> tuple[dict[str, VolatileLinkParts], Allowance]:
-    allowance = take_allowance(state, options.budget, options.control_share)
+def _known(
+    state: State, options: RankingOptions, shards: int
+) -> tuple[dict[str, VolatileLinkParts], Allowance]:
+    allowance = take_allowance(state, options.budget, options.control_share / shards)
     return read_volatile_parts(state), allowance

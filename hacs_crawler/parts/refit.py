@@ -34,13 +34,14 @@ class Refit(Part):
         """Fit the prior anew where anything was recorded, and judge the predictions that there were."""
         crawl = self._crawl
         if crawl.stats.recorded:
-            await crawl.state.once(_follow_prior, is_asked_to_end)
+            refits = crawl.quota.shards == 1  # else the next plan fits one prior for all shards
+            await crawl.state.once(_follow_prior, is_asked_to_end, refits=refits)
         if crawl.stats.recorded and crawl.stats.predicted:
             await crawl.state.once(_bound_and_judge, crawl.ranking)
 
 
-def _follow_prior(state: State, is_asked_to_end: Callable[[], bool]) -> None:
-    run = follow_prior(state, _log_progress(state), is_asked_to_end)
+def _follow_prior(state: State, is_asked_to_end: Callable[[], bool], *, refits: bool) -> None:
+    run = follow_prior(state, _log_progress(state), is_asked_to_end, refits=refits)
     if run is not None and is_asked_to_end():
         pages = counted(run.pages, "page")
         logger.info("%s estimated again; the next crawl goes on from there", pages)

@@ -7,7 +7,7 @@ Of two pages with the same score the one that comes first in the arrays is bette
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +17,6 @@ from hacs_crawler.exceptions import ConfigError
 from hacs_crawler.ranking.candidates import Places, taken
 from hacs_crawler.ranking.controls import control_worth, controlled
 from hacs_crawler.ranking.policies import Candidates, Floats, Policy
-from hacs_crawler.state import Ids
 from hacs_crawler.utils.arrays import BoolArray
 
 
@@ -25,14 +24,14 @@ from hacs_crawler.utils.arrays import BoolArray
 class Quota:
     """What a run may visit: `budget` pages (None: all), some of them twice by `controls` visits.
 
-    `unseen` of the budget are for pages never seen, the others for the rest; None: all compete. `done`
-    are ids of pages that were visited in this round already, by a crawl that was lost.
+    `unseen` of the budget are for pages never seen, the others for the rest; None: all compete. The
+    crawls of so many `shards` share the budget.
     """
 
     budget: int | None = None
     controls: int = 0
     unseen: int | None = None
-    done: Ids | None = field(default=None, compare=False)
+    shards: int = 1
 
     def within(self, limit: int | None) -> Quota:
         """Return the quota for the best `limit` pages only (None or 0: for all)."""

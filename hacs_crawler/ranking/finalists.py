@@ -61,13 +61,10 @@ def finalists_of(
     options: RankingOptions,
     now: float,
     quota: Quota,
-    *,
-    stand_at: Places | None = None,
 ) -> Finalists:
     """Return the pages among which the best within the quota are, in the order in which they are given.
 
-    `rows` are their ranking rows, of whole sites. `stand_at` are their `places` in the store, ascending;
-    if None they are all that it has. `options` have a random seed, and their hubs. Raises
+    `rows` are their ranking rows, of whole sites. `options` have a random seed, and their hubs. Raises
     StateError, and ConfigError if a policy does not return one number a page.
 
     If bounds can tell, only pages are ranked that may be among the best, see `_by_bounds`.
@@ -75,10 +72,8 @@ def finalists_of(
     most = quota.budget
     if most and quota.unseen is None and may_be_bounded(options, state, len(rows), most):
         bounds = bounds_of(rows, state, options, now)
-        finalists = _by_bounds(page_ids, bounds, state, options, most)
-    else:
-        finalists = _of_all(page_ids, rows, state, options, now, quota)
-    return finalists if stand_at is None else replace(finalists, places=stand_at[finalists.places])
+        return _by_bounds(page_ids, bounds, state, options, most)
+    return _of_all(page_ids, rows, state, options, now, quota)
 
 
 def _of_all(

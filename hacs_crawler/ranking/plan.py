@@ -28,7 +28,6 @@ from hacs_crawler.state import (
 )
 from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.text import safe_logger
-from hacs_crawler.utils.times import MAX_SECOND
 
 logger = safe_logger(__name__)
 
@@ -105,9 +104,6 @@ def make_plan(
     return one number a page.
     """
     page_ids, rows = read_rows(state, progress, now)
-    if quota is not None and quota.done is not None:
-        rows = rows.copy()
-        rows["not_before"][np.isin(page_ids, quota.done)] = MAX_SECOND
     return plan_of(page_ids, rows, state, options, now, limit, quota=quota)
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hacs_crawler.ranking.candidates import candidates_from, joined, nobody, taken
+from hacs_crawler.ranking.candidates import Places, candidates_from, joined, nobody, taken
 from hacs_crawler.ranking.choice import Quota, choose, contenders, scored
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats
@@ -131,6 +131,24 @@ class Selection(Generic[T]):
         """Whether entries are kept for what the other kind of page may leave unused."""
         return bool(self._entries) and self._quota.budget != 0
 
+    def waiting(self) -> tuple[Floats, BoolArray]:
+        """Return the scores of the entries that were not taken, and which pages were never seen."""
+        return self._score, self._candidates.visits == 0
+
+    def take_granted(self, is_granted: BoolArray) -> Chosen[T]:
+        """Return those of the entries that may be visited now, as `take` does; the others are kept."""
+        places = np.flatnonzero(is_granted)
+        quota = replace(self._quota, budget=len(places), unseen=None)
+        best, visit_twice = choose(taken(self._candidates, places), self._score[places], quota)
+        chosen = self._chosen(places[best], visit_twice)
+        controls = self._quota.controls - int(visit_twice.sum())
+        self._quota = replace(self._quota, controls=controls)
+        return chosen
+
+    def drop_all(self) -> list[T]:
+        """Forget, and return, the entries that were not taken."""
+        return self._keep(np.zeros(len(self._entries), np.bool_))
+
     def take(self, *, is_last: bool = True) -> tuple[Chosen[T], list[T]]:
         """Return the chosen entries, and the others, which the budget drops.
 
@@ -138,6 +156,15 @@ class Selection(Generic[T]):
         crawl has nothing else to do: then `is_last` gives them what is left, visited pages first.
         """
         places, visit_twice = choose(self._candidates, self._score, self._quota, is_last=is_last)
+        visits = self._candidates.visits[places]
+        chosen = self._chosen(places, visit_twice)
+        self._quota = self._quota.without(visits, int(visit_twice.sum()))
+        if self._quota.budget and self._quota.unseen is not None:
+            return chosen, []
+        return chosen, self.drop_all()
+
+    def _chosen(self, places: Places, visit_twice: BoolArray) -> Chosen[T]:
+        """Return, and forget, the entries at some places."""
         best = taken(self._candidates, places)
         chosen = Chosen(
             entries=[self._entries[place] for place in places.tolist()],
@@ -152,10 +179,7 @@ class Selection(Generic[T]):
         is_left = np.ones(len(self._entries), np.bool_)
         is_left[places] = False
         self._keep(is_left)
-        self._quota = self._quota.without(best.visits, int(visit_twice.sum()))
-        if self._quota.budget and self._quota.unseen is not None:
-            return chosen, []
-        return chosen, self._keep(np.zeros(len(self._entries), np.bool_))
+        return chosen
 
     def _add(self, entries: Sequence[T], candidates: Candidates, score: Floats) -> None:
         if not self._entries:

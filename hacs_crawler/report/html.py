@@ -16,8 +16,8 @@ import numpy as np
 from hacs_crawler.config import Config
 from hacs_crawler.ranking.calibration import groups
 from hacs_crawler.ranking.plan import read_rows
-from hacs_crawler.ranking.shard_rounds import plan_of_all
 from hacs_crawler.report import numbers, tables, words
+from hacs_crawler.shards import plan_of_all
 from hacs_crawler.state import State, describe, read_findings
 from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.times import minute_text

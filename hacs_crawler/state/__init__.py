@@ -12,7 +12,11 @@ if TYPE_CHECKING:
         open_store as open_store,
     )
     from hacs_crawler.state.codec import ROW as ROW
-    from hacs_crawler.state.database import PAGES_A_CALL as PAGES_A_CALL, State as State
+    from hacs_crawler.state.database import (
+        PAGES_A_CALL as PAGES_A_CALL,
+        Restored as Restored,
+        State as State,
+    )
     from hacs_crawler.state.digests import digest_number as digest_number
     from hacs_crawler.state.estimation import (
         Estimation as Estimation,
@@ -32,14 +36,17 @@ if TYPE_CHECKING:
         as_of as as_of,
         without_future as without_future,
     )
-    from hacs_crawler.state.joined import JoinedState as JoinedState, states_in as states_in
     from hacs_crawler.state.jsonl import (
         LONGEST_LINE_BYTES as LONGEST_LINE_BYTES,
         is_export as is_export,
         read_export as read_export,
         to_line as to_line,
     )
-    from hacs_crawler.state.location import describe as describe, sqlite_path as sqlite_path
+    from hacs_crawler.state.location import (
+        describe as describe,
+        needing_redis as needing_redis,
+        sqlite_path as sqlite_path,
+    )
     from hacs_crawler.state.memory import MemoryStore as MemoryStore
     from hacs_crawler.state.outcome_jsonl import (
         OutcomeMerger as OutcomeMerger,
@@ -71,6 +78,7 @@ if TYPE_CHECKING:
         Visit as Visit,
         copy_of as copy_of,
     )
+    from hacs_crawler.state.priors import PRIOR_NOTES as PRIOR_NOTES
     from hacs_crawler.state.recorded import (
         Recorded as Recorded,
         merged as merged,
@@ -85,11 +93,6 @@ if TYPE_CHECKING:
     )
     from hacs_crawler.state.reputation import Reputations as Reputations
     from hacs_crawler.state.schema import SCHEMA as SCHEMA
-    from hacs_crawler.state.shard_locks import (
-        ShardLock as ShardLock,
-        held as held,
-        shard_lock as shard_lock,
-    )
     from hacs_crawler.state.shards import (
         MOST_SHARDS as MOST_SHARDS,
         Shard as Shard,

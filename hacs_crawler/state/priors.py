@@ -23,7 +23,11 @@ from hacs_crawler.model import (
 from hacs_crawler.state.estimation import Estimation, baselines_of, histories
 from hacs_crawler.state.page import Page
 from hacs_crawler.state.samples import sampled
-from hacs_crawler.state.siblings import read_sibling_correlation, refitted_sibling_correlation
+from hacs_crawler.state.siblings import (
+    NOTE as SIBLINGS_NOTE,
+    read_sibling_correlation,
+    refitted_sibling_correlation,
+)
 from hacs_crawler.state.store import Store, read_note
 from hacs_crawler.utils.arrays import FloatArray
 from hacs_crawler.utils.times import DAY
@@ -38,6 +42,8 @@ _UPDATES_TO_TELL: Final = 2
 """From how many updates on a page tells whether it churns."""
 _PRIOR, _BURSTS, _CHURNING_PAGES = "prior", "bursts", "churning_pages"
 """Under which keys the store keeps them."""
+PRIOR_NOTES: Final = (_PRIOR, _BURSTS, _CHURNING_PAGES, SIBLINGS_NOTE)
+"""The notes that `read_priors` reads."""
 _Share = Annotated[float, Meta(gt=0, lt=1)]
 
 

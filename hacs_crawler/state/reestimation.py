@@ -128,16 +128,21 @@ def follow_prior(
     state: State,
     on_progress: Callable[[Run], None],
     is_asked_to_stop: Callable[[], bool] = lambda: False,
+    *,
+    refits: bool = True,
 ) -> Run | None:
-    """Fit the prior; where it, the estimator or its fading changed, estimate every page anew with it.
+    """Fit the prior, and if it, the estimator or its fading changed, estimate every page again.
+
+    With `refits` False the prior stays what the state keeps.
 
     What is the same to within `State.refit_prior`'s tolerance is no change. Returns the run as far as it
     came, None where there was nothing to do; one that was stopped is gone on with next time. Raises
     StateError.
     """
     before = state.estimation
-    state.refit_prior()
-    state.read_prior()
+    if refits:
+        state.refit_prior()
+        state.read_prior()
     if state.estimation == before and is_followed(state):
         return None
     run = stopped_run(state) or Run(state.estimation.note())

@@ -55,6 +55,7 @@ CALLS: dict[str, Any] = {
     "recorded": lambda own: own.tell(Part.recorded, [OBSERVED.recorded]),
     "evidence": lambda own: own.evidence(ROWS),
     "known": lambda own: own.tell(Part.known, Page(URL)),
+    "granted": lambda own: own.granted(np.zeros(1), np.zeros(1, np.bool_), is_last=False),
     "shown": lambda own: own.tell(Part.shown, RESPONSE, {}, is_news=True),
     "observed": lambda own: [*own.observed(OBSERVED)],
     "filtered": lambda own: [*own.filtered(Request(URL), URL)],

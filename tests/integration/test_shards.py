@@ -14,7 +14,8 @@ import pytest
 import redis
 
 from hacs_crawler.links import page_id_of
-from hacs_crawler.state import shard_lock, shard_of_page, shards_of
+from hacs_crawler.shards import shard_lock
+from hacs_crawler.state import shard_of_page, shards_of
 from integration_support import ADDONS, QUICK, ROOT, AnySpider, Project, finish, read_until
 from reliability_support import Moments, whole_pages
 from servers import Site, redis_server
@@ -24,10 +25,10 @@ HOSTS = [f"127.0.0.{number}" for number in range(1, 13)]
 WANDERER = """
     from scrapy import Request, Spider
     from hacs_crawler.parts.shards import hold
-    from hacs_crawler.state import shard_locks
+    from hacs_crawler.shards import lock
 
     hold.RENEW_SECONDS = hold.RETRY_SECONDS = 0.05  # else tests take a minute
-    shard_locks.RELIED_ON_SECONDS = 0.5
+    lock.RELIED_ON_SECONDS = 0.5
 
 
     class Wanderer(Spider):

@@ -15,6 +15,7 @@ from hacs_crawler.crawl.part import Part
 from hacs_crawler.crawl.recipes import (
     RequestRecipe,
     forget_recipes,
+    handed_over_kind,
     pages_with_recipe,
     read_recipes,
     request_of,
@@ -78,8 +79,8 @@ class Revisits(Part):
         return choice.requests
 
     async def _handed_over(self, spider: Spider) -> AsyncIterator[Request]:
-        """Yield requests for the pages that crawls of other shards came across, and none has visited."""
-        page_ids = await self._crawl.state.patiently(_never_visited, spider.name)
+        """Yield the requests that wait for this crawl of a shard."""
+        page_ids = await self._crawl.state.patiently(_handed_over, spider.name)
         for start in range(0, len(page_ids), PAGES_A_CALL):
             some = page_ids[start : start + PAGES_A_CALL]
             choice = await self._crawl.state.patiently(_chosen_of, some, spider)
@@ -95,12 +96,9 @@ def _sites(state: State, spider_name: str) -> set[int]:
     return set(np.unique(rows["site"]).tolist())
 
 
-def _never_visited(state: State, spider_name: str) -> Ids:
-    """Return the known pages that a spider has recipes for, but never requested."""
-    page_ids = pages_with_recipe(state, spider_name)
-    rows = state.rows(page_ids)
-    never_visited: Ids = page_ids[(rows["site"] > 0) & (rows["visits"] == 0)]
-    return never_visited
+def _handed_over(state: State, spider_name: str) -> Ids:
+    """Return the pages whose requests wait for a spider's next crawl."""
+    return state.store.annotated(handed_over_kind(spider_name))
 
 
 def _most(config: Config) -> int:

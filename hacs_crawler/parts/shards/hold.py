@@ -15,7 +15,8 @@ from scrapy.utils.defer import maybe_deferred_to_future
 
 from hacs_crawler.crawl.scrapy_internals import Downloads, hold_back, is_closing
 from hacs_crawler.exceptions import StateError, StateUnavailableError
-from hacs_crawler.state import Shard, ShardLock
+from hacs_crawler.shards import ShardLock
+from hacs_crawler.state import Shard
 from hacs_crawler.utils.loop import Worker, caller_into_loop, sleep
 from hacs_crawler.utils.text import safe_logger
 

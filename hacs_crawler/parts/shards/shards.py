@@ -1,45 +1,55 @@
-"""HACS_SHARD: which pages are a crawl's own, and what becomes of those of other shards.
-
-Pages of other shards are not asked for: those that all crawls begin with are left to theirs, and those
-that callbacks ask for are put into the state of theirs, with how they were asked for.
-"""
+"""HACS_SHARD: which pages are a crawl's own, its share of a round, and what becomes of other pages."""
 
 from __future__ import annotations
 
-from contextlib import closing
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, ParamSpec, TypeVar
 
+import numpy as np
 from scrapy import Request, Spider, signals
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import DeferredLock
 
 from hacs_crawler.config import Config
 from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.crawl.meta import is_seed
+from hacs_crawler.crawl.meta import is_seed, is_start
 from hacs_crawler.crawl.part import Part
 from hacs_crawler.crawl.ranker import Ranker
-from hacs_crawler.crawl.recipes import RequestRecipe, read_recipes, recipe_of, write_recipes
+from hacs_crawler.crawl.recipes import handed_over_kind, recipe_of
+from hacs_crawler.crawl.scrapy_internals import is_closing
 from hacs_crawler.crawl.state_access.write_behind import CLOSING_PAUSES_SECONDS
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
 from hacs_crawler.links import page_id_of
+from hacs_crawler.parts.shards.handed_over import WaitingPage, forget, hand_over
 from hacs_crawler.parts.shards.hold import ShardHold
-from hacs_crawler.ranking.choice import Quota
-from hacs_crawler.ranking.shard_rounds import Round, quota_left, read_round
-from hacs_crawler.state import PAGES_A_CALL, Page, Shard, open_state, shard_lock, shard_of_page
+from hacs_crawler.ranking.choice import Quota, foremost
+from hacs_crawler.ranking.policies import Floats
+from hacs_crawler.shards import Round, RoundNotes, open_rounds, shard_lock, visited_since
+from hacs_crawler.state import Recorded, Shard, State, shard_of_page
+from hacs_crawler.utils.arrays import BoolArray
 from hacs_crawler.utils.loop import Worker, begin, call_later, sleep
 from hacs_crawler.utils.text import counted, safe_logger
 
 logger = safe_logger(__name__)
 
-HAND_OVER_SECONDS: Final = 2.0
-"""The longest that a page of another shard waits to be written there, and until the next try."""
-ROUND_LOOK_SECONDS: Final = 1.0
-"""How often it is looked whether a plan over shards has begun the next round."""
+WRITE_SECONDS: Final = 2.0
+"""The longest that a request waits to be handed over, and until the next try."""
+MOST_START_PAGES: Final = 10_000
+"""How many pages of other shards that `start()` yields wait for it to be known who asks for them."""
+COUNTED: Final = {
+    "asked": "downloader/request_count",
+    "items": "item_scraped_count",
+    "dropped": "hacs/dropped/",
+}
+"""What is kept of a crawl's stats for the table of all shards, by name or beginning."""
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Shards(Part):
-    """The shard of one crawl, and its round of a plan over all shards, where there is one."""
+    """The shard of one crawl, and its share of the round of all shards, if one was planned."""
 
     required = True
 
@@ -47,14 +57,30 @@ class Shards(Part):
         self._crawl = crawl
         self._config = config
         self._shard = shard
-        self._since: int | None = getattr(crawl.crawler, "hacs_round", None)
-        self._left: Quota | None = None
         self._worker = Worker()
         self._hold: ShardHold | None = None
-        self._waiting: dict[str, RequestRecipe | None] = {}
-        self._handed_over: set[int] = set()
+        self._notes: RoundNotes | None = None
+        self._round: Round | None = None
+        self._is_through = False
+        self._given = self._lost = 0
+        self._done: frozenset[int] = frozenset()
+        self._before: dict[str, float] = {}
+        self._began_at = time.monotonic()
+        self._waiting: dict[int, WaitingPage] = {}
+        self._of_start: dict[int, WaitingPage] = {}
+        self._start = (0, 0)
+        self._kept: set[int] = set()
+        self._to_forget: set[int] = set()
+        self._is_timed = False
         self._writing = DeferredLock()
-        crawl.crawler.signals.connect(self._stop_waiting, signals.spider_closed)
+        self._reason = ""
+        spider = crawl.crawler.spider
+        assert spider is not None  # noqa: S101 - the engine is made after it
+        self._spider: Spider = spider
+        # for names of files, such as FEEDS = {"items-%(hacs_shard)s.jsonl": …}
+        spider.hacs_shard = f"{shard.index}-{shard.count}"  # type: ignore[attr-defined]
+        self._may_be_a_queue = not type(spider).start.__module__.startswith(("scrapy.", "hacs_"))
+        crawl.crawler.signals.connect(self._on_closed, signals.spider_closed)
 
     @classmethod
     def from_crawl(cls, crawl: Crawl) -> Shards | None:
@@ -72,131 +98,293 @@ class Shards(Part):
         await self._hold.take(self._worker, waits=config.shard_wait)
 
     async def opened(self) -> None:
-        """Read which round of a plan this is, and what is left of it."""
-        if self._since is None:
-            return
-        found = await self._crawl.state.once(read_round, self._since)
-        if found is None:
-            raise StateError("another `hacs crawl` has planned this shard meanwhile, and crawls it")
-        await self._begin(found)
+        """Join the round that was planned, if there is one."""
+        self._notes = await self._run(open_rounds, self._config, self._shard.count)
+        self._kept = await self._crawl.state.once(_kept, self._spider.name)
+        await self._join()
 
     async def round_began(self) -> None:
-        """Wait until the next round is planned."""
-        if self._since is None:
-            return
-        while (found := await self._crawl.state.patiently(read_round, self._since)) is None:
-            await maybe_deferred_to_future(sleep(ROUND_LOOK_SECONDS))
-            if not self._crawl.is_open:
-                return
-        await self._begin(found)
+        """Wait until the next round is planned, if the one before was, and join it."""
+        while self._round is not None and self._crawl.is_open:
+            found = await self._patiently(self._book.read)
+            if found is None or found.began != self._round.began:
+                break
+            await maybe_deferred_to_future(sleep(WRITE_SECONDS))
+        await self._join()
 
     def quota(self, quota: Quota) -> Quota:
-        """Return what of the round is left to this crawl."""
-        left = self._left
-        if left is None:
+        """Return the quota of a round of all shards."""
+        found = self._round
+        if found is None:
             return quota
-        return replace(quota, budget=left.budget, unseen=left.unseen, done=left.done)
+        return replace(quota, budget=found.budget, shards=self._shard.count)
 
     def takes(self, page_url: str, request: Request | None) -> bool:
-        """Whether a page is of this shard; others are left out, or handed over."""
+        """Whether a page is to be visited by this crawl; requests for other pages are handed over."""
         number = shard_of_page(page_url, self._shard.count)
-        if number == self._shard.index:
+        is_own = number == self._shard.index
+        if is_own and self._round is None:
             return True
-        if request is None or is_seed(request):
+        page_id = page_id_of(page_url)
+        if request is not None and is_start(request):
+            self._start = self._start[0] + 1, (self._start[1] + page_id) % 2**62
+        if is_own and page_id in self._done:
+            self._crawl.stats.count("dropped/done")
+            return False
+        if request is not None and not is_seed(request):
+            self._keep(page_id, WaitingPage(page_url, recipe_of(request, self._spider)), number)
+        elif not is_own:
             self._crawl.stats.count("shard/left_out")
-        elif (page_id := page_id_of(page_url)) not in self._handed_over:
-            self._hand_over(page_url, number, request)
-            self._handed_over.add(page_id)
-        return False
+            if request is not None and self._may_be_a_queue and self._round is not None:
+                self._of_start[page_id] = WaitingPage(page_url, recipe_of(request, self._spider))
+                self._write_soon()
+        return is_own
+
+    async def granted(self, score: Floats, is_new: BoolArray, *, is_last: bool) -> BoolArray:
+        """Return which of the waiting pages may be visited now: those of one lot of the budget.
+
+        With `is_last` nothing else is left to do: without a lot, the shard has ended.
+        """
+        is_granted = await self._lot(score, is_new)
+        if is_last and not is_granted.any():
+            await self._end(has_more=len(score) > 0)
+            is_granted = await self._lot(score, is_new)  # there may be no cut-off any more
+        return is_granted
+
+    def recorded(self, batch: Sequence[Recorded]) -> None:
+        """Forget the requests for pages that were visited."""
+        visited = {page_id_of(one.visit.url) for one in batch}
+        for page_id in visited & self._waiting.keys():
+            del self._waiting[page_id]
+        self._to_forget |= visited & self._kept
+        self._write_soon()
 
     async def closing(self) -> None:
         """Write what is to be handed over."""
+        await self._compare_starts()
         for pause in (0.0, *CLOSING_PAUSES_SECONDS):
             await maybe_deferred_to_future(sleep(pause))
             if (problem := await self._write()) is None:
                 return
-        pages = counted(len(self._waiting), "page")
-        self._crawl.fail(f"{pages} of other shards could not be handed over: {problem}")
+        requests = counted(len(self._waiting) + len(self._of_start), "page")
+        self._crawl.fail(f"{requests} could not be handed over: {problem}")
+
+    async def round_ended(self, is_asked_to_end: Callable[[], bool]) -> None:
+        """End the shard's share of the round."""
+        del is_asked_to_end
+        if self._round is None or self._crawl.failure is not None:
+            return
+        if not self._is_through and self._reason in {"", "finished"}:
+            await self._end(has_more=False)
+        await self._run(self._count)
 
     async def closed(self) -> None:
         """Give up the shard."""
+        if self._notes is not None:
+            await self._run(self._notes.close)
         if self._hold is not None:
-            await maybe_deferred_to_future(self._worker.run(self._hold.release))
+            await self._run(self._hold.release)
         self._worker.close()
 
-    async def _begin(self, found: Round) -> None:
-        self._left = await self._crawl.state.patiently(quota_left, found)
-        self._since = found.began + 1
+    @property
+    def _book(self) -> RoundNotes:
+        assert self._notes is not None  # noqa: S101 - opened
+        return self._notes
 
-    def _stop_waiting(self) -> None:
-        if self._hold is not None:
-            self._hold.stop_waiting()
-
-    def _hand_over(self, url: str, number: int, request: Request) -> None:
-        if not self._handed_over:
-            logger.info(
-                "%s is a page of shard %d/%d: it is put into the state of that shard, whose next crawl "
-                "visits it, as are others from now on",
-                url,
-                number,
-                self._shard.count,
+    async def _join(self) -> None:
+        """Join the present round; raises ConfigError, StateError."""
+        joined = await self._patiently(self._book.join, self._shard)
+        self.unneeded = () if joined and joined[0].budget is not None else ("granted",)
+        self._is_through, self._done, self._lost = False, frozenset(), 0
+        self._round = None
+        if joined is None:
+            return
+        found, was_killed = joined
+        if (found.budget is None) != (self._config.ranking.budget is None):
+            raise ConfigError(
+                f"HACS_BUDGET = {self._config.ranking.budget}: the round was planned with "
+                f"{found.budget}, give its crawls and the plan the same"
             )
-        if not self._waiting:
-            self._write_soon()
-        self._waiting[url] = recipe_of(request, self._spider)
-        self._crawl.stats.count("shard/handed_over")
+        self._round, share = found, found.shards[self._shard.index]
+        self._given = share.given
+        self._before = share.counts
+        if share.attempts > 1:
+            self._done = await self._crawl.state.once(_done_since, found.began)
+            taken = share.seen + share.new
+            self._lost = max(0, taken - len(self._done)) if was_killed else 0
+            self._to_forget |= self._kept & self._done
+        logger.info(
+            "Shard %s is crawled in a round of all shards: budget %s, cut-off %s",
+            self._shard,
+            found.budget,
+            "none" if found.cut_off is None else f"{found.cut_off:.4g}",
+        )
+
+    async def _lot(self, score: Floats, is_new: BoolArray) -> BoolArray:
+        """Take a lot of the budget, and return which pages it is for: the best of each kind."""
+        found, is_granted = self._round, np.zeros(len(score), np.bool_)
+        if found is None or is_closing(self._crawl.crawler):
+            return is_granted
+        reaches = is_granted | True if found.cut_off is None else score >= found.cut_off
+        kinds = [reaches, is_granted.copy()]
+        if found.for_new is not None:
+            kinds = [reaches & ~is_new, reaches & is_new]
+        if not reaches.any():
+            return is_granted
+        wanted = [int(kind.sum()) for kind in kinds]
+        self._round, *numbers = await self._patiently(
+            self._book.take, found.began, self._shard.index, *wanted
+        )
+        for kind, number in zip(kinds, numbers, strict=True):
+            places = np.flatnonzero(kind)
+            is_granted[places[foremost(-score[places], number)]] = True
+        self._is_through = self._is_through and not is_granted.any()
+        return is_granted
+
+    async def _end(self, *, has_more: bool) -> None:
+        """Note that there is nothing more to be visited above the cut-off."""
+        found = self._round
+        assert found is not None  # noqa: S101 - asked in a round only
+        self._round = await self._patiently(
+            self._book.end,
+            found.began,
+            self._shard.index,
+            given=self._given,
+            lost=self._lost,
+            has_more=has_more,
+        )
+        self._is_through, self._lost = True, 0
+
+    def _keep(self, page_id: int, page: WaitingPage, number: int) -> None:
+        """Take a request that a callback yields, to be written into the state of its shard."""
+        if page_id in self._kept:
+            return
+        self._kept.add(page_id)
+        self._waiting[page_id] = page
+        self._write_soon()
+        if number != self._shard.index:
+            if not self._crawl.stats.get("shard/handed_over"):
+                logger.info(
+                    "%s is a page of shard %d/%d: it is put into the state of that shard, whose next "
+                    "crawl visits it, as are others from now on",
+                    page.url,
+                    number,
+                    self._shard.count,
+                )
+            self._crawl.stats.count("shard/handed_over")
 
     def _write_soon(self) -> None:
-        call_later(HAND_OVER_SECONDS, lambda: begin(self._write()) if self._crawl.is_open else None)
+        if not self._is_timed:
+            self._is_timed = True
+            call_later(WRITE_SECONDS, lambda: begin(self._write_now_and_then()))
+
+    async def _write_now_and_then(self) -> None:
+        self._is_timed = False
+        if not self._crawl.is_open:
+            return
+        found = self._round
+        if found is not None and (found.start is None or len(self._of_start) > MOST_START_PAGES):
+            self._waiting |= self._of_start
+            self._of_start = {}
+        if (problem := await self._write()) is not None:
+            logger.warning("%s; next try in %g s", problem, WRITE_SECONDS)
+            self._write_soon()
+        elif found is not None:
+            await self._patiently(self._count)
+
+    async def _compare_starts(self) -> None:
+        """Hand over what `start()` yielded for other shards, unless theirs yields the same.
+
+        What comes from a queue is yielded once.
+        """
+        if self._round is None or not self._start[0]:
+            return
+
+        def compared(round_: Round) -> bool:
+            round_.start = round_.start or self._start
+            return round_.start == self._start
+
+        is_first = self._round.start is None
+        if not await self._patiently(self._book.change, self._round.began, compared) or is_first:
+            self._waiting |= self._of_start
+        self._of_start = {}
 
     async def _write(self) -> str | None:
-        """Write what waits into the states of its shards; return why some still does."""
+        """Write what waits into the states of its shards; return why that failed, None if it did not."""
         await maybe_deferred_to_future(self._writing.acquire())
         taken, self._waiting = self._waiting, {}
+        made, self._to_forget = self._to_forget, set()
         try:
-            await maybe_deferred_to_future(
-                self._worker.run(_write, self._config, self._shard.count, self._spider, taken)
-            )
+            if taken:
+                given = await self._run(
+                    hand_over, self._config, self._shard.count, self._spider.name, taken
+                )
+                await self._run(self._give, given - {self._shard.index})
+            if made:
+                await self._crawl.state.once(forget, self._spider.name, made)
         except StateError as error:
             self._waiting = {**taken, **self._waiting}
+            self._to_forget |= made
             if not isinstance(error, StateUnavailableError):
                 self._crawl.fail(str(error))
-            elif self._crawl.is_open:
-                logger.warning("%s; next try in %g s", error, HAND_OVER_SECONDS)
-                self._write_soon()
             return str(error)
         finally:
             self._writing.release()
         return None
 
-    @property
-    def _spider(self) -> Spider:
-        assert self._crawl.crawler.spider is not None  # noqa: S101 - it crawls
-        return self._crawl.crawler.spider
+    def _count(self) -> None:
+        """Keep in the round what the crawls of this shard did until now."""
+        stats = list(self._crawl.stats.collector.get_stats().items())
+        counts = {
+            name: sum(number for stat, number in stats if stat.startswith(beginning))
+            for name, beginning in COUNTED.items()
+        }
+        counts["seconds"] = time.monotonic() - self._began_at
+        totals = {name: number + self._before.get(name, 0) for name, number in counts.items()}
+
+        def counted_in(round_: Round) -> None:
+            round_.shards[self._shard.index].counts = totals
+
+        if self._round is not None:
+            self._book.change(self._round.began, counted_in)
+
+    def _give(self, numbers: set[int]) -> None:
+        """Note in the round that shards were given requests: they crawl again, if they have ended."""
+
+        def given(round_: Round) -> None:
+            for number in numbers:
+                round_.shards[number].given += 1
+                round_.shards[number].has_ended = False
+
+        if numbers and self._round is not None:
+            self._book.change(self._round.began, given)
+
+    def _on_closed(self, reason: str) -> None:
+        self._reason = reason
+        if self._hold is not None:
+            self._hold.stop_waiting()
+
+    async def _run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return await maybe_deferred_to_future(self._worker.run(function, *args, **kwargs))
+
+    async def _patiently(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Return what a function returns, however long the state is away, unless the crawl closes."""
+        while True:
+            try:
+                return await self._run(function, *args, **kwargs)
+            except StateUnavailableError as error:
+                if is_closing(self._crawl.crawler):
+                    raise
+                logger.warning("%s; next try in %g s", error, WRITE_SECONDS)
+                await maybe_deferred_to_future(sleep(WRITE_SECONDS))
 
 
-def _write(
-    config: Config, count: int, spider: Spider, seeds: dict[str, RequestRecipe | None]
-) -> None:
-    """Make pages known to the states of their shards, with how this crawl would ask for them.
+def _done_since(state: State, began: int) -> frozenset[int]:
+    """Return the ids of the pages that were visited since a second, or tried."""
+    tried = (some["page_id"][some["at"] >= began].tolist() for some in state.store.outcomes())
+    return visited_since(state, began)[0].union(*tried)
 
-    It may be done again: what is known there stays as it is.
-    """
-    by_shard: dict[int, list[str]] = {}
-    for url in seeds:
-        by_shard.setdefault(shard_of_page(url, count), []).append(url)
-    for number, urls in by_shard.items():
-        theirs = replace(config, shard=Shard(number, count))
-        with closing(open_state(*theirs.state_arguments)) as state:
-            for start in range(0, len(urls), PAGES_A_CALL):
-                some = urls[start : start + PAGES_A_CALL]
-                state.restore(map(Page, some))
-                asked = {page_id_of(url): how for url in some if (how := seeds[url]) is not None}
-                known = read_recipes(state, spider.name, list(asked))
-                write_recipes(
-                    state,
-                    spider.name,
-                    {page_id: how for page_id, how in asked.items() if page_id not in known},
-                    {name for how in asked.values() for name in (how.callback, how.errback)},
-                )
-        logger.debug("%s handed over to shard %d", counted(len(urls), "page"), number)
+
+def _kept(state: State, spider: str) -> set[int]:
+    """Return the ids of the pages whose requests wait in the state."""
+    return set(state.store.annotated(handed_over_kind(spider)).tolist())

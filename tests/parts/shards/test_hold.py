@@ -17,7 +17,8 @@ from crawl_support import UnderWay, run, settled
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.parts.shards import hold
 from hacs_crawler.parts.shards.hold import ShardHold
-from hacs_crawler.state import Shard, ShardLock, shard_lock
+from hacs_crawler.shards import ShardLock, shard_lock
+from hacs_crawler.state import Shard
 from hacs_crawler.utils.loop import Worker
 
 SHARD = Shard(0, 2)

@@ -1,22 +1,23 @@
-"""Connecting to a Dask cluster, and what is said where that fails."""
+"""The workers of a Dask cluster, which gives the crawls of a lost worker to another one."""
 
 from __future__ import annotations
 
-import logging
 import os
 import re
+import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Final
 
-from hacs_crawler.cluster.tasks import Cluster
 from hacs_crawler.exceptions import ClusterError, ConfigError, HacsError
+from hacs_crawler.shards.engine import Order, Pool, Result, run_crawl
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from distributed import Client
 
-LOCAL: Final = "local"
 CONNECT_SECONDS: Final = 15.0
 """How long a scheduler may take to answer."""
 WORKER_SECONDS: Final = 60.0
@@ -25,48 +26,59 @@ _PACKAGE: Final = "hacs-crawler"
 _ADDRESS = re.compile(r"(?:(?:tcp|tls|ws|wss)://)?(?:\[[0-9a-fA-F:.]+\]|[\w.-]+):\d{1,5}")
 
 
-def check_cluster(address: str) -> None:
-    """Raise ConfigError where it is neither HOST:PORT, which may have a protocol, nor "local"."""
-    if address != LOCAL and not _ADDRESS.fullmatch(address):
-        msg = f"Dask cluster {address!r}: allowed is the scheduler's HOST:PORT, or {LOCAL}"
-        raise ConfigError(msg)
+class _Workers(Pool):
+    """See the module."""
+
+    def __init__(self, client: Client) -> None:
+        super().__init__(client.get_executor(), client.run)
+
+    def start(self, order: Order) -> Future[Result]:
+        return self._executor.submit(_crawl_there, self._run, order)
 
 
 @contextmanager
-def connected(address: str) -> Iterator[Cluster]:
-    """Connect to the scheduler at an address; for "local" start a process for each core of this machine.
+def dask_pool(address: str, here_only: str = "") -> Iterator[Pool]:
+    """Connect to the scheduler at HOST:PORT, which may have a protocol.
 
-    Whatever Dask raises in the block comes out as ClusterError, in one line. Raises ConfigError where
-    the address is none, or Dask is not installed.
+    Whatever Dask raises in the block becomes ClusterError, in one line. Raises ConfigError if the
+    address is malformed, Dask is not installed, or a worker is on another machine and `here_only` gives
+    the reason why none may be.
     """
-    check_cluster(address)
+    if not _ADDRESS.fullmatch(address):
+        raise ConfigError(f"Dask cluster {address!r}: allowed is the scheduler's HOST:PORT")
+    os.environ.setdefault(
+        "DASK_LOGGING__DISTRIBUTED", "critical"
+    )  # the loss of a worker is no error
     try:
-        from distributed import Client, LocalCluster  # noqa: PLC0415 - an extra
+        from distributed import Client  # noqa: PLC0415 - an extra
     except ImportError as error:
         msg = f"a Dask cluster is asked for: pip install 'hacs-crawler[dask]' ({error})"
         raise ConfigError(msg) from error
     with ExitStack() as stack:
-        stack.enter_context(_quiet())
         stack.enter_context(_in_a_line(address))
-        scheduler: str | LocalCluster = address
-        if address == LOCAL:
-            scheduler = stack.enter_context(
-                LocalCluster(
-                    threads_per_worker=1,
-                    dashboard_address="127.0.0.1:0",
-                    silence_logs=logging.CRITICAL,
-                )
-            )
-        client = Client(scheduler, timeout=CONNECT_SECONDS, set_as_default=False)
+        client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
         stack.enter_context(client)
-        if address == LOCAL:
-            client.run(os.setpgrp)  # Ctrl-C is for this process, which sees to what they do
-        _check_workers(client, address)
-        yield Cluster(client)
+        _check_workers(client, address, here_only)
+        yield _Workers(client)
 
 
-def _check_workers(client: Client, address: str) -> None:
-    """Raise ClusterError where there is no worker, or one has not this version of the package.
+def _crawl_there(run: str, order: Order) -> Result:
+    """Run a crawl in a worker, while the scheduler has it do so and somebody waits for it."""
+    from distributed import get_worker  # noqa: PLC0415 - an extra
+
+    worker = get_worker()
+    key = worker.get_current_task()
+
+    def is_wanted() -> bool:
+        task = worker.state.tasks.get(key)
+        is_up = worker.status.name in {"running", "paused"}
+        return is_up and task is not None and task.state == "executing"
+
+    return run_crawl(run, order, is_wanted)
+
+
+def _check_workers(client: Client, address: str, here_only: str) -> None:
+    """Raise ClusterError if there is no worker, or one has another version of the package.
 
     A task that a worker cannot read is never over: Dask has it read again and again.
     """
@@ -89,6 +101,9 @@ def _check_workers(client: Client, address: str) -> None:
             has = "no hacs-crawler" if isinstance(found, Exception) else f"hacs-crawler {found}"
             msg = f"the Dask worker at {worker} has {has}: {own} is needed there, as it is here"
             raise ClusterError(msg)
+    for worker, host in client.run(socket.gethostname).items() if here_only else ():
+        if host != socket.gethostname():
+            raise ConfigError(f"{here_only}: the Dask worker at {worker} is on {host}")
 
 
 @contextmanager
@@ -101,19 +116,3 @@ def _in_a_line(address: str) -> Iterator[None]:
         reason = " ".join(str(error).split()) or "it did not answer"
         msg = f"the Dask cluster at {address} failed: {type(error).__name__}: {reason[:300]}"
         raise ClusterError(msg) from error
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep Dask's own log to errors that end the work: a worker that is lost is no news here."""
-    # each of its modules' loggers has a level of its own
-    names = [name for name in logging.root.manager.loggerDict if name.startswith("distributed.")]
-    loggers = [logging.getLogger(name) for name in ("distributed", *names)]
-    before = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        for logger, level in zip(loggers, before, strict=True):
-            logger.setLevel(level)

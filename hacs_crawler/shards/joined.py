@@ -5,20 +5,34 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from itertools import chain
 from typing import Any, NoReturn, TypeVar, cast
 
 import numpy as np
 
-from hacs_crawler.exceptions import StateError
-from hacs_crawler.state.address import StateArguments
-from hacs_crawler.state.database import Restored, State
-from hacs_crawler.state.outcome_log import MOST_OUTCOMES, Outcomes, sorted_outcomes
-from hacs_crawler.state.page import Page, Visit
-from hacs_crawler.state.recorded import Recorded
-from hacs_crawler.state.shards import Shard, shard_of_page
-from hacs_crawler.state.store import Ids, Rows, Store
+from hacs_crawler.config import Config
+from hacs_crawler.exceptions import NoStateError, StateError
+from hacs_crawler.model import LogNormalPrior
+from hacs_crawler.state import (
+    MOST_OUTCOMES,
+    PRIOR_NOTES,
+    Ids,
+    Outcomes,
+    Page,
+    Recorded,
+    Restored,
+    Rows,
+    Shard,
+    State,
+    Store,
+    Visit,
+    open_state,
+    shard_of_page,
+    shards_of,
+    sorted_outcomes,
+    sqlite_path,
+)
 
 T = TypeVar("T", Page, Visit)
 
@@ -91,12 +105,19 @@ class JoinedStore:
 class JoinedState(State):
     """The states of shards as one; what is recorded goes to the shard of its page."""
 
-    def __init__(
-        self, states: Sequence[State], shards: Sequence[Shard], arguments: Sequence[StateArguments]
-    ) -> None:
+    def __init__(self, states: Sequence[State], shards: Sequence[Shard]) -> None:
         store = JoinedStore([state.store for state in states])
         super().__init__(cast(Store, store), states[0].estimation)
-        self.states, self.shards, self.arguments = states, shards, arguments
+        self.states, self.shards = states, shards
+
+    def refit_prior(self) -> LogNormalPrior:
+        """Fit one prior to the pages of all shards, and keep it in each."""
+        prior = super().refit_prior()
+        notes = {key: self.store.read_meta(key) for key in PRIOR_NOTES}
+        self.store.write_meta({key: value for key, value in notes.items() if value is not None})
+        for state in (self, *self.states):
+            state.read_prior()
+        return prior
 
     def record(
         self, visits: Sequence[Visit], known: object = None, merges: object = ()
@@ -140,6 +161,33 @@ class JoinedState(State):
         for entry in entries:
             found.setdefault(shard_of_page(entry.url, len(self.states)), []).append(entry)
         return found
+
+
+def open_shards(
+    config: Config, count: int, *, reads_only: bool = True, creates: bool = False
+) -> JoinedState | None:
+    """Open the states of a number of shards as one; `close` it when done.
+
+    Shards without a state are left out, unless the caller `creates` them; None if no shard has one.
+    Raises ConfigError, StateError.
+    """
+    path = sqlite_path(config.state, config.base)
+    if path is not None and not creates and not path.exists():
+        return None
+    states: dict[Shard, State] = {}
+    with ExitStack() as stack:
+        for shard in shards_of(count):
+            arguments = replace(config, shard=shard).state_arguments
+            try:
+                if not (reads_only or creates):  # which would make what is not there
+                    open_state(*arguments, reads_only=True).close()
+                states[shard] = open_state(*arguments, reads_only=reads_only and not creates)
+            except NoStateError:
+                continue
+            stack.callback(states[shard].close)
+        joined = JoinedState(list(states.values()), list(states)) if states else None
+        stack.pop_all()
+    return joined
 
 
 def states_in(state: State) -> Sequence[State]:

@@ -11,8 +11,8 @@ import pytest
 import redis
 
 from hacs_crawler.exceptions import StateError, StateUnavailableError
-from hacs_crawler.state import ShardLock, shard_lock
-from hacs_crawler.state.shard_locks import LOCK_SECONDS, RELIED_ON_SECONDS
+from hacs_crawler.shards import ShardLock, shard_lock
+from hacs_crawler.shards.lock import LOCK_SECONDS, RELIED_ON_SECONDS
 
 Locks = Callable[[], ShardLock]
 

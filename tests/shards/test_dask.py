@@ -2,41 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import signal
-from collections.abc import Iterator, Sequence
+import socket
 from pathlib import Path
 
 import pytest
 from distributed import LocalCluster
 
-from dask_support import two_workers
-from hacs_crawler.cluster import Cluster, check_cluster, connected, connection
 from hacs_crawler.exceptions import ClusterError, ConfigError
+from hacs_crawler.shards import dask as module, dask_pool
 from servers import free_port
 
 pytestmark = pytest.mark.slow
-
-
-@pytest.fixture
-def cluster() -> Iterator[Cluster]:
-    with two_workers() as address, connected(address) as found:
-        yield found
-
-
-def test_what_workers_were_given_outlives_them(tmp_path: Path, cluster: Cluster) -> None:
-    died = [tmp_path / "first", tmp_path / "second"]
-
-    def dying(number: int, values: Sequence[int]) -> int:
-        for one in died:
-            if not one.exists():
-                one.touch()
-                os.kill(os.getpid(), signal.SIGKILL)
-        return values[number]
-
-    found = cluster.mapped(dying, range(3), [10, 11, 12])
-    assert list(found) == [10, 11, 12]
-    assert all(one.exists() for one in died)
 
 
 ANOTHER_VERSION = """
@@ -69,17 +45,17 @@ def test_a_worker_that_is_not_of_this_version_is_named(
             preload=str(preload),
         ) as local,
         pytest.raises(ClusterError, match=said),
-        connected(local.scheduler_address),
+        dask_pool(local.scheduler_address),
     ):
         pytest.fail("this worker is of no use")
 
 
 def test_a_cluster_without_a_worker_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "WORKER_SECONDS", 0.2)
+    monkeypatch.setattr(module, "WORKER_SECONDS", 0.2)
     with (
         LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0", silence_logs=50) as local,
         pytest.raises(ClusterError) as failed,
-        connected(local.scheduler_address),
+        dask_pool(local.scheduler_address),
     ):
         pytest.fail("nobody works there")
     assert str(failed.value).endswith("has no worker, for 0.2 s now")
@@ -87,14 +63,25 @@ def test_a_cluster_without_a_worker_is_named(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize("wrong", ["", "nowhere", "host:port", "http://h:1", "h:1/x"])
 def test_an_address_that_is_none_is_named(wrong: str) -> None:
-    with pytest.raises(ConfigError, match="allowed is the scheduler's HOST:PORT, or local"):
-        check_cluster(wrong)
+    refused = pytest.raises(ConfigError, match="allowed is the scheduler's HOST:PORT")
+    with refused, dask_pool(wrong):
+        pytest.fail("nobody is there")
 
 
 def test_a_scheduler_that_is_not_there_costs_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "CONNECT_SECONDS", 0.2)
+    monkeypatch.setattr(module, "CONNECT_SECONDS", 0.2)
     address = f"127.0.0.1:{free_port()}"
-    with pytest.raises(ClusterError) as failed, connected(address):
+    with pytest.raises(ClusterError) as failed, dask_pool(address):
         pytest.fail("nobody is there")
     assert str(failed.value).startswith(f"the Dask cluster at {address} failed: ")
     assert "\n" not in str(failed.value)
+
+
+def test_a_file_is_not_for_workers_on_other_machines(monkeypatch: pytest.MonkeyPatch) -> None:
+    with LocalCluster(n_workers=1, dashboard_address="127.0.0.1:0", silence_logs=50) as local:
+        with dask_pool(local.scheduler_address, "a file"):
+            pass
+        monkeypatch.setattr(socket, "gethostname", lambda: "elsewhere")
+        refused = pytest.raises(ConfigError, match=r"a file: the Dask worker at tcp:.* is on")
+        with refused, dask_pool(local.scheduler_address, "a file"):
+            pytest.fail("its workers are elsewhere")

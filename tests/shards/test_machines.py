@@ -14,9 +14,8 @@ import pytest
 from scrapy.settings import Settings
 
 from crawls_support import Shards, Web, changed, crawls_alive, dask, finish, wait_until, web
-from hacs_crawler.cluster import HERE
 from hacs_crawler.config import Config
-from hacs_crawler.ranking.shard_rounds import ShardPages, plan_of_shards
+from hacs_crawler.shards.plan import plan_of_shards
 from hacs_crawler.state import StateArguments, Visit, open_state, shard_of_page, shards_of
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.utils.times import DAY
@@ -32,8 +31,8 @@ SHARDS = 16
 UNDER_WAY = 4
 """How many requests of a crawl that is stopped may have been sent, and not recorded."""
 SHORT = changed(
-    state__shard_locks__LOCK_SECONDS=8.0,
-    state__shard_locks__RELIED_ON_SECONDS=4.0,
+    shards__lock__LOCK_SECONDS=8.0,
+    shards__lock__RELIED_ON_SECONDS=4.0,
     parts__shards__hold__RENEW_SECONDS=1.0,
 )
 """A lock that is lost soon."""
@@ -70,13 +69,13 @@ def fill(arguments: list[StateArguments], found: Web) -> None:
 def planned(arguments: list[StateArguments], budget: int) -> set[str]:
     """The URLs that one process chooses of all shards' pages."""
     config = Config.from_settings(Settings({"HACS_BUDGET": budget}))
-    shards = [ShardPages(one) for one in arguments]
-    plan = plan_of_shards(HERE, shards, config.ranking, time.time())
+    states = [open_state(*one) for one in arguments]
+    plan = plan_of_shards(states, config.ranking, time.time())
     found = set()
-    for number, one in enumerate(arguments):
-        with closing(open_state(*one)) as state:
-            pages = state.load(plan.page_ids[plan.shards == number].tolist())
-            found |= {page.url for page in pages.values()}
+    for number, state in enumerate(states):
+        pages = state.load(plan.page_ids[plan.shards == number].tolist())
+        found |= {page.url for page in pages.values()}
+        state.close()
     return found
 
 
@@ -196,26 +195,3 @@ def test_a_scheduler_that_is_killed_is_one_line_and_all_crawls_end(
     assert "Dask" in errors[0]
     asked = project.web.asked()
     assert len(asked) == len(set(asked)) <= 300
-
-
-def test_crawls_that_go_on_find_each_round_in_their_states(
-    tmp_path: Path, redis: RedisProcess
-) -> None:
-    with web(pages=4, hosts=10) as found:
-        seeds = tmp_path / "seeds.txt"
-        urls = [found.url(host, page) for host in range(1, 11) for page in range(4)]
-        seeds.write_text("\n".join(urls))
-        project = project_of(
-            tmp_path, redis, found, HACS_BUDGET=10, HACS_ROUND_MINUTES=0.1, ROBOTSTXT_OBEY=False
-        )
-        with dask(project, workers=1) as there:  # all crawls are alive at once all the same
-            given = ("-a", f"seeds={seeds}", "-a", "level=homepage", "-a", "forever=1")
-            process = project.start("scholar", *given, "--dask", there.address, shards=3)
-            found.wait_for(30, process)
-            assert len(crawls_alive(project)) == 3
-            os.killpg(process.pid, signal.SIGTERM)
-            done = finish(process)
-        assert done.status == 128 + signal.SIGTERM
-        asked = found.asked()
-        assert [len(set(asked[start : start + 10])) for start in (0, 10, 20)] == [10, 10, 10]
-        assert set(done.rows) == {"0/3", "1/3", "2/3", "all"}

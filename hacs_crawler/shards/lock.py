@@ -6,22 +6,19 @@ import math
 import os
 import socket
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
-from threading import Event, Thread
 from typing import Final, Protocol
 from uuid import uuid4
 
 from filelock import FileLock, Timeout
 
 from hacs_crawler.exceptions import StateError
-from hacs_crawler.state.location import needing_redis, sqlite_path
+from hacs_crawler.state import needing_redis, sqlite_path
 from hacs_crawler.utils.times import minute_text
 
 LOCK_SECONDS: Final = 120.0
 """How long a lock in Redis outlives its last renewal."""
-RENEW_SECONDS: Final = 15.0
 RELIED_ON_SECONDS: Final = 60.0
 """How long after a renewal was begun a crawl may send: half of that, as clocks and answers differ."""
 
@@ -48,27 +45,6 @@ def shard_lock(url: str, namespace: str, base: Path) -> ShardLock:
     if path is not None:
         return FileShardLock(path.with_name(f"{path.name}.{namespace}.lock"))
     return RedisShardLock(url, namespace)
-
-
-@contextmanager
-def held(lock: ShardLock) -> Iterator[None]:
-    """Have a lock in the block, renewed by a thread; raises StateError that says who else has it."""
-    if (holder := lock.take()) is not None:
-        raise StateError(f"another `hacs crawl` has these shards: {holder}")
-    ended = Event()
-
-    def renew() -> None:
-        while not ended.wait(RENEW_SECONDS):
-            with suppress(StateError):
-                lock.renew()
-
-    Thread(target=renew, daemon=True).start()
-    try:
-        yield
-    finally:
-        ended.set()
-        with suppress(StateError):  # it then runs out
-            lock.release()
 
 
 class FileShardLock(ShardLock):

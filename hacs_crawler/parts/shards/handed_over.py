@@ -1,0 +1,83 @@
+"""Requests for pages that wait for the next crawl of their shard, kept in its state.
+
+A crawl hands over the requests for pages of other shards. In a round it also keeps what it finds itself
+until that is visited: what a killed crawl had found, or the budget left out, is not lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from contextlib import closing
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from hacs_crawler.config import Config
+from hacs_crawler.crawl.recipes import (
+    RequestRecipe,
+    handed_over_kind,
+    read_recipes,
+    write_recipes,
+)
+from hacs_crawler.state import (
+    PAGES_A_CALL,
+    Page,
+    Shard,
+    State,
+    change_annotations,
+    open_state,
+    shard_of_page,
+)
+
+_WAITS: Final = b"1"
+
+
+class WaitingPage(NamedTuple):
+    """A page, and how the spider requests it (None: it cannot be requested again)."""
+
+    url: str
+    recipe: RequestRecipe | None
+
+
+def hand_over(
+    config: Config, count: int, spider: str, pages: Mapping[int, WaitingPage]
+) -> set[int]:
+    """Write requests, by page id, into the states of their shards; return the shards with new ones.
+
+    It may be done again: what is there stays as it is. Raises StateError.
+    """
+    by_shard: dict[int, list[int]] = {}
+    for page_id, page in pages.items():
+        by_shard.setdefault(shard_of_page(page.url, count), []).append(page_id)
+    given = set[int]()
+    for number, ids in by_shard.items():
+        theirs = replace(config, shard=Shard(number, count))
+        with closing(open_state(*theirs.state_arguments)) as state:
+            for start in range(0, len(ids), PAGES_A_CALL):
+                some = {page_id: pages[page_id] for page_id in ids[start : start + PAGES_A_CALL]}
+                if _written(state, spider, some):
+                    given.add(number)
+    return given
+
+
+def forget(state: State, spider: str, page_ids: Collection[int]) -> None:
+    """Forget requests that were made; raises StateError."""
+    change_annotations(state.store, handed_over_kind(spider), page_ids, lambda *_: b"")
+
+
+def _written(state: State, spider: str, pages: Mapping[int, WaitingPage]) -> bool:
+    """Write requests into a state, and return whether any was not there yet."""
+    ids = list(pages)
+    is_unknown = state.rows(np.array(ids, np.int64))["site"] == 0
+    state.restore(Page(pages[ids[place]].url) for place in np.flatnonzero(is_unknown).tolist())
+    recipes = {key: page.recipe for key, page in pages.items() if page.recipe is not None}
+    known = read_recipes(state, spider, list(recipes))
+    write_recipes(
+        state,
+        spider,
+        {key: recipe for key, recipe in recipes.items() if key not in known},
+        {name for recipe in recipes.values() for name in (recipe.callback, recipe.errback)},
+    )
+    kind = handed_over_kind(spider)
+    return bool(change_annotations(state.store, kind, recipes, lambda *_: _WAITS))

@@ -1,0 +1,29 @@
+"""Shards of one state: locks, rounds, their states read as one, and what runs their crawls."""
+
+from typing import TYPE_CHECKING
+
+from hacs_crawler.utils.faces import face
+
+if TYPE_CHECKING:
+    from hacs_crawler.shards.dask import dask_pool as dask_pool
+    from hacs_crawler.shards.engine import (
+        Order as Order,
+        Pool as Pool,
+        Result as Result,
+        local_pool as local_pool,
+    )
+    from hacs_crawler.shards.joined import (
+        JoinedState as JoinedState,
+        open_shards as open_shards,
+        states_in as states_in,
+    )
+    from hacs_crawler.shards.lock import ShardLock as ShardLock, shard_lock as shard_lock
+    from hacs_crawler.shards.plan import plan_of_all as plan_of_all, plan_round as plan_round
+    from hacs_crawler.shards.rounds import (
+        Round as Round,
+        RoundNotes as RoundNotes,
+        open_rounds as open_rounds,
+        visited_since as visited_since,
+    )
+
+__getattr__ = face(__name__, __file__)

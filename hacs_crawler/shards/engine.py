@@ -1,0 +1,146 @@
+"""Runs the crawls of shards, each an ordinary `scrapy crawl` in a process of its own.
+
+A crawl ends with the process that looks after it: the command, or a Dask worker.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import secrets
+import signal
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from threading import Thread
+from typing import Any, Final, NamedTuple
+
+LOOK_SECONDS: Final = 0.1
+TRIES: Final = 3
+"""How often a crawl is begun whose process is killed each time."""
+PATIENCE_SECONDS: Final = 30.0
+"""How long a crawl may take to end in order once nobody looks after it."""
+_PRELOADED: Final = (
+    "scrapy.commands.crawl",
+    "hacs_crawler.addon",
+    "hacs_crawler.parts.shards.shards",
+)
+"""Imported once; crawls are forked from there, which saves each of them most of its start."""
+_running: dict[str, set[BaseProcess]] = defaultdict(set)
+_ended: set[str] = set()
+"""The crawls that this process looks after, by command, and the commands that asked theirs to end."""
+
+
+class Order(NamedTuple):
+    """A crawl to be run: what `scrapy` is given, and the file of its log."""
+
+    arguments: tuple[str, ...]
+    log: str
+
+
+class Result(NamedTuple):
+    """How a crawl has ended: its exit status, and the last error of its log if that is not 0."""
+
+    status: int
+    said: str = ""
+
+
+class Pool:
+    """What runs crawls: threads here, or workers of a cluster, which `call_all` reaches."""
+
+    def __init__(self, executor: Executor, call_all: Callable[..., Any]) -> None:
+        self._executor, self._call_all = executor, call_all
+        self._run = secrets.token_hex(8)
+
+    def start(self, order: Order) -> Future[Result]:
+        """Have a crawl run when there is room."""
+        return self._executor.submit(run_crawl, self._run, order)
+
+    def end(self, *, at_once: bool = False) -> None:
+        """Have all crawls end in order, or at once; those that wait for room do not begin."""
+        self._call_all(end_crawls, self._run, at_once=at_once)
+
+
+@contextmanager
+def local_pool() -> Iterator[Pool]:
+    """Run as many crawls at a time as this machine has cores."""
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        yield Pool(threads, lambda function, *given, **also: function(*given, **also))
+
+
+def run_crawl(run: str, order: Order, is_wanted: Callable[[], bool] = lambda: True) -> Result:
+    """Run a crawl to its end, and again if its process was killed, as long as it is wanted."""
+    status = 0
+    for _ in range(TRIES):
+        if run in _ended:
+            return Result(status)
+        process = _started(order)
+        _running[run].add(process)
+        try:
+            while process.is_alive():
+                process.join(LOOK_SECONDS)
+                if not is_wanted():
+                    process.terminate()
+                    process.join()
+        finally:
+            _running[run].discard(process)
+            process.kill()
+        status = process.exitcode or 0
+        if status >= 0:
+            break
+    return Result(status, _last_error(Path(order.log)) if status else "")
+
+
+def end_crawls(run: str, *, at_once: bool) -> None:
+    """Have a command's crawls that this process looks after end."""
+    _ended.add(run)
+    for process in list(_running[run]):
+        if at_once:
+            process.kill()
+        else:
+            process.terminate()
+
+
+def _started(order: Order) -> BaseProcess:
+    Path(order.log).parent.mkdir(parents=True, exist_ok=True)
+    # a Dask worker with a nanny is a daemon, which Python forbids to have children
+    multiprocessing.current_process()._config["daemon"] = False  # type: ignore[attr-defined]  # noqa: SLF001
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(list(_PRELOADED))
+    process = context.Process(target=_crawl, args=order)
+    process.start()
+    return process
+
+
+def _crawl(arguments: Sequence[str], log: str) -> None:
+    """Run `scrapy`, which ends this process with its exit status."""
+    os.setsid()  # Ctrl-C is for the command, which sees to the crawls
+    out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+    for stream in (1, 2):
+        os.dup2(out, stream)
+    Thread(target=_end_with_starter, daemon=True).start()
+    sys.argv = ["scrapy", *arguments]
+    from scrapy.cmdline import execute  # noqa: PLC0415 - in the process of the crawl only
+
+    execute()
+
+
+def _end_with_starter() -> None:
+    starter = multiprocessing.parent_process()
+    assert starter is not None  # noqa: S101 - a child
+    starter.join()
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(PATIENCE_SECONDS)
+    os._exit(1)
+
+
+def _last_error(log: Path) -> str:
+    """Return the last line of a log that says an error, or its last one."""
+    lines = [line for line in log.read_text(errors="replace").splitlines()[-200:] if line.strip()]
+    errors = [line for line in lines if " ERROR: " in line] or lines
+    return errors[-1][-300:] if errors else "it said nothing"

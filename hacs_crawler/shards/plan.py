@@ -1,0 +1,101 @@
+"""One plan over shards: all their pages ranked as one state's, and the round that follows from it."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
+
+from hacs_crawler.config import Config
+from hacs_crawler.exceptions import StateError
+from hacs_crawler.ranking.choice import Quota
+from hacs_crawler.ranking.finalists import Finalists, finalists_of, merged
+from hacs_crawler.ranking.instant import with_hubs
+from hacs_crawler.ranking.options import RankingOptions
+from hacs_crawler.ranking.plan import Plan, plan_from, plan_of, read_rows
+from hacs_crawler.shards.joined import JoinedState, open_shards
+from hacs_crawler.shards.lock import shard_lock
+from hacs_crawler.shards.rounds import Round, ShardShare, open_rounds
+from hacs_crawler.state import Ids, Rows, State, shards_of
+from hacs_crawler.utils.progress import Progress
+
+
+def plan_of_all(
+    state: State,
+    options: RankingOptions,
+    now: float,
+    limit: int | None = None,
+    *,
+    known: tuple[Ids, Rows] | None = None,
+    progress: Progress | None = None,
+) -> Plan:
+    """Return the plan of a state, or of shards that are read as one; see `make_plan`.
+
+    `known` are all pages of the state, if they were read already.
+    """
+    if isinstance(state, JoinedState):
+        return plan_of_shards(state.states, options, now, limit)
+    return plan_of(*(known or read_rows(state, progress, now)), state, options, now, limit)
+
+
+def plan_of_shards(
+    states: Sequence[State],
+    options: RankingOptions,
+    now: float,
+    limit: int | None = None,
+    *,
+    only_seen: bool = False,
+) -> Plan:
+    """Return the plan of all pages of the shards, or of those visited before (`only_seen`).
+
+    `Plan.shards` are indices into `states`. Each shard is ranked whole, one after the other. Pages of
+    the same score are taken from all shards by turns. Raises ConfigError, StateError.
+    """
+    options = options.seeded(secrets.randbits(63))  # the same in every shard
+    quota, parts = Quota(options.budget), list[Finalists]()
+    for index, state in enumerate(states):
+        page_ids, rows = read_rows(state, now=now)
+        if only_seen:
+            is_seen = rows["visits"] > 0
+            page_ids, rows = page_ids[is_seen], rows[is_seen]
+        known = with_hubs(options, state, now)
+        part = finalists_of(page_ids, rows, state, known, now, quota.within(limit))
+        parts.append(replace(part, places=part.places * len(states) + index))
+    return plan_from(merged(parts, quota.within(limit)), quota, limit, shards=len(states))
+
+
+def plan_round(config: Config, count: int) -> tuple[Round, int]:
+    """Begin a round of all shards of a state; return it, and how many pages are known.
+
+    One prior is fitted to the pages of all shards, so that their scores compare, and the pages are
+    ranked. The cut-off is the score of the last known page that HACS_BUDGET reaches; pages never seen
+    have their share of it (HACS_DISCOVER). Raises ConfigError, StateError; the latter also if a shard is
+    being crawled.
+    """
+    for shard in shards_of(count):
+        lock = shard_lock(config.state, replace(config, shard=shard).own_namespace, config.base)
+        if (holder := lock.take()) is not None:
+            raise StateError(f"shard {shard} is crawled by {holder}: no other round can begin")
+        lock.release()
+    options, now = config.ranking, config.clock()
+    quota = Quota(options.budget).sharing(options.discover)
+    cut_off, known = None, 0
+    joined = open_shards(config, count, reads_only=False)
+    if joined is not None:
+        with closing(joined):
+            joined.refit_prior()
+            known = joined.store.count()
+            if quota.budget is not None:
+                budget, only_seen = quota.budget - (quota.unseen or 0), quota.unseen is not None
+                bounded = replace(options, budget=max(budget, 1))
+                plan = plan_of_shards(joined.states, bounded, now, only_seen=only_seen)
+                cut_off = float(plan.score[-1]) if len(plan) >= budget else None
+    with closing(open_rounds(config, count)) as notes:
+        before = notes.read()
+        # later than the one before, whose visits are not of this one
+        began = max(int(now), before.began + 1 if before else 0)
+        shares = [ShardShare() for _ in range(count)]
+        round_ = Round(began, quota.budget, quota.unseen, cut_off, shares)
+        notes.write(round_)
+    return round_, known
