@@ -22,7 +22,7 @@ import numpy as np
 
 from hacs_crawler.archive.timelines import Events, Timelines, parse_day
 from hacs_crawler.cli.simulate import table
-from hacs_crawler.lab.evaluation.localized_error import (
+from hacs_crawler.lab.evaluation.localized import (
     CONTESTANTS,
     Contestant,
     has_next,

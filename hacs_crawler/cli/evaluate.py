@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -18,16 +17,14 @@ from hacs_crawler.crawl.seeds import read_seeds
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.lab.evaluation.figures import check_matplotlib, plots
 from hacs_crawler.lab.evaluation.histories import History, from_pages, from_timelines
-from hacs_crawler.lab.evaluation.localized_tables import (
+from hacs_crawler.lab.evaluation.localized import (
     evaluate_localized,
-    localized_json,
     localized_parts,
     localized_rows,
 )
 from hacs_crawler.lab.evaluation.paper import Evaluation, choose_period, day_name, evaluate
 from hacs_crawler.lab.evaluation.tables import (
-    as_json,
-    selection_rows,
+    all_rows,
     table_parts,
 )
 from hacs_crawler.lab.evaluation.update_points import (
@@ -55,7 +52,7 @@ class Paper(StrEnum):
     SINGH = "singh"
 
 
-@shows_rows(json="file")
+@shows_rows(json="")
 def evaluate_command(  # noqa: PLR0913, PLR0917 - one for each option
     pages: Annotated[Path | None, _File] = None,
     updates: Annotated[Path | None, _File] = None,
@@ -91,7 +88,7 @@ def evaluate_command(  # noqa: PLR0913, PLR0917 - one for each option
     With `--paper singh`: how well estimators follow rates that change, of `--pages`, `--updates` and,
     if given, `--captures`, or else of synthetic pages. Prints Tables 1 to 4 and Figure 1.
 
-    --csv has the rows of Table I, of Singh's a row for each number.
+    --csv has a row for each model, window and average, of Singh's a row for each number.
     """
     files = pages, updates, captures
     if paper is Paper.SINGH:
@@ -116,9 +113,8 @@ def evaluate_command(  # noqa: PLR0913, PLR0917 - one for each option
     if output is not None:
         _draw(result, output)
     return Records(
-        rows=lambda: _rows(list(selection_rows(result))),
+        rows=lambda: _rows(list(all_rows(result))),
         text=lambda: table_parts(result),
-        json=lambda: _json(as_json(result)),
     )
 
 
@@ -198,14 +194,9 @@ def _singh(
     return Records(
         rows=lambda: _rows(localized_rows(found)),
         text=lambda: localized_parts(found),
-        json=lambda: _json(localized_json(found)),
     )
 
 
 def _rows(rows: Sequence[Mapping[str, Any]]) -> Table:
     texts = {name for row in rows for name, value in row.items() if isinstance(value, str)}
     return table_of_rows(rows, texts)
-
-
-def _json(body: object) -> list[str]:
-    return [json.dumps(body, indent=1, allow_nan=False), "\n"]

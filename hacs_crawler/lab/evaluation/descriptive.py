@@ -9,8 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from hacs_crawler.lab.evaluation.histories import History, Units
-from hacs_crawler.lab.evaluation.windows import UnitRates, estimated
+from hacs_crawler.lab.evaluation.histories import History, UnitRates, Units, estimated
 from hacs_crawler.utils.arrays import FloatArray, IndexArray, offsets_of
 
 POISSON_BINS: Final = ((20.0, 50.0), (50.0, 100.0), (100.0, 200.0))

@@ -15,10 +15,8 @@ import numpy as np
 
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.lab.evaluation.descriptive import Description, describe
-from hacs_crawler.lab.evaluation.histories import History
-from hacs_crawler.lab.evaluation.ordering import random_precision, weighted_precision
-from hacs_crawler.lab.evaluation.selection import Tally
-from hacs_crawler.lab.evaluation.windows import window
+from hacs_crawler.lab.evaluation.histories import History, window
+from hacs_crawler.lab.evaluation.measures import Tally, random_precision, weighted_precision
 from hacs_crawler.utils.arrays import FloatArray
 
 WEEK: Final = 7.0

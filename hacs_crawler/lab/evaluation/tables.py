@@ -1,4 +1,4 @@
-"""The numbers of an evaluation as text, CSV and JSON."""
+"""The numbers of an evaluation, as rows and as text."""
 
 from __future__ import annotations
 
@@ -9,22 +9,20 @@ from typing import Any, Final
 import numpy as np
 from rich.table import Table
 
-from hacs_crawler.lab.evaluation.descriptive import Description
-from hacs_crawler.lab.evaluation.paper import (
-    HORIZON_DAYS,
-    ORDERS,
-    Evaluation,
-    LevelResult,
-    day_name,
-    defined,
-)
-from hacs_crawler.lab.evaluation.selection import (
+from hacs_crawler.lab.evaluation.measures import (
     AVERAGE_TITLES,
     AVERAGES,
     MODELS,
     THETAS,
     Curve,
     curve,
+)
+from hacs_crawler.lab.evaluation.paper import (
+    ORDERS,
+    Evaluation,
+    LevelResult,
+    day_name,
+    defined,
 )
 from hacs_crawler.utils.terminal import column_table
 from hacs_crawler.utils.text import counted, shown
@@ -164,62 +162,21 @@ def ordering_cells(result: LevelResult) -> list[list[str]]:
     ]
 
 
-def selection_rows(result: Evaluation) -> Iterator[Row]:
-    """Yield the rows of Table I of all levels; None is undefined."""
-    return (row for level, scores in result.levels.items() for row in table_rows(level, scores))
-
-
-def as_json(result: Evaluation) -> dict[str, Any]:
-    """Return all numbers, ready for JSON; null where undefined."""
-    return {
-        "since": day_name(result.period.since),
-        "until": day_name(result.period.until),
-        "weeks": len(result.period.moments),
-        "horizon_days": HORIZON_DAYS,
-        "levels": {level: _level_json(level, scores) for level, scores in result.levels.items()},
-    }
-
-
-def _level_json(level: str, result: LevelResult) -> dict[str, Any]:
-    return {
-        "units": result.units,
-        "selection": list(table_rows(level, result)),
-        "ordering": [
-            {
-                "window_weeks": weeks,
-                "weeks": order.moments,
-                **{name: order.mean(name) for name in ORDERS},
-            }
-            for weeks, order in result.orderings.items()
-        ],
-        "description": _description_json(result.description),
-    }
-
-
-def _description_json(description: Description) -> dict[str, Any]:
-    places = evenly(description.mean_days.size)
-    return {
-        "units_with_update": description.mean_days.size,
-        "units_without_update": description.quiet,
-        "median_of_mean_days": description.median_of_mean_days,
-        "mean_days": description.mean_days[places].tolist(),
-        "median_days": defined(description.median_days[places]),
-        "months": description.months,
-        "captures": description.captures.tolist(),
-        "units_captured": description.captured.tolist(),
-        "poisson": [
-            {
-                "low_days": check.low_days,
-                "high_days": check.high_days,
-                "units": check.units,
-                "intervals": check.intervals,
-                "edges_days": check.edges.tolist(),
-                "observed": check.observed.tolist(),
-                "expected": check.expected.tolist(),
-            }
-            for check in description.checks
-        ],
-    }
+def all_rows(result: Evaluation) -> Iterator[Row]:
+    """Yield the rows of both evaluations at all levels; None is undefined."""
+    for level, scores in result.levels.items():
+        selected = list(table_rows(level, scores))
+        yield from ({**row, "weighted_precision": None} for row in selected)
+        for weeks, order in scores.orderings.items():
+            for name in ORDERS:
+                yield {
+                    **dict.fromkeys(selected[0]),
+                    "level": level,
+                    "window_weeks": weeks,
+                    "weeks": order.moments,
+                    "model": name,
+                    "weighted_precision": order.mean(name),
+                }
 
 
 def evenly(size: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

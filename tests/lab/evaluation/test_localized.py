@@ -11,14 +11,15 @@ import pytest
 
 from hacs_crawler.archive.timelines import Events, Timelines, read_timelines
 from hacs_crawler.lab.evaluation import update_points
-from hacs_crawler.lab.evaluation.localized_error import CONTESTANTS, LocalizedErrors
-from hacs_crawler.lab.evaluation.localized_tables import (
+from hacs_crawler.lab.evaluation.localized import (
+    CONTESTANTS,
+    LocalizedErrors,
     LocalizedEvaluation,
+    LocalizedVisits,
     evaluate_localized,
-    localized_json,
     localized_parts,
+    localized_tables,
 )
-from hacs_crawler.lab.evaluation.localized_visits import LocalizedVisits
 from hacs_crawler.lab.evaluation.update_points import (
     CHUNK_PAGES,
     Points,
@@ -133,7 +134,7 @@ def test_timelines_without_any_event_have_no_point(timelines: Timelines) -> None
     none = Events(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(4, np.int64))
     empty = replace(timelines, updates=none, captures=none)
     for by_captures in (False, True):
-        found = localized_json(
+        found = localized_tables(
             evaluate_localized(in_chunks(of_timelines(empty, by_captures=by_captures)), "")
         )
         assert found["table1"]["pages"] == 3
@@ -147,7 +148,7 @@ def test_the_error_of_a_constant_rate_is_what_it_is_by_hand() -> None:
     errors = LocalizedErrors()
     # a window of five updates two days apart; backward, the last four gaps of 10 are a window
     errors.add(points_of([2, 4, 6, 8, 10, 20, 30, 40, 50]))
-    found = localized_json(LocalizedEvaluation("", errors, LocalizedVisits()))
+    found = localized_tables(LocalizedEvaluation("", errors, LocalizedVisits()))
     assert found["table1"]["windows"] == 2
     assert found["table1"]["updates_mean"] == 10
     # naive: 1/rate = 2 in the first window (four updates in eight days), and the next gap is 2
@@ -177,8 +178,8 @@ def test_pages_add_up_chunk_by_chunk(
     monkeypatch.setattr(update_points, "CHUNK_PAGES", 1_500)
     parts = list(in_chunks(whole))
     assert [len(part) for part in parts] == [1_500, 1_500, 1_000]
-    again = localized_json(evaluate_localized(parts, "synthetic"))
-    known = localized_json(result)
+    again = localized_tables(evaluate_localized(parts, "synthetic"))
+    known = localized_tables(result)
     assert again["table1"] == known["table1"]
     assert again["table4"] == known["table4"]
     assert again["table2"]["weibull"]["all"] == pytest.approx(known["table2"]["weibull"]["all"])
@@ -216,7 +217,7 @@ def test_pages_of_few_updates_are_not_visited() -> None:
 
 
 def test_the_order_of_the_paper_s_table_4_comes_out(result: LocalizedEvaluation) -> None:
-    table = localized_json(result)["table4"]
+    table = localized_tables(result)["table4"]
     paper = ("weibull", "duane", "cho", "matloff")
     assert sorted(paper, key=lambda name: -table[name]["precision"]) == list(paper)
     assert table["weibull"]["visits"] == 1.0
@@ -227,12 +228,12 @@ def test_the_order_of_the_paper_s_table_4_comes_out(result: LocalizedEvaluation)
 def test_with_both_corrections_weibull_is_worst_at_the_next_update(
     result: LocalizedEvaluation,
 ) -> None:
-    errors = {name: row["all"] for name, row in localized_json(result)["table2"].items()}
+    errors = {name: row["all"] for name, row in localized_tables(result)["table2"].items()}
     assert max(errors, key=lambda name: errors[name]) == "weibull"
 
 
 def test_pages_without_any_update_have_tables_without_numbers() -> None:
-    found = localized_json(evaluate_localized(in_chunks(points_of([], [])), "none"))
+    found = localized_tables(evaluate_localized(in_chunks(points_of([], [])), "none"))
     assert found["table1"]["pages"] == 2
     assert found["table1"]["updates_max"] == 1
     assert found["table2"]["weibull"]["all"] is None
@@ -248,13 +249,13 @@ def test_pages_without_any_update_have_tables_without_numbers() -> None:
 
 def test_a_page_of_thousands_of_updates_is_evaluated() -> None:
     days = np.cumsum(np.random.default_rng(1).exponential(1.0, 9_000)).tolist()
-    found = localized_json(evaluate_localized(in_chunks(points_of(days, until=9_500)), "one"))
+    found = localized_tables(evaluate_localized(in_chunks(points_of(days, until=9_500)), "one"))
     assert found["table1"]["updates_max"] == 9_001
     assert found["table2"]["weibull"]["all"] > 0
 
 
 def test_all_estimators_stand_in_every_table(result: LocalizedEvaluation) -> None:
-    found = localized_json(result)
+    found = localized_tables(result)
     for name in ("table2", "table3", "table4", "figure1"):
         assert list(found[name]) == list(CONTESTANTS)
     text = laid_out(*localized_parts(result))

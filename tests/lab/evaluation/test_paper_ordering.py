@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from hacs_crawler.lab.evaluation.ordering import (
+from hacs_crawler.lab.evaluation.measures import (
     precision_at_k,
     random_precision,
     weighted_precision,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from hacs_crawler.lab.evaluation.selection import AVERAGES, MODELS, THETAS, Tally, curve
+from hacs_crawler.lab.evaluation.measures import AVERAGES, MODELS, THETAS, Tally, curve
 
 HALF = int(np.flatnonzero(THETAS == 0.5)[0])
 

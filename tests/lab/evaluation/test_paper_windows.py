@@ -9,8 +9,14 @@ import pytest
 from hypothesis import given, strategies as st
 
 from hacs_crawler.harvest.site import Site
-from hacs_crawler.lab.evaluation.histories import Captures, History, from_pages, history
-from hacs_crawler.lab.evaluation.windows import estimated, window
+from hacs_crawler.lab.evaluation.histories import (
+    Captures,
+    History,
+    estimated,
+    from_pages,
+    history,
+    window,
+)
 from hacs_crawler.links import DEEPEST, page_surt, path_depth, website_of
 from hacs_crawler.links.sites import group_by_website
 from hacs_crawler.model import estimate

@@ -1,0 +1,347 @@
+"""Localized rates: Tables 1 to 4 and Figure 1 of Singh, IJCAI 2007, measured again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+from rich.table import Table
+
+from hacs_crawler.lab.evaluation.update_points import Points
+from hacs_crawler.model import (
+    MIN_POINTS,
+    Kind,
+    PowerLaw,
+    Windows,
+    cho_law,
+    consistent_windows,
+    corrected_weibull_law,
+    duane_law,
+    matloff_law,
+    naive_law,
+    weibull_law,
+)
+from hacs_crawler.utils.arrays import BoolArray, FloatArray, IndexArray, page_of_value
+from hacs_crawler.utils.terminal import column_table
+
+MOST_POINTS: Final = 30
+"""Windows of more points are one in Figure 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contestant:
+    """An estimator of the paper: the law that it fits to a window, and what it takes for the rate.
+
+    Duane's rate is the cumulative one, the others' the intensity.
+    """
+
+    law: Callable[[Windows], PowerLaw]
+    rate: Callable[[PowerLaw, FloatArray], FloatArray] = PowerLaw.rate
+
+
+CONTESTANTS: Final[Mapping[str, Contestant]] = MappingProxyType(
+    {
+        "weibull": Contestant(corrected_weibull_law),
+        "weibull-shape": Contestant(lambda windows: corrected_weibull_law(windows, of_rate=False)),
+        "weibull-ml": Contestant(weibull_law),
+        "duane": Contestant(duane_law, PowerLaw.mean_rate),
+        "cho": Contestant(cho_law),
+        "matloff": Contestant(matloff_law),
+        "naive": Contestant(naive_law),
+    }
+)
+"""`weibull` has both corrections of the paper, `weibull-shape` that of the shape, `weibull-ml` none."""
+
+
+class LocalizedErrors:
+    """Tables 1 to 3 and Figure 1, of pages added bit by bit.
+
+    `updates` are those of each page and count t(0), as the paper's do. `small` counts windows of fewer
+    than `MIN_POINTS` points, of pages with no more; they are not estimated. `sums` are squared errors by
+    contestant and kind of window, of `numbers` windows, `by_size` the same by points in the window, of
+    `sizes`. `beaten[i, j]` counts the windows in which contestant i has a smaller error than j; equal
+    errors count half.
+    """
+
+    def __init__(self) -> None:
+        self.updates: list[IndexArray] = []
+        self.windows = np.zeros(len(Kind), np.int64)
+        self.points = self.small = 0
+        self.sums: FloatArray = np.zeros((len(CONTESTANTS), len(Kind)))
+        self.numbers: FloatArray = np.zeros(len(Kind))
+        self.by_size: FloatArray = np.zeros((len(CONTESTANTS), MOST_POINTS + 2))
+        self.sizes: FloatArray = np.zeros(MOST_POINTS + 2)
+        self.beaten: FloatArray = np.zeros((len(CONTESTANTS),) * 2)
+
+    def add(self, points: Points) -> None:
+        """Add pages. Those never updated have no window, and are counted in Table 1 alone."""
+        windows = consistent_windows(points.days, points.offsets, points.first_days)
+        is_whole = windows.counts >= MIN_POINTS
+        kind = windows.kind.astype(np.int64) + 1
+        self.updates.append(np.diff(points.offsets) + 1)
+        self.windows += np.bincount(kind[is_whole], minlength=len(Kind))
+        self.points += int(windows.counts[is_whole].sum())
+        self.small += int((~is_whole).sum())
+        chosen = is_whole & has_next(windows)
+        if chosen.any():
+            mine = windows.of(chosen)
+            self._add(errors_of(mine, next_gaps(windows)[chosen]), kind[chosen], mine.counts)
+
+    def _add(self, errors: FloatArray, kind: IndexArray, counts: IndexArray) -> None:
+        """Add windows; shape of the errors (n_contestants, n_windows)."""
+        size = np.minimum(counts, MOST_POINTS + 1)
+        self.numbers += np.bincount(kind, minlength=len(Kind))
+        self.sizes += np.bincount(size, minlength=MOST_POINTS + 2)
+        for place, mine in enumerate(errors):
+            self.sums[place] += np.bincount(kind, mine, len(Kind))
+            self.by_size[place] += np.bincount(size, mine, MOST_POINTS + 2)
+            self.beaten[place] += (mine < errors).sum(axis=1) + 0.5 * (mine == errors).sum(axis=1)
+
+
+def has_next(windows: Windows) -> BoolArray:
+    """Whether an update of its page follows each window."""
+    return ~windows.is_last
+
+
+def next_gaps(windows: Windows) -> FloatArray:
+    """Return the days from each window's last update to the next one, nan where none follows."""
+    gaps = np.full(len(windows), np.nan)
+    followed = np.flatnonzero(has_next(windows))
+    gaps[followed] = windows.days[windows.offsets[followed + 1]]
+    return gaps
+
+
+def errors_of(windows: Windows, next_gap: FloatArray) -> FloatArray:
+    """Return (1/lambda(t_n) - the days to the next update)² of each contestant in each window, in days².
+
+    The shape is (n_contestants, n_windows). The paper leaves open what its squared error is of:
+    benchmarks/singh.py tries other readings.
+    """
+    rates = [entry.rate(entry.law(windows), windows.last_days) for entry in CONTESTANTS.values()]
+    errors: FloatArray = (1.0 / np.array(rates) - next_gap) ** 2
+    return errors
+
+
+HISTORY: Final = 0.5
+"""The share of a page's time that is known; the rest is visited."""
+LEAST_GAP_DAYS: Final = 0.01
+
+
+@dataclass(slots=True)
+class LocalizedVisits:
+    """Visits of the second half of each page's time, one every 1/rate days.
+
+    The rate is that at the last update of the last consistent window of the first half, and is held. A
+    visit that comes after an update not seen yet observes it, however many there are; another is
+    premature. Pages with fewer than `MIN_POINTS` updates in the first half are not visited.
+    """
+
+    pages: int = 0
+    observed: dict[str, int] = field(default_factory=lambda: dict.fromkeys(CONTESTANTS, 0))
+    visits: dict[str, int] = field(default_factory=lambda: dict.fromkeys(CONTESTANTS, 0))
+
+    def add(self, points: Points) -> None:
+        """Add pages."""
+        split = points.first_days + HISTORY * (points.until_days - points.first_days)
+        known = points.before(split)
+        windows = consistent_windows(*known, points.first_days)
+        mine = windows.of(windows.is_last & (windows.counts >= MIN_POINTS))
+        self.pages += len(mine)
+        for name, contestant in CONTESTANTS.items():
+            rate = np.zeros(len(points))
+            rate[mine.page] = contestant.rate(contestant.law(mine), mine.last_days)
+            rate = np.minimum(rate, 1.0 / LEAST_GAP_DAYS)
+            visits = np.floor((points.until_days - split) * rate)
+            self.visits[name] += int(visits.sum())
+            self.observed[name] += _observed(points, split, rate, visits)
+
+
+def _observed(points: Points, split: FloatArray, rate: FloatArray, visits: FloatArray) -> int:
+    """Return how many visits observe an update: visit k comes k / rate days after the split."""
+    page = page_of_value(points.offsets)
+    visit = np.ceil((points.days - split[page]) * rate[page])
+    is_first = (np.diff(page, prepend=-1) != 0) | (np.diff(visit, prepend=0.0) != 0)
+    return int((is_first & (visit >= 1) & (visit <= visits[page])).sum())
+
+
+KINDS: Final = tuple(kind.name.lower() for kind in Kind)
+REFERENCE: Final = "weibull"
+_BY_ESTIMATOR: Final = ("table2", "table3", "table4", "figure1")
+_SIZES: Final = {
+    **{str(size): size for size in range(MIN_POINTS, MOST_POINTS + 1)},
+    f"{MOST_POINTS + 1}+": MOST_POINTS + 1,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LocalizedEvaluation:
+    """All of it. `data` says in words what the pages are."""
+
+    data: str
+    errors: LocalizedErrors
+    visits: LocalizedVisits
+
+
+def evaluate_localized(
+    chunks: Iterable[Points],
+    data: str,
+    on_pages: Callable[[int], None] = lambda _done: None,
+) -> LocalizedEvaluation:
+    """Evaluate pages; `on_pages` is told how many are done."""
+    errors, visits, done = LocalizedErrors(), LocalizedVisits(), 0
+    for chunk in chunks:
+        errors.add(chunk)
+        visits.add(chunk)
+        done += len(chunk)
+        on_pages(done)
+    return LocalizedEvaluation(data, errors, visits)
+
+
+def localized_tables(result: LocalizedEvaluation) -> dict[str, dict[str, Any]]:
+    """Return all numbers; what is undefined is None. Rows are by estimator."""
+    errors = result.errors
+    return {
+        "table1": _table_1(errors),
+        "table2": _table_2(errors),
+        "table3": _table_3(errors),
+        "table4": _table_4(result.visits),
+        "figure1": _figure_1(errors),
+    }
+
+
+def _table_1(errors: LocalizedErrors) -> dict[str, Any]:
+    updates = np.concatenate([np.zeros(0, np.int64), *errors.updates])
+    windows = int(errors.windows.sum())
+    return {
+        "pages": len(updates),
+        "updates_min": int(updates.min()),
+        "updates_max": int(updates.max()),
+        "updates_mean": float(updates.mean()),
+        "updates_sd": float(updates.std()),
+        "windows": windows,
+        "updates_a_window": _ratio(errors.points, windows),
+        "windows_too_small": errors.small,
+        **{f"windows_{name}": int(n) for name, n in zip(KINDS, errors.windows, strict=True)},
+    }
+
+
+def _table_2(errors: LocalizedErrors) -> dict[str, dict[str, float | None]]:
+    total = errors.numbers.sum()
+    return {
+        name: {kind: _ratio(sums[place], errors.numbers[place]) for place, kind in enumerate(KINDS)}
+        | {"all": _ratio(sums.sum(), total)}
+        for name, sums in zip(CONTESTANTS, errors.sums, strict=True)
+    }
+
+
+def _table_3(errors: LocalizedErrors) -> dict[str, dict[str, float | None]]:
+    total = errors.numbers.sum()
+    return {
+        name: {
+            other: None if other == name else _ratio(100.0 * errors.beaten[row, column], total)
+            for column, other in enumerate(CONTESTANTS)
+        }
+        for row, name in enumerate(CONTESTANTS)
+    }
+
+
+def _table_4(visits: LocalizedVisits) -> dict[str, dict[str, float | None]]:
+    return {
+        name: {
+            "observed": visits.observed[name],
+            "premature": visits.visits[name] - visits.observed[name],
+            "precision": _ratio(visits.observed[name], visits.visits[name]),
+            "visits": _ratio(visits.visits[name], visits.visits[REFERENCE]),
+        }
+        for name in CONTESTANTS
+    }
+
+
+def _figure_1(errors: LocalizedErrors) -> dict[str, dict[str, float | None]]:
+    return {
+        name: {title: _ratio(sums[size], errors.sizes[size]) for title, size in _SIZES.items()}
+        for name, sums in zip(CONTESTANTS, errors.by_size, strict=True)
+    }
+
+
+def _ratio(value: float, number: float) -> float | None:
+    return float(value / number) if number else None
+
+
+def localized_rows(result: LocalizedEvaluation) -> list[dict[str, Any]]:
+    """Return every number of the tables and the figure in a row: table, row, column, value."""
+    found = localized_tables(result)
+    rows = [
+        {"table": "table1", "row": name, "column": "", "value": value}
+        for name, value in found["table1"].items()
+    ]
+    return rows + [
+        {"table": table, "row": name, "column": column, "value": value}
+        for table in _BY_ESTIMATOR
+        for name, values in found[table].items()
+        for column, value in values.items()
+    ]
+
+
+def localized_parts(result: LocalizedEvaluation) -> Iterator[str | Table]:
+    """Yield the tables and sentences as they are printed."""
+    found = localized_tables(result)
+    yield _conclusion(found)
+    yield from ("", f"Table 1: the data ({result.data}); updates of a page count t(0)")
+    facts = found["table1"]
+    values = [_shown(value, 1) for value in facts.values()]
+    yield column_table({"": facts, " ": values}, texts=("", " "), has_head=False)
+    yield from (
+        "",
+        "Table 2: average squared error in days², 1/λ at the window's end against the days to the next "
+        "update",
+    )
+    yield _by_estimator(found["table2"], 2)
+    yield from ("", "Table 3: windows, in %, in which the row's error is below the column's")
+    yield _by_estimator(found["table3"], 1)
+    yield ""
+    yield (
+        f"Table 4: visits of the second half of {result.visits.pages} pages' time, at the rate of "
+        "the last window of the first; visits beside Weibull's"
+    )
+    yield _by_estimator(found["table4"], 3)
+    yield from ("", "Figure 1: average squared error in days² by updates in the window")
+    shown = [title for title, size in _SIZES.items() if size <= 10 or size % 5 == 0 or "+" in title]
+    yield _by_estimator(
+        {
+            name: {title: errors[title] for title in shown}
+            for name, errors in found["figure1"].items()
+        },
+        2,
+    )
+
+
+def _conclusion(found: Mapping[str, Any]) -> str:
+    errors = {name: row["all"] for name, row in found["table2"].items() if row["all"] is not None}
+    if not errors:
+        return "Conclusion: no window has enough updates to compare estimators."
+    order = sorted(errors, key=lambda name: errors[name])
+    return (
+        f"Conclusion: {order[0]} follows changing rates best, with an average squared error of "
+        f"{errors[order[0]]:.2f} days² over all windows; "
+        + ", ".join(f"{name} has {errors[name]:.2f}" for name in order[1:])
+        + "."
+    )
+
+
+def _by_estimator(table: Mapping[str, Mapping[str, float | None]], digits: int) -> Table:
+    """Return a row an estimator."""
+    titles = dict.fromkeys(name for row in table.values() for name in row)
+    columns = {
+        title: [_shown(row.get(title), digits) for row in table.values()] for title in titles
+    }
+    return column_table({"estimator": list(table), **columns}, texts=("estimator",))
+
+
+def _shown(value: float | None, digits: int) -> str:
+    if value is None:
+        return "-"
+    return str(value) if isinstance(value, int) else f"{value:.{digits}f}"
