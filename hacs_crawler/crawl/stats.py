@@ -21,7 +21,6 @@ from hacs_crawler.state import (
     chance_of_new_links,
     time_share,
 )
-from hacs_crawler.statistics import Expectation, summary
 from hacs_crawler.utils.arrays import FloatArray
 from hacs_crawler.utils.text import counted, safe_logger
 
@@ -105,9 +104,15 @@ class CrawlStats:
         """How many predictions were compared."""
         return len(self._found)
 
-    def expectation(self) -> Expectation:
-        """Return what was predicted so far against what was found: new links, whoever brought them."""
-        return summary(self._chance(0), np.frombuffer(self._found, np.bool_))
+    @property
+    def found_updates(self) -> int:
+        """How many of the visits compared with predictions found new links, whatever brought them."""
+        return self._found.count(1)
+
+    @property
+    def expected_updates(self) -> float:
+        """How many of them were predicted to."""
+        return float(self._chance(0).sum())
 
     def updates_by_time(self) -> float:
         """Return how many of the predicted visits found changes that time brought, as an estimate."""
@@ -183,7 +188,6 @@ class CrawlStats:
             now, before = (int(values.get(f"hacs/{name}", 0)) for values in stats)
             return now - before
 
-        expectation = self.expectation()
         beside = [counted(stat(name), noun) for name, noun in self._beside.items() if stat(name)]
         logger.info(
             "HACS visited %s (%d for the first time) and found %s with %s; of %s "
@@ -193,9 +197,9 @@ class CrawlStats:
             stat("first_visits"),
             counted(stat("updates"), "update"),
             counted(stat("new_links"), "new link"),
-            counted(expectation.visits, "ranked page"),
-            expectation.found_updates,
-            expectation.expected_updates,
+            counted(self.predicted, "ranked page"),
+            self.found_updates,
+            self.expected_updates,
             stat("dropped/threshold"),
             stat("dropped/budget"),
             stat("dropped/gone"),
@@ -203,7 +207,7 @@ class CrawlStats:
             f"; beside these {', '.join(beside)}" if beside else "",
         )
         if self._churning:
-            self._log_churning(stat("churn/visits"), stat("visits"), expectation)
+            self._log_churning(stat("churn/visits"), stat("visits"))
         if self._causes:
             failed = self._causes.total()
             requests = counted(failed, "request")
@@ -235,7 +239,7 @@ class CrawlStats:
                 "was" if pages == 1 else "were",
             )
 
-    def _log_churning(self, churning: int, visits: int, expectation: Expectation) -> None:
+    def _log_churning(self, churning: int, visits: int) -> None:
         """Log which pages show new links at every request, and what they cost."""
         (example, _), *_ = self._churning.most_common(1)
         logger.info(
@@ -244,6 +248,6 @@ class CrawlStats:
             counted(len(self._churning), "page"),
             100.0 * churning / max(visits, 1),
             example or "others",
-            counted(expectation.found_updates, "update"),
+            counted(self.found_updates, "update"),
             self.updates_by_time(),
         )
