@@ -26,7 +26,7 @@ from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from pkgutil import iter_modules
+from pkgutil import iter_modules, walk_packages
 
 from scrapy.exceptions import ScrapyDeprecationWarning
 
@@ -41,6 +41,7 @@ _PRELOADED = (
     "hacs_crawler.cli",
     "hacs_crawler.middlewares",
     "hacs_crawler.crawl.scheduler",
+    "hacs_crawler.parts",
     "hacs_crawler.settings",
     "hacs_crawler.spiders",
     "hacs_crawler.state",
@@ -163,8 +164,15 @@ def _run_script() -> None:
     runpy.run_path(sys.argv[0], run_name="__main__")
 
 
-def _compute_what_every_crawl_does() -> None:
-    """Fill caches that depend on nothing but the installation: half of a small crawl's CPU time."""
+def preload() -> None:
+    """Import what crawls do, and fill caches that depend on nothing but the installation.
+
+    Both take more of the CPU time of a small crawl than all else.
+    """
+    for name in _PRELOADED:
+        modules = walk_packages if name.startswith("hacs_crawler") else iter_modules
+        for module in modules(getattr(import_module(name), "__path__", ()), f"{name}."):
+            import_module(module.name)
     import_module("hacs_crawler.model.predictive").predictive_probability(1.0, 1.0, 1.0)
     import_module("scrapy.utils.versions").get_versions()
     import_module("surt").surt("http://example.edu/")
@@ -173,10 +181,7 @@ def _compute_what_every_crawl_does() -> None:
 def _main() -> None:
     requests = socket.socket(fileno=int(sys.argv[1]))
     warnings.filterwarnings("ignore", category=ScrapyDeprecationWarning, module="scrapy|importlib")
-    for name in _PRELOADED:
-        for module in iter_modules(getattr(import_module(name), "__path__", ()), f"{name}."):
-            import_module(module.name)
-    _compute_what_every_crawl_does()
+    preload()
     assert "twisted.internet.reactor" not in sys.modules  # each command chooses its own
     programs: dict[str, Callable[[], None]] = {
         "hacs": import_module("hacs_crawler.cli.app").app,

@@ -22,10 +22,10 @@ from scrapy.crawler import CrawlerRunner
 from scrapy.settings import Settings
 from scrapy.utils.defer import maybe_deferred_to_future
 from scrapy.utils.log import configure_logging
-from scrapy.utils.misc import load_object
 from twisted.internet.asyncioreactor import AsyncioSelectorReactor
 from twisted.internet.main import installReactor
 
+import forks
 from fuzz import clock, fake_browser
 from fuzz.exported import exported
 from fuzz.scenario import Scenario
@@ -45,9 +45,7 @@ SETTINGS = {
     "WARN_ON_GENERATOR_RETURN_VALUE": False,
 }
 LOG = Path("log")
-COMPONENTS = ("EXTENSIONS_BASE", "DOWNLOADER_MIDDLEWARES_BASE", "SPIDER_MIDDLEWARES_BASE")
-for name in COMPONENTS:  # what each process would import anew
-    list(map(load_object, Settings()[name]))
+forks.preload()
 gc.freeze()
 
 
