@@ -38,7 +38,7 @@ def simulate(
         if not some:
             raise HacsError(f"name at least one {name}")
     if estimator not in ESTIMATORS:
-        raise HacsError(f"estimator {estimator!r}: allowed are {', '.join(ESTIMATORS)}")
+        raise HacsError(f"estimator {estimator!r}: must be one of {', '.join(ESTIMATORS)}")
     if timelines is None:
         known = shipped.shipped_timelines()
         first, last = shipped.START, shipped.END

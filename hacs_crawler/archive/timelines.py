@@ -122,13 +122,13 @@ class _Row:
     def choice(self, column: str, allowed: tuple[str, ...]) -> str:
         value = self.text(column)
         if value not in allowed:
-            raise self.wrong(column, f"allowed is {' or '.join(allowed)}")
+            raise self.wrong(column, f"must be one of {', '.join(allowed)}")
         return value
 
     def number(self, column: str) -> int:
         text = self.text(column)
         if not (text.isascii() and text.isdigit()) or len(text) > 9 or int(text) < 1:
-            raise self.wrong(column, "allowed is a whole number of at least 1")
+            raise self.wrong(column, "must be a whole number of at least 1")
         return int(text)
 
     def time(self, column: str) -> int:
@@ -197,5 +197,5 @@ def parse_day(text: str, name: str, wrong: Callable[[str], HacsError] = HacsErro
     try:
         day = date.fromisoformat(text)
     except ValueError:
-        raise wrong(f"{name} = {text!r}: allowed is a day such as 2022-01-01") from None
+        raise wrong(f"{name} = {text!r}: must be a day such as 2022-01-01") from None
     return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp())

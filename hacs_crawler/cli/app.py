@@ -10,23 +10,57 @@ from typing import Annotated, Any, Final, NamedTuple
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-CRAWL: Final = "Crawl: all shards of a state"
-LOOK: Final = "Look: what is known, and what comes next"
-MOVE: Final = "Move: into a state, and out of it"
-TUNE: Final = "Tune: what is estimated and predicted"
-COMPARE: Final = "Compare: policies, estimators, papers"
+_BY_AIM: Final = {
+    "Crawl: all shards of a state": {
+        "crawl": "Crawl all shards of a state as one, with one HACS_BUDGET.",
+        "plan": "Begin a round of all shards: one cut-off, and one budget that their crawls share.",
+    },
+    "Look: what is known, and what comes next": {
+        "rank": "Show what a crawl of all known pages would visit now, and why.",
+        "show": "Show a page's history and rate, and when it will be visited next.",
+        "report": "Write what HACS knows, plans and has found as a self-contained HTML page.",
+        "doctor": "Check for whatever may keep crawls from working, and say what to do.",
+    },
+    "Move: into a state, and out of it": {
+        "import": "Record the visits in archive files and exports.",
+        "export": "Write all known pages as JSON Lines, one page per line.",
+        "signal": "Record signals that pages changed: a URL and a time on each line.",
+        "forget": "Count all links of a host again, including parts that were left out.",
+    },
+    "Tune: what is estimated and predicted": {
+        "estimate": "Fit the prior, and estimate every page's rate again with it.",
+        "interest": "Page views: which pages and sites people read as news.",
+    },
+    "Compare: policies, estimators, papers": {
+        "experiment": "Live experiments: policies compared on the pages that you crawl.",
+        "simulate": "Simulate recrawling pages whose updates are known, by one policy or several.",
+        "evaluate": "Evaluate how well rates predict updates, as the papers of HACS or Singh do.",
+    },
+}
+_PLACES: Final = {
+    "plan": "crawl:plan",
+    "import": "transfer:import_",
+    "export": "transfer:export",
+    "signal": "upkeep:signal",
+    "forget": "upkeep:forget",
+    "estimate": "upkeep:estimate",
+    "interest": "interest:interest_app",
+    "experiment": "experiment:experiment_app",
+    "evaluate": "evaluate:evaluate_command",
+}
+"""Module and name of a command below `hacs_crawler.cli`, if they are not its own name."""
 
 
 class Entry(NamedTuple):
-    """A command in the list of all: `place` is "module:name" below `hacs_crawler.cli`."""
+    """A command in the list of all."""
 
-    place: str
     aim: str
     summary: str
 
-    def load(self, name: str) -> Any:
-        """Import the command, and return it as a click command."""
-        module, _, attribute = self.place.partition(":")
+    @staticmethod
+    def load(name: str) -> Any:
+        """Import a command, and return it as a click command."""
+        module, _, attribute = _PLACES.get(name, f"{name}:{name}").partition(":")
         found = getattr(import_module(f"hacs_crawler.cli.{module}"), attribute)
         if not isinstance(found, typer.Typer):
             app = typer.Typer(add_completion=False)
@@ -38,67 +72,9 @@ class Entry(NamedTuple):
 
 
 COMMANDS: Final = {
-    "crawl": Entry(
-        "crawl:crawl",
-        CRAWL,
-        "Crawl all shards of a state as one, with one HACS_BUDGET.",
-    ),
-    "plan": Entry(
-        "crawl:plan",
-        CRAWL,
-        "Begin a round of all shards: one cut-off, and one budget that their crawls share.",
-    ),
-    "rank": Entry(
-        "rank:rank", LOOK, "Show what a crawl of all known pages would visit now, and why."
-    ),
-    "show": Entry(
-        "show:show", LOOK, "Show a page's history and rate, and when it will be visited next."
-    ),
-    "report": Entry(
-        "report:report",
-        LOOK,
-        "Write what HACS knows, plans and has found as a self-contained HTML page.",
-    ),
-    "doctor": Entry(
-        "doctor:doctor",
-        LOOK,
-        "Check for whatever may keep crawls from working, and say what to do.",
-    ),
-    "import": Entry("transfer:import_", MOVE, "Record the visits in archive files and exports."),
-    "export": Entry(
-        "transfer:export", MOVE, "Write all known pages as JSON Lines, one page per line."
-    ),
-    "signal": Entry(
-        "upkeep:signal",
-        MOVE,
-        "Record signals that pages changed: lines of a URL and a time (ISO 8601 or seconds).",
-    ),
-    "forget": Entry(
-        "upkeep:forget",
-        MOVE,
-        "Count all links of a host again, including parts that were left out.",
-    ),
-    "estimate": Entry(
-        "upkeep:estimate", TUNE, "Fit the prior, and estimate every page's rate again with it."
-    ),
-    "interest": Entry(
-        "interest:interest_app", TUNE, "Page views: which pages and sites people read as news."
-    ),
-    "experiment": Entry(
-        "experiment:experiment_app",
-        COMPARE,
-        "Live experiments: policies compared on the pages that you crawl.",
-    ),
-    "simulate": Entry(
-        "simulate:simulate",
-        COMPARE,
-        "Simulate recrawling pages whose updates are known, under a budget, by one policy or several.",
-    ),
-    "evaluate": Entry(
-        "evaluate:evaluate_command",
-        COMPARE,
-        "Evaluate how well rates predict updates, as the paper on HACS does, or that of Singh.",
-    ),
+    name: Entry(aim, summary)
+    for aim, commands in _BY_AIM.items()
+    for name, summary in commands.items()
 }
 
 

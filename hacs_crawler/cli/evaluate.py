@@ -80,7 +80,7 @@ def evaluate_command(  # noqa: PLR0913, PLR0917 - one for each option
     ] = None,
     settings: Set = None,
 ) -> Records:
-    """Evaluate how well rates predict updates, as the paper on HACS does, or that of Singh.
+    """Evaluate how well rates predict updates, as the papers of HACS or Singh do.
 
     Of the files `--pages`, `--updates` and `--captures`, or else of what the state knows. Prints
     the scores of pages selected by a threshold (Table I) and of their order (Figure 11).
@@ -124,7 +124,7 @@ def _day(text: str | None, name: str) -> float | None:
 
 def _deepest(depth: str) -> int | None:
     if depth not in _DEEPEST:
-        raise HacsError(f"depth = {depth!r}: allowed is links or path")
+        raise HacsError(f"depth = {depth!r}: must be one of links, path")
     return _DEEPEST[depth]
 
 

@@ -107,7 +107,7 @@ def fit(
     has a row for each page.
     """
     if model not in MODELS:
-        raise HacsError(f"--model {model!r}: allowed are {', '.join(MODELS)}")
+        raise HacsError(f"--model {model!r}: must be one of {', '.join(MODELS)}")
     judged = _judged(views, days, min_views, model)
     return Records(rows=lambda: table(judged.columns(), ("page",)), text=lambda: _summary(judged))
 
@@ -125,7 +125,7 @@ def seeds(
     with ending_in_a_line(), writing_to_stdout():
         check_target(output, "-o")
         if by not in KINDS:
-            raise HacsError(f"--by {by!r}: allowed are {', '.join(KINDS)}")
+            raise HacsError(f"--by {by!r}: must be one of {', '.join(KINDS)}")
         judged = _judged(views, days, min_views, MODELS[0])
         lines = hub_lines(judged, by, top)
         if not lines:

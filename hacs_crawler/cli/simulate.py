@@ -80,7 +80,7 @@ def simulate(  # noqa: PLR0913, PLR0917 - one for each option
         typer.Option(help=f"a file for the curves, .svg or .png  [default: {DEFAULT_PLOT}]"),
     ] = None,
 ) -> Records:
-    """Simulate recrawling pages whose updates are known, under a budget, by one policy or several.
+    """Simulate recrawling pages whose updates are known, by one policy or several.
 
     Without files it is of 120 made-up pages in 2024, 2 visits a day. The estimators, the ranking and the
     state's logic are those of a crawl. See docs/evaluation.md.
@@ -188,17 +188,17 @@ def _budgets(budget: int | None, budgets: str | None) -> list[int]:
     if min(numbers) < 1:
         option = "budget" if budgets is None else "budgets"
         given = budget if budgets is None else repr(budgets)
-        raise HacsError(f"--{option} = {given}: allowed are whole numbers of at least 1")
+        raise HacsError(f"--{option} = {given}: must be whole numbers of at least 1")
     return list(dict.fromkeys(numbers))
 
 
 def _estimation(estimator: str, fade_days: float, new_to: str) -> Estimation:
     if estimator not in ESTIMATORS:
-        raise HacsError(f"estimator {estimator!r}: allowed are {', '.join(ESTIMATORS)}")
+        raise HacsError(f"estimator {estimator!r}: must be one of {', '.join(ESTIMATORS)}")
     if math.isnan(fade_days) or fade_days <= 0:
-        raise HacsError(f"--fade-days = {fade_days}: allowed is a number above 0")
+        raise HacsError(f"--fade-days = {fade_days}: must be a number above 0")
     if new_to not in {"page", "site"}:
-        raise HacsError(f"--new-to {new_to!r}: allowed are page, site")
+        raise HacsError(f"--new-to {new_to!r}: must be one of page, site")
     return Estimation(estimator, fade_days, updates="site" if new_to == "site" else "page")
 
 

@@ -67,10 +67,10 @@ def signal(
     file: Annotated[Path, typer.Argument(help="lines `url,time`; - for standard input")],
     settings: Set = None,
 ) -> None:
-    """Record signals that pages changed: lines of a URL and a time (ISO 8601 or seconds).
+    """Record signals that pages changed: a URL and a time on each line.
 
-    The default time is now. Later visits show how often such signals are right. If a line is wrong,
-    nothing is recorded.
+    Times are in ISO 8601 or in seconds since 1970 UTC; the default is now. Later visits show how often
+    such signals are right. If a line is wrong, nothing is recorded.
     """
     with opened(settings, writes=True) as (config, state), writing_to_stdout():
         now, is_stdin = int(config.clock()), str(file) == "-"

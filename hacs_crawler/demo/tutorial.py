@@ -1,7 +1,7 @@
 """The tutorial's part of the made-up web: a clock that the reader turns, and the list of pages.
 
 `python -m hacs_crawler.demo.tutorial FOLDER` makes both. The clock is a file, so that all crawls and
-commands agree on the time: days pass only when the reader turns it, seconds at their real speed.
+commands agree on the time, which passes only when the reader turns the clock.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-import time
 from pathlib import Path
 from typing import Final
 
@@ -32,18 +31,17 @@ def now() -> float:
 def read_clock(file: Path) -> float:
     """Return the time of a clock; raises HacsError if it cannot be read."""
     try:
-        began, really_began = map(float, file.read_text().split())
+        return float(file.read_text())
     except OSError as error:
         raise HacsError(f"{file}: cannot read the clock: {error.strerror}") from error
     except ValueError:
         raise HacsError(f"{file} is not a clock of the made-up web") from None
-    return began + max(0.0, time.time() - really_began)
 
 
 def set_clock(file: Path, second: float) -> None:
     """Set a clock to a time in seconds since 1970 UTC."""
     with replacing(file) as stream:
-        stream.write(f"{second:.3f} {time.time():.3f}\n".encode())
+        stream.write(f"{second:.0f}\n".encode())
 
 
 class TutorialWeb(PlayedWeb):

@@ -45,7 +45,7 @@ def dask_pool(address: str, here_only: str = "") -> Iterator[Pool]:
     the reason why none may be.
     """
     if not _ADDRESS.fullmatch(address):
-        raise ConfigError(f"Dask cluster {address!r}: allowed is the scheduler's HOST:PORT")
+        raise ConfigError(f"Dask cluster {address!r}: must be the scheduler's HOST:PORT")
     os.environ.setdefault(
         "DASK_LOGGING__DISTRIBUTED", "critical"
     )  # the loss of a worker is no error

@@ -69,7 +69,11 @@ PAGE = f"url,site,level,first_seen\n{HOME},{HOME},homepage,2020-01-01\n"
         ("pages", "url,site,level\n", "pages.csv, line 1: there is no column first_seen"),
         ("pages", "url,site,level,first_seen\n", "pages.csv: there is no page in it"),
         ("pages", PAGE.replace(HOME, "ftp://x/", 1), "pages.csv, line 2: url = 'ftp://x/'"),
-        ("pages", PAGE.replace("homepage", "blog"), "line 2: level = 'blog': allowed is homepage"),
+        (
+            "pages",
+            PAGE.replace("homepage", "blog"),
+            "line 2: level = 'blog': must be one of homepage",
+        ),
         ("pages", PAGE.replace("2020-01-01", "soon"), "line 2: first_seen = 'soon': no time"),
         ("pages", PAGE.replace("2020-01-01", ""), "line 2: first_seen = '': a value is missing"),
         ("pages", PAGE.replace("2020-01-01", "1960-01-01"), "line 2: .*outside 1970-2106"),
@@ -116,7 +120,7 @@ def test_a_file_that_is_not_there_or_no_text_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["", "2022", "2022-13-01", "2022-01-01T05:00", "soon"])
 def test_a_day_is_a_day(text: str) -> None:
-    with pytest.raises(HacsError, match=r"start = .*: allowed is a day such as 2022-01-01"):
+    with pytest.raises(HacsError, match=r"start = .*: must be a day such as 2022-01-01"):
         parse_day(text, "start")
 
 

@@ -168,7 +168,7 @@ def test_a_truth_of_one_class_leaves_no_number_undefined_without_a_word(
         (FILES[:4], "--captures go together"),
         ((*FILES, "--seeds", "seeds.txt"), "--seeds, --depth and --set are about a state"),
         ((*FILES, "--depth", "path"), "--seeds, --depth and --set are about a state"),
-        (("--depth", "3"), "depth = '3': allowed is links or path"),
+        (("--depth", "3"), "depth = '3': must be one of links, path"),
         (("--pages", "none.csv", *FILES[2:]), "none.csv: cannot read"),
         (("-s", "HACS_STATE=mysql://x"), "HACS_STATE"),
         (("-s", "HACS_STATE=sqlite:///empty.db"), "there is no state at"),

@@ -132,9 +132,9 @@ def test_a_file_without_views_ends_the_command_with_a_line(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("fit", "--model", "cubic"), "--model 'cubic': allowed are anchored, paper"),
+        (("fit", "--model", "cubic"), "--model 'cubic': must be one of anchored, paper"),
         (("fit", "--csv", "/no/such/folder/x.csv"), "--csv"),
-        (("seeds", "--by", "planet"), "--by 'planet': allowed are site, folder"),
+        (("seeds", "--by", "planet"), "--by 'planet': must be one of site, folder"),
         (("seeds", "-o", "/no/such/folder/x.txt"), "-o"),
         (("import", "-o", "out.csv", "--format", "nonsense"), "--format 'nonsense'"),
         (("import", "-o", "out.csv", "--site", "?"), "--site '?'"),

@@ -173,7 +173,7 @@ def test_what_is_new_to_the_site_cannot_be_told_without_versions(
     assert simulate(*TIME, "--budget", "2", "--new-to", "site").exit_code == 1
     assert "--new-to site needs --versions" in caplog.text
     assert simulate(*TIME, "--budget", "2", "--new-to", "world").exit_code == 1
-    assert "--new-to 'world': allowed are page, site" in caplog.text
+    assert "--new-to 'world': must be one of page, site" in caplog.text
 
 
 def test_a_wrong_file_of_versions_is_named_with_its_line(
@@ -215,16 +215,19 @@ def test_a_policy_that_fails_is_named(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--policy", "newest"), r"policy 'newest': allowed are hacs, .*, oracle and the dotted"),
-        (("--policy", ""), "policy '': allowed are"),
-        (("--estimator", "guess"), "estimator 'guess': allowed are naive, cho, mle"),
-        (("--fade-days", "0"), "--fade-days = 0.0: allowed is a number above 0"),
-        (("--budget", "0"), "--budget = 0: allowed are whole numbers of at least 1"),
-        (("--budget", "-3"), "--budget = -3: allowed are"),
+        (
+            ("--policy", "newest"),
+            r"policy 'newest': must be one of hacs, .*, oracle, or the dotted",
+        ),
+        (("--policy", ""), "policy '': must be one of"),
+        (("--estimator", "guess"), "estimator 'guess': must be one of naive, cho, mle"),
+        (("--fade-days", "0"), "--fade-days = 0.0: must be a number above 0"),
+        (("--budget", "0"), "--budget = 0: must be whole numbers of at least 1"),
+        (("--budget", "-3"), "--budget = -3: must be"),
         (("--budget", "5", "--budgets", "1,5"), "one of --budget and --budgets is needed"),
         (("--end", "2021-01-01"), "the start must be before the end"),
         (("--start", "2019-01-01"), "no page was first seen before the start"),
-        (("--start", "soon"), "start = 'soon': allowed is a day such as 2022-01-01"),
+        (("--start", "soon"), "start = 'soon': must be a day such as 2022-01-01"),
         (("--pages", "no.csv"), r"no\.csv: cannot read: No such file"),
         (("--json", "no/out.json"), "--json 'no/out.json': must be a file in an existing"),
         (("--plot", "curves.svg"), "--plot .* needs --budgets"),
@@ -245,9 +248,9 @@ def test_what_is_wrong_is_one_line(
     ("arguments", "message"),
     [
         ((), "one of --budget and --budgets is needed"),
-        (("--budgets", "1,x"), "--budgets = '1,x': allowed are whole numbers"),
+        (("--budgets", "1,x"), "--budgets = '1,x': must be whole numbers"),
         (("--budgets", "1,0"), "--budgets = '1,0'"),
-        (("--budgets", "1,2", "--plot", "curves.pdf"), r"allowed is a name that ends in \.svg"),
+        (("--budgets", "1,2", "--plot", "curves.pdf"), r"must be a name that ends in \.svg"),
     ],
 )
 def test_wrong_budgets_and_plots(

@@ -63,7 +63,7 @@ def test_a_cluster_without_a_worker_is_named(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize("wrong", ["", "nowhere", "host:port", "http://h:1", "h:1/x"])
 def test_an_address_that_is_none_is_named(wrong: str) -> None:
-    refused = pytest.raises(ConfigError, match="allowed is the scheduler's HOST:PORT")
+    refused = pytest.raises(ConfigError, match="must be the scheduler's HOST:PORT")
     with refused, dask_pool(wrong):
         pytest.fail("nobody is there")
 

@@ -136,7 +136,7 @@ def check_site(site: str) -> str:
     """Return a site as https://host, without a slash at its end; raises HacsError where it is none."""
     url = canonical_url(site if "://" in site else f"https://{site}")
     if url is None or urlsplit(url).query:
-        raise HacsError(f"--site {site!r}: allowed is a site such as https://news.example")
+        raise HacsError(f"--site {site!r}: must be a site such as https://news.example")
     return url.rstrip("/")
 
 
@@ -153,7 +153,7 @@ def _parser(log_format: str) -> LogParser:
         raise HacsError(f"--format {log_format!r}: {error}") from error
     if missing := [directive for directive in _NEEDED if directive not in log_format]:
         raise HacsError(
-            f"--format {log_format!r}: allowed are {', '.join(FORMATS)}, or what Apache calls a "
+            f"--format {log_format!r}: must be one of {', '.join(FORMATS)}, or what Apache calls a "
             f"LogFormat, with {' '.join(missing)} in it"
         )
     return parser

@@ -130,13 +130,13 @@ def find_baseline(name: str) -> Baseline:
     """Return the baseline of that name, or one of the policy at that dotted path; raises HacsError."""
     if name in BASELINES:
         return BASELINES[name]
-    what = f"{', '.join(BASELINES)} and the dotted path of a function"
+    what = f"{', '.join(BASELINES)}, or the dotted path of a function"
     try:
         policy = loaded(name, what)
     except NotAllowedError as error:
-        raise HacsError(f"policy {name!r}: allowed are {error}") from error
+        raise HacsError(f"policy {name!r}: must be one of {error}") from error
     if not callable(policy):
-        raise HacsError(f"policy {name!r}: allowed are {what} (that is not a function)")
+        raise HacsError(f"policy {name!r}: must be one of {what} (that is not a function)")
     return _stateless(policy_of(name, policy))
 
 

@@ -21,7 +21,7 @@ _HEIGHT_INCHES: Final = 7.5
 def check_curves(target: Path) -> None:
     """Raise HacsError where curves cannot be drawn to a file of that name."""
     if target.suffix not in KINDS:
-        raise HacsError(f"--plot = {str(target)!r}: allowed is a name that ends in .svg or .png")
+        raise HacsError(f"--plot = {str(target)!r}: must be a name that ends in .svg or .png")
     check_matplotlib()
 
 

@@ -60,7 +60,7 @@ class SignalHabits:
             most = 1.0 if name.strip() == "r" else 1000.0
             if name.strip() not in found or not 0.0 <= ends[0] <= ends[1] <= most:
                 raise HacsError(
-                    f"--signals: {part!r}: allowed are r (0 to 1), phi (a page-day) and delay (days), "
+                    f"--signals: {part!r}: must be r (0 to 1), phi (a page-day) and delay (days), "
                     "each a number or a range, such as r=0.9,phi=0..0.01,delay=0.5"
                 )
             found[name.strip()] = ends

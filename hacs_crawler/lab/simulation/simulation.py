@@ -81,9 +81,9 @@ class Scenario:
         if not 0 < self.start < self.end <= MAX_SECOND:
             raise HacsError("the start must be before the end, and both between 1970 and 2106")
         if self.budget < 1:
-            raise HacsError(f"budget = {self.budget}: allowed is a whole number of at least 1")
+            raise HacsError(f"budget = {self.budget}: must be a whole number of at least 1")
         if self.every < 1:
-            raise HacsError(f"every = {self.every}: allowed is a whole number of at least 1")
+            raise HacsError(f"every = {self.every}: must be a whole number of at least 1")
         if not len(self.places()):
             raise HacsError("no page was first seen before the start: there is nothing to visit")
 

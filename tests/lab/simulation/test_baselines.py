@@ -245,5 +245,5 @@ def test_every_policy_of_a_crawl_can_be_simulated() -> None:
     "name", ["last_obs", "", "no.such.function", "hacs_crawler.links.urls", "os.sep"]
 )
 def test_an_unknown_policy_is_named_with_those_that_there_are(name: str) -> None:
-    with pytest.raises(HacsError, match=r"policy .*: allowed are hacs, .*oracle"):
+    with pytest.raises(HacsError, match=r"policy .*: must be one of hacs, .*oracle"):
         find_baseline(name)
