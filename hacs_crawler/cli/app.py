@@ -68,6 +68,11 @@ class Entry(NamedTuple):
             found = app
         command = typer.main.get_command(found)
         command.name = name
+        for one in (command, *getattr(command, "commands", {}).values()):
+            # typer keeps the line ends of docstrings, wherever the terminal wraps lines
+            one.help = "\n\n".join(
+                " ".join(part.split()) for part in (one.help or "").split("\n\n")
+            )
         return command
 
 

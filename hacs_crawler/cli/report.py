@@ -17,18 +17,18 @@ logger = safe_logger(__name__)
 
 
 def report(
-    output: Annotated[Path, typer.Option("-o", "--output", help="the file to be written")] = Path(
+    output: Annotated[Path, typer.Option("-o", "--output", help="the file to write")] = Path(
         "hacs-report.html"
     ),
     open_: Annotated[bool, typer.Option("--open", help="open it in a browser")] = False,
-    limit: Annotated[int, typer.Option(min=1, help="how many pages are listed")] = 3_000,
+    limit: Annotated[int, typer.Option(min=1, help="number of pages listed")] = 3_000,
     shards: Shards = None,
     settings: Set = None,
 ) -> None:
     """Write what HACS knows, plans and has found as a self-contained HTML page.
 
-    It has what was found last, the pages with what is known of them, what would be visited now, what
-    past runs found, and how right predictions were. See docs/report.md.
+    It shows the latest updates, the pages and their histories, the plan, the yield of past runs, and how
+    right predictions were. See docs/report.md.
     """
     with opened(settings, shards) as (config, state):
         check_target(output, "-o")
@@ -36,4 +36,4 @@ def report(
         write_file(output, [page.encode()])
     logger.info("%s written, %.1f MB", output, len(page) / 1e6)
     if open_ and not webbrowser.open(output.absolute().as_uri()):
-        logger.warning("there is no browser to open it with")
+        logger.warning("no browser was found to open it")

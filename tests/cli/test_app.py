@@ -81,6 +81,7 @@ def test_a_command_is_listed_with_the_first_sentence_of_its_own_help(name: str) 
     loaded = COMMANDS[name].load(name)
     first = " ".join((loaded.help or "").split("\n\n")[0].split())
     assert first == COMMANDS[name].summary
+    assert all("\n" not in paragraph for paragraph in (loaded.help or "").split("\n\n"))
     assert loaded.name == name
 
 
