@@ -16,7 +16,7 @@ from hacs_crawler.links import link_fingerprint, page_id_of, page_links
 from hacs_crawler.state import Findings, Recorded, State, Visit, findings_text, write_findings
 from hacs_crawler.utils.loop import begin
 from hacs_crawler.utils.text import safe_logger
-from hacs_crawler.watch import MarkRules, item_text
+from hacs_crawler.watch import MarkRules
 
 logger = safe_logger(__name__)
 
@@ -37,6 +37,8 @@ class FindingsWriter(Part):
     def shown(self, response: Response, item: object, *, is_news: bool) -> None:
         """Keep the text of an item: pipelines may change it before the visit ends."""
         if is_news:
+            from hacs_crawler.watch import item_text  # noqa: PLC0415 - few crawls watch items
+
             items = self._items.setdefault(response, [])
             if len(items) < self._crawl.config.findings:
                 items.append(item_text(item))

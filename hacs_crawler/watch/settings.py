@@ -11,7 +11,6 @@ from scrapy.http import Response, TextResponse
 
 from hacs_crawler.exceptions import ConfigError
 from hacs_crawler.utils.settings import NotAllowedError, Setting, loaded
-from hacs_crawler.watch.items import item_rules
 from hacs_crawler.watch.rules import MarkRules, Reader, Shown
 
 _ALLOWED: Final = (
@@ -25,10 +24,10 @@ def mark_rules(given: Any) -> MarkRules | None:
     kind, colon, expression = name.partition(":")
     if name == "links":
         return None
-    if name == "items":
-        return item_rules()
-    from hacs_crawler.watch import selection  # noqa: PLC0415 - few crawls watch a selection
+    from hacs_crawler.watch import items, selection  # noqa: PLC0415 - few crawls watch these
 
+    if name == "items":
+        return items.item_rules()
     if name == "text":
         return MarkRules(name, selection.text_reader())
     if colon and kind in selection.READERS and expression.strip():
@@ -138,5 +137,7 @@ class WatchSettings:
                 allowed = "nothing, unless HACS_WATCH is items"
                 raise ConfigError(f"HACS_WATCH_{name.upper()} = {given!r}: allowed is {allowed}")
         if self.takes_items:
+            from hacs_crawler.watch.items import item_rules  # noqa: PLC0415 - few crawls watch items
+
             return item_rules(self.watch_fields, self.watch_ignore, self.watch_key)
         return self.watch
