@@ -1,4 +1,4 @@
-"""What `hacs doctor` looks at: versions, settings, the add-on, the state, browser and archives."""
+"""The checks of `hacs doctor`: versions, settings, the add-on, the state, browser and archives."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ANSWER_SECONDS: Final = 10.0
 
 
 class Check(NamedTuple):
-    """What was looked at, how it is (ok, warning, failure), what was found, and what to do."""
+    """A check: its subject, status (ok, warning, failure), finding, and what to do."""
 
     name: str
     status: str
@@ -37,7 +37,7 @@ class Check(NamedTuple):
 
 
 def all_checks(settings: Settings, *, has_project: bool) -> Iterator[Check]:
-    """Look at everything that the settings name."""
+    """Check everything that the settings name."""
     yield _versions()
     if not has_project:
         yield Check("project", "warning", "no scrapy.cfg here or above", "run it in the project")
@@ -81,7 +81,7 @@ def _versions() -> Check:
 
 
 def wiring(given: Settings) -> Check:
-    """Say whether the add-on is on, and whether what the project set leaves it in place."""
+    """Check that the add-on is on, and that the project's settings leave its components in place."""
     settings = given.copy()
     addons = settings.getdict("ADDONS").items()
     if any(order is not None and _loaded(key) is HacsAddon for key, order in addons):
@@ -104,7 +104,7 @@ def wiring(given: Settings) -> Check:
 
 
 def _loaded(path: Any) -> object:
-    """Return the object at a dotted path, None where there is none."""
+    """Return the object at a dotted path, None if there is none."""
     try:
         return load_object(path)
     except (ImportError, NameError, ValueError, TypeError):
@@ -112,7 +112,7 @@ def _loaded(path: Any) -> object:
 
 
 def _state(config: Config) -> Check:
-    """Open the state, read its settings, and write a note: a full disk or a replica shows there."""
+    """Open the state, read its settings, and write a note, which a full disk or a replica refuses."""
     if config.shards is not None and config.shard is None:
         config = replace(config, shard=Shard(0, config.shards))
     shown = f"{describe(config.state)}, namespace {config.own_namespace}"
@@ -123,7 +123,7 @@ def _state(config: Config) -> Check:
             note = {"at": config.clock()}
             store.write_meta({NOTE: note})
             if store.read_meta(NOTE) != note:
-                found = f"{shown}: what was written is not what is read"
+                found = f"{shown}: a note that was written cannot be read"
                 return Check("state", "failure", found, "is this a replica?")
             found = f"{shown}: schema {SCHEMA}, {store.count()} pages, readable and writable"
         finally:
@@ -156,7 +156,7 @@ def _browser(settings: BaseSettings) -> Check:
 
 
 def _archive(name: str, url: str, settings: BaseSettings) -> Check:
-    """Ask an archive's index for nothing: whatever it answers below 500 shows that it is there."""
+    """Send an empty query to an archive's index: any answer below 500 shows that it is there."""
     request = Request(url, headers={"User-Agent": str(settings["USER_AGENT"])})  # noqa: S310 - http(s)
     try:
         with urlopen(request, timeout=ANSWER_SECONDS) as answer:  # noqa: S310 - checked by Config

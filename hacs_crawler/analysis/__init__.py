@@ -6,7 +6,6 @@ from hacs_crawler.analysis.opened import (
     open_existing as open_existing,
     plan_table as plan_table,
     rank as rank,
-    urls_of as urls_of,
     visits_table as visits_table,
 )
 from hacs_crawler.analysis.simulating import (

@@ -149,15 +149,6 @@ class StateReader:
         return (as_of(page, now) for page in self.state.pages() if page is not None)
 
 
-def urls_of(plan: Plan, *states: State) -> Iterator[str | None]:
-    """Yield the URLs of the pages in the plan, None for a damaged page (which is logged)."""
-    for start in range(0, len(plan), PAGES_A_CALL):
-        places = slice(start, start + PAGES_A_CALL)
-        pages = pages_of(plan, places, states)
-        ids = plan.page_ids[places].tolist()
-        yield from (pages[page_id].url if page_id in pages else None for page_id in ids)
-
-
 def plan_table(plan: Plan, *states: State) -> Table:
     """Return the pages of the plan with the numbers that ranked them, best first.
 
@@ -165,7 +156,12 @@ def plan_table(plan: Plan, *states: State) -> Table:
     `rate_is_prior` pages have too few visits for a rate of their
     own.
     """
-    urls = np.array(list(urls_of(plan, *states)), object)
+    urls = np.full(len(plan), None, object)
+    for start in range(0, len(plan), PAGES_A_CALL):
+        places = slice(start, start + PAGES_A_CALL)
+        pages = pages_of(plan, places, states)
+        for place, page_id in enumerate(plan.page_ids[places].tolist(), start):
+            urls[place] = pages[page_id].url if page_id in pages else None
     is_known = np.array([url is not None for url in urls], np.bool_)
     whole = table(
         {

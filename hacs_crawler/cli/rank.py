@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
 from typing import Annotated, Final
 
 import numpy as np
@@ -65,7 +64,9 @@ def rank(
         return Records(
             rows=lambda: rows,
             text=lambda: [_table(rows)],
-            json=lambda: _json_lines(rows),
+            json=lambda: (
+                f"{json.dumps(dict(zip(rows.columns, row, strict=True)))}\n" for row in rows.rows()
+            ),
             notes=tuple(notes),
         )
 
@@ -90,7 +91,3 @@ def _table(rows: Table) -> RichTable:
         },
         page="URL",
     )
-
-
-def _json_lines(rows: Table) -> Iterable[str]:
-    return (f"{json.dumps(dict(zip(rows.columns, row, strict=True)))}\n" for row in rows.rows())

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 from scrapy.settings import Settings
 
-from hacs_crawler.analysis import urls_of
+from hacs_crawler.analysis import plan_table
 from hacs_crawler.config import Config
 from hacs_crawler.ranking.plan import make_plan
 from hacs_crawler.state.address import open_store
@@ -51,7 +51,7 @@ def test_a_crawl_of_the_whole_state_visits_what_was_planned_in_that_order(
     store = open_store(project.state, "hacs", Path())
     state = State(store, Estimation())
     plan = make_plan(state, Config.from_settings(Settings(settings)).ranking, time.time())
-    planned = [urlsplit(url or "").path for url in urls_of(plan, state)]
+    planned = [urlsplit(url).path for url in plan_table(plan, state)["url"]]
     store.close()
     project.crawl("state", "-a", "level=homepage", CONCURRENT_REQUESTS=1, **settings)
     assert site.visited() == planned
