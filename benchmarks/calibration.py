@@ -23,7 +23,7 @@ from hacs_crawler.state.memory import MemoryStore
 from hacs_crawler.state.outcome_log import OUTCOME, SEEN, UPDATED
 from hacs_crawler.state.reestimation import follow_prior
 from hacs_crawler.statistics.scoring import summary
-from hacs_crawler.utils.progress import Progress
+from hacs_crawler.utils.terminal import Progress
 
 START, END = (parse_day(day, "day") for day in ("2022-01-01", "2026-01-01"))
 CROWDS = (

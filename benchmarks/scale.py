@@ -51,8 +51,7 @@ from hacs_crawler.state.codec import ROW, encode_page
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.page import Page
-from hacs_crawler.state.redis_buckets import BUCKETS
-from hacs_crawler.state.redis_scripts import GATHER_ROWS_OF_ALL
+from hacs_crawler.state.redis_buckets import BUCKETS, GATHER_ROWS_OF_ALL
 from hacs_crawler.state.store import Change, Ids, Rows
 from hacs_crawler.utils.times import DAY
 from servers import redis_server

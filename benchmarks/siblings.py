@@ -23,7 +23,7 @@ from hacs_crawler.lab.simulation.baselines import Stateless
 from hacs_crawler.lab.simulation.simulation import Scenario, simulate
 from hacs_crawler.links import page_id_of
 from hacs_crawler.state.estimation import Estimation
-from hacs_crawler.utils.progress import Progress
+from hacs_crawler.utils.terminal import Progress
 from hacs_crawler.utils.times import DAY
 
 START, END = (parse_day(day, "day") for day in ("2022-01-01", "2026-01-01"))

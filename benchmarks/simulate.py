@@ -16,7 +16,7 @@ from hacs_crawler.lab.simulation.baselines import BASELINES
 from hacs_crawler.lab.simulation.simulation import Scenario
 from hacs_crawler.lab.simulation.tournament import Standing, compare
 from hacs_crawler.state.estimation import Estimation
-from hacs_crawler.utils.progress import Progress
+from hacs_crawler.utils.terminal import Progress
 
 START, END = (parse_day(day, "day") for day in ("2022-01-01", "2026-01-01"))
 BUDGETS = (1, 5, 15)

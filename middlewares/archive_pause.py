@@ -24,7 +24,7 @@ from hacs_crawler.archive import PAUSE_SECONDS, ArchiveAddress
 from hacs_crawler.crawl.admission import PutBackError
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.scrapy_internals import Downloads, is_closing
-from hacs_crawler.harvest.pace import REQUESTS_AT_ONCE, GivenUpError, slots_of
+from hacs_crawler.harvest.asking import REQUESTS_AT_ONCE, GivenUpError, slots_of
 from hacs_crawler.utils.loop import sleep
 from hacs_crawler.utils.text import safe_logger
 from hacs_crawler.utils.times import retry_after

@@ -13,8 +13,7 @@ from hacs_crawler.archive import ArchiveAddress, ArchiveKind, Capture, Cleaning
 from hacs_crawler.crawl.state_access.write_behind import OpenState
 from hacs_crawler.harvest.memento import Memento
 from hacs_crawler.harvest.page import HarvestOptions
-from hacs_crawler.harvest.query import IndexAnswer, Span
-from hacs_crawler.harvest.site import Site
+from hacs_crawler.harvest.query import IndexAnswer, Site, Span
 from hacs_crawler.links import fingerprint
 from hacs_crawler.state import Estimation, Page, State
 from hacs_crawler.state.memory import MemoryStore

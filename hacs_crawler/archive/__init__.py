@@ -23,10 +23,6 @@ if TYPE_CHECKING:
         parse_timestamp as parse_timestamp,
     )
     from hacs_crawler.archive.cdx import read_cdx as read_cdx, visits_by_digest as visits_by_digest
-    from hacs_crawler.archive.codecs import (
-        GZIP_MAGIC as GZIP_MAGIC,
-        decoded as decoded,
-    )
     from hacs_crawler.archive.memento_uri import (
         Rewriting as Rewriting,
         original_of as original_of,
@@ -34,7 +30,9 @@ if TYPE_CHECKING:
         timestamp_of as timestamp_of,
     )
     from hacs_crawler.archive.payload import (
+        GZIP_MAGIC as GZIP_MAGIC,
         MAX_BODY_BYTES as MAX_BODY_BYTES,
+        decoded as decoded,
         payload_links as payload_links,
     )
     from hacs_crawler.archive.records import headers_parser as headers_parser
@@ -46,11 +44,13 @@ if TYPE_CHECKING:
         source_of as source_of,
     )
     from hacs_crawler.archive.timelines import (
+        Links as Links,
         Seconds as Seconds,
         TimelineError as TimelineError,
         Timelines as Timelines,
         parse_day as parse_day,
         read_timelines as read_timelines,
+        read_versions as read_versions,
     )
     from hacs_crawler.archive.timemap import (
         TimeMapEntry as TimeMapEntry,
@@ -59,8 +59,11 @@ if TYPE_CHECKING:
         read_timemap as read_timemap,
         timemaps_in as timemaps_in,
     )
-    from hacs_crawler.archive.versions import Links as Links, read_versions as read_versions
-    from hacs_crawler.archive.wacz import ZIP_MAGIC as ZIP_MAGIC, warcs_of as warcs_of
-    from hacs_crawler.archive.warc import is_warc as is_warc, read_warc as read_warc
+    from hacs_crawler.archive.warc import (
+        ZIP_MAGIC as ZIP_MAGIC,
+        is_warc as is_warc,
+        read_warc as read_warc,
+        warcs_of as warcs_of,
+    )
 
 __getattr__ = face(__name__, __file__)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import IO, Any, Final
 
 from hacs_crawler.archive.capture import ArchiveError
-from hacs_crawler.archive.codecs import GZIP_MAGIC
+from hacs_crawler.archive.payload import GZIP_MAGIC
 from hacs_crawler.utils.text import reason_of
 
 LONGEST_LINE_BYTES: Final = 1 << 20

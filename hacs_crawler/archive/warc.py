@@ -1,6 +1,12 @@
-"""WARC and ARC files: visits with the links that the archived responses show."""
+"""WARC and ARC files, also in a WACZ file: visits with the links that the archived responses show.
+
+A WACZ file is a ZIP archive with WARC files in its folder `archive`
+(https://specs.webrecorder.net/wacz/1.1.1/).
+"""
 
 import io
+import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing
@@ -8,10 +14,10 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from hacs_crawler.archive.capture import Cleaning, is_html, key_of
+from hacs_crawler.archive.capture import ArchiveError, Cleaning, is_html, key_of
 from hacs_crawler.archive.payload import MAX_BODY_BYTES, Header, payload_links
 from hacs_crawler.archive.records import Record, header_errors, headers_parser, read_records
-from hacs_crawler.archive.source import Source, open_source
+from hacs_crawler.archive.source import Source, open_source, source_of
 from hacs_crawler.links import LinkRules
 from hacs_crawler.state import Visit
 from hacs_crawler.utils.text import counted, safe_logger
@@ -110,3 +116,31 @@ def _problem(http: Any, *, is_revisit: bool) -> str:
     if not status.startswith("2") and not (is_revisit and status in {"", "304"}):
         return "bad_status"
     return "" if is_html(_getter(http)("Content-Type") or "") else "not_html"
+
+
+ZIP_MAGIC: Final = b"PK\x03\x04"
+_FOLDER: Final = "archive/"
+_ENDINGS: Final = (".warc", ".warc.gz", ".arc", ".arc.gz")
+
+
+def warcs_of(path: str) -> Iterator[Source]:
+    """Yield the WARC files in a WACZ file, each open until the next is asked for.
+
+    Raises ArchiveError, with the name of the file, if it is no ZIP archive, or has no WARC file in it.
+    """
+    if path == "-":
+        raise ArchiveError("standard input: a ZIP file (WACZ?) can only be read by its name")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = [
+                name
+                for name in archive.namelist()
+                if name.startswith(_FOLDER) and name.endswith(_ENDINGS)
+            ]
+            for name in names:
+                with archive.open(name) as file:
+                    yield source_of(file, f"{path}, {name}")
+    except (OSError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError) as error:
+        raise ArchiveError(f"{path}: cannot read: {error}") from error
+    if not names:
+        raise ArchiveError(f"{path}: a ZIP file, but no WACZ: there is no WARC file in {_FOLDER}")

@@ -19,8 +19,8 @@ from hacs_crawler.analysis import open_existing
 from hacs_crawler.cli.output import ending_in_a_line
 from hacs_crawler.config import SETTINGS, Config, warn_of_unknown
 from hacs_crawler.state import MOST_SHARDS, Run, State, describe, sqlite_path
-from hacs_crawler.utils.progress import Progress
 from hacs_crawler.utils.settings import choices
+from hacs_crawler.utils.terminal import Progress
 
 
 def complete_setting(incomplete: str) -> list[tuple[str, str]]:

@@ -38,8 +38,7 @@ from hacs_crawler.shards import (
     visited_since,
 )
 from hacs_crawler.state import MOST_SHARDS, Shard, sqlite_path
-from hacs_crawler.utils.progress import Progress
-from hacs_crawler.utils.terminal import column_table
+from hacs_crawler.utils.terminal import Progress, column_table
 from hacs_crawler.utils.text import counted, safe_logger
 
 logger = safe_logger(__name__)

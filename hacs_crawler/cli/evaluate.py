@@ -33,7 +33,7 @@ from hacs_crawler.lab.evaluation.update_points import (
     synthetic_chunks,
 )
 from hacs_crawler.links import DEEPEST
-from hacs_crawler.utils.progress import Progress
+from hacs_crawler.utils.terminal import Progress
 from hacs_crawler.utils.text import safe_logger
 from hacs_crawler.utils.times import DAY
 

@@ -31,7 +31,7 @@ from hacs_crawler.lab.interest.views import (
     views_csv,
     window_of,
 )
-from hacs_crawler.utils.progress import Progress
+from hacs_crawler.utils.terminal import Progress
 from hacs_crawler.utils.text import safe_logger
 from hacs_crawler.utils.times import DAY
 

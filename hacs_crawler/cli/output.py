@@ -19,8 +19,7 @@ from rich.table import Table as Shown
 from hacs_crawler.analysis import Table
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.utils.files import Writable, replacing
-from hacs_crawler.utils.progress import Progress
-from hacs_crawler.utils.terminal import laid_out, terminal_width
+from hacs_crawler.utils.terminal import Progress, laid_out, terminal_width
 from hacs_crawler.utils.text import printable, safe_logger
 
 logger = safe_logger(__name__)

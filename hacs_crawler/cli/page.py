@@ -37,8 +37,7 @@ from hacs_crawler.state import (
     histories,
     lifetimes,
 )
-from hacs_crawler.utils.progress import Progress
-from hacs_crawler.utils.terminal import column_table
+from hacs_crawler.utils.terminal import Progress, column_table
 from hacs_crawler.utils.text import counted
 from hacs_crawler.utils.times import DAY, minute_text
 

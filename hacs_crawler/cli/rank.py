@@ -14,8 +14,7 @@ from hacs_crawler.analysis import Table, plan_table
 from hacs_crawler.cli.common import Set, Shards, opened, place_of
 from hacs_crawler.cli.output import Records, chance_text, days_text, interval_text, shows_rows
 from hacs_crawler.shards import JoinedState, plan_of_all, states_in
-from hacs_crawler.utils.progress import Progress
-from hacs_crawler.utils.terminal import column_table
+from hacs_crawler.utils.terminal import Progress, column_table
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)

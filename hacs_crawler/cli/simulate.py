@@ -25,8 +25,7 @@ from hacs_crawler.lab.simulation.simulation import Scenario
 from hacs_crawler.lab.simulation.tournament import Standing, compare
 from hacs_crawler.model import ESTIMATORS
 from hacs_crawler.state import Estimation
-from hacs_crawler.utils.progress import Progress
-from hacs_crawler.utils.terminal import column_table
+from hacs_crawler.utils.terminal import Progress, column_table
 from hacs_crawler.utils.text import safe_logger, shown
 from hacs_crawler.utils.times import DAY
 

@@ -52,7 +52,7 @@ from hacs_crawler.state import (
     to_line,
 )
 from hacs_crawler.utils.files import Writable
-from hacs_crawler.utils.progress import Progress
+from hacs_crawler.utils.terminal import Progress
 from hacs_crawler.utils.text import counted, safe_logger
 from hacs_crawler.utils.times import DAY
 from hacs_crawler.watch import NOT_ARCHIVED, MarkRules, Rules

@@ -28,7 +28,7 @@ from hacs_crawler.state import (
     stopped_run,
     write_sources,
 )
-from hacs_crawler.utils.progress import Progress
+from hacs_crawler.utils.terminal import Progress
 from hacs_crawler.utils.text import counted, reason_of, safe_logger
 
 logger = safe_logger(__name__)

@@ -17,7 +17,14 @@ from hacs_crawler.archive import ArchiveAddress, ArchiveKind, Capture, headers_p
 from hacs_crawler.config import Config
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.harvest.asking import Asker, HostSkippedError, RefusedError, UnansweredError, said
+from hacs_crawler.harvest.asking import (
+    MEMENTO_SLOT,
+    Asker,
+    HostSkippedError,
+    RefusedError,
+    UnansweredError,
+    said,
+)
 from hacs_crawler.harvest.dialects import (
     CrawlIndex,
     cdx_answer,
@@ -27,9 +34,7 @@ from hacs_crawler.harvest.dialects import (
     timemap_answer,
 )
 from hacs_crawler.harvest.memento import Memento, other_capture, read_memento, read_range
-from hacs_crawler.harvest.pace import MEMENTO_SLOT
-from hacs_crawler.harvest.query import IndexAnswer, Span, memento_url
-from hacs_crawler.harvest.site import Site
+from hacs_crawler.harvest.query import IndexAnswer, Site, Span, memento_url
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)

@@ -28,11 +28,9 @@ from hacs_crawler.archive import (
     timemaps_in,
 )
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.harvest.asking import Asker, StoppedError, UnansweredError, said
+from hacs_crawler.harvest.asking import CDX_SLOT, Asker, StoppedError, UnansweredError, said
 from hacs_crawler.harvest.memento import BlockedError, first_line, is_blocked
-from hacs_crawler.harvest.pace import CDX_SLOT
-from hacs_crawler.harvest.query import IndexAnswer, Span, pages_within, query_url, read_answer
-from hacs_crawler.harvest.site import Site
+from hacs_crawler.harvest.query import IndexAnswer, Site, Span, pages_within, query_url, read_answer
 from hacs_crawler.links import check_url
 from hacs_crawler.utils.text import safe_logger
 from hacs_crawler.utils.times import parse_iso

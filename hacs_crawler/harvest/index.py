@@ -8,8 +8,7 @@ from typing import Final
 
 from hacs_crawler.harvest.asking import UnansweredError
 from hacs_crawler.harvest.client import ArchiveClient
-from hacs_crawler.harvest.query import IndexAnswer, Span
-from hacs_crawler.harvest.site import Site
+from hacs_crawler.harvest.query import IndexAnswer, Site, Span
 from hacs_crawler.links import fingerprint
 from hacs_crawler.utils.text import safe_logger
 

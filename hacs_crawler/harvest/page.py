@@ -15,10 +15,10 @@ from twisted.internet.defer import Deferred
 
 from hacs_crawler.archive import Capture, visits_by_digest
 from hacs_crawler.crawl.crawl import Crawl
+from hacs_crawler.harvest.asking import MEMENTO_SLOT, REQUESTS_AT_ONCE
 from hacs_crawler.harvest.client import ArchiveClient
 from hacs_crawler.harvest.memento import Memento
-from hacs_crawler.harvest.pace import MEMENTO_SLOT, REQUESTS_AT_ONCE
-from hacs_crawler.harvest.site import Site
+from hacs_crawler.harvest.query import Site
 from hacs_crawler.links import fingerprint
 from hacs_crawler.state import Harvest, Page, Visit
 from hacs_crawler.utils.loop import begin

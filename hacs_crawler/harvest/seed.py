@@ -22,8 +22,7 @@ from hacs_crawler.harvest.index import IndexReader
 from hacs_crawler.harvest.journal import MOST_TRIES, Journal, Missed
 from hacs_crawler.harvest.memento import BlockedError
 from hacs_crawler.harvest.page import HarvestOptions, PageHarvest, source_of
-from hacs_crawler.harvest.query import IndexAnswer, Span
-from hacs_crawler.harvest.site import Site
+from hacs_crawler.harvest.query import IndexAnswer, Site, Span
 from hacs_crawler.items import SeedHistory
 from hacs_crawler.links import fingerprint
 from hacs_crawler.state import Page, State, read_note

@@ -26,7 +26,7 @@ from hacs_crawler.state import (
     predictions,
     without_future,
 )
-from hacs_crawler.utils.progress import Progress
+from hacs_crawler.utils.terminal import Progress
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)

@@ -19,7 +19,7 @@ from hacs_crawler.ranking.plan import read_rows
 from hacs_crawler.report import numbers, tables, words
 from hacs_crawler.shards import plan_of_all
 from hacs_crawler.state import State, describe, read_findings
-from hacs_crawler.utils.progress import Progress
+from hacs_crawler.utils.terminal import Progress
 from hacs_crawler.utils.times import minute_text
 
 SCRIPTS: Final = ("d3.min.js", "plot.umd.min.js", "dataTables.min.js")

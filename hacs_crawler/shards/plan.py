@@ -18,7 +18,7 @@ from hacs_crawler.shards.joined import JoinedState, open_shards
 from hacs_crawler.shards.lock import shard_lock
 from hacs_crawler.shards.rounds import Round, ShardShare, open_rounds
 from hacs_crawler.state import Ids, Rows, State, shards_of
-from hacs_crawler.utils.progress import Progress
+from hacs_crawler.utils.terminal import Progress
 
 
 def plan_of_all(

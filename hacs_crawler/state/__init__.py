@@ -91,8 +91,6 @@ if TYPE_CHECKING:
         new_run as new_run,
         stopped_run as stopped_run,
     )
-    from hacs_crawler.state.reputation import Reputations as Reputations
-    from hacs_crawler.state.schema import SCHEMA as SCHEMA
     from hacs_crawler.state.shards import (
         MOST_SHARDS as MOST_SHARDS,
         Shard as Shard,
@@ -103,6 +101,7 @@ if TYPE_CHECKING:
         RECORD as RECORD,
         VISITS_OF_A_RATE as VISITS_OF_A_RATE,
         Records as Records,
+        Reputations as Reputations,
         heard_of as heard_of,
         joined_ids as joined_ids,
         open_likelihood as open_likelihood,
@@ -130,6 +129,7 @@ if TYPE_CHECKING:
     )
     from hacs_crawler.state.site_links import LinkClaim as LinkClaim, claimed_of as claimed_of
     from hacs_crawler.state.store import (
+        SCHEMA as SCHEMA,
         Annotation as Annotation,
         Ids as Ids,
         Rows as Rows,

@@ -12,7 +12,6 @@ from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.links import page_id_of
 from hacs_crawler.model import LogNormalPrior
 from hacs_crawler.state.codec import decode_page, decode_pages, encode_page, encode_row
-from hacs_crawler.state.damage import PASSED_OVER
 from hacs_crawler.state.estimation import Estimation, is_same_estimate
 from hacs_crawler.state.merging import merge_pages
 from hacs_crawler.state.outcome_log import (
@@ -32,7 +31,7 @@ from hacs_crawler.state.recorded import (
     outcome_record,
     still_hold,
 )
-from hacs_crawler.state.store import Change, Ids, Rows, Store
+from hacs_crawler.state.store import PASSED_OVER, Change, Ids, Rows, Store
 from hacs_crawler.utils.text import counted, safe_logger
 
 logger = safe_logger(__name__)

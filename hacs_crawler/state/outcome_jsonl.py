@@ -41,7 +41,7 @@ from hacs_crawler.state.outcome_log import (
     sorted_outcomes,
 )
 from hacs_crawler.utils.files import Writable
-from hacs_crawler.utils.progress import Progress
+from hacs_crawler.utils.terminal import Progress
 
 LAYOUT: Final = 1
 _BEGINNING: Final = re.compile(rb'\A(?:\xef\xbb\xbf)?\s*\{(?:.*[{,])?\s*"hacs_outcome"\s*:')

@@ -16,12 +16,9 @@ from redis.exceptions import ResponseError
 
 from hacs_crawler.exceptions import StateUnavailableError
 from hacs_crawler.state.codec import ROW, UNKNOWN_ROW
-from hacs_crawler.state.damage import sound_rows, whole_outcomes, whole_rows
 from hacs_crawler.state.outcome_log import OUTCOME, Outcomes
 from hacs_crawler.state.page import Updates
-from hacs_crawler.state.redis_buckets import RedisBuckets, field_of, page_of
-from hacs_crawler.state.redis_connection import RedisServer
-from hacs_crawler.state.redis_scripts import (
+from hacs_crawler.state.redis_buckets import (
     COUNT,
     GATHER_FIELDS,
     GATHER_KEYS,
@@ -32,10 +29,27 @@ from hacs_crawler.state.redis_scripts import (
     SWAP,
     TRIM_OUTCOMES,
     WRITE,
+    RedisBuckets,
+    field_of,
+    page_of,
 )
-from hacs_crawler.state.schema import SCHEMA, check_schema, refuse_other
+from hacs_crawler.state.redis_connection import RedisServer
 from hacs_crawler.state.site_links import LinkClaim, claimed_of
-from hacs_crawler.state.store import TRIES, Annotation, Change, Ids, Rows, Store, note
+from hacs_crawler.state.store import (
+    SCHEMA,
+    TRIES,
+    Annotation,
+    Change,
+    Ids,
+    Rows,
+    Store,
+    check_schema,
+    note,
+    refuse_other,
+    sound_rows,
+    whole_outcomes,
+    whole_rows,
+)
 
 _ROWS_A_CALL = 5_000
 _RECORD: Final = np.dtype([("id", "<i8"), ("row", ROW)])

@@ -1,18 +1,29 @@
-"""What was heard of pages since their last visits: records beside rows, and how a reading changes them.
+"""What was heard of pages since their last visits: records beside rows, and what a reading changes.
 
-A source of signals (a site's sitemap, a feed, a user's pings) is read now and then, and shows of each
+A source of signals (a site's sitemap, a feed, a user's pings) is read now and then, and shows for each
 page that it lists when it was last signalled. What came between two readings and was followed by another
-signal is not seen: of that time nothing is known.
+signal is not seen: of that time nothing is known. What a source is worth (`Reputations`) is added up as
+its pages are visited.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hacs_crawler.model import POINTS, Rates, SignalRecords, gap_log_likelihood, open_log_likelihood
+from hacs_crawler.model import (
+    MOST_GAPS,
+    MOST_SIGNALS,
+    POINTS,
+    Rates,
+    SignalRecords,
+    gap_log_likelihood,
+    open_log_likelihood,
+)
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.store import Ids, Rows
 from hacs_crawler.utils.arrays import FloatArray, IndexArray
@@ -201,3 +212,55 @@ def rates_of(rows: Rows, estimation: Estimation) -> Rates:
 def _rates_in(rows: Rows | Records) -> Rates:
     columns = {name: rows[column].astype(np.float64) for column, name in _RATES.items()}
     return Rates(**columns, churn=np.zeros(len(rows)), churning=np.zeros(len(rows)))
+
+
+@dataclass(slots=True)
+class Reputations:
+    """What was seen of sources, one row a source: log-likelihoods at the points of `model.signals`.
+
+    `closed` is of `gaps` times between two visits, `open` of the signals of `pages` since their last
+    visits: `signals` in number, or as many as there would be if every update were signalled.
+    """
+
+    closed: FloatArray
+    gaps: FloatArray
+    open: FloatArray
+    pages: FloatArray
+    signals: FloatArray
+
+    @classmethod
+    def empty(cls, sources: int) -> Reputations:
+        """Return what is expected of unknown sources."""
+        zeros = np.zeros(sources)
+        points = np.zeros((sources, POINTS))
+        return cls(points, zeros, points.copy(), zeros.copy(), zeros.copy())
+
+    @classmethod
+    def joined(cls, parts: Sequence[Reputations]) -> Reputations:
+        """Return several, one after the other."""
+        parts = parts or [cls.empty(0)]
+        names = ("closed", "gaps", "open", "pages", "signals")
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+
+    def add_gaps(self, source: IndexArray, log_likelihood: FloatArray) -> None:
+        """Add gaps that ended, by the place of their source; old ones fade as new ones come."""
+        for place in np.unique(source).tolist():
+            mine = source == place
+            self.closed[place] += log_likelihood[mine].sum(axis=0)
+            self.gaps[place] += np.count_nonzero(mine)
+            share = min(1.0, MOST_GAPS / self.gaps[place])
+            self.closed[place] *= share
+            self.gaps[place] *= share
+
+    def set_open(self, source: IndexArray, log_likelihood: FloatArray, signals: FloatArray) -> None:
+        """Set what signals say of pages since their last visits, instead of what they said before."""
+        self.open[:] = 0.0
+        np.add.at(self.open, source, log_likelihood)
+        self.pages = np.bincount(source, minlength=len(self.gaps)).astype(np.float64)
+        self.signals = np.zeros(len(self.gaps))
+        np.add.at(self.signals, source, signals)
+
+    def log_likelihood(self) -> FloatArray:
+        """Return how likely all of it is at each point, (n_sources, points)."""
+        share = np.minimum(1.0, MOST_SIGNALS / np.maximum(self.signals, 1.0))
+        return self.closed + self.open * share[:, None]

@@ -27,10 +27,10 @@ from hacs_crawler.model import (
     trust_of,
 )
 from hacs_crawler.state.database import State
-from hacs_crawler.state.reputation import Reputations
 from hacs_crawler.state.signal_records import (
     RECORD,
     Records,
+    Reputations,
     joined_ids,
     open_likelihood,
     read_again,

@@ -13,13 +13,20 @@ from numpy.typing import NDArray
 
 from hacs_crawler.exceptions import NoStateError, StateError
 from hacs_crawler.state.codec import UNKNOWN_ROW, unsound
-from hacs_crawler.state.damage import whole_outcomes, whole_rows
 from hacs_crawler.state.outcome_log import OUTCOME, Outcomes
 from hacs_crawler.state.page import Updates
 from hacs_crawler.state.site_links import LinkClaim, claimed_of
-from hacs_crawler.state.sqlite_file import SQLiteFile
-from hacs_crawler.state.sqlite_rows import Batch, joined_batches
-from hacs_crawler.state.store import Annotation, Change, Ids, Rows, Store, note
+from hacs_crawler.state.sqlite_file import Batch, SQLiteFile, joined_batches
+from hacs_crawler.state.store import (
+    Annotation,
+    Change,
+    Ids,
+    Rows,
+    Store,
+    note,
+    whole_outcomes,
+    whole_rows,
+)
 
 # SQLite before 3.32 takes 999 parameters in a statement at most.
 _BATCH = 500

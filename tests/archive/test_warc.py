@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from lxml.html import fromstring
 
-from hacs_crawler.archive import ArchiveError, codecs, payload, read_warc, warc
+from hacs_crawler.archive import ArchiveError, payload, read_warc, warc
 from hacs_crawler.links.extract import LinkRules, link_fingerprints
 from hacs_crawler.state.page import Visit
 from hacs_crawler.utils.times import parse_iso
@@ -312,7 +312,7 @@ def test_a_codec_that_is_not_installed_is_named(
     archive: Warc, encoding: str, modules: list[str], hint: str,
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
-    codecs.say_missing.cache_clear()
+    payload.say_missing.cache_clear()
     for name in modules:
         monkeypatch.setitem(sys.modules, name, None)
     for _ in range(2):
@@ -330,7 +330,7 @@ def test_an_old_brotli_that_cannot_be_bounded_is_named(
         def process(self, data: bytes) -> bytes:
             raise NotImplementedError
 
-    codecs.say_missing.cache_clear()
+    payload.say_missing.cache_clear()
     monkeypatch.setattr(brotli, "Decompressor", Decompressor)
     archive.add(b"\x8b", HTML, ("Content-Encoding", "br"))
     assert archive.dropped() == {"unreadable": 1}

@@ -28,7 +28,7 @@ from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.page import Harvest, News, Visit
 from hacs_crawler.state.store import Change, Store
-from hacs_crawler.utils.progress import Progress
+from hacs_crawler.utils.terminal import Progress
 from hacs_crawler.utils.times import DAY
 
 pytestmark = pytest.mark.slow  # `hacs` as a process

@@ -28,7 +28,7 @@ from typing import Any
 from endurance.answers import Drawn, Hostile
 from endurance.judge import Fault, Jobs, Judge
 from endurance.states import Cluster, Redis, Replicated, SQLite
-from hacs_crawler.utils.progress import Progress
+from hacs_crawler.utils.terminal import Progress
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = ROOT / "docs" / "reliability.md"

@@ -20,8 +20,7 @@ from hacs_crawler.harvest.index import (
     TRIES,
     IndexReader,
 )
-from hacs_crawler.harvest.query import IndexAnswer, Span
-from hacs_crawler.harvest.site import Site
+from hacs_crawler.harvest.query import IndexAnswer, Site, Span
 
 URL = "http://foo.edu/"
 LAST = 2**20

@@ -11,7 +11,7 @@ from hacs_crawler.archive import Capture
 from hacs_crawler.archive.capture import REVISIT
 from hacs_crawler.harvest.memento import BlockedError, Memento
 from hacs_crawler.harvest.page import MEMENTO_TRIES, HarvestOptions, PageHarvest
-from hacs_crawler.harvest.site import Site
+from hacs_crawler.harvest.query import Site
 from harvest_support import BY_LINKS, DAY, RULES, URL, Archive, Crawl, capture, failing, links_of
 
 BY_DIGEST = replace(BY_LINKS, by_digest=True)

@@ -11,13 +11,13 @@ from hypothesis import given, strategies as st
 from hacs_crawler.archive import ArchiveError, Capture, original_of, timestamp_of
 from hacs_crawler.harvest.query import (
     BLOCKED,
+    Site,
     Span,
     memento_url,
     query_url,
     read_answer,
     timestamp,
 )
-from hacs_crawler.harvest.site import Site
 
 SERVER = "http://archive.example/cdx"
 WEB = "http://archive.example/web"

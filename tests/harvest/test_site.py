@@ -6,7 +6,7 @@ import pytest
 
 from hacs_crawler.archive import Capture
 from hacs_crawler.archive.capture import REVISIT, Cleaning
-from hacs_crawler.harvest.site import Site
+from hacs_crawler.harvest.query import Site
 from hacs_crawler.links import page_key
 
 HOME = "http://foo.edu/~bar/"

@@ -16,7 +16,7 @@ from hacs_crawler.state import sqlite_file
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
-from hacs_crawler.state.schema import SCHEMA
+from hacs_crawler.state.store import SCHEMA
 from integration_support import Project
 from reliability_support import (
     PROMPT,

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from hacs_crawler.exceptions import StateError
-from hacs_crawler.state import sqlite, sqlite_rows
+from hacs_crawler.state import sqlite, sqlite_file
 from hacs_crawler.state.codec import ROW
 from hacs_crawler.state.sqlite import SQLiteStore
-from hacs_crawler.state.sqlite_rows import end_of_batch, joined_rows
+from hacs_crawler.state.sqlite_file import end_of_batch, joined_rows
 from hacs_crawler.state.store import Store
 
 EVERY = -(2**63), 2**63 - 1
@@ -96,7 +96,7 @@ def test_a_state_reads_the_same_whether_rows_are_joined_or_not(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     joined = read(store)
-    monkeypatch.setattr(sqlite_rows, "joined_rows", lambda *_: None)
+    monkeypatch.setattr(sqlite_file, "joined_rows", lambda *_: None)
     assert read(store) == joined
     assert [len(ids) for ids, _ in joined] == [3] * 6 + [2]
     assert [one for ids, _ in joined for one in ids] == [one * 7 for one in range(-10, 10)]
@@ -105,7 +105,7 @@ def test_a_state_reads_the_same_whether_rows_are_joined_or_not(
 def test_several_batches_are_read_at_once_and_come_in_their_order(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    readers, together, real = set(), threading.Barrier(2, timeout=30), sqlite_rows.joined_rows
+    readers, together, real = set(), threading.Barrier(2, timeout=30), sqlite_file.joined_rows
 
     def meeting(db: sqlite3.Connection, table: str, first: int, last: int) -> object:
         readers.add(db)
@@ -114,7 +114,7 @@ def test_several_batches_are_read_at_once_and_come_in_their_order(
         return real(db, table, first, last)
 
     whole = read(store)
-    monkeypatch.setattr(sqlite_rows, "joined_rows", meeting)
+    monkeypatch.setattr(sqlite_file, "joined_rows", meeting)
     assert read(store) == whole
     assert len(readers) == 2
 

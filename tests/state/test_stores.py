@@ -28,9 +28,15 @@ from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.merging import merge, remember_echo
 from hacs_crawler.state.outcome_log import OUTCOME, Outcomes, sorted_outcomes
 from hacs_crawler.state.page import Page, Updates, Visit
-from hacs_crawler.state.schema import SCHEMA
 from hacs_crawler.state.site_links import LinkClaim
-from hacs_crawler.state.store import Change, Store, change_annotations, change_note, read_note
+from hacs_crawler.state.store import (
+    SCHEMA,
+    Change,
+    Store,
+    change_annotations,
+    change_note,
+    read_note,
+)
 from late_store import Late
 from servers import redis_cluster, redis_server
 

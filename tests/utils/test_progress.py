@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from hacs_crawler.utils.progress import Progress
+from hacs_crawler.utils.terminal import Progress
 
 
 def test_without_a_terminal_nothing_is_shown(
@@ -23,7 +23,7 @@ def test_without_a_terminal_nothing_is_shown(
 
 SCRIPT = """
 import logging, sys, time
-from hacs_crawler.utils.progress import Progress
+from hacs_crawler.utils.terminal import Progress
 logging.basicConfig(format="%(levelname)s: %(message)s", level=logging.INFO)
 with Progress("harvest [odd]") as shown:
     shown.update("1 seed", completed=1, total=4)

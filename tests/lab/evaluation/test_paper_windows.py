@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from hacs_crawler.harvest.site import Site
+from hacs_crawler.harvest.query import Site
 from hacs_crawler.lab.evaluation.histories import (
     Captures,
     History,
