@@ -45,15 +45,15 @@ def pages_table(
     rates = [short(page.rate) if len(page.visits) > 1 else None for page in shown]
     found = [len(updates_of(page)) for page in shown]
     return [
-        Column("Page", "page", list(range(len(shown))), "A click shows what is known of it"),
+        Column("Page", "page", list(range(len(shown))), "Click for its history"),
         Column("Next", "number", [*map(rank.get, pages)], "Its place in the plan"),
         Column("p", "p", [*map(short, map(chance.get, pages))], "The chance of an update"),
         Column("Updates", "every", rates, "As estimated, from the second visit on"),
         Column("Last visit", "ago", [page.last_visit for page in shown], "When it was last seen"),
-        Column("Last update", "ago", [page.last_update for page in shown], "When it had new links"),
+        Column("Last update", "ago", [page.last_update for page in shown], "Its latest update"),
         Column("Visits", "number", [len(page.visits) for page in shown], "Visits that saw it"),
         Column("Found", "number", found, "Visits with an update"),
-        Column("Status", "text", [_status(page, now) for page in shown], "What is wrong with it"),
+        Column("Status", "text", [_status(page, now) for page in shown], "Problems, if any"),
     ]
 
 
@@ -74,7 +74,7 @@ def newest_table(pages: Mapping[int, Page], found: Mapping[int, Findings]) -> Ta
     latest = sorted(updated, key=lambda place: shown[place].last_update or 0, reverse=True)[:NEWEST]
     things = {place: _newest(shown[place], found.get(ids[place])) for place in latest}
     return [
-        Column("Page", "page", latest, "A click shows what is known of it"),
+        Column("Page", "page", latest, "Click for its history"),
         Column("What", "things", list(things.values()), "What was new"),
         Column(
             "Found", "ago", [shown[place].last_update for place in latest], "When a visit saw it"
@@ -102,12 +102,12 @@ def runs_table(found: Mapping[str, list[Any]]) -> Table:
         Column("Ranked by", "text", runs["name"], "The policy"),
         Column("Visits", "number", runs["visits"], "Visits of start requests that HACS ranked"),
         Column("First", "number", runs["firsts"], "Visits that saw a page for the first time"),
-        Column("Unseen", "number", runs["unseen"], "Visits that brought no page: errors, gone"),
+        Column("Unseen", "number", runs["unseen"], "Visits without a page: errors, gone"),
         Column("Updates", "number", runs["updates"], "Visits that found an update"),
         Column(
             "New to the site", "number", runs["siteUpdates"], "That no other page of it had shown"
         ),
-        Column("Predicted", "number", runs["predicted"], "How many updates were to be expected"),
+        Column("Predicted", "number", runs["predicted"], "The number of updates expected"),
         Column(
             "Per 100 visits", "number", per_100, "Updates per 100 visits, first visits left out"
         ),
@@ -127,7 +127,7 @@ def calibration_table(some: Iterable[Group]) -> Table:
         Column("Policy", "text", [group.policy for group, _ in groups], "What ranked the visits"),
         Column("Settings", "text", [group.model for group, _ in groups], "What p was made of"),
         scored("Visits", "visits", "Of pages that had been seen before"),
-        scored("Predicted", "expected_updates", "Updates to be expected: the sum of p"),
+        scored("Predicted", "expected_updates", "Expected updates: the sum of p"),
         scored("Found", "found_updates", "Visits that found an update"),
         scored("Brier", "brier", "Mean square of p minus what was found, 0 or 1; lower is better"),
         scored("Brier, same p", "base_brier", "The same, had all visits been given one p"),
@@ -149,8 +149,12 @@ def signals_table(state: State, limit: int) -> Table:
         Column("Kind", "text", [row.kind for row in sources], "A sitemap, a feed, or pings"),
         Column("Read", "ago", [row.read for row in sources], "When it was last read"),
         Column("Pages", "number", [row.pages for row in sources], "Visited pages that it lists"),
-        Column("Visits", "number", [round(row.gaps) for row in sources], "That trust rests on"),
+        Column(
+            "Visits", "number", [round(row.gaps) for row in sources], "Visits on which trust rests"
+        ),
         Column("Signalled", "share", [short(row.recall) for row in trusts], "Share of the updates"),
-        Column("False a day", "number", list(map(short, false)), "Without an update, of each page"),
+        Column(
+            "False a day", "number", list(map(short, false)), "Signals without an update, per page"
+        ),
         Column("Late", "days", list(map(short, late)), "Mean delay of a true signal"),
     ]

@@ -27,15 +27,15 @@ CALIBRATION = (
 )
 NEGATIVE_SKILL = (
     "The skill of {policy} is negative: {share:.1f} % for every visit would have been the better "
-    "prediction. The order of visits may be good all the same, but until the skill is positive do not "
-    "use `HACS_THRESHOLD`, which takes p at its word. What helps: more visits; `hacs estimate`, if "
+    "prediction. The order of visits may still be good, but do not use `HACS_THRESHOLD`, which takes p "
+    "at its word, until the skill is positive. What helps: more visits; `hacs estimate`, if "
     "HACS_ESTIMATOR or HACS_FADE_DAYS were changed; `HACS_LINKS_DENY` for links that change by "
     "themselves, on the pages that show new links at every request."
 )
 
 
 def headline(view: Overview, plan: Plan, outcomes: Outcomes, now: float) -> str:
-    """Return what was found of late, and what would be."""
+    """Return what recent visits found, and what a crawl would find now."""
     if not view.known:
         return NO_PAGES
     late = outcomes[outcomes["at"] > now - LATELY_DAYS * DAY]
@@ -53,7 +53,7 @@ def headline(view: Overview, plan: Plan, outcomes: Outcomes, now: float) -> str:
 
 
 def of_plan(plan: Plan, config: Config) -> str:
-    """Return what the plan leaves out."""
+    """Return what p means, and what the plan leaves out."""
     budget, firsts = config.ranking.budget, int((plan.visits == 0).sum())
     reasons = (
         (plan.waiting, "gone for now"),
@@ -70,10 +70,10 @@ def of_plan(plan: Plan, config: Config) -> str:
 
 
 def of_pages(view: Overview) -> str:
-    """Return how many pages are known how well."""
+    """Return how many pages were seen, and how often."""
     return (
         f"{view.visited:,} of {counted(view.known, 'page')} were seen, {view.evident:,} twice or more, "
-        "so that their change rates rest on evidence. `hacs show URL` tells more of any page."
+        "so that their change rates rest on evidence. `hacs show URL` tells more about a page."
     )
 
 
@@ -89,7 +89,7 @@ def of_calibration(some: Sequence[Group]) -> list[str]:
 
 
 def facts(state: State, config: Config, view: Overview, outcomes: Outcomes) -> Table:
-    """Return what is to be said of the state itself, and the settings that rank."""
+    """Return facts about the state, and the settings that rank."""
     size = state.store.size_bytes()
     options, estimation = config.ranking, config.estimation
     lines = {
@@ -104,5 +104,5 @@ def facts(state: State, config: Config, view: Overview, outcomes: Outcomes) -> T
         "HACS_THRESHOLD": f"{options.threshold:g}",
         "HACS_BUDGET": "none" if options.budget is None else f"{options.budget:,}",
     }
-    names = Column("Name", "text", list(lines), "A setting, or what is told of the state")
+    names = Column("Name", "text", list(lines), "A setting, or a fact about the state")
     return [names, Column("Value", "text", list(lines.values()), "Its value")]

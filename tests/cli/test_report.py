@@ -58,7 +58,7 @@ def test_where_there_is_no_browser_that_is_said(
 ) -> None:
     monkeypatch.setattr(webbrowser, "open", lambda url: False)
     assert report("--open").exit_code == 0
-    assert "there is no browser to open it with" in caplog.text
+    assert "no browser was found to open it" in caplog.text
 
 
 @pytest.mark.parametrize("target", ["missing/report.html", "."])
