@@ -23,10 +23,10 @@ REQUEST: Final = {
     "crawl/parts.py": "asks parts what they know of its page",
     "crawl/state_access": "reads the row of its page, later the page itself",
     "crawl/stats.py": "counts it",
-    "middlewares/page_memory.py": "claims its page, and lets parts change it",
+    "middlewares/downloads.py": "claims its page, and lets parts change it",
 }
 RESPONSE: Final = {
-    "middlewares/page_memory.py": "waits until the page is read, and lets parts replace the answer",
+    "middlewares/downloads.py": "waits until the page is read, and lets parts replace the answer",
     "crawl/state_access": "holds the page, takes the visit, writes it behind",
     "middlewares/link_additions.py": "has it observed before the callback runs",
     "crawl/meta.py": "tells which page it is of, and what was predicted",

@@ -9,9 +9,8 @@ from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 
 from hacs_crawler.crawl.scheduler import HacsScheduler
-from hacs_crawler.middlewares.admission import AdmissionMiddleware
+from hacs_crawler.middlewares.downloads import AdmissionMiddleware, PageMemoryMiddleware
 from hacs_crawler.middlewares.link_additions import LinkAdditionsMiddleware
-from hacs_crawler.middlewares.page_memory import PageMemoryMiddleware
 from hacs_crawler.middlewares.robotstxt import ObeyedRobotsTxtMiddleware
 from hacs_crawler.utils.text import safe_logger
 

@@ -22,11 +22,10 @@ HACS_RETRY_AFTER = True
 HACS_SIGNALS = 200
 DOWNLOAD_TIMEOUT = 60
 DOWNLOAD_MAXSIZE = 32 * 1024 * 1024
-EXTENSIONS = {"hacs_crawler.middlewares.robotstxt.OneLineAHost": 0}
 # nearer the engine than HttpCompressionMiddleware (590), and before Scrapy decodes a page (580)
 DOWNLOADER_MIDDLEWARES = {
-    "hacs_crawler.middlewares.slow_encoding.SlowEncodingMiddleware": 585,
-    "hacs_crawler.middlewares.unknown_hosts.UnknownHosts": 560,  # nearer the network than retries
+    "hacs_crawler.middlewares.scholar.SlowEncodingMiddleware": 585,
+    "hacs_crawler.middlewares.scholar.UnknownHosts": 560,  # nearer the network than retries
 }
 
 HACS_RENDER = "auto" if find_spec("scrapy_playwright") else "never"

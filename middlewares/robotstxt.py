@@ -7,13 +7,9 @@ sends many start requests of one host at once, so it asks again where the answer
 
 from __future__ import annotations
 
-import logging
 from inspect import iscoroutinefunction
 from typing import Any
 
-from scrapy import signals
-from scrapy.crawler import Crawler
-from scrapy.downloadermiddlewares import robotstxt
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 
 _AWAITS_ONE_DEFERRED = iscoroutinefunction(RobotsTxtMiddleware.robot_parser)
@@ -29,27 +25,3 @@ class ObeyedRobotsTxtMiddleware(RobotsTxtMiddleware):
             parser = await super().robot_parser(*arguments)
             # what was awaited is known by now: asked again, Scrapy answers at once, and right
             return parser or await super().robot_parser(*arguments)
-
-
-class OneLineAHost(logging.Filter):
-    """An extension: a host whose robots.txt cannot be fetched costs this crawl a line, no traceback."""
-
-    def __init__(self, crawler: Crawler) -> None:
-        super().__init__()
-        self._crawler = crawler
-        robotstxt.logger.addFilter(self)
-        crawler.signals.connect(self._remove, signals.engine_stopped)
-
-    @classmethod
-    def from_crawler(cls, crawler: Crawler) -> OneLineAHost:
-        """Begin at once."""
-        return cls(crawler)
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Take the traceback out of what this crawl logs."""
-        if getattr(record, "spider", None) is self._crawler.spider:
-            record.exc_info = None
-        return True
-
-    def _remove(self) -> None:
-        robotstxt.logger.removeFilter(self)

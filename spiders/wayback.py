@@ -17,13 +17,13 @@ from hacs_crawler.config import Config
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.seeds import seeds_of
 from hacs_crawler.exceptions import HacsError
+from hacs_crawler.harvest.archive_pause import ArchivePauseMiddleware
 from hacs_crawler.harvest.asking import REQUESTS_AT_ONCE
 from hacs_crawler.harvest.client import ArchiveClient
 from hacs_crawler.harvest.page import HarvestOptions, source_of
 from hacs_crawler.harvest.query import Site
 from hacs_crawler.harvest.seed import Harvester
 from hacs_crawler.items import SeedHistory
-from hacs_crawler.middlewares.archive_pause import ArchivePauseMiddleware
 from hacs_crawler.utils.loop import at_once, each, merged
 from hacs_crawler.utils.terminal import Progress
 from hacs_crawler.utils.text import safe_logger

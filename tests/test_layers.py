@@ -146,9 +146,7 @@ def test_no_two_classes_bear_one_name() -> None:
 
 def kernel() -> dict[str, Path]:
     """The modules of the kernel: those of `crawl`, and what adapts them to Scrapy."""
-    adapters = {
-        f"{PACKAGE}.middlewares.{name}" for name in ("admission", "link_additions", "page_memory")
-    }
+    adapters = {f"{PACKAGE}.middlewares.{name}" for name in ("downloads", "link_additions")}
     return {
         module: path
         for module, path in SOURCES.items()

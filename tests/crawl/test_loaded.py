@@ -16,7 +16,8 @@ CRAWL = """
 import sys
 import hacs_crawler.addon, hacs_crawler.crawl.scheduler
 import hacs_crawler.state.redis, hacs_crawler.state.sqlite
-from hacs_crawler.middlewares import admission, archive_pause, link_additions, page_memory
+from hacs_crawler.harvest import archive_pause
+from hacs_crawler.middlewares import downloads, link_additions
 from hacs_crawler.links import link_fingerprints, page_id_of
 from parsel import Selector
 page_id_of("http://127.0.0.1:8000/ada/?page=2")

@@ -12,7 +12,7 @@ from scrapy.http import HtmlResponse, Response
 from scrapy.settings import Settings
 from scrapy.utils.misc import load_object
 
-from hacs_crawler.middlewares.slow_encoding import SlowEncodingMiddleware
+from hacs_crawler.middlewares.scholar import SlowEncodingMiddleware
 
 URL = "http://a.example/"
 

