@@ -1,11 +1,12 @@
-"""How figures look, and how they are drawn with matplotlib (an extra)."""
+"""The figures of evaluations and the curves of simulations, drawn with matplotlib (an extra)."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -14,12 +15,16 @@ from hacs_crawler.exceptions import HacsError
 from hacs_crawler.lab.evaluation.descriptive import Description, PoissonCheck
 from hacs_crawler.lab.evaluation.paper import ORDERS, Evaluation, LevelResult
 from hacs_crawler.lab.evaluation.tables import TITLES, evenly
+from hacs_crawler.lab.simulation.tournament import Standing
 from hacs_crawler.utils.arrays import IndexArray
 
 INK: Final = "#24292f"
 FAINT: Final = "#d0d7de"
 SERIES: Final = ("#0969da", "#bc4c00", "#6e7781", "#1a7f37")
 WIDTH_INCHES: Final = 4.8
+CURVE_KINDS: Final = (".svg", ".png")
+_CURVE_MARKS: Final = "os^vD"
+_CURVE_HEIGHT_INCHES: Final = 7.5
 _STYLE: Final[Any] = {
     "font.size": 10,
     "text.color": INK,
@@ -245,3 +250,45 @@ def plots(result: Evaluation) -> Iterator[Plot]:
     for name, (height, draw) in _FIGURES.items():
         for level, scores in result.levels.items():
             yield Plot(f"{name}-{level}", height, partial(draw, level, scores))
+
+
+def check_curves(target: Path) -> None:
+    """Raise HacsError where curves cannot be drawn to a file of that name."""
+    if target.suffix not in CURVE_KINDS:
+        raise HacsError(f"--plot = {str(target)!r}: must be a name that ends in .svg or .png")
+    check_matplotlib()
+
+
+def draw_curves(standings: Sequence[Standing], kind: str) -> bytes:
+    """Return the curves as "svg" or "png"."""
+
+    def draw(figure: Figure) -> None:
+        hits, delay = figure.subplots(2, sharex=True)
+        for place, name in enumerate(
+            dict.fromkeys(standing.score.policy for standing in standings)
+        ):
+            mine = sorted(
+                (standing for standing in standings if standing.score.policy == name),
+                key=lambda standing: standing.budget,
+            )
+            style = {
+                "marker": _CURVE_MARKS[place // 10 % len(_CURVE_MARKS)],
+                "color": f"C{place % 10}",
+            }
+            budgets = [standing.budget for standing in mine]
+            hits.plot(budgets, [standing.score.hits for standing in mine], label=name, **style)
+            known = [standing for standing in mine if standing.score.mean_delay_days is not None]
+            days = [standing.score.mean_delay_days for standing in known]
+            delay.plot([standing.budget for standing in known], days, **style)
+        hits.set_xscale("log")
+        ticks = sorted({standing.budget for standing in standings})
+        hits.set_xticks(ticks, [str(tick) for tick in ticks])
+        hits.minorticks_off()
+        hits.set_ylim(0)
+        delay.set_ylim(0)
+        hits.set_ylabel("visits that found an update")
+        delay.set_ylabel("mean delay, days")
+        delay.set_xlabel("visits a day")
+        figure.legend(loc="outside lower center", ncols=3)
+
+    return Plot("curves", _CURVE_HEIGHT_INCHES, draw).render(kind)
