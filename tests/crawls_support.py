@@ -80,7 +80,7 @@ class Login(Many):
     custom_settings = {"HACS_PAGES": "all"}
 
     async def start(self):
-        url = f"http://127.0.0.1:{self.port}/0.html"
+        url = f"http://127.0.0.1:{self.port}/login"
         yield scrapy.FormRequest(url, formdata={"user": "x"}, callback=self.logged_in)
 
     def logged_in(self, response):
@@ -289,7 +289,7 @@ class Dask:
         return process
 
     def wait_for_workers(self, number: int) -> None:
-        with Client(f"tcp://{self.address}") as client:
+        with Client(f"tcp://{self.address}", timeout=DEADLINE_SECONDS) as client:
             client.wait_for_workers(number, timeout=DEADLINE_SECONDS)
 
     def crawls_of(self, worker: subprocess.Popen[bytes]) -> list[int]:
@@ -307,6 +307,7 @@ def dask(project: Shards, workers: int) -> Iterator[Dask]:
         stack.callback(project.end)
         found = Dask(project, stack)
         found.add_workers(workers)
+        found.wait_for_workers(workers)
         yield found
 
 
