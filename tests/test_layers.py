@@ -67,6 +67,11 @@ def test_no_import_runs_up_or_past_a_face() -> None:
     assert faults(all_imports()) == []
 
 
+def test_nothing_that_a_crawl_imports_imports_the_lab() -> None:
+    users = {room(one.importer) for one in all_imports() if room(one.imported) == "lab"}
+    assert users - {"lab"} == {"cli", "analysis"}
+
+
 def test_folders_import_each_other_in_no_circle() -> None:
     graph: dict[str, set[str]] = {}
     for one in all_imports():
