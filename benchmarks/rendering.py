@@ -28,7 +28,7 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from hacs_crawler.parts.rendering.browser import CHROMIUMS
+from hacs_crawler.parts.rendering.launch import CHROMIUMS
 
 CHROMIUM = next(filter(None, map(shutil.which, CHROMIUMS)), None)
 HERE = Path(__file__).parent

@@ -54,35 +54,23 @@ def _always(_config: Config) -> bool:
 
 
 BUILT_IN_PARTS: Final[dict[str | type, tuple[int, Callable[[Config], object]]]] = {
-    "hacs_crawler.parts.shards.shards.Shards": (10, lambda config: config.shard),
-    "hacs_crawler.parts.pauses.HostPauses": (20, lambda config: config.retry_after),
+    "hacs_crawler.parts.shards.shards.Shards": (10, lambda on: on.shard),
+    "hacs_crawler.parts.pauses.HostPauses": (20, lambda on: on.retry_after),
     "hacs_crawler.parts.pauses.CrawlDelays": (30, _always),
     "hacs_crawler.parts.aliases.Aliases": (100, _always),
     "hacs_crawler.parts.controls.Controls": (110, _always),
-    "hacs_crawler.parts.conditional.ConditionalRequests": (
-        120,
-        lambda config: config.conditional_requests,
-    ),
-    "hacs_crawler.parts.instant.InstantTier": (130, lambda config: config.ranking.instant),
+    "hacs_crawler.parts.conditional.ConditionalRequests": (120, lambda on: on.conditional_requests),
+    "hacs_crawler.parts.instant.InstantTier": (130, lambda on: on.ranking.instant),
     "hacs_crawler.parts.rendering.links.RenderedLinks": (140, _always),
-    "hacs_crawler.parts.rendering.rendering.Rendering": (
-        150,
-        lambda config: config.render != "never",
-    ),
-    "hacs_crawler.parts.templates.Templates": (165, lambda config: config.watch),
+    "hacs_crawler.parts.rendering.rendering.Rendering": (150, lambda on: on.render != "never"),
+    "hacs_crawler.parts.templates.Templates": (165, lambda on: on.watch),
     "hacs_crawler.parts.refit.Refit": (170, _always),
-    "hacs_crawler.parts.revisits.recipe_writer.RecipeWriter": (
-        180,
-        lambda config: config.remembers_requests,
-    ),
-    "hacs_crawler.parts.revisits.revisits.Revisits": (
-        190,
-        lambda config: config.revisit or config.shard,
-    ),
+    "hacs_crawler.parts.revisits.recipe_writer.RecipeWriter": (180, lambda on: on.repeats_requests),
+    "hacs_crawler.parts.revisits.revisits.Revisits": (190, lambda on: on.revisit or on.shard),
     "hacs_crawler.parts.watchers.Watchers": (195, _always),
     "hacs_crawler.parts.signals.evidence.SignalEvidence": (200, _always),
-    "hacs_crawler.parts.signals.sources.SignalSources": (210, lambda config: config.signals),
-    "hacs_crawler.parts.findings.FindingsWriter": (220, lambda config: config.findings),
+    "hacs_crawler.parts.signals.sources.SignalSources": (210, lambda on: on.signals),
+    "hacs_crawler.parts.findings.FindingsWriter": (220, lambda on: on.findings),
 }
 """Order, and what switches it on: a part that is off is not imported. HACS_PARTS adds to them."""
 
@@ -291,7 +279,7 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
         return self.watch or self.link_rules
 
     @property
-    def remembers_requests(self) -> bool:
+    def repeats_requests(self) -> bool:
         """Whether it is kept how pages were asked for, and what they led to."""
         return self.pages != "start" or self.revisit is not None
 
@@ -363,7 +351,7 @@ def _checked(config: Config) -> Config:
     watch = config.watched()
     config = replace(config, revisit=revisit, estimation=estimation, watch=watch)
     # only among pages that a crawl comes across are there some to discover
-    discover = ranking.discover if config.remembers_requests else None
+    discover = ranking.discover if config.repeats_requests else None
     tier = ranking.instant
     if tier is not None:
         tier = msgspec.structs.replace(tier, file=config.base / tier.file)

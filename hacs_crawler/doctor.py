@@ -18,7 +18,12 @@ from hacs_crawler.addon import COMPONENTS, HacsAddon
 from hacs_crawler.config import Config, unknown_settings
 from hacs_crawler.crawl.scheduler import HacsScheduler
 from hacs_crawler.exceptions import ConfigError, StateError
-from hacs_crawler.parts.rendering.browser import BrowserMissingError, launch_options
+from hacs_crawler.parts.rendering.launch import (
+    BrowserMissingError,
+    in_folder,
+    launch_options,
+    short_folder,
+)
 from hacs_crawler.state import SCHEMA, Estimation, Shard, State, describe, open_store
 
 PACKAGE: Final = "hacs-crawler"
@@ -143,10 +148,10 @@ def _browser(settings: BaseSettings) -> Check:
         return Check("browser", "failure", f"scrapy-playwright is missing: {error}", install)
     kind = str(settings.get("PLAYWRIGHT_BROWSER_TYPE", "chromium"))
     try:
-        with sync_playwright() as playwright:
+        with sync_playwright() as playwright, short_folder() as folder:
             browser_type = getattr(playwright, kind)
             options = launch_options(settings, browser_type.executable_path)
-            browser = browser_type.launch(**options)
+            browser = browser_type.launch(**in_folder(options, folder))
             found = f"{kind} {browser.version} starts"
             browser.close()
     except (Error, BrowserMissingError, AttributeError, TypeError, OSError) as error:

@@ -23,7 +23,7 @@ MOST_REDIRECTS = 5
 
 
 class FakeBrowser:
-    """What `hacs_crawler.parts.rendering.browser` uses of scrapy-playwright's download handler."""
+    """What `hacs_crawler.parts.rendering` uses of scrapy-playwright's download handler."""
 
     site: FuzzedSite
     abort_request: Any = None

@@ -10,22 +10,16 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import logging
 import math
-import os
-import shutil
 import tempfile
 import time
-from collections.abc import Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
 from inspect import isawaitable
 from itertools import count
-from pathlib import Path
 from typing import Any, Final
 
 from scrapy import Request
-from scrapy.crawler import Crawler
 from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from scrapy.settings import BaseSettings
@@ -33,6 +27,14 @@ from scrapy.settings import BaseSettings
 from hacs_crawler.crawl.admission import PutBackError
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.scrapy_internals import Downloads, check_robotstxt
+from hacs_crawler.parts.rendering.launch import (
+    CLOSING_SECONDS,
+    CONTEXT,
+    BrowserMissingError,
+    short_folder,
+    started,
+    within,
+)
 from hacs_crawler.utils.loop import begin
 from hacs_crawler.utils.text import safe_logger
 
@@ -48,22 +50,9 @@ of what a page may take where that is less."""
 PAGE_SECONDS: Final = 30.0
 START_SECONDS: Final = 45.0
 """Less than a part may take before a request."""
-CLOSING_SECONDS: Final = 5.0
 OF_THE_WEB: Final = ("http://", "https://")
 NOT_LOADED: Final = frozenset({"image", "media", "font", "texttrack"})
-CHROMIUMS: Final = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
-"""The first draws no windows: a page takes it half of the CPU time of the others."""
-MOST_FOLDER_CHARACTERS: Final = 40
-"""Chromium ends at once if the name of a socket in its temporary folder is over 107 characters, of which
-61 are its own and those of the folder made here."""
-_ELSEWHERE: Final = ("CDP_URL", "CONNECT_URL", "BROWSER_PROVIDER")
-_NAMES_A_BROWSER: Final = ("LAUNCH_OPTIONS", "BROWSER_TYPE", *_ELSEWHERE)
-_CONTEXT: Final = "hacs-"
 _KEPT_META: Final = ("redirect_times", "redirect_urls", "redirect_reasons")
-
-
-class BrowserMissingError(Exception):
-    """No browser can be had; the message says why."""
 
 
 class RenderingError(Exception):
@@ -102,7 +91,7 @@ class Browser:
         self._downloads = Downloads(crawler)
         self._handler: Any = None
         self._starting = asyncio.Lock()
-        most = crawler.settings.getint("PLAYWRIGHT_MAX_CONTEXTS") or PAGES_AT_ONCE
+        most = crawler.settings.getint("PLAYWRIGHT_MAXCONTEXTS") or PAGES_AT_ONCE
         self._room = asyncio.Semaphore(min(most, PAGES_AT_ONCE))
         self._names = count(1)
         self._folder: tempfile.TemporaryDirectory[str] | None = None
@@ -116,8 +105,8 @@ class Browser:
         """Start the browser, if that was not done yet; returns whether it runs."""
         async with self._starting:
             if self._handler is None and self.missing is None:
-                self._folder = self._folder or _short_folder()
-                starting = _started(self._crawler, self._folder.name)
+                self._folder = self._folder or short_folder()
+                starting = started(self._crawler, self._folder.name)
                 try:
                     self._handler = await asyncio.wait_for(starting, START_SECONDS)
                 except Exception as error:  # noqa: BLE001 - a browser fails in many ways
@@ -158,12 +147,12 @@ class Browser:
         handler, self._handler = self._handler, None
         self.missing = self.missing or "the crawl is over"
         if handler is not None:
-            await _within(handler.close(), 2 * CLOSING_SECONDS)
+            await within(handler.close(), 2 * CLOSING_SECONDS)
         if self._folder is not None:
             self._folder.cleanup()
 
     async def _render(self, request: Request) -> Response:
-        handler, name = self._handler, f"{_CONTEXT}{next(self._names)}"
+        handler, name = self._handler, f"{CONTEXT}{next(self._names)}"
         rendering = _Rendering(request, time.monotonic() + self._seconds)
         inner = request.replace(callback=None, errback=None, meta=self._meta(name, rendering))
         inner.headers.pop(
@@ -241,12 +230,12 @@ class Browser:
         """Close a page and its context; where that does not work, the browser."""
         self._open.pop(rendering.page, None)
         wrapper = handler.context_wrappers.get(name)
-        if wrapper is None or await _within(wrapper.context.close(), CLOSING_SECONDS):
+        if wrapper is None or await within(wrapper.context.close(), CLOSING_SECONDS):
             return
         if self._handler is handler:
             logger.warning("The browser does not answer any more: another one is started")
             self._handler = None
-            await _within(handler.close(), CLOSING_SECONDS)
+            await within(handler.close(), CLOSING_SECONDS)
 
     def _has_lost(self, handler: Any) -> bool:
         """Whether a browser has died, and is not used any more."""
@@ -256,7 +245,7 @@ class Browser:
         if browser is not None and browser.is_connected():
             return False
         self._handler = None
-        begin(_within(handler.close(), CLOSING_SECONDS))
+        begin(within(handler.close(), CLOSING_SECONDS))
         return True
 
     async def _is_refused(self, asked: Any) -> bool:
@@ -318,44 +307,6 @@ def _page_seconds(settings: BaseSettings) -> float:
     return PAGE_SECONDS
 
 
-def _short_folder() -> tempfile.TemporaryDirectory[str]:
-    """Make a temporary folder with a short name, whatever TMPDIR says."""
-    folders = (tempfile.gettempdir(), "/tmp", "/var/tmp")  # noqa: S108 - mkdtemp makes one in it
-    short = (
-        one for one in folders if len(one) <= MOST_FOLDER_CHARACTERS and os.access(one, os.W_OK)
-    )
-    return tempfile.TemporaryDirectory(
-        prefix="hacs-", dir=next(short, None), ignore_cleanup_errors=True
-    )
-
-
-async def _started(crawler: Crawler, folder: str) -> Any:
-    """Start the browser, whose temporary files are in `folder`."""
-    try:
-        from scrapy_playwright.handler import (  # noqa: PLC0415 - an extra
-            ScrapyPlaywrightDownloadHandler,
-        )
-    except ImportError as error:
-        msg = "scrapy-playwright is missing: pip install 'hacs-crawler[playwright]'"
-        raise BrowserMissingError(msg) from error
-    log = logging.getLogger("scrapy-playwright")
-    if _is_not_ours not in log.filters:
-        log.addFilter(_is_not_ours)
-    handler = ScrapyPlaywrightDownloadHandler.from_crawler(crawler)
-    handler.config.target_closed_max_retries = 0  # else a page that crashes does so four times
-    try:
-        await handler._launch()  # noqa: SLF001 - what it does when the engine starts
-        kind = handler.browser_provider.browser_type
-        options = launch_options(crawler.settings, kind.executable_path)
-        environment = {**os.environ, **(options.get("env") or {}), "TMPDIR": folder}
-        handler.config.launch_options |= options | {"env": environment}
-        await handler._maybe_launch_browser()  # noqa: SLF001 - a missing one is found before a page
-    except BaseException:
-        await _within(handler.close(), CLOSING_SECONDS)
-        raise
-    return handler
-
-
 def _kind_of(message: str) -> type[RenderingError]:
     if "ownload" in message:  # Playwright's words, and scrapy-playwright's
         return NoPageError
@@ -377,40 +328,6 @@ def _proxy(request: Request) -> dict[str, dict[str, str]]:
     return {"proxy": proxy}
 
 
-async def _within(work: Coroutine[Any, Any, object], seconds: float) -> bool:
-    """Do something that may hang; returns whether it ended in time."""
-    with suppress(Exception):
-        await asyncio.wait_for(work, seconds)
-        return True
-    return False
-
-
 def _first_line(error: BaseException) -> str:
     words = str(error).strip().splitlines()
     return words[0] if words else type(error).__name__
-
-
-def _is_not_ours(record: logging.LogRecord) -> bool:
-    """Whether a record is of another browser: of a page that fails here our own line says why."""
-    return not str(getattr(record, "context_name", "")).startswith(_CONTEXT)
-
-
-def launch_options(settings: BaseSettings, own: str) -> dict[str, Any]:
-    """Return how to launch a browser: as the project says, or else as Playwright does.
-
-    Where that lacks its `own`, at that path, it is the system's Chromium. Raises BrowserMissingError for
-    a file that is not there: Playwright would leave two folders in the temporary directory.
-    """
-    options: dict[str, Any] = settings.getdict("PLAYWRIGHT_LAUNCH_OPTIONS")
-    is_named = any(settings.get(f"PLAYWRIGHT_{name}") for name in _NAMES_A_BROWSER)
-    if not is_named and not Path(own).exists():
-        found = next(filter(None, map(shutil.which, CHROMIUMS)), None)
-        options = {} if found is None else {"executable_path": found}
-    path = Path(options.get("executable_path") or own)
-    # Playwright's own that draws no windows lies in a folder beside the one that it names
-    shells = path.parents[2].glob("*headless_shell*") if path == Path(own) else ()
-    is_other = any(settings.get(f"PLAYWRIGHT_{name}") for name in _ELSEWHERE)
-    if not (is_other or "channel" in options or path.exists() or any(shells)):
-        msg = f"there is no {path}"
-        raise BrowserMissingError(msg)
-    return options

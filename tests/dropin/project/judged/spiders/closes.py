@@ -67,12 +67,6 @@ class Waits(Closed):
         await asyncio.Event().wait()
 
 
-class WaitsAtOnce(Closed):
-    async def start(self) -> Any:
-        await asyncio.Event().wait()
-        yield
-
-
 class IsOver(Closed):
     async def start(self) -> Any:
         for number in range(MANY):
@@ -107,14 +101,6 @@ class CountsErrors(Closed, Row):
 
     def parse(self, response: Any) -> None:
         raise ValueError("on purpose")
-
-
-class CountsSeconds(WaitsAtOnce, Row):
-    custom_settings = {"CLOSESPIDER_TIMEOUT": 0.1}
-
-
-class CountsSecondsWhileItWaits(Waits, Row):
-    custom_settings = {"CLOSESPIDER_TIMEOUT": 1}
 
 
 class CountsSecondsWithoutItems(Waits, Row):

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from scrapy.settings import Settings
 
-from hacs_crawler.parts.rendering import browser
-from hacs_crawler.parts.rendering.browser import BrowserMissingError, launch_options
+from hacs_crawler.parts.rendering import launch
+from hacs_crawler.parts.rendering.launch import BrowserMissingError, launch_options, short_folder
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def test_playwright_s_own_browser_is_launched_as_it_is(own: Path) -> None:
 def test_where_it_is_missing_the_system_s_chromium_is_launched(
     own: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    system = made(tmp_path / "bin" / browser.CHROMIUMS[1])
+    system = made(tmp_path / "bin" / launch.CHROMIUMS[1])
     system.chmod(0o755)
     monkeypatch.setenv("PATH", str(system.parent))
     assert options(own) == {"executable_path": str(system)}
@@ -74,3 +74,14 @@ def test_what_the_project_says_itself_is_launched(own: Path, tmp_path: Path) -> 
 )
 def test_a_browser_elsewhere_is_not_looked_for(own: Path, elsewhere: dict[str, Any]) -> None:
     assert options(own, **elsewhere) == elsewhere.get("PLAYWRIGHT_LAUNCH_OPTIONS", {})
+
+
+def test_its_temporary_folder_has_a_short_name_whatever_tmpdir_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = made(tmp_path / (60 * "x") / (40 * "y") / "file").parent
+    for given in (str(long), "/tmp"):
+        monkeypatch.setattr("tempfile.tempdir", given)
+        with short_folder() as folder:
+            assert len(f"{folder}/.org.chromium.Chromium.xxxxxx/SingletonSocket") <= 107
+    assert [*long.iterdir()] == [long / "file"]

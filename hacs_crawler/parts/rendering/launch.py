@@ -1,0 +1,106 @@
+"""Which browser a crawl has, and how it is started: the project's, Playwright's own or the system's."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import shutil
+import tempfile
+from collections.abc import Coroutine
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+from scrapy.crawler import Crawler
+from scrapy.settings import BaseSettings
+
+CLOSING_SECONDS: Final = 5.0
+CHROMIUMS: Final = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
+"""The first draws no windows: a page takes it half of the CPU time of the others."""
+MOST_FOLDER_CHARACTERS: Final = 40
+"""Chromium ends at once if the name of a socket in its temporary folder is over 107 characters, of which
+61 are its own and those of the folder made here."""
+_ELSEWHERE: Final = ("CDP_URL", "CONNECT_URL", "BROWSER_PROVIDER")
+_NAMES_A_BROWSER: Final = ("LAUNCH_OPTIONS", "BROWSER_TYPE", *_ELSEWHERE)
+CONTEXT: Final = "hacs-"
+
+
+class BrowserMissingError(Exception):
+    """No browser can be had; the message says why."""
+
+
+def in_folder(options: dict[str, Any], folder: str) -> dict[str, Any]:
+    """Return launch options with `folder` for the browser's temporary files."""
+    return {**options, "env": {**os.environ, **(options.get("env") or {}), "TMPDIR": folder}}
+
+
+def short_folder() -> tempfile.TemporaryDirectory[str]:
+    """Make a temporary folder with a short name, whatever TMPDIR says."""
+    folders = (tempfile.gettempdir(), "/tmp", "/var/tmp")  # noqa: S108 - mkdtemp makes one in it
+    short = (
+        one for one in folders if len(one) <= MOST_FOLDER_CHARACTERS and os.access(one, os.W_OK)
+    )
+    return tempfile.TemporaryDirectory(
+        prefix="hacs-", dir=next(short, None), ignore_cleanup_errors=True
+    )
+
+
+async def started(crawler: Crawler, folder: str) -> Any:
+    """Start the browser, whose temporary files are in `folder`."""
+    try:
+        from scrapy_playwright.handler import (  # noqa: PLC0415 - an extra
+            ScrapyPlaywrightDownloadHandler,
+        )
+    except ImportError as error:
+        msg = "scrapy-playwright is missing: pip install 'hacs-crawler[playwright]'"
+        raise BrowserMissingError(msg) from error
+    log = logging.getLogger("scrapy-playwright")
+    if _is_not_ours not in log.filters:
+        log.addFilter(_is_not_ours)
+    handler = ScrapyPlaywrightDownloadHandler.from_crawler(crawler)
+    handler.config.target_closed_max_retries = 0  # else a page that crashes does so four times
+    try:
+        await handler._launch()  # noqa: SLF001 - what it does when the engine starts
+        kind = handler.browser_provider.browser_type
+        options = launch_options(crawler.settings, kind.executable_path)
+        handler.config.launch_options |= in_folder(options, folder)
+        await handler._maybe_launch_browser()  # noqa: SLF001 - a missing one is found before a page
+    except BaseException:
+        await within(handler.close(), CLOSING_SECONDS)
+        raise
+    return handler
+
+
+def launch_options(settings: BaseSettings, own: str) -> dict[str, Any]:
+    """Return how to launch a browser: as the project says, or else as Playwright does.
+
+    Where that lacks its `own`, at that path, it is the system's Chromium. Raises BrowserMissingError for
+    a file that is not there: Playwright would leave two folders in the temporary directory.
+    """
+    options: dict[str, Any] = settings.getdict("PLAYWRIGHT_LAUNCH_OPTIONS")
+    is_named = any(settings.get(f"PLAYWRIGHT_{name}") for name in _NAMES_A_BROWSER)
+    if not is_named and not Path(own).exists():
+        found = next(filter(None, map(shutil.which, CHROMIUMS)), None)
+        options = {} if found is None else {"executable_path": found}
+    path = Path(options.get("executable_path") or own)
+    # Playwright's own that draws no windows lies in a folder beside the one that it names
+    shells = path.parents[2].glob("*headless_shell*") if path == Path(own) else ()
+    is_other = any(settings.get(f"PLAYWRIGHT_{name}") for name in _ELSEWHERE)
+    if not (is_other or "channel" in options or path.exists() or any(shells)):
+        msg = f"there is no {path}"
+        raise BrowserMissingError(msg)
+    return options
+
+
+async def within(work: Coroutine[Any, Any, object], seconds: float) -> bool:
+    """Do something that may hang; returns whether it ended in time."""
+    with suppress(Exception):
+        await asyncio.wait_for(work, seconds)
+        return True
+    return False
+
+
+def _is_not_ours(record: logging.LogRecord) -> bool:
+    """Whether a record is of another browser: of a page that fails here our own line says why."""
+    return not str(getattr(record, "context_name", "")).startswith(CONTEXT)
