@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from hacs_crawler.archive.timelines import parse_day, read_timelines
 from hacs_crawler.lab.simulation.simulation import REFIT_DAYS, Scenario, World
+from hacs_crawler.lab.timelines import parse_day, read_timelines
 from hacs_crawler.links.sites import site_id
 from hacs_crawler.ranking.calibration import drift, predicted
 from hacs_crawler.ranking.choice import Quota

@@ -21,8 +21,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from hacs_crawler.archive.timelines import Timelines, parse_day, read_timelines
 from hacs_crawler.lab.simulation.simulation import Scenario, Score, World, simulate
+from hacs_crawler.lab.timelines import Timelines, parse_day, read_timelines
 from hacs_crawler.ranking.policies import Candidates, hacs, last_obs
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.page import Visit

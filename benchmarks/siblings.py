@@ -18,9 +18,9 @@ from unittest import mock
 
 import numpy as np
 
-from hacs_crawler.archive.timelines import Events, parse_day, read_timelines
 from hacs_crawler.lab.simulation.baselines import Stateless
 from hacs_crawler.lab.simulation.simulation import Scenario, simulate
+from hacs_crawler.lab.timelines import Events, parse_day, read_timelines
 from hacs_crawler.links import page_id_of
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.utils.terminal import Progress

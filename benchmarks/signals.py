@@ -13,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
-from hacs_crawler.archive.timelines import parse_day, read_timelines
 from hacs_crawler.lab.simulation.baselines import Oracle, Stateless
 from hacs_crawler.lab.simulation.signals import SignalHabits
 from hacs_crawler.lab.simulation.simulation import Scenario, simulate
+from hacs_crawler.lab.timelines import parse_day, read_timelines
 from hacs_crawler.state.estimation import Estimation
 
 END = parse_day("2026-01-01", "end")

@@ -11,10 +11,10 @@ import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from hacs_crawler.archive.timelines import parse_day, read_timelines
 from hacs_crawler.lab.simulation.baselines import BASELINES
 from hacs_crawler.lab.simulation.simulation import Scenario
 from hacs_crawler.lab.simulation.tournament import Standing, compare
+from hacs_crawler.lab.timelines import parse_day, read_timelines
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.utils.terminal import Progress
 

@@ -20,7 +20,6 @@ from typing import Final
 
 import numpy as np
 
-from hacs_crawler.archive.timelines import Events, Timelines, parse_day
 from hacs_crawler.cli.simulate import table
 from hacs_crawler.lab.evaluation.localized import (
     CONTESTANTS,
@@ -31,6 +30,7 @@ from hacs_crawler.lab.evaluation.localized import (
 from hacs_crawler.lab.evaluation.update_points import synthetic_chunks
 from hacs_crawler.lab.simulation.simulation import Scenario
 from hacs_crawler.lab.simulation.tournament import compare
+from hacs_crawler.lab.timelines import Events, Timelines, parse_day
 from hacs_crawler.links import page_id_of
 from hacs_crawler.model import LOCALIZED, MIN_POINTS, PowerLaw, Windows, consistent_windows
 from hacs_crawler.state import Estimation

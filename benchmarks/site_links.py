@@ -14,7 +14,7 @@ from unittest import mock
 
 import numpy as np
 
-from hacs_crawler.archive import read_timelines, read_versions
+from hacs_crawler.lab.timelines import read_timelines, read_versions
 from hacs_crawler.links import menu_id
 from hacs_crawler.state import site_links
 from hacs_crawler.state.site_links import ENTRY, MOST_LINKS, LinkClaim, claimed, owned_links

@@ -16,9 +16,9 @@ import numpy as np
 from comparison import FORMS, History, Results, compared, described, timelines_of
 from picture import picture
 
-from hacs_crawler.archive import parse_day
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.lab.evaluation.figures import check_matplotlib
+from hacs_crawler.lab.timelines import parse_day
 from hacs_crawler.utils.times import DAY, MAX_SECOND
 
 USUAL = {

@@ -15,8 +15,8 @@ import numpy as np
 from crawls import outcome
 from policies import POLICIES
 
-from hacs_crawler.archive import Timelines
 from hacs_crawler.lab.simulation.simulation import Scenario
+from hacs_crawler.lab.timelines import Timelines
 from hacs_crawler.ranking.policies import Floats
 from hacs_crawler.state import Estimation
 from hacs_crawler.utils.times import DAY, day_text

@@ -13,7 +13,7 @@ from zlib import crc32
 
 import numpy as np
 
-from hacs_crawler.archive import Timelines, read_timelines
+from hacs_crawler.lab.timelines import Timelines, read_timelines
 from hacs_crawler.utils.times import MAX_SECOND
 
 

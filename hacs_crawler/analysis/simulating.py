@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hacs_crawler.analysis.tables import Table, table_of_rows
-from hacs_crawler.archive import parse_day, read_timelines
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.lab.simulation import shipped
 from hacs_crawler.lab.simulation.simulation import Scenario
 from hacs_crawler.lab.simulation.tournament import Standing, compare
+from hacs_crawler.lab.timelines import parse_day, read_timelines
 from hacs_crawler.model import ESTIMATORS
 from hacs_crawler.state import Estimation
 

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
         timestamp_of as timestamp_of,
     )
     from hacs_crawler.archive.payload import (
-        GZIP_MAGIC as GZIP_MAGIC,
         MAX_BODY_BYTES as MAX_BODY_BYTES,
         decoded as decoded,
         payload_links as payload_links,
@@ -42,15 +41,6 @@ if TYPE_CHECKING:
         read_lines as read_lines,
         refuse_packed as refuse_packed,
         source_of as source_of,
-    )
-    from hacs_crawler.archive.timelines import (
-        Links as Links,
-        Seconds as Seconds,
-        TimelineError as TimelineError,
-        Timelines as Timelines,
-        parse_day as parse_day,
-        read_timelines as read_timelines,
-        read_versions as read_versions,
     )
     from hacs_crawler.archive.timemap import (
         TimeMapEntry as TimeMapEntry,

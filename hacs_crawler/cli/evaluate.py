@@ -10,7 +10,6 @@ from typing import Annotated, Any, Final
 import typer
 
 from hacs_crawler.analysis import Table, table_of_rows
-from hacs_crawler.archive import parse_day, read_timelines
 from hacs_crawler.cli.common import Set, opened
 from hacs_crawler.cli.output import Records, shows_rows, write_file
 from hacs_crawler.crawl.seeds import read_seeds
@@ -32,6 +31,7 @@ from hacs_crawler.lab.evaluation.update_points import (
     of_timelines,
     synthetic_chunks,
 )
+from hacs_crawler.lab.timelines import parse_day, read_timelines
 from hacs_crawler.links import DEEPEST
 from hacs_crawler.utils.terminal import Progress
 from hacs_crawler.utils.text import safe_logger

@@ -14,7 +14,6 @@ import typer
 from rich.table import Table as RichTable
 
 from hacs_crawler.analysis import standings_table
-from hacs_crawler.archive import Timelines, parse_day, read_timelines, read_versions
 from hacs_crawler.cli.output import Records, check_target, shows_rows, write_file
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.lab.evaluation.figures import check_curves, draw_curves
@@ -23,6 +22,7 @@ from hacs_crawler.lab.simulation.baselines import BASELINES, find_baseline
 from hacs_crawler.lab.simulation.signals import SignalHabits
 from hacs_crawler.lab.simulation.simulation import Scenario
 from hacs_crawler.lab.simulation.tournament import Standing, compare
+from hacs_crawler.lab.timelines import Timelines, parse_day, read_timelines, read_versions
 from hacs_crawler.model import ESTIMATORS
 from hacs_crawler.state import Estimation
 from hacs_crawler.utils.terminal import Progress, column_table

@@ -18,10 +18,10 @@ from random import Random
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 from scrapy import Request, Spider
 from scrapy.http import HtmlResponse, Response
 
-from hacs_crawler.archive import Seconds
 from hacs_crawler.utils.times import DAY
 
 HOST: Final = "http://scholars.example"
@@ -153,7 +153,9 @@ def _site(random: np.random.Generator, homepage: str) -> list[WebPage]:
     return [_page(random, path, sessions, is_main=place < 2) for place, path in enumerate(paths)]
 
 
-def _page(random: np.random.Generator, path: str, sessions: Seconds, *, is_main: bool) -> WebPage:
+def _page(
+    random: np.random.Generator, path: str, sessions: NDArray[np.int64], *, is_main: bool
+) -> WebPage:
     """Return a page that changes in a share of its author's sessions, within hours after each."""
     share = random.beta(1.5, 2.0) if is_main else random.beta(0.3, 2.0)
     own = sessions[random.random(len(sessions)) < share]

@@ -66,7 +66,6 @@ if TYPE_CHECKING:
         has_new_links as has_new_links,
         is_new_to_site as is_new_to_site,
         predictions as predictions,
-        share_of_time as share_of_time,
         sorted_outcomes as sorted_outcomes,
         time_share as time_share,
     )

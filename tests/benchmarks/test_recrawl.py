@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq
 
-from hacs_crawler.archive import parse_day, read_timelines
 from hacs_crawler.lab.simulation.simulation import Scenario
+from hacs_crawler.lab.timelines import parse_day, read_timelines
 from hacs_crawler.state import Estimation
 from made_timelines import write_timelines
 

@@ -19,13 +19,13 @@ from msgspec.structs import replace
 from typer.testing import CliRunner
 
 import forks
-from hacs_crawler.archive.timelines import read_timelines
 from hacs_crawler.cli.app import app
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.lab.evaluation.figures import WIDTH_INCHES, check_matplotlib, plots
 from hacs_crawler.lab.evaluation.histories import from_timelines
 from hacs_crawler.lab.evaluation.paper import Evaluation, choose_period, evaluate
 from hacs_crawler.lab.evaluation.tables import all_rows, table_parts
+from hacs_crawler.lab.timelines import read_timelines
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation

@@ -14,7 +14,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from hacs_crawler.archive import Timelines
+from hacs_crawler.lab.timelines import Timelines
 from hacs_crawler.links import group_by_website
 from hacs_crawler.model import Gaps, elapsed_days, mle, update_probability
 from hacs_crawler.state import PAGES_A_CALL, Page, histories

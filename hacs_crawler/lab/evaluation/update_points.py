@@ -8,8 +8,8 @@ from typing import Final
 
 import numpy as np
 
-from hacs_crawler.archive import Timelines
 from hacs_crawler.lab.evaluation.histories import captures_of
+from hacs_crawler.lab.timelines import Timelines
 from hacs_crawler.model import update_points
 from hacs_crawler.utils.arrays import FloatArray, IndexArray, offsets_of, page_of_value
 from hacs_crawler.utils.times import DAY

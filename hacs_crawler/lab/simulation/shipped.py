@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from hacs_crawler.archive import Timelines, parse_day, read_timelines
+from hacs_crawler.lab.timelines import Timelines, parse_day, read_timelines
 
 FOLDER: Final = Path(__file__).parent / "made-up"
 START: Final = parse_day("2024-01-01", "start")

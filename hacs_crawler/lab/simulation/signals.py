@@ -8,8 +8,8 @@ from typing import Final
 
 import numpy as np
 
-from hacs_crawler.archive import Timelines
 from hacs_crawler.exceptions import HacsError
+from hacs_crawler.lab.timelines import Timelines
 from hacs_crawler.links import menu_of
 from hacs_crawler.model import USUAL_SIGNALS, beliefs_of, fit_prior_of_signals, posterior
 from hacs_crawler.ranking.signals import Signals

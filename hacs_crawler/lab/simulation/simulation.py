@@ -16,9 +16,9 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hacs_crawler.archive import Links, Seconds, Timelines
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.lab.simulation.signals import Listener, SignalHabits
+from hacs_crawler.lab.timelines import Links, Seconds, Timelines
 from hacs_crawler.links import menu_of
 from hacs_crawler.ranking.choice import Quota
 from hacs_crawler.ranking.controls import Allowance

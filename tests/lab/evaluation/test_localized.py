@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hacs_crawler.archive.timelines import Events, Timelines, read_timelines
 from hacs_crawler.lab.evaluation import update_points
 from hacs_crawler.lab.evaluation.localized import (
     CONTESTANTS,
@@ -27,6 +26,7 @@ from hacs_crawler.lab.evaluation.update_points import (
     of_timelines,
     synthetic_chunks,
 )
+from hacs_crawler.lab.timelines import Events, Timelines, read_timelines
 from hacs_crawler.utils.terminal import laid_out
 
 

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy.optimize import minimize
 
-from hacs_crawler.archive.timelines import Events, Timelines
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.lab.simulation.baselines import BASELINES, find_baseline
 from hacs_crawler.lab.simulation.crawlers import (
@@ -23,6 +22,7 @@ from hacs_crawler.lab.simulation.crawlers import (
     harmonic_demand,
 )
 from hacs_crawler.lab.simulation.simulation import Scenario, World
+from hacs_crawler.lab.timelines import Events, Timelines
 from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.ranking.policies import POLICIES, Candidates, Floats
 from hacs_crawler.state.estimation import Estimation

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hacs_crawler.archive.timelines import Events, Timelines, parse_day
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.lab.simulation.baselines import compete
 from hacs_crawler.lab.simulation.signals import SignalHabits
 from hacs_crawler.lab.simulation.simulation import Scenario
+from hacs_crawler.lab.timelines import Events, Timelines, parse_day
 from hacs_crawler.links import page_id_of
 from hacs_crawler.state import Estimation
 from hacs_crawler.utils.times import DAY

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from hacs_crawler.archive.timelines import Events, Timelines, parse_day, read_timelines
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.lab.simulation.baselines import BASELINES, compete
 from hacs_crawler.lab.simulation.simulation import Scenario, Score, World
 from hacs_crawler.lab.simulation.tournament import compare
+from hacs_crawler.lab.timelines import Events, Timelines, parse_day, read_timelines
 from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.utils.times import DAY

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from hacs_crawler.archive.timelines import TimelineError, parse_day, read_timelines
 from hacs_crawler.exceptions import HacsError
+from hacs_crawler.lab.timelines import TimelineError, parse_day, read_timelines
 from timeline_extract import FOLDER, PAGES_A_SITE, SEED, SITES, write
 
 HOME, SUB = "http://example.edu/~ada/", "http://example.edu/~ada/papers.html"

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hacs_crawler.archive.timelines import Events, Links, TimelineError, read_versions
+from hacs_crawler.lab.timelines import Events, Links, TimelineError, read_versions
 from hacs_crawler.links import fingerprint
 
 URLS = ["http://a.example/", "http://a.example/b.html"]
