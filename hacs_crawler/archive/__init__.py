@@ -23,12 +23,6 @@ if TYPE_CHECKING:
         parse_timestamp as parse_timestamp,
     )
     from hacs_crawler.archive.cdx import read_cdx as read_cdx, visits_by_digest as visits_by_digest
-    from hacs_crawler.archive.memento_uri import (
-        Rewriting as Rewriting,
-        original_of as original_of,
-        raw_uri as raw_uri,
-        timestamp_of as timestamp_of,
-    )
     from hacs_crawler.archive.payload import (
         MAX_BODY_BYTES as MAX_BODY_BYTES,
         decoded as decoded,
@@ -43,11 +37,15 @@ if TYPE_CHECKING:
         source_of as source_of,
     )
     from hacs_crawler.archive.timemap import (
+        Rewriting as Rewriting,
         TimeMapEntry as TimeMapEntry,
         is_timemap as is_timemap,
+        original_of as original_of,
         parts_of as parts_of,
+        raw_uri as raw_uri,
         read_timemap as read_timemap,
         timemaps_in as timemaps_in,
+        timestamp_of as timestamp_of,
     )
     from hacs_crawler.archive.warc import (
         ZIP_MAGIC as ZIP_MAGIC,

@@ -18,7 +18,7 @@ from parsel import Selector
 from scrapy.http import HtmlResponse
 
 from hacs_crawler.archive.capture import content_type
-from hacs_crawler.archive.memento_uri import Rewriting, without_toolbar
+from hacs_crawler.archive.timemap import Rewriting, without_toolbar
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links import (
     UNREADABLE,

@@ -17,8 +17,7 @@ from hacs_crawler.archive import Capture
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.harvest.asking import StoppedError, UnansweredError
-from hacs_crawler.harvest.client import ArchiveClient
-from hacs_crawler.harvest.index import IndexReader
+from hacs_crawler.harvest.client import ArchiveClient, IndexReader
 from hacs_crawler.harvest.journal import MOST_TRIES, Journal, Missed
 from hacs_crawler.harvest.memento import BlockedError
 from hacs_crawler.harvest.page import HarvestOptions, PageHarvest, source_of

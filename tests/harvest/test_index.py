@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 from hacs_crawler.archive import Capture
 from hacs_crawler.archive.capture import Cleaning
 from hacs_crawler.harvest.asking import UnansweredError
-from hacs_crawler.harvest.index import (
+from hacs_crawler.harvest.client import (
     LEAST_LIMIT,
     LIMIT,
     LIMIT_WITHOUT_KEYS,

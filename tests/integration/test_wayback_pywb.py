@@ -514,7 +514,7 @@ def assert_not_asked_for_again(mementos: Iterable[str], harvested: Mapping[str, 
 def test_answers_that_are_cut_off_are_asked_for_in_parts(
     wayback: Wayback, website: Harvested
 ) -> None:
-    few = "from hacs_crawler.harvest import index as i\ni.LIMIT, i.LIMIT_WITHOUT_KEYS = 9, 60"
+    few = "from hacs_crawler.harvest import client as i\ni.LIMIT, i.LIMIT_WITHOUT_KEYS = 9, 60"
     found = wayback.run(FEW, "level=website", before=few)
     assert len(found.asked) - len(found.mementos) > 2 * len(FEW)
     assert_same(found.pages, pages_of(FEW, website))

@@ -17,8 +17,7 @@ from typing import Any, Final
 from lxml import etree
 from lxml.html import HtmlElement
 
-from hacs_crawler.parts.signals.listing import Listing, SignalError
-from hacs_crawler.parts.signals.sitemap import same_host
+from hacs_crawler.parts.signals.sitemap import Listing, SignalError, same_host
 from hacs_crawler.utils.times import DAY
 
 FEED_TYPES: Final = ("application/rss+xml", "application/atom+xml")

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from hacs_crawler.links import check_url, page_id_of
-from hacs_crawler.parts.signals.listing import SignalError, second_of
+from hacs_crawler.parts.signals.sitemap import SignalError, second_of
 from hacs_crawler.utils.times import DAY
 
 HEADERS: Final = {"url", "page", "loc"}

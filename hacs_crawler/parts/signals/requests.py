@@ -20,9 +20,10 @@ from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import BESIDE
 from hacs_crawler.crawl.scrapy_internals import download, is_closing
 from hacs_crawler.parts.signals.feed import read_feed
-from hacs_crawler.parts.signals.listing import Listing, SignalError
 from hacs_crawler.parts.signals.sitemap import (
     MOST_BYTES,
+    Listing,
+    SignalError,
     read_sitemap,
     same_host,
     sitemaps_of_robots,

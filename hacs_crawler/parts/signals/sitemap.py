@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
 from io import BytesIO
 from itertools import islice
 from typing import Any, Final
@@ -13,8 +15,9 @@ from scrapy import version_info
 from scrapy.utils.gz import gunzip
 from scrapy.utils.sitemap import Sitemap, sitemap_urls_from_robots
 
+from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links import check_url
-from hacs_crawler.parts.signals.listing import Listing, SignalError, second_of
+from hacs_crawler.utils.times import DAY, MAX_SECOND
 
 MOST_BYTES: Final = 10 * 1024 * 1024
 """A larger file is not read, packed or unpacked."""
@@ -98,3 +101,56 @@ def _unpacked(body: bytes) -> bytes:
     if len(unpacked) > MOST_BYTES:
         raise SignalError(f"larger than {MOST_BYTES} bytes")
     return unpacked
+
+
+class SignalError(HacsError):
+    """A source of signals cannot be read; the message says why."""
+
+
+@dataclass(slots=True)
+class Listing:
+    """What one file of a source shows: pages, and the second since 1970 UTC of each one's last signal.
+
+    `files` are further files that it names. `unread` is how many of its entries could not be used:
+    without a time or with one that cannot be, or of pages of other hosts.
+    """
+
+    pages: dict[str, int] = field(default_factory=dict)
+    files: list[str] = field(default_factory=list)
+    unread: int = 0
+
+    def add(self, url: str, second: int | None) -> None:
+        """Add an entry; of several for one page the latest counts."""
+        if second is None:
+            self.unread += 1
+        else:
+            self.pages[url] = max(second, self.pages.get(url, 0))
+
+
+def second_of(text: str, now: int) -> int | None:
+    """Return the second since 1970 UTC of a time in ISO 8601; None for what can be no signal.
+
+    A day stands for its end: the page may have changed at any time of it. What lies more than a day
+    after `now` is wrong.
+    """
+    try:
+        found = datetime.fromisoformat(text.strip())
+    except ValueError:
+        return None
+    if found.tzinfo is None:
+        found = found.replace(tzinfo=UTC)
+    try:
+        second = int(found.timestamp())
+    except (OverflowError, ValueError):
+        return None
+    if _is_day(text.strip()):
+        second += DAY - 1
+    return second if 0 < second <= min(now + DAY, MAX_SECOND) else None
+
+
+def _is_day(text: str) -> bool:
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True

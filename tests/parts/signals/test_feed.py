@@ -17,7 +17,7 @@ from hacs_crawler.parts.signals.feed import (
     announced_feeds,
     read_feed,
 )
-from hacs_crawler.parts.signals.listing import SignalError
+from hacs_crawler.parts.signals.sitemap import SignalError
 
 URL = "http://a.example/feed.xml"
 NOW = int(datetime(2026, 3, 1, tzinfo=UTC).timestamp())

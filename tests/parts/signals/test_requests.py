@@ -8,9 +8,8 @@ from typing import Any
 
 from scrapy.http import Response
 
-from hacs_crawler.parts.signals.listing import Listing
 from hacs_crawler.parts.signals.requests import FILES_A_HOST, SignalRequests
-from hacs_crawler.parts.signals.sitemap import read_sitemap
+from hacs_crawler.parts.signals.sitemap import Listing, read_sitemap
 from hacs_crawler.state import SignalSource
 
 HOST = "http://a.example"

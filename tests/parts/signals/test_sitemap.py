@@ -7,11 +7,12 @@ from datetime import UTC, datetime
 
 import pytest
 
-from hacs_crawler.parts.signals.listing import SignalError, second_of
 from hacs_crawler.parts.signals.sitemap import (
     MOST_BYTES,
     MOST_ENTRIES,
+    SignalError,
     read_sitemap,
+    second_of,
     sitemaps_of_robots,
 )
 from hacs_crawler.utils.times import DAY
