@@ -16,7 +16,7 @@ from hacs_crawler.crawl.part import Observed
 from hacs_crawler.crawl.recipes import RequestRecipe, read_recipes
 from hacs_crawler.links import page_id_of
 from hacs_crawler.outcome import NotObserved, Outcome
-from hacs_crawler.parts.revisits.recipe_writer import RecipeWriter
+from hacs_crawler.parts.revisits import RecipeWriter
 from hacs_crawler.state import Estimation, MemoryStore, Page, State, Visit, merged
 
 URL = "http://a.example/x"
