@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import IO, Any, Final
+from typing import IO, Final
 from urllib.parse import urljoin, urlsplit
 
 from lxml import etree
@@ -164,11 +164,14 @@ def _json(text: str, name: str) -> tuple[str, _Rows]:
     """Read MemGator's JSON: original_uri, mementos.list of datetime (ISO 8601) and uri."""
     try:
         document = json.loads(text)
-        rows = [_json_row(row) for row in document["mementos"]["list"]]
+        rows = [
+            (str(row["uri"]), parse_iso(str(row.get("datetime", ""))))
+            for row in document["mementos"]["list"]
+        ]
         return str(document["original_uri"]), iter(rows)
     except json.JSONDecodeError as error:
         raise ArchiveError(f"{name}, character {error.pos}: {error.msg}") from error
-    except (LookupError, TypeError) as error:
+    except (LookupError, TypeError, AttributeError) as error:
         raise ArchiveError(f"{name}, character 0: no JSON TimeMap: {error!r}") from error
 
 
@@ -188,10 +191,6 @@ def _cdxj(text: str, name: str) -> tuple[str, _Rows]:
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise ArchiveError(f"{name}, character {position}: no CDXJ: {error}") from error
     return url, iter(rows)
-
-
-def _json_row(row: Any) -> tuple[str, int | None]:
-    return str(row["uri"]), parse_iso(str(row.get("datetime") if isinstance(row, dict) else ""))
 
 
 _MEMENTO: Final = re.compile(r"/([0-9]{4,17})(?:[a-z]{2}_)?/(https?:/.+|[^/:]+\..+)\Z", re.DOTALL)

@@ -119,11 +119,11 @@ class Asker:
     def _recall(self) -> None:
         """Take back what waits to be sent when the crawl closes: it would take minutes."""
         if self.is_stopped:
-            Downloads(self._crawler).recall(self._is_own, PutBackError())
+            Downloads(self._crawler).recall(
+                lambda request: request.meta.get("hacs_archive") == self.address.name,
+                PutBackError(),
+            )
         self._cancel_recall = call_later(RECALL_SECONDS, self._recall)
-
-    def _is_own(self, request: Request) -> bool:
-        return request.meta.get("hacs_archive") == self.address.name
 
 
 def said(error: Exception) -> str:

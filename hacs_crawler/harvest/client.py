@@ -154,13 +154,14 @@ class ArchiveClient:
     async def _get(self, url: str, part: str) -> Response:
         if not part:
             return await self._asker.get(url, MEMENTO_SLOT)
-        # a cache would know parts of one file by its URL alone
+        first, _, last = part.partition("-")
+        # a cache would know parts of one file by its URL alone; a server may send all of the file
         return await self._asker.get(
             url,
             MEMENTO_SLOT,
             {"Range": f"bytes={part}"},
             dont_cache=True,
-            download_maxsize=_size(part),
+            download_maxsize=int(last) - int(first) + 1,
         )
 
     def _refusal(self, error: RefusedError, host: str, capture: Capture) -> Memento:
@@ -184,12 +185,6 @@ class ArchiveClient:
         if memento.marks is not None:
             self._shown.add(host)
         return memento
-
-
-def _size(part: str) -> int:
-    """Return the bytes of a part of a file: a server that sends all of it would fill the memory."""
-    first, _, last = part.partition("-")
-    return int(last) - int(first) + 1
 
 
 LIMIT: Final = 5_000

@@ -274,9 +274,10 @@ class Harvester:
         captures = sum(len(found) for _, found in answer.pages)
         seed.counts["captures"] += captures
         stats = self._crawl.stats
-        for name, number in {"captures": captures, **_kinds(answer)}.items():
-            if number:
-                stats.count(f"archive/{name}", number)
+        if captures:
+            stats.count("archive/captures", captures)
+        for kind, number in answer.dropped.items():
+            stats.count(f"archive/dropped/{kind}", number)
 
     def _on_unanswered(self, homepage: str, problem: str) -> None:
         self._unanswered += 1
@@ -339,10 +340,6 @@ class Harvester:
             first_capture=_time(seed.first),
             last_capture=_time(seed.journal.latest),
         )
-
-
-def _kinds(answer: IndexAnswer) -> dict[str, int]:
-    return {f"dropped/{kind}": number for kind, number in answer.dropped.items()}
 
 
 def _time(second: int) -> datetime | None:
