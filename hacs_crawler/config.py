@@ -207,9 +207,10 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
         Setting(
             "HACS_FINDINGS",
             """
-            How many new things of each page's last update are kept as text. They are for [the
-            report](report.md): links with their texts, the texts and numbers of items, or what else
-            is [watched](#hacs_watch); 200 bytes each, without logins.
+            How many of each page's newest things are kept as text. They are for [hacs
+            new](commands.md#hacs-new) and [the report](report.md): links with their texts, the texts
+            and numbers of items, or what else is [watched](#hacs_watch); 200 bytes each, without
+            logins and secrets.
             """,
         ),
     ] = 20

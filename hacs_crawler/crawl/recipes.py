@@ -275,20 +275,21 @@ def _has_secret(value: object) -> bool:
     if isinstance(value, str):
         value = value[:MOST_UNPACKED]  # a longer text is in no recipe
         names = _NAME_WITH_VALUE.finditer(value)
-        return bool(_SECRET_VALUE.search(value)) or any(_is_secret_name(one[1]) for one in names)
+        return bool(_SECRET_VALUE.search(value)) or any(is_secret_name(one[1]) for one in names)
     if isinstance(value, dict):
         return any(
-            (not isinstance(one, bool) and one and _is_secret_name(str(name))) or _has_secret(one)
+            (not isinstance(one, bool) and one and is_secret_name(str(name))) or _has_secret(one)
             for name, one in value.items()  # a flag, as `dont_merge_cookies`, is not a secret
         )
     if isinstance(value, list | tuple):
         is_pair = len(value) == 2 and isinstance(value[0], str)  # as the fields of a form are given
-        return (is_pair and _is_secret_name(value[0])) or any(map(_has_secret, value))
+        return (is_pair and is_secret_name(value[0])) or any(map(_has_secret, value))
     return False
 
 
 @lru_cache(maxsize=1024)
-def _is_secret_name(name: str) -> bool:
+def is_secret_name(name: str) -> bool:
+    """Whether a header, a parameter or a field of this name holds a secret."""
     return _SECRET_NAME.search(_BETWEEN_WORDS.sub("_", name).lower()) is not None
 
 

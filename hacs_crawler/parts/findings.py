@@ -1,33 +1,49 @@
-"""Keeps what updates brought as text, so that a report can say what was found, and not only how much."""
+"""Keeps what updates brought as text, so that people can read what was found, and not only how much."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from typing import Any, Final
 from weakref import WeakKeyDictionary
 
-from scrapy.http import Response, TextResponse
+from lxml.html import HtmlElement
+from scrapy.http import Response
 
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.observation import is_html, tree_of
 from hacs_crawler.crawl.part import Observed, Part
+from hacs_crawler.crawl.recipes import is_secret_name
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.links import link_fingerprint, page_id_of, page_links
-from hacs_crawler.state import Findings, Recorded, State, Visit, findings_text, write_findings
+from hacs_crawler.state import (
+    Finding,
+    Findings,
+    Recorded,
+    State,
+    Visit,
+    findings_text,
+    write_findings,
+)
 from hacs_crawler.utils.loop import begin
 from hacs_crawler.utils.text import safe_logger
 from hacs_crawler.watch import MarkRules
 
 logger = safe_logger(__name__)
 
+_PARAMETER: Final = re.compile(r"(?<=[?&;])([^=&;#]+)=[^&;#]*")
+_ADDRESSES: Final = ("url", "link", "href")
+"""Fields of an item that say where it is."""
+
 
 class FindingsWriter(Part):
-    """Notes what is new where a visit finds an update, and has it written once the visit is."""
+    """Notes what is new if a visit finds an update, and has it written once the visit is."""
 
     def __init__(self, crawl: Crawl) -> None:
         self._crawl = crawl
         self._waiting: dict[int, Findings] = {}
-        self._items: WeakKeyDictionary[Response, list[str]] = WeakKeyDictionary()
+        self._items: WeakKeyDictionary[Response, list[Finding]] = WeakKeyDictionary()
 
     @classmethod
     def from_crawl(cls, crawl: Crawl) -> FindingsWriter:
@@ -37,22 +53,28 @@ class FindingsWriter(Part):
     def shown(self, response: Response, item: object, *, is_news: bool) -> None:
         """Keep the text of an item: pipelines may change it before the visit ends."""
         if is_news:
-            from hacs_crawler.watch import item_text  # noqa: PLC0415 - few crawls watch items
+            from hacs_crawler.watch import item_texts  # noqa: PLC0415 - few crawls watch items
 
             items = self._items.setdefault(response, [])
             if len(items) < self._crawl.config.findings:
-                items.append(item_text(item))
+                items.append(_of_item(item_texts(item)))
 
     def observed(self, observed: Observed) -> Iterable[Visit]:
         """Keep what an update brought; most visits find none."""
         recorded = observed.recorded
         items = self._items.pop(observed.response, ()) if self._items else ()
         if recorded.updated and recorded.is_known and not observed.reason:
-            texts = items or _new_things(self._crawl, observed.response, recorded.new_marks)
-            things = tuple(map(findings_text, islice(texts, self._crawl.config.findings)))
+            response, at, most = observed.response, observed.visit.at, self._crawl.config.findings
+            tree = tree_of(response) if is_html(response) else None
+            new = items or _new_things(self._crawl, response, tree, recorded.new_marks)
+            things = tuple(
+                Finding(at, one.kind, *map(findings_text, (one.text, one.url, one.was)))
+                for one in islice(new, most)
+            )
             if things:
                 page_id = page_id_of(observed.visit.url)
-                self._waiting[page_id] = Findings(observed.visit.at, things)
+                before = self._waiting.get(page_id, Findings())
+                self._waiting[page_id] = Findings(_title_of(tree), things).joined(before, most)
         return ()
 
     def recorded(self, batch: Sequence[Recorded]) -> None:
@@ -70,7 +92,7 @@ class FindingsWriter(Part):
         if not waiting:
             return
         try:
-            await self._crawl.state.once(_write, waiting)
+            await self._crawl.state.once(_write, waiting, self._crawl.config.findings)
         except StateError as error:
             self._crawl.state.on_error(error)
             logger.warning(
@@ -78,20 +100,43 @@ class FindingsWriter(Part):
             )
 
 
-def _new_things(crawl: Crawl, response: Response, marks: frozenset[int]) -> Iterator[str]:
+def _new_things(
+    crawl: Crawl, response: Response, tree: HtmlElement | None, marks: frozenset[int]
+) -> Iterator[Finding]:
     """Yield what a response shows that has one of the marks: links with their texts, or other texts."""
     rules = crawl.rules(response)
-    tree = tree_of(response) if isinstance(response, TextResponse) and is_html(response) else None
     if isinstance(rules, MarkRules):
         for thing in rules.read(response, tree):
             if not rules.marks_of(thing).isdisjoint(marks):
-                yield thing if isinstance(thing, str) else thing.decode("utf-8", "replace")
+                text = thing if isinstance(thing, str) else thing.decode("utf-8", "replace")
+                yield Finding(0, "text", text)
         return
     for link, text in page_links(tree, response.url):
         identity = rules.volatile.identity(link) if rules.volatile is not None else link
         if link_fingerprint(identity) in marks:
-            yield f"{text} {link}".strip()
+            yield Finding(0, "link", text, _without_secrets(link))
 
 
-def _write(state: State, found: dict[int, Findings]) -> None:
-    write_findings(state.store, found)
+def _of_item(texts: Mapping[str, str]) -> Finding:
+    """Return an item as text, without secrets."""
+    shown = {name: text for name, text in texts.items() if not is_secret_name(name)}
+    urls = [shown.pop(name) for name in _ADDRESSES if "://" in shown.get(name, "")]
+    return Finding(0, "item", " ".join(shown.values()), _without_secrets("".join(urls[:1])))
+
+
+def _without_secrets(url: str) -> str:
+    """Return a URL without the values of parameters that are named like secrets."""
+
+    def masked(found: re.Match[str]) -> str:
+        return f"{found[1]}=…" if is_secret_name(found[1]) else found[0]
+
+    return _PARAMETER.sub(masked, url)
+
+
+def _title_of(tree: HtmlElement | None) -> str:
+    titles: Any = () if tree is None else tree.xpath("//title[1]//text()")
+    return findings_text(" ".join(titles))
+
+
+def _write(state: State, found: dict[int, Findings], most: int) -> None:
+    write_findings(state.store, found, most)

@@ -84,10 +84,12 @@ def newest_table(pages: Mapping[int, Page], found: Mapping[int, Findings]) -> Ta
 
 def _newest(page: Page, found: Findings | None) -> list[str]:
     links = list(updates_of(page).values())[-1]
-    if found is None or found.at != page.last_update:
+    things = [] if found is None else [one for one in found.things if one.at == page.last_update]
+    if not things:
         return [counted(links, "link") if links else "its content"]
-    more = links - len(found.things)
-    return [*found.things, *([f"and {more:,} more"] if more > 0 else [])]
+    more = links - len(things)
+    said = [f"{one.text} {one.url}".strip() + f", was {one.was}" * bool(one.was) for one in things]
+    return [*said, *([f"and {more:,} more"] if more > 0 else [])]
 
 
 def runs_table(found: Mapping[str, list[Any]]) -> Table:

@@ -26,7 +26,9 @@ if TYPE_CHECKING:
         lifetimes as lifetimes,
     )
     from hacs_crawler.state.findings import (
+        Finding as Finding,
         Findings as Findings,
+        all_findings as all_findings,
         findings_text as findings_text,
         read_findings as read_findings,
         write_findings as write_findings,

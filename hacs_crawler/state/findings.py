@@ -1,8 +1,8 @@
-"""What each page's last update brought, as text: for people, who cannot read fingerprints."""
+"""The newest things that each page showed, as text: for people, who cannot read fingerprints."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Final, NamedTuple
 
 import msgspec
@@ -13,14 +13,33 @@ from hacs_crawler.utils.text import printable
 
 KIND: Final = "findings"
 MOST_BYTES: Final = 200
-"""Of one text, in UTF-8."""
+"""Length of one text, in UTF-8."""
+
+
+class Finding(NamedTuple):
+    """A new thing and the second since 1970 UTC of the visit that showed it.
+
+    `kind` is "link", "item" or "text". `text` is a link's text, the texts and numbers of an item, or a
+    text; `was` is what it replaced, "" if unknown. `url` is where a link or an item leads, "" if nowhere.
+    """
+
+    at: Annotated[int, Meta(ge=0)]
+    kind: str
+    text: str
+    url: str = ""
+    was: str = ""
 
 
 class Findings(NamedTuple):
-    """The update of a second since 1970 UTC, and texts of what was new then, as the page shows them."""
+    """A page's title, and its newest things, the newest first."""
 
-    at: Annotated[int, Meta(ge=0)] = 0
-    things: tuple[str, ...] = ()
+    title: str = ""
+    things: tuple[Finding, ...] = ()
+
+    def joined(self, other: Findings, most: int) -> Findings:
+        """Return at most `most` of the newest things of both, in whatever order they were found."""
+        things = sorted(dict.fromkeys((*self.things, *other.things)), key=lambda one: -one.at)
+        return Findings(self.title or other.title, tuple(things[:most]))
 
 
 _decode: Final = msgspec.json.Decoder(Findings).decode
@@ -37,21 +56,27 @@ def findings_text(text: str) -> str:
 
 def read_findings(store: Store, page_ids: Sequence[int]) -> dict[int, Findings]:
     """Return what is kept of pages; damaged entries are left out. Raises StateError."""
-    found = {}
-    for page_id, value in store.annotations(KIND, page_ids).items():
-        if (findings := _decoded(value)).things:
-            found[page_id] = findings
-    return found
+    return _undamaged(store.annotations(KIND, page_ids))
 
 
-def write_findings(store: Store, found: Mapping[int, Findings]) -> None:
-    """Keep what the last update of pages brought, by page id; raises StateError."""
+def all_findings(store: Store) -> Iterator[tuple[int, Findings]]:
+    """Yield what is kept of each page, by page id; damaged entries are left out. Raises StateError."""
+    for batch in store.all_annotations(KIND):
+        yield from _undamaged(batch).items()
 
-    def later(page_id: int, before: bytes) -> bytes:
-        new = found[page_id]
-        return _encode(new) if new.at >= _decoded(before).at else before
 
-    change_annotations(store, KIND, found, later)
+def write_findings(store: Store, found: Mapping[int, Findings], most: int) -> None:
+    """Keep at most `most` of the newest things of pages, by page id; raises StateError."""
+
+    def joined(page_id: int, before: bytes) -> bytes:
+        return _encode(found[page_id].joined(_decoded(before), most))
+
+    change_annotations(store, KIND, found, joined)
+
+
+def _undamaged(values: Mapping[int, bytes]) -> dict[int, Findings]:
+    decoded = {page_id: _decoded(value) for page_id, value in values.items()}
+    return {page_id: findings for page_id, findings in decoded.items() if findings.things}
 
 
 def _decoded(value: bytes) -> Findings:

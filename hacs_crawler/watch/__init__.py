@@ -9,7 +9,7 @@ if TYPE_CHECKING:
         NOT_ARCHIVED as NOT_ARCHIVED,
         field_bits as field_bits,
         item_key as item_key,
-        item_text as item_text,
+        item_texts as item_texts,
     )
     from hacs_crawler.watch.rules import (
         MarkRules as MarkRules,

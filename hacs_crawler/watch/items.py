@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from enum import Enum
@@ -69,16 +69,15 @@ def _bits(value: Any, field: str) -> int:
     return crc32(_encode(value if value.__class__ in _AS_THEY_ARE else _plain(value, field)))
 
 
-def item_text(item: Any) -> str:
-    """Return the texts and numbers that an item has, for people: its title or name first."""
-    return " ".join(_texts(_mapping(item)))
-
-
-def _texts(item: Mapping[str, Any]) -> Iterator[str]:
-    for name in sorted(item, key=lambda name: name not in _TITLES):
-        value = item[name]
-        if isinstance(value, str | int | float | Decimal) and not isinstance(value, bool):
-            yield str(value)
+def item_texts(item: Any) -> dict[str, str]:
+    """Return the texts and numbers that an item has, by field, for people: its title or name first."""
+    fields = _mapping(item)
+    return {
+        str(name): str(fields[name])
+        for name in sorted(fields, key=lambda name: name not in _TITLES)
+        if isinstance(fields[name], str | int | float | Decimal)
+        and not isinstance(fields[name], bool)
+    }
 
 
 def canonical_bytes(item: Any, is_watched: Callable[[str], bool] = lambda _: True) -> bytes:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 from hacs_crawler.links.keys import page_id_of
-from hacs_crawler.state import read_findings
+from hacs_crawler.state import Finding, Findings, read_findings
 from hacs_crawler.state.address import open_store
 from integration_support import AnySpider
 from servers import Site
@@ -28,7 +29,7 @@ def show(site: Site, *things: str) -> None:
     site.pages["/news"] = (200, {}, f"<html><body>{body}</body></html>".encode())
 
 
-def found(any_spider: AnySpider, site: Site, **settings: object) -> list[tuple[str, ...]]:
+def found(any_spider: AnySpider, site: Site, **settings: object) -> list[tuple[Finding, ...]]:
     """What is kept after each of four days: the first, an update, none, and one of 30 links."""
     kept = []
     days = (["a"], ["a", "b"], ["b", "a"], ["a", *(f"c{number}" for number in range(30))])
@@ -37,27 +38,88 @@ def found(any_spider: AnySpider, site: Site, **settings: object) -> list[tuple[s
         any_spider.days = day
         crawl = any_spider.run(SPIDER, **settings)
         assert crawl.exit_status == 0, crawl.log
-        store = open_store(f"sqlite:///{any_spider.folder}/state.db", "hacs", Path())
-        page_id = page_id_of(f"{site.url}/news")
-        findings = read_findings(store, [page_id]).get(page_id)
-        kept.append(findings.things if findings else ())
-        store.close()
+        kept.append(findings_of(any_spider, f"{site.url}/news").things)
     return kept
 
 
-def test_new_links_of_the_last_update_are_kept_with_their_texts(
+def findings_of(any_spider: AnySpider, url: str) -> Findings:
+    with closing(open_store(f"sqlite:///{any_spider.folder}/state.db", "hacs", Path())) as store:
+        return read_findings(store, [page_id_of(url)]).get(page_id_of(url), Findings())
+
+
+def texts(found: tuple[Finding, ...]) -> list[str]:
+    return [one.text for one in found]
+
+
+def test_new_links_are_kept_with_their_texts_the_newest_first(
     any_spider: AnySpider, site: Site
 ) -> None:
     first, second, third, fourth = found(any_spider, site)
     assert first == ()
-    assert second == third == (f"The b {site.url}/b",)
-    assert fourth == tuple(f"The c{number} {site.url}/c{number}" for number in range(20))
+    assert [one[1:] for one in second] == [("link", "The b", f"{site.url}/b", "")]
+    assert third == second
+    assert texts(fourth) == [f"The c{number}" for number in range(20)]
+
+
+def test_things_of_several_updates_are_kept_as_long_as_there_is_room(
+    any_spider: AnySpider, site: Site
+) -> None:
+    *_, last = found(any_spider, site, HACS_FINDINGS=31)
+    assert texts(last) == [*(f"The c{number}" for number in range(30)), "The b"]
+    assert last[0].at > last[-1].at
 
 
 def test_of_what_else_is_watched_the_texts_are_kept(any_spider: AnySpider, site: Site) -> None:
     kept = found(any_spider, site, HACS_WATCH="css:p", HACS_FINDINGS=3)
-    assert kept == [(), ("The b",), ("The b",), ("The c0", "The c1", "The c2")]
+    assert [texts(one) for one in kept] == [
+        [],
+        ["The b"],
+        ["The b"],
+        ["The c0", "The c1", "The c2"],
+    ]
 
 
-def test_nothing_is_kept_where_nothing_is_to_be(any_spider: AnySpider, site: Site) -> None:
+def test_nothing_is_kept_if_nothing_is_to_be(any_spider: AnySpider, site: Site) -> None:
     assert found(any_spider, site, HACS_FINDINGS=0) == [()] * 4
+
+
+def test_the_title_of_the_page_is_kept_and_no_secret_of_a_link(
+    any_spider: AnySpider, site: Site
+) -> None:
+    for day, more in enumerate(("", "<a href='/x?id=7&api_key=s3cr3t'>Paper</a>")):
+        page = f"<html><title> Ada\n Lovelace</title><body><p>{more}</p></body></html>"
+        site.pages["/news"] = (200, {}, page.encode())
+        any_spider.days = day
+        any_spider.run(SPIDER)
+    kept = findings_of(any_spider, f"{site.url}/news")
+    assert kept.title == "Ada Lovelace"
+    assert [one[1:] for one in kept.things] == [
+        ("link", "Paper", f"{site.url}/x?api_key=…&id=7", "")
+    ]
+
+
+ITEMS = (
+    SPIDER
+    + """
+        def parse(self, response):
+            for row in response.css("p"):
+                yield {
+                    "price": float(row.css("b::text").get()),
+                    "title": row.css("a::text").get(),
+                    "url": response.urljoin(row.css("a::attr(href)").get()),
+                    "token": "s3cr3t",
+                }
+"""
+)
+
+
+def test_an_item_is_kept_by_its_title_first_and_where_it_is(
+    any_spider: AnySpider, site: Site
+) -> None:
+    for day, price in enumerate((10.49, 9.99)):
+        page = f"<html><body><p><a href=/book>A book</a><b>{price}</b></p></body></html>"
+        site.pages["/news"] = (200, {}, page.encode())
+        any_spider.days = day
+        any_spider.run(ITEMS, HACS_WATCH="items")
+    (item,) = findings_of(any_spider, f"{site.url}/news").things
+    assert item[1:] == ("item", "A book 9.99", f"{site.url}/book", "")
