@@ -57,7 +57,7 @@ def all_checks(settings: Settings, *, has_project: bool) -> Iterator[Check]:
         yield Check("settings", "failure", str(error), "see docs/settings.md")
         return
     yield Check("settings", "ok", "every HACS_ setting has a usable value")
-    yield _state(config)
+    yield from _state(config)
     if settings.get("HACS_RENDER", "never") != "never":
         yield _browser(settings)
     if settings["HACS_ARCHIVES"]:
@@ -116,8 +116,11 @@ def _loaded(path: Any) -> object:
         return None
 
 
-def _state(config: Config) -> Check:
-    """Open the state, read its settings, and write a note, which a full disk or a replica refuses."""
+def _state(config: Config) -> Iterator[Check]:
+    """Open the state, read its settings, and write a note, which a full disk or a replica refuses.
+
+    Then say what loses pages, or may lose them.
+    """
     if config.shards is not None and config.shard is None:
         config = replace(config, shard=Shard(0, config.shards))
     shown = f"{describe(config.state)}, namespace {config.own_namespace}"
@@ -129,14 +132,17 @@ def _state(config: Config) -> Check:
             store.write_meta({NOTE: note})
             if store.read_meta(NOTE) != note:
                 found = f"{shown}: a note that was written cannot be read"
-                return Check("state", "failure", found, "is this a replica?")
+                yield Check("state", "failure", found, "is this a replica?")
+                return
             found = f"{shown}: schema {SCHEMA}, {store.count()} pages, readable and writable"
+            yield Check("state", "ok", found)
+            for risk, advice in store.risks():
+                yield Check("state", "warning", f"{describe(config.state)}: {risk}", advice)
         finally:
             store.close()
     except (ConfigError, StateError) as error:
         advice = "docs/state.md says what HACS_STATE may be, docs/reliability.md what else"
-        return Check("state", "failure", str(error), advice)
-    return Check("state", "ok", found)
+        yield Check("state", "failure", str(error), advice)
 
 
 def _browser(settings: BaseSettings) -> Check:

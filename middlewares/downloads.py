@@ -48,9 +48,14 @@ class PageMemoryMiddleware:
     def process_request(
         self, request: Request, spider: Spider | None = None
     ) -> Coroutine[Any, Any, None] | None:
-        """Have the page read; wait for parts that change the request."""
+        """Have the page read; wait for parts that change the request.
+
+        Raises IgnoreRequest if the crawl has failed.
+        """
         del spider
         tag = renew(request)
+        if self._crawl.failure is not None:
+            raise IgnoreRequest(self._crawl.failure)
         if not self._crawl.is_open:
             return None
         url = page_url(request, tag)

@@ -5,18 +5,23 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
 import pytest
+import redis
 from scrapy.settings import Settings
 from typer.testing import CliRunner, Result
 
 from hacs_crawler import doctor
 from hacs_crawler.cli.app import app
 from hacs_crawler.doctor import Check, all_checks
+from hacs_crawler.state.address import open_state
+from hacs_crawler.state.estimation import Estimation
+from hacs_crawler.state.page import Visit
 from servers import free_port, redis_server
 
 ADDON = {"hacs_crawler.addon.HacsAddon": 500}
@@ -101,9 +106,29 @@ def test_a_password_is_never_shown(tmp_path: Path) -> None:
             checks(HACS_STATE=f"redis://:{word}@127.0.0.1:{port}/0")
             for word in ("s3cr3t", "s3cr4t")
         )
-    assert all(one.status == "ok" for one in right)
+    assert all(one.status != "failure" for one in right)
     assert fault(wrong)[:2] == ("state", "failure")
     assert "s3cr" not in str(right) + str(wrong)
+
+
+@pytest.mark.slow
+def test_a_server_that_may_lose_pages_or_has_lost_some_is_said(tmp_path: Path) -> None:
+    options = ("--maxmemory-policy", "allkeys-lru")
+    with redis_server(tmp_path, *options) as port, redis.Redis(port=port) as client:
+        url = f"redis://127.0.0.1:{port}/0"
+        with closing(open_state(url, "hacs", tmp_path, Estimation())) as state:
+            visits = [Visit(f"http://h{n}.example/", 1, marks=frozenset({n})) for n in range(200)]
+            state.record(visits)
+        warned = [one.found for one in checks(HACS_STATE=url) if one.status == "warning"]
+        assert [one.partition(": ")[2] for one in warned] == [
+            "maxmemory-policy allkeys-lru: a server that is full throws pages away",
+            "appendonly no, and no snapshots: a restart loses the state",
+        ]
+        client.config_set("maxmemory", int(client.info("memory")["used_memory"]) - 20_000)
+        client.set("one", "more")
+        client.config_set("maxmemory", 0)
+        warned = [one.found for one in checks(HACS_STATE=url) if one.status == "warning"]
+        assert "the server has evicted keys: " in warned[-1]
 
 
 def test_a_browser_is_started_only_where_pages_are_rendered(

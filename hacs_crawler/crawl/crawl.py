@@ -8,7 +8,7 @@ from contextlib import ExitStack
 
 from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
-from scrapy.exceptions import CloseSpider, DontCloseSpider
+from scrapy.exceptions import CloseSpider, DontCloseSpider, IgnoreRequest
 from scrapy.http import Response
 from scrapy.settings import BaseSettings
 from scrapy.utils.defer import maybe_deferred_to_future
@@ -18,7 +18,7 @@ from hacs_crawler.config import Clock, Config, warn_of_unknown
 from hacs_crawler.crawl.meta import page_url, release, tag_of, was_sent
 from hacs_crawler.crawl.part import Part
 from hacs_crawler.crawl.parts import Parts, load_parts
-from hacs_crawler.crawl.scrapy_internals import count_no_page, mark_as_failed
+from hacs_crawler.crawl.scrapy_internals import Downloads, count_no_page, mark_as_failed
 from hacs_crawler.crawl.state_access.write_behind import OpenState
 from hacs_crawler.crawl.stats import CrawlStats
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
@@ -63,6 +63,8 @@ class Crawl:
         self._worker = Worker()
         self._state: OpenState | None = None
         self._needs_answers = False
+        self.unrecorded = 0
+        """How many pages answered when the crawl had failed."""
         self._log_summary: Callable[[], None] = self.stats.log_summary
         self.is_open = self._is_closing = self._is_closed = False
         """Whether the state is open and nothing has failed."""
@@ -115,8 +117,17 @@ class Crawl:
             return
         self.failure, self.is_open = message, False
         self._end_with_error(message)
+        # those in the downloader would be sent one by one, and their visits recorded nowhere
+        Downloads(self.crawler).recall(self._is_dropped, IgnoreRequest(message))
         for function in self._on_failure:
             function()
+
+    def _is_dropped(self, request: Request) -> bool:
+        """Tell the project that a request is dropped, as Scrapy does."""
+        self.crawler.signals.send_catch_log(
+            signals.request_dropped, request=request, spider=self.crawler.spider
+        )
+        return True
 
     def when_failed(self, function: Callable[[], None]) -> None:
         """Have a function called when the crawl fails, for what waits in vain."""
@@ -214,7 +225,7 @@ class Crawl:
             self._record_unfinished()
             await state.write_behind.close()
             await self.parts.wait(Part.closing)
-            if lost := state.write_behind.lost:
+            if lost := state.write_behind.lost + self.unrecorded:
                 self.stats.count("state/lost", lost)
                 self._end_with_error(f"{counted(lost, 'visit')} could not be written to the state")
             else:

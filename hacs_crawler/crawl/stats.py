@@ -151,6 +151,7 @@ class CrawlStats:
             ("links_new_to_site", sum(len(visited.new_to_site or ()) for visited in updated)),
             ("new_links", sum(len(visited.new_marks) for visited in updated)),
             ("gone", sum(visited.visit.news is News.GONE for visited in recorded)),
+            ("same_second", sum(visited.visit.at in visited.before.visits for visited in seen)),
         ):
             if number:
                 self.count(name, number)
@@ -206,6 +207,12 @@ class CrawlStats:
             counted(stat("not_observed"), "request"),
             f"; beside these {', '.join(beside)}" if beside else "",
         )
+        if same := stat("same_second"):
+            logger.info(
+                "%s fell into the second of another visit of the page, such as one by another crawl, "
+                "and count as one visit with it",
+                counted(same, "visit"),
+            )
         if self._churning:
             self._log_churning(stat("churn/visits"), stat("visits"))
         if self._causes:

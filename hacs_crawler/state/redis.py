@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from redis.cluster import RedisCluster
 from redis.exceptions import ResponseError
 
-from hacs_crawler.exceptions import StateUnavailableError
+from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.state.codec import ROW, UNKNOWN_ROW
 from hacs_crawler.state.outcome_log import OUTCOME, Outcomes
 from hacs_crawler.state.page import Updates
@@ -50,6 +50,7 @@ from hacs_crawler.state.store import (
     whole_outcomes,
     whole_rows,
 )
+from hacs_crawler.utils.text import counted
 
 _ROWS_A_CALL = 5_000
 _RECORD: Final = np.dtype([("id", "<i8"), ("row", ROW)])
@@ -132,9 +133,7 @@ class RedisStore(Store):
         return self._known(f"annotations:{kind}", keys)
 
     def annotated(self, kind: str) -> Ids:
-        trips = self._buckets.run_on_all("read", GATHER_KEYS, f"annotations:{kind}")
-        joined = b"".join(found for _, answers in trips for found in answers)
-        return np.sort(np.frombuffer(joined, np.dtype("<i8")).astype(np.int64))
+        return self._ids_of(f"annotations:{kind}")
 
     def all_annotations(self, kind: str) -> Iterator[dict[int, bytes]]:
         """See `Store.all_annotations`; by bucket."""
@@ -201,12 +200,41 @@ class RedisStore(Store):
 
     def size_bytes(self) -> int:
         """See `Store.size_bytes`: the memory of the server, in a cluster of all its primaries."""
+        return sum(int(info["used_memory"]) for info in self._infos("memory"))
+
+    def risks(self) -> Iterator[tuple[str, str]]:
+        """See `Store.risks`: of the configuration, and what evictions have taken."""
+        policies = {str(info["maxmemory_policy"]) for info in self._infos("memory")}
+        for policy in sorted(policies - {"noeviction"}):
+            found = f"maxmemory-policy {policy}: a server that is full throws pages away"
+            yield found, "set maxmemory-policy noeviction"
+        has_log = all(int(info["aof_enabled"]) for info in self._infos("persistence"))
+        if not has_log and not self._makes_snapshots():
+            yield "appendonly no, and no snapshots: a restart loses the state", "set appendonly yes"
+        if any(int(info["evicted_keys"]) for info in self._infos("stats")):
+            known, kept = (self._ids_of(kind) for kind in ("rows", "pages"))
+            number = len(np.setdiff1d(known, kept))
+            found = (
+                f"the server has evicted keys: {counted(number, 'page')} without visits and links"
+            )
+            yield found, "set maxmemory-policy noeviction, and import a backup"
+
+    def _infos(self, section: str) -> list[dict[str, Any]]:
+        """Return a section of INFO, in a cluster of each primary."""
         with self._server.naming_errors("read"):
             if not self._server.is_cluster:
-                return int(self._redis.info("memory")["used_memory"])
-            nodes = self._redis.info("memory", target_nodes=RedisCluster.PRIMARIES)
-            by_node = nodes if "used_memory" not in nodes else {"": nodes}
-            return sum(int(node["used_memory"]) for node in by_node.values())
+                return [self._redis.info(section)]
+            nodes = self._redis.info(section, target_nodes=RedisCluster.PRIMARIES)
+            is_one = not all(isinstance(node, dict) for node in nodes.values())
+            return [nodes] if is_one else list(nodes.values())
+
+    def _makes_snapshots(self) -> bool:
+        """Whether the server saves its memory now and then, or does not say so."""
+        try:
+            with self._server.naming_errors("read"):
+                return bool(self._redis.config_get("save").get("save", "unknown"))
+        except StateError:  # hosted servers have no CONFIG
+            return True
 
     def read_meta(self, key: str) -> Any:
         with self._server.naming_errors("read"):
@@ -300,6 +328,12 @@ class RedisStore(Store):
         schema, identity = found
         check_schema(0 if schema is None else int(note("schema", schema)), self._place)
         return b"%b %b" % (schema or b"false", identity or b"false")
+
+    def _ids_of(self, kind: str) -> Ids:
+        """Return the ids under which anything of a kind is kept, ascending."""
+        trips = self._buckets.run_on_all("read", GATHER_KEYS, kind)
+        joined = b"".join(found for _, answers in trips for found in answers)
+        return np.sort(np.frombuffer(joined, np.dtype("<i8")).astype(np.int64))
 
     def _known(self, kind: str, keys: Sequence[int]) -> dict[int, bytes]:
         values = self._buckets.fetched(kind, keys)

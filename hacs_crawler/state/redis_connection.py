@@ -112,8 +112,10 @@ class RedisServer:
         try:
             yield
         except redis.exceptions.AuthenticationError as error:
-            msg = f"cannot {action} the state in {self.shown}: {error}"
-            raise StateError(msg) from error
+            # it may be changed back, or the address mean another server by then
+            refused = "the server refuses the user or the password in HACS_STATE"
+            msg = f"cannot {action} the state in {self.shown}: {refused}"
+            raise StateUnavailableError(msg) from error
         except (
             redis.exceptions.RedisError,
             redis.exceptions.RedisClusterException,

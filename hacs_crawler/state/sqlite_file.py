@@ -6,6 +6,7 @@ while it reads, so that several connections read at once.
 
 from __future__ import annotations
 
+import errno
 import random
 import sqlite3
 import time
@@ -16,6 +17,7 @@ from contextlib import ExitStack, closing, contextmanager
 from itertools import chain
 from pathlib import Path
 from queue import SimpleQueue
+from tempfile import TemporaryFile
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -26,6 +28,8 @@ from hacs_crawler.state.store import SCHEMA, Ids, Rows, check_schema, refuse_oth
 
 BUSY_SECONDS = 10.0
 """How long a writer waits for another."""
+ROOM_BYTES: Final = 1_000_000
+"""How much a disk must still hold when a state is opened for writing: some hundred pages."""
 APPLICATION_ID: Final = int.from_bytes(b"hacs")
 _PASSING = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL", "SQLITE_IOERR")
 
@@ -54,6 +58,7 @@ class SQLiteFile:
                 if reads_only:
                     self.db.execute("PRAGMA query_only = ON")
                 else:
+                    self._check_room()
                     self._use_write_ahead_log()
                     # In WAL mode NORMAL forgets what was committed last when the power fails.
                     self.db.execute("PRAGMA synchronous = FULL")
@@ -63,6 +68,16 @@ class SQLiteFile:
         except BaseException:
             self.db.close()
             raise
+
+    def _check_room(self) -> None:
+        """Raise StateUnavailableError if the disk is full: what is written at first may still fit in."""
+        try:
+            with TemporaryFile(dir=self.path.parent) as file:
+                file.write(bytes(ROOM_BYTES))
+        except OSError as error:
+            if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
+                msg = f"cannot write to the state in {self.path}: {error.strerror}"
+                raise StateUnavailableError(msg) from error
 
     def make(self, tables: dict[str, str]) -> None:
         """Create the tables that are missing, given with their columns."""

@@ -147,6 +147,10 @@ class Store(Protocol):
     def size_bytes(self) -> int:
         """Return how many bytes the store takes, of disk or of the server's memory."""
 
+    def risks(self) -> Iterator[tuple[str, str]]:
+        """Yield what loses pages, or may lose them, and what to do about it."""
+        return iter(())
+
     def close(self) -> None:
         """Release the connection; the store is not used afterwards."""
 

@@ -103,6 +103,28 @@ def test_a_server_that_stays_away_costs_visits_that_are_counted_and_a_bounded_me
     assert max(map(int, waiting)) <= 10
 
 
+def test_a_password_that_is_changed_is_waited_for_as_a_server_that_is_away(
+    site: Site, project: Project, tmp_path: Path
+) -> None:
+    urls = fill(site)
+    with RedisProcess(tmp_path) as server, redis.Redis(port=server.port) as client:
+
+        def change() -> None:
+            client.config_set("requirepass", "another")
+            client.client_kill_filter(_type="normal", skipme=True)
+
+        def change_back() -> None:
+            with redis.Redis(port=server.port, password="another") as other:
+                other.config_set("requirepass", "")
+
+        project.state = server.url
+        site.asked = Moments({10: change, 45: change_back})
+        crawl = project.crawl(urls, "-a", "level=homepage", **PROMPT)
+        assert_nothing_is_lost(crawl, server.url, urls)
+    assert "the server refuses the user or the password in HACS_STATE; waiting" in crawl.log
+    assert "HELLO" not in crawl.log
+
+
 def test_a_server_that_comes_back_empty_ends_the_crawl_with_a_line_that_says_so(
     site: Site, project: Project, tmp_path: Path
 ) -> None:

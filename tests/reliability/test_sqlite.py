@@ -130,6 +130,41 @@ def test_a_disk_that_is_full_at_the_commit_can_be_written_to_when_there_is_room(
     assert len(whole_pages(project.state)) == len(URLS)
 
 
+def test_a_state_on_a_full_disk_is_refused_before_anything_is_requested(
+    site: Site, project: Project
+) -> None:
+    with opened(project.state) as state:
+        state.record(visits_of(URLS[:10]))
+    with (
+        full_disk(sqlite_file.ROOM_BYTES - 1),
+        pytest.raises(StateUnavailableError, match=r"cannot write to the state in .*state\.db: "),
+        opened(project.state),
+    ):
+        pytest.fail("there is no room")
+
+
+def test_a_crawl_whose_state_fails_sends_nothing_more_and_counts_what_was_answered(
+    site: Site, project: Project
+) -> None:
+    urls = fill(site)
+
+    def spoil() -> None:
+        path = project.state.removeprefix("sqlite:///")
+        with closing(sqlite3.connect(path)) as other, other:
+            other.execute('ALTER TABLE "hacs.rows" RENAME TO "elsewhere"')
+
+    site.asked = Moments({20: spoil})
+    dropped = {"CONCURRENT_REQUESTS": 100, "CONCURRENT_REQUESTS_PER_DOMAIN": 1}
+    settings = {**PROMPT, **dropped, "DOWNLOAD_DELAY": 0.05, "HACS_FLUSH_VISITS": 1}
+    crawl = project.crawl(urls, "-a", "level=homepage", **settings)
+    asked, lost = len(site.visited()), crawl.stat("hacs/state/lost")
+    assert crawl.exit_status == 1
+    assert asked < len(urls)
+    with closing(sqlite3.connect(project.state.removeprefix("sqlite:///"))) as db:
+        assert db.execute('SELECT count(*) FROM "hacs.pages"').fetchone() == (asked - lost,)
+    assert f"{lost} visit" in crawl.log
+
+
 @pytest.mark.parametrize("is_replaced", [False, True])
 def test_a_file_that_is_removed_while_it_is_in_use_is_missed(
     is_replaced: bool, project: Project
