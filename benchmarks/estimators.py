@@ -20,6 +20,7 @@ from hacs_crawler.model import (
     ESTIMATORS,
     Gaps,
     LogNormalPrior,
+    Visits as PageVisits,
     bayes,
     estimate,
     fit_prior,
@@ -182,7 +183,7 @@ def bias(n_pages: int) -> None:
             visits = simulate(rng, np.full(n_pages, 1 / true_days), n_visits - 1)
             cells = []
             for name in ESTIMATORS:
-                ratio = estimate(name, *visits) * true_days
+                ratio = estimate(name, PageVisits(*visits)).rate_per_day * true_days
                 cells.append(f"{ratio.mean():.2f} ({ratio.std():.2f})")
             row(f"{true_days:g}", n_visits, *cells)
 

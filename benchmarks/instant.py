@@ -27,11 +27,10 @@ from hacs_crawler.model import (
     hub_rate,
     instant_index,
     lognormal_cumulative,
-    predictive_probability,
     tier_rate,
     update_index,
 )
-from hacs_crawler.model.bayes import bayes_with_spread
+from hacs_crawler.model.grid import RATES, posterior
 from hacs_crawler.utils.arrays import FloatArray
 
 SHARES = (0.1, 0.3, 0.6)
@@ -194,7 +193,7 @@ class ByP:
     def __init__(self) -> None:
         self._prior = DEFAULT_PRIOR
         self._fitted = 0
-        self._rates = np.empty((0, 2))
+        self._rates = np.empty((0, len(RATES)))
 
     def __call__(self, web: Web, crawl: Crawl) -> int:
         if not crawl.gaps:
@@ -208,7 +207,9 @@ class ByP:
             hub = crawl.visited
             self._rates[hub] = _estimated(crawl.gaps[hub : hub + 1], self._prior)
         elapsed = np.where(np.isnan(crawl.last), np.inf, crawl.elapsed)
-        return self.choose(web, crawl, predictive_probability(*self._rates.T, elapsed))
+        finite = np.where(np.isinf(elapsed), 0.0, elapsed)
+        quiet = (self._rates * np.exp(-np.multiply.outer(finite, RATES))).sum(axis=1)
+        return self.choose(web, crawl, np.where(np.isinf(elapsed), 1.0, 1.0 - quiet))
 
     def choose(self, web: Web, crawl: Crawl, p: FloatArray) -> int:
         """Return the hub to visit."""
@@ -229,7 +230,7 @@ class ByValue(ByP):
 
 
 def _estimated(gaps: Sequence[Sequence[tuple[float, bool]]], prior: LogNormalPrior) -> FloatArray:
-    return np.stack(bayes_with_spread(_joined(gaps), prior), axis=1)
+    return posterior(_joined(gaps), prior)
 
 
 def _joined(gaps: Sequence[Sequence[tuple[float, bool]]]) -> Gaps:

@@ -27,12 +27,15 @@ from hacs_crawler.lab.evaluation.localized import (
     has_next,
     next_gaps,
 )
+from hacs_crawler.lab.evaluation.power_law import (
+    PowerLaw,
+)
 from hacs_crawler.lab.evaluation.update_points import synthetic_chunks
 from hacs_crawler.lab.simulation.simulation import Scenario
 from hacs_crawler.lab.simulation.tournament import compare
 from hacs_crawler.lab.timelines import Events, Timelines, parse_day
 from hacs_crawler.links import page_id_of
-from hacs_crawler.model import LOCALIZED, MIN_POINTS, PowerLaw, Windows, consistent_windows
+from hacs_crawler.model import LOCALIZED, MIN_POINTS, Windows, consistent_windows
 from hacs_crawler.state import Estimation
 from hacs_crawler.utils.arrays import FloatArray, IndexArray, page_of_value, sum_by_page
 from hacs_crawler.utils.terminal import laid_out

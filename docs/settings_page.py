@@ -32,7 +32,7 @@ GROUPS = {
         *("LINKS", "LINKS_ALLOW", "LINKS_DENY", "FINDINGS"),
     ),
     "In which order": (
-        *("POLICY", "ESTIMATOR", "FADE_DAYS", "SIBLINGS", "ELAPSED_FROM"),
+        *("POLICY", "STALE_DAYS", "ESTIMATOR", "FADE_DAYS", "SIBLINGS", "ELAPSED_FROM"),
         *("RANDOM_SEED", "INSTANT", "SIGNALS"),
     ),
     "The state": ("STATE", "NAMESPACE", "FLUSH_VISITS", "SHARD", "SHARDS", "SHARD_WAIT"),

@@ -29,7 +29,7 @@ from hacs_crawler.crawl.part import Observed, Part
 from hacs_crawler.crawl.ranker import Ranker, reading_a_list
 from hacs_crawler.crawl.state_access.write_behind import OpenState
 from hacs_crawler.links import page_id_of
-from hacs_crawler.model import CHURNING, chance_of_update, elapsed_days
+from hacs_crawler.model import CHURNING, elapsed_days
 from hacs_crawler.outcome import Expected, NotObserved, Outcome
 from hacs_crawler.signals import page_visited
 from hacs_crawler.state import Estimation, Page, Recorded, Visit
@@ -271,4 +271,4 @@ def _p(page: Page, estimation: Estimation, at: int) -> float:
     if page.last_visit is None:
         return 1.0
     elapsed = elapsed_days(at / DAY, page.last_visit / DAY)
-    return float(chance_of_update(estimation.kept_rates(page), elapsed)[0])
+    return float(estimation.kept_rates(page).probability(elapsed)[0])

@@ -173,7 +173,6 @@ def preload() -> None:
         modules = walk_packages if name.startswith("hacs_crawler") else iter_modules
         for module in modules(getattr(import_module(name), "__path__", ()), f"{name}."):
             import_module(module.name)
-    import_module("hacs_crawler.model.predictive").predictive_probability(1.0, 1.0, 1.0)
     import_module("scrapy.utils.versions").get_versions()
     import_module("surt").surt("http://example.edu/")
 

@@ -192,9 +192,6 @@ def test_every_policy_is_documented() -> None:
             [
                 "hacs",
                 "balanced",
-                "freshness",
-                "staleness",
-                "unseen-links",
                 "interest",
                 "hacs-without-signals",
                 *POLICIES,

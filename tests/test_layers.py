@@ -109,7 +109,7 @@ def test_nothing_is_imported_by_its_own_folders_face() -> None:
         ("hacs_crawler.crawl.crawl", "from hacs_crawler.state.page import Page"),
         ("hacs_crawler.crawl.crawl", "from ..state.page import Page"),
         ("hacs_crawler.crawl.crawl", "from hacs_crawler.settings import BOT_NAME"),
-        ("hacs_crawler.model.bayes", "from hacs_crawler.statistics import scoring"),
+        ("hacs_crawler.model.grid", "from hacs_crawler.statistics import scoring"),
     ],
 )
 def test_a_wrong_import_is_found(module: str, text: str) -> None:

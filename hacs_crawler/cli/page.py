@@ -20,8 +20,6 @@ from hacs_crawler.model import (
     bayes_quantiles,
     confirmed_share,
     gaps_between,
-    is_trend,
-    unpacked_trend,
 )
 from hacs_crawler.parts.rendering.verdicts import PageRendering, SiteRendering, Verdict, advice
 from hacs_crawler.ranking.next_visit import BlockReason, Forecast, forecast_of
@@ -57,7 +55,7 @@ class PageFacts:
 
     `updated` tells for each visit if it found an update. `rate_per_day` is a fresh estimate by
     `estimator`; `interval` holds `INTERVAL` of its posterior, None if there is none or the page may
-    churn. `spread` is the rate's log_sd, or its course (`model.packed_trend`). `churn` and `churning`
+    churn. `churn` and `churning`
     are as in `model.Rates`, `burst_since` as in `state.burst_since`. `confirmed` counts the updates
     whose links were seen again, and all updates for which this is known. `siblings` is the number of
     other known pages of the site, `sibling_correlation` as in `model.sibling_correlation`. `set_aside`
@@ -68,7 +66,6 @@ class PageFacts:
     updated: list[bool]
     rate_per_day: float
     estimator: str
-    spread: float
     interval: tuple[float, float] | None
     churn: float
     churning: float
@@ -115,9 +112,8 @@ def facts_of(url: str, state: State, config: Config, now: float) -> PageFacts:
     page, estimation = as_of(known, now), state.estimation
     rates, found = estimation.rates([page]), lifetimes([page])
     is_again = (found == LinkLifetime.LASTING) | (found == LinkLifetime.PASSING)
-    spread = float(rates.log_sd[0])
     estimator = estimation.estimator
-    if estimator in LOCALIZED and not is_trend(spread):
+    if estimator in LOCALIZED and histories([page], estimation.updates)[1].sum() < MIN_POINTS:
         estimator = "bayes"  # a localized rate takes more updates than the page has
     menu = menu_id(page.url)
     rendering = state.store.annotations(PageRendering.KIND, [page_id]).get(page_id, b"")
@@ -127,7 +123,6 @@ def facts_of(url: str, state: State, config: Config, now: float) -> PageFacts:
         updated=histories([page])[1].tolist(),
         rate_per_day=float(rates.rate_per_day[0]),
         estimator=estimator,
-        spread=spread,
         interval=_interval(page, state, estimator, may_churn=bool(rates.churning[0])),
         churn=float(rates.churn[0]),
         churning=float(rates.churning[0]),
@@ -285,11 +280,7 @@ def _signals(signals: PageSignals) -> str:
 def _method(facts: PageFacts, estimator: str) -> str:
     if facts.estimator != estimator:
         return f"{facts.estimator}: {estimator} takes {MIN_POINTS} updates"
-    if not is_trend(facts.spread):
-        return estimator
-    points, shape = (float(number) for number in unpacked_trend(facts.spread))
-    course = "falling" if shape < 0.95 else "rising" if shape > 1.05 else "steady"
-    return f"{estimator} in a window of {points:.0f} updates: {course}, shape {shape:.3g}"
+    return estimator
 
 
 def _next(forecast: Forecast, config: Config, now: float) -> str:

@@ -5,20 +5,17 @@ from typing import TYPE_CHECKING
 from hacs_crawler.utils.faces import face
 
 if TYPE_CHECKING:
-    from hacs_crawler.model.bayes import bayes_quantiles as bayes_quantiles
     from hacs_crawler.model.bursts import (
         DEFAULT_BURSTS as DEFAULT_BURSTS,
         Bursts as Bursts,
         busy_probability as busy_probability,
         fit_bursts as fit_bursts,
-        unvisited as unvisited,
     )
     from hacs_crawler.model.churn import (
         CHURNING as CHURNING,
         CHURNING_PAGES as CHURNING_PAGES,
         LinkLifetime as LinkLifetime,
         LinkLifetimes as LinkLifetimes,
-        Rates as Rates,
         confirmed_share as confirmed_share,
         fit_churning_pages as fit_churning_pages,
     )
@@ -27,10 +24,16 @@ if TYPE_CHECKING:
         LOCALIZED as LOCALIZED,
         Visits as Visits,
         estimate as estimate,
-        estimate_with_churn as estimate_with_churn,
         mle as mle,
     )
     from hacs_crawler.model.gaps import Gaps as Gaps, gaps_between as gaps_between
+    from hacs_crawler.model.grid import (
+        DEFAULT_PRIOR as DEFAULT_PRIOR,
+        LogNormalPrior as LogNormalPrior,
+        bayes as bayes,
+        bayes_quantiles as bayes_quantiles,
+        fit_prior as fit_prior,
+    )
     from hacs_crawler.model.instant import (
         hub_rate as hub_rate,
         instant_index as instant_index,
@@ -38,25 +41,9 @@ if TYPE_CHECKING:
         tier_rate as tier_rate,
         update_index as update_index,
     )
-    from hacs_crawler.model.localized import expected_up_to as expected_up_to
-    from hacs_crawler.model.power_law import (
-        PowerLaw as PowerLaw,
-        cho_law as cho_law,
-        corrected_weibull_law as corrected_weibull_law,
-        duane_law as duane_law,
-        matloff_law as matloff_law,
-        naive_law as naive_law,
-        weibull_law as weibull_law,
-    )
-    from hacs_crawler.model.predictive import predictive_probability as predictive_probability
-    from hacs_crawler.model.prior import (
-        DEFAULT_PRIOR as DEFAULT_PRIOR,
-        LogNormalPrior as LogNormalPrior,
-        fit_prior as fit_prior,
-    )
-    from hacs_crawler.model.probability import (
-        elapsed_days as elapsed_days,
-        update_probability as update_probability,
+    from hacs_crawler.model.localized import (
+        duane_line as duane_line,
+        matloff_rate as matloff_rate,
     )
     from hacs_crawler.model.sibling_correlation import (
         fit_sibling_correlation as fit_sibling_correlation,
@@ -84,20 +71,17 @@ if TYPE_CHECKING:
         posterior as posterior,
         trust_of as trust_of,
     )
-    from hacs_crawler.model.trend import (
-        MIN_POINTS as MIN_POINTS,
+    from hacs_crawler.model.survival import (
+        Rates as Rates,
         chance_of_update as chance_of_update,
-        is_trend as is_trend,
-        unpacked_trend as unpacked_trend,
-    )
-    from hacs_crawler.model.two_rates import (
-        chance_by_two_rates as chance_by_two_rates,
-        has_two_rates as has_two_rates,
-        packed_share as packed_share,
-        rate_at_visit as rate_at_visit,
-        unpacked_share as unpacked_share,
+        days_out_of_date as days_out_of_date,
+        elapsed_days as elapsed_days,
+        highest_rate as highest_rate,
+        known_rates as known_rates,
+        update_probability as update_probability,
     )
     from hacs_crawler.model.windows import (
+        MIN_POINTS as MIN_POINTS,
         Kind as Kind,
         Windows as Windows,
         consistent_windows as consistent_windows,

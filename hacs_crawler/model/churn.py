@@ -8,24 +8,19 @@ seen again: what time brings mostly stays for a while, what the request brought 
 Olston and Pandey, "Recrawl scheduling based on information longevity", WWW 2008).
 """
 
-import math
-from dataclasses import dataclass
 from enum import IntEnum
 from itertools import product
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.polynomial.legendre import leggauss
 from numpy.typing import NDArray
 
-from hacs_crawler.model.bayes import bayes_with_spread
 from hacs_crawler.model.gaps import Gaps
-from hacs_crawler.model.predictive import spread_of
-from hacs_crawler.model.prior import LogNormalPrior
+from hacs_crawler.model.grid import LOG_RATES, RATES, LogNormalPrior, log_prior
 from hacs_crawler.utils.arrays import (
     BoolArray,
     FloatArray,
-    IndexArray,
     offsets_of,
     page_of_value,
     sum_by_page,
@@ -75,13 +70,8 @@ links go as those of churn do, so that only control visits and gaps of other len
 _KINDS_OF_CHURN: Final = ((0.5, 0.02, 0.03, 0.95), (0.5, 0.3, 0.4, 0.3))
 """The same for what requests bring: tokens, and boxes that draw from a pool."""
 _NEWS: Final = 0.002
-_FASTEST_NEWS: Final = math.log(24.0)
+_FASTEST_NEWS: Final = 3.2  # the logarithm of 24 a day, and a node of the grid
 _BLOCK: Final = 128  # gaps at once: times the grid, the working array stays in a core's cache
-_LEFT, _RIGHT, _NODES = (
-    5.0,
-    7.0,
-    72,
-)  # log lambda, in the prior's standard deviations about its median
 _NEARLY_ALWAYS: Final = 0.99
 _OF_CHURN_NEARLY_ALWAYS: Final = 0.6
 _GAUSS: Final = leggauss(8)
@@ -91,55 +81,51 @@ _C_WEIGHTS: Final = np.concatenate(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Rates:
-    """What is estimated of pages; arrays of shape (n_pages,).
+class Churn(NamedTuple):
+    """What is known of the churn of pages, one element or row a page.
 
-    `rate_per_day` is the posterior mean of lambda, the rate of what time brings, `log_sd` its spread as
-    in `bayes_with_spread`, `churn` the posterior mean of c, `churning` the probability that the page
-    churns at all (c > 0). Where a page goes on by two rates (`model.two_rates`), these are the last two,
-    0 elsewhere, and `log_sd` holds their shares.
+    `rates` are the probabilities of the rates of the grid, `churn` is the posterior mean of c, and
+    `churning` the probability that the page churns at all (c > 0).
     """
 
-    rate_per_day: FloatArray
-    log_sd: FloatArray
+    rates: FloatArray
     churn: FloatArray
     churning: FloatArray
-    fast_per_day: FloatArray
-    slow_per_day: FloatArray
-
-    def of(self, places: IndexArray | slice) -> "Rates":
-        """Return the rates of some of the pages."""
-        return Rates(*(getattr(self, name)[places] for name in Rates.__slots__))
 
 
-def rates_with_churn(
+def churn_of(
     gaps: Gaps,
+    rates: FloatArray,
     prior: LogNormalPrior,
     lifetimes: LinkLifetimes | None = None,
     churning_pages: float = CHURNING_PAGES,
-) -> Rates:
-    """Posterior of lambda and c of each page, from its gaps and what is known of its updates.
+) -> Churn:
+    """Return the posterior of λ and c of each page, from its gaps and what is known of its updates.
 
-    lambda has the log-normal prior. c is 0 with probability 1 - `churning_pages` (the spike), else
-    uniform on (0, 1) (the slab), or 0.99 for those that show new links at nearly every request. A Beta
-    prior with its mass near 0 will not do: it lets a page of session links win after four controls
-    (E[c] = 0.57).
+    `rates` is the posterior of λ without churn (`grid.posterior`). c is 0 with probability
+    1 - `churning_pages` (the spike), else uniform on (0, 1) (the slab), or 0.99 for those that show new
+    links at nearly every request. A Beta prior with its mass near 0 will not do: it lets a page of
+    session links win after four controls (E[c] = 0.57).
 
-    Pages without suspicion, which are nearly all, have c = 0 and cost what `bayes_with_spread` costs:
-    those whose rate is not unusually high for the prior, and whose likelihood does not grow with c.
+    Pages without suspicion, which are nearly all, have c = 0 and keep their `rates`: those whose rate is
+    not unusually high for the prior, and whose likelihood does not grow with c.
     """
     if lifetimes is None:
         lifetimes = np.zeros(len(gaps.days), np.uint8)
-    rate, log_sd = bayes_with_spread(gaps, prior)
     churn, churning = np.zeros(len(gaps)), np.zeros(len(gaps))
-    pages = _suspicious(gaps, lifetimes, rate, prior)
-    if pages.any():
-        mine = lifetimes[np.repeat(pages, gaps.counts)]
-        rate[pages], log_sd[pages], churn[pages], churning[pages] = _posterior(
-            gaps.of(pages), mine, prior, churning_pages
-        )
-    return Rates(rate, log_sd, churn, churning, *np.zeros((2, len(rate))))
+    pages = np.flatnonzero(_suspicious(gaps, lifetimes, rates @ RATES, prior))
+    if len(pages):
+        rates = rates.copy()
+        is_suspicious = np.zeros(len(gaps), np.bool_)
+        is_suspicious[pages] = True
+        mine = lifetimes[np.repeat(is_suspicious, gaps.counts)]
+        for some, cut, few in gaps.of(is_suspicious).in_blocks(_BLOCK):
+            mass = _posterior(few, mine[cut], prior, churning_pages)
+            of_churn = mass.sum(axis=1)
+            rates[pages[some]] = mass.sum(axis=2)
+            churn[pages[some]] = np.minimum(of_churn @ _C, 1.0)
+            churning[pages[some]] = np.minimum(of_churn[:, 1:].sum(axis=1), 1.0)
+    return Churn(rates, churn, churning)
 
 
 def confirmed_share(seen_again: int, known: int) -> float:
@@ -182,57 +168,22 @@ def _suspicious(
 
 def _posterior(
     gaps: Gaps, lifetimes: LinkLifetimes, prior: LogNormalPrior, churning_pages: float
-) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Sum over a grid of log lambda and c, whose first column is the spike, and the kinds of pages."""
-    x = np.linspace(
-        prior.log_median - _LEFT * prior.log_sd, prior.log_median + _RIGHT * prior.log_sd, _NODES
-    )
-    x = np.minimum(x, 8.0)  # 3,000 updates a day: no visits tell faster ones apart
-    at_rate = _log_prior(x, prior)
-    weights = np.concatenate([[1.0 - churning_pages], churning_pages * _C_WEIGHTS])
-    found = np.empty((4, len(gaps)))
-    rate = np.exp(x)
-    for pages, mine, some in gaps.in_blocks(_BLOCK):
-        log_likelihood = _log_likelihood(some, lifetimes[mine], rate)
-        log_likelihood += at_rate[:, None] + np.log(weights)
-        log_likelihood -= log_likelihood.max(axis=(1, 2), keepdims=True)
-        mass = np.exp(log_likelihood, out=log_likelihood)
-        mass /= mass.sum(axis=(1, 2), keepdims=True)
-        of_rate = mass.sum(axis=2)
-        mean = of_rate @ rate
-        missed = (of_rate * np.exp(-rate / mean[:, None])).sum(axis=1)
-        of_churn = mass.sum(axis=1)
-        churning = of_churn[:, 1:].sum(axis=1)
-        found[:, pages] = mean, spread_of(1.0 - missed), of_churn @ _C, churning
-    return found[0], found[1], np.minimum(found[2], 1.0), np.minimum(found[3], 1.0)
+) -> FloatArray:
+    """Return the probabilities of the rates and of c, whose first value is the spike; (pages, x, c).
 
-
-def _log_prior(x: FloatArray, prior: LogNormalPrior) -> FloatArray:
-    """Return the log density of log lambda: log-normal, and of a share of pages, `_NEWS`, even above it.
-
-    Without these no number of passed controls would clear a page that is updated every hour: a
-    log-normal of homepages has next to none.
+    Rates have the log-normal prior, and with a share of `_NEWS` any up to `_FASTEST_NEWS` above its
+    median: without these no number of passed controls would clear a page that is updated every hour, of
+    which a log-normal of homepages has next to none.
     """
-    usual = np.exp(-0.5 * ((x - prior.log_median) / prior.log_sd) ** 2) / (
-        prior.log_sd * math.sqrt(2 * math.pi)
-    )
-    is_news = (x >= prior.log_median) & (x <= _FASTEST_NEWS)
-    above = is_news / max(_FASTEST_NEWS - prior.log_median, prior.log_sd)
-    found: FloatArray = np.log((1.0 - _NEWS) * usual + _NEWS * above)
-    return found
-
-
-def _log_likelihood(gaps: Gaps, lifetimes: LinkLifetimes, rate: FloatArray) -> FloatArray:
-    """Return the weighted log-likelihood of each page at each rate and churn; (n_pages, n_x, n_c)."""
     quiet = gaps.weight * ~gaps.updated
     days = sum_by_page(quiet * gaps.days, gaps.offsets)[:, None, None]
     number = sum_by_page(quiet, gaps.offsets)[:, None, None]
-    log_quiet = number * np.log1p(-_C) - days * rate[:, None]
+    log_quiet = number * np.log1p(-_C) - days * RATES[:, None]
 
     page = page_of_value(gaps.offsets)[gaps.updated]
     offsets = offsets_of(np.bincount(page, minlength=len(gaps)))
     lifetimes, weight = lifetimes[gaps.updated], gaps.weight[gaps.updated, None, None]
-    by_churn = np.exp(-gaps.days[gaps.updated, None] * rate)
+    by_churn = np.exp(-gaps.days[gaps.updated, None] * RATES)
     by_time = (1.0 - by_churn)[:, :, None]
     by_churn = by_churn[:, :, None] * _C
     parts = []
@@ -244,8 +195,16 @@ def _log_likelihood(gaps: Gaps, lifetimes: LinkLifetimes, rate: FloatArray) -> F
         each *= weight
         parts.append(log_quiet + sum_by_page(each, offsets))
         parts[-1] += np.log(of_time[0] * of_churn[0])
-    found: FloatArray = np.logaddexp.reduce(parts, axis=0)
-    return found
+
+    is_news = (prior.log_median <= LOG_RATES) & (LOG_RATES <= _FASTEST_NEWS + 0.01)
+    at_rate = (1.0 - _NEWS) * np.exp(log_prior(prior)) + _NEWS * is_news / max(is_news.sum(), 1)
+    at_churn = np.concatenate([[1.0 - churning_pages], churning_pages * _C_WEIGHTS])
+    logs = np.logaddexp.reduce(parts, axis=0)
+    logs += np.log(np.maximum(np.multiply.outer(at_rate, at_churn), 1e-300))
+    logs -= logs.max(axis=(1, 2), keepdims=True)
+    mass: FloatArray = np.exp(logs, out=logs)
+    mass /= mass.sum(axis=(1, 2), keepdims=True)
+    return mass
 
 
 def _likelihood(kind: tuple[float, ...]) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Rates in closed form: updates over time, and Cho and Garcia-Molina's correction of it."""
+"""The estimators by name, and those of the papers that give one rate: from visits to `Rates`."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -8,11 +8,11 @@ from typing import Final
 
 import numpy as np
 
-from hacs_crawler.model.bayes import bayes
 from hacs_crawler.model.bursts import DEFAULT_BURSTS, Bursts, with_bursts
-from hacs_crawler.model.churn import CHURNING_PAGES, LinkLifetimes, Rates, rates_with_churn
+from hacs_crawler.model.churn import CHURNING_PAGES, LinkLifetimes, churn_of
 from hacs_crawler.model.gaps import Gaps, gaps_between, interpolated_gaps
-from hacs_crawler.model.prior import DEFAULT_PRIOR, LogNormalPrior
+from hacs_crawler.model.grid import DEFAULT_PRIOR, RATES, SURVIVAL, LogNormalPrior, posterior
+from hacs_crawler.model.survival import Rates, fitted, known_rates
 from hacs_crawler.utils.arrays import (
     BoolArray,
     FloatArray,
@@ -96,35 +96,24 @@ def _roots(t: FloatArray, offsets: IndexArray, quiet_days: FloatArray) -> FloatA
 
 
 def _newton(t: FloatArray, offsets: IndexArray, quiet_days: FloatArray) -> FloatArray:
-    """Newton steps on log lambda inside a bracket that closes from both sides.
+    """Newton steps on phi(lambda) = log(sum t / (exp(lambda t) - 1)) - log(quiet_days), from below.
 
-    phi(lambda) = log(sum t / (exp(lambda t) - 1)) - log(quiet_days) is decreasing and convex: each
-    term is log-convex in lambda, and so is their sum. A tangent therefore meets 0 at or below the
-    root, whichever side it is drawn from, which gives a lower bound at each step. A step on
-    log lambda is far quicker where lambda t is small, but may pass the root; where it leaves the
-    bracket the tangent's own step, which is safe, is taken.
-
-    The bracket to start from: t / (exp(lambda t) - 1) is convex and decreasing in t, so putting
-    the mean of t for every t (Jensen) gives a lower bound, exact for equal gaps, and the smallest
-    t an upper one.
+    phi is decreasing and convex: each term is log-convex in lambda, and so is their sum. A tangent from
+    below therefore never passes the root. The start: t / (exp(lambda t) - 1) is convex and decreasing in
+    t, so the mean of t in the place of every t (Jensen) gives a lower bound, exact for equal gaps.
     """
     n = (offsets[1:] - offsets[:-1]).astype(np.float64)
-    mean, least = sum_by_page(t, offsets) / n, np.minimum.reduceat(t, offsets[:-1])
-    # 1e-12: the bounds are exact for equal gaps, and their rounding must not exclude the root
-    low = np.log1p(n * mean / quiet_days) / mean * (1 - 1e-12)
-    high = np.log1p(n * least / quiet_days) / least * (1 + 1e-12)
-    rate, page = low, page_of_value(offsets)
+    mean = sum_by_page(t, offsets) / n
+    # 1e-12: the bound is exact for equal gaps, and its rounding must not pass the root
+    rate = np.log1p(n * mean / quiet_days) / mean * (1 - 1e-12)
+    page = page_of_value(offsets)
     for _ in range(_MAX_STEPS):
-        u = np.minimum(rate[page] * t, _MAX_EXPONENT)
-        term = t / np.expm1(u)
+        term = t / np.expm1(np.minimum(rate[page] * t, _MAX_EXPONENT))
         total = sum_by_page(term, offsets)
         slope = sum_by_page(term * (term + t), offsets) / total  # -phi'
-        step = np.log(total / quiet_days) / (slope * rate)
-        low = np.maximum(low, rate * (1 + step))
-        high = np.where(step < 0, np.minimum(high, rate), high)
-        on_log = rate * np.exp(np.minimum(step, _MAX_EXPONENT))
-        rate = np.where(on_log < high, np.maximum(on_log, low), np.minimum(low, high))
-        if np.abs(step).max() < _CONVERGED:
+        step = np.maximum(np.log(total / quiet_days) / slope, 0.0)
+        rate = rate + step
+        if (step <= _CONVERGED * rate).all():
             break
     return rate
 
@@ -171,71 +160,72 @@ class Visits:
 
 @dataclass(frozen=True, slots=True)
 class Estimator:
-    """A function of visits and prior, and what is asked of it elsewhere.
+    """A function of visits, prior, share of churning pages and bursts, and what others ask of it.
 
-    `posterior` is there where rates come from the posterior under the prior, which has quantiles and
-    fades: it tells how uncertain each rate is, and churn apart from it, see `Rates`. One that
-    `is_localized` does so for pages of few updates only; of the others `log_sd` is the rate's
-    `packed_trend`.
+    `uses_prior`: the rates of some pages depend on prior and fading. `has_posterior`: those of every
+    page come from the posterior, which has quantiles and tells churn from updates.
     """
 
-    rates_per_day: Callable[[Visits, LogNormalPrior], FloatArray]
-    posterior: Callable[[Visits, LogNormalPrior, float, Bursts], Rates] | None = None
-    is_localized: bool = False
+    estimate: Callable[[Visits, LogNormalPrior, float, Bursts], Rates]
+    uses_prior: bool = False
+    has_posterior: bool = False
 
-    @property
-    def uses_prior(self) -> bool:
-        """Whether the rates of some pages depend on prior and fading."""
-        return self.posterior is not None
 
-    @property
-    def has_posterior(self) -> bool:
-        """Whether every rate comes from the posterior under the prior."""
-        return self.uses_prior and not self.is_localized
+def _of_known_rates(rates_per_day: Callable[[Visits], FloatArray]) -> Estimator:
+    return Estimator(lambda visits, *_: known_rates(rates_per_day(visits)))
+
+
+def _bayes(
+    visits: Visits, prior: LogNormalPrior, churning_pages: float, bursts: Bursts | None = None
+) -> Rates:
+    gaps = visits.gaps()
+    lifetimes = visits.gap_lifetimes()
+    found = churn_of(gaps, posterior(gaps, prior), prior, lifetimes, churning_pages)
+    survival = found.rates @ SURVIVAL
+    if bursts is not None:
+        survival = with_bursts(survival, gaps, found.churn, found.churning, prior, bursts)
+    return _fitted(gaps, found.rates @ RATES, survival, found.churn, found.churning)
 
 
 def _localized(name: str) -> Estimator:
-    def posterior(visits: Visits, prior: LogNormalPrior, _share: float, _bursts: Bursts) -> Rates:
-        from hacs_crawler.model.localized import localized_with_spread  # noqa: PLC0415 - seldom used
+    def estimated(visits: Visits, prior: LogNormalPrior, *_: object) -> Rates:
+        from hacs_crawler.model.localized import last_windows  # noqa: PLC0415 - seldom used
 
-        visited = visits.visit_days, visits.updated, visits.offsets
-        found = localized_with_spread(
-            name,
-            *visited,
-            fade_days=visits.fade_days,
-            prior=prior,
-            baselines=visits.baselines,
-        )
-        return Rates(*found, *np.zeros((4, len(found[0]))))
+        gaps = visits.gaps()
+        rates = posterior(gaps, prior)
+        rate, survival = rates @ RATES, rates @ SURVIVAL
+        windows = last_windows(name, visits.visit_days, visits.updated, visits.offsets)
+        rate[windows.page] = windows.rate_per_day()
+        survival[windows.page] = windows.survival()
+        return _fitted(gaps, rate, survival, np.zeros(len(gaps)), np.zeros(len(gaps)))
 
-    return Estimator(
-        lambda visits, prior: posterior(visits, prior, 0.0, DEFAULT_BURSTS).rate_per_day,
-        posterior,
-        is_localized=True,
-    )
+    return Estimator(estimated, uses_prior=True)
 
 
-def _with_bursts(
-    visits: Visits, prior: LogNormalPrior, churning_pages: float, bursts: Bursts
+def _fitted(
+    gaps: Gaps, rate: FloatArray, survival: FloatArray, churn: FloatArray, churning: FloatArray
 ) -> Rates:
-    gaps = visits.gaps()
-    rates = rates_with_churn(gaps, prior, visits.gap_lifetimes(), churning_pages)
-    return with_bursts(rates, gaps, visits.fade_days, prior, bursts)
+    """Return the rates of pages with that survival at `TIMES`; one of no gap is looked at at 1/λ."""
+    days = sum_by_page(gaps.days, gaps.offsets)
+    mean_gap = np.divide(days, gaps.counts, out=1.0 / rate, where=gaps.counts > 0)
+    share, fast, slow = fitted(survival, mean_gap)
+    return Rates(rate, share, fast, slow, churn, churning)
 
 
 ESTIMATORS: Mapping[str, Estimator] = MappingProxyType(
     {
-        "naive": Estimator(lambda visits, _prior: naive(visits.gaps())),
-        "cho": Estimator(lambda visits, _prior: cho(visits.gaps())),
-        "mle": Estimator(lambda visits, _prior: mle(visits.gaps())),
-        "mle-interpolated": Estimator(lambda visits, _: mle(visits.interpolated(), visits.gaps())),
-        "bayes": Estimator(
-            lambda visits, prior: bayes(visits.gaps(), prior),
-            lambda visits, prior, churning_pages, _bursts: rates_with_churn(
-                visits.gaps(), prior, visits.gap_lifetimes(), churning_pages
-            ),
+        "naive": _of_known_rates(lambda visits: naive(visits.gaps())),
+        "cho": _of_known_rates(lambda visits: cho(visits.gaps())),
+        "mle": _of_known_rates(lambda visits: mle(visits.gaps())),
+        "mle-interpolated": _of_known_rates(
+            lambda visits: mle(visits.interpolated(), visits.gaps())
         ),
-        "bursts": Estimator(lambda visits, prior: bayes(visits.gaps(), prior), _with_bursts),
+        "bayes": Estimator(
+            lambda visits, prior, churning_pages, _: _bayes(visits, prior, churning_pages),
+            uses_prior=True,
+            has_posterior=True,
+        ),
+        "bursts": Estimator(_bayes, uses_prior=True, has_posterior=True),
         **{name: _localized(name) for name in LOCALIZED},
     }
 )
@@ -244,48 +234,18 @@ ESTIMATORS: Mapping[str, Estimator] = MappingProxyType(
 
 def estimate(
     name: str,
-    visit_days: FloatArray,
-    updated: BoolArray,
-    offsets: IndexArray,
-    *,
-    prior: LogNormalPrior = DEFAULT_PRIOR,
-    fade_days: float = math.inf,
-    baselines: BoolArray | None = None,
-) -> FloatArray:
-    """Rates per day of each page, by the estimator of that name. Shape (n_pages,).
-
-    Visits as for `gaps_between`. Only one with a posterior uses prior and fade_days. Raises
-    ValueError for a name that is not in ESTIMATORS, and for visits that do not fit together.
-    """
-    if name not in ESTIMATORS:
-        raise ValueError(f"unknown estimator {name!r}; known are {', '.join(ESTIMATORS)}")
-    visits = Visits(visit_days, updated, offsets, fade_days, baselines)
-    return ESTIMATORS[name].rates_per_day(visits, prior)
-
-
-def estimate_with_churn(
-    name: str,
     visits: Visits,
     prior: LogNormalPrior = DEFAULT_PRIOR,
     churning_pages: float = CHURNING_PAGES,
     bursts: Bursts = DEFAULT_BURSTS,
 ) -> Rates:
-    """Rates per day of each page, by the estimator of that name, how uncertain each is, and churn.
+    """Return the rates of pages by the estimator of that name.
 
     `churning_pages` is the share of pages that are expected to churn, `bursts` what is known of bursts.
-    An estimator without posterior takes its rates for known, and every new link for time's: log_sd,
-    churn and churning are 0. The log_sd is the `packed_trend` where the rate is that of a window of the
-    page's own updates. Raises as `estimate`.
+    An estimator without posterior takes its rates for known, and every new link for time's: churn and
+    churning are 0. Raises ValueError for a name that is not in ESTIMATORS, and for visits that do not
+    fit together.
     """
-    posterior = ESTIMATORS[name].posterior if name in ESTIMATORS else None
-    if posterior is not None:
-        return posterior(visits, prior, churning_pages, bursts)
-    rates = estimate(
-        name,
-        visits.visit_days,
-        visits.updated,
-        visits.offsets,
-        prior=prior,
-        baselines=visits.baselines,
-    )
-    return Rates(rates, *np.zeros((5, len(rates))))
+    if name not in ESTIMATORS:
+        raise ValueError(f"unknown estimator {name!r}; known are {', '.join(ESTIMATORS)}")
+    return ESTIMATORS[name].estimate(visits, prior, churning_pages, bursts)

@@ -27,9 +27,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hacs_crawler.model.churn import Rates
-from hacs_crawler.model.trend import is_trend
-from hacs_crawler.model.two_rates import has_two_rates, unpacked_share
+from hacs_crawler.model.survival import Rates
 from hacs_crawler.utils.arrays import FloatArray, IndexArray
 
 RECALLS: Final = np.array([0.0, 0.15, 0.4, 0.65, 0.85, 0.95])
@@ -74,10 +72,6 @@ _STEPS: Final = 30
 _TINY: Final = 1e-300
 _MOST_LOG: Final = 600.0
 _LEAST_DAYS: Final = 1e-3
-_Z, _Z_WEIGHT = np.polynomial.hermite_e.hermegauss(5)
-_Z_WEIGHT /= _Z_WEIGHT.sum()
-_FEW_Z, _FEW_Z_WEIGHT = np.polynomial.hermite_e.hermegauss(3)
-_FEW_Z_WEIGHT /= _FEW_Z_WEIGHT.sum()
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +122,12 @@ def gap_log_likelihood(
     """Return how likely it is at each point what visits found, given signals; (n_pages, `POINTS`), logs.
 
     The next visit of each page came `gap_days` after the last, and found whether it was `updated`. λ is
-    log-normal, or one of two (see `Rates`).
+    one of two (see `Rates`).
     """
     found = np.empty((len(heard), POINTS))
     for part in _parts(len(heard)):
         false, all_ = _logs(heard.take(part), rates.of(part))
-        unseen = _no_update(rates.of(part), gap_days[part])[:, None]
+        unseen = np.maximum(1.0 - rates.of(part).probability(gap_days[part]), _TINY)[:, None]
         quiet = np.minimum(false + np.log(unseen) - all_, 0.0)
         seen = np.log(np.maximum(-np.expm1(quiet), _TINY))
         found[part] = np.where(updated[part, None], seen, quiet)
@@ -231,7 +225,6 @@ def log_quiet_factor(
             some,
             rates.of(part),
             (recall[None], false[None], delay),
-            (_FEW_Z, _FEW_Z_WEIGHT),
             left[part, None],
         )
         found[part] = _log_sum(own + quiet) - _log_sum(own + all_)
@@ -253,7 +246,6 @@ def _logs(heard: SignalRecords, rates: Rates) -> tuple[FloatArray, FloatArray]:
         heard,
         rates,
         (_RECALL[None], _FALSE[None], _DELAY[None]),
-        (_Z, _Z_WEIGHT),
         np.ones((len(heard), 1)),
     )
 
@@ -262,7 +254,6 @@ def _logs_at(
     heard: SignalRecords,
     rates: Rates,
     habits: tuple[FloatArray, FloatArray, FloatArray],
-    nodes: tuple[FloatArray, FloatArray],
     left: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
     """Return the logs of the likelihood of the signals, without updates since the visit, and in all.
@@ -300,7 +291,9 @@ def _logs_at(
         shares.append((places, number, own * (1.0 - _mean_decay(*since, late)) / base))
 
     total = np.zeros_like(quiet)
-    for rate, weight in zip(*_rate_points(rates, *nodes), strict=True):
+    # a rate that grows is taken for the one that it comes up to
+    is_fast = np.maximum(rates.fast_share, 0.0)
+    for rate, weight in ((rates.fast_per_day, is_fast), (rates.slow_per_day, 1.0 - is_fast)):
         own = rate[:, None]
         logs = -own * signalled
         for places, number, share in shares:
@@ -333,25 +326,3 @@ def _mean_decay(begin: FloatArray, end: FloatArray, delay: FloatArray) -> FloatA
     with np.errstate(divide="ignore", invalid="ignore"):
         mean = found * -np.expm1(-span / delay) * delay / span
     return np.where(span > _LEAST_DAYS, mean, found)
-
-
-def _no_update(rates: Rates, days: FloatArray) -> FloatArray:
-    points, weights = _rate_points(rates, _Z, _Z_WEIGHT)
-    found: FloatArray = np.maximum((weights * np.exp(-points * days)).sum(axis=0), _TINY)
-    return found
-
-
-def _rate_points(rates: Rates, z: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return at which rates to average over a page's λ, and their weights; (points, n_pages) each.
-
-    `z` and `weight` are points of a standard normal distribution, two at least.
-    """
-    is_mixed = has_two_rates(rates.log_sd)
-    spread = np.where(is_mixed | is_trend(rates.log_sd), 0.0, rates.log_sd)
-    points = rates.rate_per_day * np.exp(np.multiply.outer(z, spread) - spread * spread / 2)
-    weights = np.repeat(weight[:, None], len(spread), axis=1)
-    share = unpacked_share(rates.log_sd[is_mixed])
-    points[:, is_mixed], weights[:, is_mixed] = rates.slow_per_day[is_mixed], 0.0
-    points[0, is_mixed] = rates.fast_per_day[is_mixed]
-    weights[:2, is_mixed] = share, 1.0 - share
-    return points, weights

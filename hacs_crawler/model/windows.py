@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hacs_crawler.model.gaps import checked_visits
-from hacs_crawler.model.trend import MIN_POINTS
 from hacs_crawler.utils.arrays import (
     BoolArray,
     FloatArray,
@@ -24,6 +23,8 @@ from hacs_crawler.utils.arrays import (
     page_of_value,
 )
 
+MIN_POINTS: Final = 4
+"""Windows of fewer update points are given to their neighbours."""
 THRESHOLD_DAYS: Final = 3.0
 """The threshold of the paper's figures, which give no unit."""
 _SAME: Final = 1e-9  # days; gaps that differ by less are equal, as are midpoints of whole days

@@ -10,15 +10,19 @@ from numpy.typing import ArrayLike
 
 from hacs_crawler.model import (
     SHARED_UPDATES,
-    chance_by_two_rates,
-    has_two_rates,
-    is_trend,
-    rate_at_visit,
+    highest_rate,
 )
 from hacs_crawler.ranking.candidates import Places
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Floats
-from hacs_crawler.state import VISITS_OF_A_RATE, Rows, State, signal_kinds
+from hacs_crawler.state import (
+    VISITS_OF_A_RATE,
+    Estimation,
+    Rows,
+    State,
+    rates_of,
+    signal_kinds,
+)
 from hacs_crawler.utils.arrays import BoolArray
 from hacs_crawler.utils.times import DAY
 
@@ -54,13 +58,14 @@ class PageBounds(NamedTuple):
 class Bounds:
     """Upper bounds of the scores of some pages, by their ranking rows, that ask nothing of other pages.
 
-    p is bounded by what it is where the rate is known for certain and stays what it is at the last visit
-    (-ln S(x) <= (w a + (1 - w) b) x, see `model.two_rates`), siblings were never seen quiet, and as many
-    as count were updated after the page's last visit. Bounds are -ln(1 - score), the updates
-    expected, `_WAITS` for pages that are not to be visited yet. Times in seconds since 1970 UTC.
+    p is bounded by what it is if siblings were never seen quiet, and as many as count were updated after
+    the page's last visit. Bounds are -ln(1 - score), the updates expected, `_WAITS` for pages that are
+    not to be visited yet. `expected` is the highest rate (`model.highest_rate`) of a page seen once.
+    Times in seconds since 1970 UTC.
     """
 
     rows: Rows
+    estimation: Estimation
     expected: float
     now: float
     shared: float
@@ -68,8 +73,8 @@ class Bounds:
     def of(self, rows: Rows) -> Floats:
         """Return the bound of each row."""
         days = np.maximum(self.now - rows["last_visit"], 0.0) * ((1.0 + _SLACK) / DAY)
-        expected = self._until(rows, days)
-        expected[(rows["visits"] == 0) | is_trend(rows["log_sd"])] = np.inf
+        expected = _expected(rates_of(rows, self.estimation).probability(days)) * (1.0 + _SLACK)
+        expected[rows["visits"] == 0] = np.inf
         expected += self.shared
         failed = np.flatnonzero(rows["failures"])
         p = -np.expm1(-expected[failed])
@@ -112,37 +117,20 @@ class Bounds:
         # columns of their own first: faster than computing with parts of rows
         visits, last_visit = rows["visits"].copy(), rows["last_visit"].copy()
         seconds = np.maximum(self.now - last_visit, 0.0)
-        seconds *= self._rates(rows)
+        rate = highest_rate(rows["share"], rows["fast"], rows["slow"])
+        seconds *= np.where(visits < VISITS_OF_A_RATE, self.expected, rate)
         may: BoolArray = seconds >= (bound - self.shared) * (DAY / (1.0 + _SLACK))
         may |= visits == 0
-        may |= is_trend(rows["log_sd"].copy())
         return may
-
-    def _rates(self, rows: Rows) -> Floats:
-        """Return the pages' rates at their last visits; a page seen once has that expected of any."""
-        rate, log_sd = rows["rate"].astype(np.float64), rows["log_sd"].astype(np.float64)
-        rate = rate_at_visit(rate, log_sd, rows["fast"], rows["slow"])
-        return np.where(rows["visits"] < VISITS_OF_A_RATE, self.expected, rate)
-
-    def _until(self, rows: Rows, days: Floats) -> Floats:
-        """Return the updates expected in the days since the last visits, by the rates of these.
-
-        Of two rates -ln S, for the line that begins as it does is soon far above it.
-        """
-        expected = self._rates(rows) * days
-        mixed = np.flatnonzero(has_two_rates(rows["log_sd"]) & (rows["visits"] >= VISITS_OF_A_RATE))
-        some = rows[mixed]
-        p = chance_by_two_rates(some["log_sd"], some["fast"], some["slow"], days[mixed])
-        expected[mixed] = np.minimum(expected[mixed], _expected(p) * (1.0 + _SLACK))
-        return expected
 
 
 def bounds_of(rows: Rows, state: State, options: RankingOptions, now: float) -> Bounds:
     """Return bounds of the pages' scores, where there may be some, see `may_be_bounded`."""
     page = state.estimation.expected()
-    first = rate_at_visit(page.rate_per_day, page.log_sd, page.fast_per_day, page.slow_per_day)
+    first = highest_rate(page.fast_share, page.fast_per_day, page.slow_per_day)
     return Bounds(
         rows=rows,
+        estimation=state.estimation,
         expected=float(first[0]),
         now=now,
         shared=float(_expected(SHARED_UPDATES)) if options.counts_siblings else 0.0,
@@ -159,7 +147,7 @@ def may_be_bounded(options: RankingOptions, state: State, known: int, most: int)
     policy = options.policy
     return (
         known >= LEAST_SHARE * most
-        and policy.is_by_p
+        and options.ranks_by_p
         and not options.least_p
         and options.elapsed_from == "visit"
         and not (policy.uses_signals and signal_kinds(state.store))

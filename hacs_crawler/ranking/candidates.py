@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Final
 
 import numpy as np
@@ -11,11 +12,8 @@ from numpy.typing import NDArray
 
 from hacs_crawler.model import (
     SiblingVisits,
-    chance_of_update,
     elapsed_days,
-    has_two_rates,
     sibling_evidence,
-    unpacked_share,
 )
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats
@@ -26,7 +24,9 @@ from hacs_crawler.utils.times import DAY
 Places = NDArray[np.int64]
 Evidence = tuple[Floats, Floats]
 """What siblings tell of each of some pages, see `sibling_evidence`."""
-_COLUMNS: Final = [field.name for field in fields(Candidates) if field.name != "seed"]
+_COLUMNS: Final = [
+    field.name for field in fields(Candidates) if field.name not in {"seed", "stale_days"}
+]
 """What has one element a page."""
 
 
@@ -50,7 +50,6 @@ def candidates_from(
     is_visited = rows["visits"] > 0
     # a page seen once has no gap to learn from, and its rate in the row may be of an older prior
     rates = rates_of(rows, estimation)
-    is_mixed = has_two_rates(rates.log_sd)
     last_visit = np.where(is_visited, rows["last_visit"] / DAY, np.nan)
     last_update = np.where(is_visited, rows["last_update"] / DAY, np.nan)
     now_day = now / DAY
@@ -61,14 +60,7 @@ def candidates_from(
     if evidence is None:
         evidence = evidence_of(rows, estimation, options)
     quiet_days, shared = evidence
-    if not is_since_visit:
-        rates = replace(rates, log_sd=np.where(is_mixed, 0.0, rates.log_sd))
-    alone = chance_of_update(
-        rates,
-        elapsed,
-        quiet_days=quiet_days,
-        before_days=0.0 if is_since_visit else last_visit - last_update,
-    )
+    alone = rates.probability(np.maximum(elapsed - quiet_days, 0.0))
     if signals and is_since_visit:
         alone = with_signals(
             alone, signals, page_ids, rows, now, estimation=estimation, quiet_days=quiet_days
@@ -76,9 +68,9 @@ def candidates_from(
     return Candidates(
         page_ids=page_ids,
         rate_per_day=rates.rate_per_day,
-        fast_share=unpacked_share(rates.log_sd),
+        fast_share=rates.fast_share,
         fast_per_day=rates.fast_per_day,
-        slow_per_day=np.where(is_mixed, rates.slow_per_day, rates.rate_per_day),
+        slow_per_day=rates.slow_per_day,
         days_since_visit=elapsed_days(now_day, last_visit),
         days_since_update=np.where(has_update, since_update, np.inf),
         p=1.0 - (1.0 - alone) * (1.0 - shared),
@@ -88,6 +80,7 @@ def candidates_from(
         churn=rows["churn"].astype(np.float64),
         churning=rows["churning"].astype(np.float64),
         seed=options.random_seed or 0,
+        stale_days=options.stale_days or math.inf,
     )
 
 
@@ -136,10 +129,10 @@ def nobody() -> Candidates:
 def joined(parts: Sequence[Candidates]) -> Candidates:
     """Return candidates one part after the other; there is one part at least."""
     columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _COLUMNS}
-    return Candidates(**columns, seed=parts[0].seed)
+    return Candidates(**columns, seed=parts[0].seed, stale_days=parts[0].stale_days)
 
 
 def taken(candidates: Candidates, places: Places | NDArray[np.bool_]) -> Candidates:
     """Return some of the candidates."""
     columns = {name: getattr(candidates, name)[places] for name in _COLUMNS}
-    return Candidates(**columns, seed=candidates.seed)
+    return Candidates(**columns, seed=candidates.seed, stale_days=candidates.stale_days)

@@ -91,7 +91,7 @@ def forecast_of(
         least, last_p = _last_within(plan, options)
         if reason is BlockReason.THRESHOLD:
             p_to_pass = options.threshold
-        elif policy.is_by_p:
+        elif options.ranks_by_p:
             p_to_pass = last_p
 
         def is_due(days: float) -> bool:
@@ -116,7 +116,7 @@ def _last_within(plan: Plan, options: RankingOptions) -> tuple[float, float | No
 
     If the budget is not used up, any score is enough: minus infinity.
     """
-    taken = plan.candidates(options.random_seed or 0)
+    taken = plan.candidates(options)
     if options.budget is None or len(taken.p) < options.budget:
         return -math.inf, None
     score = scored(options.policy, taken)

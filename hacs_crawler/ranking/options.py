@@ -73,6 +73,7 @@ def policy_named(given: Any) -> Policy:
 class RankingOptions:
     """The settings by which pages are ranked and chosen.
 
+    `stale_days` is after how many days out of date a page is worth one update found (None: never).
     `elapsed_from` says where e starts. With `siblings` p takes into account what was
     seen of a site's other pages; e since the update is the paper's own rule, which does not. Pages with
     a p below `threshold` are left out, `budget` is how many are visited at most (None: all),
@@ -87,15 +88,28 @@ class RankingOptions:
             "HACS_POLICY",
             """
             What scores pages, the highest first. `hacs`, `last-obs`, `random`, `brute-force`,
-            `balanced`, `freshness`, `staleness`, `unseen-links`, `interest`,
-            `hacs-without-signals` (see [Policies](policies.md)), or the dotted path of [a policy of
-            your own](policies.md#a-policy-of-your-own). Ties keep the order of the seeds.
+            `balanced`, `interest`, `hacs-without-signals` (see [Policies](policies.md)), or the dotted
+            path of [a policy of your own](policies.md#a-policy-of-your-own). Ties keep the order of the
+            seeds.
             """,
             policy_named,
             default="hacs",
             kind=Literal[tuple(POLICIES)],
         ),
     ]
+    stale_days: Annotated[
+        float | None,
+        Meta(gt=0),
+        Setting(
+            "HACS_STALE_DAYS",
+            """
+            After how many days out of date a page is worth as much as one update found. With few
+            visits `hacs` may never visit [slow pages](policies.md#slow-pages): with 365, few pages are
+            given up and few updates missed. None: only updates count, as in the paper. It has no
+            effect on other policies than `hacs`.
+            """,
+        ),
+    ] = None
     elapsed_from: Annotated[
         Literal["visit", "update"],
         Setting(
@@ -207,6 +221,11 @@ class RankingOptions:
     def least_p(self) -> float:
         """The lowest p of a page that is visited."""
         return self.threshold if self.policy.uses_threshold else 0.0
+
+    @property
+    def ranks_by_p(self) -> bool:
+        """Whether scores grow with p alone, but for failed attempts."""
+        return self.policy.is_by_p and self.stale_days is None
 
     def seeded(self, seed: int) -> RankingOptions:
         """Return the same options with a random seed, if they have none of their own."""

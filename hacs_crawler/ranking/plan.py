@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -70,10 +71,15 @@ class Plan:
     def __len__(self) -> int:
         return len(self.page_ids)
 
-    def candidates(self, seed: int) -> Candidates:
+    def candidates(self, options: RankingOptions) -> Candidates:
         """Return the pages as a policy looks at them."""
-        names = {field.name for field in fields(Candidates)} - {"seed"}
-        return Candidates(**{name: getattr(self, name) for name in names}, seed=seed)
+        names = {field.name for field in fields(Candidates)} - {"seed", "stale_days"}
+        columns = {name: getattr(self, name) for name in names}
+        return Candidates(
+            **columns,
+            seed=options.random_seed or 0,
+            stale_days=options.stale_days or math.inf,
+        )
 
     def predictions(self, places: slice, label: Label, run: int) -> list[Prediction]:
         """Return what is predicted of some pages, by that label, in the run of that second."""

@@ -50,15 +50,15 @@ ROW: Final = np.dtype(
         ("failures", "u1"),
         ("before_update", "<u4"),
         ("site", "<u4"),
-        ("log_sd", "<f4"),
-        ("fast", "<f2"),
+        ("share", "<f2"),
+        ("fast", "<f4"),
         ("slow", "<f2"),
         ("churn", "<f2"),
         ("churning", "<f2"),
         ("is_baseline", "u1"),
     ]
 )
-"""What ranking needs of a page: rate in 1/day and its log_sd, two rates, churn and churning (see
+"""What ranking needs of a page: rate in 1/day, w, a and b of its survival, churn and churning (see
 `model.Rates`), times in seconds since 1970 UTC, counts.
 
 `last_visit` is 0 where the page was never seen. `last_update` is, where no update is known (`updates` is
@@ -92,7 +92,7 @@ def encode_page(page: Page) -> bytes:
             page.failures,
             page.not_before,
             page.rate,
-            _RATES.pack(page.log_sd, page.fast, page.slow, page.churn, page.churning),
+            _RATES.pack(page.share, page.fast, page.slow, page.churn, page.churning),
             _text(page.etag),
             _text(page.last_modified),
             page.hrefs,
@@ -140,7 +140,7 @@ def _decoded(known: memoryview, version: int) -> Page:
     url, visits, runs, marks, others, digests, contents, echoes, *numbers = _decode(known)
     is_in_site, since, news, gone, failures, not_before, rate, rates, *rest = numbers
     etag, last_modified, hrefs, harvests, rule_changes, keeps_spells, latest = rest
-    log_sd, fast, slow, churn, churning = _RATES.unpack(rates)
+    share, fast, slow, churn, churning = _RATES.unpack(rates)
     return Page(  # in the order of its fields: to name them takes longer
         url,
         _from_bytes("I", visits),
@@ -157,7 +157,7 @@ def _decoded(known: memoryview, version: int) -> Page:
         failures,
         not_before,
         rate,
-        log_sd,
+        share,
         fast,
         slow,
         churn,
@@ -191,8 +191,8 @@ def encode_row(page: Page, updates: Updates = "page") -> bytes:
         page.failures if visits else min(page.failures + page.gone, 255),
         _visit_before(visits, times[-1]) if times else 0,
         site_id(page.url),
-        page.log_sd,
-        min(page.fast, _MOST_HALF),
+        page.share,
+        min(page.fast, _MOST_SINGLE),
         min(page.slow, _MOST_HALF),
         page.churn,
         page.churning,
@@ -202,12 +202,12 @@ def encode_row(page: Page, updates: Updates = "page") -> bytes:
 
 
 def unsound(rows: NDArray[np.void]) -> NDArray[np.intp]:
-    """Return the places of ranking rows whose rate is no rate, or its log_sd, churn or churning none."""
+    """Return the places of ranking rows whose rate, survival, churn or churning is not one."""
     is_sound = np.ones(len(rows), np.bool_)
     for name, least, most in (
         ("rate", 0.0, _MOST_SINGLE),
-        ("log_sd", -2.0, _MOST_SINGLE),
-        ("fast", 0.0, _MOST_HALF),
+        ("share", -1.0, 1.0),
+        ("fast", 0.0, _MOST_SINGLE),
         ("slow", 0.0, _MOST_HALF),
         ("churn", 0.0, 1.0),
         ("churning", 0.0, 1.0),
@@ -224,7 +224,7 @@ def row_of(body: bytes, updates: Updates) -> bytes:
         return UNKNOWN_ROW.tobytes()
 
 
-_ROW: Final = struct.Struct("<fIIIHHBIIfeeeeB")
+_ROW: Final = struct.Struct("<fIIIHHBIIefeeeB")
 
 
 def _visit_before(visits: array[int], at: int) -> int:

@@ -26,10 +26,9 @@ from hacs_crawler.model import (
     Rates,
     Visits,
     busy_probability,
-    estimate_with_churn,
+    estimate,
     gaps_between,
-    packed_share,
-    unvisited,
+    known_rates,
 )
 from hacs_crawler.state.page import Page, Updates
 from hacs_crawler.utils.settings import Setting
@@ -104,19 +103,16 @@ class Estimation:
 
     def expected(self) -> Rates:
         """Return what is expected of an unknown page."""
-        uses_prior = ESTIMATORS[self.estimator].uses_prior
-        bursts = self.bursts if self.has_bursts else None
-        return _expected(self.prior, bursts, uses_prior=uses_prior)
+        is_known = not ESTIMATORS[self.estimator].uses_prior
+        return _expected("bayes" if is_known else self.estimator, self.prior, self.bursts, is_known)
 
     def rates(self, pages: Sequence[Page]) -> Rates:
-        """Return each page's estimated rate in 1/day, its spread, and the page's churn."""
+        """Return what is estimated of each page."""
         found = histories(pages, self.updates)
         # no other estimator asks for them
         became = _lifetimes_of_gaps(pages, found[2]) if self.has_posterior else None
         visits = Visits(*found, self.fade_days, baselines_of(pages), became)
-        return estimate_with_churn(
-            self.estimator, visits, self.prior, self.churning_pages, self.bursts
-        )
+        return estimate(self.estimator, visits, self.prior, self.churning_pages, self.bursts)
 
     def churning(self, pages: Sequence[Page]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
         """Return how likely each page churns, as `rates` does: 0 where no visit brought anything."""
@@ -131,11 +127,11 @@ class Estimation:
         rates = self.rates(pages)
         columns = (getattr(rates, name).tolist() for name in Rates.__slots__)
         for page, *estimated in zip(pages, *columns, strict=True):
-            page.rate, page.log_sd, page.churn, page.churning, page.fast, page.slow = estimated
+            page.rate, page.share, page.fast, page.slow, page.churn, page.churning = estimated
 
     def kept_rates(self, page: Page) -> Rates:
         """Return what is kept of the page."""
-        kept = (page.rate, page.log_sd, page.churn, page.churning, page.fast, page.slow)
+        kept = (page.rate, page.share, page.fast, page.slow, page.churn, page.churning)
         return Rates(*np.array(kept)[:, None])
 
     def rate_per_day(self, page: Page) -> float:
@@ -150,19 +146,16 @@ def is_same_estimate(page: Page, other: Page | None) -> bool:
         and isclose(page.rate, other.rate, rel_tol=_SAME_RATE)
         and all(
             isclose(getattr(page, name), getattr(other, name), rel_tol=_SAME_SINGLE)
-            for name in ("log_sd", "fast", "slow")
+            for name in ("share", "fast", "slow")
         )
     )
 
 
 @lru_cache(maxsize=16)
-def _expected(prior: LogNormalPrior, bursts: Bursts | None, *, uses_prior: bool) -> Rates:
-    log_sd, fast, slow = prior.log_sd if uses_prior else 0.0, 0.0, 0.0
-    if bursts is not None:
-        share, fast, slow = unvisited(prior, bursts).tolist()
-        log_sd = float(packed_share(share))
-    columns = np.array([[prior.mean_rate], [log_sd], [0.0], [0.0], [fast], [slow]])
-    return Rates(*columns)
+def _expected(estimator: str, prior: LogNormalPrior, bursts: Bursts, is_known: bool) -> Rates:
+    nobody = Visits(np.zeros(0), np.zeros(0, np.bool_), np.zeros(2, np.int64))
+    rates = estimate(estimator, nobody, prior, bursts=bursts)
+    return known_rates(rates.rate_per_day) if is_known else rates
 
 
 def histories(
@@ -198,10 +191,7 @@ def burst_since(page: Page, estimation: Estimation) -> int | None:
         None if baselines is None else baselines[upto],
     )
     churn = np.full(len(days), estimation.rates([page]).churn[0])
-    is_busy = (
-        busy_probability(gaps, churn, estimation.fade_days, estimation.prior, estimation.bursts)
-        > 0.5
-    )
+    is_busy = busy_probability(gaps, churn, estimation.prior, estimation.bursts) > 0.5
     quiet = np.flatnonzero(~is_busy)
     first = int(quiet[-1]) + 1 if len(quiet) else 0
     return page.visits[first] if first < len(days) else None

@@ -121,9 +121,9 @@ class Page(Struct):
     page was last seen, `failures` the attempts since then (or since it was last gone) that told nothing.
     `echoes` are the times of updates that were not new to the site: other pages of it had shown all of
     their links first; where the page keeps spells, also those that a template brought. `is_in_site` says
-    whether the page's links are in the memory of its site. `rate` is the estimate in 1/day, `log_sd` its
-    spread, `fast` and `slow` are the two rates by which the page goes on, `churn` and `churning` tell of
-    requests that bring links by themselves (see `model.Rates`); `version` grows with every write.
+    whether the page's links are in the memory of its site. `rate` is the estimate in 1/day; `share`,
+    `fast` and `slow` are w, a and b of its survival; `churn` and `churning` tell of requests that bring
+    links by themselves (see `model.Rates`); `version` grows with every write.
     `harvests` are the archives' harvests by source. `hrefs` is the number of the source of which
     `last_shown` was taken, 0 where it is not known. `rule_changes` says by which rules marks were taken
     (see `state.rule_changes`). Where the page `keeps_spells` (see `state.spells`), a mark may be among
@@ -145,7 +145,7 @@ class Page(Struct):
     failures: int = 0
     not_before: int = 0
     rate: float = 0.0
-    log_sd: float = 0.0
+    share: float = 1.0
     fast: float = 0.0
     slow: float = 0.0
     churn: float = 0.0

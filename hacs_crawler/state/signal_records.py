@@ -44,7 +44,7 @@ RECORD: Final = np.dtype(
         ("quiet_count", "<f4"),
         ("quiet_days", "<f4"),
         ("rate", "<f4"),
-        ("log_sd", "<f4"),
+        ("share", "<f4"),
         ("fast", "<f4"),
         ("slow", "<f4"),
     ]
@@ -62,7 +62,7 @@ QUIET_FADE_DAYS: Final = 365.0
 _MOST_COUNT: Final = 60_000
 _RATES: Final = {
     "rate": "rate_per_day",
-    "log_sd": "log_sd",
+    "share": "fast_share",
     "fast": "fast_per_day",
     "slow": "slow_per_day",
 }

@@ -13,15 +13,16 @@ from hacs_crawler.model import (
     Gaps,
     LinkLifetime,
     Rates,
+    Visits,
     busy_probability,
-    chance_of_update,
-    estimate_with_churn,
+    estimate,
     fit_bursts,
     gaps_between,
 )
 from hacs_crawler.model.bursts import with_bursts
-from hacs_crawler.model.churn import rates_with_churn
-from hacs_crawler.model.estimators import Visits
+from hacs_crawler.model.churn import churn_of
+from hacs_crawler.model.grid import RATES, SURVIVAL, posterior
+from hacs_crawler.model.survival import fitted
 
 BURSTY = Bursts(DEFAULT_BURSTS.shares, 0.06)
 QUIET_DAYS, BUSY_DAYS, BUSY_RATE = 200.0, 10.0, 1.0
@@ -36,8 +37,16 @@ def gaps_of(*pages: tuple[list[float], list[bool]], fade_days: float = 365.0) ->
 
 def rates_of(gaps: Gaps, bursts: Bursts = BURSTY) -> Rates:
     lasting = np.where(gaps.updated, LinkLifetime.LASTING, LinkLifetime.UNKNOWN).astype(np.uint8)
-    rates = rates_with_churn(gaps, DEFAULT_PRIOR, lasting)
-    return with_bursts(rates, gaps, 365.0, DEFAULT_PRIOR, bursts)
+    return estimated(gaps, bursts, lasting)
+
+
+def estimated(gaps: Gaps, bursts: Bursts, became: np.ndarray | None = None) -> Rates:
+    """What the estimator says, of gaps in the place of visits."""
+    found = churn_of(gaps, posterior(gaps, DEFAULT_PRIOR), DEFAULT_PRIOR, became)
+    churn = found.churn, found.churning
+    survival = with_bursts(found.rates @ SURVIVAL, gaps, *churn, DEFAULT_PRIOR, bursts)
+    shares = fitted(survival, np.full(len(gaps), 3.0))
+    return Rates(found.rates @ RATES, *shares, *churn)
 
 
 def drawn(
@@ -73,7 +82,7 @@ def test_a_visit_is_one_step_of_the_filter() -> None:
         alpha = alpha @ (expm(d * days) - none if updated else none)
         alpha /= alpha.sum()
     only = Bursts((*(1e-300,) * 15, 1.0), 1.0)
-    found = busy_probability(gaps, np.array([churn]), 365.0, DEFAULT_PRIOR, only)
+    found = busy_probability(gaps, np.array([churn]), DEFAULT_PRIOR, only)
     assert found[0] == pytest.approx(alpha[1], rel=0.003)  # the types weigh 1/(1 + e^-6)
 
 
@@ -81,11 +90,11 @@ def test_after_updates_in_a_row_the_next_is_near_and_later_it_is_not() -> None:
     waited = ([*(30.0,) * 12, 1.0, 1.0, 1.0], [*(False,) * 12, True, True, True])
     over = ([*waited[0], *(2.0,) * 15], [*waited[1], *(False,) * 15])
     rates = rates_of(gaps_of(waited, over))
-    soon = chance_of_update(rates, 1.0)
+    soon = rates.probability(1.0)
     assert soon[0] > 0.4
     assert soon[1] < 0.05
     gaps = gaps_of(waited, over)
-    is_busy = busy_probability(gaps, np.zeros(2), 365.0, DEFAULT_PRIOR, BURSTY)
+    is_busy = busy_probability(gaps, np.zeros(2), DEFAULT_PRIOR, BURSTY)
     assert is_busy[0] > 0.9
     assert is_busy[1] < 0.1
 
@@ -105,17 +114,16 @@ def test_pages_are_estimated_alike_together_and_alone() -> None:
 
 def test_lambda_is_that_of_bayes() -> None:
     visits = Visits(*drawn(5, is_bursty=True), fade_days=365.0)
-    ours, theirs = (estimate_with_churn(name, visits) for name in ("bursts", "bayes"))
+    ours, theirs = (estimate(name, visits) for name in ("bursts", "bayes"))
     assert ours.rate_per_day.tolist() == theirs.rate_per_day.tolist()
     assert ours.churn.tolist() == theirs.churn.tolist()
 
 
 def test_what_requests_bring_is_no_burst() -> None:
     churning = gaps_of(([*(10.0,) * 8, *(1e-5,) * 4], [True] * 12))
-    rates = rates_with_churn(churning, DEFAULT_PRIOR)
+    rates = estimated(churning, BURSTY)
     assert rates.churn[0] > 0.9
-    p = chance_of_update(with_bursts(rates, churning, 365.0, DEFAULT_PRIOR, BURSTY), 1.0)
-    assert p[0] < 0.1
+    assert rates.probability(1.0)[0] < 0.1
 
 
 @pytest.mark.parametrize("is_bursty", [True, False])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hacs_crawler.model import DEFAULT_PRIOR, Gaps, LogNormalPrior, fit_prior, gaps_between
-from hacs_crawler.model.prior import MIN_PAGES_TO_FIT
+from hacs_crawler.model.grid import MIN_PAGES_TO_FIT
 
 TRUTH = LogNormalPrior(log_median=-math.log(30.0), log_sd=0.8)
 
@@ -63,9 +63,12 @@ def test_fading_does_not_bias_the_fit(fade_days):
     assert fitted.mean_rate == pytest.approx(DEFAULT_PRIOR.mean_rate, rel=0.12)
 
 
-def test_a_store_larger_than_the_sample_gives_the_same_prior():
-    fitted = fit_prior(store(10_000, n_gaps=5))
-    assert fitted.log_median == pytest.approx(TRUTH.log_median, abs=0.1)
+def test_a_fit_that_begins_at_its_own_result_stays_there():
+    gaps = store(300)
+    fitted = fit_prior(gaps)
+    again = fit_prior(gaps, fitted)
+    assert again.log_median == pytest.approx(fitted.log_median, abs=1e-3)
+    assert again.log_sd == pytest.approx(fitted.log_sd, abs=1e-3)
 
 
 def test_scaling_time_moves_the_median_alone():

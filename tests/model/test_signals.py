@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hacs_crawler.model import Rates, packed_share
+from hacs_crawler.model import Rates, known_rates
 from hacs_crawler.model.signals import (
     DELAYS_DAYS,
     FALSE_PER_DAY,
@@ -62,15 +62,9 @@ def sure(recall: float, false: float, delay: float = PROMPT) -> Beliefs:
     return Beliefs(by_delay, np.array([delay]), np.array([recall]))
 
 
-def uncertain(rate: FloatArray, log_sd: FloatArray) -> Rates:
-    return Rates(rate, log_sd, *np.zeros((4, len(rate))))
-
-
-def no_update(
-    one: SignalRecords, beliefs: Beliefs, rate: float, days: float, log_sd: float = 0.0
-) -> float:
+def no_update(one: SignalRecords, beliefs: Beliefs, rate: float, days: float) -> float:
     """The probability of no update since the visit, `days` ago, of a page of that rate."""
-    rates = uncertain(np.array([rate]), np.array([log_sd]))
+    rates = known_rates(np.array([rate]))
     factor = log_quiet_factor(one, beliefs, np.zeros(1, np.int64), rates, np.ones(1))
     return float(np.exp(-rate * days + factor[0]))
 
@@ -92,10 +86,9 @@ def test_p_is_that_of_busa_fekete_and_others_where_all_is_known(
     assert no_update(one, sure(recall, false), rate, days) == pytest.approx(expected, rel=0.03)
 
 
-@pytest.mark.parametrize("log_sd", [0.0, 1.0, 2.5])
-def test_signals_that_tell_nothing_change_nothing(log_sd: float) -> None:
+def test_signals_that_tell_nothing_change_nothing() -> None:
     one = heard(first=1.0, latest=29.0, count=20.0, watched=30.0)
-    assert no_update(one, sure(0.0, 0.1), 0.05, 30.0, log_sd) == pytest.approx(np.exp(-1.5))
+    assert no_update(one, sure(0.0, 0.1), 0.05, 30.0) == pytest.approx(np.exp(-1.5))
 
 
 def test_the_time_after_the_source_was_read_says_nothing() -> None:
@@ -105,21 +98,9 @@ def test_the_time_after_the_source_was_read_says_nothing() -> None:
     assert no_update(fresh, beliefs, 0.05, 30.0) > no_update(old, beliefs, 0.05, 30.0)
 
 
-def test_a_rate_that_is_uncertain_is_averaged_over() -> None:
-    one = heard(first=10.0, latest=10.0, count=1.0, watched=30.0)
-    rate, recall, false, log_sd = 0.05, 0.65, float(FALSE_PER_DAY[8]), 1.0
-    rng = np.random.default_rng(1)
-    rates = rate * np.exp(log_sd * rng.standard_normal(400_000) - log_sd**2 / 2)
-    quiet = false * np.exp(-rates * 30.0)
-    all_ = (false + recall * rates) * np.exp(-recall * rates * 30.0)
-    factor = quiet.mean() / all_.mean() / np.exp(-rates * 30.0).mean()
-    found = no_update(one, sure(recall, false), rate, 0.0, log_sd)
-    assert found == pytest.approx(factor, rel=0.06)
-
-
 def test_two_rates_are_averaged_over_by_their_shares() -> None:
     one, recall, false = heard(watched=30.0), 0.65, float(FALSE_PER_DAY[8])
-    two = Rates(np.zeros(1), packed_share([0.3]), *np.zeros((2, 1)), np.ones(1), np.full(1, 0.01))
+    two = Rates(*np.array([[0.3], [0.3], [1.0], [0.01], [0.0], [0.0]]))
     factor = log_quiet_factor(one, sure(recall, false), np.zeros(1, np.int64), two, np.ones(1))
     rates, shares = np.array([1.0, 0.01]), np.array([0.3, 0.7])
     expected = 1.0 / (shares @ np.exp(-recall * 30.0 * rates))
@@ -128,7 +109,7 @@ def test_two_rates_are_averaged_over_by_their_shares() -> None:
 
 def test_silence_takes_nothing_of_time_that_is_known_to_be_quiet_already() -> None:
     one, beliefs, where = heard(watched=30.0), sure(0.95, 0.001), np.zeros(1, np.int64)
-    rates = uncertain(np.array([0.05]), np.zeros(1))
+    rates = known_rates(np.array([0.05]))
     none, half, whole = (
         log_quiet_factor(one, beliefs, where, rates, np.array([left]))[0]
         for left in (0.0, 0.5, 1.0)
@@ -148,7 +129,7 @@ def test_a_late_signal_of_an_update_that_was_found_is_no_false_one() -> None:
     """After the signal the page was visited, and had not changed since the visit before."""
     signal = heard(first=0.3, latest=0.3, count=1.0, watched=20.0)
     late = replace(signal, update=np.zeros(1), before=np.full(1, -1.0))
-    rates = uncertain(np.array([0.05]), np.zeros(1))
+    rates = known_rates(np.array([0.05]))
     arguments = (rates, np.full(1, 20.0), np.zeros(1, np.bool_))
     false, excused = (
         trust_of(posterior(20 * gap_log_likelihood(one, *arguments), USUAL_SIGNALS)[0])
@@ -176,7 +157,7 @@ def drawn(
         if len(signals):
             columns["first"][place], columns["latest"][place] = signals.min(), signals.max()
             columns["count"][place] = len(signals)
-    rates = uncertain(rate, np.full(gaps, 0.2))
+    rates = known_rates(rate)
     return heard(gaps, watched=days, **columns), rates, days, updated
 
 
@@ -198,7 +179,7 @@ def test_the_habits_of_a_site_are_learned_from_its_visits(
 
 def test_daily_stamps_are_seen_through_before_any_visit() -> None:
     one = heard(100, first=0.5, latest=9.5, count=10.0, watched=10.0)
-    rates = uncertain(np.full(100, 0.02), np.ones(100))
+    rates = known_rates(np.full(100, 0.02))
     seen = open_log_likelihood(one, rates).sum(axis=0, keepdims=True)
     weights = posterior(seen, USUAL_SIGNALS)
     assert trust_of(weights[0]).false_per_day == pytest.approx(1.0, rel=0.5)
@@ -239,7 +220,7 @@ def test_a_prior_is_fitted_to_sites_and_new_ones_begin_there() -> None:
 def test_whatever_was_heard_gives_a_number() -> None:
     one = heard(3, first=[0.0, 1e4, NAN], latest=[0.0, 2e4, NAN], count=[1, 6e4, 0], watched=0.0)
     beliefs = beliefs_of(USUAL_SIGNALS[None], USUAL_SIGNALS)
-    rates = uncertain(np.array([0.0, 50.0, 1e-9]), np.array([0.0, 3.0, 9.5]))
+    rates = known_rates(np.array([0.0, 50.0, 1e-9]))
     factor = log_quiet_factor(one, beliefs, np.zeros(3, np.int64), rates, np.ones(3))
     found = gap_log_likelihood(one, rates, np.full(3, 1e-5), np.array([True, False, True]))
     assert np.isfinite(factor).all()

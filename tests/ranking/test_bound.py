@@ -11,8 +11,6 @@ from scrapy.settings import Settings
 
 from hacs_crawler.config import Config
 from hacs_crawler.model import POINTS
-from hacs_crawler.model.trend import packed_trend
-from hacs_crawler.model.two_rates import packed_share
 from hacs_crawler.ranking import bound, finalists, site_groups
 from hacs_crawler.ranking.bound import Bounds, bounds_of, may_be_bounded, reach_of
 from hacs_crawler.ranking.options import RankingOptions
@@ -39,7 +37,7 @@ def state(sibling_correlation: float = 0.6) -> State:
 
 
 def rows_of(
-    number: int, seed: int, sites: int, new: float = 0.02, trends: float = 0.0
+    number: int, seed: int, sites: int, new: float = 0.02, growing: float = 0.0
 ) -> tuple[Ids, Rows]:
     """Pages of all kinds, most of them seldom updated."""
     rng = np.random.default_rng(seed)
@@ -47,13 +45,14 @@ def rows_of(
     is_seen = rng.random(number) >= new
     rows["visits"] = rng.integers(1, 9, number) * is_seen
     rows["rate"] = rng.lognormal(-5.0, 2.0, number) * is_seen
-    rows["log_sd"] = rng.random(number) * 1.5 * is_seen
-    is_trend = is_seen & (rng.random(number) < trends)
-    rows["log_sd"][is_trend] = packed_trend(9, rng.random(number) * 2.0)[is_trend]
-    is_mixed = is_seen & ~is_trend & (rng.random(number) < 0.7)
-    rows["log_sd"][is_mixed] = packed_share(rng.random(number))[is_mixed]
+    rows["share"], rows["fast"], rows["slow"] = 1.0, rows["rate"], rows["rate"]
+    is_mixed = is_seen & (rng.random(number) < 0.7)
+    rows["share"][is_mixed] = rng.random(number)[is_mixed]
     rows["slow"][is_mixed] = rng.lognormal(-6.0, 2.0, number)[is_mixed]
     rows["fast"][is_mixed] = (rows["slow"] * rng.uniform(1.0, 90.0, number))[is_mixed]
+    grows = is_seen & (rng.random(number) < growing)
+    rows["share"][grows] = -rng.random(number)[grows]
+    rows["fast"][grows] = 2.0 * rows["slow"][grows]
     rows["last_visit"] = (NOW - rng.integers(0, 30 * DAY, number)) * is_seen
     rows["updates"] = (rng.random(number) < 0.4) * is_seen
     rows["last_update"] = (rows["last_visit"] - rng.integers(0, 9 * DAY, number)) * is_seen
@@ -99,7 +98,7 @@ def test_the_plan_is_that_of_ranking_every_page(
     switches: tuple[bool, ...],
 ) -> None:
     siblings, is_little, has_new, has_trends = switches
-    ids, rows = rows_of(500, seed, sites, new=0.3 * has_new, trends=0.1 * has_trends)
+    ids, rows = rows_of(500, seed, sites, new=0.3 * has_new, growing=0.1 * has_trends)
     chosen = options(budget=budget, siblings=siblings, random_seed=1)
     known = state(0.2 if is_little else 0.6)
     for limit in (None, 7):
@@ -115,7 +114,7 @@ def test_the_plan_is_that_of_ranking_every_page(
 def test_the_plan_is_the_same_however_bounds_were_guessed_and_sites_put_together(
     seed: int, budget: int, guess: float
 ) -> None:
-    ids, rows = rows_of(500, seed, 150, new=0.1, trends=0.05)
+    ids, rows = rows_of(500, seed, 150, new=0.1, growing=0.05)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Bounds, "of_some", lambda *_: guess)
         patch.setattr(bound, "PIECE_ROWS", 64)
@@ -215,7 +214,7 @@ def test_each_page_that_reaches_a_bound_is_found_once() -> None:
     "chosen",
     [
         {"threshold": 0.1},
-        {"policy": "staleness"},
+        {"stale_days": 100},
         {"elapsed_from": "update"},
     ],
 )

@@ -9,7 +9,7 @@ import pytest
 from scrapy.settings import Settings
 
 from hacs_crawler.config import Config
-from hacs_crawler.model.two_rates import chance_by_two_rates
+from hacs_crawler.model import chance_of_update
 from hacs_crawler.ranking import finalists as finalists_module
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.plan import Plan, make_plan, plan_of
@@ -44,6 +44,7 @@ def rows_of(number: int, seed: int = 1) -> tuple[Ids, Rows]:
     rows["visits"] = rng.integers(0, 5, number)
     is_seen = rows["visits"] > 0
     rows["rate"] = rng.choice([0.01, 0.1, 1.0], number) * is_seen
+    rows["share"], rows["fast"], rows["slow"] = 1.0, rows["rate"], rows["rate"]
     rows["last_visit"] = (NOW - rng.integers(1, 9, number) * DAY) * is_seen
     rows["last_update"] = (rows["last_visit"] - 3 * DAY) * is_seen
     rows["before_update"] = (rows["last_update"] - DAY) * is_seen
@@ -136,7 +137,7 @@ def test_a_page_is_shown_with_what_ranked_it() -> None:
     page = next(state.pages())
     assert page is not None
     assert found.p[0] == pytest.approx(
-        float(chance_by_two_rates(page.log_sd, page.fast, page.slow, 10.0)), rel=1e-3
+        float(chance_of_update(page.share, page.fast, page.slow, 10.0)), rel=2e-3
     )
 
 

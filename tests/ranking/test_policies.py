@@ -1,4 +1,4 @@
-"""The index policies: the formulas, their limits, and what they say of pages never seen or failing."""
+"""What a visit is worth: p, and the days that a page has been out of date."""
 
 from __future__ import annotations
 
@@ -7,28 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
 from scipy.integrate import quad
 
-from hacs_crawler.ranking.policies import (
-    POLICIES,
-    Candidates,
-    freshness_index,
-    staleness_index,
-    unseen_links_index,
-)
-
-INDICES = {
-    "freshness": freshness_index,
-    "staleness": staleness_index,
-    "unseen-links": unseen_links_index,
-}
-COST_PER_DAY = {
-    # what a page costs a day, x days after its last visit: 1 while stale, 1 + 1/2 + ... + 1/N, N
-    "freshness": lambda rate, x: -math.expm1(-rate * x),
-    "staleness": lambda rate, x: quad(lambda u: -math.expm1(-rate * u) / u if u else rate, 0, x)[0],
-    "unseen-links": lambda rate, x: rate * x,
-}
+from hacs_crawler.ranking.policies import BALANCED_DAYS, POLICIES, UNSEEN_DAYS, Candidates
 
 
 def candidates(**columns: object) -> Candidates:
@@ -46,8 +27,8 @@ def candidates(**columns: object) -> Candidates:
     }
     return Candidates(
         page_ids=np.arange(size),
-        fast_share=np.zeros(size),
-        fast_per_day=np.zeros(size),
+        fast_share=np.ones(size),
+        fast_per_day=given["rate_per_day"],
         slow_per_day=given["rate_per_day"],
         days_since_update=given["days_since_visit"],
         p=np.full(size, 0.5),
@@ -59,68 +40,58 @@ def candidates(**columns: object) -> Candidates:
     )
 
 
-@pytest.mark.parametrize("name", INDICES)
 @pytest.mark.parametrize(("rate", "days"), [(0.01, 3.0), (0.1, 30.0), (2.0, 40.0)])
-def test_an_index_is_what_a_visit_now_saves(name: str, rate: float, days: float) -> None:
+def test_days_out_of_date_are_what_a_visit_now_saves(rate: float, days: float) -> None:
     """The optimal cycle x of cost c(x) a day under a price a visit solves x c(x) - C(x) = price."""
-    cost = COST_PER_DAY[name]
-    saved = days * cost(rate, days) - quad(lambda x: cost(rate, x), 0, days)[0]
-    assert INDICES[name](rate, days) == pytest.approx(saved, rel=1e-6)
-    assert INDICES[name](rate, days, importance=3.0) == pytest.approx(3 * saved, rel=1e-6)
+    page = alone(rate_per_day=[rate], days_since_visit=[days])
+    saved = days * page.p[0] - quad(lambda x: -math.expm1(-rate * x), 0, days)[0]
+    assert page.days_out_of_date[0] == pytest.approx(saved, rel=1e-6)
 
 
-@pytest.mark.parametrize("name", INDICES)
-@pytest.mark.parametrize("rate", [1e-12, 1e-9, 1e-6, 1e-3])
-def test_slow_pages_lose_no_digits(name: str, rate: float) -> None:
-    days = 20.0
-    assert INDICES[name](rate, days) == pytest.approx(rate * days**2 / 2, rel=rate * days)
+def alone(**columns: object) -> Candidates:
+    """Pages whose p is that of their own rates."""
+    found = candidates(**columns)
+    return replace(found, p=-np.expm1(-found.rate_per_day * found.days_since_visit))
 
 
-@pytest.mark.parametrize("name", INDICES)
-def test_a_page_that_never_changes_is_worth_nothing(name: str) -> None:
-    assert INDICES[name](0.0, 1e6).tolist() == 0.0
+def test_what_siblings_say_counts_for_days_as_for_p() -> None:
+    page = alone(rate_per_day=[0.01], days_since_visit=[10.0])
+    twice = replace(page, p=2 * page.p)
+    assert twice.days_out_of_date == pytest.approx(2 * page.days_out_of_date)
 
 
-def test_balanced_is_between_hits_and_freshness() -> None:
-    """Of a page of p near 1 that changes all the time, and one that is slower: each wants another."""
-    pages = candidates(rate_per_day=[20.0, 0.05], days_since_visit=[1.0, 20.0])
-    fast_and_slow = replace(pages, p=np.array([1.0, 0.63]))
-    hits, fresh, both = (
-        POLICIES[name](fast_and_slow) for name in ("hacs", "freshness", "balanced")
+@pytest.mark.parametrize("stale_days", [1.0, 365.0])
+def test_a_page_out_of_date_for_that_many_days_is_worth_one_find(stale_days: float) -> None:
+    page = alone(rate_per_day=[1e-3, 0.2], days_since_visit=[900.0, 2.0])
+    score = POLICIES["hacs"](replace(page, stale_days=stale_days))
+    assert score == pytest.approx(page.p + page.days_out_of_date / stale_days)
+    assert POLICIES["hacs"](page) == pytest.approx(page.p)
+
+
+def test_few_visits_find_less_but_give_up_no_slow_page() -> None:
+    """One that changes daily is always likelier to have changed than one of every three years."""
+    pages = alone(rate_per_day=[1.0, 1 / 1000], days_since_visit=[3.0, 900.0])
+    by_p, by_value = (
+        POLICIES["hacs"](replace(pages, stale_days=days)) for days in (math.inf, 365.0)
     )
-    assert hits[0] > hits[1]
-    assert fresh[0] < fresh[1]
-    assert both == pytest.approx(hits**0.8 * fresh**0.2)
+    assert by_p[0] > by_p[1]
+    assert by_value[0] < by_value[1]
 
 
-def test_a_page_that_changes_all_the_time_is_not_worth_keeping_fresh() -> None:
-    assert freshness_index(1000.0, 5.0) < freshness_index(0.1, 5.0)
-    assert staleness_index(1000.0, 5.0) > staleness_index(0.1, 5.0)
+def test_balanced_is_hacs_with_100_days() -> None:
+    pages = alone(rate_per_day=[20.0, 0.05], days_since_visit=[1.0, 20.0])
+    assert BALANCED_DAYS == 100.0
+    expected = POLICIES["hacs"](replace(pages, stale_days=100.0))
+    assert POLICIES["balanced"](pages).tolist() == expected.tolist()
 
 
-@pytest.mark.parametrize("name", INDICES)
-@given(rate=st.floats(0, 1e4), days=st.floats(0, 1e5), more=st.floats(0, 1e4))
-def test_waiting_never_makes_a_visit_worth_less(
-    name: str, rate: float, days: float, more: float
-) -> None:
-    now, later = INDICES[name](rate, np.array([days, days + more]))
-    assert 0 <= now <= later * (1 + 1e-12)
-    assert math.isfinite(later)
+def test_a_page_never_seen_counts_as_out_of_date_for_a_year() -> None:
+    page = replace(candidates(days_since_visit=[math.inf], visits=[0]), p=np.ones(1))
+    assert page.days_out_of_date == [UNSEEN_DAYS]
+    assert POLICIES["balanced"](page) == pytest.approx(1 + UNSEEN_DAYS / BALANCED_DAYS)
 
 
-@pytest.mark.parametrize("name", [*INDICES, "balanced"])
-def test_pages_never_visited_come_first_until_they_fail(name: str) -> None:
-    pages = candidates(
-        days_since_visit=[math.inf, math.inf, 300.0, 5.0],
-        failures=[0, 30, 0, 0],
-        visits=[0, 0, 5, 5],
-    )
-    score = POLICIES[name](pages)
-    assert np.argsort(-score).tolist() == [0, 2, 3, 1]
-    assert score[1] > 0
-
-
-@pytest.mark.parametrize("name", [*INDICES, "balanced"])
+@pytest.mark.parametrize("name", ["hacs", "balanced"])
 def test_every_failure_halves_the_score(name: str) -> None:
     page = candidates()
     failed = replace(page, failures=np.array([2]))

@@ -31,6 +31,7 @@ def rows(*pages: dict[str, float]) -> Rows:
     for row, page in zip(table, pages, strict=True):
         for name, value in {"visits": 5, "last_visit": 999 * DAY, "rate": 0.1, **page}.items():
             row[name] = value
+    table["share"], table["fast"], table["slow"] = 1.0, table["rate"], table["rate"]
     return table
 
 

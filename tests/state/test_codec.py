@@ -30,7 +30,7 @@ pages = st.builds(
     failures=st.integers(0, 255),
     not_before=seconds,
     rate=st.floats(0, 1e6),
-    log_sd=st.floats(-2, 4, width=32),
+    share=st.floats(-1, 1, width=16),
     fast=st.floats(0, 1e6, width=32),
     slow=st.floats(0, 1e6, width=32),
     churn=st.floats(0, 1, width=32),
@@ -50,7 +50,7 @@ def example_page() -> Page:
     merge(page, Visit(page.url, 100, marks=frozenset({1, -2, 2**63 - 1}), etag='"x"'))
     merge(page, Visit(page.url, 200, marks=frozenset({1, 5})))
     merge(page, Visit(page.url, 300, News.FAILED))
-    page.rate, page.log_sd, page.version = 0.25, 0.5, 7
+    page.rate, page.share, page.version = 0.25, 0.5, 7
     page.fast, page.slow, page.churn, page.churning = 3.0, 0.25, 0.125, 0.75
     return page
 

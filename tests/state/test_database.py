@@ -250,14 +250,14 @@ def test_a_restored_page_is_estimated_with_the_prior_of_this_state(store: Store)
     assert state.restore([page]) == Restored(1, 0, 0)
     assert counting.calls == ["hold_notes", *["read_meta"] * 4, "write"]
     rates = state.estimation.rates([page])
-    columns = rates.rate_per_day, rates.log_sd, rates.fast_per_day, rates.slow_per_day
+    columns = rates.rate_per_day, rates.fast_share, rates.fast_per_day, rates.slow_per_day
     rate, *others = (column[0] for column in columns)
-    log_sd, fast, slow = (float(np.float32(one)) for one in others)
+    share, fast, slow = (float(np.float32(one)) for one in others)
     row = store.rows(np.array([page_id_of(URLS[0])]))[0]
-    assert (row["rate"], row["log_sd"]) == (np.float32(rate), log_sd)
-    assert (row["fast"], row["slow"]) == (np.float16(fast), np.float16(slow))
+    assert (row["rate"], row["share"]) == (np.float32(rate), np.float16(share))
+    assert (row["fast"], row["slow"]) == (fast, np.float16(slow))
     page.version, page.rate = 1, float(rate)
-    page.log_sd, page.fast, page.slow = log_sd, fast, slow
+    page.share, page.fast, page.slow = share, fast, slow
     assert loaded(store, URLS[0]) == page
 
 

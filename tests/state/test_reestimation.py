@@ -48,7 +48,7 @@ def assert_followed(state: State) -> None:
     rates = state.estimation.rates(pages)
     assert len(pages) == PAGES
     assert [page.rate for page in pages] == pytest.approx(rates.rate_per_day.tolist())
-    assert [page.log_sd for page in pages] == pytest.approx(rates.log_sd.tolist(), rel=1e-6)
+    assert [page.share for page in pages] == pytest.approx(rates.fast_share.tolist(), rel=1e-6)
     for ids, rows in state.store.all_rows():
         loaded = state.load(ids.tolist())
         expected = [loaded[page_id].rate for page_id in ids.tolist()]

@@ -10,20 +10,17 @@ from typing import Any, Final
 import numpy as np
 from rich.table import Table
 
-from hacs_crawler.lab.evaluation.update_points import Points
-from hacs_crawler.model import (
-    MIN_POINTS,
-    Kind,
+from hacs_crawler.lab.evaluation.power_law import (
     PowerLaw,
-    Windows,
     cho_law,
-    consistent_windows,
     corrected_weibull_law,
     duane_law,
     matloff_law,
     naive_law,
     weibull_law,
 )
+from hacs_crawler.lab.evaluation.update_points import Points
+from hacs_crawler.model import MIN_POINTS, Kind, Windows, consistent_windows
 from hacs_crawler.utils.arrays import BoolArray, FloatArray, IndexArray, page_of_value
 from hacs_crawler.utils.terminal import column_table
 

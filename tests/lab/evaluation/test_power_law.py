@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from hacs_crawler.model import (
-    MIN_POINTS,
+from hacs_crawler.lab.evaluation.power_law import (
     PowerLaw,
-    Windows,
     cho_law,
     corrected_weibull_law,
     duane_law,
@@ -17,6 +15,7 @@ from hacs_crawler.model import (
     naive_law,
     weibull_law,
 )
+from hacs_crawler.model import MIN_POINTS, Windows
 
 LAWS = {
     "naive": naive_law,

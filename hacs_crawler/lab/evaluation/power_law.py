@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hacs_crawler.model.windows import Windows
+from hacs_crawler.model import Windows, duane_line, matloff_rate
 from hacs_crawler.utils.arrays import FloatArray, IndexArray, page_of_value, sum_by_page
 
 INTERVAL_DAYS: Final = 1.0
@@ -81,21 +81,6 @@ def cho_rate(intervals: ArrayLike, updated: ArrayLike, interval_days: ArrayLike)
     return rate
 
 
-def matloff_rate(intervals: ArrayLike, updated: ArrayLike, interval_days: ArrayLike) -> FloatArray:
-    """Return -log(1 - X / k) / tau, 1/day; shapes broadcast.
-
-    N. Matloff, "Estimation of Internet file-access/modification rates from indirect data", ACM TOMACS
-    15(3), 2005. The paper's M_n is read as X. Where every interval has an update, X = k, that is
-    infinite: X is then k - 1/2.
-    """
-    k, x = np.asarray(intervals, np.float64), np.asarray(updated, np.float64)
-    share = np.divide(
-        np.minimum(x, k - 0.5), k, out=np.zeros(np.broadcast(k, x).shape), where=k > 0
-    )
-    rate: FloatArray = -np.log1p(-share) / np.asarray(interval_days, np.float64)
-    return rate
-
-
 def weibull_law(windows: Windows) -> PowerLaw:
     """Fit by maximum likelihood, truncated at t_n: beta = n / sum log(t_n / t_i), Lambda(t_n) = n.
 
@@ -130,44 +115,9 @@ def duane_law(windows: Windows) -> PowerLaw:
     curve approach to reliability monitoring", IEEE Transactions on Aerospace 2, 1964. gamma < 1 always,
     for points increase. n of at least 2, else nan.
     """
-    shape, intercept = _duane_line(windows)
+    shape, intercept = duane_line(windows)
     count = np.exp(shape * np.log(windows.last_days) - intercept)
     return PowerLaw(count, shape, windows.last_days)
-
-
-def weibull_shape_at(windows: Windows, end_days: FloatArray) -> FloatArray:
-    """Return beta = n / sum log(T / t_i) of windows watched until T = end_days, at or after t_n.
-
-    Time truncation: quiet time since the last update counts. Inf where all points are at T.
-    """
-    logs = _sum_of_logs(windows, end_days)
-    shape: FloatArray = windows.counts / np.where(logs > 0, logs, np.nan)
-    return np.where(logs > 0, shape, np.inf)
-
-
-def duane_shape(windows: Windows) -> FloatArray:
-    """Return 1 - gamma of Duane's plot, see `duane_law`."""
-    return _duane_line(windows)[0]
-
-
-def _duane_line(windows: Windows) -> tuple[FloatArray, FloatArray]:
-    """Return 1 - gamma, and log alpha."""
-    window = page_of_value(windows.offsets)
-    n = windows.counts
-    number = np.arange(len(windows.days)) - windows.offsets[window] + 1.0
-    x = np.log(windows.days)
-    y = x - np.log(number)
-    x_mean = sum_by_page(x, windows.offsets) / n
-    y_mean = sum_by_page(y, windows.offsets) / n
-    x_off = x - x_mean[window]
-    squares = sum_by_page(x_off * x_off, windows.offsets)
-    slope = np.divide(
-        sum_by_page(x_off * (y - y_mean[window]), windows.offsets),
-        squares,
-        out=np.full(len(windows), np.nan),
-        where=(squares > 0) & (n > 1),
-    )
-    return 1.0 - slope, y_mean - slope * x_mean
 
 
 def _sum_of_logs(windows: Windows, end_days: FloatArray) -> FloatArray:

@@ -1,0 +1,185 @@
+"""The posterior of a page's rate under a log-normal prior, on one fixed grid, and the prior's fit.
+
+The log-likelihood of gaps between visits is the sum of w log(1 - e^(-λ t))
+over gaps with an update less the sum of w λ t over those without: the interval-censored Poisson process
+of HACS's Eq. 5, each gap t raised to its weight w. Sums over the grid are the trapezoid rule on log λ,
+whose error falls exponentially in the number of nodes within the posterior: E[λ] is within 1e-5 for up
+to 100 gaps a page, and within 1 % for 300 gaps of about 1/λ, whose posterior is two nodes wide.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hacs_crawler.model.gaps import Gaps
+from hacs_crawler.model.survival import TIMES
+from hacs_crawler.utils.arrays import FloatArray, offsets_of, sum_by_page
+
+LOG_RATES: Final = np.linspace(-12.0, 7.0, 96)
+"""Logarithms of rates from one update in 450 years to 1,100 a day."""
+RATES: Final = np.exp(LOG_RATES)
+SURVIVAL: Final = np.exp(-np.multiply.outer(RATES, TIMES))
+"""The probability of no update at each of these rates, up to each of `TIMES`."""
+BLOCK: Final = 512
+"""Gaps at once: times the grid, the working arrays stay in a core's cache."""
+MIN_PAGES_TO_FIT: Final = 50
+MIN_UPDATES_TO_FIT: Final = 10
+LOG_SD_BOUNDS: Final = (0.3, 1.75)
+"""A store with many pages that nobody updates any more looks wider than a log-normal of living pages:
+the fit would put them at a rate of nothing, and not see them again when they come to life.
+"""
+_LOG_MEDIAN_BOUNDS: Final = (-10.0, 5.0)
+_SAME: Final = 1e-5
+_MOST_STEPS: Final = 1_000
+_TINY: Final = 1e-300
+
+
+@dataclass(frozen=True, slots=True)
+class LogNormalPrior:
+    """log lambda ~ Normal(log_median, log_sd^2), lambda in updates per day."""
+
+    log_median: float
+    log_sd: float
+
+    def __post_init__(self) -> None:
+        if not math.isfinite(self.log_median):
+            raise ValueError(f"log_median must be finite, not {self.log_median}")
+        if not 0 < self.log_sd < math.inf:
+            raise ValueError(f"log_sd must be greater than 0 and finite, not {self.log_sd}")
+        try:
+            self.mean_rate  # noqa: B018 - may be out of range
+        except OverflowError as error:
+            raise ValueError("the mean rate must be finite") from error
+
+    @property
+    def mean_rate(self) -> float:
+        """Mean of lambda, exp(log_median + log_sd^2 / 2), per day."""
+        return math.exp(self.log_median + self.log_sd**2 / 2)
+
+
+DEFAULT_PRIOR = LogNormalPrior(log_median=-math.log(110.0), log_sd=1.5)
+"""Half of the pages change more often than every 110 days, the finding of HACS (Jayawardana et al.
+2020) for scholarly homepages; a log_sd of 1.5 leaves 95% of them between 6 and 2,100 days."""
+
+
+def log_likelihood(gaps: Gaps, weight: FloatArray, churn: FloatArray | None = None) -> FloatArray:
+    """Return the log-likelihood of each page at each rate, shape (n_pages, n_rates).
+
+    `weight` is what each gap counts, `churn` the probability of each page that any request shows new
+    links, whatever the time (None: 0).
+    """
+    quiet = np.where(gaps.updated, 0.0, weight)
+    days = sum_by_page(quiet * gaps.days, gaps.offsets)
+    found = np.multiply.outer(-days, RATES)
+    missed = np.exp(np.multiply.outer(-gaps.days[gaps.updated], RATES))
+    if churn is not None:
+        number = sum_by_page(quiet, gaps.offsets)
+        found += (number * np.log1p(-np.minimum(churn, 1.0 - 1e-12)))[:, np.newaxis]
+        missed *= 1.0 - np.repeat(churn, gaps.counts)[gaps.updated, np.newaxis]
+    seen = np.subtract(1.0, missed, out=missed)
+    np.log(np.maximum(seen, _TINY, out=seen), out=seen)
+    seen *= weight[gaps.updated, np.newaxis]
+    number_updated = sum_by_page(gaps.updated.astype(np.int64), gaps.offsets)
+    found += sum_by_page(seen, offsets_of(number_updated.astype(np.int64)))
+    return found
+
+
+def log_prior(prior: LogNormalPrior) -> FloatArray:
+    """Return the logarithms of what the rates weigh before any visit; they add up to 1."""
+    logs = -0.5 * ((LOG_RATES - prior.log_median) / prior.log_sd) ** 2
+    found: FloatArray = logs - np.log(np.exp(logs - logs.max()).sum()) - logs.max()
+    return found
+
+
+def normalised(logs: FloatArray) -> FloatArray:
+    """Return the weights of which these are the logarithms, in rows that add up to 1."""
+    weights: FloatArray = np.exp(logs - logs.max(axis=1, keepdims=True))
+    weights /= weights.sum(axis=1, keepdims=True)
+    return weights
+
+
+def posterior(gaps: Gaps, prior: LogNormalPrior) -> FloatArray:
+    """Return the probabilities of the rates of each page, shape (n_pages, n_rates)."""
+    found = np.empty((len(gaps), len(RATES)))
+    for pages, _, some in gaps.in_blocks(BLOCK):
+        found[pages] = normalised(log_likelihood(some, some.weight) + log_prior(prior))
+    return found
+
+
+def bayes(gaps: Gaps, prior: LogNormalPrior) -> FloatArray:
+    """Posterior mean of lambda per day, E[lambda | gaps]. Shape (n_pages,). Finite and > 0.
+
+    A page without gaps, or with all its weights 0, gets the prior's mean.
+
+    More quiet time never raises the rate while the weights stay as they are. With fading, a new visit
+    also ages the earlier gaps, and the page drifts back towards the prior.
+    """
+    rates: FloatArray = posterior(gaps, prior) @ RATES
+    return rates
+
+
+def bayes_quantiles(gaps: Gaps, prior: LogNormalPrior, q: ArrayLike) -> FloatArray:
+    """Posterior quantiles of lambda per day, shape (n_pages, n_q), of the posterior of `bayes`.
+
+    q: probabilities between 0 and 1, flat; (0.1, 0.5, 0.9) gives the median and the limits of the
+    central 80% interval. Between two rates of the grid the distribution function of log λ is a straight
+    line. Raises ValueError for a q that is not between 0 and 1.
+    """
+    levels = np.atleast_1d(np.asarray(q, np.float64))
+    if levels.ndim != 1 or not ((levels > 0) & (levels < 1)).all():
+        raise ValueError(f"q must be flat and between 0 and 1, not {q!r}")
+    half = (LOG_RATES[1] - LOG_RATES[0]) / 2
+    below = np.cumsum(posterior(gaps, prior), axis=1)
+    found = [np.interp(levels, one, LOG_RATES + half) for one in below]
+    quantiles: FloatArray = np.exp(np.array(found).reshape(len(below), len(levels)))
+    return quantiles
+
+
+def fit_prior(
+    gaps: Gaps,
+    default: LogNormalPrior = DEFAULT_PRIOR,
+    *,
+    min_pages: int = MIN_PAGES_TO_FIT,
+) -> LogNormalPrior:
+    """Fit the prior that maximises the pages' marginal likelihood (type-II maximum likelihood).
+
+    By expectation and maximisation from `default` on, to its fixed point: median and log_sd become mean
+    and standard deviation of all pages' log λ under their posteriors. Every gap counts in full, whatever
+    its weight: a likelihood raised to weights, as in `posterior`, is not the probability of what was
+    seen, and takes pages for more alike than they are. log_sd stays in LOG_SD_BOUNDS. Pages without gaps
+    are ignored.
+
+    Returns `default` below `min_pages` pages with gaps or MIN_UPDATES_TO_FIT gaps with an update
+    (a store of quiet pages only says that rates are small, not how small). Why 50 pages: on
+    simulated stores of 5 gaps a page (benchmarks/estimators.py; loss r - log r - 1, r = true over
+    estimated rate) with 10 / 30 / 50 / 100 pages the fitted prior is worse than the default in
+    37 / 13 / 3 / 1% of stores of median 30 days and log_sd 1, and in 32 / 7 / 4 / 0% of stores of
+    median 10 days and log_sd 2. At 50 it takes the mean loss there from 0.32 to 0.21 and from
+    2.07 to 0.68, and from 0.45 to 0.26 at 400 days and log_sd 0.7. Where the default happens to be
+    the truth, it costs 0.02 of 0.40.
+    """
+    has_gaps = gaps.counts > 0
+    if np.count_nonzero(has_gaps) < min_pages or int(gaps.updated.sum()) < MIN_UPDATES_TO_FIT:
+        return default
+    parts = [
+        log_likelihood(some, np.ones(len(some.days)))
+        for _, _, some in gaps.of(has_gaps).in_blocks(BLOCK)
+    ]
+    likelihood = np.concatenate(parts)
+    likelihood = np.exp(likelihood - likelihood.max(axis=1, keepdims=True))
+    median, log_sd = default.log_median, default.log_sd
+    for _ in range(_MOST_STEPS):
+        weight = np.exp(log_prior(LogNormalPrior(median, log_sd)))
+        expected = (1.0 / np.maximum(likelihood @ weight, _TINY)) @ likelihood * weight
+        expected /= expected.sum()
+        before = median, log_sd
+        median = float(np.clip(expected @ LOG_RATES, *_LOG_MEDIAN_BOUNDS))
+        log_sd = float(np.clip(math.sqrt(expected @ (LOG_RATES - median) ** 2), *LOG_SD_BOUNDS))
+        if max(abs(median - before[0]), abs(log_sd - before[1])) < _SAME:
+            break
+    return LogNormalPrior(median, log_sd)

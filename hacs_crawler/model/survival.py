@@ -1,0 +1,198 @@
+"""How a page goes on: its mean rate, and the probability of no update in x days after its last visit.
+
+    S(x) = w e^(-a x) + (1 - w) e^(-b x),   p = 1 - S(x),   a >= b
+
+is all that ranking, bounds, signals and reports know of a page, whatever its estimator. A page of one
+known rate has w = 1 and a = b; an uncertain rate, or one that falls in quiet time, has w between 0 and
+1; a rate that grows has w below 0 (then a = 2b and w >= -1, so that S falls all the time).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hacs_crawler.utils.arrays import BoolArray, FloatArray, IndexArray
+
+TIMES: Final = np.outer(2.0 ** np.arange(-6, 14), [1.0, 1.5]).ravel()
+"""Days after a visit, from 20 minutes to 34 years, at which S is fitted."""
+_WINDOW: Final = 0.085, 3.5
+"""The times that a fit is about: these multiples of the page's mean gap, the next visits' usual ones."""
+_LEVELS: Final = 0.4, 0.98
+"""And those at which S lies between: most visits are made then, whatever the gaps were so far."""
+_WEIGHTS: Final = 1.0, 0.05, 0.02
+"""What the window counts, what the levels outside of it do, and what all other times do."""
+_LEAST_VARIANCE: Final = 0.15
+"""What is added to S (1 - S), by which each time's weight is divided: small p count in proportion."""
+_STEPS: Final = 8
+_DAMPING: Final = 0.02
+_LEAST: Final = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Rates:
+    """What is estimated of pages; arrays of shape (n_pages,).
+
+    `rate_per_day` is λ, the mean rate of what time brings; `fast_share` is w, `fast_per_day` a and
+    `slow_per_day` b. `churn` is the posterior mean of c, the chance that any request shows new links,
+    and `churning` the probability that the page churns at all (c > 0; see `model.churn`).
+    """
+
+    rate_per_day: FloatArray
+    fast_share: FloatArray
+    fast_per_day: FloatArray
+    slow_per_day: FloatArray
+    churn: FloatArray
+    churning: FloatArray
+
+    def of(self, places: IndexArray | slice) -> Rates:
+        """Return the rates of some of the pages."""
+        return Rates(*(getattr(self, name)[places] for name in Rates.__slots__))
+
+    def probability(self, days: ArrayLike) -> FloatArray:
+        """Return p of an update in so many days; see `chance_of_update`."""
+        return chance_of_update(self.fast_share, self.fast_per_day, self.slow_per_day, days)
+
+
+def known_rates(rate_per_day: FloatArray) -> Rates:
+    """Return pages of one known rate each, none of which churns."""
+    ones, zeros = np.ones(len(rate_per_day)), np.zeros(len(rate_per_day))
+    return Rates(rate_per_day, ones, rate_per_day, rate_per_day, zeros, zeros)
+
+
+def elapsed_days(now_day: ArrayLike, reference_day: ArrayLike) -> FloatArray:
+    """Elapsed time e = now - reference, in days, at least 0. Shapes broadcast.
+
+    reference_day is the last visit, or tau, the last known update, under the paper's rule; nan if there
+    is none yet, which gives inf. A reference in the future (clocks that disagree) gives 0.
+    """
+    now = np.asarray(now_day, dtype=np.float64)
+    reference = np.asarray(reference_day, dtype=np.float64)
+    days = np.maximum(now - reference, 0.0)
+    return np.where(np.isnan(reference), math.inf, days)
+
+
+def chance_of_update(
+    fast_share: ArrayLike, fast_per_day: ArrayLike, slow_per_day: ArrayLike, days: ArrayLike
+) -> FloatArray:
+    """Return p = 1 - S(days), the probability of at least one update; shapes broadcast.
+
+    Infinite days give 1 whatever the rates, 0 included: they are infinite for a page that was never
+    visited, and all that such a page holds is new. Raises ValueError for rates or days that are negative
+    or nan.
+    """
+    share, fast, slow, elapsed = (
+        np.asarray(value, np.float64) for value in (fast_share, fast_per_day, slow_per_day, days)
+    )
+    if not ((fast >= 0) & (slow >= 0)).all():
+        raise ValueError("rates must be at least 0, not nan")
+    if not (elapsed >= 0).all():
+        raise ValueError("days must be at least 0, not nan")
+    never = np.isinf(elapsed)
+    finite = np.where(never, 0.0, elapsed)
+    with np.errstate(over="ignore"):
+        p = -share * np.expm1(-fast * finite) - (1.0 - share) * np.expm1(-slow * finite)
+    return np.where(never, 1.0, np.maximum(p, 0.0))
+
+
+def update_probability(rate_per_day: ArrayLike, days: ArrayLike) -> FloatArray:
+    """Return p = 1 - exp(-lambda e) of one known rate, Eq. 1 of HACS (Jayawardana et al. 2020)."""
+    return chance_of_update(1.0, rate_per_day, rate_per_day, days)
+
+
+def days_out_of_date(
+    fast_share: ArrayLike, fast_per_day: ArrayLike, slow_per_day: ArrayLike, days: ArrayLike
+) -> FloatArray:
+    """Return F(x) = x p(x) - ∫₀ˣ p(t) dt of x = days, finite; shapes broadcast.
+
+    How long a page that is visited now is expected to have been out of date is ∫₀ˣ p; F is by how much
+    longer it would have been had its visits come x days apart. It is ∫₀ˣ S - x S(x), for one rate
+    [1 - (1 + λx) e^(-λx)] / λ: the index of freshness of Olston and Pandey, "Recrawl scheduling based on
+    information longevity", WWW 2008, whose optimum is that of Cho and Garcia-Molina 2003.
+    """
+    share, time = np.asarray(fast_share, np.float64), np.asarray(days, np.float64)
+    fast, slow = (_of_one_rate(rate, time) for rate in (fast_per_day, slow_per_day))
+    found: FloatArray = np.maximum(share * fast + (1.0 - share) * slow, 0.0)
+    return found
+
+
+def _of_one_rate(rate_per_day: ArrayLike, days: FloatArray) -> FloatArray:
+    """Return [1 - (1 + r) e^-r] / λ of r = λ days; below r = 1e-4 its series, which cancels nothing."""
+    rate = np.asarray(rate_per_day, np.float64)
+    r = np.minimum(rate * days, 700.0)
+    exact = -np.expm1(-r) - r * np.exp(-r)
+    safe = np.where(rate > 0, rate, 1.0)
+    return np.where(r < 1e-4, r * days / 2, exact / safe)
+
+
+def highest_rate(
+    fast_share: ArrayLike, fast_per_day: ArrayLike, slow_per_day: ArrayLike
+) -> FloatArray:
+    """Return the least h with -ln S(x) <= h x: the rate at the visit, w a + (1 - w) b, if it falls.
+
+    A rate that grows comes up to b. Shapes broadcast.
+    """
+    share, slow = np.asarray(fast_share, np.float64), np.asarray(slow_per_day, np.float64)
+    falling: FloatArray = share * np.asarray(fast_per_day, np.float64) + (1.0 - share) * slow
+    return np.where(share < 0, slow, falling)
+
+
+def fitted(survival: FloatArray, mean_gap_days: FloatArray) -> tuple[FloatArray, ...]:
+    """Return w, a and b of pages from their survival at `TIMES`, (n_pages, times); shape (n_pages,).
+
+    Least squares, weighted as `_WEIGHTS` says, by Levenberg and Marquardt's steps on w, ln a and ln b.
+    Pages whose rate grows have a = 2b, and steps on w and ln b only.
+    """
+    gap = mean_gap_days[:, np.newaxis]
+    weight = np.full_like(survival, _WEIGHTS[2])
+    weight[(survival >= _LEVELS[0]) & (survival <= _LEVELS[1])] = _WEIGHTS[1]
+    weight[(_WINDOW[0] * gap <= TIMES) & (_WINDOW[1] * gap >= TIMES)] = _WEIGHTS[0]
+
+    weight /= _LEAST_VARIANCE + survival * (1.0 - survival)
+
+    # S at a time where about 0.7 of it is left, and at twice that: does the rate fall or grow?
+    at = np.clip(np.count_nonzero(survival >= 0.7, axis=1) - 1, 0, len(TIMES) - 3)
+    pages = np.arange(len(survival))
+    one, two = np.clip(survival[pages, at], _LEAST, 1 - _LEAST), survival[pages, at + 2]
+    rate = -np.log(one) / TIMES[at]
+    grows = two < one * one * (1 - 1e-6)
+    share = np.where(grows, -0.5, 0.5)
+    fast, slow = np.where(grows, 2.2, 2.0) * rate, np.where(grows, 1.1, 0.5) * rate
+    least, most = np.where(grows, -1.0, 0.0), np.where(grows, 0.0, 1.0)
+    for _ in range(_STEPS):
+        share, fast, slow = _stepped(survival, weight, share, fast, slow, grows)
+        share = np.clip(share, least, most)
+        fast = np.where(grows, 2.0 * slow, fast)
+    is_swapped = fast < slow
+    share = np.where(is_swapped, 1.0 - share, share)
+    return share, np.maximum(fast, slow), np.minimum(fast, slow)
+
+
+def _stepped(
+    survival: FloatArray,
+    weight: FloatArray,
+    share: FloatArray,
+    fast: FloatArray,
+    slow: FloatArray,
+    grows: BoolArray,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return w, a and b after one damped step of least squares."""
+    of_fast, of_slow = (np.exp(-np.multiply.outer(rate, TIMES)) for rate in (fast, slow))
+    slopes = np.empty((len(survival), 3, len(TIMES)))
+    np.subtract(of_fast, of_slow, out=slopes[:, 0])
+    np.multiply(of_fast, np.multiply.outer(-share * fast, TIMES), out=slopes[:, 1])
+    np.multiply(of_slow, np.multiply.outer((share - 1.0) * slow, TIMES), out=slopes[:, 2])
+    rest = survival - of_slow - share[:, np.newaxis] * slopes[:, 0]
+    slopes[grows, 2] += slopes[grows, 1]
+    slopes[grows, 1] = 0.0
+    weighted = slopes * weight[:, np.newaxis]
+    curvature = weighted @ slopes.transpose(0, 2, 1)
+    diagonal = np.arange(3)
+    curvature[:, diagonal, diagonal] = curvature[:, diagonal, diagonal] * (1 + _DAMPING) + _LEAST
+    step = np.linalg.solve(curvature, weighted @ rest[:, :, np.newaxis])[:, :, 0].T
+    np.clip(step, -1.0, 1.0, out=step)
+    return share + step[0], fast * np.exp(step[1]), slow * np.exp(step[2])

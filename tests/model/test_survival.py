@@ -1,0 +1,119 @@
+"""Rates and elapsed time become a probability: of one known rate, and of two."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from hacs_crawler.model import (
+    chance_of_update,
+    days_out_of_date,
+    elapsed_days,
+    highest_rate,
+    update_probability,
+)
+
+rates = st.floats(0, 1e6)
+spans = st.floats(0, allow_nan=False)
+
+
+@given(rates, spans)
+@settings(deadline=None, derandomize=True)
+def test_probability_lies_between_0_and_1(rate, span):
+    assert 0 <= update_probability(rate, span) <= 1
+
+
+@given(rates, rates, spans)
+@settings(deadline=None, derandomize=True)
+def test_a_higher_rate_never_lowers_it(a, b, span):
+    low, high = update_probability(np.sort([a, b]), span)
+    assert low <= high
+
+
+@given(rates, spans, spans)
+@settings(deadline=None, derandomize=True)
+def test_more_time_never_lowers_it(rate, a, b):
+    low, high = update_probability(rate, np.sort([a, b]))
+    assert low <= high
+
+
+def test_one_mean_interval_gives_1_minus_1_over_e():
+    assert update_probability(1 / 110, 110) == pytest.approx(1 - math.exp(-1))
+
+
+def test_small_products_keep_their_precision():
+    assert update_probability(1e-12, 1e-6) == pytest.approx(1e-18, rel=1e-12)
+
+
+@pytest.mark.parametrize("rate", [0.0, 1e-300, 5.0])
+def test_a_page_never_visited_is_sure_to_be_new(rate):
+    assert update_probability(rate, math.inf) == 1
+
+
+def test_a_page_that_never_changes_is_never_due():
+    assert update_probability(0.0, 1e9) == 0
+
+
+@pytest.mark.parametrize(
+    ("rate", "span"), [(-1.0, 1.0), (math.nan, 1.0), (1.0, -1.0), (1.0, math.nan)]
+)
+def test_impossible_rates_and_times_are_refused(rate, span):
+    with pytest.raises(ValueError, match="at least 0"):
+        update_probability(rate, span)
+
+
+def test_elapsed_runs_from_the_reference_to_now():
+    assert elapsed_days(12.0, np.array([3.0, 10.0])).tolist() == [9, 2]
+
+
+def test_elapsed_is_infinite_without_a_reference():
+    assert elapsed_days(10.0, math.nan) == math.inf
+
+
+def test_a_reference_in_the_future_counts_as_now():
+    assert elapsed_days(10.0, 12.0) == 0
+
+
+shares, positive = st.floats(0, 1), st.floats(1e-4, 10)
+
+
+@given(shares, positive, positive, spans, spans)
+@settings(deadline=None, derandomize=True)
+def test_of_two_rates_p_grows_with_time_up_to_one(share, one, other, a, b):
+    slow, fast = sorted([one, other])
+    low, high = chance_of_update(share, fast, slow, np.sort([a, b]))
+    assert 0 <= low <= high <= 1
+
+
+def test_a_share_below_zero_is_a_rate_that_grows():
+    days = np.linspace(0, 30, 400)
+    p = chance_of_update(-1.0, 0.4, 0.2, days)
+    hazard = np.diff(-np.log1p(-p)) / np.diff(days)
+    assert (np.diff(hazard) > 0).all()
+    assert hazard[0] < 0.01
+    assert hazard[-1] == pytest.approx(0.2, rel=0.02)
+
+
+@given(st.floats(-1, 1), positive, st.floats(1, 20), st.floats(0, 100))
+@settings(deadline=None, derandomize=True)
+def test_no_survival_falls_faster_than_at_its_highest_rate(share, slow, times, days):
+    fast = 2 * slow if share < 0 else times * slow
+    p = chance_of_update(share, fast, slow, days)
+    assert p <= -math.expm1(-highest_rate(share, fast, slow) * days) + 1e-12
+
+
+@given(st.floats(-1, 1), positive, st.floats(1, 20), st.floats(0.01, 100))
+@settings(deadline=None, derandomize=True)
+def test_days_out_of_date_are_the_integral_of_s_less_x_times_s(share, slow, times, days):
+    fast = 2 * slow if share < 0 else times * slow
+    t = np.linspace(0, days, 20_001)
+    s = 1 - chance_of_update(share, fast, slow, t)
+    expected = np.trapezoid(s, t) - days * s[-1]
+    assert days_out_of_date(share, fast, slow, days) == pytest.approx(expected, rel=1e-3, abs=1e-6)
+
+
+def test_days_out_of_date_of_small_rates_keep_their_precision():
+    """For one rate it is λ x² / 2 when λ x is small."""
+    assert days_out_of_date(1.0, 1e-12, 1e-12, 10.0) == pytest.approx(5e-11)
+    assert days_out_of_date(1.0, 0.0, 0.0, 10.0) == 0.0
