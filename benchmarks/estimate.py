@@ -4,7 +4,8 @@ python benchmarks/estimate.py [--pages 100000]
 
 Pages of 30 visits, 8 of them with updates, and 60 links. "Estimate" is what the command does after
 HACS_FADE_DAYS was changed: fit the prior, then load, estimate and write every page, 1,000 at a time.
-"Nothing to change" is the same command again. The peer loads the same pages in the same batches and
+"Nothing to change" is the same command again. "Closing" is what a crawl of 100 pages does at its end,
+every time and when the fit is due. The peer loads the same pages in the same batches and
 writes them with another version number, but estimates nothing: its pages are decoded and encoded again,
 as bytes they are not even that. Peak memory is of the process, and what of it the estimating adds.
 """
@@ -25,12 +26,13 @@ import store as stores  # its neighbour: a Redis, and how tables are printed
 from msgspec.structs import replace
 
 from hacs_crawler.links.keys import page_id_of
-from hacs_crawler.state import Run, advanced, new_run
+from hacs_crawler.state import Run, advanced, follow_prior, new_run
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import VERSION_OFFSET, decode_page, encode_page, encode_row
 from hacs_crawler.state.database import PAGES_A_CALL, State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.page import Page
+from hacs_crawler.state.reestimation import UNFITTED
 from hacs_crawler.state.store import Change, Store
 from hacs_crawler.utils.times import DAY
 
@@ -131,6 +133,12 @@ def time_all(name: str, state: str, number: int, repeat: int) -> None:
                 lambda fade=fade_days: estimated(store, fade).changed,
                 0,
             )
+        for what, due in (("closing after 100 visits", False), ("the same, with a fit", True)):
+            state_ = State(store, Estimation(fade_days=fade_days))
+            store.write_meta({UNFITTED: number if due else 0})
+            started = time.process_time()
+            follow_prior(state_, lambda _: None, visited=100)
+            stores.line(f"{name}: {what}, CPU", f"{time.process_time() - started:.2f}", "", "")
         peer = min(seconds["load, decode, encode and write"])
         for what, spent in seconds.items():
             best = min(spent)

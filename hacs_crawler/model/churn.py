@@ -50,6 +50,8 @@ CHURNING_PAGES: Final = 0.05
 _UPDATES_OF_PRIOR: Final = 5.0
 _USUALLY_CONFIRMED: Final = 0.99
 _PRIOR_PAGES: Final = 50
+_MOST_STEPS: Final = 1_000
+_SAME_SHARE: Final = 1e-4
 _SHARE_BOUNDS: Final = (0.002, 0.3)
 SUSPICIOUS_RATE: Final = 1.2
 """How many of the prior's standard deviations above its median a rate is suspicious."""
@@ -137,14 +139,21 @@ def confirmed_share(seen_again: int, known: int) -> float:
     return (seen_again + _UPDATES_OF_PRIOR * _USUALLY_CONFIRMED) / (known + _UPDATES_OF_PRIOR)
 
 
-def fit_churning_pages(churning: FloatArray) -> float:
+def fit_churning_pages(churning: FloatArray, share: float = CHURNING_PAGES) -> float:
     """Return the share of pages that churn, from what is known of a sample of them.
 
-    `churning` is the probability of each. It is a step of expectation maximisation, from the share that
-    they were estimated with, under a prior worth `_PRIOR_PAGES` pages of which `CHURNING_PAGES` churn.
+    `churning` is the probability of each, given that `share` of all do. By expectation maximisation to
+    its fixed point, under a prior worth `_PRIOR_PAGES` pages of which `CHURNING_PAGES` churn.
     """
-    share = (churning.sum() + _PRIOR_PAGES * CHURNING_PAGES) / (len(churning) + _PRIOR_PAGES)
-    return float(np.clip(share, *_SHARE_BOUNDS))
+    odds = churning / np.maximum(1.0 - churning, 1e-12) * ((1.0 - share) / share)
+    for _ in range(_MOST_STEPS):
+        before = share
+        expected = (share * odds / (share * odds + 1.0 - share)).sum()
+        share = (expected + _PRIOR_PAGES * CHURNING_PAGES) / (len(churning) + _PRIOR_PAGES)
+        share = float(np.clip(share, *_SHARE_BOUNDS))
+        if abs(share - before) < _SAME_SHARE * before:
+            break
+    return share
 
 
 def _suspicious(

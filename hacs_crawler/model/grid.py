@@ -145,14 +145,15 @@ def fit_prior(
     default: LogNormalPrior = DEFAULT_PRIOR,
     *,
     min_pages: int = MIN_PAGES_TO_FIT,
+    start: LogNormalPrior | None = None,
 ) -> LogNormalPrior:
     """Fit the prior that maximises the pages' marginal likelihood (type-II maximum likelihood).
 
-    By expectation and maximisation from `default` on, to its fixed point: median and log_sd become mean
-    and standard deviation of all pages' log λ under their posteriors. Every gap counts in full, whatever
-    its weight: a likelihood raised to weights, as in `posterior`, is not the probability of what was
-    seen, and takes pages for more alike than they are. log_sd stays in LOG_SD_BOUNDS. Pages without gaps
-    are ignored.
+    By expectation and maximisation from `start` (else `default`) on, to its fixed point: median and
+    log_sd become mean and standard deviation of all pages' log λ under their posteriors. Every gap
+    counts in full, whatever its weight: a likelihood raised to weights, as in `posterior`, is not the
+    probability of what was seen, and takes pages for more alike than they are. log_sd stays in
+    LOG_SD_BOUNDS. Pages without gaps are ignored.
 
     Returns `default` below `min_pages` pages with gaps or MIN_UPDATES_TO_FIT gaps with an update
     (a store of quiet pages only says that rates are small, not how small). Why 50 pages: on
@@ -172,7 +173,8 @@ def fit_prior(
     ]
     likelihood = np.concatenate(parts)
     likelihood = np.exp(likelihood - likelihood.max(axis=1, keepdims=True))
-    median, log_sd = default.log_median, default.log_sd
+    begin = start or default
+    median, log_sd = begin.log_median, begin.log_sd
     for _ in range(_MOST_STEPS):
         weight = np.exp(log_prior(LogNormalPrior(median, log_sd)))
         expected = (1.0 / np.maximum(likelihood @ weight, _TINY)) @ likelihood * weight

@@ -35,13 +35,17 @@ class Refit(Part):
         crawl = self._crawl
         if crawl.stats.recorded:
             refits = crawl.quota.shards == 1  # else the next plan fits one prior for all shards
-            await crawl.state.once(_follow_prior, is_asked_to_end, refits=refits)
+            visited = crawl.stats.recorded
+            await crawl.state.once(_follow_prior, is_asked_to_end, refits=refits, visited=visited)
         if crawl.stats.recorded and crawl.stats.predicted:
             await crawl.state.once(_bound_and_judge, crawl.ranking)
 
 
-def _follow_prior(state: State, is_asked_to_end: Callable[[], bool], *, refits: bool) -> None:
-    run = follow_prior(state, _log_progress(state), is_asked_to_end, refits=refits)
+def _follow_prior(
+    state: State, is_asked_to_end: Callable[[], bool], *, refits: bool, visited: int
+) -> None:
+    progress = _log_progress(state)
+    run = follow_prior(state, progress, is_asked_to_end, refits=refits, visited=visited)
     if run is not None and is_asked_to_end():
         pages = counted(run.pages, "page")
         logger.info("%s estimated again; the next crawl goes on from there", pages)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
-from math import log
-from typing import Annotated, Any, Final
+from itertools import compress
+from math import isclose, log
+from typing import Annotated, Final
 
 import numpy as np
 from msgspec import Meta
 
 from hacs_crawler.model import (
-    DEFAULT_PRIOR,
+    CHURNING,
     Bursts,
-    Gaps,
     LogNormalPrior,
     fit_bursts,
     fit_churning_pages,
@@ -29,7 +29,6 @@ from hacs_crawler.state.siblings import (
     refitted_sibling_correlation,
 )
 from hacs_crawler.state.store import Store, read_note
-from hacs_crawler.utils.arrays import FloatArray
 from hacs_crawler.utils.times import DAY
 
 SAME_PRIOR: Final = 0.05
@@ -38,6 +37,9 @@ PAGES_TO_FIT: Final = 5_000
 """How many pages at most priors are fitted to: their error is far below their spread by then."""
 _SAME_SHARE: Final = 0.3
 """Up to which difference of its logarithm the share of pages that churn is the same."""
+_AT_REST: Final = 0.005
+"""Up to which difference another fit is not needed, and how often the sample is fitted at most."""
+_MOST_FITS: Final = 6
 _UPDATES_TO_TELL: Final = 2
 """From how many updates on a page tells whether it churns."""
 _PRIOR, _BURSTS, _CHURNING_PAGES = "prior", "bursts", "churning_pages"
@@ -63,47 +65,58 @@ def refit_priors(
 ) -> LogNormalPrior:
     """Fit to samples of the store's own pages what `read_priors` reads, and keep it for the next run.
 
-    Pages that churn are left out of the priors: their updates are not time's. What is nearly the same
-    as what is kept does not take its place: every page would have to be estimated anew for next to
-    nothing. Returns the prior that is kept.
+    What is nearly the same as what is kept does not take its place: pages would have to be estimated
+    again for next to nothing. Returns the prior that is kept.
     """
     revisited, siblings = sampled(store, PAGES_TO_FIT)
     pages = load(np.union1d(revisited, siblings).tolist())
     of_siblings = [pages[page_id] for page_id in siblings.tolist() if page_id in pages]
     found = (pages.get(page_id) for page_id in revisited.tolist())
     sample = [page for page in found if page and page.visits]  # a damaged row may say otherwise
-    churning = estimation.churning(sample)
+    fitted = _at_fixed_point(sample, estimation)
     notes = refitted_sibling_correlation(of_siblings, estimation.updates)
-    notes |= _churning_pages(sample, churning, estimation)
-    ordinary = [page for page, share in zip(sample, churning.tolist(), strict=True) if share < 0.5]
-    gaps = gaps_between(
-        *histories(ordinary, estimation.updates), estimation.fade_days, baselines_of(ordinary)
-    )
-    prior = fit_prior(gaps, DEFAULT_PRIOR)
-    if estimation.has_bursts:
-        notes |= _bursts(ordinary, gaps, prior, estimation)
-    before = estimation.prior
-    moved = abs(log(prior.mean_rate / before.mean_rate)), abs(prior.log_sd - before.log_sd)
-    if max(moved) <= SAME_PRIOR:
-        prior = before
-    else:
-        notes[_PRIOR] = asdict(prior)
+    if abs(log(fitted.churning_pages / estimation.churning_pages)) > _SAME_SHARE:
+        notes[_CHURNING_PAGES] = fitted.churning_pages
+    if not fitted.bursts.is_like(estimation.bursts):
+        notes[_BURSTS] = asdict(fitted.bursts)
+    is_same = _is_same(fitted.prior, estimation.prior, SAME_PRIOR)
+    if not is_same:
+        notes[_PRIOR] = asdict(fitted.prior)
     store.write_meta(notes)
-    return prior
+    return estimation.prior if is_same else fitted.prior
 
 
-def _churning_pages(
-    pages: Sequence[Page], churning: FloatArray, estimation: Estimation
-) -> dict[str, float]:
+def _at_fixed_point(pages: Sequence[Page], estimation: Estimation) -> Estimation:
+    """Return the estimation with priors fitted to pages until another fit would not move them.
+
+    Pages that churn are left out of the priors of rates, as their updates are not time's; which do
+    depends on these priors.
+    """
+    if not pages:
+        return estimation
     has_shown = np.array([len(page.runs) > 2 * _UPDATES_TO_TELL for page in pages], np.bool_)
-    share = fit_churning_pages(churning[has_shown])
-    moved = abs(log(share / estimation.churning_pages))
-    return {_CHURNING_PAGES: share} if moved > _SAME_SHARE else {}
+    fitted = estimation
+    for _ in range(_MOST_FITS):
+        churning = fitted.churning(pages)
+        share = fit_churning_pages(churning[has_shown], fitted.churning_pages)
+        ordinary = [*compress(pages, churning < CHURNING)]
+        gaps = gaps_between(
+            *histories(ordinary, estimation.updates), estimation.fade_days, baselines_of(ordinary)
+        )
+        before = fitted
+        prior = fit_prior(gaps, start=before.prior)
+        fitted = replace(before, prior=prior, churning_pages=share)
+        if _is_same(prior, before.prior, _AT_REST) and isclose(
+            share, before.churning_pages, rel_tol=_AT_REST
+        ):
+            break
+    if not estimation.has_bursts:
+        return fitted
+    last_visits = np.array([page.visits[-1] for page in ordinary], np.float64) / DAY
+    bursts = fit_bursts(gaps, last_visits, estimation.fade_days, fitted.prior, fitted.bursts)
+    return replace(fitted, bursts=bursts)
 
 
-def _bursts(
-    pages: Sequence[Page], gaps: Gaps, prior: LogNormalPrior, estimation: Estimation
-) -> dict[str, Any]:
-    last_visits = np.array([page.visits[-1] for page in pages], np.float64) / DAY
-    bursts = fit_bursts(gaps, last_visits, estimation.fade_days, prior)
-    return {} if bursts.is_like(estimation.bursts) else {_BURSTS: asdict(bursts)}
+def _is_same(one: LogNormalPrior, other: LogNormalPrior, most: float) -> bool:
+    moved = abs(log(one.mean_rate / other.mean_rate)), abs(one.log_sd - other.log_sd)
+    return max(moved) <= most

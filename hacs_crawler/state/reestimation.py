@@ -1,4 +1,7 @@
-"""The rates of all pages anew, in batches: a run that is stopped goes on where it was."""
+"""Estimates of all pages follow what the state learned: in batches, and in slices after a crawl.
+
+A run that is stopped, or whose slice is over, continues where it was.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,16 @@ NOTE: Final = "estimate"
 """Under which key the state remembers how far a run has come."""
 FOLLOWED: Final = "estimated"
 """Under which key the state remembers what all its pages were last estimated with."""
+UNFITTED: Final = "visits unfitted"
+"""Under which key the state counts the visits that crawls recorded since the priors were fitted."""
+REFIT_SHARE: Final = 0.02
+"""Visits since the last fit, as a share of all pages, after which priors are fitted again."""
+SLICE_PAGES: Final = 5_000
+"""How many pages, in addition to as many as it visited, are estimated again after a crawl."""
+ROWS_A_PAGE: Final = 20
+"""A slice ends after so many rows for each of these pages, if most of them need no estimate."""
 
+_SHARE: Final = "churning_pages"
 _PageId = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 
 
@@ -28,7 +40,8 @@ class Run:
     """How far a run has come, and what it estimates with (`how`; see `Estimation.note`).
 
     The store's batches up to the one that ends with the page `after` are done, of the next one the pages
-    whose ids are not above `done`. The numbers are of pages.
+    whose ids are not above `done`. The numbers are of pages. `only_churning`: only pages that may churn
+    are estimated, as nothing but the share of churning pages changed.
     """
 
     how: dict[str, Any]
@@ -37,6 +50,7 @@ class Run:
     pages: int = 0
     changed: int = 0
     damaged: int = 0
+    only_churning: bool = False
 
 
 def stopped_run(state: State) -> Run | None:
@@ -49,7 +63,7 @@ def stopped_run(state: State) -> Run | None:
         return None
     if run.how != state.estimation.note():
         logger.info(
-            "beginning anew: the run that was stopped after %d pages had another estimator, fading, "
+            "beginning again: the run that was stopped after %d pages had another estimator, fading, "
             "prior or HACS_UPDATES",
             run.pages,
         )
@@ -70,17 +84,21 @@ def advanced(
     run: Run,
     on_progress: Callable[[Run], None],
     is_asked_to_stop: Callable[[], bool] = lambda: False,
+    most: int | None = None,
 ) -> tuple[Run, bool]:
     """Estimate until all pages are done or it is asked to stop; return how far, and whether all.
 
-    `on_progress` gets the run as far as it has come.
+    At `most` so many pages are estimated at a time, None: all. `on_progress` gets the run as far as it
+    has come.
     """
-    store, begun = state.store, run
-    for left, last in _batches(store, run):
+    store, begun, rows_read = state.store, run, 0
+    for left, last, number in _batches(store, run):
+        rows_read += number
         for start in range(0, len(left), PAGES_A_CALL):
             if run is not begun:
                 store.write_meta({NOTE: asdict(run)})
-            if is_asked_to_stop():
+            is_over = most is not None and run.pages - begun.pages >= most
+            if is_over or is_asked_to_stop():
                 return run, False
             some = left[start : start + PAGES_A_CALL].tolist()
             found = state.reestimate(some)
@@ -93,35 +111,35 @@ def advanced(
             )
             on_progress(run)
         run = replace(run, after=last, done=None)
+        if most is not None and rows_read >= ROWS_A_PAGE * most:
+            store.write_meta({NOTE: asdict(run)})
+            return run, False
     keep_followed(state)
     return run, True
 
 
-def _batches(store: Store, run: Run) -> Iterator[tuple[Ids, int]]:
-    """Yield what is left of the store's batches, sorted, small ones together, and the last page of each.
+def _batches(store: Store, run: Run) -> Iterator[tuple[Ids, int, int]]:
+    """Yield the pages left of the store's batches, sorted, small ones together.
 
-    A server may be far away: each call takes a round trip.
+    With each the last page, from which the next one continues, and how many rows were read for it. A
+    server may be far away: each call takes a round trip.
     """
     held: list[Ids] = []
-    last, done = 0, run.done
-    for ids, _ in store.all_rows(run.after):
-        if held and sum(map(len, held)) + len(ids) > PAGES_A_CALL:
-            yield np.sort(np.concatenate(held)), last
-            held = []
-        held.append(ids if done is None else ids[ids > done])
-        last, done = int(ids[-1]), None
+    last, done, number = 0, run.done, 0
+    for ids, rows in store.all_rows(run.after):
+        left = ids[rows["churning"] > 0] if run.only_churning else ids
+        if held and sum(map(len, held)) + len(left) > PAGES_A_CALL:
+            yield np.sort(np.concatenate(held)), last, number
+            held, number = [], 0
+        held.append(left if done is None else left[left > done])
+        last, done, number = int(ids[-1]), None, number + len(ids)
     if held:
-        yield np.sort(np.concatenate(held)), last
+        yield np.sort(np.concatenate(held)), last, number
 
 
 def keep_followed(state: State) -> None:
     """Remember that all pages are estimated as the state's settings say."""
     state.store.write_meta({NOTE: None, FOLLOWED: state.estimation.note()})
-
-
-def is_followed(state: State) -> bool:
-    """Whether all pages were estimated with what this state estimates with, when that was last done."""
-    return bool(state.store.read_meta(FOLLOWED) == state.estimation.note())
 
 
 def follow_prior(
@@ -130,21 +148,39 @@ def follow_prior(
     is_asked_to_stop: Callable[[], bool] = lambda: False,
     *,
     refits: bool = True,
+    visited: int | None = None,
 ) -> Run | None:
-    """Fit the prior, and if it, the estimator or its fading changed, estimate every page again.
+    """Fit the prior, and estimate again the pages whose estimates what changed can change.
 
-    With `refits` False the prior stays what the state keeps.
-
-    What is the same to within `State.refit_prior`'s tolerance is no change. Returns the run as far as it
-    came, None where there was nothing to do; one that was stopped is gone on with next time. Raises
-    StateError.
+    With `refits` False the prior stays what the state keeps. What is the same to within
+    `State.refit_prior`'s tolerance is no change. After a crawl that `visited` so many pages, only a
+    slice of the pages is estimated again, and the prior is fitted only if the visits since the last fit
+    are many enough and no earlier run is under way: meanwhile rows of an older fit are used. Returns the
+    run as far as it came, None if there was nothing to do; one that was stopped continues next time.
+    Raises StateError.
     """
-    before = state.estimation
-    if refits:
-        state.refit_prior()
-        state.read_prior()
-    if state.estimation == before and is_followed(state):
-        return None
-    run = stopped_run(state) or Run(state.estimation.note())
-    run, _ = advanced(state, run, on_progress, is_asked_to_stop)
+    run = stopped_run(state)
+    if run is None:
+        if refits and _is_fit_due(state, visited):
+            state.refit_prior()
+            state.read_prior()
+        before, now = state.store.read_meta(FOLLOWED), state.estimation.note()
+        if before == now:
+            return None
+        is_churn = isinstance(before, dict) and {**before, _SHARE: now[_SHARE]} == now
+        run = Run(now, only_churning=is_churn)
+    most = None if visited is None else visited + SLICE_PAGES
+    run, _ = advanced(state, run, on_progress, is_asked_to_stop, most)
     return run
+
+
+def _is_fit_due(state: State, visited: int | None) -> bool:
+    """Whether the priors are to be fitted; counts the visits up to the next fit."""
+    since = (read_note(state.store, UNFITTED, int) or 0) + (visited or 0)
+    is_due = (
+        visited is None
+        or state.store.read_meta(FOLLOWED) is None
+        or since >= REFIT_SHARE * state.store.count()
+    )
+    state.store.write_meta({UNFITTED: 0 if is_due else since})
+    return is_due

@@ -11,7 +11,7 @@ from hacs_crawler.state.store import Ids, Store
 PAGES_TO_COMPARE: Final = 3_000
 PAGES_OF_A_SITE: Final = 200
 """How many pages of a site are compared at most, that a few giants are not all of the sample."""
-ROWS_TO_READ: Final = 1_000_000
+ROWS_TO_READ: Final = 200_000
 
 
 def sampled(store: Store, size: int) -> tuple[Ids, Ids]:

@@ -95,6 +95,51 @@ def test_a_prior_that_stays_the_same_costs_nothing(store: Store) -> None:
     assert follow_prior(State(store, Estimation()), nothing) is None
 
 
+def test_after_a_crawl_pages_are_estimated_again_in_slices(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reestimation, "PAGES_A_CALL", 10)
+    monkeypatch.setattr(reestimation, "SLICE_PAGES", 20)
+    state = filled(store)
+    counts = []
+    while (run := follow_prior(state, nothing, visited=10)) is not None:
+        counts.append(run.pages)
+        state = State(store, Estimation())
+    assert counts == [30, 60, 90, 120]
+    assert_followed(state)
+
+
+def test_a_crawl_that_brought_little_is_not_followed_by_a_fit(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = filled(store)
+    follow_prior(state, nothing)
+    fits = []
+    monkeypatch.setattr(State, "refit_prior", fits.append)
+    assert follow_prior(state, nothing, visited=1) is None
+    assert not fits
+    follow_prior(state, nothing, visited=2)  # 3 visits are more than 2 % of 120 pages
+    assert len(fits) == 1
+    assert follow_prior(state, nothing, visited=1) is None
+    assert len(fits) == 1
+
+
+def test_another_share_of_churning_pages_touches_only_pages_that_may_churn(store: Store) -> None:
+    state = filled(store)
+    tokens = [
+        Visit(f"http://example.edu/session/{number}", day * DAY, marks=frozenset({day}))
+        for number in range(5)
+        for day in range(1, 9)
+    ]
+    state.record(tokens)
+    follow_prior(state, nothing)
+    store.write_meta({"churning_pages": state.estimation.churning_pages * 2})
+    run = follow_prior(State(store, Estimation()), nothing, refits=False)
+    assert run is not None
+    assert run.only_churning
+    assert 5 <= run.pages < PAGES
+
+
 def test_a_prior_that_moved_by_next_to_nothing_is_not_kept(store: Store) -> None:
     state = filled(store)
     follow_prior(state, nothing)
