@@ -173,11 +173,10 @@ def fit_bursts(
     last_visit_days: FloatArray,
     fade_days: float,
     prior: LogNormalPrior,
-    start: Bursts = DEFAULT_BURSTS,
 ) -> Bursts:
     """Fit what is learned of a state to a sample of its pages, none of which churns.
 
-    The shares by expectation and maximisation from those of `start` on to their fixed point, with
+    The shares by expectation and maximisation to their fixed point, with
     `_PRIOR_PAGES` pages of all types alike. The gain is the mean over the visits that count, each page's
     weighing e^(-age/fade_days), the age counted from the latest visit of all. `DEFAULT_BURSTS` where
     `fit_prior` would return its default.
@@ -189,7 +188,7 @@ def fit_bursts(
     none = np.zeros(len(gaps))
     parts = [_filtered(some, none[pages]) for pages, _, some in gaps.in_blocks(_BLOCK)]
     logs = np.concatenate([logs for _, logs in parts])
-    shares = np.array(start.shares)
+    shares = np.array(DEFAULT_BURSTS.shares)
     for _ in range(_MOST_STEPS):
         before = shares
         expected = normalised(logs + np.log(shares)).sum(axis=0)

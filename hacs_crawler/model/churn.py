@@ -72,7 +72,7 @@ links go as those of churn do, so that only control visits and gaps of other len
 _KINDS_OF_CHURN: Final = ((0.5, 0.02, 0.03, 0.95), (0.5, 0.3, 0.4, 0.3))
 """The same for what requests bring: tokens, and boxes that draw from a pool."""
 _NEWS: Final = 0.002
-_FASTEST_NEWS: Final = 3.2  # the logarithm of 24 a day, and a node of the grid
+_FASTEST_NEWS: Final = float(np.log(24.0))
 _BLOCK: Final = 128  # gaps at once: times the grid, the working array stays in a core's cache
 _NEARLY_ALWAYS: Final = 0.99
 _OF_CHURN_NEARLY_ALWAYS: Final = 0.6
@@ -205,8 +205,10 @@ def _posterior(
         parts.append(log_quiet + sum_by_page(each, offsets))
         parts[-1] += np.log(of_time[0] * of_churn[0])
 
-    is_news = (prior.log_median <= LOG_RATES) & (LOG_RATES <= _FASTEST_NEWS + 0.01)
-    at_rate = (1.0 - _NEWS) * np.exp(log_prior(prior)) + _NEWS * is_news / max(is_news.sum(), 1)
+    half = (LOG_RATES[1] - LOG_RATES[0]) / 2
+    ends = np.clip([LOG_RATES - half, LOG_RATES + half], prior.log_median, _FASTEST_NEWS)
+    news = np.maximum(ends[1] - ends[0], 0.0)
+    at_rate = (1.0 - _NEWS) * np.exp(log_prior(prior)) + _NEWS * news / max(news.sum(), half)
     at_churn = np.concatenate([[1.0 - churning_pages], churning_pages * _C_WEIGHTS])
     logs = np.logaddexp.reduce(parts, axis=0)
     logs += np.log(np.maximum(np.multiply.outer(at_rate, at_churn), 1e-300))

@@ -34,8 +34,7 @@ LOG_SD_BOUNDS: Final = (0.3, 1.75)
 the fit would put them at a rate of nothing, and not see them again when they come to life.
 """
 _LOG_MEDIAN_BOUNDS: Final = (-10.0, 5.0)
-_SAME: Final = 1e-5
-_MOST_STEPS: Final = 1_000
+_LEAST_STEP: Final = 1e-3
 _TINY: Final = 1e-300
 
 
@@ -145,15 +144,14 @@ def fit_prior(
     default: LogNormalPrior = DEFAULT_PRIOR,
     *,
     min_pages: int = MIN_PAGES_TO_FIT,
-    start: LogNormalPrior | None = None,
 ) -> LogNormalPrior:
     """Fit the prior that maximises the pages' marginal likelihood (type-II maximum likelihood).
 
-    By expectation and maximisation from `start` (else `default`) on, to its fixed point: median and
-    log_sd become mean and standard deviation of all pages' log λ under their posteriors. Every gap
-    counts in full, whatever its weight: a likelihood raised to weights, as in `posterior`, is not the
-    probability of what was seen, and takes pages for more alike than they are. log_sd stays in
-    LOG_SD_BOUNDS. Pages without gaps are ignored.
+    Of a coarse grid of medians and log_sds the best, then steps to a better neighbour, which become
+    smaller: the same pages give the same prior, whatever it was before. Every gap counts in full,
+    whatever its weight: a likelihood raised to weights, as in `posterior`, is not the probability of
+    what was seen, and takes pages for more alike than they are. log_sd stays in LOG_SD_BOUNDS. Pages
+    without gaps are ignored.
 
     Returns `default` below `min_pages` pages with gaps or MIN_UPDATES_TO_FIT gaps with an update
     (a store of quiet pages only says that rates are small, not how small). Why 50 pages: on
@@ -167,21 +165,28 @@ def fit_prior(
     has_gaps = gaps.counts > 0
     if np.count_nonzero(has_gaps) < min_pages or int(gaps.updated.sum()) < MIN_UPDATES_TO_FIT:
         return default
-    parts = [
+    each = [
         log_likelihood(some, np.ones(len(some.days)))
         for _, _, some in gaps.of(has_gaps).in_blocks(BLOCK)
     ]
-    likelihood = np.concatenate(parts)
+    likelihood = np.concatenate(each)
     likelihood = np.exp(likelihood - likelihood.max(axis=1, keepdims=True))
-    begin = start or default
-    median, log_sd = begin.log_median, begin.log_sd
-    for _ in range(_MOST_STEPS):
-        weight = np.exp(log_prior(LogNormalPrior(median, log_sd)))
-        expected = (1.0 / np.maximum(likelihood @ weight, _TINY)) @ likelihood * weight
-        expected /= expected.sum()
-        before = median, log_sd
-        median = float(np.clip(expected @ LOG_RATES, *_LOG_MEDIAN_BOUNDS))
-        log_sd = float(np.clip(math.sqrt(expected @ (LOG_RATES - median) ** 2), *LOG_SD_BOUNDS))
-        if max(abs(median - before[0]), abs(log_sd - before[1])) < _SAME:
-            break
-    return LogNormalPrior(median, log_sd)
+
+    def best_of(medians: FloatArray, spreads: FloatArray) -> tuple[float, float]:
+        pairs = [(median, spread) for median in medians.tolist() for spread in spreads.tolist()]
+        weights = [np.exp(log_prior(LogNormalPrior(*pair))) for pair in pairs]
+        marginal = np.maximum(likelihood @ np.array(weights).T, _TINY)
+        return pairs[int(np.log(marginal).sum(axis=0).argmax())]
+
+    best = best_of(np.linspace(*_LOG_MEDIAN_BOUNDS, 31), np.linspace(*LOG_SD_BOUNDS, 6))
+    step = 0.25
+    while step > _LEAST_STEP:
+        around = step * np.array([0.0, -1.0, 1.0])  # of two that are alike, the one before
+        found = best_of(
+            np.clip(best[0] + around, *_LOG_MEDIAN_BOUNDS),
+            np.clip(best[1] + around / 2, *LOG_SD_BOUNDS),
+        )
+        if found == best:
+            step /= 2
+        best = found
+    return LogNormalPrior(*best)

@@ -98,8 +98,7 @@ class RankingOptions:
         ),
     ]
     stale_days: Annotated[
-        float | None,
-        Meta(gt=0),
+        Annotated[float, Meta(gt=0)] | None,
         Setting(
             "HACS_STALE_DAYS",
             """

@@ -104,7 +104,7 @@ def _at_fixed_point(pages: Sequence[Page], estimation: Estimation) -> Estimation
             *histories(ordinary, estimation.updates), estimation.fade_days, baselines_of(ordinary)
         )
         before = fitted
-        prior = fit_prior(gaps, start=before.prior)
+        prior = fit_prior(gaps)
         fitted = replace(before, prior=prior, churning_pages=share)
         if _is_same(prior, before.prior, _AT_REST) and isclose(
             share, before.churning_pages, rel_tol=_AT_REST
@@ -113,7 +113,7 @@ def _at_fixed_point(pages: Sequence[Page], estimation: Estimation) -> Estimation
     if not estimation.has_bursts:
         return fitted
     last_visits = np.array([page.visits[-1] for page in ordinary], np.float64) / DAY
-    bursts = fit_bursts(gaps, last_visits, estimation.fade_days, fitted.prior, fitted.bursts)
+    bursts = fit_bursts(gaps, last_visits, estimation.fade_days, fitted.prior)
     return replace(fitted, bursts=bursts)
 
 

@@ -97,10 +97,11 @@ def advanced(
         for start in range(0, len(left), PAGES_A_CALL):
             if run is not begun:
                 store.write_meta({NOTE: asdict(run)})
-            is_over = most is not None and run.pages - begun.pages >= most
-            if is_over or is_asked_to_stop():
+            if is_asked_to_stop():
                 return run, False
             some = left[start : start + PAGES_A_CALL].tolist()
+            if most is not None:
+                some = some[: begun.pages + most - run.pages]
             found = state.reestimate(some)
             run = replace(
                 run,
@@ -110,6 +111,9 @@ def advanced(
                 damaged=run.damaged + found.damaged,
             )
             on_progress(run)
+            if run.pages - begun.pages == most:
+                store.write_meta({NOTE: asdict(run)})
+                return run, False
         run = replace(run, after=last, done=None)
         if most is not None and rows_read >= ROWS_A_PAGE * most:
             store.write_meta({NOTE: asdict(run)})
@@ -159,15 +163,20 @@ def follow_prior(
     run as far as it came, None if there was nothing to do; one that was stopped continues next time.
     Raises StateError.
     """
+    opened_with = state.estimation
+    state.read_prior()
     run = stopped_run(state)
     if run is None:
         if refits and _is_fit_due(state, visited):
             state.refit_prior()
             state.read_prior()
         before, now = state.store.read_meta(FOLLOWED), state.estimation.note()
-        if before == now:
+        # else others followed another prior, while this crawl wrote pages by its older one
+        if before == now and state.estimation == opened_with:
             return None
-        is_churn = isinstance(before, dict) and {**before, _SHARE: now[_SHARE]} == now
+        is_churn = (
+            before != now and isinstance(before, dict) and {**before, _SHARE: now[_SHARE]} == now
+        )
         run = Run(now, only_churning=is_churn)
     most = None if visited is None else visited + SLICE_PAGES
     run, _ = advanced(state, run, on_progress, is_asked_to_stop, most)

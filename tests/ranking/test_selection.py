@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, strategies as st
 
 from hacs_crawler.exceptions import ConfigError
-from hacs_crawler.model import DEFAULT_PRIOR
 from hacs_crawler.model.siblings import USUAL_SIBLING_CORRELATION
 from hacs_crawler.ranking.candidates import candidates_from
 from hacs_crawler.ranking.options import RankingOptions
@@ -67,7 +66,7 @@ def test_a_page_never_visited_is_sure_to_be_new() -> None:
         label=7,
         run=8,
         p=1.0,
-        rate_per_day=DEFAULT_PRIOR.mean_rate,
+        rate_per_day=float(Estimation().expected().rate_per_day[0]),
         days_since_visit=math.inf,
         churn=0.0,
     )

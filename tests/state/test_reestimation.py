@@ -102,10 +102,10 @@ def test_after_a_crawl_pages_are_estimated_again_in_slices(
     monkeypatch.setattr(reestimation, "SLICE_PAGES", 20)
     state = filled(store)
     counts = []
-    while (run := follow_prior(state, nothing, visited=10)) is not None:
+    while (run := follow_prior(state, nothing, visited=15)) is not None:
         counts.append(run.pages)
         state = State(store, Estimation())
-    assert counts == [30, 60, 90, 120]
+    assert counts == [35, 70, 105, 120]
     assert_followed(state)
 
 
@@ -115,7 +115,11 @@ def test_a_crawl_that_brought_little_is_not_followed_by_a_fit(
     state = filled(store)
     follow_prior(state, nothing)
     fits = []
-    monkeypatch.setattr(State, "refit_prior", fits.append)
+
+    def fitted(state: State) -> None:
+        fits.append(state)
+
+    monkeypatch.setattr(State, "refit_prior", fitted)
     assert follow_prior(state, nothing, visited=1) is None
     assert not fits
     follow_prior(state, nothing, visited=2)  # 3 visits are more than 2 % of 120 pages

@@ -19,7 +19,7 @@ from hacs_crawler.lab.evaluation.histories import (
 )
 from hacs_crawler.links import DEEPEST, page_surt, path_depth, website_of
 from hacs_crawler.links.sites import group_by_website
-from hacs_crawler.model import estimate
+from hacs_crawler.model import Visits, estimate
 from hacs_crawler.state.merging import merge
 from hacs_crawler.state.page import Page, Visit
 from hacs_crawler.utils.arrays import offsets_of
@@ -136,7 +136,8 @@ def test_a_unit_of_one_page_has_the_rate_of_the_estimator(
         ends = np.cumsum([0, *(gap for gap, _ in gaps)]).tolist()
         timelines.append(list(zip(ends, [False, *(found for _, found in gaps)], strict=True)))
     captures = seen(*timelines)
-    expected = estimate("mle-interpolated", captures.days, captures.updated, captures.offsets)
+    visits = Visits(captures.days, captures.updated, captures.offsets)
+    expected = estimate("mle-interpolated", visits).rate_per_day
     units = alone(*timelines)
     rates = estimated(units, np.arange(units.gap_unit.size))
     assert rates.per_day == pytest.approx(expected[rates.units])
