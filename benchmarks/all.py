@@ -58,6 +58,7 @@ BENCHMARKS = {
     "traps": "--runs 20 --pages 100 --traps 10 --budget 11",
     "calibration": FOLDER,
     "instant": "--webs 1 --days 15",
+    "experiment": f"{FOLDER} {TERMS}",
     "interest": "",
     "seed_lists": "",
     "wayback": f"{FOLDER} --sites 10 --skip memory",

@@ -23,7 +23,7 @@ STOREYS = {
         ("demo",),
     ),
     "a crawl": (("middlewares",), ("harvest",), ("parts",), ("crawl",)),
-    "looking back": (("report",), ("lab",), ("shards",)),
+    "looking back": (("report", "experiment"), ("lab",), ("shards",)),
     "what users meet": (("config",), ("outcome", "items", "signals")),
     "who is visited": (("ranking",),),
     "what is known": (("archive",), ("state",)),

@@ -24,6 +24,7 @@ _BY_AIM: Final = {
     "Move: into a state, and out of it": {
         "import": "Record the visits in archive files and exports.",
         "export": "Write all known pages as JSON Lines, one page per line.",
+        "copy": "Copy a state into an empty one, from any store to any store.",
         "signal": "Record signals that pages changed: a URL and a time on each line.",
         "forget": "Count all links of a host again, including parts that were left out.",
     },
@@ -32,7 +33,7 @@ _BY_AIM: Final = {
         "interest": "Page views: which pages and sites people read as news.",
     },
     "Compare: policies, estimators, papers": {
-        "experiment": "Live experiments: policies compared on the pages that you crawl.",
+        "experiment": "Two crawls of the same pages, each with a state of its own, compared.",
         "simulate": "Simulate recrawling pages whose updates are known, by one policy or several.",
         "evaluate": "Evaluate how well rates predict updates, as the papers of HACS or Singh do.",
     },
@@ -41,6 +42,7 @@ _PLACES: Final = {
     "plan": "crawl:plan",
     "import": "transfer:import_",
     "export": "transfer:export",
+    "copy": "experiment:copy",
     "signal": "upkeep:signal",
     "forget": "upkeep:forget",
     "estimate": "upkeep:estimate",

@@ -35,6 +35,7 @@ from hacs_crawler.cli.common import Set, Shards, opened, showing
 from hacs_crawler.cli.output import STDOUT, Output, export_progress, output_file
 from hacs_crawler.config import Clock
 from hacs_crawler.exceptions import HacsError, StateError
+from hacs_crawler.experiment.twins import refuse_twin
 from hacs_crawler.shards import states_in
 from hacs_crawler.state import (
     LONGEST_LINE_BYTES,
@@ -82,6 +83,7 @@ def import_(
     """
     dropped: Cleaning = Counter()
     with opened(settings, shards, creates=True) as (config, state):
+        refuse_twin(state)
         importer = Importer(state, config.rules, dropped, config.clock)
         try:
             for file in files:

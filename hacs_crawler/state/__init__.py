@@ -12,6 +12,13 @@ if TYPE_CHECKING:
         open_store as open_store,
     )
     from hacs_crawler.state.codec import ROW as ROW
+    from hacs_crawler.state.copying import (
+        COPYING as COPYING,
+        TWINS as TWINS,
+        copy_states as copy_states,
+        finish_copy as finish_copy,
+        refuse_filled as refuse_filled,
+    )
     from hacs_crawler.state.database import (
         PAGES_A_CALL as PAGES_A_CALL,
         Restored as Restored,
@@ -68,6 +75,7 @@ if TYPE_CHECKING:
         has_new_links as has_new_links,
         is_new_to_site as is_new_to_site,
         predictions as predictions,
+        share_of_time as share_of_time,
         sorted_outcomes as sorted_outcomes,
         time_share as time_share,
     )

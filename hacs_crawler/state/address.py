@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Annotated
 
 from hacs_crawler.exceptions import ConfigError
+from hacs_crawler.state.copying import refuse_unfinished
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
-from hacs_crawler.state.location import needing_redis, sqlite_path, state_url
+from hacs_crawler.state.location import describe, needing_redis, sqlite_path, state_url
 from hacs_crawler.state.shards import Shard, ShardCount
 from hacs_crawler.state.sqlite import SQLiteStore
 from hacs_crawler.state.store import Store
@@ -126,6 +127,7 @@ def open_state(
     """Open the state at `url`, see `open_store`; `close` it when done."""
     store = open_store(url, namespace, base, reads_only=reads_only)
     try:
+        refuse_unfinished(store, describe(url))
         return State(store, estimation)
     except BaseException:
         store.close()

@@ -13,7 +13,7 @@ from hacs_crawler.state.codec import ROW, UNKNOWN_ROW, VERSION_OFFSET
 from hacs_crawler.state.outcome_log import OUTCOME, Outcomes
 from hacs_crawler.state.page import Updates
 from hacs_crawler.state.site_links import LinkClaim, claimed_of
-from hacs_crawler.state.store import Annotation, Change, Ids, Rows, Store
+from hacs_crawler.state.store import Annotation, Change, Contents, Ids, Rows, Store
 
 BATCH = 10_000
 
@@ -124,6 +124,17 @@ class MemoryStore(Store):
     def trim_outcomes(self, before: int) -> None:
         parts = [part[part["at"] >= before].tobytes() for part in self.outcomes()]
         self._outcomes = parts
+
+    def contents(self) -> Contents:
+        kinds = {kind: kept.copy() for kind, kept in self._annotations.items()}
+        notes = {key: json.loads(text) for key, text in self._meta.items()}
+        return Contents(self._site_links.copy(), kinds, notes)
+
+    def put(self, contents: Contents) -> None:
+        self._site_links |= contents.site_links
+        for kind, kept in contents.annotations.items():
+            self._annotations.setdefault(kind, {}).update(kept)
+        self.write_meta(contents.notes)
 
     def size_bytes(self) -> int:
         """Return how many bytes pages, rows, outcome records and memories of links take."""

@@ -1,6 +1,6 @@
 """Outcome records as lines of JSON: what `hacs experiment export` writes and `hacs import` reads back.
 
-The keys are described in docs/experiments.md. Where there is a `url`, `page` is not read.
+The keys are described in docs/commands.md. Where there is a `url`, `page` is not read.
 """
 
 from __future__ import annotations

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from itertools import chain
+from itertools import chain, islice
 from secrets import token_hex
 from typing import Any, Final
 
@@ -40,6 +41,7 @@ from hacs_crawler.state.store import (
     TRIES,
     Annotation,
     Change,
+    Contents,
     Ids,
     Rows,
     Store,
@@ -70,7 +72,7 @@ class RedisStore(Store):
         self._place = f"{self._server.shown} (namespace {namespace})"
         self._buckets = RedisBuckets(self._server, namespace)
         self._key = self._buckets.key
-        self._notes = f"{namespace}:notes"
+        self._namespace, self._notes = namespace, f"{namespace}:notes"
         self._held: dict[bytes, bytes] | None = None
         try:
             with self._server.pipeline("open") as pipe:
@@ -137,10 +139,7 @@ class RedisStore(Store):
 
     def all_annotations(self, kind: str) -> Iterator[dict[int, bytes]]:
         """See `Store.all_annotations`; by bucket."""
-        for _, answers in self._buckets.run_on_all("read", GATHER_FIELDS, f"annotations:{kind}"):
-            texts = list(chain.from_iterable(answers))
-            if texts:
-                yield dict(zip(map(page_of, texts[::2]), texts[1::2], strict=True))
+        return self._all(f"annotations:{kind}")
 
     def annotate(self, kind: str, changes: Sequence[Annotation]) -> dict[int, bytes]:
         return self._swap(f"annotations:{kind}", changes)
@@ -197,6 +196,33 @@ class RedisStore(Store):
         """See `Store.trim_outcomes`; each bucket at once."""
         for _ in self._buckets.run_on_all("write to", TRIM_OUTCOMES, "outcomes", before):
             pass
+
+    def contents(self) -> Contents:
+        """See `Store.contents`; the kinds of annotations are found among all keys of the server."""
+        pattern = f"{self._namespace}:{{*}}:annotations:*"
+        with self._server.naming_errors("read"):
+            keys = self._redis.scan_iter(pattern, count=10_000)
+            kinds = sorted({key.split(b":annotations:", 1)[1].decode() for key in keys})
+            notes = self._redis.hgetall(self._notes)
+            for key in (b"schema", b"identity"):  # of this store, not of what it holds
+                notes.pop(key, None)
+            own = {key.decode(): note(key.decode(), text) for key, text in notes.items()}
+        annotations = {kind: dict(ChainMap(*self.all_annotations(kind))) for kind in kinds}
+        links = dict(ChainMap(*self._all("site_links")))
+        return Contents(links, annotations, own)
+
+    def put(self, contents: Contents) -> None:
+        """See `Store.put`; a pipeline a few thousand keys, and the notes in another one."""
+        kinds = {"site_links": contents.site_links}
+        kinds |= {f"annotations:{kind}": kept for kind, kept in contents.annotations.items()}
+        for kind, kept in kinds.items():
+            values = iter(kept.items())
+            while some := list(islice(values, _ROWS_A_CALL)):
+                with self._server.pipeline("write to") as pipe:
+                    for key, value in some:
+                        pipe.hset(self._key(key, kind), field_of(key), value)
+                    pipe.execute()
+        self.write_meta(contents.notes)
 
     def size_bytes(self) -> int:
         """See `Store.size_bytes`: the memory of the server, in a cluster of all its primaries."""
@@ -334,6 +360,13 @@ class RedisStore(Store):
         trips = self._buckets.run_on_all("read", GATHER_KEYS, kind)
         joined = b"".join(found for _, answers in trips for found in answers)
         return np.sort(np.frombuffer(joined, np.dtype("<i8")).astype(np.int64))
+
+    def _all(self, kind: str) -> Iterator[dict[int, bytes]]:
+        """Stream what the hashes of that kind hold, by bucket."""
+        for _, answers in self._buckets.run_on_all("read", GATHER_FIELDS, kind):
+            texts = list(chain.from_iterable(answers))
+            if texts:
+                yield dict(zip(map(page_of, texts[::2]), texts[1::2], strict=True))
 
     def _known(self, kind: str, keys: Sequence[int]) -> dict[int, bytes]:
         values = self._buckets.fetched(kind, keys)

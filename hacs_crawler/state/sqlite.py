@@ -20,6 +20,7 @@ from hacs_crawler.state.sqlite_file import Batch, SQLiteFile, joined_batches
 from hacs_crawler.state.store import (
     Annotation,
     Change,
+    Contents,
     Ids,
     Rows,
     Store,
@@ -222,6 +223,32 @@ class SQLiteStore(Store):
             parts = whole_outcomes([outcomes for (outcomes,) in cut], str(self._file.path))
             self._db.execute(f"DELETE {some}", (before,))
             self._insert_outcomes(parts[parts["at"] >= before].tobytes())
+
+    def contents(self) -> Contents:
+        """See `Store.contents`; one snapshot."""
+        with self._naming_errors("read"):
+            links = self._db.execute(f"SELECT site, CAST(links AS BLOB) FROM {self._site_links}")  # noqa: S608
+            site_links = dict(links.fetchall())
+            annotations: dict[str, dict[int, bytes]] = {}
+            query = f"SELECT kind, key, CAST(value AS BLOB) FROM {self._annotations}"  # noqa: S608
+            for kind, key, value in self._db.execute(query):
+                annotations.setdefault(kind, {})[key] = value
+            texts = self._db.execute(f"SELECT key, value FROM {self._meta}").fetchall()  # noqa: S608
+            return Contents(site_links, annotations, {key: note(key, text) for key, text in texts})
+
+    def put(self, contents: Contents) -> None:
+        """See `Store.put`; one transaction."""
+        annotations = contents.annotations.items()
+        with self._file.writing():
+            self._db.executemany(
+                f"INSERT OR REPLACE INTO {self._site_links} VALUES (?, ?)",  # noqa: S608
+                contents.site_links.items(),
+            )
+            self._db.executemany(
+                f"INSERT OR REPLACE INTO {self._annotations} VALUES (?, ?, ?)",  # noqa: S608
+                [(kind, key, value) for kind, kept in annotations for key, value in kept.items()],
+            )
+            self._keep(contents.notes)
 
     def size_bytes(self) -> int:
         """See `Store.size_bytes`: the file and its write-ahead log."""

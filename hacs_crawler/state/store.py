@@ -56,6 +56,18 @@ class Annotation:
     value: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What a store keeps of sites, pages and the whole state, apart from pages and outcome records.
+
+    `site_links` are by site, `annotations` by kind and key, `notes` JSON values by key.
+    """
+
+    site_links: dict[int, bytes]
+    annotations: dict[str, dict[int, bytes]]
+    notes: dict[str, Any]
+
+
 class Store(Protocol):
     """Keeps pages by 64-bit id. Used from one thread at a time; any method may raise StateError."""
 
@@ -143,6 +155,12 @@ class Store(Protocol):
 
     def swap_meta(self, key: str, seen: Any, value: Any) -> bool:
         """Keep a JSON value under `key` if what was seen is there still; returns whether it was."""
+
+    def contents(self) -> Contents:
+        """Return all that is kept apart from pages and outcome records, to be copied."""
+
+    def put(self, contents: Contents) -> None:
+        """Keep what another store's `contents` returned, whatever is kept under the same keys."""
 
     def size_bytes(self) -> int:
         """Return how many bytes the store takes, of disk or of the server's memory."""

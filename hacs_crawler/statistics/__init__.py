@@ -1,4 +1,4 @@
-"""Statistics on arrays: calibration, sequential tests, clusters. No I/O, no clock."""
+"""Statistics on arrays: calibration, sequential tests, twin crawls. No I/O, no clock."""
 
 from typing import TYPE_CHECKING
 
@@ -12,5 +12,12 @@ if TYPE_CHECKING:
         summary as summary,
     )
     from hacs_crawler.statistics.sequential import multiplier as multiplier
+    from hacs_crawler.statistics.twins import (
+        Contrast as Contrast,
+        SiteTally as SiteTally,
+        contrast as contrast,
+        effective_sites as effective_sites,
+        marginal_worth as marginal_worth,
+    )
 
 __getattr__ = face(__name__, __file__)

@@ -25,7 +25,7 @@ from hacs_crawler.utils.times import DAY
 START = 1_700_000_000 // DAY * DAY
 URLS = [f"https://uni.example/~author-{number}/" for number in range(40)]
 LABELS = [Label(name, "bayes", float("inf"), "visit", True) for name in ("hacs", "last-obs")]
-DOCS = Path(__file__).parents[2] / "docs" / "experiments.md"
+DOCS = Path(__file__).parents[2] / "docs" / "commands.md"
 
 
 def recorded(days: int = 20) -> Outcomes:
@@ -103,7 +103,7 @@ def test_the_keys_of_an_export_are_documented_in_their_order(full: Path) -> None
         for line in run("experiment", "export", *naming(full)).stdout.splitlines()
         if line.startswith("{")
     )
-    section = DOCS.read_text().split("\n## Lines of an export\n")[1].split("\n## ")[0]
+    section = DOCS.read_text().split("\n## hacs experiment export\n")[1].split("\n## ")[0]
     assert re.findall(r"^\| `([^`]+)` \|", section, re.MULTILINE) == list(json.loads(line))
 
 

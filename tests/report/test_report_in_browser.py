@@ -135,7 +135,7 @@ def test_every_chart_has_units_and_labels_that_people_read(
     opened: Callable[..., Tab], busy: Path
 ) -> None:
     tab = opened(busy)
-    assert tab.run(f"{CHARTS}.length") == 10
+    assert tab.run(f"{CHARTS}.length") == 9
     named = tab.run(
         f"{CHARTS}.map(one => !!one.querySelector('[aria-label=\"y-axis label\"]') "
         "&& !!one.querySelector('figcaption').innerText)"

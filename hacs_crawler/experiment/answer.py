@@ -1,0 +1,406 @@
+"""What twin crawls tell: which of them finds more updates by as many visits, and how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hacs_crawler.exceptions import HacsError
+from hacs_crawler.links import page_id_of, site_id
+from hacs_crawler.model import estimate, update_probability
+from hacs_crawler.state import (
+    UPDATED,
+    Label,
+    Outcomes,
+    Page,
+    State,
+    baselines_of,
+    histories,
+    share_of_time,
+)
+from hacs_crawler.statistics import Contrast, SiteTally, contrast, effective_sites, marginal_worth
+from hacs_crawler.utils.arrays import FloatArray
+from hacs_crawler.utils.terminal import Progress
+from hacs_crawler.utils.times import DAY, day_text
+
+ALPHA: Final = 0.05
+"""How probable it is at most, without any difference, that one is ever reported."""
+LEAST_SITES: Final = 10
+"""Both crawls must have found updates on this many sites before anything is concluded."""
+LEAST_EFFECTIVE: Final = 4.0
+"""With fewer sites, counted as if all were of one size, their differences cannot be estimated."""
+MOST_APART: Final = 0.05
+"""By how much, as a share, the crawls' visits may differ: a crawl that was killed lost a few."""
+MOST_DAYS_APART: Final = 0.1
+"""On which share of the days one of them may have been missing."""
+MOST_UNKNOWN: Final = 0.2
+"""Which share of its visits may go to pages that the other does not know."""
+MOST_LOOKS: Final = 200
+_BATCH: Final = 2_000
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One crawl in numbers, since the experiment began.
+
+    `visits` are those that could find an update: all but pages' first ones. `updates` weights each with
+    the chance that time brought it and not the request.
+    """
+
+    name: str
+    visits: int
+    updates: float
+    pages: int
+    first_visits: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Two crawls compared; times in seconds since 1970 UTC.
+
+    `verdict` is "more", "fewer", "undecided" or "too early". `ratio` is that of the updates a visit, one
+    to the other, and `low` to `high` its interval, which holds at all looks with 1 - `alpha`. `since` is
+    the first look from which on the verdict has been what it is, None while it is open. Of the updates
+    that `both` found the first crawl was `sooner_days` sooner on average.
+    """
+
+    one: Side
+    other: Side
+    sites: int
+    pages: int
+    first: int
+    last: int
+    has_past: bool
+    alpha: float
+    verdict: str
+    updated_sites: tuple[int, int]
+    ratio: float
+    low: float
+    high: float
+    since: int | None
+    both: int
+    sooner_days: float
+    only_one: int
+    only_other: int
+
+
+@dataclass(frozen=True, slots=True)
+class TwinRecord:
+    """What one twin recorded since the start: all visits, and those that are no page's first."""
+
+    name: str
+    all: Outcomes
+    again: Outcomes
+
+    @property
+    def updates(self) -> FloatArray:
+        """Of each visit that is no page's first, the chance that it found what time brought."""
+        is_updated = (self.again["flags"] & UPDATED) > 0
+        found: FloatArray = is_updated * share_of_time(self.again)
+        return found
+
+    @property
+    def days(self) -> set[int]:
+        """The days on which there were visits."""
+        return {*(self.all["at"].astype(np.int64) // DAY).tolist()}
+
+
+def records_of(states: Sequence[State], places: Sequence[str], began: int) -> list[TwinRecord]:
+    """Read what twins recorded since they began; raises HacsError if one changed its policy."""
+    found, labels = [], []
+    for state, place in zip(states, places, strict=True):
+        outcomes = state.outcomes()
+        outcomes = outcomes[outcomes["at"] >= began]
+        own = list(state.labels_of(outcomes).values())
+        if len(own) > 1:
+            raise HacsError(
+                f"{place} was crawled with other settings in between ({_differing(own)}): an "
+                "experiment compares crawls that keep theirs; end it, and start again"
+            )
+        found.append(outcomes)
+        labels.append(own[0] if own else None)
+    names = _names(labels, places)
+    return [
+        TwinRecord(name, outcomes, outcomes[np.isfinite(outcomes["days_since_visit"])])
+        for name, outcomes in zip(names, found, strict=True)
+    ]
+
+
+def _names(labels: Sequence[Label | None], places: Sequence[str]) -> list[str]:
+    """Return what tells crawls apart: their policies, what their p is made of, or where they are."""
+    known = [label for label in labels if label is not None]
+    for names in ([label.policy for label in known], [label.model for label in known]):
+        if len({*names}) == len(labels):
+            return names
+    return list(places)
+
+
+def _differing(labels: Sequence[Label]) -> str:
+    policies = sorted({label.policy for label in labels})
+    return " and ".join(
+        policies if len(policies) > 1 else sorted({label.model for label in labels})
+    )
+
+
+def compare(
+    one: TwinRecord,
+    other: TwinRecord,
+    states: tuple[State, State],
+    began: int,
+    alpha: float = ALPHA,
+) -> Answer:
+    """Compare what two twins recorded since second `began`.
+
+    Loads every page of the first state, for what was known before. Raises HacsError that says why they
+    cannot be compared.
+    """
+    _refuse_unlike(one, other)
+    _refuse_other_pages(one, other, states[1])
+    _refuse_other_pages(other, one, states[0])
+    ids = np.concatenate([one.all["page_id"], other.all["page_id"]])
+    ids, first = np.unique(ids, return_index=True)
+    visited = np.concatenate([one.all["site"], other.all["site"]])[first]
+    rate = min(len(one.again), len(other.again)) / max(len(one.days | other.days), 1)
+    past = _past_of(states[0], began, dict(zip(ids.tolist(), visited.tolist(), strict=True)))
+    columns = past.columns(len(past.page_sites) / max(rate, 1e-9))
+    if effective_sites(past.pages) < LEAST_EFFECTIVE:
+        largest = np.sort(past.pages)[::-1]
+        few = int(np.searchsorted(np.cumsum(largest), past.pages.sum() / 2)) + 1
+        raise HacsError(
+            f"too few sites: {few} of {len(past.sites)} have most of the {int(past.pages.sum())} pages, "
+            "and by so few it cannot be said what holds for others"
+        )
+    ends = _ends_of_days(one, other)
+    mine, theirs = (_tally(record, ends, past.sites) for record in (one, other))
+    found = contrast(mine, theirs, past.pages, columns)
+    verdicts = _verdicts(found, (mine, theirs), alpha)
+    low, high = found.interval(alpha)
+    both, sooner_days, only_one, only_other = _matched(one, other)
+    updated = [int(np.count_nonzero(tally.updates[-1])) for tally in (mine, theirs)]
+    return Answer(
+        one=_side(one),
+        other=_side(other),
+        sites=len(past.sites),
+        pages=len(past.page_sites),
+        first=int(min(one.all["at"][0], other.all["at"][0])),
+        last=int(max(one.all["at"][-1], other.all["at"][-1])),
+        has_past=past.is_known,
+        alpha=alpha,
+        verdict=verdicts[-1],
+        updated_sites=(updated[0], updated[1]),
+        ratio=float(np.exp(found.log_ratio[-1])),
+        low=float(low[-1]),
+        high=float(high[-1]),
+        since=_since(verdicts, ends),
+        both=both,
+        sooner_days=sooner_days,
+        only_one=only_one,
+        only_other=only_other,
+    )
+
+
+def _refuse_unlike(one: TwinRecord, other: TwinRecord) -> None:
+    """Raise HacsError unless two twins made as many visits, other ones, on the same days."""
+    for record in (one, other):
+        if not len(record.again):
+            raise HacsError(
+                f"{record.name} has visited no page a second time yet: crawl with both twins"
+            )
+    mine, theirs = (
+        {*zip(record.all["page_id"].tolist(), (record.all["at"] // DAY).tolist(), strict=True)}
+        for record in (one, other)
+    )
+    if mine == theirs:
+        is_whole = len({page for page, _ in mine}) * len(one.days) == len(mine)
+        raise HacsError(
+            "every page was visited by both: without HACS_BUDGET all policies find the same"
+            if is_whole
+            else "both made the same visits: their crawls have the same policy and settings"
+        )
+    days = one.days | other.days
+    for record in (one, other):
+        missing = sorted(days - record.days)
+        if len(missing) > MOST_DAYS_APART * len(days):
+            raise HacsError(
+                f"{record.name} did not crawl on {len(missing)} of {len(days)} days, such as "
+                f"{day_text(missing[0] * DAY)}: what the twins found is of other times; end the "
+                "experiment, and start again"
+            )
+    numbers = len(one.all), len(other.all)
+    if min(numbers) < (1.0 - MOST_APART) * max(numbers):
+        raise HacsError(
+            f"{one.name} made {numbers[0]:,} visits and {other.name} {numbers[1]:,}: fewer visits find "
+            "more by each; give both crawls the same HACS_BUDGET, and start again"
+        )
+
+
+def _refuse_other_pages(mine: TwinRecord, theirs: TwinRecord, state: State) -> None:
+    """Raise HacsError if one twin visited pages that the other's state does not know."""
+    known = state.rows(mine.all["page_id"].astype(np.int64))["site"] > 0
+    unknown = len(known) - int(np.count_nonzero(known))
+    if unknown > MOST_UNKNOWN * len(known):
+        raise HacsError(
+            f"{unknown:,} of {len(known):,} visits of {mine.name} were to pages that {theirs.name} does "
+            "not know: give both crawls the same seeds, and start again"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Past:
+    """The pages compared; `rates` as known before the start, the prior's mean if nothing was."""
+
+    page_sites: NDArray[np.int64]
+    rates: FloatArray
+    is_known: bool
+
+    @property
+    def sites(self) -> NDArray[np.int64]:
+        sites: NDArray[np.int64] = np.unique(self.page_sites)
+        return sites
+
+    @property
+    def pages(self) -> FloatArray:
+        return self._summed(np.ones(len(self.page_sites)))
+
+    def columns(self, days: float) -> FloatArray:
+        """Return the updates expected of one visit to each page, after a day and after `days`."""
+        if not self.is_known:
+            return np.zeros((len(self.sites), 0))
+        sums = [self._summed(update_probability(self.rates, one)) for one in (1.0, days)]
+        return np.stack(sums, axis=-1)
+
+    def _summed(self, values: FloatArray) -> FloatArray:
+        places = np.searchsorted(self.sites, self.page_sites)
+        return np.bincount(places, values, len(self.sites)).astype(np.float64)
+
+
+def _past_of(state: State, began: int, visited: dict[int, int]) -> _Past:
+    """Return what the pages were like before second `began`; `visited` are sites of pages by id.
+
+    Pages that neither were known then nor were visited since are left out.
+    """
+    sites: list[int] = []
+    rates: list[FloatArray] = [np.zeros(0)]
+    known, has_gap = set[int](), 0
+    for batch in _batches(state, began):
+        days, updated, offsets = histories(batch, state.estimation.updates)
+        is_before = days < began / DAY
+        counts = np.concatenate([[0], np.cumsum(is_before)])[offsets]
+        baselines = baselines_of(batch)
+        rates.append(
+            estimate(
+                "bayes",
+                days[is_before],
+                updated[is_before],
+                counts,
+                prior=state.estimation.prior,
+                fade_days=state.estimation.fade_days,
+                baselines=None if baselines is None else baselines[is_before],
+            )
+        )
+        has_gap += int(np.count_nonzero(np.diff(counts) > 1))
+        sites += [site_id(page.url) for page in batch]
+        known |= {page_id_of(page.url) for page in batch}
+    is_known = has_gap > len(sites) / 2
+    new = [site for page_id, site in visited.items() if page_id not in known]
+    rates.append(np.repeat(state.estimation.expected().rate_per_day[:1], len(new)))
+    return _Past(np.array(sites + new, np.int64), np.concatenate(rates), is_known)
+
+
+def _batches(state: State, began: int) -> Iterator[list[Page]]:
+    """Yield the pages that were visited before a second."""
+    batch: list[Page] = []
+    with Progress("experiment: history before") as progress:
+        total = state.store.count()
+        for done, page in enumerate(state.pages(), start=1):
+            if page is not None and page.visits and page.visits[0] < began:
+                batch.append(page)
+            if len(batch) == _BATCH:
+                yield batch
+                batch = []
+                progress.update(f"{done} pages", done, total)
+    if batch:
+        yield batch
+
+
+def _ends_of_days(one: TwinRecord, other: TwinRecord) -> NDArray[np.int64]:
+    """Return when days of the experiment end, at most `MOST_LOOKS` of them, the last among them."""
+    days = np.array(sorted(one.days | other.days), np.int64)
+    if len(days) > MOST_LOOKS:
+        days = days[np.linspace(0, len(days) - 1, MOST_LOOKS).round().astype(np.int64)]
+    return (days + 1) * DAY
+
+
+def _tally(record: TwinRecord, ends: NDArray[np.int64], sites: NDArray[np.int64]) -> SiteTally:
+    """Return what a crawl had found at the end of each day."""
+    again = record.again
+    look = np.searchsorted(ends, again["at"].astype(np.int64), "right")
+    place = look * len(sites) + np.searchsorted(sites, again["site"].astype(np.int64))
+
+    def upto(values: FloatArray) -> FloatArray:
+        by_look = np.bincount(place, values, len(ends) * len(sites)).reshape(len(ends), len(sites))
+        return np.cumsum(by_look, axis=0).astype(np.float64)
+
+    visits = upto(np.ones(len(again)))
+    worth = upto(marginal_worth(again["p"].astype(np.float64))).sum(-1)
+    return SiteTally(upto(record.updates), visits, worth / np.maximum(visits.sum(-1), 1.0))
+
+
+def _verdicts(found: Contrast, tallies: Sequence[SiteTally], alpha: float) -> list[str]:
+    """Return what could be said at the end of each day."""
+    low, high = found.interval(alpha)
+    sites = np.min([(tally.updates > 0).sum(-1) for tally in tallies], axis=0)
+    verdict = np.where(low > 1.0, "more", np.where(high < 1.0, "fewer", "undecided"))
+    return [str(one) for one in np.where(sites < LEAST_SITES, "too early", verdict)]
+
+
+def _since(verdicts: Sequence[str], ends: NDArray[np.int64]) -> int | None:
+    if verdicts[-1] not in {"more", "fewer"}:
+        return None
+    standing = len(verdicts)
+    while standing and verdicts[standing - 1] == verdicts[-1]:
+        standing -= 1
+    return int(ends[standing]) - 1
+
+
+def _side(record: TwinRecord) -> Side:
+    pages = len(np.unique(record.all["page_id"]))
+    first_visits = len(record.all) - len(record.again)
+    return Side(record.name, len(record.again), float(record.updates.sum()), pages, first_visits)
+
+
+def _matched(one: TwinRecord, other: TwinRecord) -> tuple[int, float, int, int]:
+    """Return how many updates both found, the days by which `one` was sooner, and others of each.
+
+    Two visits found the same if the times since the visits before overlap; each is matched once.
+    """
+    first, second = (_spans(record) for record in (one, other))
+    both, sooner, only_one = 0, 0.0, 0
+    for page_id, spans in first.items():
+        theirs = second.get(page_id, [])
+        for begin, end in spans:
+            match = next((span for span in theirs if span[0] < end and begin < span[1]), None)
+            if match is None:
+                only_one += 1
+                continue
+            theirs.remove(match)
+            both += 1
+            sooner += (match[1] - end) / DAY
+    return both, sooner / max(both, 1), only_one, sum(map(len, second.values()))
+
+
+def _spans(record: TwinRecord) -> dict[int, list[tuple[float, float]]]:
+    """Return the times, by page, in which updates were that visits found: from the visit before."""
+    found = record.again[(record.again["flags"] & UPDATED) > 0]
+    ends = found["at"].astype(np.float64)
+    begins = ends - found["days_since_visit"].astype(np.float64) * DAY
+    spans: dict[int, list[tuple[float, float]]] = {}
+    for page_id, begin, end in zip(
+        found["page_id"].tolist(), begins.tolist(), ends.tolist(), strict=True
+    ):
+        spans.setdefault(page_id, []).append((begin, end))
+    return spans

@@ -1,0 +1,137 @@
+"""Twin states: copied from one at the start of an experiment, told so, and joined at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import islice
+from secrets import token_hex
+
+from msgspec import Struct, to_builtins
+
+from hacs_crawler.exceptions import HacsError
+from hacs_crawler.shards import states_in
+from hacs_crawler.state import (
+    COPYING,
+    PAGES_A_CALL,
+    TWINS,
+    Outcomes,
+    State,
+    copy_states,
+    finish_copy,
+    follow_prior,
+    read_note,
+    refuse_filled,
+)
+from hacs_crawler.utils.times import day_text
+
+
+class Twins(Struct, frozen=True):
+    """The note that twins have of each other: when they began, and where they are, the first first.
+
+    `began` is in seconds since 1970 UTC. The places are shown addresses, without passwords.
+    """
+
+    number: str
+    began: int
+    places: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """Return which states are twins, and since when."""
+        return (
+            f"{' and '.join(self.places)} are twins of an experiment since {day_text(self.began)}"
+        )
+
+
+def twins_of(state: State) -> Twins | None:
+    """Return the note of a state, None if it is no twin; raises StateError."""
+    return read_note(state.store, TWINS, Twins)
+
+
+def refuse_twin(state: State) -> None:
+    """Raise HacsError if the state is a twin, which is not to know what the other has seen."""
+    if (twins := twins_of(state)) is not None:
+        raise HacsError(f"{twins}: nothing is imported before `hacs experiment end` joins them")
+
+
+def start(
+    state: State,
+    others: Sequence[Sequence[State]],
+    places: Sequence[str],
+    now: float,
+    on_pages: Callable[[int], object] = lambda _: None,
+) -> int:
+    """Copy a state to each of the others, given by their shards, and note that they are twins.
+
+    `places` are the shown addresses of the state and the others. Returns the number of pages. Raises
+    HacsError if an experiment is on, StateError if a place is not empty. A start that was stopped is
+    repeated.
+    """
+    known = twins_of(state)
+    is_stopped = any(one.store.read_meta(COPYING) for targets in others for one in targets)
+    if known is not None and not (is_stopped and known.places == tuple(places)):
+        raise HacsError(f"{known}: `hacs experiment end` ends it")
+    if not state.store.count():
+        raise HacsError(f"{places[0]} knows no page yet: crawl first, or bootstrap from archives")
+    for place, targets in zip(places[1:], others, strict=True):
+        refuse_filled([target.store for target in targets], places[0], place)
+    number = 0
+    for targets in others:
+        number = copy_states(states_in(state), targets, places[0], on_pages)
+    note = Twins(token_hex(8), int(now), tuple(places))
+    for one in (*(target for targets in others for target in targets), state):
+        one.store.write_meta({TWINS: to_builtins(note)})
+    for targets in others:
+        finish_copy(targets)
+    return number
+
+
+def checked(state: State, others: Sequence[State], places: Sequence[str]) -> Twins:
+    """Return the note that a state and the others have in common; raises HacsError if there is none."""
+    note = twins_of(state)
+    if note is None:
+        raise HacsError(f"{places[0]} is no twin: `hacs experiment start ADDRESS` copies it")
+    for other, place in zip(others, places[1:], strict=True):
+        if twins_of(other) != note:
+            raise HacsError(f"{place} is no twin of {places[0]}: {note}")
+    return note
+
+
+def join(state: State, other: State) -> None:
+    """Add to a state what another one saw: pages are sets of visits, so that joining twice adds nothing.
+
+    Raises StateError.
+    """
+    pages = (page for page in other.pages() if page is not None)
+    while batch := list(islice(pages, PAGES_A_CALL)):
+        state.restore(batch)
+    theirs = other.outcomes()
+    for label in other.labels_of(theirs).values():
+        for one in states_in(state):
+            one.keep_label(label)
+    known = {*_visits_of(state.outcomes())}
+    state.store.add_outcomes(theirs[[visit not in known for visit in _visits_of(theirs)]])
+
+
+def end(state: State, others: Sequence[State], places: Sequence[str]) -> None:
+    """Join what all twins saw in the first, and forget that they are twins.
+
+    An end that was stopped is repeated. Raises HacsError.
+    """
+    note = twins_of(state)
+    if note is None:
+        raise HacsError(f"{places[0]} is no twin: there is nothing to end")
+    for other, place in zip(others, places[1:], strict=True):
+        if twins_of(other) not in (note, None) or place not in note.places:
+            raise HacsError(f"{place} is no twin of {places[0]}: {note}")
+    if missing := [place for place in note.places[1:] if place not in places]:
+        raise HacsError(f"{note}: name {' and '.join(missing)}, too")
+    for other in others:
+        join(state, other)
+    for one in (*others, state):
+        one.store.write_meta({TWINS: None})
+    for shard in states_in(state):
+        follow_prior(shard, lambda _: None)
+
+
+def _visits_of(outcomes: Outcomes) -> list[tuple[int, int]]:
+    return list(zip(outcomes["page_id"].tolist(), outcomes["at"].tolist(), strict=True))

@@ -1,0 +1,76 @@
+"""The answer of an experiment as a person would say it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Final
+
+from hacs_crawler.experiment.answer import LEAST_SITES, Answer
+from hacs_crawler.utils.times import DAY, day_text
+
+EARLY_DAYS: Final = 60
+"""Without a past, policies that learn have learned little before."""
+
+
+def paragraph(answer: Answer) -> str:
+    """Return the answer in one paragraph."""
+    return " ".join(_sentences(answer))
+
+
+def _sentences(answer: Answer) -> Iterator[str]:
+    one, other = answer.one, answer.other
+    span = f"from {day_text(answer.first)} to {day_text(answer.last)}"
+    made = (
+        f"each made {one.visits:,} visits"
+        if one.visits == other.visits
+        else f"made {one.visits:,} and {other.visits:,} visits"
+    )
+    yield (
+        f"{one.name} and {other.name} {made} to the same {answer.pages:,} pages of "
+        f"{answer.sites:,} sites {span}, pages' first visits left out."
+    )
+    if answer.verdict == "too early":
+        yield (
+            f"Too early to compare them: {one.name} has found updates on {answer.updated_sites[0]} "
+            f"sites and {other.name} on {answer.updated_sites[1]}, and each has to on {LEAST_SITES}."
+        )
+        return
+    yield (
+        f"{one.name} found {one.updates:,.0f} updates, {other.name} {other.updates:,.0f}: "
+        f"{answer.ratio:.2f} times as many{' by each visit' * (one.visits != other.visits)}."
+    )
+    yield (
+        f"With {100 * (1 - answer.alpha):.3g} % confidence, however often one looks, it is on sites "
+        f"like these {_range(answer.low, answer.high)}."
+    )
+    if answer.since is None:
+        yield "So it cannot be said yet which of the two finds more, nor that they are equal."
+    else:
+        yield f"So {one.name} finds {answer.verdict}; it could be said since {day_text(answer.since)}."
+    yield (
+        f"Both found {answer.both:,} of the same updates, {_sooner(answer)}; {answer.only_one:,} were "
+        f"found by {one.name} only and {answer.only_other:,} by {other.name} only."
+    )
+    yield f"{one.name} visited {one.pages:,} of the pages, {other.name} {other.pages:,}."
+    yield "Each had half of the visits; with all of them the ratio may differ somewhat."
+    if not answer.has_past and answer.last - answer.first < EARLY_DAYS * DAY:
+        yield (
+            "Little was known of the pages before: in the first 60 days the ratio is then near 1, "
+            "whatever the policies. Bootstrap the pages from archives (docs/archives.md), and start "
+            "again."
+        )
+
+
+def _range(low: float, high: float) -> str:
+    if math.isfinite(high) and high < 1000:
+        return f"between {low:.2f} and {high:.2f} times"
+    return f"above {low:.2f} times" if low >= 0.005 else "anything: nothing can be said yet"
+
+
+def _sooner(answer: Answer) -> str:
+    name = answer.one.name if answer.sooner_days >= 0 else answer.other.name
+    days = abs(answer.sooner_days)
+    if days < 0.05:
+        return "equally soon on average"
+    return f"{name} {days:.1f} days sooner on average"

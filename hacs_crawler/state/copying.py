@@ -1,0 +1,141 @@
+"""Copying a state into an empty one: any store to any store, also to another number of shards.
+
+While a copy is under way the target has a note which says so, and is not opened as a state. A copy that
+was stopped is repeated: each step leaves the target as if it had been done once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import Final
+
+import numpy as np
+
+from hacs_crawler.exceptions import StateError
+from hacs_crawler.state.codec import encode_page, encode_row
+from hacs_crawler.state.database import PAGES_A_CALL, State
+from hacs_crawler.state.page import Page
+from hacs_crawler.state.shards import shard_of_page
+from hacs_crawler.state.store import Change, Contents, Store
+from hacs_crawler.utils.times import MAX_SECOND
+
+COPYING: Final = "copying"
+"""Name of the note of a copy under way: from where."""
+TWINS: Final = "twins"
+"""Name of the note of an experiment, which a copy does not take part in; see `experiment.twins`."""
+_OWN: Final = frozenset({"schema", "identity", "round", COPYING, TWINS})
+"""Notes that say something of one store, and not of the pages."""
+
+
+def refuse_unfinished(store: Store, place: str) -> None:
+    """Raise StateError if the store is an unfinished copy."""
+    source = store.read_meta(COPYING)
+    if source is not None:
+        msg = f"{place} is an unfinished copy of {source}: repeat the command that copied it"
+        raise StateError(msg)
+
+
+def refuse_filled(stores: Sequence[Store], source: str, place: str) -> None:
+    """Raise StateError unless the stores are empty, or an unfinished copy of the same source."""
+    for store in stores:
+        if store.read_meta(COPYING) != source and (
+            store.count() or any(len(part) for part in store.outcomes())
+        ):
+            raise StateError(f"{place} is not empty: copy to another address or HACS_NAMESPACE")
+
+
+def copy_states(
+    sources: Sequence[State],
+    targets: Sequence[State],
+    name: str,
+    on_pages: Callable[[int], object] = lambda _: None,
+) -> int:
+    """Copy states, the shards of one, into others, empty ones; return the number of pages.
+
+    `name` says what is copied, `on_pages` is called with how many pages have been. The targets are not
+    to be opened until `finish_copy`. No crawl may write to the sources meanwhile. Raises StateError.
+    """
+    stores = [target.store for target in targets]
+    for store in stores:
+        store.write_meta({COPYING: name})
+        store.trim_outcomes(MAX_SECOND)  # a copy that was stopped may have added some
+    number = 0
+    for source in sources:
+        shard_of_site: dict[int, int] = {}
+        shard_of: dict[int, int] = {}
+        for pages in _batches(source):
+            parts: list[dict[int, Page]] = [{} for _ in targets]
+            for page_id, page in pages.items():
+                shard = shard_of_page(page.url, len(targets)) if len(targets) > 1 else 0
+                parts[shard][page_id] = page
+                shard_of[page_id] = shard
+            for target, part in zip(targets, parts, strict=True):
+                _write(target, part)
+            number += len(pages)
+            on_pages(number)
+            if len(targets) > 1:
+                ids = np.array(list(pages), np.int64)
+                sites = source.store.rows(ids)["site"].tolist()
+                shard_of_site |= dict(
+                    zip(sites, (shard_of[one] for one in ids.tolist()), strict=True)
+                )
+        outcomes = source.outcomes()
+        places = np.array(
+            [
+                shard_of.get(page_id, site % len(targets))
+                for page_id, site in zip(
+                    outcomes["page_id"].tolist(), outcomes["site"].tolist(), strict=True
+                )
+            ],
+            np.int64,
+        )
+        contents = source.store.contents()
+        for shard, store in enumerate(stores):
+            store.add_outcomes(outcomes[places == shard])
+            store.put(_part_of(contents, shard, shard_of, shard_of_site))
+    return number
+
+
+def finish_copy(targets: Sequence[State]) -> None:
+    """Have the copies be states like others."""
+    for target in targets:
+        target.store.write_meta({COPYING: None})
+
+
+def _batches(source: State) -> Iterator[dict[int, Page]]:
+    for ids, _ in source.store.all_rows():
+        places = iter(ids.tolist())
+        while some := list(islice(places, PAGES_A_CALL)):
+            yield source.load(some)
+
+
+def _write(target: State, pages: dict[int, Page]) -> None:
+    """Write pages as they are, over those that a copy which was stopped has written."""
+    known = target.store.load(list(pages)) if pages else {}
+    present = target.load(list(known)) if known else {}
+    changes = []
+    updates = target.estimation.updates
+    for page_id, page in pages.items():
+        seen = present[page_id].version if page_id in present else 0
+        page.version = seen + 1
+        changes.append(Change(page_id, seen, encode_page(page), encode_row(page, updates)))
+    if changes and target.store.write(changes):
+        raise StateError("another process writes to the copy: stop it, and repeat the copy")
+
+
+def _part_of(
+    contents: Contents, shard: int, shard_of: dict[int, int], shard_of_site: dict[int, int]
+) -> Contents:
+    """Return what a shard needs; what is of no page or site that is known goes to all of them."""
+
+    def mine(kept: dict[int, bytes], known: dict[int, int]) -> dict[int, bytes]:
+        return {key: value for key, value in kept.items() if known.get(key, shard) == shard}
+
+    return replace(
+        contents,
+        site_links=mine(contents.site_links, shard_of_site),
+        annotations={kind: mine(kept, shard_of) for kind, kept in contents.annotations.items()},
+        notes={key: value for key, value in contents.notes.items() if key not in _OWN},
+    )

@@ -1,0 +1,339 @@
+"""Twin states from start to end, what is said of them, and what cannot be compared."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner, Result
+
+from hacs_crawler.cli.app import app
+from hacs_crawler.exceptions import HacsError
+from hacs_crawler.experiment.answer import Answer, compare, records_of
+from hacs_crawler.experiment.twins import checked, end, start
+from hacs_crawler.experiment.words import paragraph
+from hacs_crawler.links.keys import page_id_of
+from hacs_crawler.state import Estimation, Label, MemoryStore, Prediction, State, Visit, copying
+from hacs_crawler.state.address import open_store
+from hacs_crawler.utils.times import DAY
+
+SITES, PAGES, DAYS, BUDGET = 24, 4, 20, 24
+BEGAN = 20_000 * DAY
+URLS = [f"http://uni.edu/~a{site}/{page}.html" for site in range(SITES) for page in range(PAGES)]
+PLACES = ("sqlite:///own.db", "sqlite:///twin.db")
+
+
+def first_state(store: object = None, urls: Sequence[str] = URLS, *, visits: int = 6) -> State:
+    """A state that has known the pages for some months."""
+    state = State(store or MemoryStore(), Estimation())  # type: ignore[arg-type]
+    for number in range(visits):
+        at = BEGAN - (visits - number) * 15 * DAY
+        state.record([Visit(url, at, marks=frozenset(range(number + 1))) for url in urls])
+    return state
+
+
+def twins(urls: Sequence[str] = URLS, *, visits: int = 6) -> tuple[State, State]:
+    own, other = first_state(urls=urls, visits=visits), State(MemoryStore(), Estimation())
+    start(own, [[other]], PLACES, BEGAN)
+    return own, other
+
+
+def crawl(
+    state: State,
+    policy: str,
+    share: float,
+    *,
+    days: Sequence[int] = range(DAYS),
+    budget: int = BUDGET,
+    urls: Sequence[str] = URLS,
+    seed: int = 1,
+) -> None:
+    """Daily visits of some pages, of which a share finds an update."""
+    label = Label(policy, "bayes", 365.0, "visit", siblings=True)
+    state.keep_label(label)
+    rng = np.random.default_rng(seed)
+    last = dict.fromkeys(urls, -15.0)
+    for day in days:
+        now = BEGAN + day * DAY + 100
+        visits = []
+        for number in rng.permutation(len(urls))[:budget].tolist():
+            url = urls[number]
+            told = Prediction(label.number, now, 0.3, 0.1, day - last[url], 0.0)
+            links = {1000 * day + number + 10} if rng.random() < share else set()
+            known = state.load([page_id_of(url)]).get(page_id_of(url))
+            before = frozenset() if known is None else frozenset(known.marks)
+            visits.append(Visit(url, now, marks=before | links, prediction=told))
+            last[url] = day
+        state.record(visits)
+
+
+def compared(own: State, other: State) -> Answer:
+    return compare(*records_of([own, other], PLACES, BEGAN), (own, other), BEGAN)
+
+
+def test_the_better_crawl_is_told_with_how_sure_it_is() -> None:
+    own, other = twins()
+    crawl(own, "hacs", 0.6)
+    crawl(other, "last-obs", 0.3, seed=2)
+    found = compared(own, other)
+    assert (found.verdict, found.has_past, found.sites, found.pages) == ("more", True, 24, 96)
+    assert 1 < found.low < 2 < found.high
+    assert found.one.visits == found.other.visits == DAYS * BUDGET
+    assert found.since is not None
+    assert BEGAN < found.since < BEGAN + DAYS * DAY
+    updates = int((own.outcomes()["flags"] & 2 > 0).sum())
+    assert found.both + found.only_one == updates == found.one.updates
+    text = paragraph(found)
+    assert text.startswith(
+        "hacs and last-obs each made 480 visits to the same 96 pages of 24 sites from 2024-10-04 to "
+        "2024-10-23, pages' first visits left out. hacs found "
+    )
+    assert (
+        "With 95 % confidence, however often one looks, it is on sites like these between" in text
+    )
+    assert "So hacs finds more; it could be said since 2024-10-" in text
+    assert "Each had half of the visits" in text
+
+
+def test_crawls_that_are_worth_the_same_are_not_told_apart() -> None:
+    own, other = twins()
+    crawl(own, "hacs", 0.4)
+    crawl(other, "last-obs", 0.4, seed=2)
+    found = compared(own, other)
+    assert (found.verdict, found.since) == ("undecided", None)
+    assert found.low < 1 < found.high
+    assert "cannot be said yet which of the two finds more" in paragraph(found)
+
+
+def test_exchanged_twins_get_the_inverse_answer() -> None:
+    own, other = twins()
+    crawl(own, "hacs", 0.6)
+    crawl(other, "last-obs", 0.3, seed=2)
+    found, back = compared(own, other), compared(other, own)
+    assert back.verdict == "fewer"
+    assert back.ratio == pytest.approx(1 / found.ratio)
+    assert (back.low, back.high) == pytest.approx((1 / found.high, 1 / found.low), rel=1e-6)
+    assert (back.both, back.sooner_days) == pytest.approx((found.both, -found.sooner_days))
+
+
+def test_without_a_past_the_answer_asks_for_one() -> None:
+    own, other = twins(visits=1)
+    crawl(own, "hacs", 0.6)
+    crawl(other, "last-obs", 0.3, seed=2)
+    found = compared(own, other)
+    assert not found.has_past
+    assert "Bootstrap the pages from archives" in paragraph(found)
+
+
+def test_updates_on_few_sites_are_too_early_to_say() -> None:
+    own, other = twins()
+    crawl(own, "hacs", 0.6, days=range(1), budget=9)
+    crawl(other, "last-obs", 0.3, days=range(1), budget=9, seed=2)
+    found = compared(own, other)
+    assert found.verdict == "too early"
+    assert "Too early to compare them: hacs has found updates on" in paragraph(found)
+
+
+def other_budget(own: State, other: State) -> None:
+    crawl(own, "hacs", 0.6)
+    crawl(other, "last-obs", 0.3, budget=BUDGET - 6)
+
+
+def a_missed_week(own: State, other: State) -> None:
+    crawl(own, "hacs", 0.6)
+    crawl(other, "last-obs", 0.3, days=[*range(5), *range(12, DAYS)])
+
+
+def the_same_visits(own: State, other: State) -> None:
+    crawl(own, "hacs", 0.6)
+    crawl(other, "hacs", 0.6)
+
+
+def every_page(own: State, other: State) -> None:
+    for state, policy in ((own, "hacs"), (other, "last-obs")):
+        crawl(state, policy, 0.6, budget=len(URLS), days=range(4))
+
+
+def other_seeds(own: State, other: State) -> None:
+    crawl(own, "hacs", 0.6)
+    crawl(other, "last-obs", 0.3, urls=[f"http://other.edu/~b{n}/" for n in range(90)])
+
+
+def another_policy_in_between(own: State, other: State) -> None:
+    crawl(own, "hacs", 0.6, days=range(10))
+    crawl(own, "random", 0.6, days=range(10, 20))
+    crawl(other, "last-obs", 0.3, seed=2)
+
+
+def no_visit(own: State, other: State) -> None:
+    crawl(own, "hacs", 0.6)
+
+
+@pytest.mark.parametrize(
+    ("crawls", "line"),
+    [
+        (other_budget, r"hacs made 480 visits and last-obs 360: .* the same HACS_BUDGET"),
+        (a_missed_week, r"last-obs did not crawl on 7 of 20 days, such as 2024-10-09: "),
+        (the_same_visits, r"both made the same visits: "),
+        (every_page, r"every page was visited by both: without HACS_BUDGET"),
+        (other_seeds, r"480 of 480 visits of last-obs were to pages that hacs does not know: "),
+        (
+            another_policy_in_between,
+            r"own.db was crawled with other settings .*\(hacs and random\)",
+        ),
+        (no_visit, r"twin.db has visited no page a second time yet"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused_in_a_line(
+    crawls: Callable[[State, State], None], line: str
+) -> None:
+    own, other = twins()
+    crawls(own, other)
+    with pytest.raises(HacsError, match=line) as caught:
+        compared(own, other)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_few_sites_with_most_of_the_pages_are_refused() -> None:
+    giants = [f"http://uni.edu/~g{number % 2}/{number}.html" for number in range(200)]
+    own, other = twins([*giants, *URLS[::PAGES]])
+    urls = [*giants, *URLS[::PAGES]]
+    crawl(own, "hacs", 0.6, urls=urls, budget=60)
+    crawl(other, "last-obs", 0.3, urls=urls, budget=60, seed=2)
+    with pytest.raises(HacsError, match=r"too few sites: 2 of 26 have most of the 224 pages"):
+        compared(own, other)
+
+
+def test_a_crawl_that_was_killed_and_lost_a_few_visits_is_compared() -> None:
+    own, other = twins()
+    crawl(own, "hacs", 0.6)
+    crawl(other, "last-obs", 0.3, days=range(19), seed=2)
+    crawl(other, "last-obs", 0.3, days=[19], budget=7, seed=3)
+    found = compared(own, other)
+    assert found.verdict == "more"
+    assert "hacs and last-obs made 480 and 463 visits" in paragraph(found)
+    assert "times as many by each visit" in paragraph(found)
+
+
+def test_twins_of_other_experiments_are_no_twins() -> None:
+    own, other = twins()
+    with pytest.raises(HacsError, match=r"sqlite:///twin.db is no twin of sqlite:///own.db"):
+        checked(own, [twins()[1]], PLACES)
+    assert checked(own, [other], PLACES).places == PLACES
+    with pytest.raises(HacsError, match=r"own.db is no twin: `hacs experiment start ADDRESS`"):
+        checked(first_state(), [other], PLACES)
+
+
+def test_an_end_joins_what_both_saw_and_can_be_repeated() -> None:
+    own, other = twins()
+    crawl(own, "hacs", 0.6)
+    crawl(other, "last-obs", 0.3, seed=2)
+    visits = {
+        (page.url, at)
+        for state in (own, other)
+        for page in state.pages()
+        if page
+        for at in page.visits
+    }
+    outcomes = len(own.outcomes()) + len(other.outcomes())
+    end(own, [other], PLACES)
+    assert {(page.url, at) for page in own.pages() if page for at in page.visits} == visits
+    assert len(own.outcomes()) <= outcomes
+    assert {label.policy for label in own.labels_of(own.outcomes()).values()} == {
+        "hacs",
+        "last-obs",
+    }
+    with pytest.raises(HacsError, match="is no twin: there is nothing to end"):
+        end(own, [other], PLACES)
+
+
+def test_an_end_that_was_stopped_is_finished_by_the_next_one() -> None:
+    own, other = twins()
+    crawl(own, "hacs", 0.6)
+    crawl(other, "last-obs", 0.3, seed=2)
+    other.store.write_meta({"twins": None})  # the last step but one
+    end(own, [other], PLACES)
+    assert own.store.read_meta("twins") is None
+
+
+def test_a_start_that_was_stopped_is_finished_by_the_next_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def stop(_: object) -> None:
+        raise KeyboardInterrupt
+
+    own, other = first_state(), State(MemoryStore(), Estimation())
+    with monkeypatch.context() as patched:
+        patched.setattr("hacs_crawler.experiment.twins.finish_copy", stop)
+        with pytest.raises(KeyboardInterrupt):
+            start(own, [[other]], PLACES, BEGAN)
+    assert other.store.read_meta(copying.COPYING) == PLACES[0]
+    start(own, [[other]], PLACES, BEGAN)
+    assert checked(own, [other], PLACES).began == BEGAN
+    with pytest.raises(HacsError, match="are twins of an experiment since 2024-10-04: "):
+        start(own, [[other]], PLACES, BEGAN)
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(app, [*arguments, "-s", "HACS_STATE=sqlite:///own.db"])
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a state, and a clock at the beginning of the experiment."""
+    (tmp_path / "twins_clock.py").write_text(f"def now():\n    return {BEGAN}\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    with closing(open_store("sqlite:///own.db", "hacs", tmp_path)) as store:
+        first_state(store)
+    return tmp_path
+
+
+def opened(folder: Path, name: str) -> State:
+    return State(open_store(f"sqlite:///{name}.db", "hacs", folder), Estimation())
+
+
+def test_the_commands_lead_through_an_experiment(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    clock = ("-s", "HACS_CLOCK=twins_clock.now")
+    two = ("sqlite:///one.db", "sqlite:///two.db")
+    assert run("experiment", "start", *two, *clock).exit_code == 0
+    assert (
+        "96 pages copied: sqlite:///own.db and sqlite:///one.db and sqlite:///two.db" in caplog.text
+    )
+    for seed, (name, policy, share) in enumerate(
+        (("own", "hacs", 0.6), ("one", "last-obs", 0.3), ("two", "random", 0.5))
+    ):
+        with closing(opened(folder, name)) as state:
+            crawl(state, policy, share, seed=seed)
+    done = run("experiment", "status", *two)
+    assert done.exit_code == 0, done.output
+    first, second = " ".join(done.stdout.split()).split(" hacs and random ")
+    assert first.startswith("hacs and last-obs each made 480 visits")
+    assert "With 97.5 % confidence" in second
+    body = json.loads(run("experiment", "status", *two, "--json").stdout)
+    assert [one["other"]["name"] for one in body] == ["last-obs", "random"]
+    assert body[0]["verdict"] == "more"
+    (folder / "export.jsonl").write_text('{"hacs_export": 1}\n')
+    caplog.clear()
+    assert run("import", "export.jsonl").exit_code == 1
+    assert "nothing is imported before `hacs experiment end` joins them" in caplog.text
+    assert run("experiment", "end", two[0]).exit_code == 1
+    assert "name sqlite:///two.db, too" in caplog.text
+    assert run("experiment", "end", *two).exit_code == 0
+    assert "the experiment is over: sqlite:///own.db has what its twins saw" in caplog.text
+    caplog.clear()
+    assert run("experiment", "status", *two).exit_code == 1
+    (record,) = [one for one in caplog.records if one.levelname == "ERROR"]
+    assert "is no twin: `hacs experiment start ADDRESS` copies it" in record.message
+
+
+def test_twins_are_at_different_addresses(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    assert run("experiment", "start", "sqlite:///own.db").exit_code == 1
+    assert "twins are states at different addresses" in caplog.text
