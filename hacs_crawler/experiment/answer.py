@@ -11,15 +11,14 @@ from numpy.typing import NDArray
 
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links import page_id_of, site_id
-from hacs_crawler.model import estimate, update_probability
+from hacs_crawler.model import update_probability
 from hacs_crawler.state import (
     UPDATED,
     Label,
     Outcomes,
     Page,
     State,
-    baselines_of,
-    histories,
+    as_of,
     share_of_time,
 )
 from hacs_crawler.statistics import Contrast, SiteTally, contrast, effective_sites, marginal_worth
@@ -287,22 +286,8 @@ def _past_of(state: State, began: int, visited: dict[int, int]) -> _Past:
     rates: list[FloatArray] = [np.zeros(0)]
     known, has_gap = set[int](), 0
     for batch in _batches(state, began):
-        days, updated, offsets = histories(batch, state.estimation.updates)
-        is_before = days < began / DAY
-        counts = np.concatenate([[0], np.cumsum(is_before)])[offsets]
-        baselines = baselines_of(batch)
-        rates.append(
-            estimate(
-                "bayes",
-                days[is_before],
-                updated[is_before],
-                counts,
-                prior=state.estimation.prior,
-                fade_days=state.estimation.fade_days,
-                baselines=None if baselines is None else baselines[is_before],
-            )
-        )
-        has_gap += int(np.count_nonzero(np.diff(counts) > 1))
+        rates.append(state.estimation.rates(batch).rate_per_day)
+        has_gap += sum(len(page.visits) > 1 for page in batch)
         sites += [site_id(page.url) for page in batch]
         known |= {page_id_of(page.url) for page in batch}
     is_known = has_gap > len(sites) / 2
@@ -312,13 +297,13 @@ def _past_of(state: State, began: int, visited: dict[int, int]) -> _Past:
 
 
 def _batches(state: State, began: int) -> Iterator[list[Page]]:
-    """Yield the pages that were visited before a second."""
+    """Yield the pages that were visited before a second, as they were known then."""
     batch: list[Page] = []
     with Progress("experiment: history before") as progress:
         total = state.store.count()
         for done, page in enumerate(state.pages(), start=1):
             if page is not None and page.visits and page.visits[0] < began:
-                batch.append(page)
+                batch.append(as_of(page, began - 1))
             if len(batch) == _BATCH:
                 yield batch
                 batch = []
