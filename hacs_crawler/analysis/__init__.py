@@ -1,5 +1,10 @@
 """What a state holds, what would be crawled, and what simulations find, as tables of numpy arrays."""
 
+from hacs_crawler.analysis.newest import (
+    NewThing as NewThing,
+    newest as newest,
+    newest_table as newest_table,
+)
 from hacs_crawler.analysis.opened import (
     StateReader as StateReader,
     open as open,  # noqa: A004 - hacs.open

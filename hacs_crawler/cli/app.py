@@ -16,6 +16,7 @@ _BY_AIM: Final = {
         "plan": "Begin a round of all shards: one cut-off, and one budget that their crawls share.",
     },
     "Look: what is known, and what comes next": {
+        "new": "Show what visits found that was new, the newest first.",
         "rank": "Show what a crawl of all known pages would visit now, and why.",
         "show": "Show a page's history and rate, and when it will be visited next.",
         "report": "Write what HACS knows, plans and has found as a self-contained HTML page.",

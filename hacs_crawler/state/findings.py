@@ -20,7 +20,7 @@ class Finding(NamedTuple):
     """A new thing and the second since 1970 UTC of the visit that showed it.
 
     `kind` is "link", "item" or "text". `text` is a link's text, the texts and numbers of an item, or a
-    text; `was` is what it replaced, "" if unknown. `url` is where a link or an item leads, "" if nowhere.
+    text; `was` is what it replaced, "" if unknown. `url` is where a link or item leads, "" if nowhere.
     """
 
     at: Annotated[int, Meta(ge=0)]

@@ -1,0 +1,70 @@
+"""What visits found that was new, of all pages of a state, the newest first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from hacs_crawler.analysis.tables import Table, table, times
+from hacs_crawler.state import PAGES_A_CALL, Finding, State, all_findings
+from hacs_crawler.utils.text import printable
+
+
+class NewThing(NamedTuple):
+    """A new thing, and the page that showed it."""
+
+    page: str
+    title: str
+    found: Finding
+
+    @property
+    def where(self) -> str:
+        """Where a reader finds it: its own URL, else the page's."""
+        return self.found.url or self.page
+
+
+def newest(
+    state: State, since: float = 0, host: str = "", limit: int | None = None
+) -> list[NewThing]:
+    """Return what was found at or after a second since 1970 UTC, the newest first; raises StateError.
+
+    With a `host`, only pages of it and of hosts below it count. At most `limit` things are returned.
+    """
+    found = [
+        (one.at, page_id, one, findings.title)
+        for page_id, findings in all_findings(state.store)
+        for one in findings.things
+        if one.at >= since
+    ]
+    found.sort(key=lambda one: one[:2], reverse=True)
+    return list(islice(_with_pages(state, found, host.lower().removeprefix("www.")), limit))
+
+
+def _with_pages(
+    state: State, found: Sequence[tuple[int, int, Finding, str]], host: str
+) -> Iterator[NewThing]:
+    for start in range(0, len(found), PAGES_A_CALL):
+        batch = found[start : start + PAGES_A_CALL]
+        pages = state.load(list({page_id for _, page_id, _, _ in batch}))
+        for _, page_id, one, title in batch:
+            if page_id not in pages:
+                continue
+            url = printable(pages[page_id].url)
+            if f".{urlsplit(url).hostname or ''}".endswith(f".{host}" if host else ""):
+                yield NewThing(url, title, one)
+
+
+def newest_table(things: Sequence[NewThing]) -> Table:
+    """Return a row for each new thing: when it was found, its page, what it is, and where."""
+    found = [one.found for one in things]
+    texts = {
+        "page": [one.page for one in things],
+        "title": [one.title for one in things],
+        "kind": [one.kind for one in found],
+        "text": [one.text for one in found],
+        "was": [one.was for one in found],
+        "url": [one.where for one in things],
+    }
+    return table({"found_at": times([one.at for one in found]), **texts}, texts=texts)

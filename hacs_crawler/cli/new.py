@@ -1,0 +1,142 @@
+"""`hacs new`: what visits found that was new, as a table, JSON Lines, CSV or an Atom feed."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Final
+from uuid import NAMESPACE_URL, uuid5
+from xml.etree.ElementTree import Element, SubElement, tostring
+
+import typer
+from rich.table import Table as RichTable
+
+from hacs_crawler.analysis import NewThing, newest, newest_table
+from hacs_crawler.cli.common import Set, Shards, opened, place_of
+from hacs_crawler.cli.output import Records, check_target, iso_text, shows_rows, write_file
+from hacs_crawler.cli.rank import NO_PAGES
+from hacs_crawler.config import Config
+from hacs_crawler.exceptions import HacsError
+from hacs_crawler.ranking.plan import read_rows
+from hacs_crawler.state import State
+from hacs_crawler.utils.terminal import column_table
+from hacs_crawler.utils.text import counted, safe_logger
+from hacs_crawler.utils.times import DAY, minute_text, parse_iso
+
+logger = safe_logger(__name__)
+
+ROWS_SHOWN: Final = 50
+"""Number of things in a table if no limit is set."""
+_AGE: Final = re.compile(r"(\d{1,6})([hdw])", re.ASCII)
+_UNIT_DAYS: Final = {"h": 1 / 24, "d": 1, "w": 7}
+
+
+@shows_rows()
+def new(
+    since: Annotated[
+        str, typer.Option(help="how far back: 12h, 7d, 4w or a date  [default: all that is kept]")
+    ] = "",
+    site: Annotated[str, typer.Option(help="only pages of this host, and of hosts below it")] = "",
+    atom: Annotated[
+        Path | None, typer.Option(help="a file for an Atom feed; - for standard output")
+    ] = None,
+    limit: Annotated[
+        int | None,
+        typer.Option(min=1, help="number of things  [default: 50 in the table, else all]"),
+    ] = None,
+    shards: Shards = None,
+    settings: Set = None,
+) -> Records | None:
+    """Show what visits found that was new, the newest first.
+
+    These are links with their texts, items, or texts, each with its page and the time of the visit. With
+    --json every thing is a line of JSON. A first visit finds nothing new.
+    """
+    with opened(settings, shards) as (config, state):
+        check_target(atom, "--atom")
+        start = _second(since, config.clock())
+        things = newest(state, start, site, limit)
+        if atom is not None:
+            write_file(atom, [_feed(things, config)])
+        if not things:
+            logger.info("%s", _why_none(state, config, since, site))
+        shown = things[: limit or ROWS_SHOWN]
+        notes = [f"{counted(len(things), 'new thing')}, the newest {len(shown)} are shown: --limit"]
+        rows = newest_table(things)
+        return Records(
+            rows=lambda: rows,
+            text=lambda: [_table(shown)] if shown and atom is None else [],
+            json=lambda: (
+                f"{json.dumps(dict(zip(rows.columns, row, strict=True)))}\n" for row in rows.rows()
+            ),
+            notes=tuple(notes) if len(shown) < len(things) and atom is None else (),
+        )
+
+
+def _second(since: str, now: float) -> float:
+    """Return the second since 1970 UTC that an age or a date names, 0 for none."""
+    if not since:
+        return 0
+    if (age := _AGE.fullmatch(since)) is not None:
+        return now - int(age[1]) * _UNIT_DAYS[age[2]] * DAY
+    if (second := parse_iso(since)) is not None:
+        return second
+    raise HacsError(f"--since {since!r}: must be 12h, 7d, 4w or a date such as 2026-11-01")
+
+
+def _why_none(state: State, config: Config, since: str, site: str) -> str:
+    """Return what has to happen before there is something to show."""
+    visits = read_rows(state)[1]["visits"]
+    if not len(visits):
+        return NO_PAGES % place_of(config)
+    if not config.findings:
+        return "HACS_FINDINGS = 0: what visits find is not kept as text"
+    if not (visits > 1).any():
+        pages = counted(int((visits > 0).sum()), "page")
+        return f"{pages} visited once so far: what is new is known from the second visit on"
+    where = f" on {site}" * bool(site) + f" since {since}" * bool(since)
+    return f"nothing new was found{where or ' yet'}"
+
+
+def _table(things: Sequence[NewThing]) -> RichTable:
+    return column_table(
+        {
+            "found, UTC": [minute_text(one.found.at) for one in things],
+            "page": [one.title or one.page for one in things],
+            "what is new": [_told(one) for one in things],
+            "where": [one.where for one in things],
+        },
+        texts=("found, UTC", "page", "what is new"),
+        page="where",
+    )
+
+
+def _told(one: NewThing) -> str:
+    return (one.found.text or one.found.kind) + f", was {one.found.was}" * bool(one.found.was)
+
+
+def _feed(things: Sequence[NewThing], config: Config) -> bytes:
+    """Return an Atom feed (RFC 4287). An entry's id follows from its page, its time and what is new."""
+    place = f"{place_of(config)} {config.own_namespace}"
+    feed = Element("feed", xmlns="http://www.w3.org/2005/Atom")
+
+    def add(parent: Element, name: str, text: str = "", **attributes: str) -> Element:
+        child = SubElement(parent, name, attributes)
+        child.text = text or None
+        return child
+
+    newest_at = things[0].found.at if things else config.clock()
+    add(feed, "id", uuid5(NAMESPACE_URL, place).urn)
+    add(feed, "title", f"New on the pages of {place_of(config)}")
+    add(feed, "updated", iso_text(newest_at) or "")
+    add(add(feed, "author"), "name", "hacs-crawler")
+    for one in things:
+        entry = add(feed, "entry")
+        add(entry, "id", uuid5(NAMESPACE_URL, f"{one.page} {tuple(one.found)}").urn)
+        add(entry, "title", _told(one))
+        add(entry, "link", href=one.where)
+        add(entry, "updated", iso_text(one.found.at) or "")
+        add(entry, "summary", f"{one.found.kind} on {one.title or one.page}, {one.page}")
+    return b'<?xml version="1.0" encoding="utf-8"?>\n' + tostring(feed, "unicode").encode() + b"\n"

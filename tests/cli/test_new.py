@@ -1,0 +1,175 @@
+"""`hacs new`, on real states."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import feedparser
+import pytest
+from typer.testing import CliRunner, Result
+
+from hacs_crawler.cli.app import app
+from hacs_crawler.links.keys import page_id_of
+from hacs_crawler.state import Estimation, Finding, Findings, State, Visit, write_findings
+from hacs_crawler.state.address import open_store
+from hacs_crawler.utils.times import DAY
+
+NOW = 20_000 * DAY  # 2024-10-04
+ADA, BOB = "http://ada.example.edu/~ada/", "http://www.bob.example/shop"
+LINK = Finding(NOW - DAY, "link", "Sketch & notes", "http://ada.example.edu/sketch.pdf")
+PRICE = Finding(NOW - 9 * DAY, "item", "A book 9.99", "", "10.49")
+
+
+def clock() -> float:
+    return NOW
+
+
+def fill(folder: Path, visits: int = 2, found: dict[str, Findings] | None = None) -> None:
+    with closing(open_store(f"sqlite:///{folder}/state.db", "hacs", folder)) as store:
+        State(store, Estimation()).record(
+            [
+                Visit(url, NOW - 30 * DAY + day * DAY, marks=frozenset([day]))
+                for url in (ADA, BOB)
+                for day in range(visits)
+            ]
+        )
+        write_findings(store, {page_id_of(url): some for url, some in (found or {}).items()}, 20)
+
+
+@pytest.fixture(autouse=True)
+def _clock_and_log(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    monkeypatch.setitem(sys.modules, "test_new_command", sys.modules[__name__])
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    fill(tmp_path, found={ADA: Findings("Ada", (LINK,)), BOB: Findings("", (PRICE,))})
+    return tmp_path
+
+
+def hacs_new(folder: Path, *arguments: str) -> Result:
+    settings = (f"HACS_STATE=sqlite:///{folder}/state.db", "HACS_CLOCK=test_new_command.clock")
+    return CliRunner().invoke(app, ["new", *arguments, *(f"-s{one}" for one in settings)])
+
+
+def texts(result: Result) -> list[str]:
+    return [json.loads(line)["text"] for line in result.stdout.splitlines()]
+
+
+def test_the_newest_comes_first_with_its_page_and_where_it_is(folder: Path) -> None:
+    header, ada, bob = hacs_new(folder).stdout.splitlines()
+    assert header.split("  ")[0] == "found, UTC"
+    assert ada.split() == (
+        ["2024-10-03", "00:00", "Ada", "Sketch", "&", "notes", "http://ada.example.edu/sketch.pdf"]
+    )
+    assert bob.split() == f"2024-09-25 00:00 {BOB} A book 9.99, was 10.49 {BOB}".split()
+
+
+def test_csv_and_json_have_a_row_for_each_thing(folder: Path) -> None:
+    rows = list(csv.DictReader(io.StringIO(hacs_new(folder, "--csv", "-").stdout)))
+    assert rows[0] == {
+        "found_at": "2024-10-03T00:00:00Z",
+        "page": ADA,
+        "title": "Ada",
+        "kind": "link",
+        "text": "Sketch & notes",
+        "was": "",
+        "url": "http://ada.example.edu/sketch.pdf",
+    }
+    lines = hacs_new(folder, "--json").stdout.splitlines()
+    assert [json.loads(line) for line in lines] == rows
+
+
+@pytest.mark.parametrize(
+    ("since", "shown"),
+    [
+        ("7d", [LINK.text]),
+        ("2w", [LINK.text, PRICE.text]),
+        ("24h", [LINK.text]),
+        ("2024-10-03", [LINK.text]),
+        ("2024-09-25", [LINK.text, PRICE.text]),
+        ("2024-10-04", []),
+    ],
+)
+def test_since_takes_an_age_or_a_date(since: str, shown: list[str], folder: Path) -> None:
+    assert texts(hacs_new(folder, "--since", since, "--json")) == shown
+
+
+@pytest.mark.parametrize("since", ["7", "yesterday", "-7d", "2024-13-01"])
+def test_any_other_since_is_an_error_of_one_line(
+    since: str, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    result = hacs_new(folder, f"--since={since}")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert caplog.messages == [
+        f"--since '{since}': must be 12h, 7d, 4w or a date such as 2026-11-01"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("site", "shown"),
+    [
+        ("bob.example", [PRICE.text]),
+        ("WWW.bob.example", [PRICE.text]),
+        ("example.edu", [LINK.text]),
+        ("ample.edu", []),
+    ],
+)
+def test_a_site_is_a_host_and_those_below_it(site: str, shown: list[str], folder: Path) -> None:
+    assert texts(hacs_new(folder, "--site", site, "--json")) == shown
+
+
+def test_the_feed_is_atom_with_ids_that_stay(folder: Path, tmp_path: Path) -> None:
+    feeds = []
+    for name in ("1.atom", "2.atom"):
+        hacs_new(folder, "--atom", str(tmp_path / name))
+        feeds.append(feedparser.parse((tmp_path / name).read_bytes()))
+    first, second = feeds
+    assert (first.bozo, first.version) == (False, "atom10")
+    assert first.feed.updated == "2024-10-03T00:00:00Z"
+    assert [entry.id for entry in first.entries] == [entry.id for entry in second.entries]
+    assert len({first.feed.id, *(entry.id for entry in first.entries)}) == 3
+    link, item = first.entries
+    assert (link.title, link.link) == ("Sketch & notes", LINK.url)
+    assert (item.title, item.link) == ("A book 9.99, was 10.49", BOB)
+    assert item.updated == "2024-09-25T00:00:00Z"
+
+
+def test_a_table_is_cut_and_says_so(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    assert len(hacs_new(folder, "--limit", "1").stdout.splitlines()) == 2
+    things = tuple(Finding(NOW - n, "link", f"n{n}", f"http://a.example/{n}") for n in range(60))
+    fill(folder, found={ADA: Findings("", things[:20]), BOB: Findings("", things[20:40])})
+    assert len(hacs_new(folder, "--json").stdout.splitlines()) == 40
+    assert not caplog.messages
+
+
+def test_what_has_to_happen_first_is_one_line(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert hacs_new(tmp_path).exit_code == 1
+    assert "there is no state at" in caplog.messages[-1]
+    fill(tmp_path, visits=0)
+    assert hacs_new(tmp_path).exit_code == 0
+    assert "knows no page yet: `scrapy crawl scholar" in caplog.messages[-1]
+    fill(tmp_path, visits=1)
+    hacs_new(tmp_path)
+    assert caplog.messages[-1] == (
+        "2 pages visited once so far: what is new is known from the second visit on"
+    )
+    fill(tmp_path, visits=2)
+    hacs_new(tmp_path, "--since", "7d")
+    assert caplog.messages[-1] == "nothing new was found since 7d"
+    assert len(caplog.messages) == 4
+
+
+def test_an_empty_feed_is_valid(tmp_path: Path) -> None:
+    fill(tmp_path)
+    hacs_new(tmp_path, "--atom", str(tmp_path / "feed"))
+    feed = feedparser.parse((tmp_path / "feed").read_bytes())
+    assert (feed.bozo, feed.entries, feed.feed.updated) == (False, [], "2024-10-04T00:00:00Z")
