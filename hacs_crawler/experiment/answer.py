@@ -13,6 +13,7 @@ from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links import page_id_of, site_id
 from hacs_crawler.model import update_probability
 from hacs_crawler.state import (
+    SKEW_SECONDS,
     UPDATED,
     Label,
     Outcomes,
@@ -303,7 +304,7 @@ def _batches(state: State, began: int) -> Iterator[list[Page]]:
         total = state.store.count()
         for done, page in enumerate(state.pages(), start=1):
             if page is not None and page.visits and page.visits[0] < began:
-                batch.append(as_of(page, began - 1))
+                batch.append(as_of(page, began - 1 - SKEW_SECONDS))
             if len(batch) == _BATCH:
                 yield batch
                 batch = []
