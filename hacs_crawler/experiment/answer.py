@@ -13,7 +13,6 @@ from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links import page_id_of, site_id
 from hacs_crawler.model import update_probability
 from hacs_crawler.state import (
-    SKEW_SECONDS,
     UPDATED,
     Label,
     Outcomes,
@@ -25,7 +24,7 @@ from hacs_crawler.state import (
 from hacs_crawler.statistics import Contrast, SiteTally, contrast, effective_sites, marginal_worth
 from hacs_crawler.utils.arrays import FloatArray
 from hacs_crawler.utils.terminal import Progress
-from hacs_crawler.utils.times import DAY, day_text
+from hacs_crawler.utils.times import DAY, SKEW_SECONDS, day_text
 
 ALPHA: Final = 0.05
 """How probable it is at most, without any difference, that one is ever reported."""

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
         write_findings as write_findings,
     )
     from hacs_crawler.state.future import (
-        SKEW_SECONDS as SKEW_SECONDS,
         Future as Future,
         as_of as as_of,
         without_future as without_future,
