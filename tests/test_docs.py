@@ -91,6 +91,7 @@ def stats_in_code() -> set[str]:
     counted = in_code(r'(?:stats|self)\.(?:count|count_beside|gauge)\(\s*f?"([a-z][a-z_/{}.]+)"')
     families = {name for name in counted if "{" in name}
     assert families == {
+        "archive/dropped/{kind}",
         "archive/mementos_failed/{memento.problem}",
         "archive/seeds/{status}",
         "archive/{name}",
@@ -125,7 +126,7 @@ def stats_in_code() -> set[str]:
             for family in families
             if family.startswith("parts/")
         }
-        | {f"hacs/archive/{name}" for name in in_harvest(r'self\._count\("(\w+)"\)') | {"captures"}}
+        | {f"hacs/archive/{name}" for name in in_harvest(r'self\._count\("(\w+)"\)')}
         | {f"hacs/archive/seeds/{status}" for status in statuses | {"unanswered"}}
         | {"hacs/archive/dropped/<kind>", "hacs/archive/mementos_failed/<reason>"}
     )
