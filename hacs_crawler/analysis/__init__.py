@@ -1,6 +1,6 @@
 """What a state holds, what would be crawled, and what simulations find, as tables of numpy arrays."""
 
-from hacs_crawler.analysis.newest import (
+from hacs_crawler.analysis.new_things import (
     NewThing as NewThing,
     newest as newest,
     newest_table as newest_table,
