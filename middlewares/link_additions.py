@@ -95,7 +95,7 @@ class LinkAdditionsMiddleware:
         del spider
         request = response.request
         if request is None or not self._crawl.is_open:
-            self._crawl.unrecorded += request is not None and page_url(request) is not None
+            self._crawl.stats.unrecorded += request is not None and page_url(request) is not None
             return
         self._crawl.stats.html_answers += isinstance(response, HtmlResponse)
         tag = tag_of(request)
@@ -174,7 +174,7 @@ class LinkAdditionsMiddleware:
         """Record what a page showed whose callback has ended; one that was cut may have shown more."""
         awaited = self._awaited.pop(response, None)
         if awaited is None or not self._crawl.is_open:
-            self._crawl.unrecorded += awaited is not None
+            self._crawl.stats.unrecorded += awaited is not None
             return
         url = awaited.visit.url
         self._crawl.state.read_ahead.on_answer(url, -1)

@@ -63,8 +63,6 @@ class Crawl:
         self._worker = Worker()
         self._state: OpenState | None = None
         self._needs_answers = False
-        self.unrecorded = 0
-        """How many pages answered when the crawl had failed."""
         self._log_summary: Callable[[], None] = self.stats.log_summary
         self.is_open = self._is_closing = self._is_closed = False
         """Whether the state is open and nothing has failed."""
@@ -225,7 +223,7 @@ class Crawl:
             self._record_unfinished()
             await state.write_behind.close()
             await self.parts.wait(Part.closing)
-            if lost := state.write_behind.lost + self.unrecorded:
+            if lost := state.write_behind.lost + self.stats.unrecorded:
                 self.stats.count("state/lost", lost)
                 self._end_with_error(f"{counted(lost, 'visit')} could not be written to the state")
             else:

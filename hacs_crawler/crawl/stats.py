@@ -45,6 +45,8 @@ class CrawlStats:
     recorded: int = 0
     answers: int = 0
     """Responses of pages, whatever they showed."""
+    unrecorded: int = 0
+    """Responses of pages that came when the crawl had failed."""
     html_answers: int = 0
     """Responses that are HTML, whether HACS takes them for pages or not."""
     _causes: Counter[str] = field(default_factory=Counter)
