@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import logging
 import re
 import socket
 from collections.abc import Iterator
@@ -46,15 +46,16 @@ def dask_pool(address: str, here_only: str = "") -> Iterator[Pool]:
     """
     if not _ADDRESS.fullmatch(address):
         raise ConfigError(f"Dask cluster {address!r}: must be the scheduler's HOST:PORT")
-    os.environ.setdefault(
-        "DASK_LOGGING__DISTRIBUTED", "critical"
-    )  # the loss of a worker is no error
     try:
         from distributed import Client  # noqa: PLC0415 - an extra
     except ImportError as error:
         msg = f"a Dask cluster is asked for: pip install 'hacs-crawler[dask]' ({error})"
         raise ConfigError(msg) from error
     with ExitStack() as stack:
+        # a worker that is lost is not an error, and each module's logger has a level of its own
+        for name in ("distributed", *logging.root.manager.loggerDict):
+            if name.split(".")[0] == "distributed":
+                logging.getLogger(name).setLevel(logging.CRITICAL)
         stack.enter_context(_in_a_line(address))
         client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
         stack.enter_context(client)

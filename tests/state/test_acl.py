@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import redis
 
+from hacs_crawler.shards import shard_lock
 from hacs_crawler.state import (
     ROW,
     Annotation,
@@ -17,7 +18,6 @@ from hacs_crawler.state import (
     Outcomes,
     Store,
     open_store,
-    shard_lock,
 )
 from hacs_crawler.state.outcome_log import OUTCOME
 from hacs_crawler.state.store import Change
