@@ -101,7 +101,7 @@ def synthetic(number: int) -> tuple[Ids, Rows]:
 
 
 def config() -> RankingOptions:
-    chosen = Settings({"HACS_BUDGET": CHOSEN, "HACS_RANDOM_SEED": 1})
+    chosen = Settings({"HACS_BUDGET": CHOSEN})
     return Config.from_settings(chosen).ranking
 
 

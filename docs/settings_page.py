@@ -33,7 +33,7 @@ GROUPS = {
     ),
     "In which order": (
         *("POLICY", "STALE_DAYS", "ESTIMATOR", "FADE_DAYS", "SIBLINGS", "ELAPSED_FROM"),
-        *("RANDOM_SEED", "INSTANT", "SIGNALS"),
+        *("INSTANT", "SIGNALS"),
     ),
     "The state": ("STATE", "NAMESPACE", "FLUSH_VISITS", "SHARD", "SHARDS", "SHARD_WAIT"),
     "Requests": ("CONDITIONAL_REQUESTS", "RENDER", "RETRY_AFTER", "ARCHIVES"),

@@ -34,6 +34,7 @@ def rows_of(number: int, new: float = 0.1) -> tuple[Ids, Rows]:
     is_seen = rng.random(number) >= new
     rows["visits"] = rng.integers(1, 9, number) * is_seen
     rows["rate"] = rng.lognormal(-3.0, 1.5, number) * is_seen
+    rows["share"], rows["fast"], rows["slow"] = 1.0, rows["rate"], rows["rate"]
     rows["last_visit"] = (NOW - rng.integers(DAY, 30 * DAY, number)) * is_seen
     rows["updates"] = (rng.random(number) < 0.4) * is_seen
     rows["last_update"] = (rows["last_visit"] - rng.integers(0, 9 * DAY, number)) * is_seen

@@ -30,7 +30,6 @@ def test_values_from_the_command_line_are_texts() -> None:
         HACS_FADE_DAYS="inf",
         HACS_CONDITIONAL_REQUESTS="True",
         HACS_LINKS_DENY=r"/login,\.css$",
-        HACS_RANDOM_SEED="-3",
     )
     assert (found.ranking.budget, found.ranking.threshold, found.estimation.fade_days) == (
         5,
@@ -39,7 +38,6 @@ def test_values_from_the_command_line_are_texts() -> None:
     )
     assert found.conditional_requests
     assert [rule.pattern for rule in found.link_rules.deny] == ["/login", r"\.css$"]
-    assert found.ranking.random_seed == -3
 
 
 @pytest.mark.parametrize("value", [".5", " 0.5", "5e-1", 0.5])
@@ -111,7 +109,6 @@ def test_an_empty_budget_means_no_limit() -> None:
         ("HACS_THRESHOLD", "much", "at most 1"),
         ("HACS_BUDGET", 0, "at least 1"),
         ("HACS_BUDGET", 1.5, "whole number"),
-        ("HACS_RANDOM_SEED", "x", "whole number"),
         ("HACS_LINKS", "some", "all, same-site"),
         ("HACS_LINKS_ALLOW", ["("], "regular expressions"),
         ("HACS_LINKS_DENY", [3], "regular expressions"),

@@ -125,7 +125,7 @@ def known(pages: Mapping[str, Page]) -> dict[str, bytes]:
     plain = {
         "version": 0,
         "rate": 0.0,
-        "log_sd": 0.0,
+        "share": 0.0,
         "fast": 0.0,
         "slow": 0.0,
         "churn": 0.0,

@@ -31,7 +31,6 @@ from hacs_crawler.state import (
     State,
     as_of,
     baselines_of,
-    burst_since,
     histories,
     lifetimes,
 )
@@ -56,7 +55,7 @@ class PageFacts:
     `updated` tells for each visit if it found an update. `rate_per_day` is a fresh estimate by
     `estimator`; `interval` holds `INTERVAL` of its posterior, None if there is none or the page may
     churn. `churn` and `churning`
-    are as in `model.Rates`, `burst_since` as in `state.burst_since`. `confirmed` counts the updates
+    are as in `model.Rates`. `confirmed` counts the updates
     whose links were seen again, and all updates for which this is known. `siblings` is the number of
     other known pages of the site, `sibling_correlation` as in `model.sibling_correlation`. `set_aside`
     visits are later than now, and not in `page`.
@@ -69,7 +68,6 @@ class PageFacts:
     interval: tuple[float, float] | None
     churn: float
     churning: float
-    burst_since: int | None
     confirmed: tuple[int, int]
     forecast: Forecast
     siblings: int
@@ -126,7 +124,6 @@ def facts_of(url: str, state: State, config: Config, now: float) -> PageFacts:
         interval=_interval(page, state, estimator, may_churn=bool(rates.churning[0])),
         churn=float(rates.churn[0]),
         churning=float(rates.churning[0]),
-        burst_since=burst_since(page, estimation) if estimation.has_bursts else None,
         confirmed=(int(is_again.sum()), int((found != LinkLifetime.UNKNOWN).sum())),
         forecast=forecast_of(page_id, page_ids, rows, state, config.ranking, now),
         siblings=int(np.count_nonzero(rows["site"] == site_id(page.url))) - 1,
@@ -172,11 +169,6 @@ def _lines(facts: PageFacts, config: Config, now: float) -> Iterator[tuple[str, 
         yield "set aside", f"{counted(facts.set_aside, 'visit')} later than now"
     yield from _news(facts)
     yield "rate", _rate(facts, config)
-    if config.estimation.has_bursts and not facts.rate_is_prior:
-        since = facts.burst_since
-        steady = "steady: in no burst at the last visit"
-        burst = f"in a burst, whose first update was found {minute_text(since or 0)}"
-        yield "updates", steady if since is None else burst
     if facts.confirmed[1]:
         seen_again, known = facts.confirmed
         share = 100 * confirmed_share(seen_again, known)

@@ -81,7 +81,6 @@ def _as_json(facts: PageFacts) -> dict[str, Any]:
         "rate_per_day": facts.rate_per_day,
         "churn": facts.churn,
         "churning": facts.churning,
-        "burst_since": iso_text(facts.burst_since),
         "confirmed": facts.confirmed,
         "confirmed_share": confirmed_share(*facts.confirmed),
         "rate_is_prior": facts.rate_is_prior,

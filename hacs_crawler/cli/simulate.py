@@ -66,6 +66,7 @@ def simulate(  # noqa: PLR0913, PLR0917 - one for each option
     fade_days: Annotated[float, typer.Option(help="as HACS_FADE_DAYS")] = DEFAULT.fade_days,
     new_to: Annotated[str, typer.Option(help="page or site, as HACS_UPDATES")] = DEFAULT.updates,
     siblings: Annotated[bool, typer.Option(help="as HACS_SIBLINGS")] = True,
+    stale_days: Annotated[float | None, typer.Option(help="as HACS_STALE_DAYS")] = None,
     every: Annotated[
         int, typer.Option(help="days between runs; a run has the visits of all of them")
     ] = 1,
@@ -109,6 +110,7 @@ def simulate(  # noqa: PLR0913, PLR0917 - one for each option
         else read_versions(versions, timelines.urls, timelines.updates),
         every=every,
         signals=None if signals is None else SignalHabits.parse(signals),
+        stale_days=_stale_days(stale_days),
     )
     standings = _compared(scenario, names, visits_a_day)
     if target is not None:
@@ -201,6 +203,12 @@ def _estimation(estimator: str, fade_days: float, new_to: str) -> Estimation:
     return Estimation(estimator, fade_days, updates="site" if new_to == "site" else "page")
 
 
+def _stale_days(days: float | None) -> float | None:
+    if days is not None and not days > 0:
+        raise HacsError(f"--stale-days = {days}: allowed is a number above 0")
+    return days
+
+
 def _plot_target(plot: Path | None, *, is_wanted: bool) -> Path | None:
     """Return where curves are drawn to; without matplotlib only a file that was asked for is missed."""
     if plot is None and not is_wanted:
@@ -239,6 +247,7 @@ def _as_json(scenario: Scenario, standings: Sequence[Standing], *, has_budgets: 
         "estimator": scenario.estimation.estimator,
         "fade_days": _finite(scenario.estimation.fade_days),
         "siblings": scenario.has_siblings,
+        "stale_days": scenario.stale_days,
         "every": scenario.every,
         "new_to": scenario.estimation.updates,
         "seed": scenario.seed,

@@ -8,7 +8,6 @@ if TYPE_CHECKING:
     from hacs_crawler.model.bursts import (
         DEFAULT_BURSTS as DEFAULT_BURSTS,
         Bursts as Bursts,
-        busy_probability as busy_probability,
         fit_bursts as fit_bursts,
     )
     from hacs_crawler.model.churn import (

@@ -156,18 +156,6 @@ def _with_types(
     return found
 
 
-def busy_probability(
-    gaps: Gaps, churn: FloatArray, prior: LogNormalPrior, bursts: Bursts
-) -> FloatArray:
-    """Return how likely it is that each page is in a burst at its last visit."""
-    found = np.empty(len(gaps))
-    for pages, _, some in gaps.in_blocks(_BLOCK):
-        types = _types_of(some, churn[pages], prior, bursts)
-        shares = normalised(types.logs + np.log(bursts.shares))
-        found[pages] = (shares * types.busy).sum(axis=1) * types.probability(bursts)
-    return found
-
-
 def fit_bursts(
     gaps: Gaps,
     last_visit_days: FloatArray,

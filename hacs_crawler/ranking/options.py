@@ -181,16 +181,8 @@ class RankingOptions:
             kind=Share,
         ),
     ] = None
-    random_seed: Annotated[
-        int | None,
-        Setting(
-            "HACS_RANDOM_SEED",
-            """
-            Makes the order of the policy `random` the same in each run. Without it, the order is
-            another one each run. A policy of your own gets it as `candidates.seed`.
-            """,
-        ),
-    ] = None
+    random_seed: int | None = None
+    """Makes the order of the policy `random` the same each time, as in simulations."""
     instant: Annotated[
         InstantOptions | None,
         Setting(

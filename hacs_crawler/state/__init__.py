@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from hacs_crawler.state.estimation import (
         Estimation as Estimation,
         baselines_of as baselines_of,
-        burst_since as burst_since,
         histories as histories,
         lifetimes as lifetimes,
     )

@@ -25,9 +25,7 @@ from hacs_crawler.model import (
     LogNormalPrior,
     Rates,
     Visits,
-    busy_probability,
     estimate,
-    gaps_between,
     known_rates,
 )
 from hacs_crawler.state.page import Page, Updates
@@ -171,30 +169,6 @@ def histories(
     updated = _first_from(visits, offsets, updates, update_offsets)
     updated[offsets[:-1][offsets[1:] > offsets[:-1]]] = False
     return visits / DAY, updated, offsets
-
-
-def burst_since(page: Page, estimation: Estimation) -> int | None:
-    """Return the first of the last visits, in a row, that all found the page in a burst, None if none.
-
-    As each visit told it then, but for churn. It costs what estimating a page for each visit does.
-    """
-    days, updated, _ = histories([page], estimation.updates)
-    baselines = baselines_of([page])
-    numbers = np.arange(1, len(days) + 1)
-    offsets = np.concatenate([[0], np.cumsum(numbers)])
-    upto = np.arange(offsets[-1]) - np.repeat(offsets[:-1], numbers)
-    gaps = gaps_between(
-        days[upto],
-        updated[upto],
-        offsets,
-        estimation.fade_days,
-        None if baselines is None else baselines[upto],
-    )
-    churn = np.full(len(days), estimation.rates([page]).churn[0])
-    is_busy = busy_probability(gaps, churn, estimation.prior, estimation.bursts) > 0.5
-    quiet = np.flatnonzero(~is_busy)
-    first = int(quiet[-1]) + 1 if len(quiet) else 0
-    return page.visits[first] if first < len(days) else None
 
 
 def lifetimes(pages: Sequence[Page]) -> LinkLifetimes:

@@ -40,7 +40,7 @@ VALUES: dict[str, list[Any]] = {
     "HACS_PAGES": ["start", "all", "all", ["/p[0-5]"]],
     "HACS_PARTS": [{"fuzz.parts.Raises": 500}, {"fuzz.parts.ReturnsRubbish": 500}],
     "HACS_POLICY": [*POLICIES],
-    "HACS_RANDOM_SEED": [0, 1],
+    "HACS_STALE_DAYS": [100, 365],
     "HACS_RENDER": ["never", "auto", "always"],
     "HACS_RETRY_AFTER": [True, False],
     "HACS_REVISIT": [0, 2, 5, "budget"],

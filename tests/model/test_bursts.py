@@ -14,7 +14,6 @@ from hacs_crawler.model import (
     LinkLifetime,
     Rates,
     Visits,
-    busy_probability,
     estimate,
     fit_bursts,
     gaps_between,
@@ -22,7 +21,7 @@ from hacs_crawler.model import (
 from hacs_crawler.model.bursts import with_bursts
 from hacs_crawler.model.churn import churn_of
 from hacs_crawler.model.grid import RATES, SURVIVAL, posterior
-from hacs_crawler.model.survival import fitted
+from hacs_crawler.model.survival import TIMES, fitted
 
 BURSTY = Bursts(DEFAULT_BURSTS.shares, 0.06)
 QUIET_DAYS, BUSY_DAYS, BUSY_RATE = 200.0, 10.0, 1.0
@@ -70,20 +69,22 @@ def drawn(
     return np.tile(days, pages), np.concatenate(found), offsets
 
 
-def test_a_visit_is_one_step_of_the_filter() -> None:
+def test_the_survival_is_that_of_the_filter() -> None:
     """By the matrix exponentials of the module's text, of a page's one type."""
     quiet, busy, to_busy, to_quiet = 0.003, 1.0, 1 / 80, 1 / 8  # the last type
     d0 = np.array([[-(quiet + to_busy), to_busy], [to_quiet, -(busy + to_quiet)]])
     d = d0 + np.diag([quiet, busy])
     alpha = np.array([to_quiet, to_busy]) / (to_quiet + to_busy)
-    gaps, churn = gaps_of(([5.0, 30.0, 0.5, 2.0], [True, False, True, True])), 0.2
+    gaps, none = gaps_of(([5.0, 30.0, 0.5, 2.0], [True, False, True, True])), np.zeros(1)
     for days, updated in zip(gaps.days.tolist(), gaps.updated.tolist(), strict=True):
-        none = (1 - churn) * expm(d0 * days)
-        alpha = alpha @ (expm(d * days) - none if updated else none)
+        alpha = alpha @ (expm(d * days) - expm(d0 * days) if updated else expm(d0 * days))
         alpha /= alpha.sum()
     only = Bursts((*(1e-300,) * 15, 1.0), 1.0)
-    found = busy_probability(gaps, np.array([churn]), DEFAULT_PRIOR, only)
-    assert found[0] == pytest.approx(alpha[1], rel=0.003)  # the types weigh 1/(1 + e^-6)
+    of_rates = np.ones((1, len(TIMES)))
+    found = with_bursts(of_rates, gaps, none, none, DEFAULT_PRIOR, only)
+    trust = 1 / (1 + np.exp(-6.0))
+    expected = [trust * (alpha @ expm(d0 * days)).sum() + 1 - trust for days in TIMES]
+    assert found[0] == pytest.approx(np.array(expected), abs=1e-6)
 
 
 def test_after_updates_in_a_row_the_next_is_near_and_later_it_is_not() -> None:
@@ -93,10 +94,6 @@ def test_after_updates_in_a_row_the_next_is_near_and_later_it_is_not() -> None:
     soon = rates.probability(1.0)
     assert soon[0] > 0.4
     assert soon[1] < 0.05
-    gaps = gaps_of(waited, over)
-    is_busy = busy_probability(gaps, np.zeros(2), DEFAULT_PRIOR, BURSTY)
-    assert is_busy[0] > 0.9
-    assert is_busy[1] < 0.1
 
 
 def test_pages_are_estimated_alike_together_and_alone() -> None:

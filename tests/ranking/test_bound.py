@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -99,7 +99,7 @@ def test_the_plan_is_that_of_ranking_every_page(
 ) -> None:
     siblings, is_little, has_new, has_trends = switches
     ids, rows = rows_of(500, seed, sites, new=0.3 * has_new, growing=0.1 * has_trends)
-    chosen = options(budget=budget, siblings=siblings, random_seed=1)
+    chosen = replace(options(budget=budget, siblings=siblings), random_seed=1)
     known = state(0.2 if is_little else 0.6)
     for limit in (None, 7):
         assert_same_plan(ids, rows, known, chosen, limit)

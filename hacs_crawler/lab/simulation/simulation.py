@@ -59,7 +59,8 @@ class Scenario:
     """What is simulated. Times are seconds since 1970 UTC, `start` included and `end` not.
 
     `links` are those of the timelines' versions (`archive.read_versions`), None where not known.
-    `budget` is in visits a day, `has_siblings` as HACS_SIBLINGS, `control_share` as HACS_CONTROLS.
+    `budget` is in visits a day, `has_siblings` as HACS_SIBLINGS, `control_share` as HACS_CONTROLS,
+    `stale_days` as HACS_STALE_DAYS.
     There is a run each `every` days, which spends the budget of them all.
     `signals` are the habits of sites that signal their updates, None where there are no signals.
     Pages first seen at or after `start` are left out. Raises HacsError where nothing can be simulated.
@@ -76,6 +77,7 @@ class Scenario:
     links: Links | None = None
     every: int = 1
     signals: SignalHabits | None = None
+    stale_days: float | None = None
 
     def __post_init__(self) -> None:
         if not 0 < self.start < self.end <= MAX_SECOND:
@@ -343,6 +345,7 @@ def _picked(
         policy,
         budget=scenario.run_budget,
         siblings=scenario.has_siblings,
+        stale_days=scenario.stale_days,
         random_seed=(scenario.seed << 32) + number,
     )
     quota = Quota(options.budget, controls if policy.uses_rate else 0)
