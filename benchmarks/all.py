@@ -61,6 +61,7 @@ BENCHMARKS = {
     "experiment": f"{FOLDER} {TERMS}",
     "interest": "",
     "seed_lists": "",
+    "publications": "",
     "wayback": f"{FOLDER} --sites 10 --skip memory",
 }
 LEFT_OUT = {

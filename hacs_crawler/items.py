@@ -29,12 +29,12 @@ class PageVisit:
 
 @dataclass
 class NewPublication:
-    """A link to what looks like a publication that a page had not shown before."""
+    """What reads as a publication and is new on a page; `url` is the page's if no link leads to it."""
 
-    url: str
-    text: str
+    title: str
     page: str
     found_at: datetime
+    url: str
     type: str = "publication"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any, Self
 from urllib.parse import urlsplit
 
@@ -19,35 +19,43 @@ from hacs_crawler.crawl.observation import is_html, tree_of
 from hacs_crawler.crawl.rounds import Rounds
 from hacs_crawler.crawl.seeds import planned_seeds, seeds_of
 from hacs_crawler.demo.play import SEEDS, Play, begin
-from hacs_crawler.exceptions import HacsError
+from hacs_crawler.exceptions import HacsError, StateError
 from hacs_crawler.harvest.dialects import NO_HOST
 from hacs_crawler.items import NewPublication, PageVisit
-from hacs_crawler.links import DEEPEST, is_inside, page_links, path_depth, website_of
+from hacs_crawler.links import (
+    DEEPEST,
+    Publication,
+    is_file,
+    is_inside,
+    page_id_of,
+    page_links,
+    path_depth,
+    publications,
+    website_of,
+)
 from hacs_crawler.outcome import Outcome
 from hacs_crawler.parts.instant import PRIORITY, InstantTier, with_tier
+from hacs_crawler.state import new_texts
 from hacs_crawler.utils.text import printable
 
 LEVELS = ("website", "homepage")
 MOST_LINKS = {"links": DEEPEST, "path": 10}
 """How many links from the homepage are followed, by what `depth` counts; calendars have no end."""
 SWITCHES = ("", "0", "1")
-_PUBLICATION = re.compile(
-    r"\.(?:pdf|ps|djvu)(?:\.gz)?(?:[?#]|$)|//(?:dx\.)?doi\.org/|/10\.\d{4,9}/", re.IGNORECASE
-)
 _OTHER_FILE = re.compile(rf"\.(?:{'|'.join(map(re.escape, IGNORED_EXTENSIONS))})$", re.IGNORECASE)
 
 
 class ScholarSpider(Spider):
-    """`scrapy crawl scholar -a seeds=FILE [-a level=homepage] [-a depth=path] [-a forever=1]`.
+    """`scrapy crawl scholar -a seeds=FILE [-a pages=1] [-a level=homepage] [-a depth=path]`.
 
     `seeds` is a file of homepages (`.gz` too), `-` for standard input, `state` for every page that the
     store knows, or `demo` for a small web that comes along (`demo.play`). At level `website` (the
     default) it follows links inside the author's site, that is on the same host and under the
     homepage's path, to depth 2; at level `homepage` it stays on the homepages. `depth` says what is
     counted: `links` (the default) from the homepage, or levels of the `path` below it, as the paper
-    and the spider `wayback` do. Yields a `PageVisit` for each page visited and a `NewPublication` for
-    each new link that looks like one. With `forever`, rounds follow one another until the crawl is
-    stopped.
+    and the spider `wayback` do. Yields a `NewPublication` for everything new that reads as a
+    publication, and with `pages` a `PageVisit` for each page visited. With `-a forever=1`, rounds follow
+    one another until the crawl is stopped.
     """
 
     name = "scholar"
@@ -61,6 +69,7 @@ class ScholarSpider(Spider):
         level: str = "website",
         depth: str = "links",
         forever: str = "",
+        pages: str = "",
         **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
@@ -69,6 +78,7 @@ class ScholarSpider(Spider):
         self.level = level
         self.depth = depth
         self.forever = forever
+        self.pages = pages
         self.play: Play | None = None
         self.problem = ""
 
@@ -109,9 +119,10 @@ class ScholarSpider(Spider):
         for name, allowed in (("level", LEVELS), ("depth", tuple(MOST_LINKS))):
             value = getattr(self, name)
             if value not in allowed:
-                return f"{name} = {value!r}: allowed is {' or '.join(allowed)}"
-        if self.forever not in SWITCHES:
-            return f"forever = {self.forever!r}: allowed is 1 or 0"
+                return f"{name} = {value!r}: must be {' or '.join(allowed)}"
+        for name in ("forever", "pages"):
+            if getattr(self, name) not in SWITCHES:
+                return f"{name} = {getattr(self, name)!r}: must be 1 or 0"
         if self.is_endless and self.settings["JOBDIR"]:
             return "forever = 1: a job in JOBDIR is one round, remove JOBDIR or forever"
         if self.is_endless and self.seeds == "-":
@@ -171,7 +182,7 @@ class ScholarSpider(Spider):
             cb_kwargs={"hub": url},
         )
 
-    def parse_hub(self, response: Response, hub: str) -> Iterator[Any]:
+    async def parse_hub(self, response: Response, hub: str) -> AsyncIterator[Any]:
         """Report a hub of the instant tier, and follow the links that are new, no farther."""
         crawl = Crawl.of(self.crawler)
         self._on_answer(hub)
@@ -182,7 +193,7 @@ class ScholarSpider(Spider):
         if outcome.is_update:
             crawl.stats.count("instant/updates")
             crawl.stats.count("instant/new_links", len(outcome.new_marks))
-        for entry in self.parse(response):
+        async for entry in self.parse(response):
             if not isinstance(entry, Request):
                 yield entry
             elif outcome.is_new(entry.url):
@@ -200,21 +211,25 @@ class ScholarSpider(Spider):
         if tier is not None:
             tier.on_answer(hub)
 
-    def parse(self, response: Response, **kwargs: Any) -> Iterator[Any]:
-        """Report the page, and follow its links inside the site."""
+    async def parse(self, response: Response, **kwargs: Any) -> AsyncIterator[Any]:
+        """Yield the page's new publications, and follow its links inside the site."""
         outcome = response.meta.get("hacs")
         if not isinstance(outcome, Outcome):
             return
-        yield _page_visit(outcome)
+        if self.pages == "1":
+            yield _page_visit(outcome)
         if not is_html(response):
             return
+        tree = tree_of(response)
+        shown = list(publications(tree, response.url))
+        for one in await self._new(outcome, shown):
+            url = one.links[0] if one.links else outcome.url
+            yield NewPublication(one.title, outcome.url, outcome.visited_at, url)
+        taken = {link for one in shown for link in one.links if is_file(link)}
         site: str = kwargs.get("site") or website_of(response.url)
         links: int = kwargs.get("links", 0)
-        for url, text in page_links(tree_of(response), response.url):
-            if _PUBLICATION.search(url):
-                if outcome.is_new(url):
-                    yield NewPublication(url, text, outcome.url, outcome.visited_at)
-            elif links < self._most_links and self._is_followed(url, site):
+        for url, _ in page_links(tree, response.url):
+            if url not in taken and links < self._most_links and self._is_followed(url, site):
                 yield Request(
                     url,
                     callback=self.parse,
@@ -222,6 +237,18 @@ class ScholarSpider(Spider):
                     cb_kwargs={"site": site, "links": links + 1},
                     meta={"hacs": "record"},
                 )
+
+    async def _new(self, outcome: Outcome, shown: list[Publication]) -> list[Publication]:
+        """Return the publications with a new link, and without links those with a new text."""
+        new = [one for one in shown if any(map(outcome.is_new, one.links))]
+        texts = {one.title: one for one in shown if not one.links}
+        state = Crawl.of(self.crawler).state
+        try:
+            some = await state.once(new_texts, page_id_of(outcome.url), tuple(texts))
+        except StateError as error:
+            state.on_error(error)
+            return new
+        return [*new, *(texts[text] for text in some)]
 
     @property
     def _most_links(self) -> int:

@@ -23,6 +23,11 @@ from hacs_crawler.links.keys import (
     page_key as page_key,
 )
 from hacs_crawler.links.markup import MarkupError as MarkupError, check_markup as check_markup
+from hacs_crawler.links.publication import (
+    Publication as Publication,
+    is_file as is_file,
+    publications as publications,
+)
 from hacs_crawler.links.sites import (
     DEEPEST as DEEPEST,
     group_by_website as group_by_website,

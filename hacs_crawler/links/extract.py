@@ -220,7 +220,7 @@ def source_links(root: etree._Element | None, base_url: str) -> SourceLinks:
     hrefs = [] if root is None else _a_hrefs(root)
     if root is None or next(root.iter("area", "base", "frame", "iframe"), None) is None:
         return SourceLinks(base_url, base_url, hrefs, [])
-    base = _base_of(root, base_url)
+    base = base_of(root, base_url)
     frames = [link for link, _ in _frame_links(root, base_url, base)]
     return SourceLinks(base_url, base, hrefs + _area_hrefs(root), frames)
 
@@ -233,7 +233,7 @@ def page_links(root: etree._Element | None, base_url: str) -> Iterator[tuple[str
     """
     if root is None:
         return
-    base = _base_of(root, base_url)
+    base = base_of(root, base_url)
     resolver = Resolver(base)
     seen: set[str | None] = {None}
     text_left = _MOST_TEXT  # links may lie in one another, each with the text of all
@@ -261,7 +261,7 @@ def _frame_links(root: etree._Element, base_url: str, base: str) -> Iterator[tup
             yield link, " ".join((element.get("title") or element.get("name") or "").split())
 
 
-def _base_of(root: etree._Element, base_url: str) -> str:
+def base_of(root: etree._Element, base_url: str) -> str:
     """Return what links of this page are relative to: its first `base` element may name another URL."""
     for href in _base_hrefs(root)[:1]:
         base = join_link(base_url, href)

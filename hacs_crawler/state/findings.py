@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import re
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Final, NamedTuple
 
 import msgspec
 from msgspec import Meta
 
+from hacs_crawler.links import fingerprint
+from hacs_crawler.state.database import State
 from hacs_crawler.state.store import Store, change_annotations
 from hacs_crawler.utils.text import printable
 
 KIND: Final = "findings"
 MOST_BYTES: Final = 200
 """Length of one text, in UTF-8."""
+TEXTS: Final = "texts"
+MOST_TEXTS: Final = 2_000
+_WORDS: Final = re.compile(r"\w+")
 
 
 class Finding(NamedTuple):
@@ -72,6 +79,25 @@ def write_findings(store: Store, found: Mapping[int, Findings], most: int) -> No
         return _encode(found[page_id].joined(_decoded(before), most))
 
     change_annotations(store, KIND, found, joined)
+
+
+def new_texts(state: State, page_id: int, texts: Sequence[str]) -> list[str]:
+    """Return which texts a page never showed, none the first time, and keep that it did.
+
+    At most `MOST_TEXTS` are kept of a page, the latest, by their words. Raises StateError.
+    """
+    numbers = {text: fingerprint(" ".join(_WORDS.findall(text.lower()))) for text in texts}
+    new = list[str]()
+
+    def added(_: int, before: bytes) -> bytes:
+        known = array("q", before[: len(before) // 8 * 8] or bytes(8))
+        unknown = [text for text, number in numbers.items() if number not in set(known)]
+        new[:] = unknown if before else []
+        known.extend(numbers[text] for text in unknown)
+        return known[-MOST_TEXTS:].tobytes()
+
+    change_annotations(state.store, TEXTS, [page_id], added)
+    return new
 
 
 def _undamaged(values: Mapping[int, bytes]) -> dict[int, Findings]:

@@ -1,0 +1,171 @@
+"""Which entries of a page read as publications: by their words, their heading, and where they lead.
+
+An entry is the innermost block of a page (an item of a list, a row, a paragraph, a card) whose text
+reads as a citation, or a link to a file or a DOI. Measured by `benchmarks/publications.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, NamedTuple
+
+from lxml import etree
+from lxml.html import HtmlElement
+
+from hacs_crawler.links.canonical import Resolver
+from hacs_crawler.links.extract import base_of, page_links
+
+_FILE: Final = re.compile(
+    r"\.(?:pdf|ps|djvu)(?:\.gz)?(?:[?#]|$)|//(?:dx\.)?doi\.org/|/10\.\d{4,9}/"
+    r"|//arxiv\.org/(?:abs|pdf)/",
+    re.IGNORECASE,
+)
+_BLOCKS: Final = frozenset({"li", "p", "dd", "tr", "div", "article", "blockquote"})
+_ITEMS: Final = frozenset({"li", "p", "dd", "tr"})
+_HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
+_SECTION: Final = re.compile(
+    r"\b(?:publi[ck]ation|paper|article|preprint|bibliograph|veröffentlichung|publicacion|book)",
+    re.IGNORECASE,
+)
+_YEAR: Final = re.compile(
+    r"\b(?:19[5-9]|20[0-4])\d[a-z]?\b|\bto appear\b|\bin press\b|\bforthcoming\b|\bim Druck\b"
+    r"|\bunder review\b|\bà paraître\b|\w ['\u2019]\d\d\b",
+    re.IGNORECASE,
+)
+_NAME: Final = r"[A-ZÀ-Þ][\w'\u2019-]+"
+_AUTHORS: Final = re.compile(
+    rf"(?:\b[A-Z]\.[ -]?){{1,3}}{_NAME}|{_NAME},? (?:[A-Z]\.[ -]?)+|\bet al\b"
+    rf"|\b{_NAME} (?:[A-Z]\. )?{_NAME}(?:, | and | & | und | et ){_NAME} (?:[A-Z]\. )?{_NAME}"
+    rf"|^\W*{_NAME} (?:[A-Z]\. )?{_NAME}[.:] "
+)
+_VENUE: Final = re.compile(
+    r"\b(?:Proc(?:eedings)?|Conf(?:erence)?|Symposium|Workshop|Journal|J|Trans(?:actions)?|Letters|Annals"
+    r"|Review|Magazine|Quarterly|Lecture Notes|LNCS|arXiv|bioRxiv|SSRN|preprint|Press|Springer|Elsevier"
+    r"|Wiley|IEEE|ACM|CoRR|USENIX|NeurIPS|ICML|Tech(?:nical|\.) Report|PhD thesis|Dissertation|pages"
+    r"|chapter|Bulletin|Zeitschrift|Tagungsband|Actes|Revue|Verlag|Nature|Science)\b\.?"
+    r"|\b(?:[Vv]ol|pp|[Nn]o|eds?|Bd)\.|\bS\. \d|\b\d+ ?\(\d+\)|\bIn:|\bISBN\b|\bdoi\b",
+)
+_OTHER: Final = re.compile(
+    r"\b(?:committee|reviewer|referee|invited|keynote|talk|seminar|colloquium|teaching|course|syllabus"
+    r"|lecturer|office hours|award(?:ed)?|prize|grant|chair|organi[sz](?:er|ing|ed)|join(?:ed)?"
+    r"|visit(?:ing|ed)?|semester|homework|exam|hiring|students?|copyright|last (?:updated|modified)"
+    r"|accepted (?:at|to|by)|was accepted|editor(?:ial)? board|panel|attend(?:ed|ing)?|congratulations"
+    r"|deadline|call for)\b"
+    r"|^\W*(?:Professor|Postdoc|Ph\.?D\.? student|Department|Room)\b|©",
+    re.IGNORECASE,
+)
+_FEWEST, _MOST = 30, 700
+"""Length of an entry in characters."""
+_TITLE_WORDS: Final = 4
+_MOST_TITLE: Final = 300
+
+
+Entry = tuple[str, list[str]]
+"""The text of a block or a line, and the links in it as they are written."""
+
+
+class Publication(NamedTuple):
+    """What reads as a publication: its title or whole text, and links that lead to it, best first."""
+
+    title: str
+    links: tuple[str, ...] = ()
+
+
+def publications(root: HtmlElement | None, base_url: str) -> Iterator[Publication]:
+    """Yield what reads as a publication on a page, each once. Raises as `page_links`."""
+    if root is None:
+        return
+    texts = dict(page_links(root, base_url))
+    resolver, taken = Resolver(base_of(root, base_url)), set[str]()
+    for text, hrefs in _entries(root):
+        found = filter(None, map(resolver.link, hrefs))
+        leading = {link for link in found if _is_title(texts.get(link, "")) or is_file(link)}
+        links = sorted(leading - taken, key=lambda link: (not is_file(link), link))
+        if leading and not links:
+            continue
+        taken.update(links)
+        title = max((texts.get(link, "") for link in links), key=len, default="")
+        yield Publication((title if _is_title(title) else text)[:_MOST_TITLE], tuple(links))
+    for link, text in texts.items():
+        if link not in taken and is_file(link):
+            yield Publication(text, (link,))
+
+
+def is_file(link: str) -> bool:
+    """Whether a link leads to a file that publications are in, or is a DOI."""
+    return _FILE.search(link) is not None
+
+
+def is_citation(text: str, *, is_listed: bool = False) -> bool:
+    """Whether the text of an entry reads as a citation, maybe listed below "Publications"."""
+    if not _FEWEST <= len(text) <= _MOST:
+        return False
+    signs = sum(pattern.search(text) is not None for pattern in (_YEAR, _AUTHORS, _VENUE))
+    against = _OTHER.search(text) is not None  # which may be a word of a title
+    return signs - against >= (1 if is_listed else 2)
+
+
+def _entries(root: HtmlElement) -> Iterator[Entry]:
+    """Yield each innermost block, or line of one, that reads as a citation.
+
+    A part of a card or a row that reads as one by itself stands for the whole, if there is no other.
+    """
+    elements = [one for one in root.iter() if isinstance(one.tag, str)]
+    sizes: dict[HtmlElement, int] = {}
+    for one in reversed(elements):
+        inner = sum(sizes.get(child, 0) + len(child.tail or "") for child in one)
+        sizes[one] = inner + len(one.text or "")
+    listed = _listed(elements, sizes)
+    within: dict[HtmlElement, list[Entry]] = {}
+    """The entries in each element."""
+    has_blocks = set[HtmlElement]()
+    for one in reversed(elements):
+        found = within.pop(one, [])
+        if one.tag in _BLOCKS:
+            is_short = _FEWEST <= sizes[one] <= 2 * _MOST
+            is_whole = not found or (len(found) == 1 and not found[0][1])
+            if is_whole and (is_short or one not in has_blocks):
+                lines = _lines(one)
+                found = [
+                    line for line in lines if is_citation(line[0], is_listed=one in listed)
+                ] or found
+        parent = one.getparent()
+        if found and parent is not None:
+            within.setdefault(parent, [])[:0] = found
+        if one.tag in _BLOCKS or one in has_blocks:
+            has_blocks.add(parent)
+    yield from found
+
+
+def _listed(elements: Iterable[HtmlElement], sizes: Mapping[HtmlElement, int]) -> set[HtmlElement]:
+    """Return the items below headings such as "Publications"."""
+    is_below, listed = False, set[HtmlElement]()
+    for one in elements:
+        if one.tag in _HEADINGS and sizes[one] <= _MOST:
+            heading = next(_lines(one))[0]
+            if not _is_title(heading):  # else it is a title itself
+                is_below = _SECTION.search(heading) is not None
+        elif is_below and one.tag in _ITEMS:
+            listed.add(one)
+    return listed
+
+
+def _lines(block: HtmlElement) -> Iterator[Entry]:
+    """Yield the text and the links of each line of a block; the element `br` ends a line."""
+    texts, hrefs = list[str](), list[str]()
+    for event, one in etree.iterwalk(block, events=("start", "end")):
+        if event == "start":
+            if one.tag == "br":
+                yield " ".join(" ".join(texts).split()), hrefs
+                texts, hrefs = [], []
+            elif one.tag not in ("script", "style", "template"):
+                texts.append(one.text or "")
+                hrefs += filter(None, [one.get("href")])
+        elif one is not block:
+            texts.append(one.tail or "")
+    yield " ".join(" ".join(texts).split()), hrefs
+
+
+def _is_title(text: str) -> bool:
+    return len(text.split()) >= _TITLE_WORDS

@@ -1,0 +1,86 @@
+"""What reads as a publication on a page."""
+
+from __future__ import annotations
+
+import pytest
+from lxml import html
+
+from hacs_crawler.links.publication import Publication, publications
+
+BASE = "http://cs.example.edu/~ada/"
+CITED = "A. Lovelace, C. Babbage. On loops. In Proceedings of Engines, 2026."
+
+
+def found(body: str) -> list[Publication]:
+    return list(publications(html.fromstring(f"<html><body>{body}</body></html>"), BASE))
+
+
+def test_an_entry_without_a_link_is_its_whole_text() -> None:
+    assert found(f"<ul><li>{CITED}</li><li>Office hours: Mondays at ten</li></ul>") == [
+        Publication(CITED)
+    ]
+
+
+def test_an_entry_with_a_linked_title_is_that_title() -> None:
+    cited = CITED.replace("On loops", "<a href='/cms/item?id=7'>On loops in an engine</a>")
+    assert found(f"<p>{cited} With <a href='/~bob'>Bob</a></p>") == [
+        Publication("On loops in an engine", ("http://cs.example.edu/cms/item?id=7",))
+    ]
+
+
+def test_an_entry_with_several_files_is_one() -> None:
+    (one,) = found(f"<p>{CITED} <a href=a.ps>ps</a> <a href=https://doi.org/10.1/a>doi</a></p>")
+    assert one == Publication(f"{CITED} ps doi", (f"{BASE}a.ps", "https://doi.org/10.1/a"))
+
+
+def test_a_link_to_a_file_needs_no_citation() -> None:
+    assert found("<a href=cv.html>CV</a> <a href=x.pdf>A draft</a>") == [
+        Publication("A draft", (f"{BASE}x.pdf",))
+    ]
+
+
+@pytest.mark.parametrize(
+    "card",
+    [
+        "<div><h4><a href=p/1>On loops in an engine</a></h4><div>A. Lovelace</div>"
+        "<div>In Proceedings of the Society of Engines, 2026</div></div>",
+        "<table><tr><td>1</td><td>A. Lovelace</td><td><a href=p/1>On loops in an engine</a></td>"
+        "<td>In Proceedings of the Society of Engines, 2026</td></tr></table>",
+    ],
+)
+def test_the_parts_of_a_card_or_a_row_are_one_entry(card: str) -> None:
+    assert found(card) == [Publication("On loops in an engine", (f"{BASE}p/1",))]
+
+
+def test_lines_of_a_paragraph_are_entries() -> None:
+    lines = f"{CITED}<br>Office hours: Mondays at ten, room 3<br>{CITED.replace('loops', 'cards')}"
+    assert [one.title for one in found(f"<p>{lines}</p>")] == [
+        CITED,
+        CITED.replace("loops", "cards"),
+    ]
+
+
+def test_below_a_heading_less_is_asked_of_an_entry() -> None:
+    entry = "<ul><li><a href=p/1>On loops in an engine</a> (online, 2026)</li></ul>"
+    assert found(f"<h2>Selected publications</h2>{entry}") == [
+        Publication("On loops in an engine", (f"{BASE}p/1",))
+    ]
+    assert found(f"<h2>Publications</h2><h2>News</h2>{entry}") == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "12 May 2026: Our paper on loops was accepted at ICML 2026",
+        "Reviewer for the Journal of Engines, 2026, and member of its board",
+        "CS 101: Introduction to engines, lectures and exercises, Fall 2026",
+        "Copyright 2026 Department of Engines, Example University, A. Lovelace",
+    ],
+)
+def test_news_service_and_teaching_are_none(text: str) -> None:
+    assert found(f"<ul><li>{text}</li></ul>") == []
+
+
+def test_deep_pages_take_no_longer_than_their_length() -> None:
+    body = "<div>" * 200 + f"<p>{CITED}</p>" * 500 + "</div>" * 200
+    assert len(found(body)) == 500
