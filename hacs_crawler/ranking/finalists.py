@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hacs_crawler.ranking.bound import Bounds, bounds_of, may_be_bounded, reach_of
+from hacs_crawler.ranking.bound import Bounds, PageBounds, bounds_of, may_be_bounded, reach_of
 from hacs_crawler.ranking.candidates import (
     Places,
     candidates_from,
@@ -18,11 +18,10 @@ from hacs_crawler.ranking.candidates import (
     nobody,
     taken,
 )
-from hacs_crawler.ranking.choice import Quota, contenders, scored
+from hacs_crawler.ranking.choice import Quota, contenders, foremost, scored
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats
 from hacs_crawler.ranking.signals import read_signals
-from hacs_crawler.ranking.site_groups import groups_of
 from hacs_crawler.state import Ids, Rows, State
 from hacs_crawler.utils.arrays import BoolArray
 
@@ -31,6 +30,13 @@ Counts = NDArray[np.int64]
 BLOCK_PAGES: Final = 50_000
 """About how many pages are scored at a time: what is computed stays in the processor's cache."""
 _MOST_BLOCKS: Final = 2**16  # their numbers are sorted in linear time
+SITES_A_GROUP: Final = 1_024
+"""How many sites are scored at a time: what is computed stays in the processor's cache."""
+ROWS_A_SEARCH: Final = 65_536
+"""In how many rows at a time pages of the sites are looked for."""
+_NUMBERS: Final = 2**22
+"""How many numbers tell sites apart: sites with the same are in one group."""
+_NONE: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,3 +243,68 @@ def _blocks(sites: NDArray[np.integer], options: RankingOptions) -> Iterator[Pla
     ends = np.cumsum(np.bincount(block, minlength=number))
     del block
     yield from np.split(order, ends[:-1])
+
+
+class SiteGroup(NamedTuple):
+    """Pages that may be among the best, their bounds, and all pages of their sites, by place, ascending.
+
+    Of pages never seen siblings tell nothing: then `members` are the pages themselves.
+    """
+
+    wanted: Places
+    bound: Floats
+    members: Places
+
+
+def groups_of(bounded: PageBounds, rows: Rows, most: int) -> Iterator[SiteGroup]:
+    """Yield the pages found, `most` of which may be chosen, in groups of whole sites.
+
+    Pages never seen come first, as their bound is their score; sites follow by their highest bound.
+    """
+    is_seen = rows["visits"][bounded.places] > 0
+    unseen, seen = np.flatnonzero(~is_seen), np.flatnonzero(is_seen)
+    # only the best of them can be chosen
+    unseen = np.sort(unseen[foremost(-bounded.bound[unseen], most)])
+    if len(unseen):
+        yield SiteGroup(bounded.places[unseen], bounded.bound[unseen], bounded.places[unseen])
+    if not len(seen):
+        return
+    places, bound = bounded.places[seen], bounded.bound[seen]
+    numbers = _numbers(np.take(rows, places))
+    group_of = _groups(numbers, bound)
+    members, ends = _members(rows, group_of)
+    of_wanted = group_of[numbers]
+    order = np.argsort(of_wanted, kind="stable")
+    wanted = np.split(order, np.searchsorted(of_wanted[order], np.arange(1, len(ends))))
+    for some, all_of_them in zip(wanted, np.split(members, ends[:-1]), strict=True):
+        yield SiteGroup(places[some], bound[some], all_of_them)
+
+
+def _groups(numbers: Places, bound: Floats) -> NDArray[np.int16]:
+    """Return the group of each number of sites, `_NONE` for those without a page."""
+    order = np.argsort(-bound, kind="stable")
+    sites, first = np.unique(numbers[order], return_index=True)
+    group_of = np.full(_NUMBERS, _NONE, np.int16)
+    group_of[sites[np.argsort(first)]] = np.arange(len(sites)) // SITES_A_GROUP
+    return group_of
+
+
+def _members(rows: Rows, group_of: NDArray[np.int16]) -> tuple[Places, Places]:
+    """Return the places of all pages by group, ascending in each, and where each group ends."""
+    is_meant = group_of != _NONE
+    found, groups = [], []
+    for start in range(0, len(rows), ROWS_A_SEARCH):
+        numbers = _numbers(rows[start : start + ROWS_A_SEARCH])
+        here = np.flatnonzero(is_meant.take(numbers, mode="clip"))
+        found.append(start + here)
+        groups.append(group_of[numbers[here]])
+    group = np.concatenate(groups)
+    order = np.argsort(group, kind="stable")
+    return np.concatenate(found)[order], np.cumsum(np.bincount(group))
+
+
+def _numbers(rows: Rows) -> Places:
+    """Return the numbers of the pages' sites."""
+    numbers: Places = rows["site"].astype(np.int64)
+    numbers &= _NUMBERS - 1
+    return numbers

@@ -11,11 +11,11 @@ from scrapy.settings import Settings
 
 from hacs_crawler.config import Config
 from hacs_crawler.model import POINTS
-from hacs_crawler.ranking import bound, finalists, site_groups
+from hacs_crawler.ranking import bound, finalists
 from hacs_crawler.ranking.bound import Bounds, bounds_of, may_be_bounded, reach_of
+from hacs_crawler.ranking.finalists import groups_of
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.plan import Plan, plan_of
-from hacs_crawler.ranking.site_groups import groups_of
 from hacs_crawler.state import signals as heard
 from hacs_crawler.state.codec import ROW
 from hacs_crawler.state.database import State
@@ -118,8 +118,8 @@ def test_the_plan_is_the_same_however_bounds_were_guessed_and_sites_put_together
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Bounds, "of_some", lambda *_: guess)
         patch.setattr(bound, "PIECE_ROWS", 64)
-        patch.setattr(site_groups, "PIECE_ROWS", 64)
-        patch.setattr(site_groups, "SITES_A_GROUP", 3)
+        patch.setattr(finalists, "ROWS_A_SEARCH", 64)
+        patch.setattr(finalists, "SITES_A_GROUP", 3)
         assert_same_plan(ids, rows, state(), options(budget=budget))
 
 
@@ -190,7 +190,7 @@ def test_pages_that_reach_a_bound_come_with_all_pages_of_their_sites() -> None:
 
 
 def test_sites_are_ranked_from_high_bounds_to_low(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(site_groups, "SITES_A_GROUP", 20)
+    monkeypatch.setattr(finalists, "SITES_A_GROUP", 20)
     _, rows = rows_of(5_000, 4, 900, new=0.0)
     bounds = bounds_on(rows)
     highest = [
