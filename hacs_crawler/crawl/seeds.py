@@ -1,7 +1,8 @@
-"""Seed files: one URL a line, from a plain file, a gzipped one, or standard input."""
+"""Seed files: lines with a URL, or CSV, from a plain file, a gzipped one, or standard input."""
 
 from __future__ import annotations
 
+import csv
 import gzip
 import re
 import sys
@@ -34,6 +35,27 @@ LONGEST_LINE_BYTES = 65_536
 EXAMPLES_SHOWN = 3
 """How many of the pages that are skipped are named."""
 _COMMENT = re.compile(r"(?:^|\s)#.*", re.DOTALL)
+_URL = re.compile(r"https?://[^\s\"'<>]+", re.IGNORECASE)
+_BARE = re.compile(r"[a-z][a-z0-9+.-]*://\S*", re.IGNORECASE)
+_HOST = re.compile(r"(?:[\w-]+\.)+[a-z]{2,}(?::\d+)?(?:[/?]\S*)?", re.IGNORECASE)
+"""A URL without its scheme."""
+_DELIMITERS = ",;\t"
+_COLUMNS = frozenset(
+    {
+        "url",
+        "urls",
+        "uri",
+        "homepage",
+        "website",
+        "webpage",
+        "link",
+        "address",
+        "web",
+        "site",
+        "page",
+    }
+)
+"""Heads of the column of a CSV file that has the URLs."""
 
 
 class SeedsError(HacsError):
@@ -45,15 +67,19 @@ def read_seeds(source: str) -> Iterator[str]:
 
     `source` is a path, gzipped if it ends in ".gz", or "-" for standard input. The text is UTF-8, a
     byte order mark is skipped. "#" starts a comment at the beginning of a line or after white space
-    (elsewhere it is part of the URL). A malformed line is logged as a warning with its number, and
-    the rest goes on. The source is opened at the first step of the iteration, which raises
-    SeedsError if it cannot be; so does any later step at which reading fails.
+    (elsewhere it is part of the URL). A line may have other words beside its URL, which may lack
+    "http://"; in CSV with a head such as "url" that column is read. A line without a URL is logged as a
+    warning with its number, and the rest goes on. The source is opened at the first step of the
+    iteration, which raises SeedsError if it cannot be; so does any later step at which reading fails.
     """
     name = "standard input" if source == "-" else source
     try:
         with _open(source) as stream:
+            column: _Column | None = None
             for number, line in enumerate(_lines(stream), start=1):
-                url, problem = _parse(line)
+                if number == 1 and (column := _column_of(line)) is not None:
+                    continue
+                url, problem = _parse(line, column)
                 if problem is not None:
                     logger.warning("%s, line %d: %s; skipped", name, number, problem)
                 elif url:
@@ -198,15 +224,56 @@ def _lines(stream: IO[bytes] | gzip.GzipFile) -> Iterator[bytes]:
         first = False
 
 
-def _parse(line: bytes) -> tuple[str, str | None]:
-    """Return the URL of a line ("" if there is none) and what is wrong with it."""
+_Column = tuple[str, int]
+"""The delimiter of a CSV file, and which column has the URLs."""
+
+
+def _column_of(line: bytes) -> _Column | None:
+    """Return which column of a CSV file has the URLs, if this is its head."""
+    text = line.decode("utf-8", "replace").strip().lower()
+    for delimiter in _DELIMITERS:
+        heads = _cells(text, delimiter)
+        if (named := [place for place, head in enumerate(heads) if head in _COLUMNS]) and (
+            len(heads) > 1 or delimiter == _DELIMITERS[-1]
+        ):
+            return delimiter, named[0]
+    return None
+
+
+def _cells(text: str, delimiter: str) -> list[str]:
+    return [
+        cell.strip()
+        for row in csv.reader([text.replace("\0", "")], delimiter=delimiter)
+        for cell in row
+    ]
+
+
+def _parse(line: bytes, column: _Column | None) -> tuple[str, str | None]:
+    """Return the URL of a line ("" if it is empty) and what is wrong with it."""
     if len(line) > LONGEST_LINE_BYTES:
         return "", f"longer than {LONGEST_LINE_BYTES} bytes"
     try:
-        url = _COMMENT.sub("", line.decode()).strip()
+        text = _COMMENT.sub("", line.decode()).strip()
     except UnicodeDecodeError as error:
         return "", f"not UTF-8 at byte {error.start + 1}"
-    if not url:
+    if not text:
         return "", None
+    if column is not None:
+        cells = _cells(text, column[0])
+        text = cells[column[1]] if column[1] < len(cells) else ""
+        if not text:
+            return "", "it has no URL"
+    url = _url_in(text)
     problem = check_url(url)
     return url, None if problem is None else f"{problem}: {without_login(url)[:200]!r}"
+
+
+def _url_in(text: str) -> str:
+    """Return the URL in a line, with "http://" if it lacks that; the whole line if there is none."""
+    if _BARE.fullmatch(text):
+        return text
+    if (found := _URL.search(text)) is not None:
+        return found[0].rstrip(_DELIMITERS)
+    words = (word.strip("\"'()") for word in re.split(rf"[\s{_DELIMITERS}]+", text))
+    hosts = [word for word in words if _HOST.fullmatch(word)]
+    return f"http://{hosts[-1]}" if hosts else text

@@ -53,6 +53,39 @@ def test_byte_order_mark_is_skipped(write: Write) -> None:
     assert list(read_seeds(write(b"\xef\xbb\xbfhttp://a.org/\n"))) == ["http://a.org/"]
 
 
+@pytest.mark.parametrize(
+    "lines",
+    [
+        'name,url,field\r\n"Lovelace, Ada",http://a.org/~ada,math\r\nBob,b.org/bob,\r\n',
+        "Homepage;Name\nhttp://a.org/~ada;Ada\nhttp://b.org/bob;Bob\n",
+        "id\tlink\n1\thttp://a.org/~ada\n2\tb.org/bob\n",
+        "URL\nhttp://a.org/~ada\nhttp://b.org/bob\n",
+        "Ada Lovelace http://a.org/~ada\nBob: http://b.org/bob\n",
+        "Ada Lovelace, http://a.org/~ada,\nBob,b.org/bob\n",
+        "a.org/~ada\nb.org/bob\n",
+        "http://a.org/~ada  Ada Lovelace\nb.org/bob J. Bob (bob@b.org)\n",
+    ],
+)
+def test_lists_are_read_as_people_have_them(
+    lines: str, write: Write, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = write(b"\xef\xbb\xbf" + lines.encode())
+    assert list(read_seeds(path)) == ["http://a.org/~ada", "http://b.org/bob"]
+    assert warnings_of(caplog) == []
+
+
+def test_a_row_without_a_url_is_a_warning_with_its_line(
+    write: Write, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = write(b"name,url\nAda,\nBob,http://b.org/\n")
+    assert list(read_seeds(path)) == ["http://b.org/"]
+    assert warnings_of(caplog) == [f"{path}, line 2: it has no URL; skipped"]
+
+
+def test_a_comma_in_a_url_is_part_of_it(write: Write) -> None:
+    assert list(read_seeds(write(b"http://a.org/x,y;z\n"))) == ["http://a.org/x,y;z"]
+
+
 def test_malformed_line_is_a_warning_with_its_place(
     write: Write, caplog: pytest.LogCaptureFixture
 ) -> None:
