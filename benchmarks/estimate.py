@@ -43,16 +43,15 @@ def page_of(number: int, rng: np.random.Generator) -> Page:
     times = stores.FIRST + np.cumsum(rng.integers(DAY, 40 * DAY, VISITS))
     places = np.sort(rng.choice(np.arange(1, VISITS), UPDATES, replace=False))
     prints = rng.integers(-(2**63), 2**63 - 1, LINKS).tolist()
-    page = Page(stores.url(number), marks_since=int(times[0]), version=1)
+    page = Page(stores.url(number), version=1)
     page.visits.extend(times.tolist())
     page.last_news = page.visits[-1]
     start = 0
     for place, size in zip(
         [0, *places.tolist()], [LINKS - 2 * UPDATES] + [2] * UPDATES, strict=True
     ):
-        page.runs.extend((page.visits[place], size))
+        page.periods.extend((page.visits[place], 0, size))
         page.marks.extend(sorted(prints[start : start + size]))
-        page.last_seen.extend([page.visits[-1]] * size)
         start += size
     return page
 

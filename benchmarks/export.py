@@ -42,13 +42,13 @@ def page_of(number: int) -> Page:
     links = rng.integers(-(2**63), 2**63 - 1, LINKS).tolist()
     page = Page(f"https://www.host{number % 1000}.example.edu/~author{number}/index.html")
     page.visits.extend(times)
-    page.marks_since, page.last_news, page.rate = times[0], times[-1], rng.random()
+    page.rule_changes.extend((times[0], 2))
+    page.last_news, page.rate = times[-1], rng.random()
     sizes = [LINKS - 3 * UPDATES] + [3] * UPDATES
     start = 0
     for place, size in zip(range(0, VISITS, VISITS // (UPDATES + 1)), sizes, strict=False):
-        page.runs.extend((times[place], size))
+        page.periods.extend((times[place], 0, size))
         page.marks.extend(sorted(links[start : start + size]))
-        page.last_seen.extend([times[-1]] * size)
         start += size
     page.version = 1
     return page

@@ -74,15 +74,15 @@ def grown_page(number: int, links: int, stage: int = STAGES) -> Page:
     times = (FIRST + np.cumsum(rng.integers(DAY, 40 * DAY, VISITS))).tolist()
     added = max(1, links * 3 // 100)
     sizes = [links - UPDATES * added] + [added] * stage
-    page = Page(url(number), marks_since=times[0], rate=0.01, version=stage)
+    page = Page(url(number), rate=0.01, version=stage)
     page.visits.extend(times[: stage * VISITS // STAGES])
     page.last_news = page.visits[-1]
     places = [0, *range(VISITS // UPDATES - 1, VISITS, VISITS // UPDATES)]
+    page.rule_changes.extend((times[0], 2))
     start = 0
     for place, size in zip(places, sizes, strict=False):
-        page.runs.extend((times[place], size))
+        page.periods.extend((times[place], 0, size))
         page.marks.extend(sorted(prints[start : start + size]))
-        page.last_seen.extend([page.visits[-1]] * size)
         start += size
     return page
 

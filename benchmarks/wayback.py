@@ -312,7 +312,7 @@ def compare(states: dict[str, str], expected: dict[int, Page]) -> int:
 
 def first_seen(page: Page) -> dict[int, int]:
     """When each link was seen first; a repeat that no archive gives does not tell of links again."""
-    return {link: seen.first for link, seen in page.sightings().items()}
+    return {link: first for first, _, links in page.spells.each() for link in links}
 
 
 @dataclass

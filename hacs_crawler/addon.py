@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
+import inspect
+import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
 
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
@@ -17,6 +21,9 @@ from hacs_crawler.utils.text import safe_logger
 logger = safe_logger(__name__)
 
 SPIDERS = "hacs_crawler.spiders"
+_TRYING = {
+    f"scrapy.commands.{name}" for name in ("bench", "check", "fetch", "parse", "shell", "view")
+}
 COMPONENTS = (
     # before HttpErrorMiddleware (50), which hides 304, 404 and 410 from those behind it
     ("SPIDER_MIDDLEWARES", LinkAdditionsMiddleware, 40),
@@ -48,6 +55,10 @@ class HacsAddon:
 
     def update_settings(self, settings: BaseSettings) -> None:
         """Wire scheduler and middlewares."""
+        if _tries_a_page():
+            folder = tempfile.mkdtemp(prefix="hacs-")
+            atexit.register(shutil.rmtree, folder, ignore_errors=True)
+            settings.set("HACS_STATE", f"sqlite:////{folder.lstrip('/')}/state.db", "cmdline")
         self._set_scheduler(settings)
         _set_robotstxt(settings)
         _set_browser(settings)
@@ -74,6 +85,16 @@ class HacsAddon:
                 "remove SCHEDULER and set HACS_INNER_SCHEDULER to it instead",
                 scheduler,
             )
+
+
+def _tries_a_page() -> bool:
+    """Whether a command of Scrapy's that tries a page runs: it leaves no trace in the state."""
+    frame = inspect.currentframe()
+    while frame is not None:
+        if frame.f_globals.get("__name__") in _TRYING:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _set_robotstxt(settings: BaseSettings) -> None:

@@ -23,7 +23,7 @@ from hacs_crawler.archive import ArchiveSettings
 from hacs_crawler.exceptions import ConfigError
 from hacs_crawler.links import LinkRules
 from hacs_crawler.ranking.options import RankingOptions
-from hacs_crawler.state import Estimation, Shard, StateArguments, StateSettings, Updates
+from hacs_crawler.state import Estimation, Shard, StateArguments, StateSettings
 from hacs_crawler.utils.settings import (
     NotAllowedError,
     Setting,
@@ -348,7 +348,7 @@ def _checked(config: Config) -> Config:
     if config.shard is not None and config.shards not in (None, config.shard.count):
         allowed = f"{config.shard.count}, or nothing, with HACS_SHARD = {str(config.shard)!r}"
         _refuse("HACS_SHARDS", config.shards, allowed)
-    estimation = replace(config.estimation, updates=_counted_updates(config))
+    estimation = replace(config.estimation, updates=config.updates or "default")
     watch = config.watched()
     config = replace(config, revisit=revisit, estimation=estimation, watch=watch)
     # only among pages that a crawl comes across are there some to discover
@@ -357,17 +357,6 @@ def _checked(config: Config) -> Config:
     if tier is not None:
         tier = msgspec.structs.replace(tier, file=config.base / tier.file)
     return replace(config, ranking=replace(ranking, discover=discover, instant=tier))
-
-
-def _counted_updates(config: Config) -> Updates:
-    """Return what counts as an update, as the state names it."""
-    chosen = config.updates
-    if config.watch is None and chosen in {"change", "any-change"}:
-        _refuse("HACS_UPDATES", chosen, "page or site where links are watched (HACS_WATCH)")
-    counted: dict[str | None, Updates] = {"site": "site", "any-change": "any-change"}
-    if config.watch is not None:
-        counted["page"] = "novel"
-    return counted.get(chosen, "page")
 
 
 def _refuse(name: str, given: object, allowed: str) -> NoReturn:

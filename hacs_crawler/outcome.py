@@ -13,29 +13,44 @@ from hacs_crawler.state import Page
 from hacs_crawler.watch import MarkRules, Rules
 
 
-@dataclass(frozen=True, slots=True)
-class NotObserved:
-    """Stands in `response.meta["hacs"]` where the response told nothing of its page's links."""
+class _Told:
+    """What stands in `response.meta["hacs"]`."""
+
+    rejected = ""
+
+    def reject(self, reason: str = "rejected") -> None:
+        """Say that the answer is not the page, such as a login: nothing of it is recorded.
+
+        To be called by a downloader middleware, a spider middleware or the callback. The reason is
+        counted, and said when the crawl ends.
+        """
+        self.rejected = reason or "rejected"
+
+
+@dataclass
+class NotObserved(_Told):
+    """Stands in `response.meta["hacs"]` if the response told nothing of its page."""
 
     requested_url: str
     reason: str
     """A reason of the stat `hacs/not_observed/<reason>`, or "gone"."""
 
 
-class Expected(dict[str, Any]):
-    """What is known and predicted of a page while its items are awaited, in their callback.
+class Expected(_Told, dict[str, Any]):
+    """What is predicted of a page whose answer is awaited, and known of it while its items are.
 
-    What a ranked seed has, of any page: `p`, `rate_per_day`, `days_since_visit` and `churn`; and the
-    `is_known`, `is_first` and `last_update` that its `Outcome` would have without this visit.
+    What a ranked seed has: `p`, `rate_per_day`, `days_since_visit` and `churn`. In the callback whose
+    items are watched also these of any page, and the `is_known`, `is_first` and `last_update` that its
+    `Outcome` would have without this visit.
     """
 
 
 @dataclass
-class Outcome:
+class Outcome(_Told):
     """A visit's outcome. Rates are in 1/day, times in UTC.
 
-    `new_marks` are fingerprints of the links that no earlier visit had shown, or of whatever else is
-    watched and is news as HACS_UPDATES says; `is_update` says whether there was an update. Nothing is
+    `new_marks` are fingerprints of the links, or of whatever else is watched, that are news as
+    HACS_UPDATES says; `is_update` says whether there was an update. Nothing is
     new on a first visit, which is the baseline. `new_to_site` are, where HACS_UPDATES is "site", those
     of them that no other page of the site was known to show when the page was read, else None. `p` is
     the probability of an update as it was when the request was scheduled (for a request that was not
@@ -69,6 +84,7 @@ class Outcome:
         """Keep what is no field."""
         self._rules = rules
         self._after = page
+        self._sound = page.sound
         self._estimate = estimate
         self._lost = lost_marks
 
@@ -79,7 +95,7 @@ class Outcome:
 
     @property
     def lost(self) -> int:
-        """How many things were gone that the visit before had shown; 0 where links are watched."""
+        """How many things were gone that the visit before had shown."""
         return self._lost
 
     @property
@@ -95,7 +111,7 @@ class Outcome:
     @property
     def last_update(self) -> datetime | None:
         """Tau: when the last update was found, this visit's included."""
-        second = self._after.last_update
+        second = self._sound.last_update
         return None if second is None else datetime.fromtimestamp(second, UTC)
 
     def is_new(self, thing: Any) -> bool:
@@ -119,7 +135,7 @@ class Outcome:
 
     @cached_property
     def _shown_before(self) -> set[int]:
-        return self._after.shown_before(int(self.visited_at.timestamp()))
+        return self._sound.shown_before(int(self.visited_at.timestamp()))
 
     def is_new_to_site(self, thing: Any) -> bool:
         """Whether it is, moreover, on no other page of the site, as far as that was known.

@@ -2,50 +2,125 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections import defaultdict
+from typing import Any, NamedTuple
 
 from scrapy import Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import DropItem, NotConfigured
+from scrapy.utils.misc import load_object
 
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.middlewares.link_additions import LinkAdditionsMiddleware
+from hacs_crawler.utils.text import safe_logger
+from hacs_crawler.watch import MarkRules, UnreadableMarksError
+
+logger = safe_logger(__name__)
+
+_MIDDLEWARE_ORDER = 40
+"""Spider middlewares of a lower order see items after HACS, and may make others of them."""
+
+
+class _ToldItem(NamedTuple):
+    item: Any
+    marks: frozenset[int]
+    is_news: bool
 
 
 class OnlyChanges:
     """Drops items that are no news: their page showed them before, as HACS_UPDATES says.
 
     A page's first visit, and one after a change of what is watched, pass all. So does a visit whose
-    callback failed afterwards: its items come again at the next one.
+    callback failed afterwards: its items come again at the next one. An item is known again if it is
+    the same object, or shows the same in the fields that are watched. What was made of it otherwise
+    passes, is counted in `hacs/unknown_items`, and said once.
     """
 
-    def __init__(self, crawler: Crawler) -> None:
+    def __init__(self, crawler: Crawler, rules: MarkRules) -> None:
         self._crawler = crawler
-        self._are_news: dict[int, tuple[Any, bool]] = {}
+        self._rules = rules
+        self._by_id: dict[int, _ToldItem] = {}
+        self._by_marks: dict[frozenset[int], list[_ToldItem]] = defaultdict(list)
+        self._has_warned = False
         for lost in (signals.item_dropped, signals.item_error):  # by a pipeline before this one
             crawler.signals.connect(self._forget, lost)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> OnlyChanges:
-        """Raise NotConfigured where items are not watched."""
-        if not Crawl.of(crawler).config.takes_items:
+        """Raise NotConfigured unless items are watched."""
+        rules = Crawl.of(crawler).config.watch
+        if rules is None or not rules.takes_items:
             raise NotConfigured('OnlyChanges needs HACS_WATCH = "items"')
-        return cls(crawler)
+        return cls(crawler, rules)
 
     def open_spider(self, spider: Spider | None = None) -> None:
         """Ask to be told of each item whether it is news."""
         del spider
         middleware = self._crawler.get_spider_middleware(LinkAdditionsMiddleware)
         assert isinstance(middleware, LinkAdditionsMiddleware)  # noqa: S101 - the add-on put it there
-        middleware.are_news = self._are_news
+        middleware.told_items = self._tell
 
     def process_item(self, item: Any, spider: Spider | None = None) -> Any:
-        """Drop an item that is no news; one that another pipeline made anew passes."""
+        """Drop an item that is no news."""
         del spider
-        _, is_news = self._are_news.pop(id(item), (item, True))
-        if not is_news:
+        told = self._taken(item)
+        if told is None:
+            Crawl.of(self._crawler).stats.count("unknown_items")
+            self._warn()
+        elif not told.is_news:
             raise DropItem("its page showed it before", log_level="DEBUG")
         return item
 
+    def _tell(self, item: Any, is_news: bool) -> None:
+        told = _ToldItem(item, self._marks_of(item), is_news)
+        self._by_id[id(item)] = told
+        self._by_marks[told.marks].append(told)
+
+    def _taken(self, item: Any) -> _ToldItem | None:
+        """Return what was said of an item, which is forgotten with that."""
+        told = self._by_id.get(id(item))
+        if told is None or told.item is not item:
+            told = next(iter(self._by_marks.get(self._marks_of(item), ())), None)
+        if told is not None:
+            del self._by_id[id(told.item)]
+            others = [one for one in self._by_marks.pop(told.marks) if one is not told]
+            if others:
+                self._by_marks[told.marks] = others
+        return told
+
     def _forget(self, item: Any) -> None:
-        self._are_news.pop(id(item), None)
+        self._taken(item)
+
+    def _marks_of(self, item: Any) -> frozenset[int]:
+        try:
+            return self._rules.marks_of(item)
+        except UnreadableMarksError:
+            return frozenset()
+
+    def _warn(self) -> None:
+        if self._has_warned:
+            return
+        self._has_warned = True
+        settings = self._crawler.settings
+        pipelines = settings.getwithbase("ITEM_PIPELINES")
+        own = [order for key, order in pipelines.items() if _is_this(key)]
+        before = [key for key, order in pipelines.items() if order is not None and order < min(own)]
+        others = [
+            key
+            for key, order in settings.getdict("SPIDER_MIDDLEWARES").items()
+            if order is not None and order < _MIDDLEWARE_ORDER
+        ]
+        names = ", ".join(getattr(key, "__name__", str(key)) for key in [*before, *others])
+        logger.warning(
+            "OnlyChanges passes items that it does not know, as something before it makes new ones: "
+            "move it before the pipelines, and move spider middlewares to an order above %d (%s)",
+            _MIDDLEWARE_ORDER,
+            names or "none is set before it",
+        )
+
+
+def _is_this(key: Any) -> bool:
+    try:
+        return load_object(key) is OnlyChanges
+    except (ImportError, NameError, TypeError, ValueError):
+        return False

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from pydispatch.dispatcher import getReceivers
 from scrapy import Request, Spider
@@ -23,7 +23,7 @@ from hacs_crawler.crawl.meta import (
     take_over,
     tell,
 )
-from hacs_crawler.crawl.observation import Observation, is_suddenly_empty, observe
+from hacs_crawler.crawl.observation import OTHER_TYPE, Observation, observe, seen_or_failed, type_of
 from hacs_crawler.crawl.outputs import AwaitedVisit, Output
 from hacs_crawler.crawl.part import Observed, Part
 from hacs_crawler.crawl.ranker import Ranker, reading_a_list
@@ -32,24 +32,27 @@ from hacs_crawler.links import page_id_of
 from hacs_crawler.model import CHURNING, elapsed_days
 from hacs_crawler.outcome import Expected, NotObserved, Outcome
 from hacs_crawler.signals import page_visited
-from hacs_crawler.state import Estimation, Page, Recorded, Visit
+from hacs_crawler.state import Estimation, News, Page, Recorded, Visit
 from hacs_crawler.utils.times import DAY
 from hacs_crawler.watch import MarkRules, Rules
 
+_NOTHING: Final = Observation(None)
+
 
 class LinkAdditionsMiddleware:
-    """Records a visit for each response of a page, before the callback runs.
+    """Records a visit for each response of a page, once its callback is over.
 
-    `observe` says what counts as a visit. The outcome is put into `response.meta["hacs"]`. Where items
-    are watched, both happen once the callback has yielded all of them.
+    `observe` says what counts as a visit. Its outcome is put into `response.meta["hacs"]` before the
+    callback, unless items are watched: then it follows from what the callback yields.
     """
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
         self._crawl = Crawl.of(crawler)
         self._awaited: dict[Response, AwaitedVisit] = {}
-        self.are_news: dict[int, tuple[Any, bool]] | None = None
-        """Where a pipeline asks for it, by the `id` of items: they, and whether they are news."""
+        self.told_items: Callable[[Any, bool], None] | None = None
+        """Called with each item, and whether it is news, if a pipeline asks for that."""
+        self._crawl.before_end(self._end_all)
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> LinkAdditionsMiddleware:
@@ -73,14 +76,20 @@ class LinkAdditionsMiddleware:
             async for entry in ranker.watch.entries(entries):
                 if crawl.failure is not None:
                     return
-                if isinstance(entry, Request) and KEY in entry.meta:
-                    take_over(entry)
+                self._take_start(entry)
                 yield entry
                 if ranker.wants_ranking:
                     await ranker.rank_ahead()
         except Exception:
             await ranker.send_what_can_be_sent()
             raise
+
+    def _take_start(self, entry: Any) -> None:
+        if not isinstance(entry, Request):
+            if self.told_items is not None:  # of what is no page all is news
+                self.told_items(entry, True)
+        elif KEY in entry.meta:
+            take_over(entry)
 
     async def _with_added(self, start: AsyncIterator[Any]) -> AsyncIterator[Any]:
         """Yield what parts have the crawl begin with, and what the spider yields."""
@@ -109,7 +118,7 @@ class LinkAdditionsMiddleware:
     ) -> Iterator[Any]:
         """Let requests that follow from a page take over what is said of it; see `Output`."""
         del spider
-        output = Output(response, self._crawl, self._awaited.get(response))
+        output = Output(response, self._crawl, self._awaited.get(response), self.told_items)
         try:
             for entry in result:
                 yield output.take(entry)
@@ -124,7 +133,7 @@ class LinkAdditionsMiddleware:
     ) -> AsyncIterator[Any]:
         """Do the same for callbacks that are asynchronous generators."""
         del spider
-        output = Output(response, self._crawl, self._awaited.get(response))
+        output = Output(response, self._crawl, self._awaited.get(response), self.told_items)
         try:
             async for entry in result:
                 yield output.take(entry)
@@ -137,11 +146,12 @@ class LinkAdditionsMiddleware:
     def process_spider_exception(
         self, response: Response, exception: Exception, spider: Spider | None = None
     ) -> None:
-        """Observe nothing of a page whose callback failed before it yielded anything."""
+        """End the visit of a page whose callback failed before it yielded anything."""
         del exception, spider
         self._end(response, is_whole=False)
 
     def _observe(self, request: Request, response: Response, url: str, tag: Tag) -> None:
+        """Look at what a page shows, and say what it would bring; it is recorded after the callback."""
         crawl = self._crawl
         at = int(crawl.clock())
         crawl.stats.answers += 1
@@ -151,72 +161,94 @@ class LinkAdditionsMiddleware:
             crawl.parts.tell(Part.known, known)
             if not crawl.is_open:
                 return
-        visit, reason = observe(response, url, at, rules, tag.prediction, tag.unseen, known=known)
-        if visit is not None and reason == "not_html" and not self._was_seen(url):
-            visit = None  # a feed, an image: no page, and no attempt at one
-        if (
-            visit is not None
-            and visit.marks is not None
-            and isinstance(rules, MarkRules)
-            and rules.takes_items
-        ):
-            updates = crawl.state.estimation.updates
-            marks = () if known is None else known.known_marks(updates, rules.fingerprint)
-            self._awaited[response] = AwaitedVisit(
-                request, response, visit, rules, crawl.parts, marks, self.are_news
-            )
-            crawl.state.read_ahead.on_answer(url)
-            tell(request, _expected(url, known, visit, crawl.state))
+        told = request.meta.get("hacs")
+        if isinstance(told, Expected) and told.rejected:
+            self._conclude(AwaitedVisit(request, response, url, rules, _NOTHING, told=told))
+            return
+        observation = observe(response, url, at, rules, tag.prediction, tag.unseen, known=known)
+        visit, reason = observation
+        if reason == OTHER_TYPE:
+            crawl.stats.other_answers[type_of(response)] += 1
+            if visit is not None and not _is_tried_again(known, crawl.config.ranking.budget):
+                visit, observation = None, Observation(None, reason)
+        takes_items = isinstance(rules, MarkRules) and rules.takes_items
+        awaited = AwaitedVisit(request, response, url, rules, observation)
+        self._awaited[response] = awaited
+        crawl.state.read_ahead.on_answer(url)
+        if visit is not None and visit.marks is not None and takes_items:
+            awaited.takes_items = True
+            awaited.are_news = self._news(url, known, rules)
+            awaited.shown = self._shown
+            awaited.told = _expected(url, known, visit, crawl.state)
+        elif visit is None or reason:
+            awaited.told = NotObserved(request.url, reason)
         else:
-            self._conclude(request, response, url, rules, Observation(visit, reason))
+            awaited.recorded = crawl.state.write_behind.judge(visit)
+            awaited.told = self._told(request, rules, awaited.recorded)
+        tell(request, awaited.told)
+
+    def _news(self, url: str, known: Page | None, rules: Rules) -> Callable[[frozenset[int]], bool]:
+        """Return what says of the marks of an item whether they are news, as HACS_UPDATES says."""
+        marks = frozenset() if known is None else known.known_marks(rules.fingerprint)
+        is_elsewhere = self._crawl.state.read_ahead.elsewhere(url)
+
+        def are_news(mine: frozenset[int]) -> bool:
+            return mine.isdisjoint(marks) and not (mine and all(map(is_elsewhere, mine)))
+
+        return are_news
+
+    def _shown(self, response: Response, item: Any, is_news: bool) -> None:
+        if self.told_items is not None:
+            self.told_items(item, is_news)
+        self._crawl.parts.tell(Part.shown, response, item, is_news=is_news)
 
     def _end(self, response: Response, *, is_whole: bool = True) -> None:
-        """Record what a page showed whose callback has ended; one that was cut may have shown more."""
+        """Record what a page showed whose callback has ended."""
         awaited = self._awaited.pop(response, None)
         if awaited is None or not self._crawl.is_open:
             self._crawl.stats.unrecorded += awaited is not None
             return
-        url = awaited.visit.url
-        self._crawl.state.read_ahead.on_answer(url, -1)
-        observation = awaited.observation() if is_whole else Observation(None, "callback_failed")
-        self._conclude(awaited.request, response, url, awaited.rules, observation)
+        self._crawl.state.read_ahead.on_answer(awaited.url, -1)
+        self._conclude(awaited, is_whole=is_whole)
 
-    def _conclude(
-        self, request: Request, response: Response, url: str, rules: Rules, observation: Observation
-    ) -> None:
+    def _end_all(self) -> None:
+        """Record what is left when the crawl ends: of pages whose callback's output nobody read."""
+        for response in list(self._awaited):
+            self._end(response, is_whole=False)
+
+    def _conclude(self, awaited: AwaitedVisit, *, is_whole: bool = True) -> None:
         """Record what was found, and say what it brought."""
-        crawl = self._crawl
-        visit, reason = observation
-        if (
-            visit is not None
-            and visit.keeps_spells
-            and is_suddenly_empty(visit, crawl.state.write_behind.page(url))
-        ):
-            visit, reason = Observation(None, "nothing_shown")
+        crawl, request, url = self._crawl, awaited.request, awaited.url
+        visit, reason = awaited.end(is_whole=is_whole)
+        if visit is not None and visit.news is News.SEEN and awaited.takes_items:
+            known = crawl.state.write_behind.page(url)
+            visit, reason = seen_or_failed(visit, known, awaited.rules)
+        if reason == "rejected" and awaited.told is not None:
+            crawl.stats.count_rejected(awaited.told.rejected)
         if visit is None:
             crawl.state.read_ahead.drop(url)
         else:
-            recorded = crawl.state.write_behind.record(visit)
-            for also in crawl.parts.observed(Observed(request, response, recorded, reason)):
+            recorded = crawl.state.write_behind.record(visit, awaited.recorded)
+            if recorded.is_doubtful:
+                reason = "doubtful"
+            for also in crawl.parts.observed(Observed(request, awaited.response, recorded, reason)):
                 crawl.record_also(also, reason)
             if not reason:
-                self._tell_outcome(request, rules, recorded)
+                if recorded is not awaited.recorded:
+                    awaited.told = self._told(request, awaited.rules, recorded)
+                    tell(request, awaited.told)
+                self._send(visit, recorded, awaited.told)
                 return
         if reason != "gone":
             crawl.stats.count_not_observed(reason)
         tell(request, NotObserved(request.url, reason))
 
-    def _was_seen(self, url: str) -> bool:
-        page = self._crawl.state.write_behind.page(url)
-        return page is not None and bool(page.visits)
-
-    def _tell_outcome(self, request: Request, rules: Rules, recorded: Recorded) -> None:
-        crawl, page, visit = self._crawl, recorded.before, recorded.visit
-        estimation = crawl.state.estimation
-        p = visit.prediction.p if visit.prediction else _p(page, estimation, visit.at)
-        if page.churn >= CHURNING:
-            crawl.stats.count_churning(visit.url, is_update=recorded.updated)
-        outcome = Outcome(
+    def _told(self, request: Request, rules: Rules, recorded: Recorded) -> Outcome | NotObserved:
+        if recorded.is_doubtful:
+            return NotObserved(request.url, "doubtful")
+        page, visit = recorded.before, recorded.visit
+        estimation = self._crawl.state.estimation
+        return Outcome(
             url=visit.url,
             requested_url=request.url,
             visited_at=datetime.fromtimestamp(visit.at, UTC),
@@ -225,7 +257,7 @@ class LinkAdditionsMiddleware:
             is_update=recorded.updated and recorded.is_known,
             new_marks=set(recorded.new_marks) if recorded.is_known else set(),
             new_to_site=set(recorded.new_to_site or ()) if estimation.updates == "site" else None,
-            p=p,
+            p=visit.prediction.p if visit.prediction else _p(page, estimation, visit.at),
             churn=page.churn,
             rate_before_per_day=_rate(page, estimation),
             page=recorded.after,
@@ -233,10 +265,22 @@ class LinkAdditionsMiddleware:
             rules=rules,
             lost_marks=recorded.lost,
         )
-        tell(request, outcome)
+
+    def _send(self, visit: Visit, recorded: Recorded, outcome: object) -> None:
+        """Send the signal of a visit that is recorded."""
+        if recorded.before.churn >= CHURNING:
+            self._crawl.stats.count_churning(visit.url, is_update=recorded.updated)
         if getReceivers(self._crawler, page_visited):  # to send it to nobody takes 20 times as long
             signals = self._crawler.signals
             signals.send_catch_log(page_visited, page=visit.url, outcome=outcome)
+
+
+def _is_tried_again(known: Page | None, budget: int | None) -> bool:
+    """Whether an answer of a type that cannot show what is watched counts as an attempt at its page.
+
+    A feed or an image is no page. But a budget is not to be spent on the same of them in every run.
+    """
+    return budget is not None or (known is not None and bool(known.visits))
 
 
 def _is_list(spider: Spider | None) -> bool:
@@ -248,7 +292,8 @@ def _is_list(spider: Spider | None) -> bool:
 
 
 def _expected(url: str, known: Page | None, visit: Visit, state: OpenState) -> Expected:
-    page, estimation = known or Page(url), state.estimation
+    page, estimation = (known or Page(url)).sound, state.estimation
+    last_update = page.last_update
     expected = Expected(
         p=_p(page, estimation, visit.at),
         rate_per_day=_rate(page, estimation),
@@ -256,7 +301,7 @@ def _expected(url: str, known: Page | None, visit: Visit, state: OpenState) -> E
         churn=page.churn,
         is_known=known is not None or state.read_ahead.has_read(page_id_of(url)),
         is_first=not page.visits,
-        last_update=page.last_update and datetime.fromtimestamp(page.last_update, UTC),
+        last_update=last_update and datetime.fromtimestamp(last_update, UTC),
     )
     if visit.prediction is not None:
         expected.update(visit.prediction._asdict())

@@ -95,7 +95,6 @@ def test_an_empty_budget_means_no_limit() -> None:
         ("HACS_FADE_DAYS", "nan", "above 0"),
         ("HACS_ELAPSED_FROM", "birth", "visit, update"),
         ("HACS_UPDATES", "world", "page, site"),
-        ("HACS_UPDATES", "change", "page or site where links are watched"),
         ("HACS_WATCH", "prices", "links, items, text, css:…"),
         ("HACS_WATCH_IGNORE", "scraped_at", "nothing, unless HACS_WATCH is items"),
         ("HACS_WATCH_KEY", "id", "nothing, unless HACS_WATCH is items"),
@@ -149,9 +148,10 @@ def test_what_is_watched_says_what_an_update_is_unless_it_is_said() -> None:
     def counted(**settings: object) -> str:
         return config(**settings).estimation.updates
 
-    assert counted() == counted(HACS_UPDATES="page") == counted(HACS_WATCH="css:p") == "page"
-    assert counted(HACS_WATCH="css:p", HACS_UPDATES="change") == "page"
-    assert counted(HACS_WATCH="css:p", HACS_UPDATES="page") == "novel"
+    assert counted() == counted(HACS_WATCH="css:p") == "default"
+    assert (
+        counted(HACS_UPDATES="page") == counted(HACS_WATCH="css:p", HACS_UPDATES="page") == "page"
+    )
     assert counted(HACS_WATCH="css:p", HACS_UPDATES="any-change") == "any-change"
 
 

@@ -106,6 +106,8 @@ def stats_in_code() -> set[str]:
         | in_code(r'return ShownMarks\(None, "(\w+)"\)')
         | in_code(r'reason = "(\w+)" if .* else "(\w+)"')
         | in_code(r'mark_unseen\(request, "(\w+)"\)')
+        | in_code(r'(?m)reason = "(\w+)"$|OTHER_TYPE: Final = "(\w+)"')
+        | in_code(r'(?m)^        "(nothing_shown)",$')
     )
     recorded = set(
         re.findall(r'^\s+\("(\w+)", ', inspect.getsource(CrawlStats.count_recorded), re.MULTILINE)

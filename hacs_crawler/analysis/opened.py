@@ -146,7 +146,7 @@ class StateReader:
 
     def _pages(self) -> Iterator[Page]:
         now = self.config.clock()
-        return (as_of(page, now) for page in self.state.pages() if page is not None)
+        return (as_of(page, now).sound for page in self.state.pages() if page is not None)
 
 
 def plan_table(plan: Plan, *states: State) -> Table:

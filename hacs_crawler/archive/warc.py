@@ -21,7 +21,7 @@ from hacs_crawler.archive.source import Source, open_source, source_of
 from hacs_crawler.links import LinkRules
 from hacs_crawler.state import Visit
 from hacs_crawler.utils.text import counted, safe_logger
-from hacs_crawler.watch import MarkRules, Rules
+from hacs_crawler.watch import Rules
 
 logger = safe_logger(__name__)
 
@@ -97,8 +97,7 @@ def _visit(record: Record, rules: Rules) -> Visit | str:
     links = None if record.is_cut else payload_links(body, header, visit.url, rules)
     if links is None:
         return "unreadable"
-    keeps_spells = isinstance(rules, MarkRules)
-    return replace(visit, marks=links, rules=rules.fingerprint, keeps_spells=keeps_spells)
+    return replace(visit, marks=links, rules=rules.fingerprint)
 
 
 def _getter(http: Any) -> Header:

@@ -107,11 +107,11 @@ def facts_of(url: str, state: State, config: Config, now: float) -> PageFacts:
         raise HacsError(f"the record of {url} in the state is damaged")
     if problem := check_url(known.url):
         raise HacsError(f"no crawl could visit {known.url}: {problem}")
-    page, estimation = as_of(known, now), state.estimation
+    page, estimation = as_of(known, now).sound, state.estimation
     rates, found = estimation.rates([page]), lifetimes([page])
     is_again = (found == LinkLifetime.LASTING) | (found == LinkLifetime.PASSING)
     estimator = estimation.estimator
-    if estimator in LOCALIZED and histories([page], estimation.updates)[1].sum() < MIN_POINTS:
+    if estimator in LOCALIZED and histories([page])[1].sum() < MIN_POINTS:
         estimator = "bayes"  # a localized rate takes more updates than the page has
     menu = menu_id(page.url)
     rendering = state.store.annotations(PageRendering.KIND, [page_id]).get(page_id, b"")
@@ -142,7 +142,7 @@ def _interval(
     estimation = state.estimation
     if may_churn or not (estimation.has_posterior or estimator != estimation.estimator):
         return None
-    days, counted, offsets = histories([page], estimation.updates)
+    days, counted, offsets = histories([page])
     gaps = gaps_between(days, counted, offsets, estimation.fade_days, baselines_of([page]))
     tail = (1 - INTERVAL) / 2
     low, high = bayes_quantiles(gaps, estimation.prior, (tail, 1 - tail))[0].tolist()
@@ -213,7 +213,7 @@ def _seen(page: Page, updates: int, now: float) -> str:
     return (
         f"{counted(len(page.visits), 'visit')} kept since {minute_text(page.visits[0])}, "
         f"{updates} with an update{of_site}; "
-        f"last {last} ago; {counted(len(page.marks), 'mark' if page.keeps_spells else 'link')}"
+        f"last {last} ago; {counted(len(page.marks), 'mark' if page.is_chosen else 'link')}"
     )
 
 
@@ -302,7 +302,7 @@ def _next(forecast: Forecast, config: Config, now: float) -> str:
 def _visits(facts: PageFacts) -> Iterator[str]:
     page = facts.page
     found = list(zip(page.visits, facts.updated, page.new_marks_by_visit(), strict=True))
-    new = "new mark" if page.keeps_spells else "new link"
+    new = "new mark" if page.is_chosen else "new link"
     for at, updated, links in found[: -VISITS_SHOWN - 1 : -1]:
         what = f"update, {counted(links, new)}" if links else "update" if updated else "nothing new"
         if updated and at in page.echoes:

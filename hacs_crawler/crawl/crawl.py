@@ -67,6 +67,7 @@ class Crawl:
         self.is_open = self._is_closing = self._is_closed = False
         """Whether the state is open and nothing has failed."""
         self._on_failure: list[Callable[[], None]] = []
+        self._before_end: list[Callable[[], None]] = []
         try:
             self._read_settings(crawler.settings)
         except ConfigError as error:
@@ -126,6 +127,10 @@ class Crawl:
             signals.request_dropped, request=request, spider=self.crawler.spider
         )
         return True
+
+    def before_end(self, function: Callable[[], None]) -> None:
+        """Have a function called before the crawl, or a round of it, ends."""
+        self._before_end.append(function)
 
     def when_failed(self, function: Callable[[], None]) -> None:
         """Have a function called when the crawl fails, for what waits in vain."""
@@ -250,6 +255,8 @@ class Crawl:
 
         A crawl that failed has not looked how they ended.
         """
+        for function in self._before_end:
+            function()
         for claim in self.state.read_ahead.unfinished() if self.failure is None else ():
             self.stats.count_not_observed("unfinished")
             self.record_failure(claim.url, claim.prediction)

@@ -85,6 +85,8 @@ def pack(request: Request) -> Request:
     """Return a request whose tag queues keep that write no classes, such as Scrapy's with marshal."""
     if KEY in request.meta:
         request.meta[KEY] = msgspec.to_builtins(tag_of(request))
+    if isinstance(hacs := request.meta.get("hacs"), Expected):
+        request.meta["hacs"] = dict(hacs)
     return request
 
 
@@ -101,7 +103,8 @@ def page_url(request: Request, tag: Tag | None = None) -> str | None:
         return None
     named = tag.page or _named(request)
     is_page = said or (tag.is_page if tag.is_page is not None else named or is_start(request))
-    if is_page and request.method == "GET" and _key(url := seed_url(request, tag)) is not None:
+    is_asked = request.method == "GET" or said or named
+    if is_page and is_asked and _key(url := seed_url(request, tag)) is not None:
         return url
     return None
 
@@ -220,8 +223,8 @@ def claim(request: Request, page: str | None, tag: Tag | None = None) -> bool:
     if tag.unseen:
         tag = tag._replace(unseen="")
     request.meta[KEY] = _further(tag, request.url, page, "sent")
-    if tag.prediction is not None:
-        tell(request, tag.prediction._asdict())
+    if page is not None:
+        tell(request, Expected(tag.prediction._asdict() if tag.prediction else {}))
     return False
 
 
@@ -279,11 +282,13 @@ def renew(request: Request) -> Tag:
     """
     meta = request.meta
     hacs = meta.get("hacs")
-    if hacs is not None and isinstance(hacs, Outcome | NotObserved | Expected):
+    tag = tag_of(request) if KEY in meta else UNTAGGED
+    if isinstance(hacs, Outcome | NotObserved) or (
+        isinstance(hacs, Expected) and tag.stage not in {"sent", "released"}
+    ):
         del meta["hacs"]
     if KEY not in meta:
         return UNTAGGED
-    tag = tag_of(request)
     if tag is UNTAGGED:
         _forget(request)
     elif tag.stage == "answered":
@@ -365,7 +370,8 @@ def _said(request: Request) -> Literal[True, False, "record"] | None:
 
 def _unranked_key(request: Request, tag: Tag) -> int | None:
     is_new = tag.stage == "waiting" and request.meta.get("hacs") is not False
-    return _key(seed_url(request, tag)) if is_new and request.method == "GET" else None
+    is_asked = request.method == "GET" or _said(request) is True or _named(request)
+    return _key(seed_url(request, tag)) if is_new and is_asked else None
 
 
 def _key(url: str) -> int | None:

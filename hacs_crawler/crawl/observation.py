@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from array import array
 from typing import Final, NamedTuple, TypeGuard
 from weakref import WeakKeyDictionary
 
 from lxml.html import HtmlElement
-from scrapy.http import HtmlResponse, Response, TextResponse
+from msgspec.structs import replace
+from scrapy.http import HtmlResponse, JsonResponse, Response, TextResponse, XmlResponse
 
 from hacs_crawler.links import (
     UNREADABLE,
@@ -23,13 +25,15 @@ from hacs_crawler.links import (
 )
 from hacs_crawler.state import News, Page, Prediction, Visit
 from hacs_crawler.utils.text import safe_logger
-from hacs_crawler.watch import MarkRules, Rules, UnreadableMarksError
+from hacs_crawler.watch import AnswerType, MarkRules, Rules, UnreadableMarksError
 
 logger = safe_logger(__name__)
 
 GONE_STATUSES: Final = (404, 410)
 NOT_MODIFIED: Final = 304
 _GZIP_MAGIC: Final = b"\x1f\x8b"
+OTHER_TYPE: Final = "other_type"
+"""Why an answer is no page that cannot show what is watched, such as an image or a feed."""
 _FRAGMENT: Final = re.compile(
     rb"\s*<(?:!--|(?:a|article|b|br|dl|div|font|form|h[1-6]|iframe|li|main|nav|ol|p|script|section|span"
     rb"|style|table|title|ul)[\s>])",
@@ -59,7 +63,7 @@ class ShownMarks(NamedTuple):
     hrefs: int = 0
 
 
-_NOT_HTML: Final = ShownMarks(None, "not_html")
+_OTHER_TYPE: Final = ShownMarks(None, OTHER_TYPE)
 
 
 def observe(
@@ -74,11 +78,14 @@ def observe(
 ) -> Observation:
     """Return what a response, which came at second `at` since 1970 UTC, tells of a page.
 
-    A visit is a 2xx answer with HTML, or a 304, which shows no update. 404 and 410 mark the page gone.
-    Everything else tells nothing, nor does an answer that is `unseen` for a reason. `rules` say what is
-    watched. Links whose source is that of `known`, what is known of the page, are the same, too.
+    A visit is a 2xx answer of a type that may show what is watched, as `rules` say, or a 304, which
+    shows no update. 404 and 410 mark the page gone. Everything else tells nothing, nor does an answer
+    that is `unseen` for a reason, or that comes from Scrapy's HTTP cache alone. Links whose source is
+    that of `known`, what is known of the page, are the same, too.
     """
-    if "cached" in response.flags:
+    # of an answer that the cache had the server confirm, the request was downloaded
+    sent = {} if response.request is None else response.request.meta
+    if "cached" in response.flags and "download_latency" not in sent:
         return Observation(None, "cached")
     size = len(response.body)
     if response.status in GONE_STATUSES:
@@ -92,20 +99,19 @@ def observe(
     if links is None:
         visit = Visit(page_url, at, News.FAILED, prediction=prediction, bytes=size)
         return Observation(visit, reason)
-    return Observation(
-        Visit(
-            page_url,
-            at,
-            marks=links,
-            rules=rules.fingerprint,
-            etag=_header(response, b"ETag"),
-            last_modified=_header(response, b"Last-Modified"),
-            prediction=prediction,
-            bytes=size,
-            hrefs=hrefs,
-            keeps_spells=isinstance(rules, MarkRules),
-        )
+    visit = Visit(
+        page_url,
+        at,
+        marks=links,
+        rules=rules.fingerprint,
+        etag=_header(response, b"ETag"),
+        last_modified=_header(response, b"Last-Modified"),
+        prediction=prediction,
+        bytes=size,
+        hrefs=hrefs,
     )
+    is_awaited = isinstance(rules, MarkRules) and rules.takes_items
+    return Observation(visit) if is_awaited else seen_or_failed(visit, known, rules)
 
 
 def is_html(response: Response) -> TypeGuard[TextResponse]:
@@ -149,7 +155,7 @@ def shown_marks(response: Response, rules: Rules, known: Page | None = None) -> 
     try:
         if isinstance(rules, MarkRules):
             return _marks(response, rules)
-        return _links(response, rules, known) if is_html(response) else _NOT_HTML
+        return _links(response, rules, known) if is_html(response) else _OTHER_TYPE
     except UnreadableMarksError as error:
         logger.warning("%s is not read: %s", response.url, error)
         return ShownMarks(None, "unreadable")
@@ -160,14 +166,28 @@ def shown_marks(response: Response, rules: Rules, known: Page | None = None) -> 
         return ShownMarks(None, "unreadable")
 
 
+def type_of(response: Response) -> AnswerType:
+    """Return of which type an answer is, by its class."""
+    if is_html(response):
+        return "HTML"
+    if isinstance(response, XmlResponse):
+        return "XML"
+    if isinstance(response, JsonResponse):
+        return "JSON"
+    return "text" if isinstance(response, TextResponse) else "binary"
+
+
 def _marks(response: Response, rules: MarkRules) -> ShownMarks:
     tree = None
-    if is_html(response):
-        tree = tree_of(response)
-        if tree is None:
-            return ShownMarks(None, "empty")
-    elif not isinstance(response, rules.answers):
-        return _NOT_HTML
+    if rules.answers:
+        kind = type_of(response)
+        if kind not in rules.answers:
+            return _OTHER_TYPE
+        if kind == "HTML":
+            assert isinstance(response, TextResponse)  # noqa: S101 - HTML is text
+            tree = tree_of(response)
+            if tree is None:
+                return ShownMarks(None, "empty")
     return ShownMarks(rules.marks(response, tree))
 
 
@@ -175,25 +195,37 @@ def _links(response: TextResponse, rules: LinkRules, known: Page | None) -> Show
     source = 0 if known is None else known.hrefs
     body = body_number(response.body, response.url, rules)
     if known is not None and has_same_body(source, body):  # then no tree of it is made, either
-        return ShownMarks(known.last_shown()[1], hrefs=source)
+        return ShownMarks(known.spells.shown_last(), hrefs=source)
     tree = tree_of(response)
     if tree is None:
         return ShownMarks(None, "empty")
     links = source_links(tree, response.url)
     hrefs = links.number(rules, body)
     if known is not None and has_same_links(source, hrefs):
-        return ShownMarks(known.last_shown()[1], hrefs=hrefs)
+        return ShownMarks(known.spells.shown_last(), hrefs=hrefs)
     return ShownMarks(links.fingerprints(rules), hrefs=hrefs)
 
 
-def is_suddenly_empty(visit: Visit, before: Page | None) -> bool:
-    """Whether a visit shows nothing of a page that always showed something: it could not be read."""
-    if before is None or not before.keeps_spells or visit.marks is None or visit.marks:
-        return False
-    shown_at = before.shown_at
-    if not shown_at or before.rules_at(shown_at[-1]) != visit.rules:
-        return False
-    return all(before.spells.shown_by(shown_at).values())
+def seen_or_failed(visit: Visit, known: Page | None, rules: Rules) -> Observation:
+    """Return a visit as it is, unless it shows nothing of what is watched: the page was not read.
+
+    Pages without links there are. Such a page is seen, but what it shows is no baseline, and a page
+    that always had links was not read.
+    """
+    if visit.marks is None or visit.marks:
+        return Observation(visit)
+    if isinstance(rules, LinkRules):
+        shown_at = array("I") if known is None else known.shown_at
+        if known is None or not shown_at:
+            return Observation(replace(visit, marks=None, rules=0))
+        if known.rules_at(shown_at[-1]) != visit.rules or not all(
+            known.spells.shown_by(shown_at).values()
+        ):
+            return Observation(visit)
+    return Observation(
+        Visit(visit.url, visit.at, News.FAILED, prediction=visit.prediction, bytes=visit.bytes),
+        "nothing_shown",
+    )
 
 
 def _header(response: Response, name: bytes) -> str:

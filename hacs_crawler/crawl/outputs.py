@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -16,63 +16,76 @@ from hacs_crawler.crawl.meta import KEY, tag_of, take_over
 from hacs_crawler.crawl.observation import Observation
 from hacs_crawler.crawl.page_filter import names_pages
 from hacs_crawler.crawl.part import Part
-from hacs_crawler.crawl.parts import Parts
-from hacs_crawler.state import Visit
+from hacs_crawler.outcome import Expected, NotObserved, Outcome
+from hacs_crawler.state import Recorded
 from hacs_crawler.utils.text import safe_logger
-from hacs_crawler.watch import MarkRules, UnreadableMarksError
+from hacs_crawler.watch import MarkRules, Rules, UnreadableMarksError
 
 logger = safe_logger(__name__)
 
 
 @dataclass(slots=True, eq=False)
 class AwaitedVisit:
-    """A visit whose marks are still to come.
+    """A visit that is recorded when its callback is over.
 
-    Whether an item is news, and none of those `known`, is written into `are_news` by the item's `id`,
-    with the item itself, so that no other one gets that.
+    `told` is what stands in the response's meta until then, `recorded` what the visit would bring if
+    nothing else of the page is recorded before. If `takes_items`, the marks are still to come: `see`
+    calls `shown` with each item and whether it is news, as `are_news` says of its marks.
     """
 
     request: Request
     response: Response
-    visit: Visit
-    rules: MarkRules
-    parts: Parts
-    known: Collection[int] = ()
-    are_news: dict[int, tuple[Any, bool]] | None = None
+    url: str
+    rules: Rules
+    observation: Observation
+    recorded: Recorded | None = None
+    told: Outcome | Expected | NotObserved | None = None
+    takes_items: bool = False
+    are_news: Callable[[frozenset[int]], bool] = lambda _: True
+    shown: Callable[[Response, Any, bool], None] = lambda *_: None
     is_asked_again: bool = False
     _marks: set[int] = field(default_factory=set)
     _problem: str = ""
 
     def see(self, item: Any) -> None:
         """Take an item that the callback yields for one that the page shows."""
+        assert isinstance(self.rules, MarkRules)  # noqa: S101 - else items are not watched
         try:
             marks = self.rules.marks_of(item)
             self._marks |= marks
-            is_news = marks.isdisjoint(self.known)
-            if self.are_news is not None:
-                self.are_news[id(item)] = item, is_news
-            self.parts.tell(Part.shown, self.response, item, is_news=is_news)
+            self.shown(self.response, item, self.are_news(marks))
         except UnreadableMarksError as error:
             if not self._problem:
                 logger.error("%s is not observed: %s", self.response.url, error)
             self._problem = str(error)
 
-    def observation(self) -> Observation:
-        """Return what the page showed: nothing else comes."""
+    def end(self, *, is_whole: bool) -> Observation:
+        """Return what the page showed; a callback that was cut may have shown more items."""
+        if self.told is not None and self.told.rejected:
+            return Observation(None, "rejected")
+        if not self.takes_items or self.observation.visit is None:
+            return self.observation
+        if not is_whole:
+            return Observation(None, "callback_failed")
         if self._problem:
             return Observation(None, "unreadable")
         if self.is_asked_again and not self._marks:  # to the spider this is not what the page shows
             return Observation(None, "asked_again")
-        return Observation(replace(self.visit, marks=frozenset(self._marks)))
+        return Observation(replace(self.observation.visit, marks=frozenset(self._marks)))
 
 
 class Output:
     """What one callback yields for one response; its visit may be one that waits for the items."""
 
     def __init__(
-        self, response: Response, crawl: Crawl, awaited: AwaitedVisit | None = None
+        self,
+        response: Response,
+        crawl: Crawl,
+        awaited: AwaitedVisit | None = None,
+        told_items: Callable[[Any, bool], None] | None = None,
     ) -> None:
         self._crawl = crawl
+        self._told_items = told_items
         self._awaited = awaited
         self._response = response
         self._items = self._requests = 0
@@ -81,8 +94,12 @@ class Output:
         """Count an entry of the output, and return it with what it inherits."""
         if not isinstance(entry, Request):
             self._items += entry is not None
-            if self._awaited is not None and entry is not None:
+            if entry is None:
+                return entry
+            if self._awaited is not None and self._awaited.takes_items:
                 self._awaited.see(entry)
+            elif self._told_items is not None:  # of what is no page all is news
+                self._told_items(entry, True)
             return entry
         self._requests += 1
         meta = entry.meta

@@ -16,7 +16,7 @@ from scrapy.utils.defer import maybe_deferred_to_future
 
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import BESIDE, second_request
-from hacs_crawler.crawl.observation import is_suddenly_empty, observe
+from hacs_crawler.crawl.observation import observe
 from hacs_crawler.crawl.scrapy_internals import download, is_closing
 from hacs_crawler.state import Recorded
 from hacs_crawler.utils.loop import begin, sleep
@@ -78,9 +78,8 @@ class SecondVisits:
         crawl.state.read_ahead.claim(url)
         await crawl.state.read_ahead.ready(url)
         at = max(int(crawl.clock()), first.visit.at + 1)
-        visit, reason = observe(response, url, at, crawl.rules(response))
-        is_seen = visit is not None and not reason and visit.marks is not None
-        if not is_seen or visit is None or is_suddenly_empty(visit, first.after):
+        visit, reason = observe(response, url, at, crawl.rules(response), known=first.after)
+        if visit is None or reason or visit.marks is None:
             crawl.state.read_ahead.drop(url)
             crawl.stats.count("controls/failed")
             return None

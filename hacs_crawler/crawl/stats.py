@@ -13,11 +13,11 @@ import numpy as np
 from scrapy.statscollectors import StatsCollector
 
 from hacs_crawler.state import (
+    Counted,
     Estimation,
     News,
     Page,
     Recorded,
-    Updates,
     chance_of_new_links,
     time_share,
 )
@@ -35,6 +35,8 @@ FEW: Final = 0.5
 SOME: Final = 10
 """Fewer requests say little of a project."""
 MOST_CHURNING: Final = 10_000
+_NOT_FAILED: Final = frozenset({"cached", "other_type", "rejected"})
+"""Why a page was not observed though its request did not fail."""
 
 
 @dataclass(slots=True)
@@ -49,7 +51,10 @@ class CrawlStats:
     """Responses of pages that came when the crawl had failed."""
     html_answers: int = 0
     """Responses that are HTML, whether HACS takes them for pages or not."""
+    other_answers: Counter[str] = field(default_factory=Counter)
+    """Types of the answers that cannot show what is watched."""
     _causes: Counter[str] = field(default_factory=Counter)
+    _rejected: Counter[str] = field(default_factory=Counter)
     _p: array[float] = field(default_factory=lambda: array("f"))
     _churn: array[float] = field(default_factory=lambda: array("f"))
     _found: bytearray = field(default_factory=bytearray)
@@ -92,6 +97,11 @@ class CrawlStats:
         """Count a request by which its page was not observed."""
         self.count("not_observed")
         self.count(f"not_observed/{reason}")
+
+    def count_rejected(self, reason: str) -> None:
+        """Count why the project rejected an answer, in its words."""
+        known = reason in self._rejected or len(self._rejected) < MOST_CAUSES
+        self._rejected[reason if known else "other"] += 1
 
     def count_churning(self, url: str, *, is_update: bool) -> None:
         """Count a visit of a page whose links change with the request rather than with time."""
@@ -138,7 +148,7 @@ class CrawlStats:
             if number:
                 self.count(name, number)
 
-    def count_recorded(self, recorded: Sequence[Recorded], updates: Updates) -> None:
+    def count_recorded(self, recorded: Sequence[Recorded], updates: Counted) -> None:
         """Count visits that the store has acknowledged; `updates` says what counts as an update."""
         seen = [visited for visited in recorded if visited.visit.news is News.SEEN]
         self._count_predictions(seen, updates)
@@ -158,7 +168,7 @@ class CrawlStats:
             if number:
                 self.count(name, number)
 
-    def _count_predictions(self, seen: Sequence[Recorded], updates: Updates) -> None:
+    def _count_predictions(self, seen: Sequence[Recorded], updates: Counted) -> None:
         """Compare the p of ranked visits, and the churn of their pages, with what they found."""
         ranked = [
             (prediction, visited.is_update(updates))
@@ -191,6 +201,7 @@ class CrawlStats:
             now, before = (int(values.get(f"hacs/{name}", 0)) for values in stats)
             return now - before
 
+        failed = stat("not_observed") - sum(stat(f"not_observed/{why}") for why in _NOT_FAILED)
         beside = [counted(stat(name), noun) for name, noun in self._beside.items() if stat(name)]
         logger.info(
             "HACS visited %s (%d for the first time) and found %s with %s; of %s "
@@ -206,7 +217,7 @@ class CrawlStats:
             stat("dropped/threshold"),
             stat("dropped/budget"),
             stat("dropped/gone"),
-            counted(stat("not_observed"), "request"),
+            counted(failed, "request"),
             f"; beside these {', '.join(beside)}" if beside else "",
         )
         if same := stat("same_second"):
@@ -217,9 +228,13 @@ class CrawlStats:
             )
         if self._churning:
             self._log_churning(stat("churn/visits"), stat("visits"))
+        if self._rejected:
+            reasons = ", ".join(f"{number} x {why}" for why, number in self._rejected.most_common())
+            answers = counted(self._rejected.total(), "answer")
+            logger.info("%s the project said to be no page: %s", answers, reasons)
+            self._rejected.clear()
         if self._causes:
-            failed = self._causes.total()
-            requests = counted(failed, "request")
+            requests = counted(self._causes.total(), "request")
             logger.info("%s for pages got no answer: %s", requests, self.causes())
             self._causes.clear()
 

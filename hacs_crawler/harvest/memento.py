@@ -28,7 +28,7 @@ from hacs_crawler.exceptions import HacsError
 from hacs_crawler.harvest.query import BLOCKED
 from hacs_crawler.links import page_surt
 from hacs_crawler.utils.text import safe_logger
-from hacs_crawler.watch import MarkRules, Rules
+from hacs_crawler.watch import Rules
 
 logger = safe_logger(__name__)
 
@@ -57,7 +57,6 @@ class Memento:
     is_passing: bool = False
     reason: str = ""
     rules: int = 0
-    keeps_spells: bool = False
 
 
 def other_capture(response: Response) -> str:
@@ -94,8 +93,7 @@ def read_memento(response: Response, capture: Capture, rules: Rules) -> Memento:
     rewriting = Rewriting(response.url)
     links = payload_links(response.body, header, capture.url, rules, rewriting)
     problem = "" if links is not None else "unreadable"
-    keeps_spells = isinstance(rules, MarkRules)
-    return Memento(at, links, problem, rules=rules.fingerprint, keeps_spells=keeps_spells)
+    return Memento(at, links, problem, rules=rules.fingerprint)
 
 
 def read_range(response: Response, capture: Capture, rules: Rules) -> Memento:
@@ -117,13 +115,7 @@ def read_range(response: Response, capture: Capture, rules: Rules) -> Memento:
     if _is_elsewhere(visit.url, capture):
         return Memento(visit.at, problem="moved")
     problem = "" if visit.marks is not None else "unreadable"
-    return Memento(
-        visit.at,
-        visit.marks,
-        problem,
-        rules=visit.rules,
-        keeps_spells=visit.keeps_spells,
-    )
+    return Memento(visit.at, visit.marks, problem, rules=visit.rules)
 
 
 def is_blocked(response: Response) -> bool:

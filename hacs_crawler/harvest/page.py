@@ -164,9 +164,12 @@ class PageHarvest:
         failed at too many in a row, RefusedError, StoppedError.
         """
         known = None if page is None else page.harvests.get(self._options.source)
-        if page is not None and known is not None and known.digest and not page.keeps_spells:
-            rules = page.rules_at(known.until)
-            self._shown[known.digest] = Visit(page.url, known.until, rules=rules)
+        if page is not None and known is not None and known.digest:
+            shown = page.spells.shown_by(page.shown_at).get(known.until)
+            if shown is not None:
+                rules = page.rules_at(known.until)
+                marks = frozenset(shown)
+                self._shown[known.digest] = Visit(page.url, known.until, marks=marks, rules=rules)
         if self._options.max_captures is not None:
             # what is recorded already included, so that a killed harvest goes on with the same ones
             captures = thinned(captures, self._options.max_captures)
@@ -225,12 +228,9 @@ class PageHarvest:
                 memento.at,
                 marks=memento.marks,
                 rules=memento.rules,
-                keeps_spells=memento.keeps_spells,
             )
             if memento.at == step.capture.at:
-                # links that are shown again are no news, other marks may be
-                again = visit if memento.keeps_spells else replace(visit, marks=None)
-                self._shown[step.digest] = again
+                self._shown[step.digest] = visit
             elif memento.at in self._redirected:
                 # others lead to the same capture: no need to ask all
                 self._failed[step.digest] += 1

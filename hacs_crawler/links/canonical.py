@@ -35,7 +35,14 @@ _SESSIONS: Final = frozenset({"jsessionid", "phpsessid", "cfid", "cftoken"})
 _TOKENS: Final = frozenset({"sid", "sessionid", "session_id", "oscsid", "zenid"})
 _TOKEN: Final = re.compile(r"[0-9a-z,_-]{16,}", re.ASCII | re.IGNORECASE).fullmatch
 _ASP_SESSION: Final = len("aspsessionidabcdefgh")
-_DROPPED: Final = TRACKERS | _SESSIONS
+_FORMS: Final = frozenset(
+    {
+        *("_", "cb", "rand"),  # against caches
+        *("_wpnonce", "authenticity_token", "csrf_token", "csrfmiddlewaretoken", "nonce"),
+    }
+)
+"""Parameters of forms and caches, which are others at each request. `v`, `t` and `ts` name things."""
+_DROPPED: Final = TRACKERS | _SESSIONS | _FORMS
 _DROPPED_PATH: Final = re.compile(
     r";(?:jsessionid|phpsessid|sid|sessionid)=[^;/]*"
     # ASP.NET: session, anonymous user, login, and whether the browser takes cookies
@@ -265,7 +272,7 @@ def _kept_parameters(query: str) -> list[str]:
 
 
 def _is_dropped(parameter: str) -> bool:
-    """Whether a parameter is a session id or a tracker's."""
+    """Whether a parameter is a session id, a tracker's, or against caches and forgery."""
     name, _, value = parameter.partition("=")
     return _may_be_dropped(name) and (name.lower() not in _TOKENS or _TOKEN(value) is not None)
 

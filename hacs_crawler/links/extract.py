@@ -136,7 +136,7 @@ def _fingerprint_of(rules: LinkRules) -> int:
     volatile = sorted(rules.volatile.parts) if rules.volatile is not None else []
     more = [*([volatile] if volatile else []), *(["rendered"] if rules.rendered else [])]
     what = (FORM, sorted(TRACKERS), rules.scope, patterns, *more)
-    return (fingerprint(repr(what)) & 0xFFFF_FFFF) or 1
+    return (fingerprint(repr(what)) & 0xFFFF_FFFE) or 2  # odd ones are of other marks
 
 
 class SourceLinks(NamedTuple):

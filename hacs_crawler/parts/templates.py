@@ -1,4 +1,9 @@
-"""One block that is new on most pages of a site at once is its template's: no page has news by that."""
+"""What pages of a site show alike is not their own: new blocks of a template, and block pages.
+
+A block that is new on most pages of a site at once is its template's, and no page's update. Pages that
+show the very same marks in one run, having shown others before, were not read: a block page, a login.
+Nor is what several pages show at their first visit a baseline for what they show later.
+"""
 
 from __future__ import annotations
 
@@ -11,13 +16,15 @@ from typing import Final
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.part import Part
 from hacs_crawler.links import menu_id, site_of
-from hacs_crawler.state import Page, Recorded, State
+from hacs_crawler.state import FEWEST_LINKS, FEWEST_MARKS, Page, Recorded, State
 from hacs_crawler.utils.text import counted, safe_logger
 
 logger = safe_logger(__name__)
 
 FEWEST_PAGES: Final = 20
 """Where fewer pages of a site were visited, whatever they share is their news."""
+FEWEST_ALIKE: Final = 3
+"""If this many pages show the same at their first visits, it is not what each of them shows."""
 MOST_SHARE: Final = 0.5
 """On more of them than this share a mark is the template's."""
 MOST_MARKS: Final = 1_000_000
@@ -30,6 +37,19 @@ class _Site:
 
     visits: int = 0
     gained: list[tuple[str, int, frozenset[int]]] = field(default_factory=list)
+    alike: dict[int, list[tuple[str, int, int]]] = field(default_factory=dict)
+    """Visits that showed other marks than the visit before, or the first ones, by a hash of these; and
+    the hash of those before, 0 for none."""
+
+    def unread(self) -> list[tuple[str, int]]:
+        """Return the visits at which different pages showed the very same."""
+        found = []
+        for visits in self.alike.values():
+            shown_before = {before for _, _, before in visits} - {0}
+            firsts = {url for url, _, before in visits if not before}
+            if len(shown_before) > 1 or len(firsts) >= FEWEST_ALIKE:
+                found += [(url, at) for url, at, _ in visits]
+        return found
 
     def of_template(self) -> list[tuple[str, int]]:
         """Return the visits that brought nothing but what most pages got."""
@@ -56,10 +76,17 @@ class Templates(Part):
     def recorded(self, batch: Sequence[Recorded]) -> None:
         """Count which new marks the pages of a site have in common."""
         for visited in batch:
-            visit = visited.visit
-            if visit.marks is None or not visited.before.visits:
+            visit, before = visited.visit, visited.before
+            if visit.marks is None:
                 continue
             site = self._sites.setdefault(menu_id(visit.url), _Site())
+            shown_before = before.sound.spells.shown_last() if before.marks else frozenset[int]()
+            if _may_be_unread(visited, shown_before) and self._marks < MOST_MARKS:
+                self._marks += 1
+                entry = (visit.url, visit.at, hash(shown_before) if shown_before else 0)
+                site.alike.setdefault(hash(visit.marks), []).append(entry)
+            if not before.visits:
+                continue
             site.visits += 1
             if visited.updated and self._marks < MOST_MARKS:
                 self._marks += len(visited.new_marks)
@@ -70,6 +97,15 @@ class Templates(Part):
         del is_asked_to_end
         sites, self._sites, self._marks = self._sites, {}, 0
         for site in sites.values():
+            if unread := site.unread():
+                await self._crawl.state.once(_leave_out, unread)
+                self._crawl.stats.count("unread_visits", len(unread))
+                logger.info(
+                    "%s of %s showed the very same, as a block page or a login: what they showed does "
+                    "not count",
+                    counted(len(unread), "page"),
+                    site_of(unread[0][0]),
+                )
             visits = site.of_template()
             if visits:
                 await self._crawl.state.once(_take_back, visits)
@@ -81,6 +117,19 @@ class Templates(Part):
                     site_of(visits[0][0]),
                     counted(len(visits), "update"),
                 )
+
+
+def _may_be_unread(visited: Recorded, shown_before: frozenset[int]) -> bool:
+    """Whether a visit showed other marks than the one before, or the first ones, and several."""
+    before, marks = visited.before, visited.visit.marks
+    fewest = FEWEST_MARKS if visited.after.is_chosen else FEWEST_LINKS
+    if not before.marks:
+        return bool(marks) and (fewest == FEWEST_LINKS or len(marks or ()) >= fewest)
+    return len(shown_before) >= fewest and marks not in {shown_before, before.spells.shown_last()}
+
+
+def _leave_out(state: State, visits: Sequence[tuple[str, int]]) -> None:
+    state.restore(Page(url, unread=array("I", [at])) for url, at in visits)
 
 
 def _take_back(state: State, visits: Sequence[tuple[str, int]]) -> None:

@@ -6,20 +6,26 @@ links the other may begin, as if the setting had changed, and the one with links
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from msgspec import Struct
 
 from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.crawl.part import Part
-from hacs_crawler.state import Page, Recorded, State, change_note, read_note
+from hacs_crawler.crawl.part import Observed, Part
+from hacs_crawler.state import Page, Recorded, State, Visit, change_note, read_note
 from hacs_crawler.utils.text import counted, safe_logger
 from hacs_crawler.watch import MarkRules
 
 logger = safe_logger(__name__)
 
 NOTE: Final = "watchers"
+_READ_FROM: Final = {
+    "JSON": '"items", or "jmespath:…"',
+    "text": '"items", or "jmespath:…"',
+    "XML": '"items", or "xpath:…"',
+    "HTML": '"items", or "css:…"',
+}
 
 
 class _Watcher(Struct):
@@ -66,16 +72,32 @@ class Watchers(Part):
                 f"(HACS_WATCH = {watch!r}): give one of them a HACS_NAMESPACE of its own"
             )
 
+    def observed(self, observed: Observed) -> Iterable[Visit]:
+        """Count the answers that showed nothing of what is watched."""
+        self._empty += observed.reason == "nothing_shown"
+        return ()
+
     def recorded(self, batch: Sequence[Recorded]) -> None:
-        """Count the visits that showed nothing of what is watched."""
-        shown = [one.visit.marks for one in batch if one.visit.keeps_spells]
-        self._visits += len(shown)
-        self._empty += sum(not marks for marks in shown)
+        """Count the visits that showed something of what is watched."""
+        self._visits += sum(one.visit.marks is not None for one in batch)
 
     def sum_up(self) -> None:
-        """Say where nothing of what is watched was on any page: an expression may be wrong."""
-        if self._empty and self._empty == self._visits and self._crawl.config.watch is not None:
-            name, pages = self._crawl.config.watch.name, counted(self._visits, "page")
+        """Say if nothing of what is watched was, or can be, on the pages: an expression may be wrong."""
+        stats, config = self._crawl.stats, self._crawl.config
+        others = stats.other_answers
+        if 2 * others.total() > stats.answers:
+            (kind, number), *_ = others.most_common(1)
+            watched = "links" if config.watch is None else config.watch.name
+            logger.warning(
+                "%d of %s were %s, which HACS_WATCH = %r is not read from: set HACS_WATCH = %s",
+                number,
+                counted(stats.answers, "answer"),
+                kind,
+                watched,
+                _READ_FROM.get(kind, '"items"'),
+            )
+        if self._empty and not self._visits and config.watch is not None:
+            name, pages = config.watch.name, counted(self._empty, "page")
             logger.warning("HACS_WATCH = %r: none of it was on any of %s visited", name, pages)
         self._visits = self._empty = 0
 

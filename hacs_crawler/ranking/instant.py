@@ -181,17 +181,15 @@ def learned(tier: Tier, state: State, now: float) -> Tier:
 
 def links_gained(page: Page, now: float) -> tuple[float, float]:
     """Return how many links a page gained between its visits of the last month, and in how many days."""
-    since = max(page.marks_since, *page.baselines, int(now) - RECENT_SECONDS, 1)
+    page = page.sound
+    shown_at = page.shown_at
+    since = max([int(now) - RECENT_SECONDS, 1, *shown_at[:1], *page.baselines])
     first = bisect_left(page.visits, since)
     last = bisect_right(page.visits, int(now))
-    if not page.marks_since or last - first < 2:
+    if not shown_at or last - first < 2:
         return 0.0, 0.0
     start, end = page.visits[first], page.visits[last - 1]
-    gained = sum(
-        number
-        for at, number in zip(page.runs[::2], page.runs[1::2], strict=True)
-        if start < at <= end
-    )
+    gained = sum(len(page.news_at(at)) for at in page.update_times if start < at <= end)
     return gained, (end - start) / DAY
 
 

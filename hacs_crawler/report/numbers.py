@@ -127,7 +127,9 @@ def load_pages(state: State, page_ids: Ids, now: float) -> dict[int, Page]:
     for start in range(0, len(page_ids), PAGES_A_CALL):
         batch = page_ids[start : start + PAGES_A_CALL].tolist()
         known = state.load(batch)
-        pages.update((page_id, as_of(known[page_id], now)) for page_id in batch if page_id in known)
+        pages.update(
+            (page_id, as_of(known[page_id], now).sound) for page_id in batch if page_id in known
+        )
     return pages
 
 
@@ -176,6 +178,7 @@ def history_of(page: Page) -> dict[str, Any]:
 
 def updates_of(page: Page) -> dict[int, int]:
     """Return the number of new links by the index of each visit that found an update."""
+    page = page.sound
     places = np.searchsorted(page.visits, page.update_times)
     new_links = page.new_marks_by_visit()
     return {place: new_links[place] for place in places.tolist() if 0 < place < len(new_links)}

@@ -51,6 +51,10 @@ if TYPE_CHECKING:
         read_export as read_export,
         to_line as to_line,
     )
+    from hacs_crawler.state.judging import (
+        FEWEST_LINKS as FEWEST_LINKS,
+        FEWEST_MARKS as FEWEST_MARKS,
+    )
     from hacs_crawler.state.location import (
         describe as describe,
         needing_redis as needing_redis,
@@ -80,6 +84,7 @@ if TYPE_CHECKING:
         time_share as time_share,
     )
     from hacs_crawler.state.page import (
+        Counted as Counted,
         Harvest as Harvest,
         News as News,
         Page as Page,
@@ -136,7 +141,11 @@ if TYPE_CHECKING:
         signal_kinds as signal_kinds,
         trusted_sources as trusted_sources,
     )
-    from hacs_crawler.state.site_links import LinkClaim as LinkClaim, claimed_of as claimed_of
+    from hacs_crawler.state.site_links import (
+        LinkClaim as LinkClaim,
+        claimed_of as claimed_of,
+        elsewhere as elsewhere,
+    )
     from hacs_crawler.state.store import (
         SCHEMA as SCHEMA,
         Annotation as Annotation,

@@ -1,12 +1,9 @@
 """A page as bytes, and the row of numbers that ranking needs of it.
 
-Both stores keep these bytes: the layout, the version and a checksum of all but the layout, and then what
-is known of the page as an array of MessagePack (https://msgpack.org). Lists of numbers are bytes in it,
-little-endian as all of it is, 8 for a mark and 4 for any other, and so is what comes with the rate. Of
-when marks were last seen these are the latest time, and for each one with another time its place, then
-these times. A page of 100 links and 50 visits with 10 updates takes about 1.2 KB. Of marks other than
-links, most of which may be gone, they may be runs of marks that were last seen together: then the latest
-is 0.
+Both stores keep these bytes: the layout, the version and a checksum of all but the layout, and then the
+page as an array of MessagePack (https://msgpack.org), its fields in their order. Lists of numbers are
+bytes in it, little-endian as all of it is, 8 for a mark and 4 for any other, after a letter that says
+which. A page of 100 links and 50 visits with 10 updates takes about 1.2 KB.
 """
 
 from __future__ import annotations
@@ -15,25 +12,24 @@ import struct
 import sys
 from array import array
 from bisect import bisect_left
-from collections.abc import Mapping
-from itertools import chain, groupby, repeat
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 from zlib import crc32
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.links import site_id
-from hacs_crawler.state.page import Harvest, Page, Updates
+from hacs_crawler.state.page import Page
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
 
 LAYOUT: Final = 1
 _BEGINNING: Final = struct.Struct("<BII")
-_RATES: Final = struct.Struct("<5f")
 VERSION_OFFSET: Final = 1
 """Where the four bytes of a page's version stand in its bytes; the Redis script compares them."""
 _MOST_SINGLE: Final = float(np.finfo(np.float32).max)
@@ -61,54 +57,31 @@ ROW: Final = np.dtype(
 """What ranking needs of a page: rate in 1/day, w, a and b of its survival, churn and churning (see
 `model.Rates`), times in seconds since 1970 UTC, counts.
 
-`last_visit` is 0 where the page was never seen. `last_update` is, where no update is known (`updates` is
-0), the first visit or the last baseline: from then on the page is known not to have changed.
-`before_update` is the visit before the last one that found an update, 0 where there is none; `site` is
-`site_id` of the page's URL. `failures` counts the 404s and 410s, too, of a page that was never seen.
-`is_baseline` is 1 where the last visit is one (`Page.baselines`).
+Visits that did not show the page (`Page.sound`) are not in it. `last_visit` is 0 if the page was never
+seen. If no update is known (`updates` is 0), `last_update` is the first visit or the last baseline: from
+then on the page is known not to have changed. `before_update` is the visit before the last one that
+found an update, 0 if there is none; `site` is `site_id` of the page's URL. `failures` counts the 404s
+and 410s, too, of a page that was never seen. `is_baseline` is 1 if the last visit is one
+(`Page.baselines`).
 """
 UNKNOWN_ROW: Final = np.zeros(1, ROW)
 
 
 def encode_page(page: Page) -> bytes:
     """Return the page's bytes."""
-    latest, others = _packed_last_seen(page)
-    if page.keeps_spells and len(runs := _runs(page.last_seen)) < len(others):
-        latest, others = 0, runs
-    known = _encode(
-        (
-            _text(page.url),
-            _to_bytes(page.visits),
-            _to_bytes(page.runs),
-            _to_bytes(page.marks),
-            _to_bytes(others),
-            _to_bytes(page.digests),
-            _to_bytes(page.contents),
-            _to_bytes(page.echoes),
-            page.is_in_site,
-            page.marks_since,
-            page.last_news,
-            page.gone,
-            page.failures,
-            page.not_before,
-            page.rate,
-            _RATES.pack(page.share, page.fast, page.slow, page.churn, page.churning),
-            _text(page.etag),
-            _text(page.last_modified),
-            page.hrefs,
-            [(one.source, one.until, one.digest) for _, one in sorted(page.harvests.items())],
-            _to_bytes(page.rule_changes),
-            page.keeps_spells,
-            latest,
-        )
-    )
+    try:
+        known = _encode(page)
+    except UnicodeEncodeError:
+        texts = (page.url, page.etag, page.last_modified)
+        url, etag, modified = (text.encode("utf-8", "replace").decode() for text in texts)
+        known = _encode(replace(page, url=url, etag=etag, last_modified=modified))
     return _BEGINNING.pack(LAYOUT, page.version, crc32(known, page.version)) + known
 
 
 def decode_page(body: bytes) -> Page:
     """Return the page whose bytes these are.
 
-    Raises StateError where they are damaged or of a layout that this version does not know.
+    Raises StateError if they are damaged or of a layout that this version does not know.
     """
     if not body or body[0] != LAYOUT:
         found = f"layout {body[0]}" if body else "nothing"
@@ -118,7 +91,7 @@ def decode_page(body: bytes) -> Page:
         _, version, checksum = _BEGINNING.unpack_from(body)
         known = memoryview(body)[_BEGINNING.size :]
         if crc32(known, version) == checksum:
-            return _decoded(known, version)
+            return _decode(known)
         what = "its checksum is not theirs"
     except (struct.error, TypeError, ValueError) as error:  # whoever wrote it: not this package
         what = str(error)
@@ -136,48 +109,13 @@ def decode_pages(bodies: Mapping[int, bytes]) -> dict[int, Page]:
     return pages
 
 
-def _decoded(known: memoryview, version: int) -> Page:
-    url, visits, runs, marks, others, digests, contents, echoes, *numbers = _decode(known)
-    is_in_site, since, news, gone, failures, not_before, rate, rates, *rest = numbers
-    etag, last_modified, hrefs, harvests, rule_changes, keeps_spells, latest = rest
-    share, fast, slow, churn, churning = _RATES.unpack(rates)
-    return Page(  # in the order of its fields: to name them takes longer
-        url,
-        _from_bytes("I", visits),
-        _from_bytes("I", runs),
-        _from_bytes("q", marks),
-        _last_seen(latest, _from_bytes("I", others), len(marks) // 8),
-        _from_bytes("I", digests),
-        _from_bytes("I", contents),
-        _from_bytes("I", echoes),
-        is_in_site,
-        since,
-        news,
-        gone,
-        failures,
-        not_before,
-        rate,
-        share,
-        fast,
-        slow,
-        churn,
-        churning,
-        version,
-        etag,
-        last_modified,
-        hrefs,
-        {source: Harvest(source, until, digest) for source, until, digest in harvests},
-        _from_bytes("I", rule_changes),
-        keeps_spells,
-    )
-
-
-def encode_row(page: Page, updates: Updates = "page") -> bytes:
+def encode_row(page: Page) -> bytes:
     """Return the page's ranking row, one element of dtype `ROW`."""
-    visits, times, baselines = page.visits, page.updates_of(updates), page.baselines
+    page = page.sound
+    visits, times, baselines = page.visits, page.update_times, page.baselines
     first, last = (visits[0], visits[-1]) if visits else (0, 0)
     since, number = first, 0
-    if times or baselines:  # as of few pages
+    if times or baselines:  # like few pages
         starts = [bisect_left(visits, at) for at in baselines]
         since = visits[starts[-1]] if starts and starts[-1] < len(visits) else first
         number = len({bisect_left(visits, at) for at in times} - {0, len(visits), *starts})
@@ -216,10 +154,10 @@ def unsound(rows: NDArray[np.void]) -> NDArray[np.intp]:
     return np.flatnonzero(~is_sound)
 
 
-def row_of(body: bytes, updates: Updates) -> bytes:
-    """Return the ranking row of a page's bytes, that of an unknown page where they are damaged."""
+def row_of(body: bytes) -> bytes:
+    """Return the ranking row of a page's bytes, that of an unknown page if they are damaged."""
     try:
-        return encode_row(decode_page(body), updates)
+        return encode_row(decode_page(body))
     except StateError:
         return UNKNOWN_ROW.tobytes()
 
@@ -232,48 +170,24 @@ def _visit_before(visits: array[int], at: int) -> int:
     return visits[place - 1] if 0 < place < len(visits) else 0
 
 
-def _packed_last_seen(page: Page) -> tuple[int, array[int]]:
-    """Return the latest of the times, and the places, then the times, of links with another one."""
-    latest, is_all = page.marks_until()
-    if is_all:
-        return latest, array("I")
-    places = [place for place, at in enumerate(page.last_seen) if at != latest]
-    return latest, array("I", [*places, *(page.last_seen[place] for place in places)])
+def _packed(numbers: array[int]) -> bytes:
+    if sys.byteorder == "big":
+        numbers = numbers[:]
+        numbers.byteswap()
+    return numbers.typecode.encode() + numbers.tobytes()
 
 
-def _runs(last_seen: array[int]) -> array[int]:
-    return array("I", chain.from_iterable((at, len(list(run))) for at, run in groupby(last_seen)))
-
-
-def _last_seen(latest: int, exceptions: array[int], links: int) -> array[int]:
-    if not exceptions:  # as of most pages
-        return array("I", [latest]) * links
-    if not latest:
-        runs = zip(exceptions[::2], exceptions[1::2], strict=True)
-        return array("I", chain.from_iterable(repeat(at, number) for at, number in runs))
-    last_seen = array("I", [latest]) * links
-    number = len(exceptions) // 2
-    for place, at in zip(exceptions[:number], exceptions[number:], strict=True):
-        last_seen[place] = at
-    return last_seen
-
-
-def _text(text: str) -> str:
-    """Return a text that can be written as UTF-8."""
-    return text if text.isascii() else text.encode("utf-8", "replace").decode()
-
-
-def _swapped_array(code: str, body: bytes) -> array[int]:
-    numbers = array(code, body)
-    numbers.byteswap()
+def _unpacked(kind: type, body: Any) -> Any:
+    if kind is not array:
+        raise NotImplementedError
+    code, packed = bytes(body[:1]).decode("ascii"), bytes(body[1:])
+    if code not in {"I", "q"}:
+        raise ValueError(f"no numbers are kept as {code!r}")
+    numbers = array(code, packed)
+    if sys.byteorder == "big":
+        numbers.byteswap()
     return numbers
 
 
-def _swapped_bytes(numbers: array[int]) -> bytes:
-    return _swapped_array(numbers.typecode, numbers.tobytes()).tobytes()
-
-
-_from_bytes: Final = array if sys.byteorder == "little" else _swapped_array
-_to_bytes: Final = array.tobytes if sys.byteorder == "little" else _swapped_bytes
-_encode: Final = msgspec.msgpack.Encoder().encode
-_decode: Final = msgspec.msgpack.Decoder(list[Any]).decode
+_encode: Final[Callable[[Page], bytes]] = msgspec.msgpack.Encoder(enc_hook=_packed).encode
+_decode: Final = msgspec.msgpack.Decoder(Page, dec_hook=_unpacked).decode

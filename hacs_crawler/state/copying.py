@@ -116,11 +116,10 @@ def _write(target: State, pages: dict[int, Page]) -> None:
     known = target.store.load(list(pages)) if pages else {}
     present = target.load(list(known)) if known else {}
     changes = []
-    updates = target.estimation.updates
     for page_id, page in pages.items():
         seen = present[page_id].version if page_id in present else 0
         page.version = seen + 1
-        changes.append(Change(page_id, seen, encode_page(page), encode_row(page, updates)))
+        changes.append(Change(page_id, seen, encode_page(page), encode_row(page)))
     if changes and target.store.write(changes):
         raise StateError("another process writes to the copy: stop it, and repeat the copy")
 

@@ -22,7 +22,7 @@ from hacs_crawler.state.outcome_log import (
     sorted_outcomes,
     sound,
 )
-from hacs_crawler.state.page import Page, Updates, Visit, copy_of
+from hacs_crawler.state.page import Page, Visit, copy_of
 from hacs_crawler.state.priors import read_priors, refit_priors
 from hacs_crawler.state.recorded import (
     Recorded,
@@ -63,7 +63,6 @@ class State:
 
     def __init__(self, store: Store, estimation: Estimation) -> None:
         self.store = store
-        store.updates = estimation.updates
         self.estimation = estimation
         self.read_prior()
 
@@ -279,9 +278,7 @@ class State:
             changes = (
                 (page_id, base[page_id], page, outcomes(page_id)) for page_id, page in after.items()
             )
-            present = self.store.write(
-                [_change(*change, self.estimation.updates) for change in changes]
-            )
+            present = self.store.write([_change(*change) for change in changes])
             base, refused = {}, base
             lost = 0
             for page_id, body in present.items():
@@ -330,9 +327,7 @@ def _with_acknowledged(page: Page | None, ours: Page | None) -> tuple[Page | Non
     return (replace(ours, version=0) if page is None else merge_pages(page, ours)), True
 
 
-def _change(
-    page_id: int, before: Page | None, after: Page, outcomes: bytes, updates: Updates
-) -> Change:
+def _change(page_id: int, before: Page | None, after: Page, outcomes: bytes) -> Change:
     seen = before.version if before is not None else 0
     after.version = seen + 1
-    return Change(page_id, seen, encode_page(after), encode_row(after, updates), outcomes)
+    return Change(page_id, seen, encode_page(after), encode_row(after), outcomes)

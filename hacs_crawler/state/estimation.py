@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from itertools import compress
 from math import isclose
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 import numpy as np
 from msgspec import Meta
@@ -28,10 +29,14 @@ from hacs_crawler.model import (
     estimate,
     known_rates,
 )
-from hacs_crawler.state.page import Page, Updates
+from hacs_crawler.state.page import Counted, Page
+from hacs_crawler.state.spells import OPEN
 from hacs_crawler.utils.settings import Setting
 from hacs_crawler.utils.times import DAY
 
+CONTROL_SECONDS: Final = 30
+"""Within how many seconds a page is visited again to see what the request brings."""
+_NO_CHURN: Final = 1e-12
 _SAME_RATE = 1e-9
 """Up to which relative difference a rate is the same: sums of other batches are rounded otherwise."""
 _SAME_SINGLE = 1e-5
@@ -75,7 +80,7 @@ class Estimation:
     prior: LogNormalPrior = DEFAULT_PRIOR
     churning_pages: float = CHURNING_PAGES
     bursts: Bursts = DEFAULT_BURSTS
-    updates: Updates = "page"
+    updates: Counted = "default"
     sibling_correlation: float = field(default=USUAL_SIBLING_CORRELATION, compare=False)
 
     def note(self) -> dict[str, Any]:
@@ -105,15 +110,38 @@ class Estimation:
         return _expected("bayes" if is_known else self.estimator, self.prior, self.bursts, is_known)
 
     def rates(self, pages: Sequence[Page]) -> Rates:
-        """Return what is estimated of each page."""
-        found = histories(pages, self.updates)
+        """Return what is estimated of each page.
+
+        Of what somebody chose to watch every update is time's, unless a control visit showed otherwise.
+        """
+        pages = [page.sound for page in pages]
+        is_trusted = np.array(
+            [page.is_chosen and not _is_measured(page) for page in pages], np.bool_
+        )
+        if is_trusted.all() or not is_trusted.any():
+            share = _NO_CHURN if is_trusted.any() else self.churning_pages
+            return self._rates(pages, share)
+        parts = [
+            self._rates([*compress(pages, mask)], share)
+            for mask, share in ((is_trusted, _NO_CHURN), (~is_trusted, self.churning_pages))
+        ]
+        columns = []
+        for name in Rates.__slots__:
+            column = np.empty(len(pages))
+            column[is_trusted], column[~is_trusted] = (getattr(part, name) for part in parts)
+            columns.append(column)
+        return Rates(**dict(zip(Rates.__slots__, columns, strict=True)))
+
+    def _rates(self, pages: Sequence[Page], churning_pages: float) -> Rates:
+        found = histories(pages)
         # no other estimator asks for them
         became = _lifetimes_of_gaps(pages, found[2]) if self.has_posterior else None
         visits = Visits(*found, self.fade_days, baselines_of(pages), became)
-        return estimate(self.estimator, visits, self.prior, self.churning_pages, self.bursts)
+        return estimate(self.estimator, visits, self.prior, churning_pages, self.bursts)
 
     def churning(self, pages: Sequence[Page]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
         """Return how likely each page churns, as `rates` does: 0 where no visit brought anything."""
+        pages = [page.sound for page in pages]
         may_churn = [_has_new_marks(page) or bool(page.digests) for page in pages]
         found = np.zeros(len(pages))
         if any(may_churn):
@@ -122,8 +150,12 @@ class Estimation:
 
     def estimate(self, pages: Sequence[Page]) -> None:
         """Estimate what is kept of pages, in place."""
+        for page in pages:
+            page.count(self.updates)
         rates = self.rates(pages)
-        columns = (getattr(rates, name).tolist() for name in Rates.__slots__)
+        rate, *others = (getattr(rates, name) for name in Rates.__slots__)
+        # in single precision: sums of other batches are rounded otherwise
+        columns = [rate.tolist(), *(one.astype(np.float32).tolist() for one in others)]
         for page, *estimated in zip(pages, *columns, strict=True):
             page.rate, page.share, page.fast, page.slow, page.churn, page.churning = estimated
 
@@ -142,6 +174,7 @@ def is_same_estimate(page: Page, other: Page | None) -> bool:
     return (
         other is not None
         and isclose(page.rate, other.rate, rel_tol=_SAME_RATE)
+        and page.updates == other.updates
         and all(
             isclose(getattr(page, name), getattr(other, name), rel_tol=_SAME_SINGLE)
             for name in ("share", "fast", "slow")
@@ -157,15 +190,16 @@ def _expected(estimator: str, prior: LogNormalPrior, bursts: Bursts, is_known: b
 
 
 def histories(
-    pages: Sequence[Page], count: Updates = "page"
+    pages: Sequence[Page],
 ) -> tuple[
     np.ndarray[tuple[int], np.dtype[np.float64]],
     np.ndarray[tuple[int], np.dtype[np.bool_]],
     np.ndarray[tuple[int], np.dtype[np.int64]],
 ]:
     """Return the pages' visit times in days, whether each found an update, and offsets, flat."""
+    pages = [page.sound for page in pages]
     visits, offsets = _joined([page.visits for page in pages])
-    updates, update_offsets = _joined([page.updates_of(count) for page in pages])
+    updates, update_offsets = _joined([page.update_times for page in pages])
     updated = _first_from(visits, offsets, updates, update_offsets)
     updated[offsets[:-1][offsets[1:] > offsets[:-1]]] = False
     return visits / DAY, updated, offsets
@@ -180,34 +214,57 @@ def lifetimes(pages: Sequence[Page]) -> LinkLifetimes:
     """
     visits, offsets = _joined([page.visits for page in pages])
     found = np.zeros(len(visits), np.uint8)
-    runs, run_offsets = _joined([page.runs for page in pages])
-    first, links = runs[::2], runs[1::2].astype(np.int64)
-    if not len(first):
+    periods, period_offsets = _joined([page.periods for page in pages])
+    if not len(periods):
         return found
-    run_offsets //= 2
-    last, link_offsets = _joined([page.last_seen for page in pages])
-    # not to be split by 0 links, and a page without links has no run
-    latest_of_run = np.maximum.reduceat(last, np.cumsum(links) - links)
-    has_links = np.flatnonzero(np.diff(link_offsets))
-    latest = np.zeros(len(pages), np.uint32)
-    latest[has_links] = np.maximum.reduceat(last, link_offsets[:-1][has_links])
-    latest_of_page = np.repeat(latest, np.diff(run_offsets))
+    first, last, number = periods.reshape(-1, 3).T
+    period_offsets //= 3
+    numbers = np.diff(period_offsets)
+    shown_at = [page.shown_at for page in pages]
+    latest = np.array([times[-1] if times else 0 for times in shown_at], np.uint32)
+    latest_of_page = np.repeat(latest, numbers)
+    seen_again = _last_seen(pages, np.where(last == OPEN, latest_of_page, last), number)
+    begins = np.flatnonzero(np.diff(_of_pages(first, period_offsets), prepend=-1))
+    seen_again = np.maximum.reduceat(seen_again, begins)
+    first, latest_of_page = first[begins], latest_of_page[begins]
+    page_of = np.repeat(np.arange(len(pages)), numbers)[begins]
     is_known = latest_of_page > first
-    # links taken by other rules are not seen again, whatever became of them
+    # marks taken by other rules are not seen again, whatever became of them
     last_baseline = [one[-1] if one else 0 for one in (page.baselines for page in pages)]
-    is_known &= first >= np.repeat(np.array(last_baseline, np.uint32), np.diff(run_offsets))
+    is_known &= first >= np.array(last_baseline, np.uint32)[page_of]
     of_runs = np.select(
-        [~is_known, latest_of_run == latest_of_page, latest_of_run > first],
+        [~is_known, seen_again == latest_of_page, seen_again > first],
         [LinkLifetime.UNKNOWN, LinkLifetime.LASTING, LinkLifetime.PASSING],
         LinkLifetime.FLEETING,
     )
-    has_spells = np.repeat([page.keeps_spells for page in pages], np.diff(run_offsets))
-    in_spells = np.where(latest_of_run > first, LinkLifetime.LASTING, LinkLifetime.UNKNOWN)
-    of_runs = np.where(has_spells & is_known, in_spells, of_runs)
-    places = np.searchsorted(_of_pages(visits, offsets), _of_pages(first, run_offsets))
-    is_kept = places < np.repeat(offsets[1:], np.diff(run_offsets))
+    is_chosen = np.array([page.is_chosen for page in pages], np.bool_)[page_of]
+    in_spells = np.where(seen_again > first, LinkLifetime.LASTING, LinkLifetime.UNKNOWN)
+    of_runs = np.where(is_chosen & is_known, in_spells, of_runs)
+    keys = (page_of.astype(np.int64) << 32) + first
+    places = np.searchsorted(_of_pages(visits, offsets), keys)
+    is_kept = places < offsets[1:][page_of]
     found[places[is_kept]] = of_runs[is_kept]
     return found
+
+
+def _last_seen(
+    pages: Sequence[Page],
+    last: np.ndarray[tuple[int], np.dtype[np.uint32]],
+    number: np.ndarray[tuple[int], np.dtype[np.uint32]],
+) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
+    """Return when a link of each period was seen last: of links also in a later spell of theirs."""
+    last = last.astype(np.uint32)
+    start = 0
+    for page in pages:
+        end = start + len(page.periods) // 3
+        if not page.is_chosen and len(set(page.marks)) < len(page.marks):
+            mine, counts = last[start:end], number[start:end].astype(np.int64)
+            _, marks = np.unique(np.array(page.marks), return_inverse=True)
+            latest = np.zeros(len(page.marks), np.uint32)
+            np.maximum.at(latest, marks, np.repeat(mine, counts))
+            last[start:end] = np.maximum.reduceat(latest[marks], np.cumsum(counts) - counts)
+        start = end
+    return last
 
 
 def _lifetimes_of_gaps(
@@ -223,13 +280,24 @@ def _lifetimes_of_gaps(
     return found
 
 
+def _is_measured(page: Page) -> bool:
+    """Whether a visit just after another one, as control visits are, found an update."""
+    visits = page.visits
+    places = (bisect_left(visits, at) for at in page.update_times)
+    return any(
+        0 < place < len(visits) and visits[place] - visits[place - 1] <= CONTROL_SECONDS
+        for place in places
+    )
+
+
 def _has_new_marks(page: Page) -> bool:
     """Whether any visit after the first showed marks that were new."""
-    return page.runs[-2:-1] > page.visits[:1]
+    return page.periods[-3:-2] > page.visits[:1]
 
 
 def baselines_of(pages: Sequence[Page]) -> np.ndarray[tuple[int], np.dtype[np.bool_]] | None:
     """Return which of the visits that `histories` returns are baselines, None where none is."""
+    pages = [page.sound for page in pages]
     baselines, baseline_offsets = _joined([page.baselines for page in pages])
     if not len(baselines):
         return None

@@ -20,6 +20,7 @@ from hacs_crawler.state import digests, rule_changes
 from hacs_crawler.state.codec import ROW, encode_row
 from hacs_crawler.state.merging import FIRST_WAIT_GONE, LONGEST_WAIT_GONE
 from hacs_crawler.state.page import Page, copy_of
+from hacs_crawler.state.spells import spells_of
 from hacs_crawler.state.store import Ids, Rows
 from hacs_crawler.utils.times import SKEW_SECONDS, minute_text
 
@@ -48,18 +49,9 @@ def as_of(page: Page, now: float) -> Page:
     past.echoes = _before(page.echoes, until)
     past.digests = digests.only(page.digests, _before(page.digests[::2], until))
     past.rule_changes = rule_changes.until(page.rule_changes, until)
-    past.runs = array("I")
-    number = 0
-    for at, links in zip(page.runs[::2], page.runs[1::2], strict=True):
-        if at <= until:
-            past.runs.extend((at, links))
-            number += links
-    past.marks = page.marks[:number]  # runs are in the order of time
-    # a link that was seen later, too, was most likely there all the time
-    latest = past.last_visit or 0
-    past.last_seen = array("I", (at if at <= until else latest for at in page.last_seen[:number]))
-    if page.marks_since > until:
-        past.marks_since = 0
+    past.unread = _before(page.unread, until)
+    shown = page.spells.shown_by(page.shown_at)
+    past.periods, past.marks = spells_of({at: shown[at] for at in shown if at <= until})
     if page.last_news > until:
         past.gone = past.failures = past.not_before = 0
         past.last_news = past.last_visit or 0
@@ -143,7 +135,7 @@ def _pieces(rows: Rows) -> Iterator[tuple[int, Rows]]:
 def _rows_as_of(state: State, pages: Sequence[Page], now: float) -> Rows:
     past = [as_of(page, now) for page in pages]
     state.estimation.estimate(past)
-    return np.frombuffer(b"".join(encode_row(page, state.estimation.updates) for page in past), ROW)
+    return np.frombuffer(b"".join(encode_row(page) for page in past), ROW)
 
 
 def _before(times: array[int], until: int) -> array[int]:

@@ -1,8 +1,8 @@
 """Pages as lines of JSON, one page a line: what `hacs export` writes and `hacs import` reads back.
 
 The layout is described in docs/state.md. What follows from the rest (`surt`, `churn`, `last_visit`,
-`last_update`, `gone`, and of each visit `updated` and `new_links`) is written for other readers, and
-not read.
+`last_update`, `gone`, and of each visit `updated`, `new_marks` and `is_page`) is written for other
+readers, and not read.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links import check_url, page_id_of, page_surt, without_login
 from hacs_crawler.state import digests
 from hacs_crawler.state.merging import RECENT_VISITS, merge_pages
-from hacs_crawler.state.page import Harvest, Page
+from hacs_crawler.state.page import Harvest, Page, Updates
 from hacs_crawler.utils.text import safe_logger
 from hacs_crawler.utils.times import in_range
 
@@ -66,10 +66,10 @@ class _Rules(Struct):
     fingerprint: Unsigned32
 
 
-class _Run(Struct):
+class _Spells(Struct):
     first_seen: datetime
+    last_seen: datetime | None
     fingerprints: Annotated[list[str], Meta(min_length=1)]
-    last_seen: datetime | list[datetime]
 
 
 class _Harvest(Struct):
@@ -91,12 +91,12 @@ class _Line(Struct):
     visits: list[_Visit]
     digests: list[_Digest]
     contents: list[Unsigned31]
-    links_since: datetime | None
-    link_rules: list[_Rules]
-    links: list[_Run]
+    rules: list[_Rules]
+    marks: list[_Spells]
     harvests: list[_Harvest]
+    updates: Updates
     echoes: list[datetime] = []
-    keeps_spells: bool = False
+    unread: list[datetime] = []
 
 
 _LINES: Final = msgspec.json.Decoder(_Line)
@@ -119,12 +119,15 @@ def to_line(page: Page) -> bytes:
     """Return the page as a line of JSON; raises ValueError if its URL is none, or its rate no number."""
     if _HAS_SCHEME(page.url) is None:  # a damaged one, for which an import would refuse all lines
         raise ValueError("its URL is none")
-    updates = {bisect_left(page.visits, at) for at in page.update_times} - {0}
-    numbers = page.new_marks_by_visit()
-    visits = [
-        {"at": iso(at), "updated": index in updates, "new_links": numbers[index]}
-        for index, at in enumerate(page.visits)
-    ]
+    sound = page.sound
+    updated = {bisect_left(sound.visits, at) for at in sound.update_times} - {0}
+    found = {
+        at: {"updated": place in updated, "new_marks": number}
+        for place, (at, number) in enumerate(
+            zip(sound.visits, sound.new_marks_by_visit(), strict=True)
+        )
+    }
+    visits = [{"at": iso(at), **found.get(at, {"is_page": False})} for at in page.visits]
     fields = {
         "hacs": LAYOUT,
         "url": page.url,
@@ -132,7 +135,8 @@ def to_line(page: Page) -> bytes:
         "rate_per_day": page.rate,
         "churn": page.churn,
         "last_visit": iso(page.last_visit),
-        "last_update": iso(page.last_update),
+        "updates": page.updates,
+        "last_update": iso(sound.last_update),
         "gone": page.gone > 0,
         "gone_in_a_row": page.gone,
         "failures": page.failures,
@@ -148,22 +152,20 @@ def to_line(page: Page) -> bytes:
         ],
         "contents": list(page.contents),
         "echoes": [iso(at) for at in page.echoes],
-        "links_since": iso(page.marks_since),
-        "link_rules": [
+        "unread": [iso(at) for at in page.unread],
+        "rules": [
             {"since": iso(at), "fingerprint": rules}
             for at, rules in digests.pairs(page.rule_changes)
         ],
-        "links": [
-            {"first_seen": iso(at), "fingerprints": to_hex(links), "last_seen": _times(last)}
-            for at, links, last in _runs(page)
+        "marks": [
+            {"first_seen": iso(first), "last_seen": iso(last), "fingerprints": to_hex(marks)}
+            for first, last, marks in page.spells.each()
         ],
         "harvests": [
             {"source": number, "until": iso(harvest.until), "digest": to_hex([harvest.digest])[0]}
             for number, harvest in sorted(page.harvests.items())
         ],
     }
-    if page.keeps_spells:
-        fields["keeps_spells"] = True
     return to_json(fields).encode() + b"\n"
 
 
@@ -176,7 +178,6 @@ def from_line(line: bytes) -> Page:
     page = Page(
         url=_url(fields.url),
         visits=_ascending("visits", [one.at for one in fields.visits]),
-        marks_since=second_of("links_since", fields.links_since),
         last_news=second_of("last_news", fields.last_news),
         gone=fields.gone_in_a_row,
         failures=fields.failures,
@@ -187,14 +188,15 @@ def from_line(line: bytes) -> Page:
         harvests={one.source: _harvest(one) for one in fields.harvests},
         contents=digests.union_of_contents(array("I", fields.contents), array("I")),
         echoes=_ascending("echoes", fields.echoes),
-        keeps_spells=fields.keeps_spells,
+        unread=_ascending("unread", fields.unread),
+        updates=fields.updates,
     )
     for one in fields.digests:
         digests.add(page.digests, second_of("digests", one.at), one.number, repeats=one.repeats)
-    since = _ascending("link_rules", [one.since for one in fields.link_rules])
-    rules = (one.fingerprint for one in fields.link_rules)
+    since = _ascending("rules", [one.since for one in fields.rules])
+    rules = (one.fingerprint for one in fields.rules)
     page.rule_changes.extend(chain.from_iterable(zip(since, rules, strict=True)))
-    _add_links(page, fields.links)
+    _add_marks(page, fields.marks)
     if page.visits and page.last_news < page.visits[-1]:
         raise ValueError("'last_news' is before the last of 'visits'")
     # merging thins
@@ -299,19 +301,6 @@ def second_of(name: str, moment: datetime | None) -> int:
     return second
 
 
-def _runs(page: Page) -> Iterator[tuple[int, array[int], array[int]]]:
-    start = 0
-    for at, number in zip(page.runs[::2], page.runs[1::2], strict=True):
-        end = start + number
-        yield at, page.marks[start:end], page.last_seen[start:end]
-        start = end
-
-
-def _times(seconds: array[int]) -> list[str | None] | str | None:
-    """Return times; a single one where all are the same."""
-    return iso(seconds[0]) if len(set(seconds)) == 1 else [iso(second) for second in seconds]
-
-
 def _url(url: str) -> str:
     if _HAS_SCHEME(url) is None:
         raise ValueError(f"'url' is no URL: {url[:200]!r}")
@@ -324,23 +313,17 @@ def _url(url: str) -> str:
     return url
 
 
-def _add_links(page: Page, runs: list[_Run]) -> None:
-    times = _ascending("links", [run.first_seen for run in runs])
-    if times and not 0 < page.marks_since <= times[0]:
-        raise ValueError("'links_since' is not at or before the first of 'links'")
-    for at, run in zip(times, runs, strict=True):
-        links = from_hex(run.fingerprints)
-        last = run.last_seen if isinstance(run.last_seen, list) else [run.last_seen] * len(links)
-        if len(last) != len(links):
-            raise ValueError(f"'last_seen' of an entry of 'links' is no list of {len(links)} times")
-        pairs = sorted(zip(links, (second_of("last_seen", moment) for moment in last), strict=True))
-        if min(second for _, second in pairs) < at:
-            raise ValueError("in an entry of 'links' a time of 'last_seen' is before 'first_seen'")
-        page.runs.extend((at, len(links)))
-        page.marks.extend(link for link, _ in pairs)
-        page.last_seen.extend(second for _, second in pairs)
-    if len(set(page.marks)) < len(page.marks) and not page.keeps_spells:
-        raise ValueError("a fingerprint is twice in 'links'")
+def _add_marks(page: Page, spells: list[_Spells]) -> None:
+    shown_at, before = page.shown_at, (0, 0)
+    for one in spells:
+        first, last = second_of("first_seen", one.first_seen), second_of("last_seen", one.last_seen)
+        if first not in shown_at or (last and last not in shown_at) or 0 < last < first:
+            raise ValueError("an entry of 'marks' begins or ends at no visit that showed marks")
+        if (first, last) <= before:
+            raise ValueError("'marks' are not in ascending order of time")
+        before = first, last
+        page.periods.extend((first, last, len(one.fingerprints)))
+        page.marks.extend(sorted(from_hex(one.fingerprints)))
 
 
 def _harvest(fields: _Harvest) -> Harvest:

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from hacs_crawler.state.codec import ROW, UNKNOWN_ROW, VERSION_OFFSET
 from hacs_crawler.state.outcome_log import OUTCOME, Outcomes
-from hacs_crawler.state.page import Updates
 from hacs_crawler.state.site_links import LinkClaim, claimed_of
 from hacs_crawler.state.store import Annotation, Change, Contents, Ids, Rows, Store
 
@@ -20,8 +19,6 @@ BATCH = 10_000
 
 class MemoryStore(Store):
     """Keeps pages' bytes in a dict and their ranking rows in one array."""
-
-    updates: Updates = "page"
 
     def __init__(self) -> None:
         self._bodies: dict[int, bytes] = {}

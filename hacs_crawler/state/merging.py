@@ -3,13 +3,11 @@
 The state of a page is a function of the *set* of its visits, not of the order in which they were
 recorded, so that archived captures that arrive after live visits lead to the same state:
 
-- every link keeps the times of the earliest and of the latest visit that showed it (a minimum and a
-  maximum, hence commutative);
-- of other marks all spells are kept in which the visits that are kept showed them (see `state.spells`);
-- of the visits' times, the latest `RECENT_VISITS` are kept, and of the older ones the last in every
-  slot of `SLOT_SECONDS`. Both rules depend on times alone, so thinning before or after a merge gives
-  the same result, and what is left is what a crawler with fewer visits would have seen: two gaps
-  become one, and every estimator stays as unbiased as it was.
+- of marks, all spells are kept in which the visits that are kept showed them (see `state.spells`);
+- of the visits' times, the latest `RECENT_VISITS` are kept, of the older ones the last in every slot of
+  `SLOT_SECONDS`, and the latest that showed marks. Thinning before or after a merge gives the same
+  result, and what is left is what a crawler with fewer visits would have seen: two gaps become one, and
+  every estimator stays as unbiased as it was.
 
 Digests that an archive's index names are kept for the same reason: that a capture found another content
 than the one before it is only known when both are.
@@ -26,16 +24,13 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Mapping
-from itertools import groupby, pairwise, zip_longest
-from operator import itemgetter
+from itertools import pairwise, zip_longest
 from typing import Final
 
 from msgspec.structs import replace
 
-from hacs_crawler.links import has_same_links
 from hacs_crawler.state import digests, rule_changes
-from hacs_crawler.state.page import Harvest, News, Page, Sightings, Visit
+from hacs_crawler.state.page import Harvest, News, Page, Visit
 from hacs_crawler.state.spells import MarksByVisit, spells_of
 from hacs_crawler.utils.times import DAY, MAX_SECOND
 
@@ -45,15 +40,8 @@ FIRST_WAIT_GONE: Final = 7 * DAY
 LONGEST_WAIT_GONE: Final = 365 * DAY
 
 
-def merge(page: Page, visit: Visit) -> frozenset[int]:
-    """Add a visit to what is known of its page, in place.
-
-    Returns the fingerprints of the links that no visit up to this one had shown, l*(m_i) of the paper
-    (Jayawardana et al. 2020), or of the other marks that the visit before it had not shown; empty for
-    the first visit that shows any, which is the baseline, and for one with other rules than the
-    one before it.
-    Merging a visit a second time changes nothing.
-    """
+def merge(page: Page, visit: Visit) -> None:
+    """Add a visit to what is known of its page, in place; a second time it changes nothing."""
     if not 0 < visit.at <= MAX_SECOND:
         msg = f"a visit of {visit.url} at second {visit.at} is outside 1970-2106"
         raise ValueError(msg)
@@ -62,20 +50,14 @@ def merge(page: Page, visit: Visit) -> frozenset[int]:
     if visit.digest and visit.news in {News.SEEN, News.REPEATED}:
         _add_digest(page, visit)
     if visit.news is News.REPEATED:
-        return frozenset()
+        return
     if visit.news is not News.SEEN:
         _set_absent(page, visit)
-        return frozenset()
-    page.keeps_spells |= visit.keeps_spells
-    shown_at = page.shown_at if page.keeps_spells else array("I")
-    _add_rules(page, visit.at, visit.rules)
-    new = frozenset[int]()
-    if visit.marks is not None:
-        new = (
-            _merge_marks(page, visit.at, visit.marks, shown_at)
-            if page.keeps_spells
-            else _merge_links(page, visit, visit.marks)
-        )
+        return
+    if visit.marks is None:
+        _add_rules(page, visit.at, rule_changes.UNKNOWN)
+    else:
+        _add_marks(page, visit, visit.marks)
     if visit.at >= page.last_news:
         _set_present(page, visit.at)
         page.url = visit.url
@@ -85,7 +67,6 @@ def merge(page: Page, visit: Visit) -> frozenset[int]:
             page.etag, page.last_modified = validators
     _insert(page.visits, visit.at)
     _thin_visits(page)
-    return new
 
 
 def remember_echo(page: Page, at: int) -> None:
@@ -98,6 +79,7 @@ def remember_harvest(page: Page, harvest: Harvest) -> None:
     known = page.harvests.get(harvest.source)
     if known is None or harvest.until > known.until:
         page.harvests[harvest.source] = harvest
+        page.harvests = dict(sorted(page.harvests.items()))
 
 
 def merge_pages(page: Page, other: Page) -> Page:
@@ -106,45 +88,40 @@ def merge_pages(page: Page, other: Page) -> Page:
     It is what recording all their visits on one page leads to, except that what attempts told that saw
     nothing (gone, failures, waiting) is that of the page with the latest news, and URL and validators
     are those of the page with the latest visit. In whatever order and however often pages are merged,
-    the result is the same, but for `rate` and `version`, which are those of `page`, and for which
-    spelling of the URL it has where the latest visit repeats a capture that only another page has.
+    the result is the same, but for `rate`, `updates` and `version`, which are those of `page`, and for
+    which spelling of the URL it has if the latest visit repeats a capture that only another page has.
     """
     latest = max(page, other, key=_absence)
-    shown = max(page, other, key=_appearance)
+    appeared = max(page, other, key=_appearance)
+    shown = page.spells.shown_by(page.shown_at)
+    for at, marks in other.spells.shown_by(other.shown_at).items():
+        shown.setdefault(at, set()).update(marks)
     result = replace(
         page,
-        url=shown.url,
+        url=appeared.url,
         visits=_union(page.visits, other.visits),
         digests=digests.union(page.digests, other.digests),
         contents=digests.union_of_contents(page.contents, other.contents),
-        echoes=array("I", sorted({*page.echoes, *other.echoes})),
-        marks_since=min(filter(None, (page.marks_since, other.marks_since)), default=0),
+        echoes=_union(page.echoes, other.echoes),
+        unread=_union(page.unread, other.unread),
         last_news=latest.last_news,
         gone=latest.gone,
         failures=latest.failures,
         not_before=latest.not_before,
-        etag=shown.etag,
-        last_modified=shown.last_modified,
+        etag=appeared.etag,
+        last_modified=appeared.last_modified,
+        hrefs=_hrefs_of([(max(one.shown_at, default=0), one.hrefs) for one in (page, other)]),
         harvests=page.harvests.copy(),
         rule_changes=rule_changes.union(
-            *(rule_changes.marks(one.rule_changes, _times_of_rules(one)) for one in (page, other))
+            *(rule_changes.marks(one.rule_changes, one.visits) for one in (page, other))
         ),
     )
     for harvest in other.harvests.values():
         known = result.harvests.get(harvest.source, harvest)
         furthest = max(known, harvest, key=lambda one: (one.until, one.digest))
         result.harvests[harvest.source] = furthest
-    result.keeps_spells |= other.keeps_spells
-    if result.keeps_spells:
-        result.hrefs = 0
-        marks = page.spells.shown_by(page.shown_at)
-        _join_shown(marks, other.spells.shown_by(other.shown_at))
-        _set_spells(result, {at: marks[at] for at in result.visits if at in marks})
-    else:
-        seen = page.sightings()
-        _join(seen, other.sightings())
-        _set_sightings(result, seen)
-        result.hrefs = _hrefs_of(result, [(one.hrefs, one.last_shown()) for one in (page, other)])
+    result.harvests = dict(sorted(result.harvests.items()))  # equal pages have equal bytes
+    result.periods, result.marks = spells_of(shown)
     result.is_in_site = (page.is_in_site and other.is_in_site) or any(
         one.is_in_site and one.marks == result.marks for one in (page, other)
     )
@@ -153,7 +130,7 @@ def merge_pages(page: Page, other: Page) -> Page:
 
 
 def _absence(page: Page) -> tuple[int, bool, int, int, int]:
-    """Return what attempts that saw nothing told; of two pages the greater has the latest news."""
+    """Return the outcome of the latest unsuccessful attempt, as a sort key."""
     is_seen = not (page.gone or page.failures)
     return page.last_news, is_seen, page.gone, page.failures, page.not_before
 
@@ -163,9 +140,14 @@ def _appearance(page: Page) -> tuple[int, str, str, str]:
 
 
 def _union(times: array[int], others: array[int]) -> array[int]:
-    union = array("I", sorted({*times, *others}))
-    _thin(union)
-    return union
+    return array("I", sorted({*times, *others}))
+
+
+def _hrefs_of(candidates: list[tuple[int, int]]) -> int:
+    """Return the number of the source at the latest second; 0 if there are several."""
+    latest = max(at for at, _ in candidates)
+    found = {hrefs for at, hrefs in candidates if at == latest}
+    return found.pop() if len(found) == 1 else 0
 
 
 def _add_digest(page: Page, visit: Visit) -> None:
@@ -183,16 +165,14 @@ def _see_repeated(page: Page) -> None:
             _set_present(page, at)
         if at > (page.last_visit or 0):  # of which content the validators are is not known then
             page.etag = page.last_modified = ""
-        _add_rules(page, at, rule_changes.UNKNOWN)
-        _insert(page.visits, at)
+        if page.visits[bisect_left(page.visits, at) :][:1] != array("I", [at]):
+            _add_rules(page, at, rule_changes.UNKNOWN)
+            _insert(page.visits, at)
     _thin_visits(page)
-    page.digests = _thinned_digests(page.digests)
-
-
-def _thinned_digests(pairs: array[int]) -> array[int]:
-    times = pairs[::2]
+    times = page.digests[::2]
     _thin(times)
-    return pairs if 2 * len(times) == len(pairs) else digests.only(pairs, times)
+    if 2 * len(times) < len(page.digests):
+        page.digests = digests.only(page.digests, times)
 
 
 def _set_present(page: Page, at: int) -> None:
@@ -214,63 +194,18 @@ def _set_absent(page: Page, visit: Visit) -> None:
         page.failures = min(page.failures + 1, 255)
 
 
-def _merge_links(page: Page, visit: Visit, shown: frozenset[int]) -> frozenset[int]:
-    latest, is_all = page.marks_until()
-    if visit.at > latest and has_same_links(page.hrefs, visit.hrefs):
+def _add_marks(page: Page, visit: Visit, marks: frozenset[int]) -> None:
+    shown_at, at = page.shown_at, visit.at
+    latest = shown_at[-1] if shown_at else 0
+    if at > latest:
+        page.periods, page.marks = page.spells.followed_by(at, marks, latest)
         page.hrefs = visit.hrefs
-        page.last_seen = (
-            array("I", [visit.at]) * len(page.last_seen)
-            if is_all
-            else array("I", [visit.at if at == latest else at for at in page.last_seen])
-        )
-        return frozenset()
-    known = [(page.hrefs, page.last_shown())] if visit.at == latest else []
-    new = _add_links(page, visit.at, shown)
-    if shown and visit.at >= latest:
-        page.hrefs = _hrefs_of(page, [*known, (visit.hrefs, (visit.at, shown))])
-    return frozenset() if visit.at in page.baselines else new
-
-
-def _hrefs_of(page: Page, candidates: list[tuple[int, tuple[int, frozenset[int]]]]) -> int:
-    """Return which number of those found is that of the links that the page showed last, else 0."""
-    if len(candidates) == 1:
-        return candidates[0][0]
-    together = page.last_shown()
-    return max((hrefs for hrefs, shown in candidates if shown == together), default=0)
-
-
-def _merge_marks(
-    page: Page, at: int, shown: frozenset[int], shown_at: array[int]
-) -> frozenset[int]:
-    """Add what a visit showed; returns what the visit before it, of those `shown_at`, did not show."""
-    page.hrefs = 0
-    if shown_at and at <= shown_at[-1]:
-        known = page.spells.shown_by(shown_at)
-        _join_shown(known, {at: {*shown}})
-        _set_spells(page, known)
-        place = bisect_left(shown_at, at)
-        gained = known[at] - known[shown_at[place - 1]] if place else set[int]()
     else:
-        latest = shown_at[-1] if shown_at else 0
-        gained = set(shown - page.spells.ending(latest))
-        last = zip(page.marks, page.last_seen, strict=True)
-        page.last_seen = array(
-            "I", [at if until == latest and mark in shown else until for mark, until in last]
-        )
-        _append_run(page, at, gained)
-        page.marks_since = page.marks_since or at
-    is_baseline = at in page.baselines or at == page.marks_since
-    return frozenset() if is_baseline else frozenset(gained)
-
-
-def _join_shown(shown: MarksByVisit, others: MarksByVisit) -> None:
-    for at, marks in others.items():
+        shown: MarksByVisit = page.spells.shown_by(shown_at)
         shown.setdefault(at, set()).update(marks)
-
-
-def _set_spells(page: Page, shown: MarksByVisit) -> None:
-    page.runs, page.marks, page.last_seen = spells_of(shown)
-    page.marks_since = min(shown, default=0)
+        page.periods, page.marks = spells_of(shown)
+        page.hrefs = _hrefs_of([(latest, page.hrefs), (at, visit.hrefs)])
+    _add_rules(page, at, visit.rules)
 
 
 def _add_rules(page: Page, at: int, rules: int) -> None:
@@ -280,75 +215,8 @@ def _add_rules(page: Page, at: int, rules: int) -> None:
     if at > max([0, *page.visits[-1:], *changes[-2:-1]]):
         changes.extend((at, rules))
     else:
-        marks = rule_changes.marks(changes, _times_of_rules(page))
-        page.rule_changes = rule_changes.union(marks, {at: rules})
-
-
-def _times_of_rules(page: Page) -> set[int]:
-    """Return the seconds whose rules are kept: those of visits, and of links that were new."""
-    return {page.marks_since, *page.visits, *page.runs[::2]}
-
-
-def _add_links(page: Page, at: int, shown: frozenset[int]) -> frozenset[int]:
-    latest_run = page.runs[-2] if page.runs else 0
-    if not page.marks_since:
-        page.marks_since = at
-        _append_run(page, at, shown)
-        return frozenset()
-    if at > latest_run and at > page.marks_since:
-        new = shown.difference(page.marks)
-        _see_again(page, at, shown)
-        _append_run(page, at, new)
-        return new
-    return _merge_late_links(page, at, shown)
-
-
-def _see_again(page: Page, at: int, shown: frozenset[int]) -> None:
-    """Set when known links were seen last."""
-    if shown.issuperset(page.marks) and at > page.marks_until()[0]:
-        page.last_seen = array("I", [at]) * len(page.marks)
-        return
-    last = zip(page.marks, page.last_seen, strict=True)
-    page.last_seen = array(
-        "I", [at if mark in shown and before < at else before for mark, before in last]
-    )
-
-
-def _merge_late_links(page: Page, at: int, shown: frozenset[int]) -> frozenset[int]:
-    """Merge links shown at or before a time at which links were first seen: rebuild the runs."""
-    seen = page.sightings()
-    earlier = [link for link, sightings in seen.items() if sightings.first < at]
-    new = shown.difference(earlier)
-    is_baseline = at <= page.marks_since
-    page.marks_since = min(page.marks_since, at)
-    _join(seen, dict.fromkeys(shown, Sightings(at, at)))
-    _set_sightings(page, seen)
-    return frozenset() if is_baseline else new
-
-
-def _join(seen: dict[int, Sightings], others: Mapping[int, Sightings]) -> None:
-    for link, sightings in others.items():
-        known = seen.get(link)
-        seen[link] = sightings if known is None else sightings.joined(known)
-
-
-def _set_sightings(page: Page, seen: Mapping[int, Sightings]) -> None:
-    # by first sight, and within that by link: the order in which they came makes no difference
-    ordered = sorted((sightings.first, link, sightings.last) for link, sightings in seen.items())
-    page.runs, page.marks, page.last_seen = array("I"), array("q"), array("I")
-    page.marks.extend(link for _, link, _ in ordered)
-    page.last_seen.extend(last for _, _, last in ordered)
-    for first, group in groupby(ordered, itemgetter(0)):
-        page.runs.extend((first, len(list(group))))
-
-
-def _append_run(page: Page, at: int, links: Iterable[int]) -> None:
-    """Add links that were seen for the first time, after all others."""
-    ordered = sorted(links)
-    if ordered:
-        page.runs.extend((at, len(ordered)))
-        page.marks.extend(ordered)
-        page.last_seen.extend([at] * len(ordered))
+        known = rule_changes.marks(changes, page.visits)
+        page.rule_changes = rule_changes.union(known, {at: rules})
 
 
 def _insert(times: array[int], at: int) -> None:
@@ -359,28 +227,25 @@ def _insert(times: array[int], at: int) -> None:
 
 
 def _thin_visits(page: Page) -> None:
-    if page.keeps_spells and len(page.visits) > RECENT_VISITS:
-        _thin_spells(page)
-    _thin(page.visits)
-    changes = page.rule_changes
-    if changes[2:] or changes[:1] != array("I", [page.marks_since]):
-        times = _times_of_rules(page)
-        if not times.issuperset(changes[::2]):
-            page.rule_changes = rule_changes.encoded(rule_changes.marks(changes, times))
-
-
-def _thin_spells(page: Page) -> None:
-    """Leave of the spells what is shown by the visits that will be left."""
-    shown_at, left = page.shown_at, page.visits[:]
-    _thin(left)
-    kept_times = set(left)
+    """Leave of visits, and of what is known of each, what is kept."""
+    if len(page.visits) <= RECENT_VISITS:
+        return
+    shown_at, kept = page.shown_at, page.visits[:]
+    _thin(kept)
+    if shown_at:  # what it showed holds for all visits since that were told "not modified"
+        _insert(kept, shown_at[-1])
+    if len(kept) == len(page.visits):
+        return
+    page.visits, is_kept = kept, {*kept}
     spells = page.spells
     if any(
-        at <= page.marks_since or spells.is_needed(at, following)
+        at not in is_kept and spells.is_needed(at, following)
         for at, following in zip_longest(shown_at, shown_at[1:])
-        if at not in kept_times
     ):
-        _set_spells(page, spells.shown_by(array("I", (at for at in shown_at if at in kept_times))))
+        shown = spells.shown_by(shown_at)
+        page.periods, page.marks = spells_of({at: shown[at] for at in shown_at if at in is_kept})
+    if not is_kept.issuperset(page.rule_changes[::2]):
+        page.rule_changes = rule_changes.encoded(rule_changes.marks(page.rule_changes, kept))
 
 
 def _thin(times: array[int]) -> None:

@@ -1,9 +1,10 @@
 """One page: what is known of it, and the visits that told it.
 
-Whether a visit found an update is derived: some link was first seen after the visit before it. So is
-whether an update was confirmed: one of its links was seen again. A visit whose links were taken by
-other rules than those of the visit before it is a baseline, as the first one is: it found neither an
-update nor a quiet page (`state.rule_changes`). How a visit changes a page is `state.merging`'s.
+Whether a visit found an update is derived from what the page showed before. A visit whose marks were
+taken by other rules than those of the visit before it is a baseline, as the first one is: it found
+neither an update nor a quiet page (`state.rule_changes`). A visit that did not show the page, as the
+visits around it tell, counts for nothing (`state.judging`). How a visit changes a page is
+`state.merging`'s.
 """
 
 from __future__ import annotations
@@ -12,15 +13,16 @@ from array import array
 from bisect import bisect_left
 from copy import copy
 from enum import Enum
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, field
 from msgspec.structs import force_setattr
 
 from hacs_crawler.links import kept_url
 from hacs_crawler.state import digests, rule_changes
+from hacs_crawler.state.judging import FEWEST_LINKS, FEWEST_MARKS, judged, may_mislead
 from hacs_crawler.state.outcome_log import Prediction
-from hacs_crawler.state.spells import Spells
+from hacs_crawler.state.spells import Spells, spells_of
 
 if TYPE_CHECKING:
     Numbers = array[int]
@@ -28,19 +30,25 @@ else:
     Numbers = array  # signatures are looked at, and Python 3.11 cannot look at `array[int]`
 _NO_TIMES: Numbers = array("I")
 """What is shared by all pages that have none, and never changed."""
-Updates = Literal["page", "site", "novel", "any-change"]
-"""What counts as an update: links that are new to the page ("page"), or to its site, too.
+_JUDGED: Numbers = array("I")
+"""What `Page.unread` is of a page whose visits were judged already: they are not judged twice."""
+Byte = Annotated[int, Meta(ge=0, le=255)]
+Second = Annotated[int, Meta(ge=0, lt=2**32)]
+Updates = Literal["page", "site", "change", "any-change"]
+"""What counts as an update, as HACS_UPDATES says it: marks that the page had never shown ("page"), and
+that no other page of its site had shown ("site"); marks that the visit before did not show ("change"),
+and also marks that have gone since ("any-change")."""
 
-Of other marks "page" means those that the visit before did not show, "novel" and "site" those that no
-visit before did, and with "any-change" it counts, too, that marks of the visit before are gone.
-"""
+
+Counted = Updates | Literal["default"]
+"""The same, by default "page" for links and "change" for all else that is watched."""
 
 
 class News(Enum):
     """What a request for a page told about it."""
 
     SEEN = "seen"
-    """The page answered: 2xx with its links, or 304."""
+    """The page answered: 2xx with its marks, or 304."""
     GONE = "gone"
     """404 or 410."""
     FAILED = "failed"
@@ -49,7 +57,7 @@ class News(Enum):
     """An archive was answered as once before, by the page or with an error: its digest tells which."""
 
 
-class Harvest(Struct, frozen=True):
+class Harvest(Struct, frozen=True, array_like=True):
     """Up to which capture an archive's captures of a page are recorded.
 
     `source` is a 32-bit number of the archive and of how it is read, `until` the second of the latest
@@ -65,16 +73,14 @@ class Visit(Struct, frozen=True):
     """One request for a page, live or archived, and what it told.
 
     `url` is stored as its `kept_url`. `at` is in whole seconds since 1970 UTC. `marks` are the
-    fingerprints of what is watched, as of the page's links, or None where the visit did not show it
-    (304, an archive's revisit record). `digest` is the `digest_number` of the content, 0 where it is not
-    known; `repeats` says that an archive found the same content as before. `rules` is the fingerprint of
-    the rules by which marks were taken, 0 where it is not known; a visit without marks has those of the
-    visit with the same content, where the archive says which. `harvest` is set where the visit came from
-    an archive that is to be asked for later captures only, `prediction` where its seed was ranked.
-    `bytes` is the size of the answer's body. `hrefs` is a number of the source that links were taken
-    from, of the body in its upper half and of what they follow from in its lower one, 0 where it is not
-    known. `keeps_spells` says that the marks are no links, so that the page keeps all their `spells`
-    (see `state.spells`).
+    fingerprints of what is watched, or None if the visit did not show it (304, an archive's revisit
+    record). `digest` is the `digest_number` of the content, 0 if it is not known; `repeats` says that an
+    archive found the same content as before. `rules` is the fingerprint of the rules by which marks were
+    taken, and 0 for a visit without marks unless an archive says with which visit it shares its content.
+    `harvest` is set if the visit came from an archive that is to be asked for later captures only,
+    `prediction` if its seed was ranked. `bytes` is the size of the answer's body. `hrefs` is a number of
+    the source that links were taken from, of the body in its upper half and of what they follow from in
+    its lower one, 0 if it is not known.
     """
 
     url: str
@@ -90,60 +96,51 @@ class Visit(Struct, frozen=True):
     prediction: Prediction | None = None
     bytes: int = 0
     hrefs: int = 0
-    keeps_spells: bool = False
 
     def __post_init__(self) -> None:
         if (kept := kept_url(self.url)) is not self.url:
             force_setattr(self, "url", kept)
+        if self.marks is not None and self.rules == rule_changes.UNKNOWN:
+            force_setattr(self, "rules", rule_changes.UNNAMED)
 
 
-class Sightings(NamedTuple):
-    """When a link was seen first and last, in seconds since 1970 UTC."""
-
-    first: int
-    last: int
-
-    def joined(self, other: Sightings) -> Sightings:
-        """Return what both tell together."""
-        return Sightings(min(self.first, other.first), max(self.last, other.last))
-
-
-class Page(Struct):
-    """What is known of one page.
+class Page(Struct, array_like=True):
+    """What is known of one page; `state.codec` writes its fields in their order.
 
     `url` has no login and no space, whatever the bytes are that it was read from. Times are whole
-    seconds since 1970 UTC. `marks` holds fingerprints, of links or of what else is watched, grouped by
-    the time of the visit that showed them first: `runs` lists (time, number of marks) in time order;
-    `last_seen` has the time of the visit that showed each last. `marks_since` is the earliest visit that
-    showed marks: these are the baseline, not additions. `digests` and `contents` say which visits found
-    changed content without showing links (see `state.digests`); the former are thinned as visits are.
-    `last_news` is the time of the latest attempt of any kind. `gone` counts the 404s and 410s since the
-    page was last seen, `failures` the attempts since then (or since it was last gone) that told nothing.
-    `echoes` are the times of updates that were not new to the site: other pages of it had shown all of
-    their links first; where the page keeps spells, also those that a template brought. `is_in_site` says
-    whether the page's links are in the memory of its site. `rate` is the estimate in 1/day; `share`,
-    `fast` and `slow` are w, a and b of its survival; `churn` and `churning` tell of requests that bring
-    links by themselves (see `model.Rates`); `version` grows with every write.
-    `harvests` are the archives' harvests by source. `hrefs` is the number of the source of which
-    `last_shown` was taken, 0 where it is not known. `rule_changes` says by which rules marks were taken
-    (see `state.rule_changes`). Where the page `keeps_spells` (see `state.spells`), a mark may be among
-    `marks` more than once.
+    seconds since 1970 UTC. `periods` and `marks` are the page's `Spells`. `rule_changes` says by which
+    rules marks were taken (see `state.rule_changes`). `digests` and `contents` say which visits found
+    changed content without showing marks (see `state.digests`). `echoes` are the times of updates that
+    were not new to the site, as other pages of it had shown all of their marks first or a template
+    brought them; `unread` are those of visits at which other pages of the site showed the very same.
+    `is_in_site` says whether the page's marks are in the memory of its site. `last_news` is the time of
+    the latest attempt of any kind. `gone` counts the 404s and 410s since the page was last seen,
+    `failures` the attempts since then (or since it was last gone) that told nothing. `hrefs` is the
+    number of the source of what the page showed last, 0 if it is not known. `harvests` are the archives'
+    harvests by source. `updates` says what counts as an update, `rate` is the estimate in 1/day by
+    these; `share`, `fast` and `slow` are w, a and b of its survival; `churn` and `churning` tell of
+    requests that bring marks by themselves (see `model.Rates`). `version` grows with every write.
     """
 
     url: str
     visits: Numbers = field(default_factory=lambda: array("I"))
-    runs: Numbers = field(default_factory=lambda: array("I"))
+    periods: Numbers = field(default_factory=lambda: array("I"))
     marks: Numbers = field(default_factory=lambda: array("q"))
-    last_seen: Numbers = field(default_factory=lambda: array("I"))
+    rule_changes: Numbers = field(default_factory=lambda: array("I"))
     digests: Numbers = field(default_factory=lambda: array("I"))
     contents: Numbers = field(default_factory=lambda: array("I"))
     echoes: Numbers = field(default_factory=lambda: array("I"))
+    unread: Numbers = field(default_factory=lambda: array("I"))
     is_in_site: bool = False
-    marks_since: int = 0
-    last_news: int = 0
-    gone: int = 0
-    failures: int = 0
-    not_before: int = 0
+    last_news: Second = 0
+    gone: Byte = 0
+    failures: Byte = 0
+    not_before: Second = 0
+    etag: str = ""
+    last_modified: str = ""
+    hrefs: int = 0
+    harvests: dict[int, Harvest] = field(default_factory=dict)
+    updates: Updates = "page"
     rate: float = 0.0
     share: float = 1.0
     fast: float = 0.0
@@ -151,12 +148,6 @@ class Page(Struct):
     churn: float = 0.0
     churning: float = 0.0
     version: int = 0
-    etag: str = ""
-    last_modified: str = ""
-    hrefs: int = 0
-    harvests: dict[int, Harvest] = field(default_factory=dict)
-    rule_changes: Numbers = field(default_factory=lambda: array("I"))
-    keeps_spells: bool = False
 
     def __post_init__(self) -> None:
         self.url = kept_url(self.url)
@@ -167,17 +158,41 @@ class Page(Struct):
         return self.visits[-1] if self.visits else None
 
     @property
-    def baselines(self) -> array[int]:
-        """Seconds of the visits that went by other rules than those before them, ascending.
+    def spells(self) -> Spells:
+        """When the page showed its marks."""
+        return Spells(self.periods, self.marks)
 
-        A visit that was thinned out may be among them: then the next one is the baseline.
-        """
+    @property
+    def is_chosen(self) -> bool:
+        """Whether the page's marks are what somebody chose to watch of it, and no links."""
+        return rule_changes.is_chosen(self.rule_changes)
+
+    def count(self, updates: Counted) -> None:
+        """Say what counts as an update of the page."""
+        by_default: Updates = "change" if self.is_chosen else "page"
+        self.updates = by_default if updates == "default" else updates
+
+    @property
+    def shown_at(self) -> array[int]:
+        """Seconds of the visits kept that showed what the page's marks were, ascending."""
         changes = self.rule_changes
-        if not changes or (
-            len(changes) == 2 and changes[0] <= self.marks_since
-        ):  # as of most pages
+        if len(changes) == 2:  # like most pages: all from the first that did
+            return self.visits[bisect_left(self.visits, changes[0]) :]
+        rules = rule_changes.marks(changes, self.visits)
+        return array("I", (at for at, known in rules.items() if known != rule_changes.UNKNOWN))
+
+    @property
+    def _since(self) -> int:
+        """Second of the first visit kept that showed marks, 0 without one."""
+        return self.rule_changes[0] if self.rule_changes else 0
+
+    @property
+    def baselines(self) -> array[int]:
+        """Seconds of the visits that went by other rules than those before them, ascending."""
+        changes = self.rule_changes
+        if len(changes) <= 2:  # like most pages: the first visit alone
             return _NO_TIMES
-        return rule_changes.baselines(changes, self.marks_since)
+        return rule_changes.baselines(changes)
 
     def rules_at(self, second: int) -> int:
         """Return the fingerprint of the rules by which the visit of a second went."""
@@ -185,121 +200,107 @@ class Page(Struct):
         return changes[-1] if changes else rule_changes.UNKNOWN
 
     @property
-    def shown_at(self) -> array[int]:
-        """Seconds of the visits kept that showed what the page's marks were, ascending."""
-        changes = self.rule_changes
-        if len(changes) == 2:  # as of most pages: all from the first that did
-            return self.visits[bisect_left(self.visits, changes[0]) :]
-        rules = rule_changes.marks(changes, self.visits)
-        return array("I", (at for at, known in rules.items() if known != rule_changes.UNKNOWN))
+    def sound(self) -> Page:
+        """The page as the visits tell that did show it: itself, unless there are others.
 
-    @property
-    def spells(self) -> Spells:
-        """What the page showed, where it `keeps_spells`."""
-        return Spells(self.runs, self.marks, self.last_seen)
+        Visits that only other pages tell not to have shown it are left out only if there was one before.
+        """
+        if self.unread is _JUDGED:
+            return self
+        fewest = FEWEST_MARKS if self.is_chosen else FEWEST_LINKS
+        if not self.unread and (
+            len(self.periods) <= 3 or not may_mislead(self.spells, self.shown_at, fewest)
+        ):
+            return self
+        shown_at = self.shown_at
+        shown = self.spells.shown_by(shown_at)
+        rules = rule_changes.marks(self.rule_changes, self.visits)
+        for at in self.unread:
+            if shown.pop(at, None) is not None:
+                rules[at] = rule_changes.UNKNOWN
+        kept = judged(shown, self.baselines, fewest)
+        since = min(kept, default=self.visits[-1] + 1 if self.visits else 0)
+        left_out = {at for at in shown_at if at not in kept and at > since}
+        page = copy(self)
+        page.visits = array("I", (at for at in self.visits if at not in left_out))
+        page.rule_changes = rule_changes.encoded({at: rules[at] for at in page.visits})
+        page.periods, page.marks = spells_of(kept)
+        page.unread = _JUDGED
+        if shown_at and shown_at[-1] in left_out:
+            page.etag = page.last_modified = ""
+        return page
 
     @property
     def update_times(self) -> array[int]:
-        """Seconds at which updates were found, ascending, of whatever age.
+        """Seconds at which what counts as an update was found, ascending; of a sound page.
 
-        Where the page keeps spells these are the changes; see `updates_of`.
+        An update whose marks are not known is taken for one of any kind.
         """
-        if self.keeps_spells:
-            return self._updates_in_spells("page")
-        runs = self.runs
-        if not self.digests and (not runs or (len(runs) == 2 and runs[0] == self.marks_since)):
+        periods, updates = self.periods, self.updates
+        if not self.digests and (
+            not periods or (len(periods) == 3 and periods[1] == 0 and periods[0] == self._since)
+        ):  # like most pages
             return _NO_TIMES
-        baselines = {*self.baselines}
-        shown_first = {self.marks_since, *baselines}
-        added = array("I", (at for at in self.runs[::2] if at not in shown_first))
-        if not self.digests:
-            return added
-        changed = set(digests.changes(self.digests, self.contents))
-        return array("I", sorted({*added, *(changed - baselines)}))
-
-    def known_marks(self, updates: Updates, rules: int) -> set[int]:
-        """Return what the next visit may show, by these rules, without news; the page keeps spells."""
-        shown_at = self.shown_at
-        if not self.keeps_spells or not shown_at or self.rules_at(shown_at[-1]) != rules:
-            return set()
-        is_kept = updates in {"novel", "site"}
-        return set(self.marks) if is_kept else self.spells.ending(shown_at[-1])
-
-    def shown_before(self, at: int) -> set[int]:
-        """Return the marks that the visit before a second showed; the page keeps spells."""
-        before = self.shown_at[: bisect_left(self.shown_at, at)][-1:]
-        return set[int]().union(*self.spells.shown_by(before).values())
-
-    def updates_of(self, updates: Updates) -> array[int]:
-        """Return the seconds at which was found what counts as an update, ascending.
-
-        An update whose links are not known is taken for new to the site.
-        """
-        times = self._updates_in_spells(updates) if self.keeps_spells else self.update_times
-        if updates != "site" or not self.echoes:
-            return times
-        echoes = set(self.echoes)
-        return array("I", (at for at in times if at not in echoes))
-
-    def _updates_in_spells(self, updates: Updates) -> array[int]:
-        shown_at, spells = self.shown_at, self.spells
-        times = spells.novelties() if updates in {"novel", "site"} else spells.changes()
-        if updates == "any-change":
+        spells, shown_at = self.spells, self.shown_at
+        times = spells.novelties() if updates in {"page", "site"} else spells.changes()
+        if updates == "any-change" and shown_at:
             times |= spells.losses(shown_at)
-        return array("I", sorted(times - {*shown_at[:1], *self.baselines, *self.echoes}))
+        times.discard(self._since)
+        if self.digests:
+            times.update(digests.changes(self.digests, self.contents))
+        times -= {*self.baselines}
+        if updates != "page" or self.is_chosen:
+            times -= {*self.echoes}
+        return array("I", sorted(times))
 
     @property
     def last_update(self) -> int | None:
-        """Tau: second of the last visit that found an update, or None where none is known."""
+        """Tau: second of the last visit that found an update, None if none is known; of a sound page."""
         times = self.update_times
         return times[-1] if times and self.visits and times[-1] > self.visits[0] else None
 
-    def marks_until(self) -> tuple[int, bool]:
-        """Second of the latest visit that showed marks, 0 where none did, and whether it showed all."""
-        last_seen, visits = self.last_seen, self.visits
-        # as of most pages; comparing arrays makes no object of each time
-        if last_seen == last_seen[:1] * len(last_seen):
-            return (last_seen[0] if last_seen else 0), True
-        return (visits[-1] if visits and visits[-1] in last_seen else max(last_seen)), False
+    def news_at(self, at: int) -> frozenset[int]:
+        """Return which marks a visit showed that make an update; of a sound page."""
+        if at == self._since or at in self.baselines:
+            return frozenset()
+        begun = self.spells.begun(at)
+        if begun and self.updates in {"page", "site"}:
+            begun -= self.spells.until(at)
+        return frozenset(begun)
 
-    def last_shown(self) -> tuple[int, frozenset[int]]:
-        """When links were seen last, and which were: what the latest visit showed that saw any."""
-        latest, is_all = self.marks_until()
-        if is_all:
-            return latest, frozenset(self.marks)
-        last = zip(self.marks, self.last_seen, strict=True)
-        return latest, frozenset(link for link, at in last if at == latest)
+    def shown_before(self, at: int) -> set[int]:
+        """Return the marks that the visit before a second showed."""
+        shown_at = self.shown_at
+        place = bisect_left(shown_at, at)
+        return self.spells.shown_by(shown_at)[shown_at[place - 1]] if place else set()
 
-    def sightings(self) -> dict[int, Sightings]:
-        """Every link's fingerprint with the seconds it was seen at."""
-        firsts = (
-            at
-            for at, number in zip(self.runs[::2], self.runs[1::2], strict=True)
-            for _ in range(number)
-        )
-        return dict(zip(self.marks, map(Sightings, firsts, self.last_seen), strict=True))
+    def known_marks(self, rules: int) -> frozenset[int]:
+        """Return what the next visit may show, by these rules, without news.
+
+        What a visit showed that waits to be confirmed was news then, and is none again.
+        """
+        shown_at = self.shown_at
+        if not shown_at or self.rules_at(shown_at[-1]) != rules:
+            return frozenset()
+        if self.updates in {"page", "site"}:
+            return frozenset(self.marks)
+        return self.spells.shown_last() | self.sound.spells.shown_last()
 
     def new_marks_by_visit(self) -> list[int]:
-        """For each visit kept, how many links it showed that no earlier visit had shown."""
+        """For each visit kept, how many marks it showed that make an update; of a sound page."""
         counts = [0] * len(self.visits)
-        baselines = {self.marks_since, *self.baselines}
-        for at, number in zip(self.runs[::2], self.runs[1::2], strict=True):
-            index = bisect_left(self.visits, at)
-            if at not in baselines and 0 < index < len(counts):
-                counts[index] += number
+        for at in self.update_times:
+            place = bisect_left(self.visits, at)
+            if 0 < place < len(counts):
+                counts[place] = len(self.news_at(at))
         return counts
 
 
 def copy_of(page: Page) -> Page:
-    """Return a copy that shares nothing mutable with the page."""
+    """Return a copy that shares nothing mutable with the page; spells are replaced, not changed."""
     copied = copy(page)
-    copied.visits, copied.runs = page.visits[:], page.runs[:]
-    copied.marks, copied.last_seen = page.marks[:], page.last_seen[:]
-    copied.rule_changes = page.rule_changes[:]
-    copied.digests, copied.contents, copied.echoes = (
-        page.digests[:],
-        page.contents[:],
-        page.echoes[:],
-    )
+    copied.visits, copied.rule_changes = page.visits[:], page.rule_changes[:]
+    copied.digests, copied.contents = page.digests[:], page.contents[:]
+    copied.echoes, copied.unread = page.echoes[:], page.unread[:]
     copied.harvests = page.harvests.copy()
     return copied

@@ -74,7 +74,7 @@ def refit_priors(
     found = (pages.get(page_id) for page_id in revisited.tolist())
     sample = [page for page in found if page and page.visits]  # a damaged row may say otherwise
     fitted = _at_fixed_point(sample, estimation)
-    notes = refitted_sibling_correlation(of_siblings, estimation.updates)
+    notes = refitted_sibling_correlation(of_siblings)
     if abs(log(fitted.churning_pages / estimation.churning_pages)) > _SAME_SHARE:
         notes[_CHURNING_PAGES] = fitted.churning_pages
     if not fitted.bursts.is_like(estimation.bursts):
@@ -94,15 +94,13 @@ def _at_fixed_point(pages: Sequence[Page], estimation: Estimation) -> Estimation
     """
     if not pages:
         return estimation
-    has_shown = np.array([len(page.runs) > 2 * _UPDATES_TO_TELL for page in pages], np.bool_)
+    has_shown = np.array([len(page.periods) > 3 * _UPDATES_TO_TELL for page in pages], np.bool_)
     fitted = estimation
     for _ in range(_MOST_FITS):
         churning = fitted.churning(pages)
         share = fit_churning_pages(churning[has_shown], fitted.churning_pages)
         ordinary = [*compress(pages, churning < CHURNING)]
-        gaps = gaps_between(
-            *histories(ordinary, estimation.updates), estimation.fade_days, baselines_of(ordinary)
-        )
+        gaps = gaps_between(*histories(ordinary), estimation.fade_days, baselines_of(ordinary))
         before = fitted
         prior = fit_prior(gaps)
         fitted = replace(before, prior=prior, churning_pages=share)

@@ -16,7 +16,7 @@ from hacs_crawler.links import menu_id, page_id_of, site_id
 from hacs_crawler.model import CHURNING
 from hacs_crawler.state.merging import merge, remember_echo
 from hacs_crawler.state.outcome_log import outcome
-from hacs_crawler.state.page import News, Page, Updates, Visit
+from hacs_crawler.state.page import Counted, News, Page, Visit
 from hacs_crawler.state.site_links import LinkClaim, owned_links
 
 
@@ -30,11 +30,11 @@ class Memories(Protocol):
 class Recorded(Struct, frozen=True):
     """What a recorded visit brought, and its page before and after.
 
-    `new_marks` are the links l*(m_i) of the paper, or on a page that keeps spells the marks that are
-    news as HACS_UPDATES says; `lost` counts the marks that the visit before showed and this one did not.
-    `new_to_site` are the new marks that no other page of the site was known to show, None where
-    `on_their_sites` was not asked. `is_known` is False where what was known of the page could not be
-    read.
+    `new_marks` are those that are news as HACS_UPDATES says, by default the links l*(m_i) of the paper
+    (Jayawardana et al. 2020); `lost` counts the marks that the visit before showed and this one did not.
+    `new_to_site` are the new marks that no other page of the site was known to show, None if
+    `on_their_sites` was not asked. `is_known` is False if what was known of the page could not be read.
+    `is_doubtful` says that the visit counts once the next one confirms it (see `state.judging`).
     """
 
     visit: Visit
@@ -45,10 +45,11 @@ class Recorded(Struct, frozen=True):
     is_known: bool = True
     new_to_site: frozenset[int] | None = None
     lost: int = 0
+    is_doubtful: bool = False
 
     @property
     def is_baseline(self) -> bool:
-        """Whether the visit went by other rules of links than the one before: it found no gap."""
+        """Whether the visit went by other rules than the one before: it found no gap."""
         return self.visit.at in self.after.baselines
 
     @property
@@ -56,29 +57,35 @@ class Recorded(Struct, frozen=True):
         """Whether there was an update that was new to the site, as far as is known."""
         return self.updated and (self.new_to_site != frozenset() or not self.new_marks)
 
-    def is_update(self, updates: Updates) -> bool:
+    def is_update(self, updates: Counted) -> bool:
         """Whether there was what counts as an update."""
         return self.updated_site if updates == "site" else self.updated
 
 
 def merged(
-    before: Page, page: Page, visit: Visit, updates: Updates = "page", *, is_known: bool = True
+    before: Page, page: Page, visit: Visit, updates: Counted = "default", *, is_known: bool = True
 ) -> Recorded:
     """Merge a visit into `page`, a copy of `before`, and say what it brought.
 
-    `updates` says what is news on a page that keeps spells.
+    `updates` says what is news.
     """
-    new_marks = merge(page, visit)
-    updated = bool(before.visits) and bool(new_marks)
-    lost = 0
-    if page.keeps_spells and visit.marks is not None:
-        if updates in {"novel", "site"}:
-            new_marks -= page.spells.until(visit.at)
-        updated = visit.at in page.updates_of("novel" if updates == "site" else updates)
-        lost = _lost(page, visit.at)
-    if visit.digest and not updated:
-        updated = visit.at in page.update_times
-    return Recorded(visit, new_marks, updated, before, page, is_known, lost=lost)
+    merge(page, visit)
+    page.count(updates)
+    if visit.news is not News.SEEN and not visit.digest:
+        return Recorded(visit, frozenset(), False, before, page, is_known)
+    is_latest = visit.at > (before.last_visit or 0) and not visit.digest
+    is_same = page.periods == before.periods and page.marks == before.marks
+    if is_latest and is_same and before.sound is before:
+        return Recorded(visit, frozenset(), False, before, page, is_known)
+    at, sound = visit.at, page.sound
+    if at not in sound.visits:
+        is_doubtful = visit.marks is not None
+        return Recorded(visit, frozenset(), False, before, page, is_known, is_doubtful=is_doubtful)
+    shown_at = sound.shown_at
+    place = bisect_left(shown_at, at)
+    lost = sound.spells.ended(shown_at[place - 1]) if place and at not in sound.baselines else 0
+    updated = bool(before.visits) and at in sound.update_times
+    return Recorded(visit, sound.news_at(at), updated, before, page, is_known, lost=lost)
 
 
 def still_hold(recorded: Sequence[Recorded], present: Page | None) -> bool:
@@ -96,7 +103,7 @@ def on_their_sites(recorded: Sequence[Recorded], memories: Memories) -> list[Rec
     Echoes are noted in their pages. One call of `memories.claim`, if there is anything to ask for.
     """
     for visited in recorded:
-        if _shows_links(visited.visit):
+        if _shows_marks(visited):
             visited.after.is_in_site = True  # from when this visit is written
     claims = [_claim_of(visited) for visited in recorded]
     made = [visited for visited in claims if visited is not None]
@@ -117,7 +124,7 @@ def on_their_sites(recorded: Sequence[Recorded], memories: Memories) -> list[Rec
     return on_sites
 
 
-def outcome_record(recorded: Recorded, updates: Updates) -> bytes:
+def outcome_record(recorded: Recorded, updates: Counted) -> bytes:
     """Return the outcome record (dtype `OUTCOME`) of a ranked visit, nothing of any other."""
     prediction = recorded.visit.prediction
     if prediction is None:
@@ -129,30 +136,22 @@ def outcome_record(recorded: Recorded, updates: Updates) -> bytes:
         site=site_id(recorded.visit.url),
         at=recorded.visit.at,
         answer_bytes=recorded.visit.bytes,
-        is_seen=recorded.visit.news is News.SEEN and not recorded.is_baseline,
+        is_seen=recorded.visit.news is News.SEEN
+        and not (recorded.is_baseline or recorded.is_doubtful),
         new_links=len(recorded.new_marks) if recorded.updated else 0,
         new_to_site=len(new_to_site) if recorded.updated else 0,
         is_update=recorded.is_update(updates),
     )
 
 
-def _lost(page: Page, at: int) -> int:
-    """Return how many marks a visit did not show that the visit before it did."""
-    shown_at = page.shown_at
-    place = bisect_left(shown_at, at)
-    if not place or at in page.baselines:
-        return 0
-    return page.last_seen.count(shown_at[place - 1])
-
-
-def _shows_links(visit: Visit) -> bool:
-    return visit.news is News.SEEN and visit.marks is not None
+def _shows_marks(visited: Recorded) -> bool:
+    return visited.visit.marks is not None and not visited.is_doubtful
 
 
 def _claim_of(recorded: Recorded) -> LinkClaim | None:
     """Return what a visit asks of its site's memory: new links, all where it has none of the page."""
     visit = recorded.visit
-    if not _shows_links(visit):
+    if not _shows_marks(recorded):
         return None
     if recorded.before.churn >= CHURNING:  # passing links would push out what the site remembers
         return None

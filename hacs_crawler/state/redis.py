@@ -18,7 +18,6 @@ from redis.exceptions import ResponseError
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.state.codec import ROW, UNKNOWN_ROW
 from hacs_crawler.state.outcome_log import OUTCOME, Outcomes
-from hacs_crawler.state.page import Updates
 from hacs_crawler.state.redis_buckets import (
     COUNT,
     GATHER_FIELDS,
@@ -63,8 +62,6 @@ class RedisStore(Store):
 
     With `reads_only` nothing is made or changed.
     """
-
-    updates: Updates = "page"
 
     def __init__(self, url: str, namespace: str, *, reads_only: bool = False) -> None:
         self._server = RedisServer(url)

@@ -1,13 +1,14 @@
-"""By which rules the links of a page's visits were taken, and which visits are baselines therefore.
+"""By which rules the marks of a page's visits were taken, and which visits are baselines therefore.
 
-What counts as a link is up to settings and to this package's version. Where two visits that follow each
-other went by different rules, links that only the second one shows may have been there all the time: it
+What counts as a link is up to settings and to this package's version. If two visits that follow each
+other went by different rules, marks that only the second one shows may have been there all the time: it
 tells neither of an update nor of a quiet page, and what it shows is known from then on, as on a first
 visit. Visits without known rules, such as those that showed no marks, are passed over: the rules of
 two visits are compared across them.
 
 Kept are pairs of numbers in the order of time: the second of a visit whose rules are not those of the
-visit before it, and its rules (`LinkRules.fingerprint`, or `UNKNOWN`, as before the first pair).
+visit before it, and its rules (`LinkRules.fingerprint`, or `UNKNOWN`, as before the first pair). Rules
+by which something else than links is watched are odd (`CHOSEN`).
 """
 
 from __future__ import annotations
@@ -18,19 +19,26 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 UNKNOWN: Final = 0
-"""The rules of a visit where they are not known."""
-_APART: Final = 2**32 - 1
-"""Greater than the rules of any visit, so that it is these that count; see `union`."""
+"""The rules of a visit that showed no marks."""
+CHOSEN: Final = 1
+"""The bit of rules by which something else than links is watched."""
+UNNAMED: Final = 2
+"""The rules of a visit that showed marks, if they are not known: links, by rules of their own."""
 
 
-def baselines(changes: array[int], marks_since: int) -> array[int]:
+def is_chosen(changes: array[int]) -> bool:
+    """Whether the latest visit that showed marks showed something else than links."""
+    latest = changes[-1:] if changes[-1:] != array("I", [UNKNOWN]) else changes[-3:-2]
+    return bool(latest and latest[0] & CHOSEN)
+
+
+def baselines(changes: array[int]) -> array[int]:
     """Return the seconds of the visits whose rules differ from those of the visit before.
 
-    That before which no marks were known, at `marks_since`, is a baseline anyway and not among them.
+    The first of those that showed marks is a baseline anyway, and not among them.
     """
     pairs = zip(changes[::2], changes[1::2], strict=True)
-    times = encoded({at: rules for at, rules in pairs if rules != UNKNOWN})[::2]
-    return times[1:] if times and times[0] <= marks_since else times
+    return encoded({at: rules for at, rules in pairs if rules != UNKNOWN})[2::2]
 
 
 def marks(changes: array[int], times: Iterable[int]) -> dict[int, int]:
@@ -48,11 +56,6 @@ def encoded(marks: Mapping[int, int]) -> array[int]:
             latest = rules
             pairs.extend((at, rules))
     return pairs
-
-
-def apart(times: Iterable[int]) -> array[int]:
-    """Return pairs by which each of the visits of some seconds is a baseline."""
-    return encoded({at: _APART - number % 2 for number, at in enumerate(sorted(times))})
 
 
 def union(marks: Mapping[int, int], more: Mapping[int, int]) -> array[int]:

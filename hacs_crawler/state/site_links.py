@@ -17,7 +17,7 @@ error get the same answer, and of two workers that find a link at once one has i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -114,6 +114,13 @@ def claimed_of(
         if memory != before:
             after[site] = memory
     return after, [owned[place] for place in range(len(claims))]
+
+
+def elsewhere(memory: bytes, page_id: int) -> Callable[[int], bool]:
+    """Return what says of a mark whether a site's memory has it of another page."""
+    known = np.frombuffer(memory[: len(memory) // ENTRY.itemsize * ENTRY.itemsize], ENTRY)
+    others = set(known["link"][known["page"] != page_id & _PAGE_MASK].tolist())
+    return lambda mark: mark & _LINK_MASK in others
 
 
 def owned_links(

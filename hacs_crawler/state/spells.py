@@ -1,63 +1,77 @@
-"""Spells: of marks that come and go, as prices and texts do, all times at which a page showed them.
+"""Spells: when a page showed each of its marks, as visits that follow each other and all showed it.
 
-Links are kept with their first and last time, and one that returns brings no news. Of other marks a
-page keeps every spell: visits that follow each other and all showed the mark. What the visits that are
-kept showed can be told exactly from that, so that A, B, A is three changes in whatever order the visits
-come; what only visits showed that were thinned out is forgotten.
+What every visit kept has shown can be told exactly from the spells, so that A, B, A is three changes in
+whatever order the visits are recorded. What only visits showed that were thinned out is forgotten.
 
-A spell is kept as a link is: `runs` lists (time, number of spells that begin then), `marks` has their
-fingerprints in that order, `last_seen` the times at which they end. `visits` are the times, ascending,
-of the visits that showed what the page's marks were.
+Spells are kept as `periods`, triples of a spell's first second, its last one, and the number of marks
+that share both, and as `marks`, their fingerprints in that order. The last second is 0 (`OPEN`) while
+the latest visit that showed marks shows them: a visit that finds a page as it was changes nothing here.
+`visits` below are the seconds, ascending, of the visits that showed what the page's marks were.
 """
 
 from __future__ import annotations
 
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 MarksByVisit = dict[int, set[int]]
 """The marks that visits showed, by their seconds."""
+OPEN: Final = 0
 
 
 class Spells(NamedTuple):
-    """Spells in the order of their beginning; see the module."""
+    """Spells in the order of their first and last second; see the module."""
 
-    runs: array[int]
+    periods: array[int]
     marks: array[int]
-    last_seen: array[int]
 
-    def begun(self) -> Iterator[tuple[int, array[int]]]:
-        """Yield each time at which spells began, and their marks."""
+    def each(self) -> Iterator[tuple[int, int, array[int]]]:
+        """Yield the first and last second of spells, and their marks."""
         start = 0
-        for at, number in zip(self.runs[::2], self.runs[1::2], strict=True):
-            yield at, self.marks[start : start + number]
+        for first, last, number in zip(*[iter(self.periods)] * 3, strict=True):
+            yield first, last, self.marks[start : start + number]
             start += number
 
     def shown_by(self, visits: Sequence[int]) -> MarksByVisit:
-        """Return what some of the visits, or all, showed."""
+        """Return what some of the visits showed, or all."""
         shown: MarksByVisit = {at: set() for at in visits}
-        place = 0
-        for first, marks in self.begun():
-            start = bisect_left(visits, first)
-            for mark in marks:
-                for at in visits[start : bisect_right(visits, self.last_seen[place])]:
-                    shown[at].add(mark)
-                place += 1
+        for first, last, marks in self.each():
+            end = len(visits) if last == OPEN else bisect_right(visits, last)
+            for at in visits[bisect_left(visits, first) : end]:
+                shown[at].update(marks)
         return shown
+
+    def shown_last(self) -> frozenset[int]:
+        """Return what the latest visit that showed marks has shown."""
+        return frozenset(mark for _, last, marks in self.each() if last == OPEN for mark in marks)
+
+    def begun(self, at: int) -> set[int]:
+        """Return the marks of the spells that begin at a second."""
+        return {mark for first, _, marks in self.each() if first == at for mark in marks}
+
+    def until(self, at: int) -> set[int]:
+        """Return the marks that visits before a second have shown."""
+        return {mark for first, _, marks in self.each() if first < at for mark in marks}
+
+    def ended(self, at: int) -> int:
+        """Return how many spells end at a second."""
+        return sum(len(marks) for _, last, marks in self.each() if last == at)
 
     def changes(self) -> set[int]:
         """Return the times of visits that showed a mark which the visit before did not."""
-        return set(self.runs[::2])
+        return set(self.periods[::3])
 
     def novelties(self) -> set[int]:
         """Return the times of visits that showed a mark which no visit before did."""
+        if len(set(self.marks)) == len(self.marks):
+            return self.changes()
         known: set[int] = set()
         found = set()
-        for at, marks in self.begun():
+        for at, _, marks in self.each():
             if not known.issuperset(marks):
                 found.add(at)
                 known.update(marks)
@@ -65,21 +79,28 @@ class Spells(NamedTuple):
 
     def losses(self, visits: Sequence[int]) -> set[int]:
         """Return the times of visits that did not show a mark which the visit before did."""
-        places = (bisect_right(visits, last) for last in set(self.last_seen))
-        return {visits[place] for place in places if place < len(visits)}
+        lasts = set(self.periods[1::3]) - {OPEN}
+        return {visits[bisect_right(visits, last)] for last in lasts if last < visits[-1]}
 
-    def until(self, at: int) -> set[int]:
-        """Return the marks that visits before a second have shown."""
-        return {mark for first, marks in self.begun() if first < at for mark in marks}
-
-    def ending(self, at: int) -> set[int]:
-        """Return the marks of the spells that end at a second."""
-        return {mark for mark, last in zip(self.marks, self.last_seen, strict=True) if last == at}
+    def followed_by(self, at: int, shown: frozenset[int], latest: int) -> Spells:
+        """Return the spells after one more visit, later than the `latest` that showed marks."""
+        before = self.shown_last()
+        if shown == before:
+            return self
+        if before <= shown:
+            gained = array("q", sorted(shown - before))
+            return Spells(self.periods + array("I", (at, OPEN, len(gained))), self.marks + gained)
+        found = [
+            (first, latest if last == OPEN and mark not in shown else last, mark)
+            for first, last, marks in self.each()
+            for mark in marks
+        ]
+        return _packed([*found, *((at, OPEN, mark) for mark in shown - before)])
 
     def is_needed(self, at: int, following: int | None) -> bool:
         """Whether spells become others if the visit of a second, before `following`, is left out."""
-        begins = self.runs[::2]
-        return at in begins or following in begins or at in self.last_seen
+        firsts = self.periods[::3]
+        return at in firsts or following in firsts or at in self.periods[1::3]
 
 
 def spells_of(shown: Mapping[int, set[int]]) -> Spells:
@@ -88,16 +109,16 @@ def spells_of(shown: Mapping[int, set[int]]) -> Spells:
     found: list[tuple[int, int, int]] = []
     before: set[int] = set()
     previous = 0
-    for at, marks in [*sorted(shown.items()), (0, set[int]())]:
-        found += [(first.pop(mark), mark, previous) for mark in before - marks]
+    for at, marks in sorted(shown.items()):
+        found += [(first.pop(mark), previous, mark) for mark in before - marks]
         first.update(dict.fromkeys(marks - before, at))
         before, previous = marks, at
-    found.sort()
-    runs = array("I")
-    for at, begun in groupby(found, itemgetter(0)):
-        runs.extend((at, len(list(begun))))
-    return Spells(
-        runs,
-        array("q", (mark for _, mark, _ in found)),
-        array("I", (last for _, _, last in found)),
-    )
+    return _packed([*found, *((since, OPEN, mark) for mark, since in first.items())])
+
+
+def _packed(spells: Iterable[tuple[int, int, int]]) -> Spells:
+    ordered = sorted(spells)
+    periods = array("I")
+    for (first, last), some in groupby(ordered, itemgetter(0, 1)):
+        periods.extend((first, last, len(list(some))))
+    return Spells(periods, array("q", map(itemgetter(2), ordered)))

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from hacs_crawler.exceptions import NoStateError, StateError
 from hacs_crawler.state.codec import UNKNOWN_ROW, unsound
 from hacs_crawler.state.outcome_log import OUTCOME, Outcomes
-from hacs_crawler.state.page import Updates
 from hacs_crawler.state.site_links import LinkClaim, claimed_of
 from hacs_crawler.state.sqlite_file import Batch, SQLiteFile, joined_batches
 from hacs_crawler.state.store import (
@@ -51,8 +50,6 @@ class SQLiteStore(Store):
     Several processes may use the file at once; a writer waits up to `BUSY_SECONDS` for another. With
     `reads_only` nothing is made or changed.
     """
-
-    updates: Updates = "page"
 
     def __init__(self, path: Path, namespace: str, *, reads_only: bool = False) -> None:
         names = {kind: f"{namespace}.{kind}" for kind in _COLUMNS}

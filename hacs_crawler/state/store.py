@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.state.codec import ROW, UNKNOWN_ROW, row_of, unsound
 from hacs_crawler.state.outcome_log import OUTCOME, Outcomes
-from hacs_crawler.state.page import Updates
 from hacs_crawler.state.site_links import LinkClaim
 from hacs_crawler.utils.text import safe_logger
 
@@ -70,9 +69,6 @@ class Contents:
 
 class Store(Protocol):
     """Keeps pages by 64-bit id. Used from one thread at a time; any method may raise StateError."""
-
-    updates: Updates
-    """Which updates count in rows that are damaged, and made anew from their pages."""
 
     def load(self, page_ids: Sequence[int]) -> dict[int, bytes]:
         """Return the bytes of those pages that are known, in one round trip."""
@@ -294,7 +290,7 @@ def sound_rows(
         wanted[0],
     )
     bodies = store.load(wanted)
-    made = (row_of(bodies.get(page_id, b""), store.updates) for page_id in wanted)
+    made = (row_of(bodies.get(page_id, b"")) for page_id in wanted)
     rows = rows.copy()
     rows[places] = np.frombuffer(b"".join(made), ROW)
     return rows

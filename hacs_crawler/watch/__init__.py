@@ -12,6 +12,7 @@ if TYPE_CHECKING:
         item_texts as item_texts,
     )
     from hacs_crawler.watch.rules import (
+        AnswerType as AnswerType,
         MarkRules as MarkRules,
         Rules as Rules,
         UnreadableMarksError as UnreadableMarksError,

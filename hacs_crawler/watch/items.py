@@ -43,6 +43,7 @@ def item_rules(
     return MarkRules(
         "items",
         lambda *_: (),
+        answers=(),
         options=repr((sorted(fields), sorted(ignore), *filter(None, [key]))),
         canonical=lambda item: canonical_bytes(item, is_watched),
         key_of=(lambda item: item_key(item, key)) if key else None,
@@ -83,15 +84,16 @@ def item_texts(item: Any) -> dict[str, str]:
 def canonical_bytes(item: Any, is_watched: Callable[[str], bool] = lambda _: True) -> bytes:
     """Return an item of any kind that itemadapter knows as JSON in one spelling, its fields sorted.
 
+    Nothing is returned of an item all of whose fields are empty: what it was read from was not there.
     Raises UnreadableMarksError that names the field whose value is another at each run.
     """
-    return _encode(
-        {
-            str(name): value if value.__class__ in _AS_THEY_ARE else _plain(value, name)
-            for name, value in _mapping(item).items()
-            if is_watched(name)
-        }
-    )
+    fields = {
+        str(name): value if value.__class__ in _AS_THEY_ARE else _plain(value, name)
+        for name, value in _mapping(item).items()
+        if is_watched(name)
+    }
+    is_empty = all(value is None or value in ("", [], {}) for value in fields.values())
+    return b"" if is_empty else _encode(fields)
 
 
 def _mapping(item: Any) -> Mapping[str, Any]:

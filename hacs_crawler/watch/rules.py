@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, Literal
+from unicodedata import normalize
 
 from lxml.html import HtmlElement
-from scrapy.http import HtmlResponse, Response
+from scrapy.http import Response
 
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links import LinkRules, fingerprint, fingerprints
 
 MOST_MARKS: Final = 10_000
 """Of a page; what shows more is not read."""
-_FORM: Final = 2
+_FORM: Final = 3
 """Of canonical bytes: to be raised where they become others, so that pages get baselines."""
 
+_UNSEEN: Final = re.compile("[\u00ad\u200b-\u200d\u2060\ufeff]")
+"""Soft hyphens, and characters of no width."""
+
 Shown = str | bytes
+AnswerType = Literal["HTML", "XML", "JSON", "text", "binary"]
 Reader = Callable[[Response, HtmlElement | None], Iterable[Shown]]
 """Returns what a response shows; it is given the tree of HTML, None of anything else."""
 
@@ -31,15 +37,15 @@ class UnreadableMarksError(HacsError):
 class MarkRules:
     """What is watched. `name` is what HACS_WATCH says, `options` what else its marks depend on.
 
-    `answers` are the classes of responses that show anything of it. `rendered` says that the page is
-    taken as a browser shows it. Of rules that `takes_items` marks are what the page's callback yields,
-    and `read` finds none. `canonical` makes a thing a text or bytes. Where `key_of` returns the 32 bits
-    that identify a thing, signed, these are the upper ones of its mark.
+    `answers` are the types of answers that may show anything of it, none for all. `rendered` says that
+    the page is taken as a browser shows it. Of rules that `takes_items` marks are what the page's
+    callback yields, and `read` finds none. `canonical` makes a thing a text or bytes. If `key_of`
+    returns the 32 bits that identify a thing, signed, these are the upper ones of its mark.
     """
 
     name: str
     read: Reader = field(compare=False)
-    answers: tuple[type[Response], ...] = field(default=(HtmlResponse,), compare=False)
+    answers: tuple[AnswerType, ...] = field(default=("HTML",), compare=False)
     options: str = ""
     rendered: bool = False
     takes_items: bool = False
@@ -48,10 +54,9 @@ class MarkRules:
 
     @cached_property
     def fingerprint(self) -> int:
-        """A number of these rules, 1 to 2^32 - 1."""
-        return (
-            fingerprint(repr((_FORM, self.name, self.options, self.rendered))) & 0xFFFF_FFFF
-        ) or 1
+        """An odd number of these rules, 1 to 2^32 - 1; those of links are even."""
+        what = (_FORM, self.name, self.options, self.rendered)
+        return fingerprint(repr(what)) & 0xFFFF_FFFF | 1
 
     @cached_property
     def fingerprints(self) -> set[int]:
@@ -90,6 +95,13 @@ Rules = LinkRules | MarkRules
 """By which it is read what a page shows."""
 
 
+def as_read(text: str) -> str:
+    """Return a text as a reader sees it: one space for white space, letters composed, nothing unseen."""
+    if not text.isascii():
+        text = normalize("NFC", _UNSEEN.sub("", text))
+    return " ".join(text.split())
+
+
 def marks_of(shown: Iterable[Any]) -> frozenset[int]:
     """Return the marks of texts, whose white space is collapsed, and of bytes; empty ones have none.
 
@@ -99,9 +111,7 @@ def marks_of(shown: Iterable[Any]) -> frozenset[int]:
     for thing in shown:
         if not isinstance(thing, str | bytes):
             raise UnreadableMarksError(f"{thing!r:.100} is neither a text nor bytes")
-        data = (
-            " ".join(thing.split()).encode("utf-8", "replace") if isinstance(thing, str) else thing
-        )
+        data = as_read(thing).encode("utf-8", "replace") if isinstance(thing, str) else thing
         if data:
             found.append(data)
         if len(found) > MOST_MARKS:

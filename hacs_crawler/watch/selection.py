@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from typing import Any, Final
 
@@ -10,13 +10,48 @@ import jmespath
 import msgspec
 from cssselect import SelectorError
 from jmespath.exceptions import JMESPathError
-from lxml.etree import iselement
+from lxml.etree import iselement, iterwalk
 from lxml.html import HtmlElement
 from parsel import Selector
 from scrapy.http import Response, TextResponse, XmlResponse
 
 from hacs_crawler.utils.settings import NotAllowedError
-from hacs_crawler.watch.rules import Reader, Shown
+from hacs_crawler.watch.rules import AnswerType, Reader, Shown
+
+_HIDDEN: Final = frozenset({"noscript", "script", "style", "template"})
+_BLOCKS: Final = frozenset(
+    {
+        *("address", "article", "aside", "blockquote", "br", "dd", "details", "div", "dl", "dt"),
+        *("fieldset", "figcaption", "figure", "footer", "form", "h1", "h2", "h3", "h4", "h5", "h6"),
+        *("header", "hr", "li", "main", "nav", "ol", "option", "p", "pre", "section", "summary"),
+        *("table", "tr", "ul"),
+    }
+)
+_BREAK: Final = "\0"
+MOST_WHOLE: Final = 4
+"""Blocks of an element that are one text; of more, each is a text of its own, as of a list."""
+
+
+def visible_texts(element: Any) -> list[str]:
+    """Return the texts of an element as a reader sees them, without scripts unless it is one."""
+    parts = [element.text or ""]
+    walker = iterwalk(element, events=("start", "end", "comment", "pi"))
+    for event, node in walker:
+        if node is element:
+            continue
+        if node.tag in _BLOCKS:
+            parts.append(_BREAK)
+        elif node.tag in {"td", "th"}:
+            parts.append(" ")
+        if event != "start":
+            parts.append(node.tail or "")
+        elif node.tag in _HIDDEN:
+            walker.skip_subtree()
+        else:
+            parts.append(node.text or "")
+    texts = (" ".join(block.split()) for block in "".join(parts).split(_BREAK))
+    blocks = [text for text in texts if text]
+    return blocks if len(blocks) > MOST_WHOLE else [" ".join(blocks)]
 
 
 def css_reader(expression: str) -> Reader:
@@ -38,8 +73,10 @@ def _selecting(select: Any) -> Reader:
         else:
             return
         for selected in select(page):
-            text = selected.xpath("string()") if iselement(selected.root) else selected
-            yield text.get() or ""
+            if iselement(selected.root):
+                yield from visible_texts(selected.root)
+            else:
+                yield selected.get() or ""
 
     try:
         select(Selector("<p></p>", type="html"))
@@ -93,5 +130,9 @@ def text_reader() -> Reader:
     return read
 
 
-READERS: Final = {"css": css_reader, "xpath": xpath_reader, "jmespath": jmespath_reader}
-"""By the prefix of HACS_WATCH that names each."""
+READERS: Final[dict[str, tuple[Callable[[str], Reader], tuple[AnswerType, ...]]]] = {
+    "css": (css_reader, ("HTML", "XML")),
+    "xpath": (xpath_reader, ("HTML", "XML")),
+    "jmespath": (jmespath_reader, ("JSON", "text")),
+}
+"""By the prefix of HACS_WATCH that names each, and the types of answers that it reads."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
 from lxml.html import HtmlElement
-from scrapy.http import Response, TextResponse
+from scrapy.http import Response
 
 from hacs_crawler.exceptions import ConfigError
 from hacs_crawler.utils.settings import NotAllowedError, Setting, loaded
@@ -31,13 +31,14 @@ def mark_rules(given: Any) -> MarkRules | None:
     if name == "text":
         return MarkRules(name, selection.text_reader())
     if colon and kind in selection.READERS and expression.strip():
-        return MarkRules(name, selection.READERS[kind](expression), (TextResponse,))
+        reader_of, answers = selection.READERS[kind]
+        return MarkRules(name, reader_of(expression), answers)
     if not name or colon:
         raise NotAllowedError(_ALLOWED)
     function = loaded(name, _ALLOWED)
     if not callable(function):
         raise NotAllowedError(_ALLOWED)
-    return MarkRules(name, _calling(function), (Response,))
+    return MarkRules(name, _calling(function), ())
 
 
 def _calling(function: Callable[[Response], Iterable[Shown]]) -> Reader:

@@ -80,8 +80,8 @@ def test_every_2xx_answer_shows_the_page(status: int) -> None:
     assert seen(html(status=status)).marks == fingerprints("/one", "http://b.example/two")
 
 
-def test_a_page_without_links_is_seen_without_links() -> None:
-    assert seen(html(b"<p>nothing yet")).marks == frozenset()
+def test_what_a_page_without_links_shows_is_no_baseline() -> None:
+    assert seen(html(b"<p>nothing yet")).marks is None
 
 
 def test_the_visit_is_the_pages_though_the_answer_came_from_elsewhere() -> None:
@@ -126,7 +126,7 @@ def test_any_other_status_tells_nothing(status: int) -> None:
 @pytest.mark.parametrize("kind", [Response, TextResponse, XmlResponse])
 def test_what_is_not_html_tells_nothing(kind: type[Response]) -> None:
     response = kind(PAGE, body=TWO_LINKS, headers={"Content-Type": "text/plain"})
-    assert why_not_seen(response) == "not_html"
+    assert why_not_seen(response) == "other_type"
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_without_a_content_type_a_fragment_of_html_is_a_page(body: bytes, is_pag
     if is_page:
         assert seen(response).marks == fingerprints("/one", "http://b.example/two")
     else:
-        assert why_not_seen(response) == "not_html"
+        assert why_not_seen(response) == "other_type"
 
 
 @pytest.mark.parametrize("body", [b"", b" \r\n\t\n"])
@@ -176,7 +176,7 @@ def test_pages_in_utf_16_are_read_though_they_are_full_of_nul_bytes() -> None:
     ids=["unclosed", "undecodable", "brackets", "long", "deep", "cut off"],
 )
 def test_of_broken_html_the_links_are_those_that_can_be_read(body: bytes, links: list[str]) -> None:
-    assert seen(html(body)).marks == fingerprints(*links)
+    assert (seen(html(body)).marks or frozenset()) == fingerprints(*links)
 
 
 def known_after(response: Response, rules: LinkRules = RULES) -> Page:
@@ -209,7 +209,6 @@ def test_of_a_body_that_is_that_of_the_last_visit_no_tree_is_made(
     "changed",
     [
         {"body": TWO_LINKS + b"<a href=/three>"},
-        {"body": TWO_LINKS[::-1].replace(b"<", b"")},
         {"body": b"<base href=http://b.example/>" + TWO_LINKS},
         {"body": TWO_LINKS.replace(b"/one", b"/two")},
         {"url": "http://a.example/folder/"},

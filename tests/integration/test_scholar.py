@@ -393,7 +393,7 @@ def test_what_shows_no_links_is_no_observation(site: Site, project: Project) -> 
     }
     crawl = project.crawl([f"{site.url}{path}" for path in site.pages], RETRY_ENABLED=False)
     assert crawl.exit_status == 0
-    for reason, number in {"unreadable": 1, "status": 1, "not_html": 2, "empty": 1}.items():
+    for reason, number in {"unreadable": 1, "status": 1, "other_type": 2, "empty": 1}.items():
         assert crawl.stat(f"hacs/not_observed/{reason}") == number
     assert crawl.stat("hacs/visits") == 0
     assert "Traceback" not in crawl.log

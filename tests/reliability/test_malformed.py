@@ -50,7 +50,7 @@ def test_every_answer_is_counted_as_a_visit_or_with_the_reason_why_it_is_none(
     crawl, _, _ = crawled
     assert crawl.stat("hacs/visits") + crawl.stat("hacs/not_observed") == NUMBER
     reasons = re.findall(r"'hacs/not_observed/(\w+)': (\d+)", crawl.log)
-    assert {"error", "status", "unreadable", "not_html", "markup"} <= {
+    assert {"error", "status", "unreadable", "other_type", "markup"} <= {
         reason for reason, _ in reasons
     }
     assert sum(int(number) for _, number in reasons) == crawl.stat("hacs/not_observed")
@@ -61,7 +61,7 @@ def test_the_state_is_whole_and_has_every_page(
 ) -> None:
     crawl, project, _ = crawled
     pages = whole_pages(project.state)
-    assert len(pages) == NUMBER - crawl.stat("hacs/not_observed/not_html"), "those are no pages"
+    assert len(pages) == NUMBER - crawl.stat("hacs/not_observed/other_type"), "those are no pages"
     assert sum(bool(page.visits) for page in pages.values()) == crawl.stat("hacs/visits")
 
 

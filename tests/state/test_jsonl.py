@@ -88,6 +88,7 @@ def test_the_layout() -> None:
         "churn": 0.0,
         "last_visit": "2026-02-03T12:00:00Z",
         "last_update": "2026-02-02T12:00:00Z",
+        "updates": "page",
         "gone": True,
         "gone_in_a_row": 1,
         "failures": 1,
@@ -96,10 +97,10 @@ def test_the_layout() -> None:
         "etag": '"x"',
         "last_modified": "",
         "visits": [
-            {"at": "2026-01-31T12:00:00Z", "updated": False, "new_links": 0},
-            {"at": "2026-02-01T12:00:00Z", "updated": True, "new_links": 2},
-            {"at": "2026-02-02T12:00:00Z", "updated": True, "new_links": 0},
-            {"at": "2026-02-03T12:00:00Z", "updated": False, "new_links": 0},
+            {"at": "2026-01-31T12:00:00Z", "updated": False, "new_marks": 0},
+            {"at": "2026-02-01T12:00:00Z", "updated": True, "new_marks": 2},
+            {"at": "2026-02-02T12:00:00Z", "updated": True, "new_marks": 0},
+            {"at": "2026-02-03T12:00:00Z", "updated": False, "new_marks": 0},
         ],
         "digests": [
             {"at": "2026-01-31T12:00:00Z", "number": 5, "repeats": False},
@@ -107,18 +108,26 @@ def test_the_layout() -> None:
         ],
         "contents": [5, 9],
         "echoes": [],
-        "links_since": "2026-01-31T12:00:00Z",
-        "link_rules": [],
-        "links": [
+        "unread": [],
+        "rules": [
+            {"since": "2026-01-31T12:00:00Z", "fingerprint": 2},
+            {"since": "2026-02-02T12:00:00Z", "fingerprint": 0},
+        ],
+        "marks": [
             {
                 "first_seen": "2026-01-31T12:00:00Z",
-                "fingerprints": ["feffffffffffffff", "0100000000000000"],
-                "last_seen": ["2026-01-31T12:00:00Z", "2026-02-01T12:00:00Z"],
+                "last_seen": None,
+                "fingerprints": ["0100000000000000"],
+            },
+            {
+                "first_seen": "2026-01-31T12:00:00Z",
+                "last_seen": "2026-01-31T12:00:00Z",
+                "fingerprints": ["feffffffffffffff"],
             },
             {
                 "first_seen": "2026-02-01T12:00:00Z",
+                "last_seen": None,
                 "fingerprints": ["0500000000000000", "0700000000000000"],
-                "last_seen": "2026-02-01T12:00:00Z",
             },
         ],
         "harvests": [{"source": 9, "until": "2026-01-31T12:00:00Z", "digest": "f" * 16}],
@@ -143,7 +152,7 @@ def test_rules_of_links_are_written_with_the_visits_that_went_by_others() -> Non
         Visit(URL, 1_769_860_801, marks=frozenset({2}), rules=9),
     )
     fields = json.loads(to_line(page))
-    assert fields["link_rules"] == [
+    assert fields["rules"] == [
         {"since": "2026-01-31T12:00:00Z", "fingerprint": 5},
         {"since": "2026-01-31T12:00:01Z", "fingerprint": 9},
     ]
@@ -191,8 +200,7 @@ def test_the_order_of_keys_and_of_fingerprints_and_what_follows_from_the_rest_do
     None
 ):
     fields = json.loads(to_line(example()))
-    fields["links"][0]["fingerprints"].reverse()
-    fields["links"][0]["last_seen"].reverse()
+    fields["marks"][2]["fingerprints"].reverse()
     for key in ("surt", "last_visit", "last_update", "gone"):
         del fields[key]
     fields["visits"] = [{"at": one["at"]} for one in fields["visits"]]
@@ -293,50 +301,32 @@ def test_of_many_such_lines_some_are_named_and_all_counted(
         ("echoes", ["soon"], "Invalid RFC3339 encoded datetime - at `$.echoes[0]`"),
         ("echoes", ["2026-02-01T12:00:00Z"] * 2, "'echoes' is not in ascending order of time"),
         ("contents", [2**31], "Expected `int` <= 2147483647 - at `$.contents[0]`"),
-        ("links_since", None, "'links_since' is not at or before the first of 'links'"),
-        ("links_since", "2026-02-01T00:00:00Z", "'links_since' is not at or before the first"),
-        ("links/1/first_seen", "2026-01-31T12:00:00Z", "'links' is not in ascending order"),
-        ("links/0/last_seen", [], "'last_seen' of an entry of 'links' is no list of 2 times"),
+        ("marks/1/first_seen", "2026-01-31T12:00:01Z", "begins or ends at no visit that showed"),
+        ("marks/1/last_seen", "2026-01-31T12:00:01Z", "begins or ends at no visit that showed"),
         (
-            "links/0/last_seen",
-            ["2026-01-31T12:00:00Z"] * 3,
-            "'last_seen' of an entry of 'links' is no list of 2 times",
+            "marks/2/first_seen",
+            "2026-01-31T12:00:00Z",
+            "'marks' are not in ascending order of time",
         ),
+        ("marks/0/last_seen", 5, "got `int` - at `$.marks[0].last_seen`"),
         (
-            "links/0/last_seen",
-            ["2026-01-31T12:00:00Z", 5],
-            "got `int` - at `$.links[0].last_seen[1]`",
-        ),
-        (
-            "links/0/last_seen",
+            "marks/0/last_seen",
             "soon",
-            "Invalid RFC3339 encoded datetime - at `$.links[0].last_seen`",
+            "Invalid RFC3339 encoded datetime - at `$.marks[0].last_seen`",
         ),
         (
-            "links/0/last_seen",
-            "2026-01-31T11:59:59Z",
-            "in an entry of 'links' a time of 'last_seen' is before 'first_seen'",
-        ),
-        (
-            "links/1/fingerprints",
+            "marks/1/fingerprints",
             [],
-            "Expected `array` of length >= 1 - at `$.links[1].fingerprints`",
+            "Expected `array` of length >= 1 - at `$.marks[1].fingerprints`",
         ),
         (
-            "links/0/fingerprints",
+            "marks/0/fingerprints",
             None,
-            "Expected `array`, got `null` - at `$.links[0].fingerprints`",
+            "Expected `array`, got `null` - at `$.marks[0].fingerprints`",
         ),
-        ("links/0/fingerprints", ["1"], "fingerprints have to be texts of 16 hexadecimal digits"),
-        (
-            "links/0/fingerprints",
-            [1],
-            "Expected `str`, got `int` - at `$.links[0].fingerprints[0]`",
-        ),
-        ("links/0/fingerprints", ["x" * 16], "16 hexadecimal digits"),
-        ("links/0/fingerprints", ["00 00 00 00 00 0"], "16 hexadecimal digits"),
-        ("links/0/fingerprints", ["05" + "0" * 14, "1" * 16], "a fingerprint is twice in 'links'"),
-        ("links/0/fingerprints", ["0" * 16, "0" * 16], "a fingerprint is twice in 'links'"),
+        ("marks/0/fingerprints", ["1"], "fingerprints have to be texts of 16 hexadecimal digits"),
+        ("marks/0/fingerprints", ["x" * 16], "16 hexadecimal digits"),
+        ("marks/0/fingerprints", ["00 00 00 00 00 0"], "16 hexadecimal digits"),
         ("harvests/0/source", 2**32, "Expected `int` <= 4294967295 - at `$.harvests[0].source`"),
         ("harvests/0/digest", "", "16 hexadecimal digits"),
     ],

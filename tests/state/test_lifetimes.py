@@ -51,7 +51,7 @@ def test_a_price_lasted_that_two_visits_in_a_row_showed() -> None:
     page = Page(URL)
     for day, price in enumerate([1, 2, 2, 3, 2, 2, 4], start=1):
         marks = frozenset({price})
-        merge(page, Visit(URL, day * DAY, marks=marks, rules=7, keeps_spells=True))
+        merge(page, Visit(URL, day * DAY, marks=marks, rules=7))
     expected = [UNKNOWN, LASTING, UNKNOWN, UNKNOWN, LASTING, UNKNOWN, UNKNOWN]
     assert lifetimes([page]).tolist() == expected
     links = page_of({1}, {2}, {1})

@@ -242,10 +242,10 @@ def test_a_page_that_was_imported_tells_its_site_its_links_when_it_shows_them(st
     old = [Page(url) for url in (HOME, PAPERS)]
     for page in old:
         page.visits.append(DAY)
-        page.runs.extend((DAY, 1))
+        page.periods.extend((DAY, 0, 1))
         page.marks.append(1)
-        page.last_seen.append(DAY)
-        page.marks_since = page.last_news = DAY
+        page.rule_changes.extend((DAY, 2))
+        page.last_news = DAY
     state.restore(old)
     found = state.record([visit(HOME, 8, 1, 7), visit(PAPERS, 9, 1, 7)])
     assert [one.updated_site for one in found] == [True, False]
@@ -265,11 +265,12 @@ def test_rates_are_learned_from_what_counts_as_an_update(store: Store) -> None:
     state = state_of(store)
     state.record([visit(url, day, *links) for url in (HOME, PAPERS) for day, links in history()])
     pages = [page_in(state, url) for url in (HOME, PAPERS)]
-    assert list(pages[1].updates_of("page")) == list(pages[0].updates_of("page"))
-    assert list(pages[1].updates_of("site")) == []
-    of_page, of_site = (
-        Estimation(updates=one).rates(pages).rate_per_day for one in ("page", "site")
-    )
+    assert list(pages[1].update_times) == []
+    rates = []
+    for updates in ("page", "site"):
+        Estimation(updates=updates).estimate(pages)
+        rates.append([page.rate for page in pages])
+    of_page, of_site = rates
     assert of_page[0] == pytest.approx(of_page[1])
     assert of_site[0] == pytest.approx(of_page[0])
     assert of_site[1] < of_site[0] / 3

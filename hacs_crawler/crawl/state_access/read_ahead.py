@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -22,6 +22,7 @@ from hacs_crawler.state import (
     Recorded,
     State,
     claimed_of,
+    elsewhere,
     on_their_sites,
 )
 from hacs_crawler.utils.loop import call_later
@@ -67,6 +68,10 @@ class SiteMemories:
             self._memories[site] = read.get(site, b"")
         for site in list(self._memories)[:-MOST_SITES]:
             del self._memories[site]
+
+    def elsewhere(self, site: int, page_id: int) -> Callable[[int], bool]:
+        """Return what says of a mark whether another page of the site has claimed it."""
+        return elsewhere(self._memories.get(site, b""), page_id)
 
     def claim(self, claims: Sequence[LinkClaim]) -> list[NDArray[np.bool_]]:
         """Claim links as `Store.claim` does; of a site that was not read everything is new."""
@@ -165,6 +170,12 @@ class ReadAhead:
     def on_its_site(self, recorded: Recorded) -> Recorded:
         """Return what a visit brought; where sites count, with what was new to its site, as read."""
         return recorded if self._sites is None else on_their_sites([recorded], self._sites)[0]
+
+    def elsewhere(self, url: str) -> Callable[[int], bool]:
+        """Return what says of a mark whether another page of the site has shown it, if sites count."""
+        if self._sites is None:
+            return lambda _: False
+        return self._sites.elsewhere(menu_id(url), page_id_of(url))
 
     def close(self) -> None:
         """Read nothing any more: the state will be closed."""

@@ -81,25 +81,35 @@ class WriteBehind:
         """Return the page if it has been read, with the visits that wait to be written."""
         return self._page(page_id_of(url))
 
-    def record(self, visit: Visit) -> Recorded:
-        """Take a visit, which ends one claim on its page, and return what it brought.
+    def judge(self, visit: Visit) -> Recorded:
+        """Return what a visit would bring if it were recorded now.
 
-        Where the page could not be read that is told from this visit alone, and `is_known` is False.
+        If the page could not be read, that is told from this visit alone, and `is_known` is False.
         """
         page_id = page_id_of(visit.url)
         page = self._page(page_id)
         is_known = page is not None or self._read_ahead.has_read(page_id)
-        self._read_ahead.drop(visit.url)
         before = page or Page(visit.url)
         updates = self._state.estimation.updates
         recorded = merged(before, copy_of(before), visit, updates, is_known=is_known)
-        if is_known:
-            recorded = self._read_ahead.on_its_site(recorded)
+        return self._read_ahead.on_its_site(recorded) if is_known else recorded
+
+    def record(self, visit: Visit, judged: Recorded | None = None) -> Recorded:
+        """Take a visit, which ends one claim on its page, and return what it brought.
+
+        What it was `judged` to bring holds unless another visit of the page was recorded since.
+        """
+        page_id = page_id_of(visit.url)
+        page = self._page(page_id)
+        if judged is None or (page is not None and page is not judged.before):
+            judged = self.judge(visit)
+        self._read_ahead.drop(visit.url)
+        if judged.is_known:
             if page_id not in self._latest:  # else it has visits that the state may not know
-                self._known[page_id] = before
-            self._latest[page_id] = recorded.after
-        self._add(recorded)
-        return recorded
+                self._known[page_id] = judged.before
+            self._latest[page_id] = judged.after
+        self._add(judged)
+        return judged
 
     def _page(self, page_id: int) -> Page | None:
         return self._latest.get(page_id) or self._read_ahead.page(page_id)

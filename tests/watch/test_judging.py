@@ -1,0 +1,114 @@
+"""Answers of status 200 that are not the page: no update, neither then nor when the page is back."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import pytest
+from scrapy.http import HtmlResponse
+
+from hacs_crawler.crawl.observation import observe
+from hacs_crawler.links import LinkRules
+from hacs_crawler.state import Page, Recorded, copy_of, merged
+from hacs_crawler.utils.times import DAY
+from hacs_crawler.watch import MarkRules, Rules
+from hacs_crawler.watch.items import item_rules
+from hacs_crawler.watch.settings import mark_rules
+
+URL = "http://shop.example/list"
+START = 1_700_000_000
+NAVIGATION = "".join(f"<a href='/menu/{n}'>Menu {n}</a>" for n in range(8))
+ENTRIES = [
+    f"<li><a href='/item/{n}'>Item {n}</a> costs {n + 7} euros today</li>" for n in range(12)
+]
+BAD = {
+    "block page": "<h1>Checking your browser</h1><p>One moment.</p><a href='//guard.example'>Help</a>",
+    "login": "<h1>Please log in</h1><form><input name=user></form><a href='/forgotten'>Forgotten?</a>",
+    "soft 404": "<h1>Nothing here</h1><p>That page is gone.</p><a href='/home'>Home</a>",
+    "maintenance": "<h1>We will be back at noon</h1><p>Our shop is being mended.</p>",
+    "database error": "<h1>Error establishing a database connection</h1>",
+    "list not loaded": "<h1>Offers</h1><ul></ul>",
+}
+
+
+def page_of(body: str, *, is_framed: bool = True) -> str:
+    navigation = f"<nav>{NAVIGATION}</nav>" if is_framed else ""
+    return f"<html><body>{navigation}<main>{body}</main></body></html>"
+
+
+GOOD = page_of(f"<h1>Offers</h1><ul>{''.join(ENTRIES)}</ul>")
+TRUNCATED = GOOD[: GOOD.index("Item 4")]
+ANSWERS = {
+    **{f"{name}, bare": page_of(body, is_framed=False) for name, body in BAD.items()},
+    **{f"{name}, framed": page_of(body) for name, body in BAD.items()},
+    "truncated": TRUNCATED,
+}
+
+
+def rules_of(watch: str) -> Rules:
+    if watch == "items":
+        return item_rules()
+    return mark_rules(watch) or LinkRules()
+
+
+def record(page: Page, day: int, body: str, watch: str) -> Recorded | None:
+    """Record what a visit shows as a crawl does, None if it shows nothing."""
+    response = HtmlResponse(URL, body=body.encode(), headers={"Content-Type": "text/html"})
+    rules = rules_of(watch)
+    visit, reason = observe(response, URL, START + day * DAY, rules, known=page)
+    if visit is None or reason:
+        return None
+    if isinstance(rules, MarkRules) and rules.takes_items:
+        items = [{"text": text} for text in response.css("main li::text, main li a::text").getall()]
+        if not items:
+            return None
+        marks = frozenset().union(*(rules.marks_of(item) for item in items))
+        visit = type(visit)(URL, visit.at, marks=marks, rules=rules.fingerprint)
+    return merged(copy_of(page), page, visit)
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+@pytest.mark.parametrize("watch", ["links", "css:main", "items"])
+def test_what_is_not_the_page_is_no_update_nor_is_the_page_when_it_is_back(
+    watch: str, name: str
+) -> None:
+    page = Page(URL)
+    found = [record(page, day, ANSWERS[name] if day == 2 else GOOD, watch) for day in range(5)]
+    assert [one.updated for one in found if one is not None] == [False] * (
+        5 if found[2] is not None else 4
+    )
+    assert list(page.sound.update_times) == []
+    assert START + 2 * DAY not in page.sound.visits or watch == "links"
+
+
+@pytest.mark.parametrize("watch", ["links", "css:main", "items"])
+def test_a_page_that_was_replaced_is_an_update_once_that_is_confirmed(watch: str) -> None:
+    other = GOOD.replace("item/", "other/").replace("Item", "Other").replace("costs", "is for")
+    other = other.replace("menu/", "carte/").replace("Offers", "All that we have")
+    page = Page(URL)
+    found = [record(page, day, GOOD if day < 2 else other, watch) for day in range(5)]
+    assert [one is not None and one.updated for one in found] == [False] * 3 + [True, False]
+    assert list(page.sound.update_times) == [START + 3 * DAY]
+
+
+def test_a_list_that_rolls_over_at_each_visit_is_doubted_once() -> None:
+    page = Page(URL)
+    found = [record(page, day, GOOD.replace("/", f"/{day}"), "links") for day in range(6)]
+    assert [one is not None and one.updated for one in found] == [False, False] + [True] * 4
+
+
+def test_a_price_is_never_doubted() -> None:
+    page = Page(URL)
+    found = [record(page, day, page_of(f"<b>{9 + day}</b>"), "css:b") for day in range(4)]
+    assert [one is not None and one.updated for one in found] == [False, True, True, True]
+
+
+def test_the_order_of_the_visits_makes_no_difference() -> None:
+    days = [GOOD, GOOD, ANSWERS["block page, bare"], GOOD]
+    found = set()
+    for order in permutations(enumerate(days)):
+        page = Page(URL)
+        for day, body in order:
+            record(page, day, body, "css:main")
+        found.add((tuple(page.sound.visits), tuple(page.sound.update_times)))
+    assert len(found) == 1
