@@ -174,7 +174,9 @@ def fit_bursts(
         return DEFAULT_BURSTS
     gaps, last_visit_days = gaps.of(has_gaps), last_visit_days[has_gaps]
     none = np.zeros(len(gaps))
-    parts = [_filtered(some, none[pages]) for pages, _, some in gaps.in_blocks(_BLOCK)]
+    parts = [
+        _filtered(some, none[pages], _weights(some)) for pages, _, some in gaps.in_blocks(_BLOCK)
+    ]
     logs = np.concatenate([logs for _, logs in parts])
     shares = np.array(DEFAULT_BURSTS.shares)
     for _ in range(_MOST_STEPS):
@@ -195,15 +197,21 @@ def fit_bursts(
 
 
 def _types_of(gaps: Gaps, churn: FloatArray, prior: LogNormalPrior, bursts: Bursts) -> _Types:
-    busy, logs = _filtered(gaps, churn)
-    left = np.repeat(gaps.offsets[1:], gaps.counts) - np.arange(gaps.offsets[-1]) - 1.0
-    weight: FloatArray = np.power(_FADE, left)
-    of_rates = log_likelihood(gaps, weight, churn) + log_prior(prior)
+    weight = _weights(gaps)
+    busy, logs = _filtered(gaps, churn, weight)
+    of_rates = log_likelihood(gaps, weight, churn if churn.any() else None) + log_prior(prior)
     gain = _log_sums(logs + np.log(bursts.shares)) - _log_sums(of_rates)
     return _Types(busy, logs, gain, sum_by_page(weight, gaps.offsets))
 
 
-def _filtered(gaps: Gaps, churn: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _weights(gaps: Gaps) -> FloatArray:
+    """Return what each gap counts after the visits since."""
+    left = np.repeat(gaps.offsets[1:], gaps.counts) - np.arange(gaps.offsets[-1]) - 1.0
+    weights: FloatArray = np.power(_FADE, left)
+    return weights
+
+
+def _filtered(gaps: Gaps, churn: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Return `busy` and `logs`, see `_Types`: the filter over all pages at once, gap by gap."""
     page = page_of_value(gaps.offsets)
     step = np.arange(len(page)) - gaps.offsets[page]
@@ -214,7 +222,6 @@ def _filtered(gaps: Gaps, churn: FloatArray) -> tuple[FloatArray, FloatArray]:
 
     total, more_total, to_busy, more_to_busy = _steps(days, updated, steady)
     busy = np.repeat(_STATIONARY_BUSY, len(gaps), axis=1)
-    logs = np.zeros((_TYPES, len(gaps)))
     for first, last in pairwise(offsets_of(np.bincount(step)).tolist()):
         mine, chance = busy[:, : last - first], more_total[:, first:last]
         chance *= mine
@@ -223,10 +230,12 @@ def _filtered(gaps: Gaps, churn: FloatArray) -> tuple[FloatArray, FloatArray]:
         mine *= more_to_busy[:, first:last]
         mine += to_busy[:, first:last]
         mine /= chance
-        np.clip(mine, 0.0, 1.0, out=mine)
-        logs[:, : last - first] *= _FADE
-        logs[:, : last - first] += np.log(chance)
-    return busy[:, place].T, logs[:, place].T
+        np.maximum(mine, 0.0, out=mine)
+        np.minimum(mine, 1.0, out=mine)
+    logs = np.empty((len(order), _TYPES))
+    logs[order] = np.log(more_total, out=more_total).T
+    logs *= weight[:, None]
+    return busy[:, place].T, sum_by_page(logs, gaps.offsets)
 
 
 def _steps(days: FloatArray, updated: BoolArray, steady: FloatArray) -> FloatArray:

@@ -28,7 +28,7 @@ _WEIGHTS: Final = 1.0, 0.05, 0.02
 """What the window counts, what the levels outside of it do, and what all other times do."""
 _LEAST_VARIANCE: Final = 0.15
 """What is added to S (1 - S), by which each time's weight is divided: small p count in proportion."""
-_STEPS: Final = 8
+_STEPS: Final = 6
 _DAMPING: Final = 0.02
 _LEAST: Final = 1e-9
 
