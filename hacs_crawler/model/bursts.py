@@ -22,7 +22,7 @@ likelihoods faded by visits, and m its mean over the visits of the state.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise, product
 from typing import Final, NamedTuple
 
@@ -104,19 +104,20 @@ class _Types(NamedTuple):
     """What visits tell of the types of pages, up to the last one.
 
     `busy` is how likely each page is busy by each type, `logs` are the faded log-likelihoods of the
-    types, both (pages, types). `gain` is the log of the faded Bayes factor of the types, `counts` how
-    many visits that is of: (pages,).
+    types, both (pages, types). `log_rates` is that of `bayes`, `counts` how many visits these are of:
+    (pages,).
     """
 
     busy: FloatArray
     logs: FloatArray
-    gain: FloatArray
+    log_rates: FloatArray
     counts: FloatArray
 
-    def probability(self, bursts: Bursts) -> FloatArray:
-        """Return how likely it is that each page goes on by types, and not by a single rate."""
-        odds = np.clip(self.gain + _GAIN_VISITS * bursts.gain, -_MOST_LOG_ODDS, _MOST_LOG_ODDS)
-        found: FloatArray = 1.0 / (1.0 + np.exp(-odds))
+    def gain(self, shares: FloatArray) -> FloatArray:
+        """Return the log of the faded Bayes factor of the types."""
+        logs = self.logs + np.log(shares)
+        most = logs.max(axis=1)
+        found: FloatArray = most + np.log(np.exp(logs - most[:, None]).sum(axis=1)) - self.log_rates
         return found
 
 
@@ -149,23 +150,22 @@ def with_bursts(
 def _with_types(
     survival: FloatArray, gaps: Gaps, churn: FloatArray, prior: LogNormalPrior, bursts: Bursts
 ) -> FloatArray:
-    types = _types_of(gaps, churn, prior, bursts)
+    types = _types_of(gaps, churn, prior)
+    odds = types.gain(np.array(bursts.shares)) + _GAIN_VISITS * bursts.gain
+    trust = 1.0 / (1.0 + np.exp(-np.clip(odds, -_MOST_LOG_ODDS, _MOST_LOG_ODDS)))
     shares = normalised(types.logs + np.log(bursts.shares))
     of_types = shares @ _SURVIVAL_IF_QUIET + (shares * types.busy) @ _MORE_IF_BUSY
-    found: FloatArray = survival + types.probability(bursts)[:, None] * (of_types - survival)
+    found: FloatArray = survival + trust[:, None] * (of_types - survival)
     return found
 
 
 def fit_bursts(
-    gaps: Gaps,
-    last_visit_days: FloatArray,
-    fade_days: float,
-    prior: LogNormalPrior,
+    gaps: Gaps, last_visit_days: FloatArray, fade_days: float, prior: LogNormalPrior
 ) -> Bursts:
     """Fit what is learned of a state to a sample of its pages, none of which churns.
 
-    The shares by expectation and maximisation to their fixed point, with
-    `_PRIOR_PAGES` pages of all types alike. The gain is the mean over the visits that count, each page's
+    The shares by expectation and maximisation to their fixed point, with `_PRIOR_PAGES` pages of all
+    types alike. The gain is the mean over the visits that count, each page's
     weighing e^(-age/fade_days), the age counted from the latest visit of all. `DEFAULT_BURSTS` where
     `fit_prior` would return its default.
     """
@@ -173,46 +173,28 @@ def fit_bursts(
     if np.count_nonzero(has_gaps) < MIN_PAGES_TO_FIT or gaps.updated.sum() < MIN_UPDATES_TO_FIT:
         return DEFAULT_BURSTS
     gaps, last_visit_days = gaps.of(has_gaps), last_visit_days[has_gaps]
-    none = np.zeros(len(gaps))
-    parts = [
-        _filtered(some, none[pages], _weights(some)) for pages, _, some in gaps.in_blocks(_BLOCK)
-    ]
-    logs = np.concatenate([logs for _, logs in parts])
+    parts = [_types_of(some, np.zeros(len(some)), prior) for _, _, some in gaps.in_blocks(_BLOCK)]
+    types = _Types(*(np.concatenate(column) for column in zip(*parts, strict=True)))
     shares = np.array(DEFAULT_BURSTS.shares)
     for _ in range(_MOST_STEPS):
         before = shares
-        expected = normalised(logs + np.log(shares)).sum(axis=0)
-        shares = (expected + _PRIOR_PAGES / len(shares)) / (len(logs) + _PRIOR_PAGES)
+        expected = normalised(types.logs + np.log(shares)).sum(axis=0)
+        shares = (expected + _PRIOR_PAGES / len(shares)) / (len(gaps) + _PRIOR_PAGES)
         if np.abs(shares - before).max() < _SAME:
             break
-    found = Bursts(tuple(shares.tolist()), DEFAULT_BURSTS.gain)
     weight = np.exp((last_visit_days - last_visit_days.max()) / fade_days)
-    gain, counts = 0.0, 0.0
-    for pages, _, some in gaps.in_blocks(_BLOCK):
-        types = _types_of(some, none[pages], prior, found)
-        gain += float(weight[pages] @ types.gain)
-        counts += float(weight[pages] @ types.counts)
-    gain = (gain + _PRIOR_VISITS * DEFAULT_BURSTS.gain) / (counts + _PRIOR_VISITS)
-    return replace(found, gain=gain)
+    gain = weight @ types.gain(shares) + _PRIOR_VISITS * DEFAULT_BURSTS.gain
+    return Bursts(tuple(shares.tolist()), float(gain / (weight @ types.counts + _PRIOR_VISITS)))
 
 
-def _types_of(gaps: Gaps, churn: FloatArray, prior: LogNormalPrior, bursts: Bursts) -> _Types:
-    weight = _weights(gaps)
-    busy, logs = _filtered(gaps, churn, weight)
-    of_rates = log_likelihood(gaps, weight, churn if churn.any() else None) + log_prior(prior)
-    gain = _log_sums(logs + np.log(bursts.shares)) - _log_sums(of_rates)
-    return _Types(busy, logs, gain, sum_by_page(weight, gaps.offsets))
-
-
-def _weights(gaps: Gaps) -> FloatArray:
-    """Return what each gap counts after the visits since."""
+def _types_of(gaps: Gaps, churn: FloatArray, prior: LogNormalPrior) -> _Types:
+    """Run the filter over all pages at once: their first gaps, their second ones, and so on."""
     left = np.repeat(gaps.offsets[1:], gaps.counts) - np.arange(gaps.offsets[-1]) - 1.0
-    weights: FloatArray = np.power(_FADE, left)
-    return weights
+    weight: FloatArray = np.power(_FADE, left)
+    of_rates = log_likelihood(gaps, weight, churn if churn.any() else None) + log_prior(prior)
+    most = of_rates.max(axis=1)
+    log_rates = most + np.log(np.exp(of_rates - most[:, None]).sum(axis=1))
 
-
-def _filtered(gaps: Gaps, churn: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return `busy` and `logs`, see `_Types`: the filter over all pages at once, gap by gap."""
     page = page_of_value(gaps.offsets)
     step = np.arange(len(page)) - gaps.offsets[page]
     place = np.argsort(np.argsort(-gaps.counts, kind="stable"))
@@ -235,7 +217,8 @@ def _filtered(gaps: Gaps, churn: FloatArray, weight: FloatArray) -> tuple[FloatA
     logs = np.empty((len(order), _TYPES))
     logs[order] = np.log(more_total, out=more_total).T
     logs *= weight[:, None]
-    return busy[:, place].T, sum_by_page(logs, gaps.offsets)
+    counts = sum_by_page(weight, gaps.offsets)
+    return _Types(busy[:, place].T, sum_by_page(logs, gaps.offsets), log_rates, counts)
 
 
 def _steps(days: FloatArray, updated: BoolArray, steady: FloatArray) -> FloatArray:
@@ -261,12 +244,6 @@ def _steps(days: FloatArray, updated: BoolArray, steady: FloatArray) -> FloatArr
     np.subtract((1.0 - unmixed) * _STATIONARY_BUSY, u0, out=u0, where=updated)
     np.subtract(unmixed, u1, out=u1, where=updated)
     return steps
-
-
-def _log_sums(logs: FloatArray) -> FloatArray:
-    most = logs.max(axis=1)
-    found: FloatArray = most + np.log(np.exp(logs - most[:, None]).sum(axis=1))
-    return found
 
 
 _SURVIVAL_IF_QUIET, _MORE_IF_BUSY, _, _ = _steps(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from itertools import compress
 from math import isclose
@@ -145,7 +145,9 @@ class Estimation:
         may_churn = [_has_new_marks(page) or bool(page.digests) for page in pages]
         found = np.zeros(len(pages))
         if any(may_churn):
-            found[may_churn] = self.rates([*compress(pages, may_churn)]).churning
+            # bursts do not change it, and cost most
+            alike = replace(self, estimator="bayes") if self.has_bursts else self
+            found[may_churn] = alike.rates([*compress(pages, may_churn)]).churning
         return found
 
     def estimate(self, pages: Sequence[Page]) -> None:
