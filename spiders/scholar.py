@@ -197,7 +197,7 @@ class ScholarSpider(Spider):
             if not isinstance(entry, Request):
                 yield entry
             elif outcome.is_new(entry.url):
-                entry.cb_kwargs["links"] = self._most_links  # what is behind it waits for a round
+                entry.cb_kwargs["links"] = self._most_links()  # what is behind it waits for a round
                 yield entry
 
     def on_hub_failure(self, failure: Failure) -> None:
@@ -229,7 +229,7 @@ class ScholarSpider(Spider):
         site: str = kwargs.get("site") or website_of(response.url)
         links: int = kwargs.get("links", 0)
         for url, _ in page_links(tree, response.url):
-            if url not in taken and links < self._most_links and self._is_followed(url, site):
+            if url not in taken and links < self._most_links() and self._is_followed(url, site):
                 yield Request(
                     url,
                     callback=self.parse,
@@ -250,8 +250,8 @@ class ScholarSpider(Spider):
             return new
         return [*new, *(texts[text] for text in some)]
 
-    @property
     def _most_links(self) -> int:
+        # no property: a feed's exporter reads all of them, even those of a spider with a wrong depth
         return MOST_LINKS[self.depth] if self.level == "website" else 0
 
     def _is_followed(self, url: str, website: str) -> bool:

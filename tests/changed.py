@@ -22,7 +22,7 @@ class Changed:
         return cls()
 
 
-def changed(module: str = "crawl", **constants: Any) -> dict[str, str]:
-    """Return the settings of a crawl in which constants of a module of `crawl` have other values."""
-    values = {f"hacs_crawler.crawl.{module}.{name}": value for name, value in constants.items()}
+def changed(**constants: object) -> dict[str, Any]:
+    """Settings of a crawl in which constants, by dotted path with __ for dots, have other values."""
+    values = {f"hacs_crawler.{name.replace('__', '.')}": value for name, value in constants.items()}
     return {"EXTENSIONS": json.dumps({"tests.changed.Changed": 1}), "CHANGED": json.dumps(values)}

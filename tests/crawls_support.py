@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import signal
@@ -325,9 +324,3 @@ def crawls_alive(project: Shards) -> list[int]:
 
 def _parent(process: int) -> int:
     return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
-
-
-def changed(**constants: object) -> dict[str, object]:
-    """Settings of a crawl in which constants, by dotted path with __ for dots, have other values."""
-    values = {f"hacs_crawler.{name.replace('__', '.')}": value for name, value in constants.items()}
-    return {"EXTENSIONS": json.dumps({"tests.changed.Changed": 1}), "CHANGED": json.dumps(values)}

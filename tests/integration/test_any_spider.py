@@ -7,7 +7,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
@@ -129,14 +128,6 @@ def test_start_requests_that_are_only_to_be_recorded_count_in_the_budget(
     assert crawl.log.count("parsed http:") == crawl.stat("hacs/visits") == 2
 
 
-@pytest.mark.usefixtures("ranked")
-def test_start_urls_are_ranked(spider: Callable[[str], Spider], site: Site) -> None:
-    crawl = spider(START_URLS).run()
-    assert crawl.exit_status == 0
-    assert site.visited() == ["/3", "/2", "/1", "/0"]
-    assert crawl.stat("hacs/visits") == 4
-
-
 @pytest.mark.skipif(scrapy.version_info < (2, 14), reason="its engine fills the downloader at once")
 @pytest.mark.usefixtures("ranked")
 def test_follow_up_requests_go_before_start_requests(
@@ -152,53 +143,6 @@ def test_follow_up_requests_go_before_start_requests(
     assert visited.index("/linked-from-3") < visited.index("/1")
     assert visited.index("/linked-from-2") < visited.index("/0")
     assert crawl.stat("hacs/visits") == 4
-
-
-WAITING = """
-    import scrapy
-    from scrapy import signals
-
-    class Waiting(scrapy.Spider):
-        name = "waiting"
-
-        async def start(self):
-            for first in (0, 3, 6):
-                for number in range(first, first + 3):
-                    yield scrapy.Request(f"{self.site}/{number}")
-                await self.crawler.signals.wait_for(signals.scheduler_empty)
-
-        def parse(self, response):
-            pass
-"""
-
-
-@pytest.mark.usefixtures("ranked")
-def test_a_start_that_waits_for_an_empty_scheduler_goes_on(
-    spider: Callable[[str], Spider], site: Site
-) -> None:
-    crawl = spider(WAITING).run()
-    assert crawl.stat("finish_reason") == 0
-    assert sorted(site.visited()) == [f"/{number}" for number in range(9)]
-
-
-def test_a_start_that_never_ends_gets_on(spider: Callable[[str], Spider], site: Site) -> None:
-    code = """
-        import itertools, scrapy
-
-        class Endless(scrapy.Spider):
-            name = "endless"
-            custom_settings = {"CLOSESPIDER_PAGECOUNT": 6}
-
-            async def start(self):
-                for number in itertools.count():
-                    yield scrapy.Request(f"{self.site}/{number % 30}", dont_filter=True)
-
-            def parse(self, response):
-                pass
-    """
-    crawl = spider(code).run()
-    assert "closespider_pagecount" in crawl.log
-    assert len(site.visited()) >= 6
 
 
 def test_what_hacs_asks_for_itself_is_no_page_that_closes_a_spider(
@@ -270,60 +214,10 @@ def test_a_request_may_opt_out_or_name_its_page(
     assert project.page(f"{site.url}/page") is not None
 
 
-def test_dont_filter_lets_a_page_be_visited_twice_and_else_it_is_not(
-    spider: Callable[[str], Spider], site: Site
-) -> None:
-    code = """
-        import scrapy
-
-        class Twice(scrapy.Spider):
-            name = "twice"
-
-            async def start(self):
-                for _ in range(2):
-                    yield scrapy.Request(f"{self.site}/0", dont_filter=True)
-                    yield scrapy.Request(f"{self.site}/1")
-
-            def parse(self, response):
-                pass
-    """
-    crawl = spider(code).run()
-    assert sorted(site.visited()) == ["/0", "/0", "/1"]
-    assert crawl.stat("dupefilter/filtered") == 1
-
-
-def test_the_outcome_is_there_before_the_callback_runs(
-    spider: Callable[[str], Spider], site: Site
-) -> None:
-    code = """
-        import scrapy
-
-        class Reading(scrapy.Spider):
-            name = "reading"
-
-            async def start(self):
-                yield scrapy.Request(f"{self.site}/0")
-
-            def parse(self, response):
-                outcome = response.meta["hacs"]
-                self.logger.info(
-                    "seen first=%s update=%s new=%d %s before=%.4f after=%.4f p=%.4f",
-                    outcome.is_first, outcome.is_update, len(outcome.new_marks),
-                    outcome.is_new(response.urljoin("/b")), outcome.rate_before_per_day,
-                    outcome.rate_after_per_day, outcome.p,
-                )
-                return []
-    """
-    site.set("/0", "/a")
-    assert "seen first=True update=False new=0 False" in spider(code).run().log
-    site.set("/0", "/a", "/b")
-    time.sleep(1)  # two visits in one second are one visit
-    assert "seen first=False update=True new=1 True" in spider(code).run().log
-
-
 def test_meta_that_a_spider_copies_to_other_requests_does_no_harm(
     spider: Callable[[str], Spider], site: Site, project: Project
 ) -> None:
+    """Of a page that was seen, of an answer that showed nothing, and of a request that failed."""
     code = """
         import scrapy
 
@@ -332,21 +226,36 @@ def test_meta_that_a_spider_copies_to_other_requests_does_no_harm(
 
             async def start(self):
                 yield scrapy.Request(f"{self.site}/0")
+                yield scrapy.Request(f"{self.site}/file", self.parse_file)
+                yield scrapy.Request("http://127.0.0.1:1/0", self.end, errback=self.failed)
 
             def parse(self, response):
                 for link in response.css("a::attr(href)").getall():
                     yield response.follow(link, self.end, meta=response.meta)
 
+            def parse_file(self, response):
+                self.logger.info("told nothing: %s", response.meta["hacs"].reason)
+                yield scrapy.Request(f"{self.site}/1", self.end, meta=response.meta)
+
+            def failed(self, failure):
+                meta = {k: v for k, v in failure.request.meta.items() if k != "download_slot"}
+                yield scrapy.Request(f"{self.site}/2", self.end, meta=meta)
+
             def end(self, response):
                 self.logger.info("reached %s", response.url)
     """
     site.set("/linked-from-0", "x")
-    crawl = spider(code).run(JOBDIR=project.folder / "job")
-    assert f"reached {site.url}/linked-from-0" in crawl.log
+    site.pages["/file"] = (200, {"Content-Type": "application/pdf"}, b"%PDF-1.4")
+    crawl = spider(code).run(JOBDIR=project.folder / "job", RETRY_ENABLED=False)
+    assert "told nothing: other_type" in crawl.log
+    for path in ("/linked-from-0", "/1", "/2"):
+        assert f"reached {site.url}{path}" in crawl.log
     page = project.page(f"{site.url}/0")
     assert page is not None
-    assert len(page.visits) == 1
-    assert len(page.marks) == 1
+    assert (len(page.visits), len(page.marks)) == (1, 1)
+    assert project.page(f"{site.url}/file") is None
+    failed = project.page("http://127.0.0.1:1/0")
+    assert failed is None or not failed.visits
 
 
 FILTERED = """
@@ -362,57 +271,6 @@ FILTERED = """
         def parse(self, response):
             self.logger.info("parsed %s", response.url)
 """
-
-
-def test_meta_copied_from_a_response_that_showed_nothing_does_no_harm_either(
-    spider: Callable[[str], Spider], site: Site, project: Project
-) -> None:
-    code = """
-        import scrapy
-
-        class Copying(scrapy.Spider):
-            name = "copying"
-
-            async def start(self):
-                yield scrapy.Request(f"{self.site}/0")
-
-            def parse(self, response):
-                self.logger.info("told nothing: %s", response.meta["hacs"].reason)
-                yield scrapy.Request(f"{self.site}/1", self.end, meta=response.meta)
-
-            def end(self, response):
-                self.logger.info("reached %s", response.url)
-    """
-    site.pages["/0"] = (200, {"Content-Type": "application/pdf"}, b"%PDF-1.4")
-    crawl = spider(code).run()
-    assert "told nothing: not_html" in crawl.log
-    assert f"reached {site.url}/1" in crawl.log
-    assert project.page(f"{site.url}/0") is None
-
-
-def test_meta_copied_from_a_request_that_failed_does_no_harm_either(
-    spider: Callable[[str], Spider], site: Site, project: Project
-) -> None:
-    code = """
-        import scrapy
-
-        class Mirror(scrapy.Spider):
-            name = "mirror"
-
-            async def start(self):
-                yield scrapy.Request("http://127.0.0.1:1/0", self.end, errback=self.again)
-
-            def again(self, failure):
-                meta = {k: v for k, v in failure.request.meta.items() if k != "download_slot"}
-                yield scrapy.Request(f"{self.site}/1", self.end, meta=meta)
-
-            def end(self, response):
-                self.logger.info("reached %s", response.url)
-    """
-    crawl = spider(code).run(RETRY_ENABLED=False)
-    assert f"reached {site.url}/1" in crawl.log
-    page = project.page("http://127.0.0.1:1/0")
-    assert page is None or not page.visits
 
 
 def test_a_page_requested_twice_at_once_is_known_both_times(
@@ -554,46 +412,19 @@ def test_cached_responses_are_no_observation(
 
 
 @pytest.mark.parametrize("reactor", ["", "twisted.internet.selectreactor.SelectReactor"])
-def test_it_works_on_every_event_loop(
+@pytest.mark.usefixtures("ranked")
+def test_start_urls_are_ranked_on_every_event_loop(
     reactor: str, spider: Callable[[str], Spider], site: Site
 ) -> None:
     crawl = spider(START_URLS).run(
         **({"TWISTED_REACTOR": reactor} if reactor else {"TWISTED_REACTOR_ENABLED": False})
     )
+    assert crawl.exit_status == 0
+    assert site.visited() == ["/3", "/2", "/1", "/0"]
     assert crawl.stat("hacs/visits") == 4
-    assert Path(__file__).exists()
 
 
-def test_a_crawl_that_fails_ends_though_its_plan_is_long(
-    spider: Callable[[str], Spider], site: Site, write_state: Callable[..., None]
-) -> None:
-    write_state(
-        *(
-            Visit(f"{site.url}/{number}", 1_700_000_000, marks=frozenset())
-            for number in range(2 * MOST_WAITING)
-        )
-    )
-    crawl = spider("""
-        import scrapy
-        from hacs_crawler.crawl.seeds import planned_seeds
-        from hacs_crawler.crawl.crawl import Crawl
-
-        class Planned(scrapy.Spider):
-            name = "planned"
-            handle_httpstatus_list = [404]
-
-            async def start(self):
-                async for url, meta in planned_seeds(Crawl.of(self.crawler)):
-                    yield scrapy.Request(url, meta=meta)
-
-            def parse(self, response):
-                Crawl.of(self.crawler).fail("broken on purpose")
-    """).run()
-    assert crawl.exit_status == 1
-    assert "broken on purpose" in crawl.log
-
-
-def test_a_plan_becomes_requests_as_it_is_used_up(
+def test_a_plan_becomes_requests_as_it_is_used_up_and_a_crawl_that_fails_ends_though_it_is_long(
     spider: Callable[[str], Spider], site: Site, write_state: Callable[..., None]
 ) -> None:
     known = 2 * MOST_WAITING
@@ -605,7 +436,6 @@ def test_a_plan_becomes_requests_as_it_is_used_up(
     )
     crawl = spider("""
         import scrapy
-        from scrapy.exceptions import CloseSpider
         from hacs_crawler.crawl.seeds import planned_seeds
         from hacs_crawler.crawl.crawl import Crawl
 
@@ -621,11 +451,13 @@ def test_a_plan_becomes_requests_as_it_is_used_up(
 
             def parse(self, response):
                 self.logger.info("made %d requests so far", self.number)
-                raise CloseSpider
+                Crawl.of(self.crawler).fail("broken on purpose")
     """).run()
     made = int(crawl.log.partition("made ")[2].partition(" ")[0])
     assert MOST_WAITING <= made < known
     assert crawl.stat("hacs/ranked") == known
+    assert crawl.exit_status == 1
+    assert "broken on purpose" in crawl.log
 
 
 @pytest.mark.skipif(scrapy.version_info < (2, 14), reason="its Ctrl-C waits for what closes")

@@ -69,12 +69,7 @@ def test_captures_of_every_crawl_become_visits(project: Project, crawls: CommonC
     assert list(page.update_times) == [T + 60 * DAY]
     assert [item["archive"] for item in crawl.items] == ["commoncrawl"]
     assert "1 have a history" in crawl.log
-
-
-def test_of_each_content_only_the_part_of_the_file_with_one_record_is_fetched(
-    project: Project, crawls: CommonCrawl
-) -> None:
-    crawl = run(project, crawls)
+    # of each content only the part of the file with one record
     assert len(crawls.ranges_asked()) == crawl.stat("hacs/archive/mementos") == 2
     assert crawl.stat("hacs/archive/mementos_saved") == 2
 

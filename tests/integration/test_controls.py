@@ -168,11 +168,14 @@ def test_a_page_that_always_shows_something_new_is_asked_twice_and_the_spider_se
     runs: Runs, sessions: Sessions, project: Project
 ) -> None:
     runs.known()
-    crawl = runs.run()
+    cache = {"HTTPCACHE_ENABLED": True}
+    crawl = runs.run(**cache, HTTPCACHE_POLICY="scrapy.extensions.httpcache.DummyPolicy")
     assert crawl.exit_status == 0
     first, second = sessions.visits()
-    assert first[0] == second[0] == "/0"
+    assert first[0] == second[0] == "/0", "no cache answers"
     assert second[1] - first[1] >= 1.0
+    assert not {"cookie", "if-none-match", "if-modified-since"} & second[2].keys()
+    assert second[2]["user-agent"] == first[2]["user-agent"]
     assert parsed(crawl) == 1
     assert crawl.stat("item_scraped_count") == 1
     assert crawl.stat("hacs/controls") == 1
@@ -187,17 +190,6 @@ def test_a_page_that_always_shows_something_new_is_asked_twice_and_the_spider_se
     assert page.churn > 0.7
 
 
-def test_the_second_request_has_no_cookie_and_no_condition_and_no_cache_answers_it(
-    runs: Runs, sessions: Sessions
-) -> None:
-    runs.known()
-    runs.run(HTTPCACHE_ENABLED=True, HTTPCACHE_POLICY="scrapy.extensions.httpcache.DummyPolicy")
-    _, second = sessions.visits()
-    headers = second[2]
-    assert not {"cookie", "if-none-match", "if-modified-since"} & headers.keys()
-    assert headers["user-agent"] == sessions.visits()[0][2]["user-agent"]
-
-
 @pytest.mark.parametrize("settings", [{"HACS_BUDGET": None}, {"HACS_CONTROLS": 0}])
 def test_without_a_budget_or_a_share_of_it_nothing_is_asked_twice(
     runs: Runs, sessions: Sessions, settings: dict[str, Any]
@@ -206,11 +198,6 @@ def test_without_a_budget_or_a_share_of_it_nothing_is_asked_twice(
     crawl = runs.run(**settings)
     assert len(sessions.visits()) == parsed(crawl) == 1
     assert crawl.stat("hacs/controls") == 0
-
-
-def test_an_ordinary_page_is_asked_once(runs: Runs, sessions: Sessions) -> None:
-    crawl = runs.run()
-    assert len(sessions.visits()) == parsed(crawl) == 1
 
 
 def test_controls_are_taken_out_of_the_budget(runs: Runs, sessions: Sessions) -> None:

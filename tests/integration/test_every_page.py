@@ -433,7 +433,7 @@ def test_what_a_redis_queue_feeds_is_ranked_in_its_batches(
             MAX_IDLE_TIME_BEFORE_CLOSE=1,
             ROBOTSTXT_OBEY=False,  # those that wait for it together go on in any order
             CONCURRENT_REQUESTS_PER_DOMAIN=1,  # of two at once the server may note either first
-            **changed("start_watch", PAUSE_SECONDS=30),  # a busy machine's pause is not one
+            **changed(crawl__start_watch__PAUSE_SECONDS=30),  # a busy machine's pause is not one
         )
 
     for day in range(5):

@@ -20,6 +20,7 @@ def test_requests_that_wait_together_for_robotstxt_obey_it(site: Site, project: 
     crawl = project.crawl([f"{site.url}{path}" for path in paths], CONCURRENT_REQUESTS_PER_DOMAIN=8)
     assert sorted(site.visited()) == [path for path in sorted(paths) if "open" in path]
     assert crawl.stat("robotstxt/forbidden") == 2
+    assert crawl.stat("hacs/not_observed/refused") == 2
     assert crawl.exit_status == 0
 
 

@@ -7,6 +7,7 @@ import sqlite3
 import stat
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -64,40 +65,6 @@ def test_depth_counts_links_or_levels_of_the_path(site: Site, project: Project) 
     assert sorted(site.visited()) == near
 
 
-@pytest.mark.parametrize("seeds", ["state", ["http://127.0.0.1:1/"]])
-def test_a_wrong_setting_is_one_line_and_no_traceback(
-    seeds: str | list[str], project: Project
-) -> None:
-    crawl = project.crawl(seeds, HACS_FADE_DAYS=0)
-    assert crawl.exit_status == 1
-    assert crawl.log.count("HACS_FADE_DAYS = '0': allowed is a number above 0") == 1
-    assert "Traceback" not in crawl.log
-
-
-@pytest.mark.parametrize("seeds", ["state", ["http://127.0.0.1:1/"]])
-def test_whatever_keeps_seeds_from_being_ranked_is_one_line_and_status_1(
-    seeds: str | list[str], site: Site, project: Project
-) -> None:
-    site.set("/~ada/")
-    project.crawl([f"{site.url}/~ada/"])
-    crawl = project.crawl(seeds, HACS_POLICY="json.loads")
-    assert crawl.exit_status == 1
-    assert crawl.log.count("TypeError: the JSON object must be") == 1
-    assert "Traceback" not in crawl.log
-
-
-def test_an_unknown_depth_is_named(project: Project) -> None:
-    crawl = project.crawl(["http://127.0.0.1:1/"], "-a", "depth=3")
-    assert crawl.exit_status == 1
-    assert "depth = '3': allowed is links or path" in crawl.log
-
-
-def test_at_homepage_level_it_stays_on_the_homepages(site: Site, project: Project) -> None:
-    site.set("/~ada/", "pubs/")
-    project.crawl([f"{site.url}/~ada/"], "-a", "level=homepage")
-    assert site.visited() == ["/~ada/"]
-
-
 def test_the_second_crawl_goes_first_where_links_are_likely(
     site: Site, project: Project, write_state: Callable[..., None]
 ) -> None:
@@ -106,8 +73,9 @@ def test_the_second_crawl_goes_first_where_links_are_likely(
         write_state(*history(f"{site.url}/~{name}/", [], updates))
     seeds = [f"{site.url}/~{name}/" for name in ("slow", "fast", "medium", "unseen")]
     site.set("/~unseen/")
-    project.crawl(seeds, **ONE_AT_A_TIME)
+    crawl = project.crawl(seeds, **ONE_AT_A_TIME)
     assert site.visited() == ["/~unseen/", "/~fast/", "/~medium/", "/~slow/"]
+    assert "of 3 ranked pages known before, 0 had an update" in crawl.log
 
 
 def test_a_link_that_comes_up_on_two_pages_of_a_site_is_new_to_the_site_once(
@@ -150,26 +118,6 @@ def test_new_links_are_found_reported_and_not_found_again(site: Site, project: P
     assert project.crawl(seeds).items == []
 
 
-def test_the_closing_line_compares_what_was_predicted_with_what_was_found(
-    site: Site, project: Project, write_state: Callable[..., None]
-) -> None:
-    site.set("/~a/", "x.html")
-    write_state(*history(f"{site.url}/~a/", [], 9))
-    crawl = project.crawl([f"{site.url}/~a/"], "-a", "level=homepage")
-    assert "of 1 ranked page known before, 1 had an update and 0.8 were predicted" in crawl.log
-
-
-def test_a_budget_limits_the_seeds_and_says_so(
-    site: Site, project: Project, write_state: Callable[..., None]
-) -> None:
-    for number in range(6):
-        site.set(f"/~{number}/")
-        write_state(*history(f"{site.url}/~{number}/", [], number))
-    crawl = project.crawl([f"{site.url}/~{n}/" for n in range(6)], HACS_BUDGET=2, **ONE_AT_A_TIME)
-    assert site.visited() == ["/~5/", "/~4/"]
-    assert crawl.stat("hacs/dropped/budget") == 4
-
-
 def test_a_threshold_leaves_out_what_is_unlikely(
     site: Site, project: Project, write_state: Callable[..., None]
 ) -> None:
@@ -181,124 +129,80 @@ def test_a_threshold_leaves_out_what_is_unlikely(
     assert crawl.stat("hacs/dropped/threshold") == 1
 
 
-def test_seeds_can_be_every_page_that_the_state_knows(
-    site: Site, project: Project, write_state: Callable[..., None]
+def test_seeds_are_read_from_gz_and_from_standard_input_and_malformed_ones_are_named(
+    site: Site, project: Project
 ) -> None:
-    site.set("/~a/")
-    write_state(*history(f"{site.url}/~a/", [], 3))
-    crawl = project.crawl("state")
-    assert crawl.exit_status == 0
-    assert site.visited() == ["/~a/"]
-
-
-def test_seeds_are_read_from_gz_and_from_standard_input(site: Site, project: Project) -> None:
-    site.set("/~a/")
+    site.set("/~A/")
     file = project.folder / "seeds.gz"
-    file.write_bytes(gzip.compress(f"# seeds\n\n{site.url}/~a/\n".encode()))
-    assert project.crawl(str(file)).exit_status == 0
-    done = project.run("crawl", "scholar", "-a", "seeds=-", stdin=f"{site.url}/~a/\n")
-    assert done.exit_status == 0
-    assert site.visited() == ["/~a/", "/~a/"]
-
-
-def test_a_malformed_seed_is_named_and_the_others_are_visited(site: Site, project: Project) -> None:
-    site.set("/~a/")
-    crawl = project.crawl(["ftp://x/", "rubbish", f"{site.url}/~a/"])
+    file.write_bytes(gzip.compress(f"# seeds\nrubbish\nftp://x/\n{site.url}/~A/\n".encode()))
+    crawl = project.crawl(str(file))
     assert crawl.exit_status == 0
-    assert "seeds.txt, line 1" in crawl.log
-    assert "seeds.txt, line 2" in crawl.log
-    assert site.visited() == ["/~a/"]
+    assert all(f"seeds.gz, line {line}" in crawl.log for line in (2, 3))
+    done = project.run("crawl", "scholar", "-a", "seeds=-", stdin=f"{site.url}/~A/\n")
+    assert done.exit_status == 0
+    assert site.visited() == ["/~A/", "/~A/"]
+    page = project.page(f"{site.url}/~A/")
+    assert isinstance(page, Page)
+    assert page.url == f"{site.url}/~A/", "as it was seen"
+
+
+SEED = ["http://127.0.0.1:1/"]
 
 
 @pytest.mark.parametrize(
-    ("seeds", "message"),
+    ("seeds", "settings", "message"),
     [
-        ("", "scholar needs seeds"),
-        ("/no/such/file", "/no/such/file"),
-        ("/dev/null", "there is no usable seed"),
-        ("state", "the state knows no page yet"),
-    ],
-)
-def test_no_usable_seed_is_an_error(seeds: str, message: str, project: Project) -> None:
-    crawl = project.crawl(seeds)
-    assert crawl.exit_status == 1
-    assert message in crawl.log
-    assert "Traceback" not in crawl.log
-    assert "'finish_reason': 'hacs_error'" in crawl.log
-
-
-def test_an_unknown_level_is_named(project: Project) -> None:
-    crawl = project.crawl(["http://127.0.0.1:1/"], "-a", "level=all")
-    assert crawl.exit_status == 1
-    assert "level = 'all': allowed is website or homepage" in crawl.log
-
-
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"HACS_POLICY": "best"}, "HACS_POLICY = 'best': allowed is hacs"),
-        ({"HACS_THRESHOLD": "2"}, "HACS_THRESHOLD = '2': allowed is"),
-        ({"HACS_STATE": "mysql://x"}, "HACS_STATE"),
-        ({"HACS_STATE": "redis://127.0.0.1:1/0"}, "redis://127.0.0.1:1/0"),
-        ({"HACS_STATE": "sqlite:////proc/nope/state.db"}, "/proc/nope/state.db"),
-        ({"HACS_INNER_SCHEDULER": "no.such.Thing"}, "HACS_INNER_SCHEDULER = 'no.such.Thing'"),
-        ({"HACS_INNER_SCHEDULER": "os.path.join"}, "HACS_INNER_SCHEDULER = 'os.path.join'"),
+        ("", {}, "scholar needs seeds"),
+        ("/no/such/file", {}, "/no/such/file"),
+        ("/dev/null", {}, "there is no usable seed"),
+        ("state", {}, "the state knows no page yet"),
+        (SEED, {"depth": "3"}, "depth = '3': allowed is links or path"),
+        (SEED, {"level": "all"}, "level = 'all': allowed is website or homepage"),
+        ("state", {"HACS_FADE_DAYS": 0}, "HACS_FADE_DAYS = '0': allowed is a number above 0"),
+        (SEED, {"HACS_STATE": "redis://127.0.0.1:1/0"}, "redis://127.0.0.1:1/0"),
+        (SEED, {"HACS_STATE": "redis://127.0.0.1:1/0?no_such_option=1"}, "redis://127.0.0.1:1/0"),
+        (SEED, {"HACS_STATE": "redis+cluster://127.0.0.1:1"}, "redis+cluster://127.0.0.1:1"),
+        (SEED, {"HACS_STATE": "sqlite:////proc/nope/state.db"}, "/proc/nope/state.db"),
+        (SEED, {"HACS_INNER_SCHEDULER": "os.path.join"}, "HACS_INNER_SCHEDULER = 'os.path.join'"),
         (
+            SEED,
             {"HACS_INNER_SCHEDULER": "hacs_crawler.crawl.scheduler.HacsScheduler"},
             "HACS_INNER_SCHEDULER = 'hacs_crawler.crawl.scheduler.HacsScheduler'",
         ),
-        ({"HACS_STATE": "redis+cluster://127.0.0.1:1"}, "redis+cluster://127.0.0.1:1"),
-        ({"HACS_STATE": "redis://127.0.0.1:1/0?no_such_option=1"}, "redis://127.0.0.1:1/0"),
-        ({"HACS_POLICY": "numpy.linalg.norm"}, "policy 'numpy.linalg.norm' failed"),
+        (SEED, {"HACS_POLICY": "numpy.linalg.norm"}, "policy 'numpy.linalg.norm' failed"),
     ],
 )
-def test_what_cannot_work_stops_the_crawl_before_its_first_request(
-    settings: dict[str, str], message: str, site: Site, project: Project
+def test_what_cannot_work_is_one_line_and_stops_the_crawl_before_its_first_request(
+    seeds: str | list[str], settings: dict[str, object], message: str, project: Project
 ) -> None:
-    site.set("/~a/")
-    crawl = project.crawl([f"{site.url}/~a/"], **settings)
+    arguments = [f"{name}={value}" for name, value in settings.items() if name.islower()]
+    given = {name: value for name, value in settings.items() if name.isupper()}
+    crawl = project.crawl(seeds, *(part for one in arguments for part in ("-a", one)), **given)
     assert crawl.exit_status == 1
     errors = [line for line in crawl.log.splitlines() if " ERROR: " in line]
     assert len(errors) == 1
     assert message in errors[0]
     assert "Traceback" not in crawl.log
-    assert site.asked == []
+    assert "'finish_reason': 'hacs_error'" in crawl.log
+    assert crawl.stat("downloader/request_count") == 0
 
 
-@pytest.mark.parametrize(
-    ("damage", "message"),
-    [
-        ("INSERT INTO 'hacs.meta' VALUES ('prior', '{bad')", "state.db"),
-        ("""INSERT INTO 'hacs.meta' VALUES ('prior', '{"x": 1}')""", "the note 'prior'"),
-    ],
-)
-def test_a_damaged_state_is_named_before_the_first_request(
-    damage: str, message: str, site: Site, project: Project, write_state: Callable[..., None]
+def test_a_policy_that_fails_on_the_whole_state_is_one_line_and_so_is_a_damaged_state(
+    site: Site, project: Project
 ) -> None:
-    site.set("/~a/")
-    write_state(*history(f"{site.url}/~a/", [], 2))
-    with sqlite3.connect(project.state.removeprefix("sqlite:///")) as db:
-        db.execute(damage)
-    db.close()
-    crawl = project.crawl([f"{site.url}/~a/"])
-    assert crawl.exit_status == 1
-    assert message in crawl.log
-    assert "Traceback" not in crawl.log
+    site.set("/~ada/")
+    project.crawl([f"{site.url}/~ada/"])
+    site.asked.clear()
+    failed = project.crawl("state", HACS_POLICY="json.loads")
+    with closing(sqlite3.connect(project.state.removeprefix("sqlite:///"))) as db, db:
+        db.execute("INSERT OR REPLACE INTO 'hacs.meta' VALUES ('prior', '{bad')")
+    damaged = project.crawl([f"{site.url}/~ada/"])
+    for crawl, message in ((failed, "TypeError: the JSON object must be"), (damaged, "state.db")):
+        assert crawl.exit_status == 1
+        assert crawl.log.count(message) >= 1
+        assert crawl.log.count(" ERROR: ") == 1
+        assert "Traceback" not in crawl.log
     assert site.asked == []
-
-
-def test_a_setting_that_nothing_reads_is_pointed_out(site: Site, project: Project) -> None:
-    site.set("/~a/")
-    crawl = project.crawl([f"{site.url}/~a/"], HACS_BUGDET=3)
-    assert "HACS_BUGDET is not a setting of hacs-crawler; did you mean HACS_BUDGET?" in crawl.log
-
-
-def test_robots_txt_is_obeyed_and_counted(site: Site, project: Project) -> None:
-    site.set("/~a/")
-    site.pages["/robots.txt"] = (200, {"Content-Type": "text/plain"}, b"User-agent: *\nDisallow: /")
-    crawl = project.crawl([f"{site.url}/~a/"])
-    assert site.visited() == []
-    assert crawl.stat("hacs/not_observed/refused") == 1
 
 
 def test_a_gone_page_is_marked_and_with_a_budget_left_alone_for_a_while(
@@ -338,64 +242,47 @@ def test_conditional_requests_save_the_body_and_count_as_visits(
     assert len(page.visits) == 2
 
 
-def test_a_redirected_seed_stays_the_seeds_page(site: Site, project: Project) -> None:
-    site.pages["/~old/"] = (302, {"Location": "/~new/"}, b"")
-    site.set("/~new/", "x.pdf")
-    project.crawl([f"{site.url}/~old/"])
-    assert site.visited() == ["/~old/", "/~new/"]
-    page = project.page(f"{site.url}/~old/")
-    assert page is not None
-    assert (len(page.visits), len(page.marks)) == (1, 1)
-    assert project.page(f"{site.url}/~new/") is None
-
-
-def test_seeds_that_lead_to_the_same_place_are_visits_of_their_own_pages(
+def test_a_redirected_seed_stays_the_seeds_page_wherever_it_leads(
     site: Site, project: Project
 ) -> None:
-    site.set("/same/", "x.pdf")
-    for number in range(3):
-        site.pages[f"/{number}/"] = (302, {"Location": "/same/"}, b"")
-    crawl = project.crawl([f"{site.url}/{number}/" for number in range(3)])
-    assert crawl.stat("hacs/visits") == 3
-    assert all(project.page(f"{site.url}/{number}/") is not None for number in range(3))
-
-
-def test_seeds_that_lead_to_a_place_that_fails_are_each_counted(
-    site: Site, project: Project
-) -> None:
-    site.set("/same/", status=500)
-    for number in range(3):
-        site.pages[f"/{number}/"] = (302, {"Location": "/same/"}, b"")
-    urls = [f"{site.url}/{number}/" for number in range(3)]
-    crawl = project.crawl(urls, RETRY_ENABLED=False)
+    site.set("/new/", "x.pdf")
+    site.set("/fails/", status=500)
+    leads = {"/a/": "/new/", "/b/": "/new/", "/c/": "/fails/", "/d/": "/fails/"}
+    endless = {"/there/": "/back/", "/back/": "/there/"}
+    for path, target in {**leads, **endless}.items():
+        site.pages[path] = (302, {"Location": target}, b"")
+    urls = [f"{site.url}{path}" for path in (*leads, "/there/")]
+    crawl = project.crawl(urls, RETRY_ENABLED=False, REDIRECT_MAX_TIMES=3)
+    assert crawl.stat("hacs/visits") == 2
     assert crawl.stat("hacs/not_observed") == 3
-
-
-def test_a_redirect_without_end_is_no_observation(site: Site, project: Project) -> None:
-    site.pages["/there/"] = (302, {"Location": "/back/"}, b"")
-    site.pages["/back/"] = (302, {"Location": "/there/"}, b"")
-    crawl = project.crawl([f"{site.url}/there/"], REDIRECT_MAX_TIMES=3)
     assert crawl.stat("hacs/not_observed/unfinished") == 1
-    page = project.page(f"{site.url}/there/")
-    assert page is not None
-    assert page.failures == 1
+    pages = [project.page(url) for url in urls]
+    found = [(len(page.visits), len(page.marks), page.failures) for page in pages if page]
+    assert found == [(1, 1, 0), (1, 1, 0), (0, 0, 1), (0, 0, 1), (0, 0, 1)]
+    assert project.page(f"{site.url}/new/") is None
 
 
-def test_what_shows_no_links_is_no_observation(site: Site, project: Project) -> None:
-    """Each case by itself: tests/crawl/test_observation.py."""
+def test_what_shows_no_links_is_no_observation_and_broken_html_stops_no_crawl(
+    site: Site, project: Project
+) -> None:
+    """Each case by itself, and others: tests/crawl/test_observation.py."""
     rubbish = bytes(range(256)) * 20
+    undecodable = b"<html><a href='\xff\xfe\x00x.html'>\xff</a><a href=http://[>"
     site.pages |= {
         "/binary-as-html": (200, {}, rubbish),
         "/error": (500, {}, b"<a href=x>x</a>"),
         "/binary": (200, {"Content-Type": "application/octet-stream"}, rubbish),
         "/pdf": (200, {"Content-Type": "application/pdf"}, b"%PDF-1.4"),
         "/empty": (200, {}, b""),
+        "/undecodable": (200, {}, undecodable),
+        "/deep": (200, {}, b"<p>" * 3000 + b"<a href=deep.html>deep</a>"),
     }
-    crawl = project.crawl([f"{site.url}{path}" for path in site.pages], RETRY_ENABLED=False)
+    urls = [f"{site.url}{path}" for path in site.pages]
+    crawl = project.crawl(urls, "-a", "level=homepage", RETRY_ENABLED=False)
     assert crawl.exit_status == 0
-    for reason, number in {"unreadable": 1, "status": 1, "other_type": 2, "empty": 1}.items():
+    for reason, number in {"unreadable": 2, "status": 1, "other_type": 2, "empty": 1}.items():
         assert crawl.stat(f"hacs/not_observed/{reason}") == number
-    assert crawl.stat("hacs/visits") == 0
+    assert crawl.stat("hacs/visits") == 1
     assert "Traceback" not in crawl.log
 
 
@@ -410,22 +297,6 @@ def test_a_frameset_is_a_page_whose_frames_are_its_links(site: Site, project: Pr
     second = project.crawl([f"{site.url}/~ada/"], "-a", "level=homepage")
     assert [crawl.stat("hacs/visits") for crawl in (first, second)] == [1, 1]
     assert [crawl.stat("hacs/updates") for crawl in (first, second)] == [0, 1]
-
-
-def test_broken_html_does_not_stop_a_crawl(site: Site, project: Project) -> None:
-    """Other kinds of it: tests/crawl/test_observation.py."""
-    site.pages["/undecodable"] = (
-        200,
-        {},
-        b"<html><a href='\xff\xfe\x00x.html'>\xff</a><a href=http://[>",
-    )
-    site.pages["/deep"] = (200, {}, b"<p>" * 3000 + b"<a href=deep.html>deep</a>")
-    site.set("/fine")
-    urls = [f"{site.url}{path}" for path in site.pages]
-    crawl = project.crawl(urls, "-a", "level=homepage")
-    assert crawl.exit_status == 0
-    assert "Traceback" not in crawl.log
-    assert crawl.stat("hacs/visits") + crawl.stat("hacs/not_observed") == 3
 
 
 def test_a_host_that_asks_to_be_left_alone_is(site: Site, project: Project) -> None:
@@ -562,31 +433,6 @@ def test_a_new_citation_without_a_link_is_a_publication_of_its_page(
     assert list(item) == ["title", "page", "found_at", "url", "type"]
     assert item["title"] == "A. Lovelace, C. Babbage. On loops. In Proceedings of Engines, 2026."
     assert item["page"] == item["url"] == f"{site.url}/~ada/"
-
-
-def test_items_have_the_pages_numbers(site: Site, project: Project) -> None:
-    site.set("/~a/")
-    (item,) = project.crawl([f"{site.url}/~a/"], "-a", "pages=1").items
-    assert set(item) == {
-        "url",
-        "visited_at",
-        "is_first",
-        "is_update",
-        "new_links",
-        "new_to_site",
-        "rate_per_day",
-        "last_update",
-        "p",
-        "type",
-    }
-
-
-def test_a_page_is_kept_under_the_url_as_seen(site: Site, project: Project) -> None:
-    site.set("/~A/")
-    project.crawl([f"{site.url}/~A/"])
-    page = project.page(f"{site.url}/~A/")
-    assert isinstance(page, Page)
-    assert page.url == f"{site.url}/~A/"
 
 
 def test_other_rules_of_links_make_a_baseline_of_each_page_and_no_update(

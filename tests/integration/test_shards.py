@@ -122,46 +122,19 @@ def test_the_index_may_come_from_kubernetes(
 
 
 @pytest.mark.parametrize(
-    ("settings", "index", "message"),
+    ("settings", "message"),
     [
-        ({"HACS_SHARD": "3/0"}, None, "HACS_SHARD = '3/0': allowed is INDEX/COUNT with "),
-        ({"HACS_SHARD": "16/16"}, None, "HACS_SHARD = '16/16': allowed is INDEX/COUNT with "),
-        ({"HACS_SHARDS": "x"}, None, "HACS_SHARDS = 'x': allowed is a whole number "),
-        ({"HACS_SHARDS": 0}, None, "HACS_SHARDS = '0': allowed is a whole number "),
-        (
-            {"HACS_SHARDS": 4},
-            None,
-            "HACS_SHARDS = 4: the environment variable JOB_COMPLETION_INDEX, ",
-        ),
-        ({"HACS_SHARDS": 4}, "x", "JOB_COMPLETION_INDEX = 'x': allowed is a number from 0 to 3"),
-        ({"HACS_SHARDS": 4}, "4", "JOB_COMPLETION_INDEX = '4': allowed is a number from 0 to 3"),
-        (
-            {"HACS_SHARD": "1/4", "HACS_SHARDS": 8},
-            None,
-            "HACS_SHARDS = 8: allowed is 4, or nothing, with HACS_SHARD = '1/4'",
-        ),
+        ({"HACS_SHARD": "3/0"}, "HACS_SHARD = '3/0': allowed is INDEX/COUNT with "),
         (
             {"HACS_SHARD": "1/4", "SCHEDULER": "scrapy.core.scheduler.Scheduler"},
-            None,
             "HACS_SHARD needs HACS's own SCHEDULER",
         ),
-        (
-            {"HACS_SHARD": "1/4", "HACS_NAMESPACE": "n" * 62},
-            None,
-            "HACS_NAMESPACE = 'nnnn",
-        ),
+        ({"HACS_SHARD": "1/4", "HACS_NAMESPACE": "n" * 62}, "HACS_NAMESPACE = 'nnnn"),
     ],
 )
 def test_bad_settings_end_the_crawl_in_one_line(
-    site: Site,
-    project: Project,
-    monkeypatch: pytest.MonkeyPatch,
-    settings: dict[str, object],
-    index: str | None,
-    message: str,
+    site: Site, project: Project, settings: dict[str, object], message: str
 ) -> None:
-    if index is not None:
-        monkeypatch.setenv("JOB_COMPLETION_INDEX", index)
     crawl = project.crawl([f"{site.url}/"], **settings)
     assert crawl.exit_status == 1
     assert [line for line in crawl.log.splitlines() if " ERROR: " in line and message in line]

@@ -1,4 +1,4 @@
-"""What is watched of pages in whole crawls: prices, lists, texts, on SQLite and Redis."""
+"""What is watched of pages in whole crawls: prices, lists, texts."""
 
 from __future__ import annotations
 
@@ -38,14 +38,6 @@ SHOP = """
 """
 
 
-@pytest.fixture(params=["sqlite", "redis"])
-def state(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """Settings of a state of its own."""
-    if request.param == "sqlite":
-        return {}
-    return {"HACS_STATE": f"redis://127.0.0.1:{request.getfixturevalue('redis_port')}/9"}
-
-
 def price(site: Site, *prices: str, page: str = "/kettle") -> None:
     shown = "".join(f"<p class=price>{one}</p>" for one in prices)
     body = f"<html><body><a href=/elsewhere>more</a>{shown}</body></html>".encode()
@@ -67,8 +59,9 @@ def visits(
 
 
 def test_a_price_that_changes_and_returns_is_two_updates(
-    any_spider: AnySpider, site: Site, state: dict[str, Any]
+    any_spider: AnySpider, site: Site, redis_port: int, namespace: str
 ) -> None:
+    state = {"HACS_STATE": f"redis://127.0.0.1:{redis_port}/9", "HACS_NAMESPACE": namespace}
     found = visits(any_spider, site, "ABAA", HACS_WATCH="css:.price", **state)
     assert [one["update"] for one in found] == [False, True, True, False]
     assert [one["counts"] for one in found] == [[0, 0], [1, 1], [1, 1], [0, 0]]
@@ -121,15 +114,6 @@ def test_a_json_answer_is_a_page_where_its_parts_are_watched(
         assert crawl.stat("hacs/visits") == 1, crawl.log
         updates.append(crawl.stat("hacs/updates"))
     assert updates == [0, 0, 1]
-
-
-def test_an_expression_that_cannot_be_read_ends_the_crawl_with_a_line(
-    any_spider: AnySpider, site: Site
-) -> None:
-    crawl = any_spider.run(SHOP, HACS_WATCH="css:p[")
-    assert crawl.exit_status == 1
-    assert "HACS_WATCH = 'css:p[': allowed is an expression that can be read" in crawl.log
-    assert not site.visited()
 
 
 PLAIN = """
@@ -201,10 +185,10 @@ def updates(
 
 @pytest.mark.parametrize("code", [PLAIN, ASYNCHRONOUS, CRAWLING], ids=["plain", "async", "crawl"])
 def test_the_items_that_a_callback_yields_are_what_its_page_shows(
-    any_spider: AnySpider, site: Site, code: str, state: dict[str, Any]
+    any_spider: AnySpider, site: Site, code: str
 ) -> None:
     site.set("/", "/kettle")
-    assert updates(any_spider, site, code, ["AB", "BA", "BAC", "BC"], **state) == [0, 0, 1, 0]
+    assert updates(any_spider, site, code, ["AB", "BA", "BAC", "BC"]) == [0, 0, 1, 0]
 
 
 def test_only_the_fields_that_count_make_updates(any_spider: AnySpider, site: Site) -> None:
@@ -298,11 +282,11 @@ PIPELINE = {"ITEM_PIPELINES": '{"hacs_crawler.pipelines.OnlyChanges": 500}'}
 
 @pytest.mark.parametrize("code", [PLAIN, ASYNCHRONOUS], ids=["plain", "async"])
 def test_a_pipeline_lets_only_items_pass_that_their_page_did_not_show_before(
-    any_spider: AnySpider, site: Site, code: str, state: dict[str, Any]
+    any_spider: AnySpider, site: Site, code: str
 ) -> None:
     def passed(shown: str, **settings: object) -> str:
         price(site, *shown)
-        crawl = any_spider.run(code, HACS_WATCH="items", **PIPELINE, **settings, **state)
+        crawl = any_spider.run(code, HACS_WATCH="items", **PIPELINE, **settings)
         assert "Traceback" not in crawl.log
         any_spider.days += 1
         assert crawl.stat("item_dropped_count") == len(shown) - len(crawl.items)
@@ -310,21 +294,14 @@ def test_a_pipeline_lets_only_items_pass_that_their_page_did_not_show_before(
 
     assert [passed(shown) for shown in ("AB", "AC", "AC", "AB")] == ["AB", "C", "", "B"]
     assert passed("CD", HACS_UPDATES="page") == "D"
-
-
-def test_items_of_a_callback_that_failed_pass_again(any_spider: AnySpider, site: Site) -> None:
-    price(site, "A", "X")
-    broken = PLAIN.replace("yield", "if text == 'X': raise ValueError(text)\n                yield")
-    first = any_spider.run(broken, HACS_WATCH="items", **PIPELINE)
-    again = any_spider.run(PLAIN, HACS_WATCH="items", **PIPELINE)
-    assert (first.items, len(again.items)) == ([{"job": "A"}], 2)
-
-
-def test_the_pipeline_is_off_where_items_are_not_watched(any_spider: AnySpider, site: Site) -> None:
-    price(site, "A")
-    crawl = any_spider.run(PLAIN, **PIPELINE)
-    assert 'OnlyChanges needs HACS_WATCH = "items"' in crawl.log
-    assert crawl.items == [{"job": "A"}]
+    price(site, "E", "X")
+    broken = code.replace("yield", "if text == 'X': raise ValueError(text)\n                yield")
+    failed = any_spider.run(broken, HACS_WATCH="items", **PIPELINE)
+    assert failed.items == [{"job": "E"}]
+    assert passed("EX") == "EX", "as the callback failed"
+    off = any_spider.run(code, **PIPELINE)
+    assert 'OnlyChanges needs HACS_WATCH = "items"' in off.log
+    assert len(off.items) == 2
 
 
 @pytest.mark.parametrize("watch", ["links", "items", "css:.price"])
@@ -413,22 +390,22 @@ def test_beside_deltafetch_a_product_is_not_yielded_twice_and_no_new_price_is_mi
 
 
 def test_two_spiders_that_watch_one_page_otherwise_need_a_namespace_each(
-    any_spider: AnySpider, site: Site, state: dict[str, Any]
+    any_spider: AnySpider, site: Site
 ) -> None:
     other = SHOP.replace('"shop"', '"other"')
     price(site, "5")
-    assert any_spider.run(SHOP, HACS_WATCH="css:.price", **state).exit_status == 0
+    assert any_spider.run(SHOP, HACS_WATCH="css:.price").exit_status == 0
     for watch in ("text", "links", "text"):
         any_spider.days += 1
-        refused = any_spider.run(other, HACS_WATCH=watch, **state)
+        refused = any_spider.run(other, HACS_WATCH=watch)
         assert (refused.exit_status, refused.stat("hacs/visits")) == (1, 0)
         assert (
             f"{site.url}/kettle is watched by the spider 'shop', too, and otherwise "
             "(HACS_WATCH = 'css:.price'): give one of them a HACS_NAMESPACE of its own"
         ) in refused.log
-    own = {"HACS_WATCH": "text", "HACS_NAMESPACE": "other", **state}
+    own = {"HACS_WATCH": "text", "HACS_NAMESPACE": "other"}
     assert any_spider.run(other, **own).exit_status == 0
-    changed = any_spider.run(SHOP, HACS_WATCH="css:p", **state)
+    changed = any_spider.run(SHOP, HACS_WATCH="css:p")
     assert (changed.exit_status, changed.stat("hacs/updates")) == (0, 0)
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import pytest
 
 from integration_support import AnySpider, Crawl
@@ -62,15 +59,6 @@ CRAWLING = f"""
 """
 
 
-@pytest.fixture(params=["sqlite", "redis"])
-def state(request: pytest.FixtureRequest, namespace: str, tmp_path: Path) -> dict[str, Any]:
-    """Settings of a state of its own."""
-    address = f"sqlite:///{tmp_path}/state.db"
-    if request.param == "redis":
-        address = f"redis://127.0.0.1:{request.getfixturevalue('redis_port')}/10"
-    return {"HACS_STATE": address, "HACS_NAMESPACE": namespace}
-
-
 def crawl(any_spider: AnySpider, site: Site, code: str, *jobs: str, **settings: object) -> Crawl:
     """A day's crawl of a board of jobs: a letter for each, one more for each unit of pay, and views."""
     site.set("/", "/jobs")
@@ -86,12 +74,12 @@ def crawl(any_spider: AnySpider, site: Site, code: str, *jobs: str, **settings: 
 
 @pytest.mark.parametrize("code", [PLAIN, ASYNCHRONOUS, CRAWLING], ids=["plain", "async", "crawl"])
 def test_an_item_is_new_or_has_changed_or_is_the_same(
-    any_spider: AnySpider, site: Site, code: str, state: dict[str, Any]
+    any_spider: AnySpider, site: Site, code: str
 ) -> None:
-    first = crawl(any_spider, site, code, "A", "B", **state)
-    then = crawl(any_spider, site, code, "A", "BB", "C", **state)
-    again = crawl(any_spider, site, code, "AA", "BB", **state)
-    back = crawl(any_spider, site, code, "AA", "BB", "C", **state)
+    first = crawl(any_spider, site, code, "A", "B")
+    then = crawl(any_spider, site, code, "A", "BB", "C")
+    again = crawl(any_spider, site, code, "AA", "BB")
+    back = crawl(any_spider, site, code, "AA", "BB", "C")
     assert "A is same" in first.log
     assert all(said in then.log for said in ("A is same", "B is changed", "C is new"))
     assert all(said in again.log for said in ("A is changed", "B is same"))

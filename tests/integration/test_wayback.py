@@ -82,26 +82,6 @@ def fill(archive: WaybackMachine) -> list[Visit]:
     archive.row("edu,unchanged)/~a", T4, url, "warc/revisit", "-", "-", "-")
     archive.capture(url, T5, "/a", "/b")
 
-    for at, links in ((T1, "a"), (T2, "ab"), (T3, "a"), (T4, "ab")):
-        archive.capture(url_of("aba"), at, *links)
-
-    url = url_of("errors")
-    for at, status in ((T1, 301), (T2, 404), (T3, 429), (T4, 503)):
-        archive.capture(url, at, "/error", status=status)
-    archive.capture(url, T5, "/a")
-
-    url, key = url_of("damaged"), "edu,damaged)/~a"
-    archive.capture(url, T1, "/a", mime="unk")
-    ok = ("text/html", "200", "B" * 32, "9")
-    archive.row(key, "20000008241731", url, *ok)
-    archive.row(key, T2, "http://mailto:a@damaged.edu/", "unk", "200", "B" * 32, "-")
-    archive.row(key, T2, url, "text/html", "200", "no-digest", "9")
-    archive.row(key, T2, url, "text/html", "20x", "B" * 32, "9")
-    archive.row(key, T2, url, "image/png", "200", "B" * 32, "9")
-    archive.row(key, T2, url, "text/html", "200", "3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ", "0")
-    archive.row(key, T3)
-    archive.capture(url, T4, "/a", "/b")
-
     for name, status, headers in (
         ("archived-429", 429, {"Retry-After": "3600"}),
         ("archived-503", 503, {"Retry-After": "3600"}),
@@ -173,13 +153,10 @@ class World:
         mementos = (one.memento.split() for one in self.asked if one.kind == "memento")
         return sorted(at for at, url in mementos if url == url_of(name))
 
-    def dropped(self, kind: str) -> int:
-        return self.crawl.stat(f"hacs/archive/dropped/{kind}")
-
 
 NAMES = [
-    *("unchanged", "aba", "errors", "damaged", "archived-429", "archived-503", "archived-301"),
-    *("redirected", "garbled", "blocked", "robots", "excluded", "own-page", "never-archived"),
+    *("unchanged", "archived-429", "archived-503", "archived-301", "redirected"),
+    *("garbled", "blocked", "robots", "excluded", "own-page", "never-archived"),
 ]
 
 
@@ -220,33 +197,11 @@ def test_what_has_not_changed_is_a_visit_without_a_memento_fetched(world: World)
     assert (item["visits"], item["mementos"], item["mementos_saved"]) == (5, 2, 3)
 
 
-def test_content_that_comes_back_is_not_fetched_again_and_no_update(world: World) -> None:
-    assert world.mementos("aba") == [T1, T2]
-    assert list(world.page("aba").visits) == [second(at) for at in (T1, T2, T3, T4)]
-    assert list(world.page("aba").update_times) == [second(T2)]
-
-
 def test_the_stats_say_how_many_mementos_were_saved(world: World) -> None:
     fetched, saved = (world.crawl.stat(f"hacs/archive/mementos{x}") for x in ("", "_saved"))
     assert saved == sum(item["mementos_saved"] for item in world.crawl.items) > 100
     assert fetched == sum(item["mementos"] for item in world.crawl.items)
     assert f"{fetched} mementos fetched, {saved} not needed" in world.crawl.log
-
-
-def test_archived_errors_and_redirects_are_no_captures(world: World) -> None:
-    assert list(world.page("errors").visits) == [second(T5)]
-    assert world.mementos("errors") == [T5]
-    assert world.dropped("bad_status") == 4 + 3
-
-
-def test_rows_that_are_no_captures_are_counted_by_kind(world: World) -> None:
-    assert list(world.page("damaged").visits) == [second(T1), second(T4)]
-    assert list(world.page("damaged").update_times) == [second(T4)]
-    kinds = ("invalid_date", "not_http", "invalid_digest", "not_html", "empty", "malformed")
-    assert {kind: world.dropped(kind) for kind in kinds} == {
-        **dict.fromkeys(kinds, 1),
-        "malformed": 2,
-    }
 
 
 @pytest.mark.parametrize("name", ["archived-429", "archived-503", "archived-301"])
@@ -397,38 +352,6 @@ def test_a_later_run_fetches_only_what_is_newer(world: World, again: Again) -> N
 def bootstrap(project: Project) -> Iterator[Bootstrap]:
     with Bootstrap(project) as bootstrap:
         yield bootstrap
-
-
-def test_at_website_level_it_takes_the_pages_below_the_homepage_to_depth_two(
-    bootstrap: Bootstrap,
-) -> None:
-    home, archive = "http://foo.edu/~bar/", bootstrap.archive
-    taken = ["", "baz", "a/b.html", "a/", "q?x=1"]
-    left = {
-        "a/b/c": "too_deep",
-        "home.html": "second_homepage",
-        "../~barbara/": "outside",
-        "../~bar.html": "outside",
-        "paper.pdf": "not_html",
-    }
-    for path in [*taken, *left]:
-        url = home.replace("~bar/", path[3:]) if path.startswith("../") else home + path
-        mime = "application/pdf" if path.endswith("pdf") else "text/html"
-        archive.capture(url, T1, "/a", mime=mime)
-        archive.capture(url, T2, "/a", "/b", mime=mime)
-    archive.row("edu,foo)/~bar/old.pdf", T1, f"{home}old.pdf", "warc/revisit", "-", "-", "-")
-    crawl = bootstrap.run([home], "level=website")
-    pages = bootstrap.pages()
-    assert set(pages) == {home + path for path in taken}
-    assert all(list(page.update_times) == [second(T2)] for page in pages.values())
-    dropped = {kind: crawl.stat(f"hacs/archive/dropped/{kind}") for kind in set(left.values())}
-    assert dropped == {"too_deep": 2, "second_homepage": 2, "outside": 4, "not_html": 3}
-    (query,) = bootstrap.archive.asks("cdx")
-    assert query.params["matchType"] == "prefix"
-    assert (crawl.items[0]["pages"], crawl.items[0]["captures"]) == (5, 10)
-    bootstrap.forget()
-    assert bootstrap.run([home], "level=website").stat("hacs/visits") == 0
-    assert bootstrap.asked() == ["cdx"]
 
 
 def test_of_several_shards_each_asks_for_the_histories_of_its_own_pages(

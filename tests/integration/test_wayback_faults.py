@@ -163,10 +163,14 @@ def test_what_a_cdx_server_cannot_answer_in_time_is_asked_for_in_smaller_parts(
     assert_complete(bootstrap, times)
 
 
-def test_answers_cut_off_and_connections_cut_are_asked_for_again(bootstrap: Bootstrap) -> None:
+def test_answers_cut_off_or_in_html_and_connections_cut_are_asked_for_again(
+    bootstrap: Bootstrap,
+) -> None:
     times = fill(bootstrap)
     for status in (CUT, RESET, 503):
         bootstrap.archive.fail("cdx", status)
+    html = b"<!DOCTYPE html>\n<script> var x:1 a b c d e f g h\n</html>"
+    bootstrap.archive.fail("cdx", 200, body=html, headers={"Content-Type": "text/html"})
     bootstrap.archive.fail("memento", RESET, times=2)
     bootstrap.archive.fail("memento", 503)
     assert bootstrap.run([URL]).exit_status == 0
@@ -250,44 +254,12 @@ def test_a_cdx_server_that_is_not_there_is_named_after_two_pauses(bootstrap: Boo
     assert crawl.stat("hacs/archive/pauses") == 2
 
 
-@pytest.mark.parametrize("number", [1, 20])
-def test_an_address_that_is_no_cdx_servers_is_named(
-    number: int, bootstrap: Bootstrap, site: Site
-) -> None:
+def test_an_address_that_is_no_cdx_servers_is_named(bootstrap: Bootstrap, site: Site) -> None:
     site.pages["/"] = (200, {}, b"<html>\n<body>Welcome: it works</body>\n\n</html>")
-    seeds = [f"http://foo.edu/{one}/" for one in range(number)]
+    seeds = [f"http://foo.edu/{one}/" for one in range(20)]
     site_url = f"{site.url}/"
     crawl = bootstrap.run(seeds, cdx_url=site_url, memento_url=site_url)
     assert_one_clear_error(crawl, site_url, "HACS_ARCHIVES")
-
-
-def test_a_wrong_argument_is_named(bootstrap: Bootstrap) -> None:
-    crawl = bootstrap.run([URL], "level=all")
-    assert_one_clear_error(crawl, "level = 'all': allowed is homepage or website")
-    assert bootstrap.archive.asked == []
-
-
-def test_a_wrong_setting_is_named(bootstrap: Bootstrap) -> None:
-    crawl = bootstrap.run([URL], HACS_ARCHIVES="web.archive.org/cdx")
-    assert_one_clear_error(crawl, "HACS_ARCHIVES = 'web.archive.org/cdx': allowed is")
-    assert bootstrap.archive.asked == []
-
-
-def test_no_usable_seed_is_an_error(bootstrap: Bootstrap) -> None:
-    assert_one_clear_error(bootstrap.run("/dev/null"), "/dev/null", "no usable seed")
-
-
-def test_a_capture_that_the_archive_failed_to_show_is_asked_for_in_the_next_run(
-    bootstrap: Bootstrap,
-) -> None:
-    times = fill(bootstrap)
-    bootstrap.archive.fail("memento", 503, times=3, only_if=lambda one: times[2] in one.path)
-    bootstrap.run([URL])
-    assert len(bootstrap.pages()[URL].visits) == len(times) - 1
-    bootstrap.asked()
-    bootstrap.run([URL])
-    assert [one for one in bootstrap.asked() if one != "cdx"] == [f"{times[2]} {URL}"]
-    assert_complete(bootstrap, times)
 
 
 def test_seeds_that_share_pages_ask_for_each_memento_once(bootstrap: Bootstrap) -> None:
@@ -295,14 +267,6 @@ def test_seeds_that_share_pages_ask_for_each_memento_once(bootstrap: Bootstrap) 
     bootstrap.run([URL, "http://foo.edu/"], "level=website")
     mementos = [one.path for one in bootstrap.archive.asks("memento")]
     assert len(mementos) == len(set(mementos))
-
-
-def test_html_instead_of_a_chunk_of_the_index_is_asked_for_again(bootstrap: Bootstrap) -> None:
-    times = fill(bootstrap)
-    html = b"<!DOCTYPE html>\n<script> var x:1 a b c d e f g h\n</html>"
-    bootstrap.archive.fail("cdx", 200, body=html, headers={"Content-Type": "text/html"})
-    bootstrap.run([URL])
-    assert_complete(bootstrap, times)
 
 
 def test_pauses_for_which_503_asks_grow_and_come_to_an_end(bootstrap: Bootstrap) -> None:

@@ -102,7 +102,7 @@ def test_a_real_archives_timemap_and_timegate_tell_of_its_captures(
     assert crawl.stat("hacs/archive/mementos") == 3  # no digests: each is fetched
 
 
-@pytest.mark.parametrize("kind", ["link", "json", "cdxj"])
+@pytest.mark.parametrize("kind", ["json", "cdxj"])
 def test_mementos_of_several_archives_make_one_history(
     kind: str, project: Project, memgator: MemGator
 ) -> None:
@@ -221,13 +221,6 @@ def test_two_archives_make_one_history_and_are_told_apart(
     assert sorted(item["archive"] for item in crawl.items) == ["real", "wayback"]
     assert "real: 1 seeds have a history" in crawl.log
     assert "HACS asked 2 archives about 2 seeds" in crawl.log
-
-
-def test_archives_may_be_named_by_a_url_each(
-    project: Project, real: PywbArchive, wayback: WaybackMachine
-) -> None:
-    run(project, {"pywb": real.memento_url, "wayback": wayback.cdx_url})
-    assert known_of(project)[0] == [0, 1, 2, 3, 4, 5]
 
 
 def test_one_archives_pause_holds_no_other_back_and_its_end_is_an_error(

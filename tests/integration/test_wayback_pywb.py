@@ -10,10 +10,6 @@ import itertools
 import json
 import random
 import re
-import shutil
-import subprocess
-import sys
-import time
 import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -24,7 +20,7 @@ from typing import Any
 
 import pytest
 
-import forks
+from changed import changed
 from hacs_crawler.archive import original_of, timestamp_of
 from hacs_crawler.archive.capture import digest_bytes
 from hacs_crawler.cli.transfer import Importer
@@ -40,9 +36,8 @@ from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.merging import RECENT_VISITS
 from hacs_crawler.state.page import Page, Visit
 from hacs_crawler.utils.times import DAY
-from integration_support import ROOT, Crawl, Project
+from integration_support import Crawl, Project
 from pywb_archive import Archived, PywbArchive, PywbServer, pywb_archive, write_warc
-from servers import Site
 from wayback_support import known
 
 pytest.importorskip("warcio")
@@ -223,31 +218,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def live() -> Iterator[Site]:
-    with Site() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
-def live_histories(live: Site) -> dict[str, list[Archived]]:
-    """Of homepages that gained a link each so many days."""
-    histories = {}
-    for name, days in (("slow", 30), ("fast", 1), ("medium", 5)):
-        live.set(f"/~{name}/")
-        links = [f"http://a.org/{number}" for number in range(60)]
-        home = f"{live.url}/~{name}/"
-        histories[home] = [
-            Archived(home, int(time.time()) - (61 - day) * DAY, links[: day // days])
-            for day in range(60)
-        ]
-    return histories
-
-
-@pytest.fixture(scope="module")
-def archive(
-    pywb: PywbServer, folder: Path, live_histories: dict[str, list[Archived]]
-) -> PywbArchive:
-    captures = [one for found in (*RANDOM.values(), *live_histories.values()) for one in found]
+def archive(pywb: PywbServer, folder: Path) -> PywbArchive:
+    captures = [one for found in RANDOM.values() for one in found]
     warc = write_warc(folder / "pages.warc.gz", [*BAR, *captures])
     archive = pywb_archive(pywb, warc)
     with archive.index.open("a") as index:
@@ -268,43 +240,21 @@ class Wayback:
     def new_state(self) -> str:
         return f"sqlite:///{self.folder}/{next(self._numbers)}.db"
 
-    def start(
-        self,
-        state: str,
-        seeds: Iterable[str],
-        *arguments: str,
-        before: str = "",
-        **settings: object,
-    ) -> subprocess.Popen[str]:
-        """Start `scrapy crawl wayback` after the Python statements `before`."""
+    def run(
+        self, seeds: Iterable[str], *arguments: str, state: str = "", **settings: Any
+    ) -> Harvested:
+        """Harvest to the end, into a new state unless it is named."""
         self.archive.requests()
         file = self.folder / "seeds.txt"
         file.write_text("".join(f"{seed}\n" for seed in seeds))
-        settings = {
-            "HACS_STATE": state,
-            "HACS_ARCHIVES": self.archive.memento_url,
-            **settings,
-        }
-        command = [sys.executable, "-c", f"{before}\nfrom scrapy.cmdline import execute\nexecute()"]
-        command += ["crawl", "wayback", "-a", f"seeds={file}"]
-        command += [part for one in arguments for part in ("-a", one)]
-        command += [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
-        return subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
-
-    def run(
-        self, seeds: Iterable[str], *arguments: str, state: str = "", **options: Any
-    ) -> Harvested:
-        """Harvest to the end, into a new state unless it is named."""
-        state = state or self.new_state()
-        process = self.start(state, seeds, *arguments, **options)
-        try:
-            _, log = process.communicate(timeout=forks.HANG_SECONDS)
-        finally:
-            process.kill()
-        assert process.returncode == 0, log
-        assert not re.search(" (ERROR|CRITICAL): |Traceback", log), log
-        pages = pages_in(state, options.get("HACS_NAMESPACE", "hacs"))
-        return Harvested(state, Crawl(0, log, ""), self.archive.requests(), pages)
+        options = [part for one in (f"seeds={file}", *arguments) for part in ("-a", one)]
+        project = Project(self.folder, state or self.new_state())
+        given = {"HACS_ARCHIVES": self.archive.memento_url, **settings}
+        crawl = project.run("crawl", "wayback", *options, **given)
+        assert crawl.exit_status == 0, crawl.log
+        assert not re.search(" (ERROR|CRITICAL): |Traceback", crawl.log), crawl.log
+        pages = pages_in(project.state, settings.get("HACS_NAMESPACE", "hacs"))
+        return Harvested(project.state, crawl, self.archive.requests(), pages)
 
 
 @pytest.fixture(scope="module")
@@ -313,9 +263,9 @@ def wayback(archive: PywbArchive, folder: Path) -> Wayback:
 
 
 @pytest.fixture(scope="module")
-def website(wayback: Wayback, live_histories: dict[str, list[Archived]]) -> Harvested:
+def website(wayback: Wayback) -> Harvested:
     """The sites in links mode."""
-    return wayback.run([HOME, *RANDOM, *live_histories], "level=website")
+    return wayback.run([HOME, *RANDOM], "level=website")
 
 
 @pytest.fixture(scope="module")
@@ -486,46 +436,10 @@ def test_a_second_run_changes_nothing_and_asks_for_no_memento(
     assert again.pages == website.pages
 
 
-def test_killed_and_started_again_it_ends_with_the_same_state(
-    wayback: Wayback, website: Harvested
-) -> None:
-    state = wayback.new_state()
-    process = wayback.start(state, FEW, "level=website", HACS_FLUSH_VISITS=10)
-    asked: list[str] = []
-    while len(asked) < 40 or not pages_in(state):
-        asked += wayback.archive.requests()
-        assert process.poll() is None
-    process.kill()
-    process.communicate()
-    harvested = pages_in(state)
-    assert 0 < len(harvested) < len(pages_of(FEW, website))
-    last = wayback.run(FEW, "level=website", state=state)
-    assert_not_asked_for_again(last.mementos, harvested)
-    assert_same(last.pages, pages_of(FEW, website))
-
-
-def assert_not_asked_for_again(mementos: Iterable[str], harvested: Mapping[str, Page]) -> None:
-    """They are later than all that is recorded of their pages."""
-    for surt, at in map(asked_memento, mementos):
-        if surt in harvested:
-            assert at > harvested[surt].visits[-1]
-
-
 def test_answers_that_are_cut_off_are_asked_for_in_parts(
     wayback: Wayback, website: Harvested
 ) -> None:
-    few = "from hacs_crawler.harvest import client as i\ni.LIMIT, i.LIMIT_WITHOUT_KEYS = 9, 60"
-    found = wayback.run(FEW, "level=website", before=few)
+    few = changed(harvest__client__LIMIT=9, harvest__client__LIMIT_WITHOUT_KEYS=60)
+    found = wayback.run(FEW, "level=website", **few)
     assert len(found.asked) - len(found.mementos) > 2 * len(FEW)
     assert_same(found.pages, pages_of(FEW, website))
-
-
-def test_the_first_crawl_after_it_goes_first_where_links_are_likely(
-    website: Harvested, live: Site, live_histories: dict[str, list[Archived]], tmp_path: Path
-) -> None:
-    shutil.copy(website.state.removeprefix("sqlite:///"), tmp_path / "state.db")
-    project = Project(tmp_path, f"sqlite:///{tmp_path}/state.db")
-    live.visited()
-    crawl = project.crawl([*live_histories], "-a", "level=homepage", CONCURRENT_REQUESTS=1)
-    assert crawl.exit_status == 0
-    assert live.visited() == ["/~fast/", "/~medium/", "/~slow/"]

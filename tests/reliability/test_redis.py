@@ -91,7 +91,7 @@ def test_a_server_that_stays_away_costs_visits_that_are_counted_and_a_bounded_me
             "-a",
             "level=homepage",
             **PROMPT,
-            **changed("state_access.write_behind", BUFFER_VISITS=10),
+            **changed(crawl__state_access__write_behind__BUFFER_VISITS=10),
         )
     written, lost = crawl.stat("hacs/visits"), crawl.stat("hacs/state/lost")
     assert written + lost == len(urls)
@@ -232,8 +232,6 @@ def test_a_server_that_refuses_when_a_crawl_closes_costs_the_status_and_a_line(
     moment: str, commands: list[list[str]], why: str, site: Site, project: Project, tmp_path: Path
 ) -> None:
     urls = fill(site)
-    constants = {"open_state.FLUSH_SECONDS": 600.0, "write_behind.FIRST_PAUSE_SECONDS": 0.01}
-    constants |= {"write_behind.CLOSING_PAUSES_SECONDS": [0.01] * 4}
     with RedisProcess(tmp_path) as server:
         project.state = server.url
         crawl = project.crawl(
@@ -242,7 +240,11 @@ def test_a_server_that_refuses_when_a_crawl_closes_costs_the_status_and_a_line(
             "level=homepage",
             HACS_FLUSH_VISITS=1_000,
             **at_close(moment, *commands),
-            **changed("state_access", **constants),
+            **changed(
+                crawl__state_access__open_state__FLUSH_SECONDS=600.0,
+                crawl__state_access__write_behind__FIRST_PAUSE_SECONDS=0.01,
+                crawl__state_access__write_behind__CLOSING_PAUSES_SECONDS=[0.01] * 4,
+            ),
         )
     assert crawl.exit_status == 1
     assert "Traceback" not in crawl.log
@@ -265,7 +267,7 @@ def test_a_server_that_hangs_when_a_crawl_closes_is_not_tried_for_minutes(
             urls,
             "-a",
             "level=homepage",
-            **changed("state_access.write_behind", CLOSING_SECONDS=0.0),
+            **changed(crawl__state_access__write_behind__CLOSING_SECONDS=0.0),
         )
     assert crawl.exit_status == 1
     assert f"{crawl.stat('hacs/state/lost')} visits could not be written" in crawl.log

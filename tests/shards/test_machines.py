@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from scrapy.settings import Settings
 
-from crawls_support import Shards, Web, changed, crawls_alive, dask, finish, wait_until, web
+from changed import changed
+from crawls_support import Shards, Web, crawls_alive, dask, finish, wait_until, web
 from hacs_crawler.config import Config
 from hacs_crawler.shards.plan import plan_of_shards
 from hacs_crawler.state import StateArguments, Visit, open_state, shard_of_page, shards_of
