@@ -83,11 +83,8 @@ def page_of(links: Iterable[str]) -> bytes:
     return f"<html><head><title>page</title></head><body>{anchors}</body></html>".encode()
 
 
-def write_warc(path: Path, responses: Iterable[Archived], *, revisits: bool = True) -> Path:
-    """Write responses, which may come in any order, as a gzipped WARC file in their order in time.
-
-    Without `revisits`, every payload is stored again.
-    """
+def write_warc(path: Path, responses: Iterable[Archived]) -> Path:
+    """Write responses, which may come in any order, as a gzipped WARC file in their order in time."""
     from warcio.warcwriter import WARCWriter
 
     first: dict[tuple[str, str], int] = {}
@@ -98,7 +95,7 @@ def write_warc(path: Path, responses: Iterable[Archived], *, revisits: bool = Tr
             writer.ensure_digest(record, block=False, payload=True)
             digest = record.rec_headers.get_header("WARC-Payload-Digest")
             first_at = first.setdefault((response.url, digest), response.at)
-            if revisits and response.revisit and first_at < response.at:
+            if response.revisit and first_at < response.at:
                 record = _revisit_record(writer, response, digest, first_at)
             writer.write_record(record)
     return path

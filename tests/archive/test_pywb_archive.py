@@ -2,8 +2,6 @@
 
 import email.utils
 import gzip
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -13,7 +11,6 @@ from urllib.parse import urlencode
 import pytest
 from lxml.html import fromstring
 
-import pywb_archive as support
 from hacs_crawler.archive import Capture, read_cdx, read_warc
 from hacs_crawler.archive.capture import REVISIT
 from hacs_crawler.links.extract import link_fingerprints
@@ -24,7 +21,6 @@ from pywb_archive import (
     PywbServer,
     page_of,
     pywb_archive,
-    pywb_python,
     write_warc,
 )
 
@@ -254,73 +250,8 @@ def test_what_is_not_archived_has_no_memento_time(archive: PywbArchive) -> None:
     assert "memento-datetime" not in headers
 
 
-def test_requests_are_those_since_the_last_call(archive: PywbArchive) -> None:
-    archive.requests()
-    archive.get("/cdx?url=http://other.edu/")
-    archive.get("/20170714024000id_/http://other.edu/?q")
-    assert archive.requests() == [
-        "/cdx?url=http://other.edu/",
-        "/20170714024000id_/http://other.edu/?q",
-    ]
-    assert archive.requests() == []
-
-
-def test_connections_are_kept_without_delay(archive: PywbArchive) -> None:
-    """With Nagle's algorithm each request but the first would take 40 ms."""
-    script = f"""
-import http.client, time
-connection = http.client.HTTPConnection({archive.server.url.removeprefix("http://")!r})
-seconds = []
-for _ in range(20):
-    start = time.perf_counter()
-    connection.request("GET", "/{archive.name}/20170714024000id_/http://other.edu/")
-    connection.getresponse().read()
-    seconds.append(time.perf_counter() - start)
-print(min(seconds[1:]) < 0.04)
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    )
-    assert done.stdout == "True\n"
-
-
 def test_warcs_read_as_the_visits_they_were_written_from(tmp_path: Path) -> None:
     path = write_warc(tmp_path / "x.warc.gz", reversed(RESPONSES[:4]))
     links = [link_fingerprints(fromstring(page_of(shown)), HOME) for shown in (OLD, NEW)]
     found = [(visit.at, visit.marks) for visit in read_warc(str(path))]
     assert found == [(T, links[0]), (T + DAY, None), (T + 2 * DAY, links[1]), (T + 3 * DAY, None)]
-
-
-def test_warcs_without_revisits(tmp_path: Path) -> None:
-    path = write_warc(tmp_path / "x.warc.gz", RESPONSES[:4], revisits=False)
-    assert all(visit.marks for visit in read_warc(str(path)))
-
-
-@pytest.mark.slow
-def test_a_half_made_environment_is_made_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    commands: list[tuple[str, ...]] = []
-
-    def run(*command: str) -> None:
-        commands.append(command)
-        if command[2] == "venv":
-            (Path(command[3]) / "bin").mkdir(parents=True)
-            (Path(command[3]) / "bin" / "python").touch()
-        elif len(commands) == 2:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(support, "_run", run)
-    monkeypatch.setenv("PATH", "")
-    with pytest.raises(KeyboardInterrupt):
-        pywb_python(tmp_path)
-    assert pywb_python(tmp_path) == pywb_python(tmp_path)
-    assert [command[2] for command in commands] == ["venv", "pip"] * 2
-
-
-@pytest.mark.slow
-def test_a_failed_installation_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(
-        RuntimeError, match=r"no pywb .* -m nothing failed:\n.*No module named nothing"
-    ):
-        support._run(sys.executable, "-m", "nothing")

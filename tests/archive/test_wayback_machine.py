@@ -1,11 +1,7 @@
 """What is subtle in the Wayback Machine that tests play against."""
 
-import contextlib
-import gzip
 import http.client
 import json
-import threading
-import time
 import urllib.request
 from collections.abc import Iterator
 from urllib.error import HTTPError
@@ -13,15 +9,8 @@ from urllib.parse import urlencode
 
 import pytest
 
-import forks
 from wayback_machine import (
-    CUT,
-    GARBLED,
-    RESET,
-    ROBOTS,
     WaybackMachine,
-    days_above,
-    limit_above,
     page,
 )
 
@@ -143,21 +132,6 @@ def test_prefix_takes_siblings_too(archive: WaybackMachine, query: dict[str, str
         "edu,foo)/~bar", "edu,foo)/~bar", "edu,foo)/~bar/baz", "edu,foo)/~barbara"]  # fmt: skip
 
 
-def test_rows_and_keys_may_repeat(archive: WaybackMachine) -> None:
-    fill(archive)
-    archive.repeat, archive.overlap, archive.loop_keys = 2, 1, "AB"
-    answer = ask(archive, limit=3, showResumeKey="true")
-    assert times(answer) == [TIMES[0], TIMES[0], TIMES[1]]
-    keys = [json.loads(ask(archive, limit=3, showResumeKey="true"))[-1] for _ in range(3)]
-    assert keys == [["B"], ["A"], ["B"]]
-
-
-def test_a_chunk_may_be_empty_before_more_rows_come(archive: WaybackMachine) -> None:
-    fill(archive)
-    archive.hollow = 2
-    assert walk(archive, encoded=True) == [[], [], TIMES[:2], TIMES[2:4], TIMES[4:]]
-
-
 def test_mementos_are_what_was_archived(archive: WaybackMachine) -> None:
     archive.capture(URL, TIMES[0], "/x", status=429, headers={"Retry-After": "6"})
     with get(f"{archive.memento_url}/{TIMES[0]}id_/{URL}") as response:
@@ -180,101 +154,3 @@ def test_what_cannot_be_played_redirects_to_the_nearest_capture(archive: Wayback
     archive.nearest = False
     with get(f"{archive.memento_url}/{TIMES[3]}id_/{URL}") as response:
         assert response.status == 404
-
-
-@pytest.mark.parametrize("garbled", GARBLED)
-def test_garbled_encodings(archive: WaybackMachine, garbled: str) -> None:
-    encoding, is_packed, is_avoidable = GARBLED[garbled]
-    archive.capture(URL, TIMES[0], garbled=garbled)
-    url = f"{archive.memento_url}/{TIMES[0]}id_/{URL}"
-    with get(url, Accept_Encoding="gzip") as response:
-        assert response.headers["Content-Encoding"] == encoding
-        assert response.read() == (gzip.compress(page(), mtime=0) if is_packed else page())
-    with get(url, Accept_Encoding="identity") as response:
-        assert (response.headers["Content-Encoding"] is None) is is_avoidable
-        assert (response.read() == page()) is (is_avoidable or not is_packed)
-
-
-def test_blocked_sites(archive: WaybackMachine) -> None:
-    archive.capture(URL + "below", TIMES[0])
-    archive.block(URL)
-    assert b"AdministrativeAccessControlException: Blocked Site" in ask(archive, url=URL + "below")
-    with get(f"{archive.memento_url}/{TIMES[0]}id_/{URL}below") as response:
-        assert response.status == 200
-        assert "Memento-Datetime" not in response.headers
-    archive.block(URL, ROBOTS)
-    assert b"RobotAccessControlException: Blocked By Robots" in ask(archive)
-
-
-def status(archive: WaybackMachine, **params: object) -> int:
-    with get(f"{archive.cdx_url}?{urlencode({'url': URL, **params})}") as response:
-        return response.status
-
-
-def test_faults_come_in_turn_for_those_they_are_meant_for(archive: WaybackMachine) -> None:
-    fill(archive)
-    archive.fail("cdx", 504, times=2, only_if=limit_above(100))
-    archive.fail("cdx", 504, only_if=days_above(365))
-    archive.fail("cdx", 429, headers={"Retry-After": "3"})
-    dates = {"from": "2000", "to": "20001230"}
-    assert [status(archive, limit=n, **dates) for n in (200, 200, 100, 100)] == [504, 504, 429, 200]
-    assert [status(archive, limit=1) for _ in range(2)] == [504, 200]
-    with get(f"{archive.memento_url}/{TIMES[0]}id_/{URL}") as response:
-        assert response.status == 200
-
-
-def test_an_answer_may_be_cut(archive: WaybackMachine) -> None:
-    fill(archive)
-    archive.fail("cdx", CUT)
-    archive.fail("cdx", RESET)
-    cut = ask(archive)
-    with pytest.raises(OSError, match=r"reset|closed"):
-        ask(archive)
-    assert ask(archive).startswith(cut)
-
-
-def test_connections_are_refused_until_they_are_not(archive: WaybackMachine) -> None:
-    fill(archive)
-    with contextlib.closing(http.client.HTTPConnection(archive.url[7:])) as kept:
-        kept.request("GET", f"/cdx/search/cdx?url={URL}")
-        kept.getresponse().read()
-        archive.refuse()
-        with pytest.raises(OSError, match="refused"):
-            ask(archive)
-        assert kept.sock is not None
-        with contextlib.suppress(ConnectionResetError):
-            assert kept.sock.recv(1) == b""
-    archive.accept()
-    assert ask_when_open(archive)
-
-
-def test_a_ban_follows_what_was_ignored(archive: WaybackMachine) -> None:
-    fill(archive)
-    archive.fail("cdx", 429, refuse_for=0.1)
-    begin = time.monotonic()
-    assert status(archive) == 429
-    assert ask_when_open(archive)
-    assert time.monotonic() - begin >= 0.1
-    assert archive.asked[-1].at - begin >= 0.1
-
-
-def ask_when_open(archive: WaybackMachine) -> bytes:
-    deadline = time.monotonic() + forks.HANG_SECONDS
-    while True:
-        try:
-            return ask(archive)
-        except OSError:
-            assert time.monotonic() < deadline
-
-
-def test_many_may_ask_at_once_while_it_goes_away(archive: WaybackMachine) -> None:
-    fill(archive)
-    archive.fail("cdx", RESET, times=20, refuse_for=0.01)
-    answers: list[bytes] = []
-    threads = [threading.Thread(target=lambda: answers.append(ask_when_open(archive)))
-               for _ in range(8)]  # fmt: skip
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(20)
-    assert answers == [ask(archive)] * 8

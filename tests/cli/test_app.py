@@ -107,25 +107,29 @@ def test_an_unknown_command_is_named() -> None:
 
 @pytest.mark.parametrize(
     ("typed", "place", "expected"),
-    [("hacs ra", "1", ["rank"]), ("hacs experiment ex", "2", ["export"])],
+    [
+        ("hacs ra", "1", ["rank"]),
+        ("hacs experiment ex", "2", ["export"]),
+        ("hacs rank --li", "2", ["--limit"]),
+    ],
 )
 @pytest.mark.slow
-def test_a_shell_completes_commands_and_their_own(
+def test_a_shell_completes_commands_and_their_own_and_options(
     typed: str, place: str, expected: list[str]
 ) -> None:
     asked = {"_HACS_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": place}
     assert run(*HACS, **asked).stdout.split() == expected
 
 
-@pytest.mark.slow
-def test_a_shell_completes_options() -> None:
-    asked = {"_HACS_COMPLETE": "complete_bash", "COMP_WORDS": "hacs rank --li", "COMP_CWORD": "2"}
-    assert run(*HACS, **asked).stdout.split() == ["--limit"]
-
-
-@pytest.mark.parametrize("is_hidden", [False, True])
 @pytest.mark.parametrize(
-    "module", ["hacs_crawler.cli.app", "typer", "hacs_crawler.cli.rank", "numpy", "scrapy"]
+    ("module", "is_hidden"),
+    [
+        ("hacs_crawler.cli.app", False),
+        ("typer", True),
+        ("hacs_crawler.cli.rank", False),
+        ("numpy", True),
+        ("scrapy", False),
+    ],
 )
 @pytest.mark.slow
 def test_ctrl_c_while_the_program_loads_ends_it_with_one_line(module: str, is_hidden: bool) -> None:

@@ -74,16 +74,3 @@ def test_what_does_not_fit_is_named(folder: Path, arguments: tuple[str, ...], sa
     assert done.returncode == 1
     assert said in done.stderr
     assert "Traceback" not in done.stderr
-
-
-def test_its_options_are_not_those_of_the_other_paper(tmp_path: Path) -> None:
-    done = forks.run("hacs", ["evaluate", "--synthetic-pages", "5"], tmp_path)
-    assert done.returncode == 1
-    assert b"goes with --paper singh" in done.stderr
-
-
-@pytest.mark.parametrize("value", ["0", "many"])
-def test_a_wrong_number_of_pages_is_refused(tmp_path: Path, value: str) -> None:
-    done = singh(tmp_path, "--synthetic-pages", value)
-    assert done.returncode == 2
-    assert "--synthetic-pages" in done.stderr

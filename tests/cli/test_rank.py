@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
-import forks
 from hacs_crawler.cli.app import app
 from hacs_crawler.cli.output import days_text, interval_text
 from hacs_crawler.state.address import open_store
@@ -135,31 +133,6 @@ def test_a_damaged_page_is_named_and_the_others_are_shown(
     lines = hacs(folder, "rank", "--json").stdout.splitlines()
     assert len(lines) == 4
     assert "the page with id 5 cannot be read" in caplog.records[0].message
-
-
-@pytest.mark.slow
-def test_a_reader_that_has_enough_ends_it_quietly(tmp_path: Path) -> None:
-    fill(tmp_path, [Visit(f"http://example.edu/{n}", NOW - DAY, News.FAILED) for n in range(2_000)])
-    command = [
-        sys.executable,
-        "-c",
-        "from hacs_crawler.cli.app import app; app()",
-        "rank",
-        "--limit",
-    ]
-    running = subprocess.Popen(
-        [*command, "2000", "-s", f"HACS_STATE={state(tmp_path)}"],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    assert running.stdout is not None
-    assert running.stderr is not None
-    assert running.stdout.readline().split()[0] == b"rank"
-    running.stdout.close()
-    assert running.wait(forks.HANG_SECONDS) == 141
-    assert running.stderr.read() == b""
-    running.stderr.close()
 
 
 @pytest.mark.parametrize(

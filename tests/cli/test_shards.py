@@ -156,27 +156,18 @@ def test_rank_says_how_many_of_the_best_pages_each_shard_has(
         }
 
 
-def test_the_setting_is_as_good_as_the_option(sharded: Hacs) -> None:
+def test_commands_read_all_shards_as_one_state(
+    sharded: Hacs, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     by_option = sharded("rank", "--json", "--shards", "4").stdout
     assert sharded("rank", "--json", SHARDS=4).stdout == by_option != ""
-
-
-def test_show_finds_a_page_in_its_shard(sharded: Hacs) -> None:
     for url in URLS[::7]:
         found = sharded("show", url, "--shards", "4", "--json")
         assert json.loads(found.stdout)["url"] == url
         assert len(json.loads(found.stdout)["visits"]) == 10
     assert sharded("show", "h1.example", "--shards", "4").exit_code == 0
-
-
-def test_show_does_not_know_a_page_that_no_shard_has(
-    sharded: Hacs, caplog: pytest.LogCaptureFixture
-) -> None:
     assert sharded("show", "http://other.example/", "--shards", "4").exit_code == 1
     assert "the state does not know http://other.example/" in caplog.text
-
-
-def test_the_report_is_of_all_shards(sharded: Hacs, tmp_path: Path) -> None:
     page = tmp_path / "report.html"
     assert sharded("report", "-o", str(page), "--shards", "4").exit_code == 0
     assert f"A crawl of all {len(URLS)} pages" in page.read_text()
@@ -224,8 +215,8 @@ def test_a_number_of_shards_that_cannot_be_is_refused(hacs: Hacs, number: str) -
 
 
 def test_what_is_written_to_one_shard_asks_for_its_name(
-    sharded: Hacs, caplog: pytest.LogCaptureFixture
+    hacs: Hacs, caplog: pytest.LogCaptureFixture
 ) -> None:
-    found = sharded("signal", "-", SHARDS=4, given=f"{URLS[0]}\n".encode())
+    found = hacs("signal", "-", SHARDS=4, given=f"{URLS[0]}\n".encode())
     assert found.exit_code == 1
     assert "that is done in one shard: name it, as with -s HACS_SHARD=0/16" in caplog.text

@@ -16,7 +16,7 @@ from hacs_crawler.utils.terminal import Progress
 
 OF_ITS_STATE = (
     "rate",
-    "log_sd",
+    "share",
     "fast",
     "slow",
     "churn",
