@@ -15,10 +15,9 @@ import scrapy
 
 import forks
 from hacs_crawler.crawl.ranker import MOST_WAITING
-from hacs_crawler.parts.refit import MANY_PAGES
 from hacs_crawler.state.page import Visit
 from hacs_crawler.utils.times import DAY
-from integration_support import QUICK, Crawl, Project, finish, read_until
+from integration_support import QUICK, Crawl, Project
 from servers import Site
 
 ADDONS = 'ADDONS={"hacs_crawler.addon.HacsAddon": 500}'
@@ -458,27 +457,3 @@ def test_a_plan_becomes_requests_as_it_is_used_up_and_a_crawl_that_fails_ends_th
     assert crawl.stat("hacs/ranked") == known
     assert crawl.exit_status == 1
     assert "broken on purpose" in crawl.log
-
-
-@pytest.mark.skipif(scrapy.version_info < (2, 14), reason="its Ctrl-C waits for what closes")
-def test_pages_estimated_anew_at_the_end_of_a_crawl_do_not_keep_a_process_from_ending(
-    spider: Callable[[str], Spider], project: Project, write_state: Callable[..., None]
-) -> None:
-    start = int(time.time()) - 30 * DAY
-    visits = [
-        Visit(f"http://a.example/{number}", start + day * DAY, marks=frozenset(range(shown)))
-        for number in range(2 * MANY_PAGES)
-        for day, shown in ((0, 1), (5, 1 + number % 2))
-    ]
-    write_state(*visits)
-    one = spider(START_URLS)
-    command = [sys.executable, "-m", "scrapy", *one.arguments("-a", "number=1")]
-    process = subprocess.Popen(command, cwd=project.folder, stderr=subprocess.PIPE, text=True)
-    log = read_until(process, "Estimating pages anew")
-    process.send_signal(signal.SIGINT)
-    crawl = finish(process, log)
-    assert crawl.exit_status == 0
-    assert "pages estimated again; the next crawl goes on from there" in crawl.log
-    assert "HACS visited 1 page " in crawl.log
-    assert "Spider closed (finished)" in crawl.log
-    assert "going on after the" in one.run("-a", "number=1").log

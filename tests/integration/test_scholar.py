@@ -73,9 +73,17 @@ def test_the_second_crawl_goes_first_where_links_are_likely(
         write_state(*history(f"{site.url}/~{name}/", [], updates))
     seeds = [f"{site.url}/~{name}/" for name in ("slow", "fast", "medium", "unseen")]
     site.set("/~unseen/")
-    crawl = project.crawl(seeds, **ONE_AT_A_TIME)
+    project.crawl(seeds, **ONE_AT_A_TIME)
     assert site.visited() == ["/~unseen/", "/~fast/", "/~medium/", "/~slow/"]
-    assert "of 3 ranked pages known before, 0 had an update" in crawl.log
+
+
+def test_the_closing_line_compares_what_was_predicted_with_what_was_found(
+    site: Site, project: Project, write_state: Callable[..., None]
+) -> None:
+    site.set("/~a/", "x.html")
+    write_state(*history(f"{site.url}/~a/", [], 9))
+    crawl = project.crawl([f"{site.url}/~a/"], "-a", "level=homepage")
+    assert "of 1 ranked page known before, 1 had an update and 0.8 were predicted" in crawl.log
 
 
 def test_a_link_that_comes_up_on_two_pages_of_a_site_is_new_to_the_site_once(
@@ -156,8 +164,8 @@ SEED = ["http://127.0.0.1:1/"]
         ("/no/such/file", {}, "/no/such/file"),
         ("/dev/null", {}, "there is no usable seed"),
         ("state", {}, "the state knows no page yet"),
-        (SEED, {"depth": "3"}, "depth = '3': allowed is links or path"),
-        (SEED, {"level": "all"}, "level = 'all': allowed is website or homepage"),
+        (SEED, {"depth": "3"}, "depth = '3': must be links or path"),
+        (SEED, {"level": "all"}, "level = 'all': must be website or homepage"),
         ("state", {"HACS_FADE_DAYS": 0}, "HACS_FADE_DAYS = '0': allowed is a number above 0"),
         (SEED, {"HACS_STATE": "redis://127.0.0.1:1/0"}, "redis://127.0.0.1:1/0"),
         (SEED, {"HACS_STATE": "redis://127.0.0.1:1/0?no_such_option=1"}, "redis://127.0.0.1:1/0"),
