@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -14,12 +15,10 @@ from scrapy.spiders import CSVFeedSpider, SitemapSpider, XMLFeedSpider
 from hacs_crawler.config import Pages
 from hacs_crawler.crawl.meta import is_start, set_is_page, tag_of
 from hacs_crawler.crawl.observation import is_html
+from hacs_crawler.watch import MarkRules
 
 _LISTS: Final = ("atom", "csv", "json", "rss", "txt", "xml")
 """What is no page, but names some: sitemaps, feeds, robots.txt."""
-_OTHER_FILE = re.compile(
-    rf"\.(?:{'|'.join(map(re.escape, [*IGNORED_EXTENSIONS, *_LISTS]))})(?:\.gz)?\Z", re.IGNORECASE
-)
 
 
 class PageFilter:
@@ -29,8 +28,9 @@ class PageFilter:
     start requests are for pages and others are not.
     """
 
-    def __init__(self, pages: Pages, spider: Spider) -> None:
+    def __init__(self, pages: Pages, spider: Spider, watch: MarkRules | None = None) -> None:
         self._pages = pages
+        self._is_other_file = _other_files(watch)
         self._reads_lists = isinstance(spider, SitemapSpider | XMLFeedSpider | CSVFeedSpider)
         self._may_be_fed = hasattr(spider, "redis_key")
         self.is_needed = pages != "start" or self._reads_lists or self._may_be_fed
@@ -47,7 +47,7 @@ class PageFilter:
         elif is_fed:
             is_page = True
         elif tag.listed:
-            is_page = not _is_other_file(request.url)
+            is_page = not self._is_other_file(request.url)
         elif self._reads_lists and is_start(request):
             is_page = False
         if is_fed or is_page is not tag.is_page:
@@ -56,7 +56,7 @@ class PageFilter:
     def _is_page(self, request: Request) -> bool:
         if self._pages == "all":
             is_list = self._reads_lists and is_start(request)
-            return not is_list and not _is_other_file(request.url)
+            return not is_list and not self._is_other_file(request.url)
         return any(pattern.search(request.url) for pattern in self._pages)  # type: ignore[union-attr]
 
     def _is_fed(self, request: Request) -> bool:
@@ -79,5 +79,11 @@ def names_pages(response: Response) -> bool:
     return is_start(request) or tag_of(request).listed
 
 
-def _is_other_file(url: str) -> bool:
-    return _OTHER_FILE.search(urlsplit(url).path) is not None
+def _other_files(watch: MarkRules | None) -> Callable[[str], bool]:
+    """Return what says of a URL whether it names a file that cannot show what is watched."""
+    if watch is not None and not watch.answers:
+        return lambda _: False
+    may_show = {kind.lower() for kind in (watch.answers if watch is not None else ())}
+    names = [name for name in (*IGNORED_EXTENSIONS, *_LISTS) if name not in may_show]
+    ending = re.compile(rf"\.(?:{'|'.join(map(re.escape, names))})(?:\.gz)?\Z", re.IGNORECASE)
+    return lambda url: ending.search(urlsplit(url).path) is not None

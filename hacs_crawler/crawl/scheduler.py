@@ -90,7 +90,7 @@ class HacsScheduler(BaseScheduler):
     def open(self, spider: Spider) -> Deferred[None] | None:
         """Open the inner scheduler."""
         self._spider = spider
-        self._page_filter = PageFilter(self._crawl.config.pages, spider)
+        self._page_filter = PageFilter(self._crawl.config.pages, spider, self._crawl.config.watch)
         opening = self._inner.open(spider)
         self._shared_filter = None if self._is_scrapys_own else shared_filter(self._inner)
         # what a job left is sent before start() is asked for anything, and is to be recorded

@@ -156,9 +156,8 @@ class Rendering(Part):
         if not await self._browser.is_there():
             return plain
         first = await self._asked(request, rendered=True)
-        if first is None:
-            # it will be tried again, but not at each visit
-            self._memory.on_verdict(url, Verdict.PLAIN, for_site=False)
+        if first is None:  # no verdict: it is looked at again, unless that fails often
+            self._memory.on_failure(url)
             return plain
         is_more = await self._compared(request, plain, first, url)
         return first.replace(request=request) if is_more else plain
@@ -175,6 +174,9 @@ class Rendering(Part):
         seen, shown = self._links(plain), self._links(first) or frozenset()
         more = frozenset() if seen is None else shown - seen
         second = await self._asked(request, rendered=True) if more else None
+        if more and second is None:
+            self._memory.on_failure(url)
+            return False
         again = None if second is None else self._links(second)
         is_more = bool(seen is not None and again and shows_more(seen, shown, again))
         self._note(url, Verdict.BROWSER if is_more else Verdict.PLAIN, len(more))

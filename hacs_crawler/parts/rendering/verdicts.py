@@ -71,10 +71,10 @@ class PageRendering:
         return replace(self, visits=min(self.visits + 1, _MOST))
 
     def failed(self) -> PageRendering:
-        """Return the record after a visit at which the page could not be rendered."""
+        """Return the record after a visit at which the page could not be rendered: no verdict."""
         if self.visits + _FAILURE_VISITS >= CHECK_EVERY:
             return self.judged(Verdict.PLAIN)
-        return replace(self, verdict=Verdict.BROWSER, visits=self.visits + _FAILURE_VISITS)
+        return replace(self, visits=self.visits + _FAILURE_VISITS)
 
     def judged(self, verdict: Verdict) -> PageRendering:
         """Return the record after plain answer and rendering were compared."""
