@@ -24,10 +24,8 @@ SPIDER = """
             {parse}
 """
 YIELDS_JSON = SPIDER.format(parse="yield from response.json()")
-ONLY_CHANGES = YIELDS_JSON.replace(
-    'name = "any"',
-    'name = "any"\n        custom_settings = {"ITEM_PIPELINES": {"hacs_crawler.pipelines.OnlyChanges": 1}}',
-)
+PIPELINES = 'custom_settings = {"ITEM_PIPELINES": {"hacs_crawler.pipelines.OnlyChanges": 1}}'
+ONLY_CHANGES = YIELDS_JSON.replace('name = "any"', f'name = "any"\n        {PIPELINES}')
 REJECTS = SPIDER.format(
     parse="""if b"log in" in response.body:
                 response.meta["hacs"].reject("login page")"""
