@@ -51,6 +51,8 @@ class CrawlStats:
     """Responses of pages that came when the crawl had failed."""
     html_answers: int = 0
     """Responses that are HTML, whether HACS takes them for pages or not."""
+    watched: str = "link"
+    """What is watched of pages, in a word."""
     other_answers: Counter[str] = field(default_factory=Counter)
     """Types of the answers that cannot show what is watched."""
     _causes: Counter[str] = field(default_factory=Counter)
@@ -210,7 +212,7 @@ class CrawlStats:
             counted(stat("visits"), "page"),
             stat("first_visits"),
             counted(stat("updates"), "update"),
-            counted(stat("new_links"), "new link"),
+            counted(stat("new_links"), f"new {self.watched}"),
             counted(self.predicted, "ranked page"),
             self.found_updates,
             self.expected_updates,
@@ -267,10 +269,11 @@ class CrawlStats:
         """Log which pages show new links at every request, and what they cost."""
         (example, _), *_ = self._churning.most_common(1)
         logger.info(
-            "%s took %.0f %% of the visits and seem to show links that change with every request, such "
+            "%s took %.0f %% of the visits and seem to show %ss that change with every request, such "
             "as %s; of the %s of ranked pages time brought about %.1f (`hacs report` names the pages)",
             counted(len(self._churning), "page"),
             100.0 * churning / max(visits, 1),
+            self.watched,
             example or "others",
             counted(self.found_updates, "update"),
             self.updates_by_time(),

@@ -55,6 +55,7 @@ class ConditionalRequests(Part):
         page = self._crawl.state.write_behind.page(page_url)
         if page is None or not page.visits:
             return
+        page = page.sound  # of an answer that may not be the page it has no validators
         conditions = (("If-None-Match", page.etag), ("If-Modified-Since", page.last_modified))
         for header, value in conditions:
             if value:

@@ -94,3 +94,21 @@ def test_a_first_visit_that_shows_nothing_is_no_baseline(
         any_spider.days += 1
         found.append((crawl.stat("hacs/visits"), crawl.stat("hacs/updates")))
     assert found == [(0, 0), (1, 0), (0, 0), (1, 0)]
+
+
+def test_pages_that_show_the_very_same_in_one_run_were_not_read(
+    any_spider: AnySpider, site: Site
+) -> None:
+    code = SPIDER.format(parse="pass").replace(
+        '[url + "/page"]', '[f"{url}/{n}" for n in range(3)]'
+    )
+    updates = []
+    for day in range(4):
+        for page in range(3):
+            links = "".join(f"<a href=/{page}/{n}>x</a>" for n in range(6))
+            body = "<a href=/a>Log in</a><a href=/b>Help</a>" if day in {1, 2} else links
+            site.pages[f"/{page}"] = (200, {"Content-Type": "text/html"}, body.encode())
+        crawl = any_spider.run(code)
+        any_spider.days += 1
+        updates.append((crawl.stat("hacs/unread_visits"), crawl.stat("hacs/updates")))
+    assert updates == [(0, 0), (3, 0), (3, 0), (0, 0)]
