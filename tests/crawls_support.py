@@ -79,7 +79,7 @@ class Login(Many):
     custom_settings = {"HACS_PAGES": "all"}
 
     async def start(self):
-        url = f"http://127.0.0.1:{self.port}/login"
+        url = f"http://127.0.0.100:{self.port}/login"  # by each crawl
         yield scrapy.FormRequest(url, formdata={"user": "x"}, callback=self.logged_in)
 
     def logged_in(self, response):

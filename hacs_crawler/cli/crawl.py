@@ -175,7 +175,8 @@ class _ShardCrawls:
         self._count = len(round_.shards)
         self._running: dict[int, Future[Result]] = {}
         self._begun_with: dict[int, tuple[object, ...]] = {}
-        self._failed: dict[int, str] = {}
+        self._attempts: dict[int, int] = {}
+        self._failed: set[int] = set()
         self.notes: RoundNotes = open_rounds(config, self._count)
 
     def to_its_end(self, asked: StopSignal) -> None:
@@ -222,12 +223,14 @@ class _ShardCrawls:
         """Raise HacsError if a shard failed, or has pages left to visit, or nothing was visited."""
         round_ = self._round()
         unfinished = [number for number, share in enumerate(round_.shards) if not share.has_ended]
-        if failed := [number for number in unfinished if number in self._failed]:
-            raise HacsError(f"failed: {self._names(failed)}")
+        if self._failed:
+            raise HacsError(f"failed: {self._names(sorted(self._failed))}")
         if unfinished and (round_.budget is None or round_.free > 0):
             raise HacsError(f"not all planned pages were reached: {self._names(unfinished)}")
         if not self._visited and round_.budget != 0 and not self._config.ranking.threshold:
-            raise HacsError("not one page was visited")
+            raise HacsError(
+                "not one page was visited: HACS_PAGES says which requests are for pages"
+            )
         self.notes.write(None)
 
     def _start(self, round_: Round) -> None:
@@ -238,7 +241,7 @@ class _ShardCrawls:
             is_stuck = self._begun_with.get(number) == present
             is_done = share.has_ended or is_used_up or is_stuck or number in self._failed
             if not is_done and number not in self._running:
-                self._begun_with[number] = present
+                self._begun_with[number], self._attempts[number] = present, share.attempts
                 shard = Shard(number, self._count)
                 arguments = ("crawl", *self._command, "-s", f"HACS_SHARD={shard}")
                 log = Path(".hacs", f"crawl.{shard.index}-{shard.count}.log")
@@ -258,8 +261,11 @@ class _ShardCrawls:
             except CancelledError as error:
                 msg = "the connection to the Dask scheduler is lost: the crawls end"
                 raise ClusterError(msg) from error
-            if result.status and not self._round().shards[number].has_ended:
-                self._failed[number] = result.said
+            share = self._round().shards[number]
+            # one that Dask ran twice finds its shard ended, and does not join
+            has_joined = share.attempts > self._attempts[number]
+            if result.status and (has_joined or not share.has_ended):
+                self._failed.add(number)
                 logger.error("shard %s failed: %s", self._names([number]), result.said)
 
     def _round(self) -> Round:

@@ -149,8 +149,9 @@ class RankingOptions:
             """
             Visit at most this many pages a run, the best first. See [Budget and
             threshold](pages.md#budget-and-threshold). Requests that are not for pages
-            ([HACS_PAGES](#hacs_pages)) do not count. Each process has a budget of its own, and a
-            job that is resumed with `JOBDIR` gets a new one.
+            ([HACS_PAGES](#hacs_pages)) do not count. Each process has a budget of its own, except in
+            a [round of shards](deploy.md#hacs-plan), and a job that is resumed with `JOBDIR` gets a
+            new one.
             """,
         ),
     ] = None
