@@ -15,19 +15,19 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from surt import surt
 
 from pywb_archive import Archived, write_warc
+from servers import LocalServer
 
 INDEX_ROBOTS = (
     b"User-agent: *\nDisallow: /\n\nAllow: /$\nAllow: /index.html$\nAllow: /collinfo.json$\n"
@@ -66,7 +66,7 @@ class _Crawl:
 
 
 @dataclass
-class CommonCrawl:
+class CommonCrawl(LocalServer):
     """Crawls that a test adds. `faults` are answers (status, body) for the next requests to a host.
 
     With `ignores_range` the files are sent whole.
@@ -79,6 +79,9 @@ class CommonCrawl:
     )
     ignores_range: bool = False
     _crawls: list[_Crawl] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__init__("0.0.0.0")
 
     def crawl(self, name: str, responses: Sequence[Archived]) -> None:
         """Add a crawl, such as CC-MAIN-2025-33, of these responses."""
@@ -106,8 +109,8 @@ class CommonCrawl:
     def settings(self) -> dict[str, object]:
         """What HACS_ARCHIVES says of it."""
         return {
-            "collinfo_url": f"http://{_INDEX}:{self._port}/collinfo.json",
-            "warc_url": f"http://{_DATA}:{self._port}/",
+            "collinfo_url": f"http://{_INDEX}:{self.port}/collinfo.json",
+            "warc_url": f"http://{_DATA}:{self.port}/",
             "cdx_per_minute": 0,
             "mementos_per_minute": 0,
             "archive_pause_seconds": 0.2,
@@ -121,7 +124,7 @@ class CommonCrawl:
     def ranges_asked(self) -> list[str]:
         return [one.range for one in self.asked if one.range]
 
-    def answer(self, asked: Asked) -> tuple[int, str, bytes]:
+    def _answer_to(self, asked: Asked) -> tuple[int, str, bytes]:
         """Return status, MIME type and body."""
         self.asked.append(asked)
         kind = "index" if asked.host == _INDEX else "data"
@@ -140,7 +143,7 @@ class CommonCrawl:
         return 404, "text/html", b"<html>Not Found</html>"
 
     def _collinfo(self) -> list[dict[str, str]]:
-        base = f"http://{_INDEX}:{self._port}"
+        base = f"http://{_INDEX}:{self.port}"
         return [
             {
                 "id": one.name,
@@ -163,45 +166,13 @@ class CommonCrawl:
         first, last = int(part[1]), int(part[2])
         return 206, "application/octet-stream", found[0][first : last + 1]
 
-    @property
-    def _port(self) -> int:
-        port: int = self._server.server_address[1]
-        return port
-
-    def __enter__(self) -> Self:
-        crawl = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            disable_nagle_algorithm = True
-
-            def do_GET(self) -> None:
-                parts = urlsplit(self.path)
-                params = {name: values[0] for name, values in parse_qs(parts.query).items()}
-                host = self.headers["Host"].partition(":")[0]
-                asked = Asked(
-                    host, parts.path, params, self.headers.get("Range", ""), time.monotonic()
-                )
-                status, mime, body = crawl.answer(asked)
-                self.send_response(status)
-                self.send_header("Content-Type", mime)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("0.0.0.0", 0), Handler)
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
+    def answer(self, handler: BaseHTTPRequestHandler) -> None:
+        parts, given = urlsplit(handler.path), handler.headers
+        params = {name: values[0] for name, values in parse_qs(parts.query).items()}
+        host = given["Host"].partition(":")[0]
+        asked = Asked(host, parts.path, params, given.get("Range", ""), time.monotonic())
+        status, mime, body = self._answer_to(asked)
+        self.send(handler, status, {"Content-Type": mime}, body)
 
 
 def _row(record: Any) -> dict[str, str]:

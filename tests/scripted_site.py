@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from itertools import count
-from threading import Event, Lock, Thread
+from threading import Event, Lock
 from typing import NamedTuple
 from urllib.parse import urlsplit
+
+from servers import LocalServer
 
 APP = """
 fetch("/data" + location.pathname).then(answer => answer.json()).then(links => {
@@ -64,7 +64,7 @@ class Asked(NamedTuple):
     by_browser: bool
 
 
-class ScriptedSite:
+class ScriptedSite(LocalServer):
     """`links` are those that pages show, by path; what a page below /app shows only a browser sees."""
 
     def __init__(self) -> None:
@@ -85,24 +85,7 @@ class ScriptedSite:
         self._numbers = count(1)
         self._over = Event()
         self._lock = Lock()
-        site = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(self) -> None:
-                site._answer(self)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self._thread = Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}"
+        super().__init__()
 
     def times_asked(self, path: str) -> int:
         return sum(one.path == path for one in self.asked)
@@ -131,7 +114,7 @@ class ScriptedSite:
         html = self._pages.get(path) or SAME.format(links=anchors, padding="x" * 2000)
         return "text/html", html
 
-    def _answer(self, handler: BaseHTTPRequestHandler) -> None:
+    def answer(self, handler: BaseHTTPRequestHandler) -> None:
         by_browser = "sec-fetch-mode" in {name.lower() for name in handler.headers}
         path = urlsplit(handler.path).path  # as a proxy it is given whole URLs
         with self._lock:
@@ -140,30 +123,11 @@ class ScriptedSite:
             self._over.wait()
             return
         kind, text = self.body_of(path)
+        headers = {"Content-Type": f"{kind}; charset=utf-8"}
         if path in self.moved:
-            handler.send_response(302)
-            handler.send_header("Location", self.moved[path])
-        else:
-            handler.send_response(200)
-        handler.send_header("Content-Type", f"{kind}; charset=utf-8")
-        handler.send_header("Content-Length", str(len(text.encode())))
-        handler.end_headers()
-        handler.wfile.write(text.encode())
+            headers["Location"] = self.moved[path]
+        self.send(handler, 302 if path in self.moved else 200, headers, text.encode())
 
-    def close(self) -> None:
+    def __exit__(self, *error: object) -> None:
         self._over.set()
-        self._server.shutdown()
-        self._server.server_close()
-
-    def open(self) -> None:
-        self._thread.start()
-
-
-@contextmanager
-def scripted_site() -> Iterator[ScriptedSite]:
-    site = ScriptedSite()
-    site.open()
-    try:
-        yield site
-    finally:
-        site.close()
+        super().__exit__(*error)

@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Coroutine, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
@@ -348,11 +348,70 @@ class Proxy:
         self._loop.call_later(self.seconds / 2, writer.close)
 
 
-class Site:
-    """A local web site whose pages a test sets, and which remembers what it was asked for.
+class LocalServer:
+    """A web server of threads on a free port, whose answers a subclass gives.
 
     With the address 0.0.0.0 it has many hosts: 127.0.0.1, 127.0.0.2, and so on.
     """
+
+    def __init__(self, address: str = "127.0.0.1") -> None:
+        server = self
+
+        class Handler(BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True  # head and body are written apart: 40 ms a page
+
+            def do_GET(self) -> None:
+                server.answer(self)
+
+            def do_POST(self) -> None:
+                self.rfile.read(int(self.headers["Content-Length"]))
+                server.answer(self)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self._server = ThreadingHTTPServer((address, 0), Handler)
+        self._server.daemon_threads = True
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
+
+    def answer(self, handler: BaseHTTPRequestHandler) -> None:
+        """Answer a request; `send` does it."""
+        raise NotImplementedError
+
+    def send(
+        self, handler: BaseHTTPRequestHandler, status: int, headers: Mapping[str, str], body: bytes
+    ) -> None:
+        handler.send_response(status)
+        for name, value in {**headers, "Content-Length": str(len(body))}.items():
+            handler.send_header(name, value)
+        handler.end_headers()
+        handler.wfile.write(body)
+
+    @property
+    def port(self) -> int:
+        return int(self._server.server_address[1])
+
+    @property
+    def url(self) -> str:
+        return self.url_of("127.0.0.1")
+
+    def url_of(self, host: str) -> str:
+        """The site's address on one of its hosts."""
+        return f"http://{host}:{self.port}"
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+
+class Site(LocalServer):
+    """A local web site whose pages a test sets, and which remembers what it was asked for."""
 
     def __init__(self, address: str = "127.0.0.1") -> None:
         self.pages: dict[str, tuple[int, dict[str, str], bytes]] = {}
@@ -362,47 +421,20 @@ class Site:
         """Host, path and user agent of each."""
         self.times: list[float] = []
         """When it was asked, in seconds since 1970."""
-        site = self
+        super().__init__(address)
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            disable_nagle_algorithm = True  # head and body are written apart: 40 ms a page
-
-            def do_GET(self) -> None:
-                site.asked.append(self.path)
-                site.times.append(time.time())
-                host = self.headers["Host"].partition(":")[0]
-                site.requests.append((host, self.path, self.headers.get("User-Agent", "")))
-                site.headers.append({name.lower(): value for name, value in self.headers.items()})
-                status, headers, body = site.pages.get(self.path, (404, {}, b"nothing here"))
-                etag = headers.get("ETag")
-                if etag and self.headers.get("If-None-Match") == etag:
-                    status, body = 304, b""
-                self.send_response(status)
-                for name, value in {"Content-Type": "text/html; charset=utf-8", **headers}.items():
-                    self.send_header(name, value)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def do_POST(self) -> None:
-                self.rfile.read(int(self.headers["Content-Length"]))
-                self.do_GET()
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer((address, 0), Handler)
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
-
-    @property
-    def url(self) -> str:
-        return self.url_of("127.0.0.1")
-
-    def url_of(self, host: str) -> str:
-        """The site's address on one of its hosts."""
-        return f"http://{host}:{self._server.server_address[1]}"
+    def answer(self, handler: BaseHTTPRequestHandler) -> None:
+        path, given = handler.path, handler.headers
+        self.asked.append(path)
+        self.times.append(time.time())
+        host = given["Host"].partition(":")[0]
+        self.requests.append((host, path, given.get("User-Agent", "")))
+        self.headers.append({name.lower(): value for name, value in given.items()})
+        status, headers, body = self.pages.get(path, (404, {}, b"nothing here"))
+        etag = headers.get("ETag")
+        if etag and given.get("If-None-Match") == etag:
+            status, body = 304, b""
+        self.send(handler, status, {"Content-Type": "text/html; charset=utf-8", **headers}, body)
 
     def set(self, path: str, *links: str, status: int = 200, **headers: str) -> None:
         """Make a page of these links."""
@@ -416,12 +448,3 @@ class Site:
         self.asked.clear()
         self.headers.clear()
         return asked
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()

@@ -16,7 +16,7 @@ import pytest
 import forks
 from browser import CHROMIUM, needs_chromium
 from integration_support import QUICK, ROOT, Crawl
-from scripted_site import scripted_site
+from scripted_site import ScriptedSite
 from servers import Site, redis_server
 
 EXAMPLES = ROOT / "examples"
@@ -271,7 +271,7 @@ def test_the_javascript_project_sees_what_only_a_browser_shows(
 ) -> None:
     quotes = example("javascript")
     launch = json.dumps({"executable_path": CHROMIUM, "args": ["--no-sandbox"]})
-    with scripted_site() as site:
+    with ScriptedSite() as site:
         quotes.instead("https://quotes.toscrape.com/js/", f"{site.url}/app/1")
         site.links["/app/1"] = ["/a", "/b", "/c"]
         crawl = quotes.crawl(f"PLAYWRIGHT_LAUNCH_OPTIONS={launch}")

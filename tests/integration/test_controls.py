@@ -9,10 +9,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from itertools import count, pairwise
 from textwrap import dedent
-from threading import Lock, Thread
+from threading import Lock
 from typing import Any
 
 import pytest
@@ -21,6 +21,7 @@ import forks
 from hacs_crawler.state.page import Visit
 from hacs_crawler.utils.times import DAY
 from integration_support import QUICK, Crawl, Project, finish, read_until
+from servers import LocalServer
 
 ADDONS = 'ADDONS={"hacs_crawler.addon.HacsAddon": 500}'
 SPIDER = """
@@ -46,7 +47,7 @@ SPIDER = """
 """
 
 
-class Sessions:
+class Sessions(LocalServer):
     """A server whose pages show links with a new session at every request, and a cookie of it."""
 
     def __init__(self) -> None:
@@ -58,24 +59,7 @@ class Sessions:
         self.robots = "User-agent: *\nDisallow:\n"
         self._numbers = count(1)
         self._lock = Lock()
-        site = self
-
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_GET(self) -> None:
-                site.answer(self)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
-        self._thread = Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_port}"
+        super().__init__()
 
     def visits(self) -> list[tuple[str, float, dict[str, str]]]:
         """Requests but for robots.txt: path, time, headers."""
@@ -94,19 +78,7 @@ class Sessions:
         elif place in self.answers:
             status, others = self.answers[place]
             more |= others
-        handler.send_response(status)
-        for name, value in (more | {"Content-Length": str(len(body))}).items():
-            handler.send_header(name, value)
-        handler.end_headers()
-        handler.wfile.write(body.encode())
-
-    def __enter__(self) -> Sessions:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        self.send(handler, status, more, body.encode())
 
 
 @pytest.fixture

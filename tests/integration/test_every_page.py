@@ -392,7 +392,7 @@ def test_what_a_sitemap_names_are_pages_and_the_sitemap_is_none(
 def test_seeds_that_are_no_pages_are_no_failed_attempts(any_spider: AnySpider, site: Site) -> None:
     site.pages["/"] = (200, {"Content-Type": "application/json"}, b"{}")
     crawl = any_spider.run(NEWS.replace("response.css", "scrapy.Selector(text='').css"))
-    assert crawl.stat("hacs/not_observed/not_html") == 1
+    assert crawl.stat("hacs/not_observed/other_type") == 1
     assert crawl.stat("hacs/visits") == 0
     assert b"/" not in site.asked
 

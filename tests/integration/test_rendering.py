@@ -22,7 +22,7 @@ from hacs_crawler.state.page import Page
 from hacs_crawler.state.store import Annotation
 from hacs_crawler.utils.times import DAY
 from integration_support import QUICK, Crawl, Project
-from scripted_site import ScriptedSite, scripted_site
+from scripted_site import ScriptedSite
 
 pytest.importorskip("scrapy_playwright")
 pytestmark = [needs_chromium, pytest.mark.slow]
@@ -142,7 +142,7 @@ class Runs:
 
 @pytest.fixture
 def scripted() -> Iterator[ScriptedSite]:
-    with scripted_site() as site:
+    with ScriptedSite() as site:
         yield site
 
 
@@ -418,7 +418,7 @@ def test_a_file_on_a_site_of_applications_is_asked_for_plainly(
 ) -> None:
     runs.set_mark("/file", PageRendering(Verdict.BROWSER))
     crawl = runs("/file")
-    assert crawl.stat("hacs/not_observed/not_html") == 1
+    assert crawl.stat("hacs/not_observed/other_type") == 1
     assert crawl.stat("hacs/not_observed") == 1
     assert runs.mark("/file").verdict is Verdict.PLAIN
     assert [one.by_browser for one in scripted.asked if one.path == "/file"] == [True, False]

@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from hashlib import sha256
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from textwrap import dedent
-from threading import Lock, Thread
+from threading import Lock
 
 import numpy as np
 import pytest
@@ -22,6 +22,7 @@ from hacs_crawler.model import trust_of
 from hacs_crawler.state import read_known_signals, source_id
 from hacs_crawler.state.address import open_store
 from integration_support import Crawl, Project
+from servers import LocalServer
 
 SPIDER = dedent("""
     from pathlib import Path
@@ -46,7 +47,7 @@ START = datetime(2026, 1, 1, 6, tzinfo=UTC)
 LARGE = 11 * 1024 * 1024
 
 
-class Web:
+class Web(LocalServer):
     """Fifty hosts, 127.0.0.1 to .50 on one port; page n of a host is updated every n + 2 days."""
 
     def __init__(self) -> None:
@@ -56,42 +57,19 @@ class Web:
         self.feed = ""
         self.location = "/sitemap.xml"
         self._lock = Lock()
-        web = self
+        super().__init__("0.0.0.0")
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
+    def answer(self, handler: BaseHTTPRequestHandler) -> None:
+        host = handler.headers.get("Host", "").partition(":")[0]
+        with self._lock:
+            self.asked.append((host, handler.path))
+        self.send(handler, *self.found(host, handler.path, dict(handler.headers)))
 
-            def do_GET(self) -> None:
-                host = self.headers.get("Host", "").partition(":")[0]
-                with web._lock:
-                    web.asked.append((host, self.path))
-                status, headers, body = web.answer(host, self.path, dict(self.headers))
-                self.send_response(status)
-                for name, value in {**headers, "Content-Length": str(len(body))}.items():
-                    self.send_header(name, value)
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        self._server = ThreadingHTTPServer(("0.0.0.0", 0), Handler)
-        self._server.daemon_threads = True
-        Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
-
-    @property
-    def port(self) -> int:
-        return int(self._server.server_port)
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-
-    def url(self, number: int, path: str) -> str:
+    def page(self, number: int, path: str) -> str:
         return f"http://127.0.0.{number + 1}:{self.port}{path}"
 
     def pages(self) -> list[str]:
-        return [self.url(n, f"/p{k}.html") for n in range(SITES) for k in range(PAGES)]
+        return [self.page(n, f"/p{k}.html") for n in range(SITES) for k in range(PAGES)]
 
     def sources(self) -> list[tuple[str, str]]:
         return [one for one in self.asked if ".html" not in one[1]]
@@ -101,7 +79,7 @@ class Web:
         days = int((self.today - START) / DAY)
         return START - DAY / 4 + DAY * (days - days % (page + 2))
 
-    def answer(
+    def found(
         self, host: str, path: str, headers: dict[str, str]
     ) -> tuple[int, dict[str, str], bytes]:
         number = int(host.rpartition(".")[2]) - 1
@@ -114,7 +92,7 @@ class Web:
             return 200, {"Content-Type": "text/html"}, body.encode()
         if path == "/feed.xml":
             entries = "".join(
-                f"<item><link>{self.url(number, f'/p{page}.html')}</link>"
+                f"<item><link>{self.page(number, f'/p{page}.html')}</link>"
                 f"<pubDate>{format_datetime(self.updated(page))}</pubDate></item>"
                 for page in range(PAGES)
             )
@@ -122,7 +100,7 @@ class Web:
         if path == "/robots.txt" and self.robots:
             return 200, {}, self.robots.encode()
         if path == "/robots.txt":
-            body = f"User-agent: *\nDisallow: /private\nSitemap: {self.url(number, '/map.xml')}\n"
+            body = f"User-agent: *\nDisallow: /private\nSitemap: {self.page(number, '/map.xml')}\n"
             named = KINDS[number % 5] in {"honest", "lying"} and number % 2
             return (200, {}, body.encode()) if named else (404, {}, b"")
         if path in {"/map.xml", "/sitemap.xml"}:
@@ -150,7 +128,7 @@ class Web:
 
     def urlset(self, number: int, times: list[str], prefix: str = "") -> bytes:
         urls = "".join(
-            f"<url><loc>{self.url(number, f'/p{page}.html')}</loc><lastmod>{time}</lastmod></url>"
+            f"<url><loc>{self.page(number, f'/p{page}.html')}</loc><lastmod>{time}</lastmod></url>"
             for page, time in enumerate(times)
         )
         space = "http://www.sitemaps.org/schemas/sitemap/0.9"
@@ -172,7 +150,7 @@ class Web:
                 200,
                 {},
                 f'<urlset xmlns="{space}"><url><loc>{elsewhere}/p0.html</loc><lastmod>{now}</lastmod>'
-                f"</url><url><loc>{self.url(number, '/unknown.html')}</loc><lastmod>{now}</lastmod>"
+                f"</url><url><loc>{self.page(number, '/unknown.html')}</loc><lastmod>{now}</lastmod>"
                 "</url></urlset>".encode(),
             ),
             (301, {"Location": f"{elsewhere}/sitemap.xml"}, b""),
@@ -181,7 +159,7 @@ class Web:
                 {},
                 f'<sitemapindex xmlns="{space}"><sitemap><loc>{elsewhere}/s.xml</loc></sitemap>'
                 + "".join(
-                    f"<sitemap><loc>{self.url(number, f'/s{k}.xml')}</loc></sitemap>"
+                    f"<sitemap><loc>{self.page(number, f'/s{k}.xml')}</loc></sitemap>"
                     for k in range(500)
                 )
                 + "</sitemapindex>",
@@ -196,9 +174,8 @@ class Web:
 
 @pytest.fixture
 def web() -> Iterator[Web]:
-    web = Web()
-    yield web
-    web.close()
+    with Web() as web:
+        yield web
 
 
 @pytest.fixture
@@ -250,7 +227,7 @@ def test_honest_sitemaps_say_where_to_look_and_no_other_does_harm(
         (known,) = read_known_signals(store, sites)
         recall: dict[str, list[float]] = {}
         for number in range(SITES):
-            key = source_id(web.url(number, "").rstrip("/"))
+            key = source_id(web.page(number, "").rstrip("/"))
             if key in known.sources:
                 weights = known.weights[known.sources.index(key)]
                 recall.setdefault(KINDS[number % 5], []).append(trust_of(weights).recall)
