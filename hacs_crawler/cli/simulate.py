@@ -64,7 +64,7 @@ def simulate(  # noqa: PLR0913, PLR0917 - one for each option
     ] = None,
     estimator: Annotated[str, typer.Option(help="as HACS_ESTIMATOR")] = DEFAULT.estimator,
     fade_days: Annotated[float, typer.Option(help="as HACS_FADE_DAYS")] = DEFAULT.fade_days,
-    new_to: Annotated[str, typer.Option(help="page or site, as HACS_UPDATES")] = DEFAULT.updates,
+    new_to: Annotated[str, typer.Option(help="page or site, as HACS_UPDATES")] = "page",
     siblings: Annotated[bool, typer.Option(help="as HACS_SIBLINGS")] = True,
     stale_days: Annotated[float | None, typer.Option(help="as HACS_STALE_DAYS")] = None,
     every: Annotated[

@@ -197,7 +197,7 @@ def test_with_another_way_of_estimating_it_begins_anew_and_says_so(
     if change == "the prior":
         store.write_meta({"prior": {"log_median": -1.0, "log_sd": 0.9}})
     assert on_sqlite(folder, *([change] if "=" in change else [])).exit_code == 0
-    assert any(said.startswith("beginning anew: the run that was") for said in caplog.messages)
+    assert any(said.startswith("beginning again: the run that was") for said in caplog.messages)
     assert len(set(chain(*asked))) == PAGES
     if change == "HACS_ESTIMATOR=cho":
         assert_all_estimated(store, "cho")
