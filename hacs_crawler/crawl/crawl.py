@@ -79,9 +79,8 @@ class Crawl:
     def _read_settings(self, settings: BaseSettings) -> None:
         warn_of_unknown(settings)
         self.config = Config.of_crawl(settings)
-        if self.config.watch is not None:
-            self.stats.watched = "item" if self.config.takes_items else "mark"
         self.clock = self._sound(self.config.clock)
+        self.stats.watched = self.config.noun
         self.parts = Parts(load_parts(self.config.parts_in_use, self), self.stats, self.fail)
 
     @classmethod

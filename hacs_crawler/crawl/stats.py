@@ -203,25 +203,25 @@ class CrawlStats:
             now, before = (int(values.get(f"hacs/{name}", 0)) for values in stats)
             return now - before
 
+        gone = stat("gone")
         failed = stat("not_observed") - sum(stat(f"not_observed/{why}") for why in _NOT_FAILED)
+        left = stat("dropped/threshold") + stat("dropped/budget")
+        visits, firsts, updates = stat("visits"), stat("first_visits"), stat("updates")
+        total = visits + failed + gone + left
+        of_all = f"{visits:,} of {total:,} pages" if total > visits else counted(visits, "page")
+        unseen = [
+            *([f"{counted(gone, 'page')} answered 404 or 410"] if gone else []),
+            *([f"{counted(failed, 'request')} failed"] if failed else []),
+        ]
+        sentences = [
+            f"HACS visited {of_all}{self._news(visits, firsts, updates, stat('new_links'))}",
+            " and ".join(unseen),
+            f"Left for next time: {left:,}" if left else "",
+        ]
+        logger.info("%s.", ". ".join(filter(None, sentences)))
         beside = [counted(stat(name), noun) for name, noun in self._beside.items() if stat(name)]
-        logger.info(
-            "HACS visited %s (%d for the first time) and found %s with %s; of %s "
-            "known before, %d had an update and %.1f were predicted; skipped: %d below threshold, %d "
-            "over budget, %d gone; %s failed%s",
-            counted(stat("visits"), "page"),
-            stat("first_visits"),
-            counted(stat("updates"), "update"),
-            counted(stat("new_links"), f"new {self.watched}"),
-            counted(self.predicted, "ranked page"),
-            self.found_updates,
-            self.expected_updates,
-            stat("dropped/threshold"),
-            stat("dropped/budget"),
-            stat("dropped/gone"),
-            counted(failed, "request"),
-            f"; beside these {', '.join(beside)}" if beside else "",
-        )
+        if beside:
+            logger.info("Not counted as visits: %s", ", ".join(beside))
         if same := stat("same_second"):
             logger.info(
                 "%s fell into the second of another visit of the page, such as one by another crawl, "
@@ -239,6 +239,20 @@ class CrawlStats:
             requests = counted(self._causes.total(), "request")
             logger.info("%s for pages got no answer: %s", requests, self.causes())
             self._causes.clear()
+
+    def _news(self, visits: int, firsts: int, updates: int, new: int) -> str:
+        """Return what visits found, in the words of what is watched, and what was expected of them."""
+        if visits == firsts:
+            return f", {'all ' * (visits > 1)}for the first time" if visits else ""
+        expected = f"{self.expected_updates:.{0 if self.expected_updates >= 10 else 1}f} expected"
+        if not updates:
+            return f": nothing new{f' ({expected})' * bool(self.predicted)}"
+        kind = "new or changed" if self.watched == "item" else "new"
+        what = f"{counted(new, f'{kind} {self.watched}')} on " * bool(new)
+        if self.found_updates < updates and self.predicted:
+            expected = f"{self.found_updates:,} of them ranked, {expected}"
+        pages = counted(updates, "page") + " changed" * (not new)
+        return f": {what}{pages}{f' ({expected})' * bool(self.predicted)}"
 
     def log_first_crawl(self, estimation: Estimation) -> None:
         """Log what comes next where every visit was a page's first."""

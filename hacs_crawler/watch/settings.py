@@ -130,6 +130,13 @@ class WatchSettings:
         """Whether what pages show are the items that their callbacks yield."""
         return self.watch is not None and self.watch.takes_items
 
+    @property
+    def noun(self) -> str:
+        """What is watched, in a word."""
+        if self.watch is None or self.takes_items:
+            return "link" if self.watch is None else "item"
+        return "text" if self.watch.name.startswith(("text", "css:", "xpath:")) else "value"
+
     def watched(self) -> MarkRules | None:
         """Return the rules by which pages are read; raises ConfigError where settings contradict."""
         for name in ("fields", "key", "ignore"):

@@ -141,7 +141,7 @@ def test_closing_writes_what_waits_and_closes_the_state(
     assert list(page.visits) == [NOW]
     assert is_closed(opened[0])
     (summary,) = (text for text in caplog.messages if text.startswith("HACS visited"))
-    assert summary.startswith("HACS visited 1 page ")
+    assert summary.startswith("HACS visited 1 page")
 
 
 def test_a_ranking_that_comes_after_the_state_was_closed_is_no_failure(

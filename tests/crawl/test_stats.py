@@ -39,7 +39,7 @@ def test_the_end_of_a_run_says_how_many_updates_were_predicted_and_found(stats, 
     assert stats.collector.get_value("hacs/found_updates") == 2
     with caplog.at_level(logging.INFO):
         stats.log_summary()
-    assert "of 4 ranked pages known before, 2 had an update and 1.9 were predicted" in caplog.text
+    assert caplog.messages == ["HACS visited 4 pages: 2 new links on 2 pages (1.9 expected)."]
 
 
 def test_predictions_may_come_after_they_were_compared(stats):
@@ -57,55 +57,60 @@ def test_of_a_page_that_was_not_known_when_it_was_ranked_nothing_is_compared(sta
 def test_a_run_without_predictions_is_summed_up_too(stats, caplog):
     with caplog.at_level(logging.INFO):
         stats.log_summary()
-    assert "of 0 ranked pages known before, 0 had an update and 0.0 were predicted" in caplog.text
+    assert caplog.messages == ["HACS visited 0 pages."]
 
 
 @pytest.mark.parametrize(
-    ("number", "expected"),
+    ("counts", "sentence"),
     [
+        ({"visits": 1, "first_visits": 1}, "HACS visited 1 page, for the first time."),
+        ({"visits": 2, "first_visits": 2}, "HACS visited 2 pages, all for the first time."),
+        ({"visits": 2, "first_visits": 1}, "HACS visited 2 pages: nothing new."),
         (
-            0,
-            "visited 0 pages (0 for the first time) and found 0 updates with 0 new links; of",
+            {"visits": 2, "updates": 1, "new_links": 1},
+            "HACS visited 2 pages: 1 new link on 1 page.",
         ),
         (
-            1,
-            "visited 1 page (1 for the first time) and found 1 update with 1 new link; of",
+            {"visits": 51, "updates": 21, "new_links": 24, "gone": 3, "dropped/budget": 158},
+            "HACS visited 51 of 212 pages: 24 new links on 21 pages. 3 pages answered 404 or 410. "
+            "Left for next time: 158.",
         ),
+        ({"visits": 2, "updates": 2}, "HACS visited 2 pages: 2 pages changed."),
         (
-            2,
-            "visited 2 pages (2 for the first time) and found 2 updates with 2 new links; of",
+            {"not_observed": 1, "dropped/threshold": 1, "dropped/budget": 2, "dropped/gone": 9},
+            "HACS visited 0 of 4 pages. 1 request failed. Left for next time: 3.",
         ),
     ],
 )
-def test_what_was_found_is_said_in_the_right_number(stats, caplog, number, expected):
-    for name in ("visits", "first_visits", "updates", "new_links"):
+def test_the_sentence_leaves_zeros_out(stats, caplog, counts, sentence):
+    for name, number in counts.items():
         stats.count(name, number)
     with caplog.at_level(logging.INFO):
         stats.log_summary()
-    assert expected in caplog.text
+    assert caplog.messages == [sentence]
 
 
-def test_what_was_skipped_is_said_by_its_reason(stats, caplog):
-    for number, reason in enumerate(("threshold", "budget", "gone"), start=1):
-        stats.count(f"dropped/{reason}", number)
-    stats.count("not_observed")
+def test_the_sentence_has_the_words_of_what_is_watched(stats, caplog):
+    stats.watched = "item"
+    for name, number in {"visits": 9, "updates": 2, "new_links": 3}.items():
+        stats.count(name, number)
     with caplog.at_level(logging.INFO):
         stats.log_summary()
-    assert "skipped: 1 below threshold, 2 over budget, 3 gone; 1 request failed" in caplog.text
+    assert caplog.messages == ["HACS visited 9 pages: 3 new or changed items on 2 pages."]
 
 
-def test_what_a_run_did_beside_its_list_is_in_its_sentence(stats, caplog):
+def test_what_a_run_did_beside_its_list_is_a_line_of_its_own(stats, caplog):
     for _ in range(3):
         stats.count_beside("controls", "control visit")
     stats.count_beside("render/pages", "rendered page")
     with caplog.at_level(logging.INFO):
         stats.log_summary()
-    assert "failed; beside these 3 control visits, 1 rendered page" in caplog.text
+    assert "Not counted as visits: 3 control visits, 1 rendered page" in caplog.messages
     caplog.clear()
     stats.begin_round()
     with caplog.at_level(logging.INFO):
         stats.log_summary()
-    assert "beside" not in caplog.text
+    assert len(caplog.messages) == 1
 
 
 @pytest.mark.parametrize(("firsts", "is_said"), [(0, False), (29, False), (30, True)])

@@ -48,8 +48,8 @@ def test_every_round_visits_anew_and_a_signal_ends_the_crawl_cleanly(
     assert max(visited.count(path) for path in visited if path.endswith("paper.html")) >= 2
     # each round is summed up for itself
     first, second = [line for line in crawl.log.splitlines() if SUMMARY in line][:2]
-    assert "HACS visited 4 pages (4 for the first time)" in first
-    assert "HACS visited 4 pages (2 for the first time)" in second
+    assert "HACS visited 4 of 5 pages, all for the first time" in first
+    assert "HACS visited 4 of 5 pages: " in second
     store = open_store(project.state, "hacs", Path())
     outcomes = State(store, Estimation()).outcomes()
     store.close()
