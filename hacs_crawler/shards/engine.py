@@ -26,9 +26,19 @@ TRIES: Final = 3
 PATIENCE_SECONDS: Final = 30.0
 """How long a crawl may take to end in order once nobody looks after it."""
 _PRELOADED: Final = (
+    "scrapy.cmdline",
     "scrapy.commands.crawl",
+    "scrapy.commands.shell",
+    "scrapy.core.downloader.handlers.ftp",
+    "scrapy.core.downloader.handlers.http11",
+    "scrapy.downloadermiddlewares.httpcompression",
+    "scrapy.extensions.remote_control",
+    "scrapy.extensions.telnet",
+    "scrapy.robotstxt",
     "hacs_crawler.addon",
+    "hacs_crawler.parts.controls",
     "hacs_crawler.parts.shards.shards",
+    "hacs_crawler.ranking.plan",
 )
 """Imported once; crawls are forked from there, which saves each of them most of its start."""
 _running: dict[str, set[BaseProcess]] = defaultdict(set)
