@@ -215,8 +215,8 @@ def test_a_number_of_shards_that_cannot_be_is_refused(hacs: Hacs, number: str) -
 
 
 def test_what_is_written_to_one_shard_asks_for_its_name(
-    hacs: Hacs, caplog: pytest.LogCaptureFixture
+    sharded: Hacs, caplog: pytest.LogCaptureFixture
 ) -> None:
-    found = hacs("signal", "-", SHARDS=4, given=f"{URLS[0]}\n".encode())
+    found = sharded("signal", "-", SHARDS=4, given=f"{URLS[0]}\n".encode())
     assert found.exit_code == 1
     assert "that is done in one shard: name it, as with -s HACS_SHARD=0/16" in caplog.text
