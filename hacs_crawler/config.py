@@ -70,6 +70,7 @@ BUILT_IN_PARTS: Final[dict[str | type, tuple[int, Callable[[Config], object]]]] 
     "hacs_crawler.parts.watchers.Watchers": (195, _always),
     "hacs_crawler.parts.signals.evidence.SignalEvidence": (200, _always),
     "hacs_crawler.parts.signals.sources.SignalSources": (210, lambda on: on.signals),
+    "hacs_crawler.parts.last_items.LastItems": (215, lambda on: on.takes_items),
     "hacs_crawler.parts.findings.FindingsWriter": (220, lambda on: on.findings),
 }
 """Order, and what switches it on: a part that is off is not imported. HACS_PARTS adds to them."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import InitVar, dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -77,9 +77,15 @@ class Outcome(_Told):
     estimate: InitVar[Callable[[Page], float]]
     rules: InitVar[Rules]
     lost_marks: InitVar[int]
+    items_before: InitVar[Mapping[int, Mapping[str, Any]] | None]
 
     def __post_init__(
-        self, page: Page, estimate: Callable[[Page], float], rules: Rules, lost_marks: int
+        self,
+        page: Page,
+        estimate: Callable[[Page], float],
+        rules: Rules,
+        lost_marks: int,
+        items_before: Mapping[int, Mapping[str, Any]] | None,
     ) -> None:
         """Keep what is no field."""
         self._rules = rules
@@ -87,6 +93,7 @@ class Outcome(_Told):
         self._sound = page.sound
         self._estimate = estimate
         self._lost = lost_marks
+        self._items_before = items_before or {}
 
     @property
     def gained(self) -> int:
@@ -132,6 +139,15 @@ class Outcome(_Told):
             thing, self._shown_before
         )
         return "changed" if is_known else "new"
+
+    def before(self, item: Any) -> Mapping[str, Any] | None:
+        """Return the fields that an item had at the visit before, None if it was not there.
+
+        It is told by HACS_WATCH_KEY, or as the only item of its page. Long fields are cut.
+        """
+        key = self._rules.key_of if isinstance(self._rules, MarkRules) else None
+        found = 0 if key is None else key(item)
+        return None if found is None else self._items_before.get(found)
 
     @cached_property
     def _shown_before(self) -> set[int]:

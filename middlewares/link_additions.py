@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -228,6 +228,7 @@ class LinkAdditionsMiddleware:
         if visit is None:
             crawl.state.read_ahead.drop(url)
         else:
+            items_before = crawl.parts.items_before(url) if awaited.takes_items else None
             recorded = crawl.state.write_behind.record(visit, awaited.recorded)
             if recorded.is_doubtful:
                 reason = "doubtful"
@@ -235,7 +236,7 @@ class LinkAdditionsMiddleware:
                 crawl.record_also(also, reason)
             if not reason:
                 if recorded is not awaited.recorded:
-                    awaited.told = self._told(request, awaited.rules, recorded)
+                    awaited.told = self._told(request, awaited.rules, recorded, items_before)
                     tell(request, awaited.told)
                 self._send(visit, recorded, awaited.told)
                 return
@@ -243,7 +244,13 @@ class LinkAdditionsMiddleware:
             crawl.stats.count_not_observed(reason)
         tell(request, NotObserved(request.url, reason))
 
-    def _told(self, request: Request, rules: Rules, recorded: Recorded) -> Outcome | NotObserved:
+    def _told(
+        self,
+        request: Request,
+        rules: Rules,
+        recorded: Recorded,
+        items_before: Mapping[int, Mapping[str, Any]] | None = None,
+    ) -> Outcome | NotObserved:
         if recorded.is_doubtful:
             return NotObserved(request.url, "doubtful")
         page, visit = recorded.before, recorded.visit
@@ -264,6 +271,7 @@ class LinkAdditionsMiddleware:
             estimate=estimation.rate_per_day,
             rules=rules,
             lost_marks=recorded.lost,
+            items_before=items_before,
         )
 
     def _send(self, visit: Visit, recorded: Recorded, outcome: object) -> None:

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from typing import Any, Self
 
 from msgspec import Struct
@@ -148,6 +156,11 @@ class Part:
 
     def known(self, page: Page) -> None:
         """Learn what is known of a page that has answered, before its response is observed."""
+
+    def items_before(self, page_url: str) -> Mapping[int, Mapping[str, Any]]:
+        """Return the fields of a page's items at its last visit, by their keys."""
+        del page_url
+        return {}
 
     def shown(self, response: Response, item: Any, *, is_news: bool) -> None:
         """Learn of an item that a page's callback yields, where items are watched."""

@@ -11,6 +11,7 @@ from collections.abc import (
     Coroutine,
     Iterable,
     Iterator,
+    Mapping,
     Sequence,
 )
 from functools import partial
@@ -83,6 +84,14 @@ class Parts:
         """Yield the visits of other pages that follow from a response."""
         for part, hook in self._hooks["observed"]:
             yield from self._call(part, _visits, hook, observed) or ()
+
+    def items_before(self, page_url: str) -> Mapping[int, Mapping[str, Any]]:
+        """Return the fields of a page's items at its last visit, by their keys, if a part has them."""
+        for part, hook in self._hooks["items_before"]:
+            found: Mapping[int, Mapping[str, Any]] | None = self._call(part, hook, page_url)
+            if found:
+                return found
+        return {}
 
     def filtered(self, request: Request, page_url: str) -> Iterator[Visit]:
         """Yield the visits that follow from a request that the project's filter dropped."""

@@ -25,6 +25,8 @@ NOT_ARCHIVED: Final = (
 _ADDRESS: Final = re.compile(r"\bat 0x[0-9a-fA-F]+").search
 _AS_THEY_ARE: Final = frozenset({str, int, bool, NoneType})
 _EXACT: Final = 2**53
+LONGEST_FIELD: Final = 200
+"""Characters of a field that are kept, to say what it was."""
 _TITLES: Final = frozenset({"title", "name", "headline"})
 _encode: Final = msgspec.json.Encoder(order="sorted").encode
 
@@ -57,13 +59,14 @@ def item_key(item: Any, key: str) -> int | None:
     return None if value is None else _bits(value, key) - 2**31
 
 
-def field_bits(item: Any, ignore: Collection[str]) -> dict[str, int]:
-    """Return 16 bits of each field of an item but the ignored ones, never 0."""
-    return {
-        str(name): _bits(value, name) % 0xFFFF + 1
-        for name, value in _mapping(item).items()
-        if name not in ignore
-    }
+def item_fields(item: Any) -> dict[str, Any]:
+    """Return the fields of an item as JSON has them; of long ones the beginning."""
+    fields = {}
+    for name, value in _mapping(item).items():
+        plain = value if value.__class__ in _AS_THEY_ARE else _plain(value, name)
+        text = plain if isinstance(plain, str) else _encode(plain).decode()
+        fields[str(name)] = plain if len(text) <= LONGEST_FIELD else text[:LONGEST_FIELD]
+    return fields
 
 
 def _bits(value: Any, field: str) -> int:

@@ -67,6 +67,7 @@ OUTCOME = Outcome(
     estimate=lambda _: 0.1,
     rules=LinkRules(),
     lost_marks=0,
+    items_before=None,
 )
 ANSWERS = [OUTCOME, NotObserved(URL, "status")]
 OF_THE_SPIDER = [{"mine": 1}, [1], 7, "recorded", object()]

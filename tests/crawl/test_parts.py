@@ -56,6 +56,7 @@ CALLS: dict[str, Any] = {
     "evidence": lambda own: own.evidence(ROWS),
     "known": lambda own: own.tell(Part.known, Page(URL)),
     "granted": lambda own: own.granted(np.zeros(1), np.zeros(1, np.bool_), is_last=False),
+    "items_before": lambda own: own.items_before("http://a.example/"),
     "shown": lambda own: own.tell(Part.shown, RESPONSE, {}, is_news=True),
     "observed": lambda own: [*own.observed(OBSERVED)],
     "filtered": lambda own: [*own.filtered(Request(URL), URL)],

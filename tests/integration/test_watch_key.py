@@ -87,6 +87,18 @@ def test_an_item_is_new_or_has_changed_or_is_the_same(
     assert [one.stat("hacs/updates") for one in (first, then, again, back)] == [0, 1, 1, 1]
 
 
+def test_what_a_changed_item_was_before_is_known(any_spider: AnySpider, site: Site) -> None:
+    code = PLAIN.replace(
+        'self.logger.info("%s is %s", item["job"], outcome.status(item))',
+        'self.logger.info("%s was %s", item["job"], outcome.before(item))',
+    )
+    first = crawl(any_spider, site, code, "A 1", "B 2")
+    then = crawl(any_spider, site, code, "A 7", "C 3")
+    assert "A was None" in first.log
+    assert "A was {'job': 'A', 'pay': 1, 'views': '1'}" in then.log
+    assert "C was None" in then.log
+
+
 def test_a_key_that_no_item_has_is_said(any_spider: AnySpider, site: Site) -> None:
     found = crawl(any_spider, site, PLAIN, "A", "B", HACS_WATCH_KEY="id")
     assert "HACS_WATCH_KEY = 'id': none of 2 items has such a field" in found.log

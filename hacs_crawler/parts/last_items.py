@@ -1,0 +1,152 @@
+"""What the items of each page were at its last visit: a changed one can say what it was before."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+import msgspec
+from scrapy import Request
+from scrapy.http import Response
+
+from hacs_crawler.crawl.crawl import Crawl
+from hacs_crawler.crawl.part import Observed, Part
+from hacs_crawler.exceptions import StateError
+from hacs_crawler.links import page_id_of
+from hacs_crawler.state import Recorded, State, Visit, change_annotations
+from hacs_crawler.utils.loop import begin
+from hacs_crawler.utils.text import safe_logger
+from hacs_crawler.watch import item_fields, item_key
+
+logger = safe_logger(__name__)
+
+KIND: Final = "items"
+MOST_ITEMS: Final = 100
+"""Of a page; further ones are not kept."""
+ENOUGH_VISITS: Final = 20
+NEARLY_ALL: Final = 0.9
+"""At this share of the visits a field that differs is pointed out."""
+
+Items = dict[int, dict[str, Any]]
+_decode: Final = msgspec.json.Decoder(Items).decode
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class LastItems(Part):
+    """Keeps the fields of items by the key that HACS_WATCH_KEY names, or of a page's only item."""
+
+    def __init__(self, crawl: Crawl) -> None:
+        self._crawl = crawl
+        self._before: dict[str, Items] = {}
+        self._shown: WeakKeyDictionary[Response, list[tuple[int | None, dict[str, Any]]]]
+        self._shown = WeakKeyDictionary()
+        self._waiting: dict[int, Items] = {}
+        self._differed: Counter[str] = Counter()
+        self._compared = self._items = self._named = 0
+
+    @classmethod
+    def from_crawl(cls, crawl: Crawl) -> LastItems:
+        """Return the part of a crawl."""
+        return cls(crawl)
+
+    async def answered(self, request: Request, response: Response, page_url: str) -> Response:
+        """Read what the page's items were."""
+        del request
+        self._before[page_url] = await self._crawl.state.once(_read, page_id_of(page_url))
+        return response
+
+    def items_before(self, page_url: str) -> Mapping[int, Mapping[str, Any]]:
+        """Return the fields of the page's items at its last visit, by their keys."""
+        return self._before.get(page_url, {})
+
+    def shown(self, response: Response, item: object, *, is_news: bool) -> None:
+        """Take the fields of an item: pipelines may change it before the visit ends."""
+        del is_news
+        key = item_key(item, name) if (name := self._crawl.config.watch_key) else 0
+        self._items += 1
+        self._named += key is not None
+        self._shown.setdefault(response, []).append((key, item_fields(item)))
+
+    def observed(self, observed: Observed) -> Iterable[Visit]:
+        """Have the items of a visit kept, and see which of their fields differ."""
+        shown = self._shown.pop(observed.response, [])
+        before = self._before.pop(observed.visit.url, {})
+        keys = Counter(key for key, _ in shown)
+        items = {key: one for key, one in shown[:MOST_ITEMS] if key is not None and keys[key] == 1}
+        if observed.reason or not items:
+            return ()
+        if items != before:
+            self._waiting[page_id_of(observed.visit.url)] = items
+        if known := items.keys() & before.keys():
+            self._compared += 1
+            differed = [
+                (name, value, before[key].get(name))
+                for key in known
+                for name, value in items[key].items()
+                if value != before[key].get(name)
+            ]
+            self._differed.update({name for name, _, _ in differed})
+            for name, value, was in differed:
+                logger.debug("%s: %s %r, was %r", observed.visit.url, name, value, was)
+        return ()
+
+    def recorded(self, batch: Sequence[Recorded]) -> None:
+        """Write what waits."""
+        del batch
+        if self._waiting:
+            begin(self._write())
+
+    async def closing(self) -> None:
+        """Write the rest."""
+        await self._write()
+
+    async def _write(self) -> None:
+        waiting, self._waiting = self._waiting, {}
+        if not waiting:
+            return
+        try:
+            await self._crawl.state.once(_write, waiting)
+        except StateError as error:
+            self._crawl.state.on_error(error)
+            logger.warning("What %d pages showed was not kept: %s", len(waiting), error)
+
+    def sum_up(self) -> None:
+        """Point out fields that differ at nearly every visit, and a key that no item has."""
+        config = self._crawl.config
+        if self._items and not self._named:
+            logger.warning(
+                "HACS_WATCH_KEY = %r: none of %d items has such a field",
+                config.watch_key,
+                self._items,
+            )
+        for name, visits in self._differed.most_common():
+            share = visits / self._compared
+            is_watched = name not in config.watch_ignore and (
+                not config.watch_fields or name in config.watch_fields
+            )
+            if self._compared >= ENOUGH_VISITS and share >= NEARLY_ALL and is_watched:
+                logger.info(
+                    "The field %r differed at %.0f %% of the visits of %d pages: HACS_WATCH_IGNORE = "
+                    "[%r] leaves it out",
+                    name,
+                    100.0 * share,
+                    self._compared,
+                    name,
+                )
+                break
+        self._differed.clear()
+        self._compared = self._items = self._named = 0
+
+
+def _read(state: State, page_id: int) -> Items:
+    value = state.store.annotations(KIND, [page_id]).get(page_id)
+    try:
+        return _decode(value) if value else {}
+    except msgspec.DecodeError:
+        return {}
+
+
+def _write(state: State, waiting: Mapping[int, Items]) -> None:
+    change_annotations(state.store, KIND, waiting, lambda page_id, _: _encode(waiting[page_id]))
