@@ -88,8 +88,7 @@ class Parts:
     def items_before(self, page_url: str) -> Mapping[int, Mapping[str, Any]]:
         """Return the fields of a page's items at its last visit, by their keys, if a part has them."""
         for part, hook in self._hooks["items_before"]:
-            found: Mapping[int, Mapping[str, Any]] | None = self._call(part, hook, page_url)
-            if found:
+            if found := self._call(part, _items, hook, page_url):
                 return found
         return {}
 
@@ -297,6 +296,13 @@ def load_parts(paths: Iterable[str | type[Part]], crawl: object) -> list[Part]:
 def _needs(part: Part, name: str) -> bool:
     is_overridden = getattr(type(part), name) is not getattr(Part, name)
     return is_overridden and name not in part.unneeded
+
+
+def _items(hook: Callable[[str], Any], page_url: str) -> Mapping[int, Mapping[str, Any]]:
+    found = hook(page_url)
+    if not isinstance(found, Mapping):
+        raise TypeError(f"{found!r:.100} are no items")
+    return found
 
 
 def _visits(hook: Callable[..., Iterable[Visit]], *given: Any) -> list[Visit]:
