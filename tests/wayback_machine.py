@@ -18,7 +18,6 @@ import gzip
 import hashlib
 import http.client
 import json
-import math
 import re
 import socket
 import struct
@@ -257,8 +256,8 @@ class WaybackMachine:
         with self._lock:
             self._faults.clear()
 
-    def refuse(self, seconds: float = math.inf) -> None:
-        """Cut all connections and refuse new ones for a time, at the longest until `accept`."""
+    def refuse(self, seconds: float) -> None:
+        """Cut all connections and refuse new ones for a time."""
         with self._lifecycle:
             if self._refuse_for is not None:
                 return
@@ -267,10 +266,6 @@ class WaybackMachine:
             self._reopen.clear()
             self._server.shutdown()
         self._is_closed.wait()
-
-    def accept(self) -> None:
-        """End a `refuse` early."""
-        self._reopen.set()
 
     def _serve(self) -> None:
         while True:

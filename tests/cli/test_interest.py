@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import gzip
 import logging
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -117,18 +116,6 @@ def test_a_short_window_is_warned_of(views: Path, caplog: pytest.LogCaptureFixtu
     assert "the window has 30 days" in caplog.text
 
 
-@pytest.mark.parametrize("command", ["fit", "seeds"])
-def test_a_file_without_views_ends_the_command_with_a_line(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, command: str
-) -> None:
-    path = tmp_path / "views.csv"
-    path.write_text("page,date,views\n/a,2026-09-01,0\n")
-    result = run(command, path)
-    assert result.exit_code == 1
-    assert isinstance(result.exception, SystemExit)
-    assert "there are no views in it" in caplog.text
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -174,15 +161,3 @@ def test_several_logs_are_joined_and_a_dash_is_standard_output(tmp_path: Path) -
         "https://news.example/about.html,2026-08-01,2",
     ]
     assert not Path("-").exists()
-
-
-@pytest.mark.parametrize("command", ["fit", "seeds"])
-def test_a_full_disk_behind_standard_output_is_one_line(
-    command: str, views: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    with Path("/dev/full").open("w") as full, monkeypatch.context() as patched:
-        patched.setattr(sys, "stdout", full)
-        with pytest.raises(SystemExit) as ended:
-            app(["interest", command, str(views)])
-    assert ended.value.code == 1
-    assert "cannot write to standard output: No space left on device" in caplog.text

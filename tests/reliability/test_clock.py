@@ -55,8 +55,7 @@ def test_visits_out_of_order_leave_the_state_that_the_right_order_would_have_lef
         )
 
 
-@pytest.mark.parametrize("source", ["seeds", "state"])
-@pytest.mark.parametrize("kind", ["sqlite", "redis"])
+@pytest.mark.parametrize(("source", "kind"), [("seeds", "redis"), ("state", "sqlite")])
 def test_a_crawl_sets_aside_what_a_fast_clock_recorded_and_says_so_in_one_line(
     source: str,
     kind: str,
