@@ -76,9 +76,16 @@ BUILT_IN_PARTS: Final[dict[str | type, tuple[int, Callable[[Config], object]]]] 
 """Order, and what switches it on: a part that is off is not imported. HACS_PARTS adds to them."""
 
 
+_MISSPELLED: Final = 0.8
+"""Similarity from which a name, or a word, is taken for a known one with a wrong letter."""
+
+
 def _pages(given: Any) -> Pages:
-    if given in ("start", "all"):
+    words = ("start", "all")
+    if given in words:
         return given  # type: ignore[no-any-return]
+    if isinstance(given, str) and get_close_matches(given.lower(), words, 1, _MISSPELLED):
+        raise NotAllowedError("start or all, or regular expressions for URLs")
     found = patterns(given)
     if not found:
         raise NotAllowedError("start, all, or regular expressions for URLs")
@@ -336,7 +343,7 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
         try:
             shard = Shard.parse(f"{text}/{config.shards}")
         except NotAllowedError:
-            msg = f"allowed is a number from 0 to {config.shards - 1}"
+            msg = f"must be a number from 0 to {config.shards - 1}"
             raise ConfigError(f"{INDEX_VARIABLE} = {text[:50]!r}: {msg}") from None
         return _checked(replace(config, shard=shard))
 
@@ -361,7 +368,7 @@ def _checked(config: Config) -> Config:
 
 
 def _refuse(name: str, given: object, allowed: str) -> NoReturn:
-    raise ConfigError(f"{name} = {given!r}: allowed is {allowed}")
+    raise ConfigError(f"{name} = {given!r}: must be {allowed}")
 
 
 SETTINGS: Final = {
@@ -373,10 +380,12 @@ SETTINGS: Final = {
 
 
 def warn_of_unknown(settings: BaseSettings) -> None:
-    """Log a warning for each HACS_ setting that nothing reads."""
+    """Log a warning for each HACS_ setting that nothing reads; ConfigError if one is almost known."""
     for name, similar in unknown_settings(settings).items():
-        hint = f"; did you mean {similar}?" if similar else ""
-        logger.warning("%s is not a setting of hacs-crawler%s", name, hint)
+        message = f"{name} is not a setting of hacs-crawler"
+        if similar and get_close_matches(name[5:], [similar[5:]], 1, _MISSPELLED):
+            raise ConfigError(f"{message}; did you mean {similar}?")
+        logger.warning("%s%s", message, f"; is {similar} meant?" if similar else "")
 
 
 def unknown_settings(settings: BaseSettings) -> dict[str, str]:

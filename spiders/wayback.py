@@ -159,7 +159,7 @@ class WaybackSpider(Spider):
             raise HacsError(NOT_ARCHIVED)
         for name, allowed in (("level", LEVELS), ("mode", MODES)):
             if getattr(self, name) not in allowed:
-                msg = f"{name} = {getattr(self, name)!r}: allowed is {' or '.join(allowed)}"
+                msg = f"{name} = {getattr(self, name)!r}: must be {' or '.join(allowed)}"
                 raise HacsError(msg)
         since = _time("since", self.since, is_end=False) if self.since else EARLIEST
         until = _time("until", self.until, is_end=True) if self.until else now
@@ -169,7 +169,7 @@ class WaybackSpider(Spider):
         by_digest = self.mode == "digest"
         if by_digest and (len(config.archives) > 1 or config.archives[0].names_mementos):
             # what one archive takes the digest of, another unpacks first
-            raise HacsError("mode = 'digest': allowed is one archive, with a CDX server, at a time")
+            raise HacsError("mode = 'digest': must be one archive, with a CDX server, at a time")
         return HarvestOptions(
             source=0,
             since=since,
@@ -252,7 +252,7 @@ def _time(name: str, text: str, *, is_end: bool) -> int:
     digits = re.sub(r"[-:TZ ]", "", text)
     start = parse_timestamp(digits) if len(digits) % 2 == 0 else None
     if start is None:
-        msg = f"{name} = {text!r}: allowed is a time such as 2015, 2015-06-30 or 20150630120000"
+        msg = f"{name} = {text!r}: must be a time such as 2015, 2015-06-30 or 20150630120000"
         raise HacsError(msg)
     if not is_end or len(digits) == 14:
         return start
@@ -266,7 +266,7 @@ def _time(name: str, text: str, *, is_end: bool) -> int:
 
 def _count(name: str, text: str) -> int:
     if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text)):
-        raise HacsError(f"{name} = {text!r}: allowed is a whole number of at least 1")
+        raise HacsError(f"{name} = {text!r}: must be a whole number of at least 1")
     return int(text)
 
 

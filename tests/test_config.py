@@ -146,16 +146,16 @@ def test_a_wrong_value_is_named_with_what_is_allowed(
 @pytest.mark.parametrize(
     ("settings", "index", "message"),
     [
-        ({"HACS_SHARD": "16/16"}, None, "HACS_SHARD = '16/16': allowed is INDEX/COUNT with "),
-        ({"HACS_SHARDS": "x"}, None, "HACS_SHARDS = 'x': allowed is a whole number "),
-        ({"HACS_SHARDS": "0"}, None, "HACS_SHARDS = '0': allowed is a whole number "),
+        ({"HACS_SHARD": "16/16"}, None, "HACS_SHARD = '16/16': must be INDEX/COUNT with "),
+        ({"HACS_SHARDS": "x"}, None, "HACS_SHARDS = 'x': must be a whole number "),
+        ({"HACS_SHARDS": "0"}, None, "HACS_SHARDS = '0': must be a whole number "),
         ({"HACS_SHARDS": 4}, None, "HACS_SHARDS = 4: the environment variable JOB_COMPLETION_"),
-        ({"HACS_SHARDS": 4}, "x", "JOB_COMPLETION_INDEX = 'x': allowed is a number from 0 to 3"),
-        ({"HACS_SHARDS": 4}, "4", "JOB_COMPLETION_INDEX = '4': allowed is a number from 0 to 3"),
+        ({"HACS_SHARDS": 4}, "x", "JOB_COMPLETION_INDEX = 'x': must be a number from 0 to 3"),
+        ({"HACS_SHARDS": 4}, "4", "JOB_COMPLETION_INDEX = '4': must be a number from 0 to 3"),
         (
             {"HACS_SHARD": "1/4", "HACS_SHARDS": 8},
             None,
-            "HACS_SHARDS = 8: allowed is 4, or nothing, with HACS_SHARD = '1/4'",
+            "HACS_SHARDS = 8: must be 4, or nothing, with HACS_SHARD = '1/4'",
         ),
     ],
 )
@@ -280,6 +280,16 @@ def test_a_password_in_a_wrong_address_is_not_repeated() -> None:
     with pytest.raises(ConfigError) as caught:
         config(HACS_STATE="mysql://user:secret@host/db")
     assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("given", ["al", "ALL", "starts", "Start"])
+def test_pages_one_letter_away_from_a_word_are_an_error_that_names_both(given: str) -> None:
+    with pytest.raises(ConfigError, match=f"HACS_PAGES = '{given}': must be start or all, or reg"):
+        Config.from_settings(Settings({"HACS_PAGES": given}))
+
+
+def test_any_other_word_of_pages_is_a_pattern() -> None:
+    assert Config.from_settings(Settings({"HACS_PAGES": "/art"})).pages[0].pattern == "/art"  # type: ignore[union-attr]
 
 
 def test_a_setting_that_nothing_reads_is_found_with_the_one_it_looks_like() -> None:

@@ -205,7 +205,7 @@ def _estimation(estimator: str, fade_days: float, new_to: str) -> Estimation:
 
 def _stale_days(days: float | None) -> float | None:
     if days is not None and not days > 0:
-        raise HacsError(f"--stale-days = {days}: allowed is a number above 0")
+        raise HacsError(f"--stale-days = {days}: must be a number above 0")
     return days
 
 

@@ -27,7 +27,7 @@ def inner_scheduler(crawl: Crawl, outer: type[BaseScheduler]) -> BaseScheduler:
             raise ValueError("that is none")  # noqa: TRY301 - one way to say it
         scheduler = loaded
     except (ImportError, NameError, ValueError) as error:
-        crawl.fail(f"HACS_INNER_SCHEDULER = {name!r}: allowed is a scheduler's path ({error})")
+        crawl.fail(f"HACS_INNER_SCHEDULER = {name!r}: must be a scheduler's path ({error})")
     try:
         if scheduler is Scheduler:
             _keep_job(crawl.crawler)

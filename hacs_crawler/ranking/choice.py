@@ -81,7 +81,7 @@ def scored(policy: Policy, candidates: Candidates) -> Floats:
     if score.shape != candidates.p.shape or not np.issubdtype(score.dtype, np.number):
         msg = (
             f"policy {policy.name!r} returned {score.dtype} of shape {score.shape} for "
-            f"{len(candidates.p)} pages: allowed is one number a page"
+            f"{len(candidates.p)} pages: must be one number a page"
         )
         raise ConfigError(msg)
     return np.nan_to_num(score.astype(np.float64), nan=-np.inf, posinf=np.inf, neginf=-np.inf)

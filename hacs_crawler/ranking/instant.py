@@ -134,7 +134,7 @@ def _hub_of(line: str) -> Iterator[ListedHub]:
     for name, value in facts.items():
         low, high = _LIMITS[name]
         if not low <= value <= high:
-            msg = f"{name}={value:g}: allowed is {low:g} to {high:g}"
+            msg = f"{name}={value:g}: must be {low:g} to {high:g}"
             raise ValueError(msg)
     yield ListedHub(url, **facts)
 

@@ -113,7 +113,7 @@ def check_state(url: str, namespace: str) -> None:
     try:
         _namespace(namespace)
     except NotAllowedError as error:
-        raise ConfigError(f"HACS_NAMESPACE = {namespace!r}: allowed are {error}") from error
+        raise ConfigError(f"HACS_NAMESPACE = {namespace!r}: must be {error}") from error
 
 
 def open_state(

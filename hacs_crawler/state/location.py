@@ -17,17 +17,15 @@ def state_url(given: object) -> str:
     """Return the address of a state; raises ConfigError where it is malformed."""
     if not isinstance(given, str) or not given:
         shown = type(given).__name__ if given else repr(given)  # it may hold a password
-        raise ConfigError(f"HACS_STATE = {shown}: allowed is a non-empty text")
+        raise ConfigError(f"HACS_STATE = {shown}: must be a non-empty text")
     scheme, separator, rest = given.partition("://")
     if scheme == "sqlite":
         if not rest.startswith("/") or not rest.strip("/"):
-            msg = (
-                f"HACS_STATE = {given!r}: allowed is sqlite:///PATH (sqlite:////PATH from the root)"
-            )
+            msg = f"HACS_STATE = {given!r}: must be sqlite:///PATH (sqlite:////PATH from the root)"
             raise ConfigError(msg)
     elif scheme not in REDIS_SCHEMES or not separator:
         shown = f"{scheme}://…" if separator else _without_secret(given)
-        msg = f"HACS_STATE = {shown!r}: allowed are sqlite:///PATH and " + ", ".join(
+        msg = f"HACS_STATE = {shown!r}: must be sqlite:///PATH and " + ", ".join(
             f"{name}://…" for name in REDIS_SCHEMES
         )
         raise ConfigError(msg)
@@ -78,7 +76,7 @@ def split_replicas(url: str) -> tuple[str, int]:
     if not wanted:
         return url, 0
     if not (wanted[0].isdecimal() and len(wanted) == 1):
-        msg = "HACS_STATE: allowed as replicas=N in the address is one whole number"
+        msg = "HACS_STATE: replicas=N in the address must be one whole number"
         raise ConfigError(msg)
     rest = "&".join(part for part in parts if not part.startswith("replicas="))
     return f"{base}?{rest}" if rest else base, int(wanted[0])

@@ -84,7 +84,7 @@ class Setting:
         try:
             return converted(given, self.kind) if self.read is None else self.read(given)
         except NotAllowedError as error:
-            raise ConfigError(f"{self.name} = {_shown(given)}: allowed is {error}") from error
+            raise ConfigError(f"{self.name} = {_shown(given)}: must be {error}") from error
 
 
 @cache
@@ -190,7 +190,7 @@ def allowed(kind: Any) -> str:
         words = [allowed(argument) for argument in arguments if argument is not NoneType]
         return ", or ".join(words + ["nothing"] * (NoneType in arguments))
     if origin is Literal:
-        return ", ".join(map(str, arguments))
+        return "one of " * (len(arguments) > 1) + ", ".join(map(str, arguments))
     names = {
         bool: "True or False",
         int: "a whole number",

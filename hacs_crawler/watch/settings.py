@@ -143,7 +143,7 @@ class WatchSettings:
             given = getattr(self, f"watch_{name}")
             if given and not self.takes_items:
                 allowed = "nothing, unless HACS_WATCH is items"
-                raise ConfigError(f"HACS_WATCH_{name.upper()} = {given!r}: allowed is {allowed}")
+                raise ConfigError(f"HACS_WATCH_{name.upper()} = {given!r}: must be {allowed}")
         if self.takes_items:
             from hacs_crawler.watch.items import item_rules  # noqa: PLC0415 - few crawls watch items
 

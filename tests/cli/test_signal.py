@@ -74,7 +74,7 @@ def test_show_says_what_was_heard_of_a_page(state: str) -> None:
 @pytest.mark.parametrize(
     ("line", "problem"),
     [
-        (f"{ADA},yesterday", "line 2: 'yesterday': allowed is a time"),
+        (f"{ADA},yesterday", "line 2: 'yesterday': must be a time"),
         (f"{ADA},-5", "line 2: '-5'"),
         (f"{ADA},2999-01-01", "line 2"),
         (f"{ADA},nan", "line 2"),

@@ -198,7 +198,7 @@ def test_a_policy_of_one_s_own_is_found_in_the_working_folder(tmp_path: Path) ->
     ("source", "message"),
     [
         ("return 1 / 0", "policy 'broken.policy' failed: ZeroDivisionError"),
-        ("return candidates.p[:1]", "allowed is one number a page"),
+        ("return candidates.p[:1]", "must be one number a page"),
     ],
 )
 def test_a_policy_that_fails_is_named(

@@ -240,10 +240,16 @@ def test_a_wrong_setting_is_a_failure_from_the_beginning(
 def test_a_setting_that_nothing_reads_is_pointed_out(
     new_crawl: New, caplog: pytest.LogCaptureFixture
 ) -> None:
-    new_crawl(HACS_BUDGETS=5)
-    assert caplog.messages == [
-        "HACS_BUDGETS is not a setting of hacs-crawler; did you mean HACS_BUDGET?"
-    ]
+    crawl = new_crawl(HACS_XYZZY=5)
+    assert caplog.messages == ["HACS_XYZZY is not a setting of hacs-crawler"]
+    assert crawl.failure is None
+
+
+def test_a_misspelled_setting_stops_the_crawl(new_crawl: New) -> None:
+    crawl = new_crawl(HACS_BUGDET=5)
+    assert crawl.failure == (
+        "HACS_BUGDET is not a setting of hacs-crawler; did you mean HACS_BUDGET?"
+    )
 
 
 @pytest.mark.parametrize(

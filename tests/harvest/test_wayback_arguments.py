@@ -36,13 +36,13 @@ def test_a_time_is_its_first_second_as_since_and_its_last_as_until(
 )
 @pytest.mark.parametrize("is_end", [False, True])
 def test_what_is_no_time_is_named(text: str, is_end: bool) -> None:
-    with pytest.raises(HacsError, match=f"since = '{text}': allowed is a time such as 2015"):
+    with pytest.raises(HacsError, match=f"since = '{text}': must be a time such as 2015"):
         _time("since", text, is_end=is_end)
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "1.5", "many", "²"])
 def test_what_is_no_count_is_named(text: str) -> None:
-    with pytest.raises(HacsError, match=f"max_captures = '{text}': allowed is a whole number"):
+    with pytest.raises(HacsError, match=f"max_captures = '{text}': must be a whole number"):
         _count("max_captures", text)
 
 

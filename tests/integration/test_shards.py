@@ -124,7 +124,7 @@ def test_the_index_may_come_from_kubernetes(
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"HACS_SHARD": "3/0"}, "HACS_SHARD = '3/0': allowed is INDEX/COUNT with "),
+        ({"HACS_SHARD": "3/0"}, "HACS_SHARD = '3/0': must be INDEX/COUNT with "),
         (
             {"HACS_SHARD": "1/4", "SCHEDULER": "scrapy.core.scheduler.Scheduler"},
             "HACS_SHARD needs HACS's own SCHEDULER",

@@ -224,7 +224,7 @@ def test_a_policy_that_does_not_score_every_page_is_named() -> None:
         return candidates.p[:1]
 
     selection: Selection[int] = Selection(options(Policy("broken", broken)))
-    with pytest.raises(ConfigError, match=r"policy .*broken.* allowed is one number a page"):
+    with pytest.raises(ConfigError, match=r"policy .*broken.* must be one number a page"):
         selection.offer([0, 1], np.arange(2), rows({}, {}), NOW, Estimation())
 
 

@@ -36,7 +36,7 @@ def read_pings(lines: Iterable[str], name: str, now: int) -> Iterator[tuple[str,
             second = _second(time, now)
             if second is None:
                 raise SignalError(
-                    f"{place}: {time[:100]!r}: allowed is a time in ISO 8601, or in seconds since 1970 "
+                    f"{place}: {time[:100]!r}: must be a time in ISO 8601, or in seconds since 1970 "
                     "UTC, at most a day ahead"
                 )
             page_id_of(url)
