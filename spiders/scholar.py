@@ -267,11 +267,9 @@ class ScholarSpider(Spider):
         if type(failure.value).__name__ in NO_HOST:
             return
         request: Request = failure.request  # type: ignore[attr-defined]
-        self.logger.warning(
-            "%s was not seen: %s",
-            printable(request.url),
-            printable(failure.getErrorMessage()),
-        )
+        response = getattr(failure.value, "response", None)
+        reason = failure.getErrorMessage() if response is None else f"status {response.status}"
+        self.logger.warning("%s was not seen: %s", printable(request.url), printable(reason))
 
 
 def _page_visit(outcome: Outcome) -> PageVisit:

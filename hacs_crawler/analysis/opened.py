@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final, Self
 
@@ -12,11 +13,11 @@ from scrapy.utils.project import get_project_settings
 
 from hacs_crawler.analysis.tables import Table, table, times
 from hacs_crawler.config import Config, unknown_settings
-from hacs_crawler.exceptions import ConfigError, HacsError
+from hacs_crawler.exceptions import ConfigError, HacsError, NoStateError
 from hacs_crawler.links import site_id
 from hacs_crawler.ranking.plan import Plan, pages_of
 from hacs_crawler.ranking.policies import Floats
-from hacs_crawler.shards import open_shards, plan_of_all, states_in
+from hacs_crawler.shards import found_shards, open_shards, plan_of_all, states_in
 from hacs_crawler.state import (
     PAGES_A_CALL,
     SEEN,
@@ -199,9 +200,9 @@ def visits_table(pages: Iterable[Page]) -> Table:
 def open_existing(config: Config, *, writes: bool = False, creates: bool = False) -> State:
     """Open the state that the settings name, read-only by default; `close` it when done.
 
-    If the settings name a number of shards but no shard, all existing shards are read as one state. A
-    file that does not exist is an error (HacsError) unless the caller `creates` it. Raises StateError if
-    the state cannot be used.
+    If the settings name a number of shards but no shard, all existing shards are read as one state. If
+    they name neither and a file has nothing but shards, so are these. A file that does not exist is an
+    error (HacsError) unless the caller `creates` it. Raises StateError if the state cannot be used.
     """
     path = sqlite_path(config.state, config.base)
     if path is not None and not creates and not (path.exists() and path.stat().st_size):
@@ -209,7 +210,14 @@ def open_existing(config: Config, *, writes: bool = False, creates: bool = False
         raise HacsError(msg)
     reads_only = not (writes or creates)
     if config.shards is None or config.shard is not None:
-        return open_state(*config.state_arguments, reads_only=reads_only)
+        try:
+            return open_state(*config.state_arguments, reads_only=reads_only)
+        except NoStateError:
+            count = found_shards(config) if reads_only and config.shard is None else None
+            if count is None:
+                raise
+        config = replace(config, shards=count)
+    assert config.shards is not None  # noqa: S101 - as above
     joined = open_shards(config, config.shards, reads_only=reads_only, creates=creates)
     if joined is None:
         msg = f"there is no state of any of {config.shards} shards in {describe(config.state)}"

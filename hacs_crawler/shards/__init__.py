@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     )
     from hacs_crawler.shards.joined import (
         JoinedState as JoinedState,
+        found_shards as found_shards,
         open_shards as open_shards,
         states_in as states_in,
     )

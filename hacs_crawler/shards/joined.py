@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import sqlite3
 from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import astuple, replace
 from itertools import chain
 from typing import Any, NoReturn, TypeVar, cast
@@ -188,6 +190,24 @@ def open_shards(
         joined = JoinedState(list(states.values()), list(states)) if states else None
         stack.pop_all()
     return joined
+
+
+def found_shards(config: Config) -> int | None:
+    """Return how many shards the state in a SQLite file has, None if it has none or is elsewhere.
+
+    Raises StateError if there are shards of several numbers.
+    """
+    path = sqlite_path(config.state, config.base)
+    if path is None or not path.exists():
+        return None
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as file:
+        tables = [name for (name,) in file.execute("SELECT name FROM sqlite_schema")]
+    pattern = re.compile(rf"{re.escape(config.namespace)}\.\d+-(\d+)\.pages")
+    counts = sorted({int(found[1]) for name in tables if (found := pattern.fullmatch(name))})
+    if len(counts) > 1:
+        numbers = " and ".join(map(str, counts))
+        raise StateError(f"the state in {path} has shards of {numbers}: name one with --shards")
+    return counts[0] if counts else None
 
 
 def states_in(state: State) -> Sequence[State]:

@@ -29,8 +29,13 @@ def clock() -> float:
     return NOW
 
 
-def fill(folder: Path, visits: int = 2, found: dict[str, Findings] | None = None) -> None:
-    with closing(open_store(f"sqlite:///{folder}/state.db", "hacs", folder)) as store:
+def fill(
+    folder: Path,
+    visits: int = 2,
+    found: dict[str, Findings] | None = None,
+    namespace: str = "hacs",
+) -> None:
+    with closing(open_store(f"sqlite:///{folder}/state.db", namespace, folder)) as store:
         State(store, Estimation()).record(
             [
                 Visit(url, NOW - 30 * DAY + day * DAY, marks=frozenset([day]))
@@ -173,3 +178,16 @@ def test_an_empty_feed_is_valid(tmp_path: Path) -> None:
     hacs_new(tmp_path, "--atom", str(tmp_path / "feed"))
     feed = feedparser.parse((tmp_path / "feed").read_bytes())
     assert (feed.bozo, feed.entries, feed.feed.updated) == (False, [], "2024-10-04T00:00:00Z")
+
+
+def test_shards_are_found_if_there_is_nothing_else(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for shard in (0, 3):
+        namespace = f"hacs.{shard}-4"
+        fill(tmp_path, found={ADA if shard else BOB: Findings("", (LINK,))}, namespace=namespace)
+    assert texts(hacs_new(tmp_path, "--json")) == [LINK.text] * 2
+    fill(tmp_path, namespace="hacs.0-16")
+    assert hacs_new(tmp_path).exit_code == 1
+    assert "has shards of 4 and 16: name one with --shards" in caplog.messages[-1]
+    assert texts(hacs_new(tmp_path, "--shards", "4", "--json")) == [LINK.text] * 2
