@@ -77,15 +77,6 @@ def test_the_second_crawl_goes_first_where_links_are_likely(
     assert site.visited() == ["/~unseen/", "/~fast/", "/~medium/", "/~slow/"]
 
 
-def test_the_closing_line_compares_what_was_predicted_with_what_was_found(
-    site: Site, project: Project, write_state: Callable[..., None]
-) -> None:
-    site.set("/~a/", "x.html")
-    write_state(*history(f"{site.url}/~a/", [], 9))
-    crawl = project.crawl([f"{site.url}/~a/"], "-a", "level=homepage")
-    assert "of 1 ranked page known before, 1 had an update and 0.8 were predicted" in crawl.log
-
-
 def test_a_link_that_comes_up_on_two_pages_of_a_site_is_new_to_the_site_once(
     site: Site, project: Project
 ) -> None:
