@@ -112,7 +112,7 @@ def test_every_page_is_a_line_on_standard_output(tmp_path: Path) -> None:
     assert sorted(line["url"] for line in lines) == [f"http://example.edu/{n}/" for n in range(3)]
     assert {line["last_visit"] for line in lines} == {"1970-01-06T00:00:00Z"}
     assert {line["last_update"] for line in lines} == {"1970-01-05T00:00:00Z"}
-    assert {tuple(one["new_links"] for one in line["visits"]) for line in lines} == {
+    assert {tuple(one["new_marks"] for one in line["visits"]) for line in lines} == {
         (0, 1, 0, 1, 0)
     }
 
@@ -167,7 +167,7 @@ def test_states_are_joined_whichever_comes_first(tmp_path: Path) -> None:
 
 def visits_of(folder: Path) -> dict[str, object]:
     lines = map(json.loads, hacs(folder, "export").stdout.splitlines())
-    return {line["url"]: (line["visits"], line["links"]) for line in lines}
+    return {line["url"]: (line["visits"], line["marks"]) for line in lines}
 
 
 numbers = st.integers(-(2**63), 2**63 - 1)
@@ -363,7 +363,7 @@ def test_a_warc_is_told_by_its_beginning(tmp_path: Path) -> None:
     message = said(hacs(tmp_path, "import", "-", given=gzip.compress(record)))
     assert "standard input: 1 visit recorded" in message
     (line,) = map(json.loads, hacs(tmp_path, "export").stdout.splitlines())
-    assert [len(one["fingerprints"]) for one in line["links"]] == [1]
+    assert [len(one["fingerprints"]) for one in line["marks"]] == [1]
 
 
 def test_captures_come_through_standard_input_too(tmp_path: Path) -> None:
