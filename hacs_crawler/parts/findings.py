@@ -12,6 +12,7 @@ from lxml.html import HtmlElement
 from scrapy.http import Response
 
 from hacs_crawler.crawl.crawl import Crawl
+from hacs_crawler.crawl.meta import page_url
 from hacs_crawler.crawl.observation import is_html, tree_of
 from hacs_crawler.crawl.part import Observed, Part
 from hacs_crawler.crawl.recipes import is_secret_name
@@ -53,11 +54,21 @@ class FindingsWriter(Part):
     def shown(self, response: Response, item: object, *, is_news: bool) -> None:
         """Keep the text of an item: pipelines may change it before the visit ends."""
         if is_news:
-            from hacs_crawler.watch import item_texts  # noqa: PLC0415 - few crawls watch items
+            from hacs_crawler.watch import (  # noqa: PLC0415 - few crawls watch items
+                item_fields,
+                item_key,
+                item_texts,
+            )
 
             items = self._items.setdefault(response, [])
             if len(items) < self._crawl.config.findings:
-                items.append(_of_item(item_texts(item)))
+                page = None if response.request is None else page_url(response.request)
+                before = {} if page is None else self._crawl.parts.items_before(page)
+                key = item_key(item, name) if (name := self._crawl.config.watch_key) else 0
+                known = {} if key is None else before.get(key, {})
+                fields = item_fields(item)
+                changed = {name: was for name, was in known.items() if fields.get(name) != was}
+                items.append(_of_item(item_texts(item), changed))
 
     def observed(self, observed: Observed) -> Iterable[Visit]:
         """Keep what an update brought; most visits find none."""
@@ -117,11 +128,13 @@ def _new_things(
             yield Finding(0, "link", text, _without_secrets(link))
 
 
-def _of_item(texts: Mapping[str, str]) -> Finding:
-    """Return an item as text, without secrets."""
+def _of_item(texts: Mapping[str, str], changed: Mapping[str, Any]) -> Finding:
+    """Return an item as text, and what its fields were, without secrets."""
     shown = {name: text for name, text in texts.items() if not is_secret_name(name)}
+    was = [f"{name} {changed[name]}" for name in shown if name in changed]
     urls = [shown.pop(name) for name in _ADDRESSES if "://" in shown.get(name, "")]
-    return Finding(0, "item", " ".join(shown.values()), _without_secrets("".join(urls[:1])))
+    text = " ".join(shown.values())
+    return Finding(0, "item", text, _without_secrets("".join(urls[:1])), ", ".join(was))
 
 
 def _without_secrets(url: str) -> str:

@@ -83,7 +83,9 @@ def test_the_title_of_the_page_is_kept_and_no_secret_of_a_link(
     any_spider: AnySpider, site: Site
 ) -> None:
     for day, more in enumerate(("", "<a href='/x?id=7&api_key=s3cr3t'>Paper</a>")):
-        page = f"<html><title> Ada\n Lovelace</title><body><p>{more}</p></body></html>"
+        page = (
+            f"<html><title> Ada\n Lovelace</title><body><a href=/a>A</a><p>{more}</p></body></html>"
+        )
         site.pages["/news"] = (200, {}, page.encode())
         any_spider.days = day
         any_spider.run(SPIDER)
@@ -109,7 +111,7 @@ ITEMS = (
 )
 
 
-def test_an_item_is_kept_by_its_title_first_and_where_it_is(
+def test_an_item_is_kept_by_its_title_first_with_where_it_is_and_what_it_was(
     any_spider: AnySpider, site: Site
 ) -> None:
     for day, price in enumerate((10.49, 9.99)):
@@ -118,4 +120,4 @@ def test_an_item_is_kept_by_its_title_first_and_where_it_is(
         any_spider.days = day
         any_spider.run(ITEMS, HACS_WATCH="items")
     (item,) = findings_of(any_spider, f"{site.url}/news").things
-    assert item[1:] == ("item", "A book 9.99", f"{site.url}/book", "")
+    assert item[1:] == ("item", "A book 9.99", f"{site.url}/book", "price 10.49")
