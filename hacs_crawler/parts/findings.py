@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 from weakref import WeakKeyDictionary
 
 from lxml.html import HtmlElement
@@ -147,8 +147,8 @@ def _without_secrets(url: str) -> str:
 
 
 def _title_of(tree: HtmlElement | None) -> str:
-    titles: Any = () if tree is None else tree.xpath("//title[1]//text()")
-    return findings_text(" ".join(titles))
+    title = None if tree is None else tree.find(".//title")
+    return "" if title is None else findings_text(" ".join(title.itertext()))
 
 
 def _write(state: State, found: dict[int, Findings], most: int) -> None:
