@@ -81,16 +81,6 @@ class StateSettings:
             """,
         ),
     ] = None
-    shard_wait: Annotated[
-        bool,
-        Setting(
-            "HACS_SHARD_WAIT",
-            """
-            Wait while another crawl has the shard. With `False` the crawl ends with status 1
-            instead.
-            """,
-        ),
-    ] = True
     flush_visits: Annotated[
         Count,
         Setting(

@@ -285,17 +285,6 @@ def test_a_crawl_that_waits_can_be_stopped(site: Site, tmp_path: Path) -> None:
     lock.release()
 
 
-def test_a_second_crawl_that_may_not_wait_ends_in_one_line(site: Site, project: Project) -> None:
-    lock = shard_lock(project.state, "hacs.0-1", Path())
-    assert lock.take() is None
-    crawl = project.crawl([f"{site.url}/"], HACS_SHARD="0/1", HACS_SHARD_WAIT=False)
-    lock.release()
-    assert crawl.exit_status == 1
-    assert crawl.log.count(" ERROR: ") == 1
-    assert "shard 0/1 is crawled by another process, which holds " in crawl.log
-    assert site.visited() == []
-
-
 def many(site: Site) -> list[str]:
     leaves = [f"/{number}" for number in range(100)]
     site.set("/", *leaves)

@@ -60,10 +60,10 @@ class ShardHold:
         """Whether the lock can be relied on now."""
         return self._clock() < self._relied_on_until
 
-    async def take(self, worker: Worker, *, waits: bool) -> None:
-        """Take the lock, unless the crawl is over before.
+    async def take(self, worker: Worker) -> None:
+        """Take the lock, and wait while another crawl has it, unless the crawl is over before.
 
-        Where another crawl has it, it is waited for if this one `waits`. Raises StateError.
+        Raises StateError.
         """
         has_waited = False
         while not self._is_over:
@@ -79,12 +79,13 @@ class ShardHold:
                         logger.info("Shard %s is free: this crawl begins", self._shard)
                     self._begin(begun)
                     return
-                text = f"shard {self._shard} is crawled by {holder}"
-                if not waits:
-                    raise StateError(f"{text} (HACS_SHARD_WAIT = False)")
                 if not has_waited:
-                    until = "until that one ends (or 2 minutes, if it was killed)"
-                    logger.info("%s: this crawl waits, %s", text, until)
+                    logger.info(
+                        "shard %s is crawled by %s: this crawl waits until that one ends (or 2 minutes, "
+                        "if it was killed)",
+                        self._shard,
+                        holder,
+                    )
                 has_waited = True
             await maybe_deferred_to_future(sleep(CHECK_SECONDS))
 

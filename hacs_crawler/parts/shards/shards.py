@@ -95,7 +95,7 @@ class Shards(Part):
             raise ConfigError("HACS_SHARD needs HACS's own SCHEDULER, which leaves out other pages")
         lock = shard_lock(config.state, config.own_namespace, config.base)
         self._hold = ShardHold(crawler, self._shard, lock, self._crawl.fail)
-        await self._hold.take(self._worker, waits=config.shard_wait)
+        await self._hold.take(self._worker)
 
     async def opened(self) -> None:
         """Join the round that was planned, if there is one."""

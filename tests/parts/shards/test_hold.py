@@ -14,7 +14,6 @@ from scrapy import Request
 from scrapy.exceptions import IgnoreRequest
 
 from crawl_support import UnderWay, run, settled
-from hacs_crawler.exceptions import StateError
 from hacs_crawler.parts.shards import hold
 from hacs_crawler.parts.shards.hold import ShardHold
 from hacs_crawler.shards import ShardLock, shard_lock
@@ -47,8 +46,8 @@ class Held:
         self.hold = ShardHold(under_way.crawler, SHARD, lock, self.lost.append, lambda: self.now)
         self.worker = Worker()
 
-    async def take(self, *, waits: bool = True) -> None:
-        await self.hold.take(self.worker, waits=waits)
+    async def take(self) -> None:
+        await self.hold.take(self.worker)
 
     def send(self, url: str) -> asyncio.Task[None]:
         sending = self.handlers.download_request_async(Request(url))
@@ -156,16 +155,6 @@ def test_who_has_to_wait_says_for_whom_and_takes_the_shard_when_it_is_free(
         assert "Shard 0/2 is free: this crawl begins" in caplog.text
 
     run(scenario())
-
-
-def test_who_does_not_wait_says_who_has_the_shard(
-    holding: Held, redis_port: int, namespace: str
-) -> None:
-    other = shard_lock(f"redis://127.0.0.1:{redis_port}/0", namespace, Path())
-    assert other.take() is None
-    with pytest.raises(StateError, match="shard 0/2 is crawled by process "):
-        run(holding.take(waits=False))
-    other.release()
 
 
 def test_waiting_ends_with_the_crawl(holding: Held, redis_port: int, namespace: str) -> None:
