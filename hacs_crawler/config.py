@@ -113,10 +113,12 @@ def _parts(given: Any) -> tuple[str | type, ...]:
         raise NotAllowedError(f"a dict of parts and their order ({error})") from error
 
 
-def _address(given: Any) -> tuple[str, int]:
+def _address(given: Any) -> tuple[str, int] | Path:
+    if str(given).endswith(".prom"):
+        return Path(given)
     host, _, port = str(given).rpartition(":")
     if not port.isdecimal() or not 0 < int(port) < 65_536:
-        raise NotAllowedError("HOST:PORT, or PORT alone on this machine")
+        raise NotAllowedError("HOST:PORT, or PORT alone on this machine, or a file named .prom")
     return host.strip("[]") or "127.0.0.1", int(port)
 
 
@@ -270,13 +272,14 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
         ),
     ]
     metrics: Annotated[
-        tuple[str, int] | None,
+        tuple[str, int] | Path | None,
         Setting(
             "HACS_METRICS",
             """
             Serve the stats for [Prometheus](deploy.md#prometheus) at this address. `HOST:PORT`, or
-            `PORT` alone for this machine only; the page is `http://HOST:PORT/metrics`. Needs `pip
-            install 'hacs-crawler[metrics]'`.
+            `PORT` alone for this machine only; the page is `http://HOST:PORT/metrics`. A file named
+            `.prom` is written when the crawl ends, for the textfile collector of node_exporter.
+            Needs `pip install 'hacs-crawler[metrics]'`.
             """,
             _address,
         ),

@@ -1,9 +1,10 @@
-"""A crawl's stats for Prometheus, over HTTP, where HACS_METRICS says so."""
+"""A crawl's stats for Prometheus, over HTTP or in a file, if HACS_METRICS says so."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from scrapy import Spider, signals
@@ -11,9 +12,12 @@ from scrapy.crawler import Crawler
 from scrapy.exceptions import NotConfigured
 
 from hacs_crawler.crawl.crawl import Crawl
+from hacs_crawler.utils.text import safe_logger
 
 if TYPE_CHECKING:
     from prometheus_client.metrics_core import Metric
+
+logger = safe_logger(__name__)
 
 LABELS: Final = (
     (re.compile(r"hacs/(dropped|not_observed)/(?P<label>.+)"), "hacs_{}_by_reason", "reason"),
@@ -34,12 +38,18 @@ _NOT_IN_NAMES: Final = re.compile(r"\W+", re.ASCII)
 
 
 class Metrics:
-    """Serves every stat that is a number at `http://HOST:PORT/metrics`, while the crawl runs."""
+    """Serves every stat that is a number at `http://HOST:PORT/metrics` while the crawl runs.
 
-    def __init__(self, crawler: Crawler, address: tuple[str, int]) -> None:
+    If `address` is a file, they are written to it once the crawl has ended.
+    """
+
+    def __init__(self, crawler: Crawler, address: tuple[str, int] | Path) -> None:
         self._crawler = crawler
         self._address = address
         self._server: Any = None
+        if isinstance(address, Path):
+            crawler.signals.connect(self.write, signals.engine_stopped)
+            return
         crawler.signals.connect(self.open, signals.spider_opened)
         crawler.signals.connect(self.close, signals.spider_closed)
 
@@ -54,6 +64,7 @@ class Metrics:
     def open(self, spider: Spider) -> None:
         """Begin to serve; a crawl that cannot is not begun."""
         del spider
+        assert isinstance(self._address, tuple)  # noqa: S101 - else there is nothing to open
         host, port = self._address
         try:
             from prometheus_client import CollectorRegistry, start_http_server  # noqa: PLC0415
@@ -74,6 +85,17 @@ class Metrics:
         if self._server is not None:
             self._server.shutdown()
             self._server.server_close()
+
+    def write(self) -> None:
+        """Write the stats to the file, which changes at once; what is wrong is logged."""
+        try:
+            from prometheus_client import CollectorRegistry, write_to_textfile  # noqa: PLC0415
+
+            registry = CollectorRegistry()
+            registry.register(self)
+            write_to_textfile(str(self._address), registry)
+        except (ImportError, OSError) as error:
+            logger.error("HACS_METRICS = '%s': cannot write it: %s", self._address, error)
 
     def collect(self) -> Iterator[Metric]:
         """Yield the stats as metrics; called in the server's threads."""

@@ -451,3 +451,12 @@ def test_other_rules_of_links_make_a_baseline_of_each_page_and_no_update(
     assert len(page.marks) == 3
     site.set("/~ada/", "a.html", "b.pdf", "c.pdf", "d.pdf")
     assert project.crawl([home], "-a", "level=homepage").stat("hacs/updates") == 1
+
+
+def test_metrics_are_written_to_a_file_when_the_crawl_ends(
+    site: Site, project: Project, tmp_path: Path
+) -> None:
+    site.set("/~ada/")
+    project.crawl([f"{site.url}/~ada/"], HACS_METRICS=f"{tmp_path}/hacs.prom")
+    lines = (tmp_path / "hacs.prom").read_text().splitlines()
+    assert 'hacs_visits{spider="scholar"} 1.0' in lines
