@@ -128,7 +128,7 @@ def _new_things(
             yield Finding(0, "link", text, _without_secrets(link))
 
 
-def _of_item(texts: Mapping[str, str], changed: Mapping[str, Any]) -> Finding:
+def _of_item(texts: Mapping[str, str], changed: Mapping[str, object]) -> Finding:
     """Return an item as text, and what its fields were, without secrets."""
     shown = {name: text for name, text in texts.items() if not is_secret_name(name)}
     was = [f"{name} {changed[name]}" for name in shown if name in changed]

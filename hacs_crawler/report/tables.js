@@ -30,16 +30,17 @@ function numberText(value) {
   return (Number.isInteger(value) || Math.abs(value) >= 100 ? count : digits).format(value);
 }
 
-// A duration in days: 5 hours, 12 days, 2.5 years.
-function durationText(days) {
+// A duration in days: 5 hours, 12 days, 2.5 years; as a whole number of the unit if it says when.
+function durationText(days, isWhole = false) {
   const place = [1 / 24, 2, 99, 730, Infinity].findIndex((most) => days < most);
-  const value = Number((days / UNITS[place][0]).toPrecision(2));
+  const exact = days / UNITS[place][0];
+  const value = isWhole ? Math.round(exact) : Number(exact.toPrecision(2));
   return `${numberText(value)} ${UNITS[place][1]}${value === 1 ? "" : "s"}`;
 }
 
 function agoText(seconds) {
   const days = (DATA.now - seconds) / DAY;
-  return days < 0 ? `in ${durationText(-days)}` : days < 1 / 1440 ? "just now" : `${durationText(days)} ago`;
+  return days < 0 ? `in ${durationText(-days, true)}` : days < 1 / 1440 ? "just now" : `${durationText(days, true)} ago`;
 }
 
 const WRITTEN = {
@@ -51,7 +52,7 @@ const WRITTEN = {
   share: (value) => `${numberText(100 * value)} %`,
   ago: agoText,
   time: (value) => timeFormat.format(value * 1000),
-  days: durationText,
+  days: (days) => durationText(days),
   every: (rate) => (rate > 0 ? `every ${durationText(1 / rate)}` : "never"),
   bytes: (size) => `${d3.format(".3~s")(size)}B`,
 };
