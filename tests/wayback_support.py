@@ -119,8 +119,7 @@ def known(pages: Mapping[str, Page]) -> dict[str, bytes]:
     """What is known of pages, as bytes; see `Bootstrap.state`.
 
     Rates are left out: how they are rounded depends on the pages they are estimated together with. So
-    are when links were seen last, as what is not fetched again shows none again, and which were new to
-    the site, which hangs on the order of recording.
+    are links that were new to the site, which hang on the order of recording.
     """
     plain = {
         "version": 0,
@@ -137,7 +136,6 @@ def known(pages: Mapping[str, Page]) -> dict[str, bytes]:
             replace(
                 page,
                 **plain,
-                last_seen=array("I", [0] * len(page.marks)),
                 echoes=array("I"),
                 is_in_site=False,
             )
