@@ -32,7 +32,7 @@ from hacs_crawler.links import page_id_of
 from hacs_crawler.model import CHURNING, elapsed_days
 from hacs_crawler.outcome import Expected, NotObserved, Outcome
 from hacs_crawler.signals import page_visited
-from hacs_crawler.state import Estimation, News, Page, Recorded, Visit
+from hacs_crawler.state import Estimation, News, Page, Recorded, Visit, copy_of
 from hacs_crawler.utils.times import DAY
 from hacs_crawler.watch import MarkRules, Rules
 
@@ -177,9 +177,11 @@ class LinkAdditionsMiddleware:
         crawl.state.read_ahead.on_answer(url)
         if visit is not None and visit.marks is not None and takes_items:
             awaited.takes_items = True
-            awaited.are_news = self._news(url, known, rules)
+            page = copy_of(known) if known is not None else Page(url)
+            page.count(crawl.state.estimation.updates)  # the page's own are those of its last visit
+            awaited.are_news = self._news(page, rules)
             awaited.shown = self._shown
-            awaited.told = _expected(url, known, visit, crawl.state)
+            awaited.told = _expected(page, visit, crawl.state, is_known=known is not None)
         elif visit is None or reason:
             awaited.told = NotObserved(request.url, reason)
         else:
@@ -187,10 +189,10 @@ class LinkAdditionsMiddleware:
             awaited.told = self._told(request, rules, awaited.recorded)
         tell(request, awaited.told)
 
-    def _news(self, url: str, known: Page | None, rules: Rules) -> Callable[[frozenset[int]], bool]:
+    def _news(self, known: Page, rules: Rules) -> Callable[[frozenset[int]], bool]:
         """Return what says of the marks of an item whether they are news, as HACS_UPDATES says."""
-        marks = frozenset() if known is None else known.known_marks(rules.fingerprint)
-        is_elsewhere = self._crawl.state.read_ahead.elsewhere(url)
+        marks = known.known_marks(rules.fingerprint)
+        is_elsewhere = self._crawl.state.read_ahead.elsewhere(known.url)
 
         def are_news(mine: frozenset[int]) -> bool:
             return mine.isdisjoint(marks) and not (mine and all(map(is_elsewhere, mine)))
@@ -299,15 +301,15 @@ def _is_list(spider: Spider | None) -> bool:
     )
 
 
-def _expected(url: str, known: Page | None, visit: Visit, state: OpenState) -> Expected:
-    page, estimation = (known or Page(url)).sound, state.estimation
+def _expected(known: Page, visit: Visit, state: OpenState, *, is_known: bool) -> Expected:
+    page, estimation = known.sound, state.estimation
     last_update = page.last_update
     expected = Expected(
         p=_p(page, estimation, visit.at),
         rate_per_day=_rate(page, estimation),
         days_since_visit=(visit.at - page.last_visit) / DAY if page.last_visit else math.inf,
         churn=page.churn,
-        is_known=known is not None or state.read_ahead.has_read(page_id_of(url)),
+        is_known=is_known or state.read_ahead.has_read(page_id_of(page.url)),
         is_first=not page.visits,
         last_update=last_update and datetime.fromtimestamp(last_update, UTC),
     )

@@ -259,11 +259,11 @@ def test_a_callback_that_yields_nothing_where_it_always_did_has_read_nothing(
     assert updates(any_spider, site, PLAIN, ["AB", "", "AB"]) == [0, 0, 0]
 
 
-def test_a_list_that_was_empty_at_first_may_fill_and_be_empty_again(
+def test_a_list_that_is_empty_is_neither_a_baseline_nor_an_update(
     any_spider: AnySpider, site: Site
 ) -> None:
     settings = {"HACS_UPDATES": "any-change"}
-    assert updates(any_spider, site, PLAIN, ["", "A", ""], **settings) == [0, 1, 1]
+    assert updates(any_spider, site, PLAIN, ["", "A", "AB", ""], **settings) == [0, 0, 1, 0]
 
 
 def test_an_item_that_is_another_at_each_run_costs_the_observation_and_a_line(
@@ -472,7 +472,7 @@ def test_an_expression_that_selects_nothing_anywhere_is_said(
     right = any_spider.run(SHOP, HACS_WATCH="css:.price")
     any_spider.days += 1
     wrong = any_spider.run(SHOP, HACS_WATCH="css:.cost")
-    assert wrong.stat("hacs/visits") == 1
+    assert wrong.stat("hacs/not_observed/nothing_shown") == 1
     said = "HACS_WATCH = 'css:.cost': none of it was on any of 1 page visited"
     assert said in wrong.log
     assert "none of it" not in right.log
