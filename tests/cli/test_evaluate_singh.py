@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import csv
 import subprocess
 from pathlib import Path
 
@@ -28,27 +28,44 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as opened:
+        return list(csv.DictReader(opened))
+
+
+def values(rows: list[dict[str, str]], table: str, row: str) -> dict[str, float]:
+    """Return the numbers of a row of a table by their columns."""
+    return {
+        one["column"]: float(one["value"])
+        for one in rows
+        if (one["table"], one["row"]) == (table, row)
+    }
+
+
 def test_without_files_pages_are_made_up(tmp_path: Path) -> None:
-    done = singh(tmp_path, "--synthetic-pages", "500", "--json", "out.json")
+    done = singh(tmp_path, "--synthetic-pages", "500", "--csv", "out.csv")
     assert done.returncode == 0, done.stderr
-    found = json.loads((tmp_path / "out.json").read_text())
-    assert {"table1", "table2", "table3", "table4", "figure1"} < set(found)
-    assert found["table1"]["pages"] == 500
-    assert set(found["table4"]["weibull"]) == {"observed", "premature", "precision", "visits"}
+    found = rows_of(tmp_path / "out.csv")
+    assert {row["table"] for row in found} == {"table1", "table2", "table3", "table4", "figure1"}
+    assert values(found, "table1", "pages") == {"": 500.0}
+    assert set(values(found, "table4", "weibull")) == {
+        "observed",
+        "premature",
+        "precision",
+        "visits",
+    }
     assert "Table 1: the data (synthetic)" in done.stdout
     assert "Figure 1" in done.stdout
 
 
 def test_timelines_are_accessed_daily_or_as_captures_show(folder: Path, tmp_path: Path) -> None:
     files = ("--pages", str(folder / "pages.csv"), "--updates", str(folder / "updates.csv"))
-    daily = singh(tmp_path, *files, "--json", "daily.json")
-    seen = singh(
-        tmp_path, *files, "--captures", str(folder / "captures.csv"), "--json", "seen.json"
-    )
+    daily = singh(tmp_path, *files, "--csv", "daily.csv")
+    seen = singh(tmp_path, *files, "--captures", str(folder / "captures.csv"), "--csv", "seen.csv")
     assert daily.returncode == seen.returncode == 0, daily.stderr + seen.stderr
     assert "an access a day" in daily.stdout
     means = [
-        json.loads((tmp_path / f"{name}.json").read_text())["table1"]["updates_mean"]
+        values(rows_of(tmp_path / f"{name}.csv"), "table1", "updates_mean")[""]
         for name in ("daily", "seen")
     ]
     assert means[0] > means[1]  # updates between two captures are one
@@ -64,11 +81,11 @@ def test_timelines_are_accessed_daily_or_as_captures_show(folder: Path, tmp_path
             ("--pages", "pages.csv", "--updates", "updates.csv", "--synthetic-pages", "1"),
             "--synthetic-pages is about made-up pages",
         ),
-        (("--json", "missing/../pages.csv/x.json"), "must be a file in an existing folder"),
+        (("--csv", "missing/../pages.csv/x.json"), "must be a file in an existing folder"),
     ],
 )
 def test_what_does_not_fit_is_named(folder: Path, arguments: tuple[str, ...], said: str) -> None:
-    if "--json" in arguments:
+    if "--csv" in arguments:
         arguments += ("--synthetic-pages", "5")
     done = singh(folder, *arguments)
     assert done.returncode == 1
