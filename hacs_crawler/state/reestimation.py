@@ -92,7 +92,7 @@ def advanced(
     has come.
     """
     store, begun, rows_read = state.store, run, 0
-    for left, last, number in _batches(store, run):
+    for left, ends, number in _batches(store, run):
         rows_read += number
         for start in range(0, len(left), PAGES_A_CALL):
             if run is not begun:
@@ -103,9 +103,11 @@ def advanced(
             if most is not None:
                 some = some[: begun.pages + most - run.pages]
             found = state.reestimate(some)
+            end = start + len(some)
             run = replace(
                 run,
-                done=some[-1],
+                after=next((ends[place] for place in reversed(ends) if place <= end), run.after),
+                done=None if end in ends else some[-1],
                 pages=run.pages + len(some),
                 changed=run.changed + found.changed,
                 damaged=run.damaged + found.damaged,
@@ -114,7 +116,7 @@ def advanced(
             if run.pages - begun.pages == most:
                 store.write_meta({NOTE: asdict(run)})
                 return run, False
-        run = replace(run, after=last, done=None)
+        run = replace(run, after=ends[len(left)], done=None)
         if most is not None and rows_read >= ROWS_A_PAGE * most:
             store.write_meta({NOTE: asdict(run)})
             return run, False
@@ -122,23 +124,27 @@ def advanced(
     return run, True
 
 
-def _batches(store: Store, run: Run) -> Iterator[tuple[Ids, int, int]]:
-    """Yield the pages left of the store's batches, sorted, small ones together.
+def _batches(store: Store, run: Run) -> Iterator[tuple[Ids, dict[int, int], int]]:
+    """Yield the pages left of the store's batches, each batch sorted, small ones together.
 
-    With each the last page, from which the next one continues, and how many rows were read for it. A
-    server may be far away: each call takes a round trip.
+    With them comes the last page of each batch, from which the next one continues, by how many of the
+    pages yielded are those up to its end, ascending; and how many rows were read. A server may be far
+    away: each call takes a round trip.
     """
     held: list[Ids] = []
-    last, done, number = 0, run.done, 0
+    ends: dict[int, int] = {}
+    pages, done, number = 0, run.done, 0
     for ids, rows in store.all_rows(run.after):
-        left = ids[rows["churning"] > 0] if run.only_churning else ids
-        if held and sum(map(len, held)) + len(left) > PAGES_A_CALL:
-            yield np.sort(np.concatenate(held)), last, number
-            held, number = [], 0
+        left = np.sort(ids[rows["churning"] > 0] if run.only_churning else ids)
+        if held and pages + len(left) > PAGES_A_CALL:
+            yield np.concatenate(held), ends, number
+            held, ends, pages, number = [], {}, 0, 0
         held.append(left if done is None else left[left > done])
-        last, done, number = int(ids[-1]), None, number + len(ids)
+        pages += len(held[-1])
+        ends[pages] = int(ids[-1])
+        done, number = None, number + len(ids)
     if held:
-        yield np.sort(np.concatenate(held)), last, number
+        yield np.concatenate(held), ends, number
 
 
 def keep_followed(state: State) -> None:
@@ -163,24 +169,31 @@ def follow_prior(
     run as far as it came, None if there was nothing to do; one that was stopped continues next time.
     Raises StateError.
     """
-    opened_with = state.estimation
-    state.read_prior()
-    run = stopped_run(state)
+    with state.store.hold_notes():
+        run = _begun_run(state, refits, visited)
     if run is None:
-        if refits and _is_fit_due(state, visited):
-            state.refit_prior()
-            state.read_prior()
-        before, now = state.store.read_meta(FOLLOWED), state.estimation.note()
-        # else others followed another prior, while this crawl wrote pages by its older one
-        if before == now and state.estimation == opened_with:
-            return None
-        is_churn = (
-            before != now and isinstance(before, dict) and {**before, _SHARE: now[_SHARE]} == now
-        )
-        run = Run(now, only_churning=is_churn)
+        return None
     most = None if visited is None else visited + SLICE_PAGES
     run, _ = advanced(state, run, on_progress, is_asked_to_stop, most)
     return run
+
+
+def _begun_run(state: State, refits: bool, visited: int | None) -> Run | None:
+    """Return the run that was stopped, or one of the pages that what changed can change, if any."""
+    opened_with = state.estimation
+    state.read_prior()
+    run = stopped_run(state)
+    if run is not None:
+        return run
+    if refits and _is_fit_due(state, visited):
+        state.refit_prior()
+        state.read_prior()
+    before, now = state.store.read_meta(FOLLOWED), state.estimation.note()
+    # else others followed another prior, while this crawl wrote pages by its older one
+    if before == now and state.estimation == opened_with:
+        return None
+    is_churn = before != now and isinstance(before, dict) and {**before, _SHARE: now[_SHARE]} == now
+    return Run(now, only_churning=is_churn)
 
 
 def _is_fit_due(state: State, visited: int | None) -> bool:

@@ -38,7 +38,7 @@ def test_any_seed_file_is_a_list(tmp_path: Path) -> None:
         ("# nothing\n", "there is no hub in it"),
         ("https://a.example/\nnews\n", "line 2: "),
         ("https://a.example/ # mu=0 sigma=0\n", "line 1: sigma=0: must be 0.01 to 20"),
-        ("https://a.example/ # worth=-1\n", "worth=-1: allowed is"),
+        ("https://a.example/ # worth=-1\n", "worth=-1: must be"),
         ("https://a.example/\n\xff", "not UTF-8"),
     ],
 )

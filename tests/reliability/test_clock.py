@@ -39,7 +39,7 @@ def test_visits_out_of_order_leave_the_state_that_the_right_order_would_have_lef
     earlier = {at: frozenset({1, 2}) for at in (START, START + 7 * DAY)}
     of_site = link_fingerprints_of(site)
     visits = [
-        Visit(page.url, at, marks=earlier.get(at, of_site[page.url]))
+        Visit(page.url, at, marks=earlier.get(at, of_site[page.url]), rules=page.rules_at(at))
         for page in pages.values()
         for at in page.visits
     ]
@@ -48,7 +48,10 @@ def test_visits_out_of_order_leave_the_state_that_the_right_order_would_have_lef
         in_order.record(sorted(visits, key=lambda visit: visit.at))
         expected = in_order.load(list(pages))
     for key, page in pages.items():
-        assert (page.visits, page.marks) == (expected[key].visits, expected[key].marks)
+        in_order_page = expected[key]
+        assert (page.visits, page.spells) == (in_order_page.visits, in_order_page.spells)
+        assert page.rule_changes == in_order_page.rule_changes
+        assert page.update_times == in_order_page.update_times
 
 
 @pytest.mark.parametrize(("source", "kind"), [("seeds", "redis"), ("state", "sqlite")])

@@ -59,7 +59,7 @@ UNREADABLE: dict[str, Callable[[bytes], bytes]] = {
 ABSURD: dict[str, Callable[[bytes], bytes]] = {
     "visited in 2106": with_page(visits=array("I", [2**32 - 1])),
     "rate of 1e308": with_page(rate=1e308),
-    "never visited": with_page(visits=array("I"), runs=array("I"), marks=array("q")),
+    "never visited": with_page(visits=array("I"), periods=array("I"), marks=array("q")),
     "gone for ever": with_page(gone=255, failures=255, not_before=2**32 - 1, last_news=2**32 - 1),
     "validators": with_page(etag="\r\nX: y\x00", last_modified="€" * 20),
     "no URL": with_page(url="not a url \x00\n"),

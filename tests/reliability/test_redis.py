@@ -241,7 +241,7 @@ def test_a_server_that_refuses_when_a_crawl_closes_costs_the_status_and_a_line(
             HACS_FLUSH_VISITS=1_000,
             **at_close(moment, *commands),
             **changed(
-                crawl__state_access__open_state__FLUSH_SECONDS=600.0,
+                crawl__state_access__write_behind__FLUSH_SECONDS=600.0,
                 crawl__state_access__write_behind__FIRST_PAUSE_SECONDS=0.01,
                 crawl__state_access__write_behind__CLOSING_PAUSES_SECONDS=[0.01] * 4,
             ),
