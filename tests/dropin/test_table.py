@@ -101,6 +101,7 @@ def spider_cases() -> Iterator[tuple[str, str, Case]]:
                 is_endless=spider.is_endless,
                 adds_up=spider.adds_up,
                 visits=spider.visits,
+                warnings_of_ours=spider.warnings_of_ours,
             )
             yield "" if spider.is_alone else module.name.rpartition(".")[2], spider.name, case
 

@@ -58,6 +58,8 @@ class Judged:
     """With which Scrapy it makes sense."""
     visits: ClassVar[int | None] = None
     """How many visits the add-on is to record in each run, and no failure."""
+    warnings_of_ours: ClassVar[int] = 0
+    """How many warnings the add-on logs in each run, as on answers that cannot show what is watched."""
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)

@@ -136,6 +136,8 @@ class RedirectWithDontFilter(Row):
 
 
 class NotOnlyGet(Row):
+    warnings_of_ours = 1
+
     async def start(self) -> Any:
         yield FormRequest(url("/echo"), formdata={"a": "1"}, callback=self.parse)
         yield FormRequest(url("/echo"), formdata={"a": "2"}, callback=self.parse)
@@ -149,6 +151,8 @@ class NotOnlyGet(Row):
 
 
 class OwnHeadersAndCookies(Row):
+    warnings_of_ours = 1
+
     async def start(self) -> Any:
         for number in range(3):
             jar = {"cookiejar": number}
