@@ -63,7 +63,7 @@ BUILT_IN_PARTS: Final[dict[str | type, tuple[int, Callable[[Config], object]]]] 
     "hacs_crawler.parts.instant.InstantTier": (130, lambda on: on.ranking.instant),
     "hacs_crawler.parts.rendering.links.RenderedLinks": (140, _always),
     "hacs_crawler.parts.rendering.rendering.Rendering": (150, lambda on: on.render != "never"),
-    "hacs_crawler.parts.templates.Templates": (165, lambda on: on.watch),
+    "hacs_crawler.parts.templates.Templates": (165, _always),
     "hacs_crawler.parts.refit.Refit": (170, _always),
     "hacs_crawler.parts.revisits.RecipeWriter": (180, lambda on: on.repeats_requests),
     "hacs_crawler.parts.revisits.Revisits": (190, lambda on: on.revisit or on.shard),

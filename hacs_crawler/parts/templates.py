@@ -29,6 +29,8 @@ MOST_SHARE: Final = 0.5
 """On more of them than this share a mark is the template's."""
 MOST_MARKS: Final = 1_000_000
 """New marks that are kept of a run, about 100 MB; what comes later is the pages' own."""
+_MARKS_OF_VISIT: Final = 5
+"""A visit that may have shown what others did takes as much memory as so many marks."""
 
 
 @dataclass(slots=True)
@@ -80,12 +82,12 @@ class Templates(Part):
             if visit.marks is None:
                 continue
             site = self._sites.setdefault(menu_id(visit.url), _Site())
-            shown_before = before.sound.spells.shown_last() if before.marks else frozenset[int]()
-            if _may_be_unread(visited, shown_before) and self._marks < MOST_MARKS:
-                self._marks += 1
+            if _may_be_unread(visited) and self._marks < MOST_MARKS:
+                shown_before = before.sound.spells.shown_last() if before.marks else None
+                self._marks += _MARKS_OF_VISIT
                 entry = (visit.url, visit.at, hash(shown_before) if shown_before else 0)
                 site.alike.setdefault(hash(visit.marks), []).append(entry)
-            if not before.visits:
+            if not before.visits or not visited.after.is_chosen:
                 continue
             site.visits += 1
             if visited.updated and self._marks < MOST_MARKS:
@@ -119,13 +121,20 @@ class Templates(Part):
                 )
 
 
-def _may_be_unread(visited: Recorded, shown_before: frozenset[int]) -> bool:
-    """Whether a visit showed other marks than the one before, or the first ones, and several."""
-    before, marks = visited.before, visited.visit.marks
-    fewest = FEWEST_MARKS if visited.after.is_chosen else FEWEST_LINKS
+def _may_be_unread(visited: Recorded) -> bool:
+    """Whether a visit showed other marks than the page did before, or the first ones, and several.
+
+    What the visit before showed, too, counts only if that was left out. Pages may have no links but
+    those of their site, so that first visits of links tell nothing.
+    """
+    before, after, marks = visited.before, visited.after, visited.visit.marks or frozenset()
     if not before.marks:
-        return bool(marks) and (fewest == FEWEST_LINKS or len(marks or ()) >= fewest)
-    return len(shown_before) >= fewest and marks not in {shown_before, before.spells.shown_last()}
+        return after.is_chosen and len(marks) >= FEWEST_MARKS
+    if not before.unread and after.periods == before.periods and after.marks == before.marks:
+        return False
+    shown_before = before.sound.spells.shown_last()
+    fewest = FEWEST_MARKS if after.is_chosen else FEWEST_LINKS
+    return len(shown_before) >= fewest and marks != shown_before
 
 
 def _leave_out(state: State, visits: Sequence[tuple[str, int]]) -> None:

@@ -206,27 +206,30 @@ def test_what_is_handed_over_survives_a_kill(hosts: Site, tmp_path: Path) -> Non
         hosts.set(leaf)
     state = f"sqlite:///{tmp_path}/state.db"
     process = begin(tmp_path, own, HACS_STATE=state, HACS_SHARD="0/2", DOWNLOAD_DELAY=0.05)
-    read_until(process, " handed over to shard 1")
+    assert process.stderr is not None
+    handed_over = next(filter(None, (whole_pages(state, "hacs.1-2") for _ in process.stderr)))
+    assert process.poll() is None
     process.kill()
     process.communicate()
-    assert {page.url for page in whole_pages(state, "hacs.1-2").values()} == {f"{other}/other"}
+    assert {page.url for page in handed_over.values()} == {f"{other}/other"}
+    assert whole_pages(state, "hacs.1-2") == handed_over
 
 
 AWAY = """
     from hacs_crawler.exceptions import StateUnavailableError
     from hacs_crawler.parts.shards import shards
 
-    write, tries = shards._write, []
+    write, tries = shards.hand_over, []
 
 
     def failing(*arguments):
         tries.append(arguments)
         if len(tries) < {most}:
             raise StateUnavailableError("the state is away")
-        write(*arguments)
+        return write(*arguments)
 
 
-    shards._write, shards.CLOSING_PAUSES_SECONDS = failing, (0.01, 0.01)
+    shards.hand_over, shards.CLOSING_PAUSES_SECONDS = failing, (0.01, 0.01)
 """
 
 
@@ -240,7 +243,7 @@ def test_what_cannot_be_handed_over_is_tried_again_and_then_said(
     settings = {"HACS_PAGES": "all", "HACS_SHARD": "0/2"}
     crawl = AnySpider(tmp_path, hosts).run(code, "-a", f"url={own}", **settings)
     assert crawl.exit_status == status
-    said = "2 pages of other shards could not be handed over: the state is away"
+    said = "2 pages could not be handed over: the state is away"
     assert crawl.log.count(said) == status
     assert "Traceback" not in crawl.log
 
