@@ -32,7 +32,7 @@ from hacs_crawler.state.codec import VERSION_OFFSET, decode_page, encode_page, e
 from hacs_crawler.state.database import PAGES_A_CALL, State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.page import Page
-from hacs_crawler.state.reestimation import UNFITTED
+from hacs_crawler.state.priors import UNFITTED
 from hacs_crawler.state.store import Change, Store
 from hacs_crawler.utils.times import DAY
 

@@ -15,6 +15,7 @@ from hacs_crawler.crawl import crawl
 from hacs_crawler.state.database import Recorded, State
 from hacs_crawler.state.redis import RedisStore
 from hacs_crawler.state.sqlite import SQLiteStore
+from hacs_crawler.state.store import Change
 
 TIMES = 3
 """At which request or write the moments that come again and again kill."""
@@ -74,12 +75,14 @@ class KillAt:
             raise AssertionError
 
         count = iter(range(TIMES))
-        real = RedisStore._written
+        real = RedisStore.write
 
-        def at_last(store: RedisStore, pipe: Any) -> list[Any]:
-            return real(store, pipe) if next(count, None) is not None else sent(pipe)
+        def at_last(store: RedisStore, changes: Sequence[Change]) -> dict[int, bytes]:
+            if next(count, None) is None:
+                _replace(RedisStore, "_written", lambda _, pipe: sent(pipe))
+            return real(store, changes)
 
-        _replace(RedisStore, "_written", at_last)
+        _replace(RedisStore, "write", at_last)
 
     def _at_acknowledging(self) -> None:
         """Between the write and the moment at which the crawl learns of it."""

@@ -118,7 +118,7 @@ class Crawl:
         self.failure, self.is_open = message, False
         self._end_with_error(message)
         # those in the downloader would be sent one by one, and their visits recorded nowhere
-        Downloads(self.crawler).recall(self._is_dropped, IgnoreRequest(message))
+        Downloads(self.crawler).recall(self._is_dropped, IgnoreRequest("the crawl has failed"))
         for function in self._on_failure:
             function()
 

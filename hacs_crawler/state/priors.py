@@ -44,6 +44,8 @@ _UPDATES_TO_TELL: Final = 2
 """From how many updates on a page tells whether it churns."""
 _PRIOR, _BURSTS, _CHURNING_PAGES = "prior", "bursts", "churning_pages"
 """Under which keys the store keeps them."""
+UNFITTED: Final = "visits unfitted"
+"""Under which key the state counts the visits that crawls recorded since the priors were fitted."""
 PRIOR_NOTES: Final = (_PRIOR, _BURSTS, _CHURNING_PAGES, SIBLINGS_NOTE)
 """The notes that `read_priors` reads."""
 _Share = Annotated[float, Meta(gt=0, lt=1)]
@@ -74,7 +76,7 @@ def refit_priors(
     found = (pages.get(page_id) for page_id in revisited.tolist())
     sample = [page for page in found if page and page.visits]  # a damaged row may say otherwise
     fitted = _at_fixed_point(sample, estimation)
-    notes = refitted_sibling_correlation(of_siblings)
+    notes = refitted_sibling_correlation(of_siblings) | {UNFITTED: 0}
     if abs(log(fitted.churning_pages / estimation.churning_pages)) > _SAME_SHARE:
         notes[_CHURNING_PAGES] = fitted.churning_pages
     if not fitted.bursts.is_like(estimation.bursts):

@@ -95,7 +95,8 @@ class RedisBuckets:
         all others are asked for in one round trip.
         """
         parts = list(islice(self._groups(), first, None))
-        a_trip, total = len(parts) if self._is_small else 1, 0
+        is_small = self._is_small or script == COUNT  # numbers are
+        a_trip, total = len(parts) if is_small else 1, 0
         while parts:
             some, parts = parts[:a_trip], parts[a_trip:]
             with self._server.pipeline(action) as pipe:

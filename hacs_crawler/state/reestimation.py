@@ -13,6 +13,7 @@ import numpy as np
 from msgspec import Meta
 
 from hacs_crawler.state.database import PAGES_A_CALL, State
+from hacs_crawler.state.priors import UNFITTED
 from hacs_crawler.state.store import Ids, Store, read_note
 from hacs_crawler.utils.text import safe_logger
 
@@ -22,8 +23,6 @@ NOTE: Final = "estimate"
 """Under which key the state remembers how far a run has come."""
 FOLLOWED: Final = "estimated"
 """Under which key the state remembers what all its pages were last estimated with."""
-UNFITTED: Final = "visits unfitted"
-"""Under which key the state counts the visits that crawls recorded since the priors were fitted."""
 REFIT_SHARE: Final = 0.02
 """Visits since the last fit, as a share of all pages, after which priors are fitted again."""
 SLICE_PAGES: Final = 5_000
@@ -197,12 +196,13 @@ def _begun_run(state: State, refits: bool, visited: int | None) -> Run | None:
 
 
 def _is_fit_due(state: State, visited: int | None) -> bool:
-    """Whether the priors are to be fitted; counts the visits up to the next fit."""
+    """Whether the priors are to be fitted; counts the visits where they are not."""
     since = (read_note(state.store, UNFITTED, int) or 0) + (visited or 0)
     is_due = (
         visited is None
         or state.store.read_meta(FOLLOWED) is None
         or since >= REFIT_SHARE * state.store.count()
     )
-    state.store.write_meta({UNFITTED: 0 if is_due else since})
+    if not is_due:
+        state.store.write_meta({UNFITTED: since})
     return is_due

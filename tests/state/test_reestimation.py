@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from redis.connection import AbstractConnection
 
-from hacs_crawler.model import DEFAULT_PRIOR
+from hacs_crawler.model import DEFAULT_PRIOR, LogNormalPrior
 from hacs_crawler.state import reestimation
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.database import State
@@ -114,10 +114,11 @@ def test_a_crawl_that_brought_little_is_not_followed_by_a_fit(
 ) -> None:
     state = filled(store)
     follow_prior(state, nothing)
-    fits = []
+    fits, refit = [], State.refit_prior
 
-    def fitted(state: State) -> None:
+    def fitted(state: State) -> LogNormalPrior:
         fits.append(state)
+        return refit(state)
 
     monkeypatch.setattr(State, "refit_prior", fitted)
     assert follow_prior(state, nothing, visited=1) is None
