@@ -24,8 +24,9 @@ OF_ITS_STATE = (
     "hrefs",
     "is_in_site",
     "version",
+    "updates",
 )
-"""Fields of a page that follow from the state it is in: no export has its prior, and sites' links."""
+"""Fields of a page that follow from the state it is in: its prior, settings and sites' links."""
 
 
 def exported(url: str, namespace: str) -> dict[str, Any]:

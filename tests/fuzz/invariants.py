@@ -132,7 +132,10 @@ def answers_of_the_site_are_visits(run: Run) -> Iterator[str]:
 
 
 def updates_are_what_time_brought(run: Run) -> Iterator[str]:
-    """An update is found where links were added since the visit before, and nowhere else."""
+    """An update is found where links were added since the visit before, and nowhere else.
+
+    The first links of a page that had none are what later visits are compared with, and no update.
+    """
     settings = run.scenario.settings
     if settings.get("HACS_WATCH") == "items" and run.scenario.spider == "Inline":
         return  # each page's items say how the first page was answered
@@ -145,7 +148,10 @@ def updates_are_what_time_brought(run: Run) -> Iterator[str]:
         before = [at for at in times if at < run.at]
         if page is None or page.kind not in STEADY or not before or not run.is_of_now(times):
             continue
-        is_new = any(day_of(before[-1]) < day <= day_of(run.at) for _, day in page.links)
+        days, last = [day for _, day in page.links], day_of(before[-1])
+        is_new = min(days, default=last) <= last and any(
+            last < day <= day_of(run.at) for day in days
+        )
         is_found = run.is_of_now(run.updates.get(url, []))
         if is_found and not is_new:
             yield f"an update of {url}, to which nothing was added"
