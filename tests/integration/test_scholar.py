@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from hacs_crawler.links import LinkRules
 from hacs_crawler.links.canonical import canonical_link
 from hacs_crawler.links.keys import link_fingerprint
 from hacs_crawler.state.page import Page, Visit
@@ -75,6 +76,29 @@ def test_the_second_crawl_goes_first_where_links_are_likely(
     site.set("/~unseen/")
     project.crawl(seeds, **ONE_AT_A_TIME)
     assert site.visited() == ["/~unseen/", "/~fast/", "/~medium/", "/~slow/"]
+
+
+def test_the_closing_line_compares_what_was_expected_with_what_was_found(
+    site: Site, project: Project, write_state: Callable[..., None]
+) -> None:
+    links = [f"{number}.html" for number in range(11)]
+    url = f"{site.url}/~a/"
+    prints = [link_fingerprint(f"{url}{link}") for link in links]
+    write_state(
+        *(
+            Visit(
+                url,
+                TEN_DAYS_AGO + day * DAY,
+                rules=LinkRules().fingerprint,
+                marks=frozenset(prints[: day + 1]),
+            )
+            for day in range(10)
+        )
+    )
+    site.set("/~a/", *links)
+    crawl = project.crawl([url], "-a", "level=homepage")
+    said = next(line for line in crawl.log.splitlines() if "HACS visited" in line)
+    assert said.endswith("HACS visited 1 page: 1 new link on 1 page (0.8 expected).")
 
 
 def test_a_link_that_comes_up_on_two_pages_of_a_site_is_new_to_the_site_once(
