@@ -35,6 +35,7 @@ RESPONSE: Final = {
     "crawl/part.py": "is what they are told",
     "crawl/observation.py": "makes it a visit, or says why it is none",
     "crawl/outputs.py": "passes on what the callback yields",
+    "crawl/scrapy_internals.py": "looks after each item whether the spider is to close",
 }
 
 WIDTH, TOP, STEP, TALL, LEFT, WIDE = 720, 44, 34, 26, 12, 216
