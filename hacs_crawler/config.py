@@ -364,8 +364,7 @@ def _checked(config: Config) -> Config:
     config = replace(config, revisit=revisit, estimation=estimation, watch=watch)
     # only among pages that a crawl comes across are there some to discover
     discover = ranking.discover if config.repeats_requests else None
-    tier = ranking.instant
-    if tier is not None:
+    if (tier := ranking.instant) is not None:
         tier = msgspec.structs.replace(tier, file=config.base / tier.file)
     return replace(config, ranking=replace(ranking, discover=discover, instant=tier))
 

@@ -182,7 +182,8 @@ class RedisStore(Store):
 
     def add_outcomes(self, outcomes: Outcomes) -> None:
         """See `Store.add_outcomes`; one pipeline."""
-        records = _records(outcomes.tobytes())
+        data, size = outcomes.tobytes(), OUTCOME.itemsize
+        records = [data[start : start + size] for start in range(0, len(data), size)]
         with self._server.pipeline("write to") as pipe:
             for page, record in zip(outcomes["page_id"].tolist(), records, strict=True):
                 pipe.rpush(self._key(page, "outcomes"), record)
@@ -261,7 +262,8 @@ class RedisStore(Store):
 
     def read_meta(self, key: str) -> Any:
         with self._server.naming_errors("read"):
-            return self._value_of(key, self._note_text(key))
+            text = self._note_text(key)
+            return note(key, text) if text else None
 
     def hold_notes(self) -> ExitStack:
         held = ExitStack()
@@ -282,7 +284,7 @@ class RedisStore(Store):
         """See `Store.swap_meta`; compared is the text of what was seen."""
         with self._server.naming_errors("write to"):
             text, new = self._note_text(key), json.dumps(value).encode()
-            if self._value_of(key, text) != seen:
+            if (note(key, text) if text else None) != seen:
                 return False
             with self._server.pipeline("write to") as pipe:
                 self._add_write(pipe, SWAP, [self._notes], key, text, new)
@@ -308,9 +310,6 @@ class RedisStore(Store):
         held = self._held
         found = self._redis.hget(self._notes, key) if held is None else held.get(key.encode())
         return found or b""
-
-    def _value_of(self, key: str, text: bytes) -> Any:
-        return note(key, text) if text else None
 
     def _hold(self, texts: dict[bytes, bytes]) -> None:
         """Have notes that are held be as they were written."""
@@ -397,9 +396,3 @@ def _written_of(change: Change) -> tuple[bytes, bytes, bytes, bytes, bytes]:
 def _refused(keys: Sequence[int], answers: Sequence[Any]) -> dict[int, bytes]:
     """Return what is stored under the keys whose scripts did not answer that they wrote."""
     return {key: answer for key, answer in zip(keys, answers, strict=True) if answer != 1}
-
-
-def _records(outcomes: bytes) -> list[bytes]:
-    """Split outcome records that follow each other."""
-    size = OUTCOME.itemsize
-    return [outcomes[start : start + size] for start in range(0, len(outcomes), size)]
