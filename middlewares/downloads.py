@@ -55,7 +55,7 @@ class PageMemoryMiddleware:
         del spider
         tag = renew(request)
         if self._crawl.failure is not None:
-            raise IgnoreRequest(self._crawl.failure)
+            raise IgnoreRequest("the crawl has failed")
         if not self._crawl.is_open:
             return None
         url = page_url(request, tag)

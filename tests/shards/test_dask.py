@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from pathlib import Path
 
@@ -81,7 +82,10 @@ def test_a_file_is_not_for_workers_on_other_machines(monkeypatch: pytest.MonkeyP
     with LocalCluster(n_workers=1, dashboard_address="127.0.0.1:0", silence_logs=50) as local:
         with dask_pool(local.scheduler_address, "a file"):
             pass
-        monkeypatch.setattr(socket, "gethostname", lambda: "elsewhere")
+        here = os.getpid()  # the function is sent to the worker as it is
+        monkeypatch.setattr(
+            socket, "gethostname", lambda: "here" if os.getpid() == here else "elsewhere"
+        )
         refused = pytest.raises(ConfigError, match=r"a file: the Dask worker at tcp:.* is on")
         with refused, dask_pool(local.scheduler_address, "a file"):
             pytest.fail("its workers are elsewhere")
