@@ -78,7 +78,7 @@ class Bootstrap:
         finally:
             store.close()
 
-    def state(self) -> dict[str, bytes]:
+    def state(self) -> Known:
         """Every page as bytes, but for its rate, its version and how far it is harvested."""
         return known(self.pages())
 
@@ -115,30 +115,24 @@ def _arguments(arguments: Sequence[str]) -> list[str]:
     return [part for one in arguments for part in ("-a", one)]
 
 
-def known(pages: Mapping[str, Page]) -> dict[str, bytes]:
-    """What is known of pages, as bytes; see `Bootstrap.state`.
+Known = dict[str, tuple[bytes, list[int], frozenset[int]]]
+
+
+def known(pages: Mapping[str, Page]) -> Known:
+    """What is known of pages: as bytes, their updates and their links; see `Bootstrap.state`.
 
     Rates are left out: how they are rounded depends on the pages they are estimated together with. So
-    are links that were new to the site, which hang on the order of recording.
+    are when links were seen, because content that is not fetched again shows none again, and links that
+    were new to the site, which hang on the order of recording.
     """
-    plain = {
-        "version": 0,
-        "rate": 0.0,
-        "share": 0.0,
-        "fast": 0.0,
-        "slow": 0.0,
-        "churn": 0.0,
-        "churning": 0.0,
-        "harvests": {},
-    }
+    estimated = ("rate", "share", "fast", "slow", "churn", "churning")
+    plain = {"version": 0, "harvests": {}, "is_in_site": False} | dict.fromkeys(estimated, 0.0)
+    left_out = ("periods", "marks", "rule_changes", "echoes")
     return {
-        url: encode_page(
-            replace(
-                page,
-                **plain,
-                echoes=array("I"),
-                is_in_site=False,
-            )
+        url: (
+            encode_page(replace(page, **plain, **{name: array("I") for name in left_out})),
+            list(page.update_times),
+            frozenset(page.marks),
         )
         for url, page in pages.items()
     }

@@ -79,7 +79,7 @@ class Templates(Part):
         """Count which new marks the pages of a site have in common."""
         for visited in batch:
             visit, before = visited.visit, visited.before
-            if visit.marks is None:
+            if visit.marks is None or visit.harvest is not None:  # captures are of different times
                 continue
             site = self._sites.setdefault(menu_id(visit.url), _Site())
             if _may_be_unread(visited) and self._marks < MOST_MARKS:
