@@ -132,9 +132,10 @@ def answers_of_the_site_are_visits(run: Run) -> Iterator[str]:
 
 
 def updates_are_what_time_brought(run: Run) -> Iterator[str]:
-    """An update is found where links were added since the visit before, and nowhere else.
+    """An update is found if links were added since the visit before, and only then.
 
-    The first links of a page that had none are what later visits are compared with, and no update.
+    The first links of a page without links are what later visits are compared with, and not an update.
+    If its text is watched, they may be one: the page had other words.
     """
     settings = run.scenario.settings
     if settings.get("HACS_WATCH") == "items" and run.scenario.spider == "Inline":
@@ -149,11 +150,11 @@ def updates_are_what_time_brought(run: Run) -> Iterator[str]:
         if page is None or page.kind not in STEADY or not before or not run.is_of_now(times):
             continue
         days, last = [day for _, day in page.links], day_of(before[-1])
-        is_new = min(days, default=last) <= last and any(
-            last < day <= day_of(run.at) for day in days
-        )
+        is_added = any(last < day <= day_of(run.at) for day in days)
+        is_new = is_added and min(days) <= last
+        may_be_new = is_new or (is_added and settings.get("HACS_WATCH", "links") != "links")
         is_found = run.is_of_now(run.updates.get(url, []))
-        if is_found and not is_new:
+        if is_found and not may_be_new:
             yield f"an update of {url}, to which nothing was added"
         if is_new and not is_found and is_plain and page.kind != "etag":
             yield f"no update of {url}, to which links were added"
