@@ -6,33 +6,44 @@ from pathlib import Path
 
 from setuptools import setup
 
-REPOSITORY = "https://github.com/OWNER/hacs-crawler"
-"""The only place to change once the repository has an address."""
+REPOSITORY = ""
+"""The repository's address, such as https://github.com/somebody/hacs-crawler; "" before it has one."""
 
 ROOT = Path(__file__).parent
 VERSION = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
-FILES = f"{REPOSITORY}/blob/v{VERSION}"
-RELATIVE = re.compile(r"(!?)(\[[^]]*\]\()(?!\w+:|#)([^)]+)\)")
+IMAGE = re.compile(r"!\[([^]]*)\]\((?!\w+:)([^)]+)\)")
+LINK = re.compile(r"(?<!!)\[([^]]*)\]\((?!\w+:|#)([^)]+)\)")
 
 
-def readme() -> str:
-    """Return the README with links and images that hold on any site: those of this version."""
+def readme(repository: str) -> str:
+    """Return the README with relative links and images made absolute, at the tag of this version.
 
-    def absolute(link: re.Match[str]) -> str:
-        base = FILES.replace("/blob/", "/raw/") if link[1] else FILES
-        return f"{link[1]}{link[2]}{base}/{link[3]})"
+    Without a repository's address such links become plain text, and such images are left out.
+    """
+    text = (ROOT / "README.md").read_text()
+    if not repository:
+        return LINK.sub(r"\1", IMAGE.sub("", text))
+    text = IMAGE.sub(rf"![\1]({repository}/raw/v{VERSION}/\2)", text)
+    return LINK.sub(rf"[\1]({repository}/blob/v{VERSION}/\2)", text)
 
-    return RELATIVE.sub(absolute, (ROOT / "README.md").read_text())
+
+def project_urls(repository: str) -> dict[str, str]:
+    """Return the links that the index shows beside the README."""
+    paper = {"Paper": "https://doi.org/10.1109/BigData50022.2020.9377796"}
+    if not repository:
+        return paper
+    files = f"{repository}/blob/v{VERSION}"
+    return paper | {
+        "Repository": repository,
+        "Documentation": f"{files}/docs/index.md",
+        "Changelog": f"{files}/CHANGELOG.md",
+        "Issues": f"{repository}/issues",
+    }
 
 
-setup(
-    long_description=readme(),
-    long_description_content_type="text/markdown",
-    project_urls={
-        "Repository": REPOSITORY,
-        "Documentation": f"{FILES}/docs/index.md",
-        "Changelog": f"{FILES}/CHANGELOG.md",
-        "Issues": f"{REPOSITORY}/issues",
-        "Paper": "https://doi.org/10.1109/BigData50022.2020.9377796",
-    },
-)
+if __name__ == "__main__":  # as setuptools runs it
+    setup(
+        long_description=readme(REPOSITORY),
+        long_description_content_type="text/markdown",
+        project_urls=project_urls(REPOSITORY),
+    )

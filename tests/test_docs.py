@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
 import json
 import re
@@ -18,7 +17,6 @@ from typer.main import get_command
 import settings_page
 from architecture import FLOORS
 from hacs_crawler.cli.app import app
-from hacs_crawler.config import SETTINGS
 from hacs_crawler.crawl.meta import KEY
 from hacs_crawler.crawl.stats import CrawlStats
 from hacs_crawler.harvest.journal import Journal
@@ -224,16 +222,6 @@ def test_what_a_simulation_reports_and_simulates_is_documented() -> None:
 def test_the_reference_of_settings_is_that_of_their_declarations() -> None:
     """If not: `python docs/settings_page.py` writes it anew."""
     assert settings_page.PAGE.read_text() == settings_page.page()
-
-
-def test_the_readmes_settings_have_their_defaults() -> None:
-    rows = re.findall(
-        r"^\| ((?:`HACS_\w+`(?:, )?)+) \| `([^`]+)` \|", (ROOT / "README.md").read_text(), re.M
-    )
-    assert len(rows) == 10
-    for names, default in rows:
-        for name in re.findall(r"\w+", names):
-            assert SETTINGS[name].default == ast.literal_eval(default)
 
 
 def test_the_navigation_leads_to_every_page_once() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib.metadata
 import re
+import runpy
 import subprocess
 import sys
 import tarfile
@@ -55,6 +56,11 @@ BESIDE = {
 """What a source distribution has for its readers."""
 LISTED = {"scrapy", "scrapy-playwright", "scipy", "numpy", "redis", "parsel"}
 """What the project was asked to be built of."""
+
+
+def setup_script() -> dict[str, Any]:
+    """The names that setup.py defines; it builds nothing when it is not run."""
+    return runpy.run_path(str(ROOT / "setup.py"))
 
 
 def requirements(texts: list[str]) -> set[str]:
@@ -189,21 +195,31 @@ def test_the_source_has_documents_examples_and_seeds_and_no_test(
     assert {name.split("/")[0] for name in names} - made == {*SOURCES, *BESIDE}
 
 
-@pytest.mark.slow
-def test_the_index_shows_the_readme_with_links_that_lead_somewhere(metadata: RawMetadata) -> None:
-    """Those to files of this repository have its address, at the tag of this version."""
-    assert metadata["description_content_type"] == "text/markdown"
-    links = re.findall(r"\]\(([^)#]+)[^)]*\)", metadata["description"])
-    assert all(link.startswith("https://") for link in links)
-    files = f"{metadata['project_urls']['Repository']}/blob/v{metadata['version']}/"
-    own = [link.removeprefix(files) for link in links if link.startswith(files)]
+def test_the_index_shows_the_readme_with_links_that_lead_somewhere() -> None:
+    """Without a repository's address none leads into the repository."""
+    readme = setup_script()["readme"]
+    targets = re.compile(r"\]\(([^)#]+)[^)]*\)")
+    assert all(target.startswith("https://") for target in targets.findall(readme("")))
+    files = re.compile(rf"https://code.example/us/hacs/(?:blob|raw)/v{PROJECT['version']}/(.*)")
+    own = [
+        link[1]
+        for target in targets.findall(readme("https://code.example/us/hacs"))
+        if (link := files.fullmatch(target))
+    ]
     assert len(own) > 10
     assert all((ROOT / name).exists() for name in own)
+
+
+def test_what_the_index_says_leads_to_no_placeholder() -> None:
+    script = setup_script()
+    named = script["project_urls"](script["REPOSITORY"])
+    assert named["Paper"].endswith("10.1109/BigData50022.2020.9377796")
+    assert "OWNER" not in "".join(named.values())
 
 
 @pytest.mark.slow
 def test_the_metadata_says_whose_it_is_and_where_it_runs(metadata: RawMetadata) -> None:
     assert metadata["author"] == "hacs-crawler contributors"
-    assert metadata["project_urls"]["Paper"].endswith("10.1109/BigData50022.2020.9377796")
+    assert metadata["description_content_type"] == "text/markdown"
     pythons = re.findall(r"Python :: (3\.\d+)", "\n".join(metadata["classifiers"]))
     assert pythons == ["3.11", "3.12", "3.13", "3.14"]

@@ -48,6 +48,11 @@ class Play:
         self._others = LastObs(web)
         self._seen = self._hits = 0
 
+    @property
+    def budget(self) -> int:
+        """The pages that a round visits."""
+        return round(len(self.web.pages) / PAGES_A_VISIT)
+
     def now(self) -> float:
         """Return the time that crawls are told."""
         return self.moment + self._later
@@ -72,7 +77,7 @@ class Play:
         self._others.visit(visits - self._seen, self.moment)
         self._seen, self._hits = visits, stats.get("updates")
         if self.moment == START:
-            _say(BEGINNING.format(pages=len(self.web.pages)))
+            _say(BEGINNING.format(pages=len(self.web.pages), budget=self.budget))
         bars = [f"{'█' * (hits // HITS_A_CHARACTER)} {hits}" for hits in self.hits]
         _say(f"{(self.moment - START) // DAY:5.0f}{visits:8}  {bars[0]:<34}{bars[1]}")
         if self.moment >= self._end:
@@ -91,21 +96,21 @@ class Play:
         found, others = self.hits
         ahead = "HACS" if found >= others else "Last-Obs"
         more = (
-            f" {ahead} finds {100 * (max(self.hits) / min(self.hits) - 1):.0f} % more."
+            f" {ahead} found {100 * (max(self.hits) / min(self.hits) - 1):.0f} % more."
             if min(self.hits)
             else ""
         )
         return fill(
-            f"HACS found an update in {found} of {self._seen} visits. Last-Obs, which visits the page "
-            f"not seen for longest, finds one in {others} of as many.{more}",
+            f"HACS found an update in {found} of {self._seen} visits; Last-Obs, which visits the page "
+            f"not seen for longest, in {others} of {self._seen}.{more}",
             WIDTH,
         )
 
 
 BEGINNING: Final = (
-    "A made-up scholarly web of {pages} pages. Every 14 days one page in 7.5 may be "
-    "visited.\n\nVisits that found an update, so far\n"
-    f"  day  visits  {'HACS':<34}Last-Obs, as many visits"
+    "A made-up scholarly web of {pages} pages, {budget} of which are visited every 14 days.\n"
+    "A made-up past of three years was imported first.\n\nVisits that found an update, so far\n"
+    f"  day  visits  {'HACS':<34}Last-Obs"
 )
 ENDING: Final = f"Its report: hacs report --open -s HACS_STATE={STATE}"
 
@@ -152,7 +157,7 @@ def begin(settings: BaseSettings) -> Play:
     values = {
         "HACS_STATE": STATE,
         "HACS_CLOCK": f"{__name__}.now",
-        "HACS_BUDGET": round(len(play.web.pages) / PAGES_A_VISIT),
+        "HACS_BUDGET": play.budget,
         "HACS_CONTROLS": 0,
         "HACS_SIGNALS": 0,
         "HACS_RENDER": "never",

@@ -83,8 +83,8 @@ def test_a_crawl_compares_equal_visits_and_leaves_a_state_that_the_report_reads(
     assert [int(day) for day, *_ in rounds] == [0, DAYS, 2 * DAYS]
     _, visits, found, others = rounds[-1]
     text = " ".join(done.stdout.split())
-    assert f"HACS found an update in {found} of {visits} visits." in text
-    assert f"finds one in {others} of as many." in text
+    assert f"HACS found an update in {found} of {visits} visits; Last-Obs" in text
+    assert f"in {others} of {visits}." in text
     assert "ERROR" not in done.stderr
     command = done.stdout.splitlines()[-1].removeprefix("Its report: ").replace(" --open", "")
     written = run(
