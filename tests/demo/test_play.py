@@ -69,7 +69,7 @@ def test_time_passes_until_the_last_round_which_is_today(
     assert play.now() == began + DAYS * DAY
     assert not play.turn(stats)
     told = capsys.readouterr().out
-    assert "HACS found an update in 1 of 3 visits." in told
+    assert "HACS found an update in 1 of 3 visits;" in told
     assert told.endswith("hacs report --open -s HACS_STATE=sqlite:///.hacs/demo.db\n")
 
 
