@@ -147,7 +147,7 @@ def test_the_kinds_of_rows_left_out_are_documented() -> None:
         for body in re.findall(rf"def {function}\(.*?(?=\n\n\S|\n    def )", archive, re.DOTALL):
             returned = re.findall(r"return (.*)", body)
             kinds |= {kind for line in returned for kind in re.findall(r'"([a-z_]+)"', line)}
-    assert set(first_column("docs/archives.md", "### What is no capture")) == kinds
+    assert set(first_column("docs/archives.md", "### Rows that are not captures")) == kinds
 
 
 def test_every_meta_key_is_documented_and_every_documented_key_exists() -> None:
