@@ -1,11 +1,11 @@
 """Mutation testing: change the code a little, and see whether the fast tests of its folder notice.
 
-`python tests/mutants.py` tries the kernel, the parts and the mathematics, `python tests/mutants.py FILE...`
-other files of the package. `--each N` tries at most N mutants of each file, drawn with `--seed`. It prints every
+`python tests/mutants.py` tries the kernel, the parts and the mathematics, or the files of the package
+that it is given. `--each N` tries at most N mutants of each file, drawn with `--seed`. It prints every
 mutant that survives, and ends with status 1 if fewer than `--least` per cent are killed.
 
-A mutant is one change of a module's syntax tree, compiled when a process of its own imports the module: no
-file is written.
+A mutant is one change of a module's syntax tree, compiled when a process of its own imports the module:
+no file is written.
 """
 
 from __future__ import annotations

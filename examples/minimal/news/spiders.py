@@ -9,7 +9,7 @@ class NewsSpider(scrapy.Spider):
 
     def parse(self, response):
         outcome = response.meta["hacs"]
-        if isinstance(outcome, Outcome):  # else no HTML: nothing was observed
+        if isinstance(outcome, Outcome):  # else not HTML: nothing was observed
             for href in response.css("a::attr(href)").getall():
                 if outcome.is_new(response.urljoin(href)):  # not on this page before
                     yield {"link": response.urljoin(href), "page": response.url}
