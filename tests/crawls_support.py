@@ -30,6 +30,7 @@ CONCURRENT_REQUESTS_PER_DOMAIN = 1
 HACS_CONTROLS = 0
 RANDOMIZE_DOWNLOAD_DELAY = False
 RETRY_ENABLED = False
+DOWNLOADER_MIDDLEWARES = {"spiders.Sender": 1}
 """
 _SPIDERS = """
 import os
@@ -45,6 +46,12 @@ def slow(candidates):
     return candidates.p
 
 
+class Sender:
+    def process_request(self, request):
+        # not by the spider: a request handed over keeps the headers of the crawl that made it
+        request.headers["User-Agent"] = str(os.getpid())
+
+
 class Many(scrapy.Spider):
     name = "many"
 
@@ -55,7 +62,7 @@ class Many(scrapy.Spider):
 
     def request(self, host, page):
         url = f"http://127.0.0.{host}:{self.port}/{page}.html"
-        return scrapy.Request(url, headers={"User-Agent": str(os.getpid())})
+        return scrapy.Request(url)
 
     def parse(self, response):
         yield {"url": response.url}
@@ -70,8 +77,7 @@ class Found(Many):
 
     def parse(self, response):
         yield {"url": response.url}
-        for link in response.css("a::attr(href)").getall():
-            yield response.follow(link, headers={"User-Agent": str(os.getpid())})
+        yield from response.follow_all(css="a")
 
 
 class Login(Many):
@@ -106,7 +112,7 @@ class Map(scrapy.spiders.SitemapSpider, Many):
     name = "map"
 
     async def start(self):
-        self.sitemap_urls = [f"http://127.0.0.1:{self.port}/sitemap.xml"]
+        self.sitemap_urls = [f"http://127.0.0.100:{self.port}/sitemap.xml"]  # each crawl reads it
         async for request in super().start():
             yield request
 

@@ -118,7 +118,7 @@ def test_what_a_budget_leaves_out_is_left_for_the_next_crawl(queue: Queue) -> No
 def test_of_the_same_start_requests_two_crawls_send_each_once(queue: Queue, site: Site) -> None:
     with ThreadPoolExecutor() as threads:
         both = [*threads.map(lambda way: queue.run(way, DOWNLOAD_DELAY=0.02), (INSIDE, INSIDE))]
-    assert [one.exit_status for one in both] == [0, 0]
+    assert [one.exit_status for one in both] == [0, 0], [one.log for one in both]
     assert sorted(site.visited()) == sorted(PAGES)
     assert sum(len(one.items) for one in both) == len(PAGES)
     ranked, seen = (
