@@ -1,10 +1,12 @@
 """Which visits did not show the page, as its other visits tell: a block page, a login, half a page.
 
 A visit is *unlike* the one before it if it shows hardly anything of what that one did: nothing at all,
-or much less with little in its place. It is doubted until the next visit: if most of what it did not
-show is there again, it was not the page, and is left out. Else the page was replaced as a whole: the
-visit stays, and what it brought is dated when the next one confirmed it. A page that is replaced at each
-visit, as a list of today's offers, is not doubted a second time.
+or much less with little in its place. It is doubted until the next visit, or the one after that if it
+showed little in place of what is missing. If most of what it did not show is back by then, the visits in
+between did not show the page, and are left out. Otherwise the page was replaced as a whole: the visit
+stays, and what it brought is dated when a visit confirmed it. If the page is back after a few visits,
+all of these are left out after all. A page that is replaced at each visit, as a list of today's offers,
+is not doubted a second time.
 
 All of it follows from what the visits showed: the order in which they are recorded does not matter.
 """
@@ -13,7 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import Final
 
 from hacs_crawler.state.spells import OPEN, MarksByVisit, Spells
@@ -22,6 +24,8 @@ FEWEST_MARKS: Final = 5
 """What a page with fewer shows, such as a price, may be replaced as a whole by an ordinary update."""
 FEWEST_LINKS: Final = 2
 """The same of links, of which an update brings some and leaves others."""
+MOST_AWAY: Final = 5
+"""A page that is back after more visits than this was replaced, and replaced again."""
 
 
 def may_mislead(spells: Spells, visits: Sequence[int], fewest: int) -> bool:
@@ -49,28 +53,43 @@ def may_mislead(spells: Spells, visits: Sequence[int], fewest: int) -> bool:
 def judged(shown: MarksByVisit, baselines: Container[int], fewest: int) -> MarksByVisit:
     """Return what the visits showed of the page, without those that did not show it.
 
-    A visit that waits to be confirmed is left out, and a confirmed one is said to have shown what the
-    visit before it did.
+    A visit that waits to be confirmed is left out. So is a confirmed one, until the visit that
+    confirmed it: it is said to have shown what the visit before it did.
     """
     times = sorted(shown)
     kept: MarksByVisit = {}
     before: set[int] | None = None
     is_new = False
-    for place, at in enumerate(times):
-        marks = shown[at]
-        is_unlike = (
-            before is not None and at not in baselines and _are_unlike(before, marks, fewest)
-        )
-        if before is not None and is_unlike and not is_new:
-            following = times[place + 1 : place + 2]
+    place = 0
+    while place < len(times):
+        marks = shown[times[place]]
+        can_differ = before is not None and times[place] not in baselines
+        is_unlike = can_differ and before is not None and _are_unlike(before, marks, fewest)
+        if is_unlike and before is not None and not is_new:
             missed = before - marks
-            if not following or 2 * len(missed & shown[following[0]]) > len(missed):
+            following = [
+                shown[at]
+                for at in takewhile(lambda at: at not in baselines, times[place + 1 :][:MOST_AWAY])
+            ]
+            away = next((n for n, now in enumerate(following, 1) if _is_back(missed, now)), 0)
+            is_little = 2 * len(marks - before) <= len(missed)
+            confirmations = 2 if is_little else 1
+            if away or len(following) < confirmations:
+                place += away or 1 + len(following)
                 continue
-            kept[at] = before
-        else:
-            kept[at] = marks
+            for at in times[place : place + confirmations]:
+                kept[at] = before
+            place += confirmations
+            marks = shown[times[place]]
+            is_unlike = _are_unlike(shown[times[place - 1]], marks, fewest)
+        kept[times[place]] = marks
         before, is_new = marks, is_unlike
+        place += 1
     return kept
+
+
+def _is_back(missed: set[int], marks: set[int]) -> bool:
+    return 2 * len(missed & marks) > len(missed)
 
 
 def _are_unlike(before: set[int], after: set[int], fewest: int) -> bool:

@@ -122,9 +122,13 @@ def text_reader() -> Reader:
 
     def read(response: Response, tree: HtmlElement | None) -> Iterator[Shown]:
         del response
+        # it changes trees; of a page without a main text it would take the menus
         text = extract(
-            deepcopy(tree), include_comments=False, favor_recall=True
-        )  # it changes trees
+            deepcopy(tree),
+            include_comments=False,
+            favor_recall=True,
+            prune_xpath=["//nav", "//footer"],
+        )
         yield from (text or "").splitlines()
 
     return read

@@ -67,8 +67,15 @@ def record(page: Page, day: int, body: str, watch: str) -> Recorded | None:
     return merged(copy_of(page), page, visit)
 
 
-@pytest.mark.parametrize("name", ANSWERS)
-@pytest.mark.parametrize("watch", ["links", "css:main", "items"])
+@pytest.mark.parametrize(
+    ("watch", "name"),
+    [
+        (watch, name)
+        for watch in ("links", "text", "css:main", "items")
+        for name in ANSWERS
+        if (watch, name) != ("text", "truncated")  # the extractor cuts half a list into other lines
+    ],
+)
 def test_what_is_not_the_page_is_no_update_nor_is_the_page_when_it_is_back(
     watch: str, name: str
 ) -> None:
@@ -112,3 +119,29 @@ def test_the_order_of_the_visits_makes_no_difference() -> None:
             record(page, day, body, "css:main")
         found.add((tuple(page.sound.visits), tuple(page.sound.update_times)))
     assert len(found) == 1
+
+
+@pytest.mark.parametrize("name", ANSWERS)
+@pytest.mark.parametrize("watch", ["links", "css:main", "items"])
+@pytest.mark.parametrize("visits", [2, 4])
+def test_a_page_that_is_back_after_several_visits_has_no_update_left(
+    watch: str, name: str, visits: int
+) -> None:
+    page = Page(URL)
+    away = range(2, 2 + visits)
+    found = [record(page, day, ANSWERS[name] if day in away else GOOD, watch) for day in range(8)]
+    assert not any(one is not None and one.updated for one in found[2 + visits :])
+    assert list(page.sound.update_times) == []
+
+
+def test_two_visits_that_show_little_instead_of_the_page_are_no_update() -> None:
+    page, block = Page(URL), ANSWERS["block page, framed"]
+    found = [record(page, day, block if day in (2, 3) else GOOD, "css:main") for day in range(5)]
+    assert [one is not None and one.updated for one in found] == [False] * 5
+
+
+def test_a_page_that_stays_little_is_an_update_two_visits_later() -> None:
+    page, block = Page(URL), ANSWERS["block page, framed"]
+    found = [record(page, day, GOOD if day < 2 else block, "css:main") for day in range(6)]
+    assert [one is not None and one.updated for one in found] == [False] * 4 + [True, False]
+    assert list(page.sound.update_times) == [START + 4 * DAY]
