@@ -10,7 +10,7 @@ import re
 import zlib
 from collections.abc import Sequence
 from functools import lru_cache
-from inspect import unwrap
+from inspect import isfunction, unwrap
 from typing import Any, Final
 
 import msgspec
@@ -28,10 +28,13 @@ MOST_UNPACKED: Final = 65_536
 _BETWEEN_WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[^A-Za-z0-9]+")
 _SECRET_NAME = re.compile(
     r"auth(?!or(?!i[sz])|entic(?!at))|bearer|cookie|credential|csrf|hmac|jwt|pass(?:code|phrase|w)|proxy"
-    r"|pwd|secret(?!ar)|sessid|session|signature|token|xsrf"
-    r"|(?:access|account|api|app|application|client|consumer|developer|encryption|functions|license"
+    r"|pwd|secret(?!ar)|sessid|session|signature|token(?!iz|s?_count)|xsrf|kennwort|mot_de_passe|user_?pass"
+    r"|(?:access|account|api|app|application|client|consumer|developer|encryption|functions|licen[cs]e"
     r"|master|private|service|shared|signing|ssh|subscription|webhook)_?keys?(?:_|$)"
-    r"|(?:^|_)(?:creds?|otp|pass|pin|pw|sid|sig|http_user)(?:_|$)"
+    r"|card_?(?:number|no)(?:_|$)|connection_string|login_hash|mnemonic|seed_phrase|verifier|webhook_url"
+    r"|(?:mfa|pin|recovery|security|sms|unlock|verification)_?(?:answer|code)(?:_|$)"
+    r"|(?:^|_)(?:2fa|creds?|cv[cv]|dsn|http_user|nonce|pass|pin|pw|salt|saml|senha|sess|sid|sig|sso|t?otp)"
+    r"(?:_|$)"
 )
 """A secret's name in lower case, its words joined by _; not `author` or `sort_key`."""
 _NAME_WITH_VALUE = re.compile(
@@ -39,16 +42,22 @@ _NAME_WITH_VALUE = re.compile(
 )
 """A name and its value in a text, as in JSON, a query or a form."""
 _SECRET_VALUE = re.compile(
-    r"\b(?:Basic|Bearer|Digest|Token)\s+(?=\S*[0-9=])\S{8}"
-    r"|://[^/?#\s@]+@"
+    r"\b(?:Basic|Bearer|Digest|Token)\s+(?=\S*(?:[0-9=]|[a-z][A-Z]))\S{8}"
+    r"|://[^/?#\s@]+@|(?<![\w.%-])(?!(?:acct|mailto|sip|xmpp):)[\w.%-]+:[^\s/@:]+@[\w-]+[.:]"
     r"|\beyJ[\w-]{8,}\.[\w-]+\."
     r"|\b(?:gh[a-z]_|github_pat_|glpat-|[prs]k_(?:live|test)_|xox[a-z]-|AKIA|ASIA|AIza|ya29\.|hf_|npm_"
-    r"|pypi-|shp[a-z]{2}_)[\w.-]{12}"
+    r"|pypi-|shp[a-z]{2}_|SG\.|sk-(?:ant|proj)-)[\w.-]{12}"
+    r"|\b[0-9]{8,10}:[\w-]{30}"
     r"|-----BEGIN [A-Z ]*PRIVATE KEY"
-    r"|\b[0-9a-fA-F]{32,}\b"
-    r"|(?<![A-Za-z0-9])(?=[A-Z0-9]*[a-z])(?=[a-z0-9]*[A-Z])(?=(?:[A-Za-z]*[0-9]){2})[A-Za-z0-9]{20,}"
+    r"|(?<![0-9A-Za-z])(?:[0-9a-fA-F]{32,}(?![0-9A-Za-z])"
+    r"|(?=[A-Z0-9]*[a-z])(?=[a-z0-9]*[A-Z])(?=(?:[A-Za-z]*[0-9]){2})[A-Za-z0-9]{20}"
+    r"|(?![0-9a-f]{24}\b)(?=(?:[A-Za-z]+[0-9]+){3})[A-Za-z0-9]{16}"
+    r"|(?=\S*[0-9])(?=\S*[a-z][A-Z])[A-Za-z0-9+/]{40}(?![\w+/=.-]))"
 )
-"""What tokens look like: a login in a URL, a service's prefix, long hexadecimal or mixed text."""
+"""A token: a login in a URL, a prefix of a service, long hexadecimal or mixed text.
+
+UUIDs and the ids of 24 hexadecimal digits that databases give are not tokens.
+"""
 _OF_TRANSFER = ("content-", "if-", "host", "connection", "transfer-encoding")
 _OF_SCRAPY = (
     "_",
@@ -138,7 +147,7 @@ def recipe_of(
         if name.lower().endswith("-key") or _has_secret({name: value})
     }
     secret_keys = {str(key) for key, value in meta.items() if _has_secret({key: value})}
-    if secret_keys and secret_keys & _texts_in(request.callback or getattr(spider, "parse", None)):
+    if secret_keys & _texts_in(request.callback or getattr(spider, "parse", None), spider):
         return None
     if left_out is not None:
         left_out |= secret_headers | secret_keys
@@ -277,8 +286,12 @@ def _has_secret(value: object) -> bool:
         names = _NAME_WITH_VALUE.finditer(value)
         return bool(_SECRET_VALUE.search(value)) or any(is_secret_name(one[1]) for one in names)
     if isinstance(value, dict):
+        if "value" in value and any(is_secret_name(str(value.get(key))) for key in ("name", "key")):
+            return True  # a field of a form, or a cookie as browsers write it
         return any(
-            (not isinstance(one, bool) and one and is_secret_name(str(name))) or _has_secret(one)
+            (not isinstance(one, bool) and one and is_secret_name(str(name)))
+            or _has_secret(one)
+            or _SECRET_VALUE.search(str(name))
             for name, one in value.items()  # a flag, as `dont_merge_cookies`, is not a secret
         )
     if isinstance(value, list | tuple):
@@ -293,13 +306,23 @@ def is_secret_name(name: str) -> bool:
     return _SECRET_NAME.search(_BETWEEN_WORDS.sub("_", name).lower()) is not None
 
 
-def _texts_in(callback: Any) -> set[str]:
-    """Return the text constants of a callback's code: they include the keys of `meta` that it uses."""
-    found, waiting = set(), [getattr(unwrap(callback), "__code__", None)]
+def _texts_in(callback: Any, spider: Spider) -> set[str]:
+    """Return the text constants of a callback's code, and of methods of the spider that it names.
+
+    They include the keys of `meta` that it uses.
+    """
+    found: set[str] = set()
+    seen: set[str] = set()
+    waiting = [getattr(unwrap(callback), "__code__", None)]
     while waiting:
-        constants = getattr(waiting.pop(), "co_consts", ())
+        code = waiting.pop()
+        constants = getattr(code, "co_consts", ())
         found |= {one for one in constants if isinstance(one, str)}
         waiting += [one for one in constants if hasattr(one, "co_consts")]
+        names = set(getattr(code, "co_names", ())) - seen
+        seen |= names
+        methods = (getattr(type(spider), name, None) for name in names)
+        waiting += [unwrap(method).__code__ for method in methods if isfunction(method)]
     return found
 
 

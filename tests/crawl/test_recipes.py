@@ -132,13 +132,30 @@ SECRETS: list[dict[str, Any]] = [
     {"code": "ghp_abcdefghijklmnop"},
     {"code": "sk-abcdEFGH1234abcdEFGH1234"},
     {"code": "d41d8cd98f00b204e9800998ecf8427e"},
+    {"pinCode": "x"},
+    {"licence_key": "x"},
+    {"2fa": "x"},
+    {"db": {"connectionString": "x"}},
+    {"fields": [{"name": "password", "value": "x"}]},
+    {"seen": {"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc": 1}},
+    {"through": "ada:x@a.example:80"},
+    {"with": "Basic dXNlcjpwYXNz"},
+    {"code": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"},
+    {"code": "dop_v1_0123456789abcdef0123456789abcdef"},
+    {"code": "123456789:AAH_abcdefghijklmnopqrstuvwxyz1234"},
+    {"code": "qk3vx9plm2rt7yw1zb5"},
 ]
 NO_SECRETS: list[dict[str, Any]] = [
     {"author": "Ada", "authority": "x", "sort_key": "price", "key": "x", "compass": "n"},
     {"title": "Basic information about cookies", "slug": "sk-bratislava-old-town-guide-2020"},
     {"path": "/Products/Details/12345/Annual-Report-2020", "text": "Annual report: 2020"},
     {"id": "550e8400-e29b-41d4-a716-446655440000", "next": "http://a.example/x?page=2&sort=a"},
-    {"dont_merge_cookies": True, "secretary": "x"},
+    {"dont_merge_cookies": True, "secretary": "x", "tokens_count": 3, "tokenizer": "x"},
+    {
+        "id": "507f1f77bcf86cd799439011",
+        "mail": "mailto:ada@a.example",
+        "field": {"name": "colour", "value": 1},
+    },
 ]
 
 
@@ -182,8 +199,16 @@ def test_a_callback_that_names_a_secret_of_meta_cannot_do_without_it() -> None:
         def parse(self, response: Any) -> None:
             [response.meta["auth"] for _ in range(2)]
 
-    assert ask(Named(), meta={"auth": "x"}) is None
-    assert ask(Named(), meta={"jwt": "x"}) is not None
+    class Passed(Any_):
+        def parse(self, response: Any) -> None:
+            self._read(response)
+
+        def _read(self, response: Any) -> None:
+            response.meta["auth"]
+
+    for spider in (Named(), Passed()):
+        assert ask(spider, meta={"auth": "x"}) is None
+        assert ask(spider, meta={"jwt": "x"}) is not None
 
 
 def test_a_revisit_is_sent_as_the_page_was_requested_however_often() -> None:
