@@ -235,16 +235,16 @@ def test_visits_later_than_now_are_set_aside_and_counted(
 ) -> None:
     before = json.loads(hacs_show(folder, ADA, "--json").stdout)
     assert before["visits_set_aside"] == 0
-    future = [Visit(ADA, NOW + day * DAY, marks=frozenset({day})) for day in (400, 401)]
+    future = [Visit(ADA, NOW + day * DAY, marks=frozenset({day})) for day in (400, 401, 402)]
     store = open_store(f"sqlite:///{folder}/state.db", "hacs", folder)
     State(store, Estimation()).record(future)
     store.close()
     after = json.loads(hacs_show(folder, ADA, "--json").stdout)
-    assert after.pop("visits_set_aside") == 2
-    assert "1 pages have visits later than now, the latest at 2025-11-09 00:00 UTC" in caplog.text
+    assert after.pop("visits_set_aside") == 3
+    assert "1 pages have visits later than now, the latest at 2025-11-10 00:00 UTC" in caplog.text
     for key in ("visits", "p", "rank", "rate_per_day", "reason", "links"):
         assert after[key] == before[key]
-    assert "set aside   2 visits later than now" in hacs_show(folder, ADA).stdout
+    assert "set aside   3 visits later than now" in hacs_show(folder, ADA).stdout
 
 
 def test_an_unknown_page_is_named_with_known_ones_of_its_site(

@@ -500,7 +500,7 @@ def test_of_a_queue_that_two_processes_share_each_page_is_visited_by_one_of_them
 
     with ThreadPoolExecutor() as threads:
         both = [*threads.map(crawl, range(2))]
-    assert [one.exit_status for one in both] == [0, 0]
+    assert [one.exit_status for one in both] == [0, 0], "\n".join(one.log for one in both)
     assert sorted(site.visited()) == sorted([*paths, *(f"{path}/leaf" for path in paths)])
     assert sum(one.stat("hacs/visits") for one in both) == len(whole_pages(url, namespace)) == 80
     assert sum(one.stat("hacs/ranked") for one in both) == len(paths)
