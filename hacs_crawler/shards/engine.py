@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from multiprocessing import resource_tracker
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from threading import Thread
@@ -123,13 +124,21 @@ def _started(order: Order) -> BaseProcess:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(list(_PRELOADED))
     process = context.Process(target=_crawl, args=order)
-    process.start()
+    # A signal to the whole group is for the command. The fork server, which inherits the mask, would die
+    # of it, and with it the exit statuses of its forks. The tracker, if started later, unblocks signals.
+    resource_tracker.ensure_running()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+    try:
+        process.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return process
 
 
 def _crawl(arguments: Sequence[str], log: str) -> None:
     """Run `scrapy`, which ends this process with its exit status."""
     os.setsid()  # Ctrl-C is for the command, which sees to the crawls
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
     for stream in (1, 2):
         os.dup2(out, stream)
