@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from importlib import metadata
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Final, NamedTuple
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
@@ -17,18 +20,28 @@ from scrapy.utils.misc import load_object
 from hacs_crawler.addon import COMPONENTS, HacsAddon
 from hacs_crawler.config import Config, unknown_settings
 from hacs_crawler.crawl.scheduler import HacsScheduler
-from hacs_crawler.exceptions import ConfigError, StateError
+from hacs_crawler.exceptions import ConfigError, NoStateError, StateError
 from hacs_crawler.parts.rendering.launch import (
     BrowserMissingError,
     in_folder,
     launch_options,
     short_folder,
 )
-from hacs_crawler.state import SCHEMA, Estimation, Shard, State, describe, open_store
+from hacs_crawler.shards import found_shards, open_shards
+from hacs_crawler.state import (
+    SCHEMA,
+    Estimation,
+    Shard,
+    State,
+    Store,
+    describe,
+    open_store,
+    sqlite_path,
+)
+from hacs_crawler.utils.text import counted
 
 PACKAGE: Final = "hacs-crawler"
 ADDON: Final = "hacs_crawler.addon.HacsAddon"
-NOTE: Final = "doctor"
 ANSWER_SECONDS: Final = 10.0
 
 
@@ -117,32 +130,61 @@ def _loaded(path: Any) -> object:
 
 
 def _state(config: Config) -> Iterator[Check]:
-    """Open the state, read its settings, and write a note, which a full disk or a replica refuses.
+    """Open the state and try to write to it, which a full disk or a replica refuses.
 
-    Then say what loses pages, or may lose them.
+    Then say what loses pages, or may lose them. Where no state is, none is made.
     """
-    if config.shards is not None and config.shard is None:
-        config = replace(config, shard=Shard(0, config.shards))
+    path = sqlite_path(config.state, config.base)
     shown = f"{describe(config.state)}, namespace {config.own_namespace}"
+    pages = None
     try:
-        store = open_store(config.state, config.own_namespace, config.base)
-        try:
+        count = None if config.shard is not None else config.shards or found_shards(config)
+        if count is not None:
+            shown += f", {counted(count, 'shard')}"
+            joined, first = open_shards(config, count), Shard(0, count)
+            if joined is not None:
+                with closing(joined):
+                    pages, first = joined.store.count(), joined.shards[0]
+            config = replace(config, shard=first)
+        if path is not None and _is_new(config, path):
+            _try_folder(path)
+            yield Check("state", "ok", f"{shown}: no state yet, the first crawl makes it")
+            return
+        # for writing, a store on a server would make the state
+        with closing(_store(config, reads_only=path is None)) as store:
             State(store, Estimation())
-            note = {"at": config.clock()}
-            store.write_meta({NOTE: note})
-            if store.read_meta(NOTE) != note:
-                found = f"{shown}: a note that was written cannot be read"
-                yield Check("state", "failure", found, "is this a replica?")
-                return
-            found = f"{shown}: schema {SCHEMA}, {store.count()} pages, readable and writable"
+            store.try_to_write()
+            pages = store.count() if pages is None else pages
+            found = f"{shown}: schema {SCHEMA}, {counted(pages, 'page')}, readable and writable"
             yield Check("state", "ok", found)
             for risk, advice in store.risks():
                 yield Check("state", "warning", f"{describe(config.state)}: {risk}", advice)
-        finally:
-            store.close()
     except (ConfigError, StateError) as error:
         advice = "docs/state.md says what HACS_STATE may be, docs/reliability.md what else"
         yield Check("state", "failure", str(error), advice)
+
+
+def _store(config: Config, *, reads_only: bool) -> Store:
+    return open_store(config.state, config.own_namespace, config.base, reads_only=reads_only)
+
+
+def _is_new(config: Config, path: Path) -> bool:
+    try:
+        if path.exists():
+            _store(config, reads_only=True).close()
+    except NoStateError:
+        return True
+    return not path.exists()
+
+
+def _try_folder(path: Path) -> None:
+    """Make a state beside a file that is none yet, and delete it; raises StateError."""
+    folder = next(one for one in path.absolute().parents if one.exists())
+    try:
+        with TemporaryDirectory(dir=folder) as made:
+            open_store("sqlite:///state.db", "hacs", Path(made)).close()
+    except OSError as error:
+        raise StateError(f"cannot write to the state in {path}: {error.strerror}") from error
 
 
 def _browser(settings: BaseSettings) -> Check:

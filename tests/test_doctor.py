@@ -93,6 +93,38 @@ def test_a_state_that_does_not_open_is_named(tmp_path: Path) -> None:
     assert "other.db" in found
 
 
+def test_no_state_is_made(tmp_path: Path) -> None:
+    (check,) = (one for one in checks(HACS_STATE="sqlite:///new/state.db") if one.name == "state")
+    assert check.status == "ok"
+    assert check.found.endswith("no state yet, the first crawl makes it")
+    assert [path.name for path in tmp_path.iterdir()] == ["scrapy.cfg"]
+
+
+@pytest.mark.slow
+def test_no_state_is_made_on_a_server(tmp_path: Path) -> None:
+    with redis_server(tmp_path) as port, redis.Redis(port=port) as client:
+        found = checks(HACS_STATE=f"redis://127.0.0.1:{port}/0")
+        assert "0 pages, readable and writable" in str(found)
+        assert not client.keys()
+
+
+def test_a_folder_that_takes_no_files_is_named() -> None:
+    name, status, found = fault(checks(HACS_STATE="sqlite:///scrapy.cfg/state.db"))
+    assert (name, status) == ("state", "failure")
+    assert "cannot write to the state in" in found
+
+
+def test_shards_are_found(tmp_path: Path) -> None:
+    for shard in ("1-3", "2-3"):
+        address = "sqlite:///state.db", f"hacs.{shard}", tmp_path, Estimation()
+        with closing(open_state(*address)) as state:
+            state.record([Visit("http://h.example/", 1, marks=frozenset({1}))])
+    found = str(checks(HACS_STATE="sqlite:///state.db"))
+    assert "namespace hacs, 3 shards: schema 1, 2 pages, readable and writable" in found
+    with closing(open_state("sqlite:///state.db", "hacs.1-3", tmp_path, Estimation())) as state:
+        assert state.store.read_meta("try") is None
+
+
 @pytest.mark.slow
 def test_a_replica_takes_no_writes(tmp_path: Path) -> None:
     with redis_server(tmp_path, "--replicaof", "127.0.0.1", str(free_port())) as port:

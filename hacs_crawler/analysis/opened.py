@@ -13,7 +13,7 @@ from scrapy.utils.project import get_project_settings
 
 from hacs_crawler.analysis.tables import Table, table, times
 from hacs_crawler.config import Config, unknown_settings
-from hacs_crawler.exceptions import ConfigError, HacsError, NoStateError
+from hacs_crawler.exceptions import ConfigError, HacsError
 from hacs_crawler.links import site_id
 from hacs_crawler.ranking.plan import Plan, pages_of
 from hacs_crawler.ranking.policies import Floats
@@ -201,23 +201,18 @@ def open_existing(config: Config, *, writes: bool = False, creates: bool = False
     """Open the state that the settings name, read-only by default; `close` it when done.
 
     If the settings name a number of shards but no shard, all existing shards are read as one state. If
-    they name neither and a file has nothing but shards, so are these. A file that does not exist is an
-    error (HacsError) unless the caller `creates` it. Raises StateError if the state cannot be used.
+    they name neither and only shards know pages, so are these. A file that does not exist is an error
+    (HacsError) unless the caller `creates` it. Raises StateError if the state cannot be used.
     """
     path = sqlite_path(config.state, config.base)
     if path is not None and not creates and not (path.exists() and path.stat().st_size):
         msg = f"there is no state at {path}: HACS_STATE names it, a crawl or `hacs import` makes it"
         raise HacsError(msg)
     reads_only = not (writes or creates)
+    if config.shards is None and config.shard is None:
+        config = replace(config, shards=found_shards(config))
     if config.shards is None or config.shard is not None:
-        try:
-            return open_state(*config.state_arguments, reads_only=reads_only)
-        except NoStateError:
-            count = found_shards(config) if reads_only and config.shard is None else None
-            if count is None:
-                raise
-        config = replace(config, shards=count)
-    assert config.shards is not None  # noqa: S101 - as above
+        return open_state(*config.state_arguments, reads_only=reads_only)
     joined = open_shards(config, config.shards, reads_only=reads_only, creates=creates)
     if joined is None:
         msg = f"there is no state of any of {config.shards} shards in {describe(config.state)}"

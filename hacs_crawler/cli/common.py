@@ -44,7 +44,9 @@ Set = Annotated[
 Shards = Annotated[
     int | None,
     typer.Option(
-        min=1, max=MOST_SHARDS, help="read this many shards as one  [default: HACS_SHARDS]"
+        min=1,
+        max=MOST_SHARDS,
+        help="read so many shards as one  [default: HACS_SHARDS, or as found]",
     ),
 ]
 

@@ -8,8 +8,9 @@ from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import astuple, replace
-from itertools import chain
-from typing import Any, NoReturn, TypeVar, cast
+from itertools import chain, compress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from hacs_crawler.exceptions import NoStateError, StateError
 from hacs_crawler.model import LogNormalPrior
 from hacs_crawler.state import (
     MOST_OUTCOMES,
+    MOST_SHARDS,
     PRIOR_NOTES,
     Ids,
     Outcomes,
@@ -29,12 +31,17 @@ from hacs_crawler.state import (
     State,
     Store,
     Visit,
+    describe,
     open_state,
+    open_store,
     shard_of_page,
     shards_of,
     sorted_outcomes,
     sqlite_path,
 )
+
+if TYPE_CHECKING:
+    from hacs_crawler.state.redis import RedisStore
 
 T = TypeVar("T", Page, Visit)
 
@@ -193,21 +200,41 @@ def open_shards(
 
 
 def found_shards(config: Config) -> int | None:
-    """Return how many shards the state in a SQLite file has, None if it has none or is elsewhere.
+    """Return how many shards a state has that knows no page outside of them, None if it has none.
 
-    Raises StateError if there are shards of several numbers.
+    On a server, a state has shards if the first of them is there. Raises StateError if there are shards
+    of several numbers.
     """
     path = sqlite_path(config.state, config.base)
-    if path is None or not path.exists():
+    if path is not None and not path.exists():
         return None
-    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as file:
-        tables = [name for (name,) in file.execute("SELECT name FROM sqlite_schema")]
-    pattern = re.compile(rf"{re.escape(config.namespace)}\.\d+-(\d+)\.pages")
-    counts = sorted({int(found[1]) for name in tables if (found := pattern.fullmatch(name))})
+    try:
+        with closing(open_state(*config.state_arguments, reads_only=True)) as state:
+            if state.store.count():
+                return None
+    except NoStateError:
+        pass
+    counts = _counts_on_server(config) if path is None else _counts_in_file(path, config.namespace)
     if len(counts) > 1:
         numbers = " and ".join(map(str, counts))
-        raise StateError(f"the state in {path} has shards of {numbers}: name one with --shards")
+        place = describe(config.state) if path is None else path
+        raise StateError(f"the state in {place} has shards of {numbers}: name one with --shards")
     return counts[0] if counts else None
+
+
+def _counts_in_file(path: Path, namespace: str) -> list[int]:
+    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as file:
+        tables = [name for (name,) in file.execute("SELECT name FROM sqlite_schema")]
+    pattern = re.compile(rf"{re.escape(namespace)}\.\d+-(\d+)\.pages")
+    return sorted({int(found[1]) for name in tables if (found := pattern.fullmatch(name))})
+
+
+def _counts_on_server(config: Config) -> list[int]:
+    store = open_store(config.state, config.namespace, config.base, reads_only=True)
+    with closing(cast("RedisStore", store)) as server:
+        counts = range(1, MOST_SHARDS + 1)
+        firsts = [Shard(0, count).namespace(config.namespace) for count in counts]
+        return [*compress(counts, server.are_states(firsts))]
 
 
 def states_in(state: State) -> Sequence[State]:

@@ -28,6 +28,7 @@ from hacs_crawler.state.redis_buckets import (
     REPLACED,
     SWAP,
     TRIM_OUTCOMES,
+    TRY,
     WRITE,
     RedisBuckets,
     field_of,
@@ -279,6 +280,18 @@ class RedisStore(Store):
             self._add_write(pipe, KEEP, [self._notes], *chain.from_iterable(texts.items()))
             self._written(pipe)
         self._hold(texts)
+
+    def try_to_write(self) -> None:
+        with self._server.naming_errors("write to"), self._server.pipeline("write to") as pipe:
+            self._server.add_call(pipe, TRY, [self._notes])
+            self._server.answers(pipe)
+
+    def are_states(self, namespaces: Sequence[str]) -> list[bool]:
+        """Return which namespaces have a state."""
+        with self._server.pipeline("read") as pipe:
+            for namespace in namespaces:
+                pipe.hget(f"{namespace}:notes", "schema")
+            return [schema is not None for schema in pipe.execute()]
 
     def swap_meta(self, key: str, seen: Any, value: Any) -> bool:
         """See `Store.swap_meta`; compared is the text of what was seen."""

@@ -230,6 +230,9 @@ return 1
 KEEP: Final = f"""{_GUARD}
 return redis.call('HSET', KEYS[1], unpack(ARGV, 2))
 """
+TRY: Final = """redis.call('HSET', KEYS[1], 'try', '0')
+return redis.call('HDEL', KEYS[1], 'try')
+"""
 FETCH: Final = f"""{_READ}
 for i, key in ipairs(KEYS) do found[i] = read('HGET', key, ARGV[i]) end
 return failed or found

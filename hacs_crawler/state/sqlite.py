@@ -264,6 +264,12 @@ class SQLiteStore(Store):
         with self._file.writing():
             self._keep(notes)
 
+    def try_to_write(self) -> None:
+        with self._file.writing():
+            self._keep({"try": 0})
+        with self._file.writing():
+            self._db.execute(f"DELETE FROM {self._meta} WHERE key = 'try'")  # noqa: S608
+
     def swap_meta(self, key: str, seen: Any, value: Any) -> bool:
         """See `Store.swap_meta`; one transaction."""
         with self._file.writing():

@@ -161,6 +161,10 @@ class Store(Protocol):
     def size_bytes(self) -> int:
         """Return how many bytes the store takes, of disk or of the server's memory."""
 
+    def try_to_write(self) -> None:
+        """Write a note and take it back; raises StateError if the store takes no writes."""
+        return  # as of a store in memory
+
     def risks(self) -> Iterator[tuple[str, str]]:
         """Yield what loses pages, or may lose them, and what to do about it."""
         return iter(())

@@ -161,6 +161,7 @@ def test_commands_read_all_shards_as_one_state(
 ) -> None:
     by_option = sharded("rank", "--json", "--shards", "4").stdout
     assert sharded("rank", "--json", SHARDS=4).stdout == by_option != ""
+    assert sharded("rank", "--json").stdout == by_option  # they are found
     for url in URLS[::7]:
         found = sharded("show", url, "--shards", "4", "--json")
         assert json.loads(found.stdout)["url"] == url
@@ -173,10 +174,27 @@ def test_commands_read_all_shards_as_one_state(
     assert f"A crawl of all {len(URLS)} pages" in page.read_text()
 
 
+def test_shards_are_not_read_beside_a_state_that_knows_pages(
+    sharded: Hacs, state_url: str, namespace: str
+) -> None:
+    with state_of(state_url, namespace) as state:
+        state.record([Visit(URLS[0], NOW - DAY, marks=frozenset({1}))])
+    found = sharded("rank", "--json").stdout
+    assert [json.loads(line)["url"] for line in found.splitlines()] == [URLS[0]]
+
+
+def test_shards_of_two_numbers_are_named(
+    sharded: Hacs, state_url: str, namespace: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with state_of(state_url, f"{namespace}.0-7"):
+        assert sharded("rank").exit_code == 1
+    assert "has shards of 4 and 7: name one with --shards" in caplog.text
+
+
 def test_estimate_is_of_all_shards(
     sharded: Hacs, state_url: str, namespace: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert sharded("estimate", "--shards", "4", ESTIMATOR="mle").exit_code == 0
+    assert sharded("estimate", ESTIMATOR="mle").exit_code == 0
     assert f"{len(URLS)} pages estimated, " in caplog.text
     for index in range(SHARDS):
         with state_of(state_url, f"{namespace}.{index}-4") as state:

@@ -65,6 +65,7 @@ def use(store: Store) -> None:
         "outcomes": lambda: list(store.outcomes()),
         "trim_outcomes": lambda: store.trim_outcomes(2**32 - 1),
         "size_bytes": store.size_bytes,
+        "try_to_write": store.try_to_write,
         "risks": lambda: list(store.risks()),
         "write_meta": lambda: store.write_meta({"note": 1}),
         "read_meta": lambda: store.read_meta("note"),
