@@ -14,6 +14,9 @@ from scrapy.utils.misc import build_from_crawler, load_object
 
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.scrapy_internals import enqueue_unfiltered, filter_of
+from hacs_crawler.utils.text import safe_logger
+
+logger = safe_logger(__name__)
 
 
 def inner_scheduler(crawl: Crawl, outer: type[BaseScheduler]) -> BaseScheduler:
@@ -32,8 +35,15 @@ def inner_scheduler(crawl: Crawl, outer: type[BaseScheduler]) -> BaseScheduler:
         if scheduler is Scheduler:
             _keep_job(crawl.crawler)
         return build_from_crawler(scheduler, crawl.crawler)
-    except Exception as error:  # noqa: BLE001 - such as that of a server that is away
-        crawl.fail(f"HACS_INNER_SCHEDULER: {scheduler.__name__} does not start: {error}")
+    except Exception as error:
+        if scheduler is not Scheduler:
+            crawl.fail(f"HACS_INNER_SCHEDULER: {scheduler.__name__} does not start: {error}")
+        else:
+            if not isinstance(
+                error, OSError
+            ):  # the traceback names a class such as DUPEFILTER_CLASS
+                logger.error("Scrapy's scheduler cannot be made", exc_info=error)
+            crawl.fail(f"the crawl cannot start: {type(error).__name__}: {error}")
         return _NoScheduler()
 
 
@@ -78,9 +88,10 @@ def is_scrapys_own(inner: BaseScheduler, crawler: Crawler) -> bool:
 
     Another one may choose differently, or do something with each request.
     """
+    if keeps_requests(inner, crawler):
+        return False
     queue = load_object(crawler.settings["SCHEDULER_PRIORITY_QUEUE"])
-    is_plain = queue in (DownloaderAwarePriorityQueue, ScrapyPriorityQueue)
-    return is_plain and not keeps_requests(inner, crawler)
+    return queue in (DownloaderAwarePriorityQueue, ScrapyPriorityQueue)
 
 
 def shared_filter(inner: BaseScheduler) -> SharedFilter | None:

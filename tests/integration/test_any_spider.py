@@ -17,7 +17,7 @@ import forks
 from hacs_crawler.crawl.ranker import MOST_WAITING
 from hacs_crawler.state.page import Visit
 from hacs_crawler.utils.times import DAY
-from integration_support import QUICK, Crawl, Project
+from integration_support import QUICK, AnySpider, Crawl, Project
 from servers import Site
 
 ADDONS = 'ADDONS={"hacs_crawler.addon.HacsAddon": 500}'
@@ -390,6 +390,25 @@ def test_a_project_with_a_scheduler_of_its_own_is_told_and_still_recorded(
     assert "HACS_INNER_SCHEDULER" in crawl.log
     assert crawl.stat("hacs/visits") == 4
     assert len(site.visited()) == 4
+
+
+@pytest.mark.parametrize(
+    ("setting", "name", "said"),
+    [
+        ("DUPEFILTER_CLASS", "Broken", "KeyError: 'oops'"),
+        ("DUPEFILTER_CLASS", "Missing", "NameError: Module 'any_spider'"),
+        ("SCHEDULER_PRIORITY_QUEUE", "Missing", "NameError: Module 'any_spider'"),
+    ],
+)
+def test_a_class_of_the_project_that_cannot_be_made_is_shown_by_one_traceback(
+    setting: str, name: str, said: str, any_spider: AnySpider
+) -> None:
+    code = dedent(START_URLS) + "\n\nclass Broken:\n    def __init__(self): {}['oops']\n"
+    crawl = any_spider.run(code, "-a", "site=http://127.0.0.1", **{setting: f"any_spider.{name}"})
+    assert crawl.exit_status == 1
+    assert crawl.log.count("Traceback") == 1
+    assert f"ERROR: the crawl cannot start: {said}" in crawl.log
+    assert "HACS_INNER_SCHEDULER" not in crawl.log
 
 
 def test_a_middleware_that_is_switched_off_is_pointed_out(

@@ -105,7 +105,7 @@ def test_a_job_that_is_killed_loses_nothing_of_what_it_was_resumed_with(
     uncopied = any_spider.folder / "job" / "hacs.queue" / "x"
     uncopied.symlink_to("nothing")
     refused = any_spider.run(FOLLOWING, **job)
-    assert "Scheduler does not start" in refused.log
+    assert "the crawl cannot start: Error: " in refused.log
     assert (refused.exit_status, refused.log.count("Traceback")) == (1, 0)
     uncopied.unlink()
     resumed = any_spider.run(FOLLOWING, **job)
