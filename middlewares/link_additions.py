@@ -112,6 +112,8 @@ class LinkAdditionsMiddleware:
         mark_answered(request, tag)
         if url is not None:
             self._observe(request, response, url, tag)
+        elif self._crawl.stats.not_a_page is None:
+            self._crawl.stats.not_a_page = response.url
 
     def process_spider_output(
         self, response: Response, result: Iterable[Any], spider: Spider | None = None

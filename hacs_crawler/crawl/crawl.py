@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
@@ -195,7 +195,7 @@ class Crawl:
         await self.state.write_behind.settle()
         await self._learn()
         if self.failure is None:
-            self._sum_up()
+            await self._sum_up()
 
     async def begin_round(self) -> None:
         """Read what ranking needs anew, and count what is found from now on."""
@@ -237,18 +237,20 @@ class Crawl:
             if self.failure is None:
                 if self._needs_answers and self.stats.has_seen_nothing:
                     self._end_with_error(f"not one page answered: {self.stats.causes()}")
-                self._sum_up()
-                if self.config.pages == "start":
-                    self.stats.log_if_few_were_pages()
+                await self._sum_up()
+                self.stats.log_if_few_were_pages(self.config.pages)
             self.is_open, self._is_closed = False, True
             await state.once(State.close)
             logger.debug("The state was closed in %.2f s", time.monotonic() - started)
         self._worker.close()
 
-    def _sum_up(self) -> None:
+    async def _sum_up(self) -> None:
         self._log_summary()
         if self._log_summary == self.stats.log_summary:
             self.stats.log_first_crawl(self.state.estimation)
+            if self.stats.saw_only_new_pages:
+                with suppress(StateError):  # all is written
+                    self.stats.log_pages_known_before(await self.state.once(_number_of_pages))
         self.parts.tell(Part.sum_up)
 
     def _record_unfinished(self) -> None:
@@ -374,3 +376,7 @@ def _checked(second: float) -> float:
         f"HACS_CLOCK, or this machine's clock, says second {second:.0f} since 1970 UTC: visits can be "
         "recorded from 1970 to 2106"
     )
+
+
+def _number_of_pages(state: State) -> int:
+    return state.store.count()

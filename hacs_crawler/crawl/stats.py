@@ -25,6 +25,7 @@ from hacs_crawler.utils.arrays import FloatArray
 from hacs_crawler.utils.text import counted, safe_logger
 
 if TYPE_CHECKING:
+    from hacs_crawler.config import Pages
     from hacs_crawler.ranking.plan import Plan
 
 logger = safe_logger(__name__)
@@ -51,6 +52,8 @@ class CrawlStats:
     """Responses of pages that came when the crawl had failed."""
     html_answers: int = 0
     """Responses that are HTML, whether HACS takes them for pages or not."""
+    not_a_page: str | None = None
+    """The URL of the first answer that HACS does not take for a page."""
     watched: str = "link"
     """What is watched of pages, in a word."""
     other_answers: Counter[str] = field(default_factory=Counter)
@@ -254,11 +257,25 @@ class CrawlStats:
         pages = counted(updates, "page") + " changed" * (not new)
         return f": {what}{pages}{f' ({expected})' * bool(self.predicted)}"
 
+    @property
+    def saw_only_new_pages(self) -> bool:
+        """Whether every visit was a page's first."""
+        return 0 < self.get("visits") == self.get("first_visits")
+
+    def log_pages_known_before(self, pages: int) -> None:
+        """Log that none of the pages of the state, of which this crawl added some, was visited again."""
+        if (before := pages - self.get("first_visits")) > 0:
+            logger.info(
+                "None of the %s that the state knew before was visited: if the pages are the same, "
+                "their URLs change with each run, as with a session id, and HACS learns nothing of them",
+                counted(before, "page"),
+            )
+
     def log_first_crawl(self, estimation: Estimation) -> None:
         """Log what comes next where every visit was a page's first."""
-        visits = self.get("visits")
-        if not visits or visits > self.get("first_visits"):
+        if not self.saw_only_new_pages:
             return
+        visits = self.get("visits")
         rate_per_day = estimation.rate_per_day(Page("http://a.example/", array("I", [0])))
         logger.info(
             "This was the first visit of all these pages; about %.1f updates are expected by "
@@ -266,17 +283,31 @@ class CrawlStats:
             -visits * math.expm1(-rate_per_day),
         )
 
-    def log_if_few_were_pages(self) -> None:
-        """Log that HACS takes only a few of the crawl's requests for pages."""
-        seen, pages = self.html_answers, min(self.answers, self.html_answers)
-        if seen >= SOME and pages < FEW * seen:
+    def log_if_few_were_pages(self, pages: Pages) -> None:
+        """Log that HACS takes none of the crawl's requests for pages, or only a few by default."""
+        stats = self.collector.get_stats()
+        has_page = any(
+            name.startswith(("hacs/dropped/", "hacs/not_observed", "hacs/ranked", "hacs/visits"))
+            for name in stats
+        )
+        if not has_page and self.not_a_page is not None and isinstance(pages, tuple):
+            logger.warning(
+                "HACS_PAGES is found in no URL that was answered, so that nothing was recorded; the "
+                "first answer was that of %s",
+                self.not_a_page,
+            )
+        if pages != "start":
+            return
+        seen, of_pages = self.html_answers, min(self.answers, self.html_answers)
+        is_none = not has_page and self.not_a_page is not None
+        if is_none or (seen >= SOME and of_pages < FEW * seen):
             logger.info(
                 "%d of %d requests %s a start request, and only start requests are ranked and "
                 'recorded: set HACS_PAGES = "all", or to URL patterns, to include the pages that '
-                "callbacks request (docs/pages.md)",
-                pages,
-                seen,
-                "was" if pages == 1 else "were",
+                "callbacks or a queue request",
+                of_pages,
+                max(seen, 1),
+                "was" if of_pages == 1 else "were",
             )
 
     def _log_churning(self, churning: int, visits: int) -> None:

@@ -113,6 +113,31 @@ def test_what_a_run_did_beside_its_list_is_a_line_of_its_own(stats, caplog):
     assert len(caplog.messages) == 1
 
 
+def test_pages_of_which_a_crawl_visits_none_again_are_counted(stats, caplog):
+    stats.count("visits", 30)
+    stats.count("first_visits", 30)
+    assert stats.saw_only_new_pages
+    with caplog.at_level(logging.INFO):
+        stats.log_pages_known_before(30)
+        assert caplog.messages == []
+        stats.log_pages_known_before(42)
+    assert caplog.messages[0].startswith(
+        "None of the 12 pages that the state knew before was visited"
+    )
+
+
+@pytest.mark.parametrize(("pages", "is_said"), [("all", False), ("start", True), ((), True)])
+def test_a_crawl_none_of_whose_answers_is_a_page_says_why(stats, caplog, pages, is_said):
+    stats.not_a_page = "http://a.example/1"
+    with caplog.at_level(logging.INFO):
+        stats.log_if_few_were_pages(pages)
+    assert ("HACS_PAGES" in caplog.text) is is_said
+    stats.count("dropped/budget")
+    caplog.clear()
+    stats.log_if_few_were_pages(())
+    assert caplog.messages == []
+
+
 @pytest.mark.parametrize(("firsts", "is_said"), [(0, False), (29, False), (30, True)])
 def test_a_first_crawl_says_what_comes_next(stats, caplog, firsts, is_said):
     stats.count("visits", 30)

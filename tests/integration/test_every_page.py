@@ -429,6 +429,61 @@ FED = """
 """
 
 
+IDLE = """
+    import scrapy
+    from scrapy import signals
+    from scrapy.exceptions import DontCloseSpider
+
+
+    class Idle(scrapy.Spider):
+        name = "idle"
+        left = ["/1", "/2"]
+
+        async def start(self):
+            self.crawler.signals.connect(self.feed, signals.spider_idle)
+            return
+            yield
+
+        def feed(self):
+            if self.left:
+                self.crawler.engine.crawl(scrapy.Request(self.url + self.left.pop()))
+                raise DontCloseSpider
+
+        def parse(self, response):
+            yield {"url": response.url}
+"""
+
+
+def test_a_spider_that_feeds_itself_when_idle_learns_how_its_pages_are_recorded(
+    any_spider: AnySpider, site: Site
+) -> None:
+    site.set("/1")
+    site.set("/2")
+    by_default = any_spider.run(IDLE)
+    assert "0 of 2 requests were a start request" in by_default.log
+    assert 'set HACS_PAGES = "all"' in by_default.log
+    assert any_spider.run(IDLE, HACS_PAGES="all").stat("hacs/visits") == 2
+
+
+def test_patterns_that_match_no_answer_say_so(any_spider: AnySpider, site: Site) -> None:
+    site.set("/1")
+    site.set("/2")
+    crawl = any_spider.run(IDLE, HACS_PAGES="/product/")
+    assert "WARNING: HACS_PAGES is found in no URL that was answered" in crawl.log
+    assert f"{site.url}/2" in crawl.log
+
+
+def test_a_site_whose_urls_change_with_each_run_is_noticed_in_the_second(
+    any_spider: AnySpider, site: Site
+) -> None:
+    for run, said in (("1", 0), ("2", 1)):
+        site.set(f"/{run}")
+        code = IDLE.replace('["/1", "/2"]', f'["/{run}"]')
+        any_spider.days += 1
+        log = any_spider.run(code, HACS_PAGES="all").log
+        assert log.count("None of the 1 page that the state knew before was visited") == said
+
+
 def test_what_a_redis_queue_feeds_is_ranked_in_its_batches(
     any_spider: AnySpider, site: Site, redis_port: int, namespace: str
 ) -> None:
