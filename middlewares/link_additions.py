@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from msgspec.structs import replace
 from pydispatch.dispatcher import getReceivers
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
@@ -227,6 +228,9 @@ class LinkAdditionsMiddleware:
         if visit is not None and visit.news is News.SEEN and awaited.takes_items:
             known = crawl.state.write_behind.page(url)
             visit, reason = seen_or_failed(visit, known, awaited.rules)
+        if visit is not None and awaited.only_leads_on and crawl.config.conditional_requests:
+            # a 304 has no requests for a callback to yield
+            visit, awaited.recorded = replace(visit, etag="", last_modified=""), None
         if reason == "rejected" and awaited.told is not None:
             crawl.stats.count_rejected(awaited.told.rejected)
         if visit is None:

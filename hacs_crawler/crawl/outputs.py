@@ -44,6 +44,8 @@ class AwaitedVisit:
     are_news: Callable[[frozenset[int]], bool] = lambda _: True
     shown: Callable[[Response, Any, bool], None] = lambda *_: None
     is_asked_again: bool = False
+    only_leads_on: bool = False
+    """Whether the callback yielded requests, and nothing else."""
     _marks: set[int] = field(default_factory=set)
     _problem: str = ""
 
@@ -123,6 +125,8 @@ class Output:
     def end(self) -> None:
         """Tell parts how much the callback yielded, once nothing else comes."""
         crawl = self._crawl
+        if self._awaited is not None:
+            self._awaited.only_leads_on = self._requests > 0 and not self._items
         if (
             crawl.parts.override("finished")
             and self._response.request is not None

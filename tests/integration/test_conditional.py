@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from integration_support import Crawl, Project
+from integration_support import AnySpider, Crawl, Project
 from servers import Site
 
 
@@ -64,3 +64,35 @@ def test_without_control_visits_left_304s_are_taken_as_they_are(
     crawl(project, site, HACS_CONTROLS=0.0)
     crawl(project, site, HACS_CONTROLS=0.0)
     assert conditions(site) == [True]
+
+
+LISTING = """
+    import scrapy
+
+
+    class Listing(scrapy.Spider):
+        name = "listing"
+
+        async def start(self):
+            yield scrapy.Request(self.url + "/list")
+
+        def parse(self, response):
+            yield from response.follow_all(css="a", callback=self.parse_item)
+
+        def parse_item(self, response):
+            yield {"url": response.url}
+"""
+
+
+def test_a_page_that_only_leads_to_others_gets_no_condition(
+    site: Site, any_spider: AnySpider
+) -> None:
+    site.set("/list", "item", ETag='"list"')
+    site.set("/item", "x.pdf", ETag='"item"')
+    for _ in range(2):
+        site.visited()
+        any_spider.days += 1
+        any_spider.run(LISTING, HACS_PAGES="all", HACS_CONDITIONAL_REQUESTS=True)
+    asked = zip(site.asked, site.headers, strict=True)
+    conditional = {path for path, headers in asked if "if-none-match" in headers}
+    assert conditional == {"/item"}
