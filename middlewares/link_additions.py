@@ -228,7 +228,7 @@ class LinkAdditionsMiddleware:
         if visit is not None and visit.news is News.SEEN and awaited.takes_items:
             known = crawl.state.write_behind.page(url)
             visit, reason = seen_or_failed(visit, known, awaited.rules)
-        if visit is not None and awaited.only_leads_on and crawl.config.conditional_requests:
+        if visit is not None and awaited.only_leads_on and (visit.etag or visit.last_modified):
             # a 304 has no requests for a callback to yield
             visit, awaited.recorded = replace(visit, etag="", last_modified=""), None
         if reason == "rejected" and awaited.told is not None:

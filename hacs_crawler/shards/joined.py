@@ -10,7 +10,7 @@ from contextlib import ExitStack, closing
 from dataclasses import astuple, replace
 from itertools import chain, compress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast
+from typing import Any, NoReturn, TypeVar, cast
 
 import numpy as np
 
@@ -33,15 +33,11 @@ from hacs_crawler.state import (
     Visit,
     describe,
     open_state,
-    open_store,
     shard_of_page,
     shards_of,
     sorted_outcomes,
     sqlite_path,
 )
-
-if TYPE_CHECKING:
-    from hacs_crawler.state.redis import RedisStore
 
 T = TypeVar("T", Page, Visit)
 
@@ -230,11 +226,12 @@ def _counts_in_file(path: Path, namespace: str) -> list[int]:
 
 
 def _counts_on_server(config: Config) -> list[int]:
-    store = open_store(config.state, config.namespace, config.base, reads_only=True)
-    with closing(cast("RedisStore", store)) as server:
+    from hacs_crawler.state.redis_connection import RedisServer  # noqa: PLC0415 - an extra
+
+    with closing(RedisServer(config.state)) as server:
         counts = range(1, MOST_SHARDS + 1)
         firsts = [Shard(0, count).namespace(config.namespace) for count in counts]
-        return [*compress(counts, server.are_states(firsts))]
+        return [*compress(counts, server.have_states(firsts))]
 
 
 def states_in(state: State) -> Sequence[State]:

@@ -12,10 +12,9 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from redis.cluster import RedisCluster
 from redis.exceptions import ResponseError
 
-from hacs_crawler.exceptions import StateError, StateUnavailableError
+from hacs_crawler.exceptions import StateUnavailableError
 from hacs_crawler.state.codec import ROW, UNKNOWN_ROW
 from hacs_crawler.state.outcome_log import OUTCOME, Outcomes
 from hacs_crawler.state.redis_buckets import (
@@ -225,41 +224,24 @@ class RedisStore(Store):
 
     def size_bytes(self) -> int:
         """See `Store.size_bytes`: the memory of the server, in a cluster of all its primaries."""
-        return sum(int(info["used_memory"]) for info in self._infos("memory"))
+        return sum(int(info["used_memory"]) for info in self._server.infos("memory"))
 
     def risks(self) -> Iterator[tuple[str, str]]:
         """See `Store.risks`: of the configuration, and what evictions have taken."""
-        policies = {str(info["maxmemory_policy"]) for info in self._infos("memory")}
+        policies = {str(info["maxmemory_policy"]) for info in self._server.infos("memory")}
         for policy in sorted(policies - {"noeviction"}):
             found = f"maxmemory-policy {policy}: a server that is full throws pages away"
             yield found, "set maxmemory-policy noeviction"
-        has_log = all(int(info["aof_enabled"]) for info in self._infos("persistence"))
-        if not has_log and not self._makes_snapshots():
+        has_log = all(int(info["aof_enabled"]) for info in self._server.infos("persistence"))
+        if not has_log and not self._server.makes_snapshots():
             yield "appendonly no, and no snapshots: a restart loses the state", "set appendonly yes"
-        if any(int(info["evicted_keys"]) for info in self._infos("stats")):
+        if any(int(info["evicted_keys"]) for info in self._server.infos("stats")):
             known, kept = (self._ids_of(kind) for kind in ("rows", "pages"))
             number = len(np.setdiff1d(known, kept))
             found = (
                 f"the server has evicted keys: {counted(number, 'page')} without visits and links"
             )
             yield found, "set maxmemory-policy noeviction, and import a backup"
-
-    def _infos(self, section: str) -> list[dict[str, Any]]:
-        """Return a section of INFO, in a cluster of each primary."""
-        with self._server.naming_errors("read"):
-            if not self._server.is_cluster:
-                return [self._redis.info(section)]
-            nodes = self._redis.info(section, target_nodes=RedisCluster.PRIMARIES)
-            is_one = not all(isinstance(node, dict) for node in nodes.values())
-            return [nodes] if is_one else list(nodes.values())
-
-    def _makes_snapshots(self) -> bool:
-        """Whether the server saves its memory now and then, or does not say so."""
-        try:
-            with self._server.naming_errors("read"):
-                return bool(self._redis.config_get("save").get("save", "unknown"))
-        except StateError:  # hosted servers have no CONFIG
-            return True
 
     def read_meta(self, key: str) -> Any:
         with self._server.naming_errors("read"):
@@ -282,16 +264,9 @@ class RedisStore(Store):
         self._hold(texts)
 
     def try_to_write(self) -> None:
-        with self._server.naming_errors("write to"), self._server.pipeline("write to") as pipe:
+        with self._server.pipeline("write to") as pipe:
             self._server.add_call(pipe, TRY, [self._notes])
             self._server.answers(pipe)
-
-    def are_states(self, namespaces: Sequence[str]) -> list[bool]:
-        """Return which namespaces have a state."""
-        with self._server.pipeline("read") as pipe:
-            for namespace in namespaces:
-                pipe.hget(f"{namespace}:notes", "schema")
-            return [schema is not None for schema in pipe.execute()]
 
     def swap_meta(self, key: str, seen: Any, value: Any) -> bool:
         """See `Store.swap_meta`; compared is the text of what was seen."""

@@ -76,6 +76,30 @@ class RedisServer:
         with self.naming_errors(action), self.client.pipeline(transaction=False) as pipe:
             yield pipe
 
+    def have_states(self, namespaces: Sequence[str]) -> list[bool]:
+        """Return which namespaces have a state, in one round trip."""
+        with self.pipeline("read") as pipe:
+            for namespace in namespaces:
+                pipe.hget(f"{namespace}:notes", "schema")
+            return [schema is not None for schema in pipe.execute()]
+
+    def infos(self, section: str) -> list[dict[str, Any]]:
+        """Return a section of INFO, in a cluster of each primary."""
+        with self.naming_errors("read"):
+            if not self.is_cluster:
+                return [self.client.info(section)]
+            nodes = self.client.info(section, target_nodes=RedisCluster.PRIMARIES)
+            is_one = not all(isinstance(node, dict) for node in nodes.values())
+            return [nodes] if is_one else list(nodes.values())
+
+    def makes_snapshots(self) -> bool:
+        """Whether the server saves its memory now and then, or does not say so."""
+        try:
+            with self.naming_errors("read"):
+                return bool(self.client.config_get("save").get("save", "unknown"))
+        except StateError:  # hosted servers have no CONFIG
+            return True
+
     def answers(self, pipe: Any) -> list[Any]:
         """Send a pipeline of scripts; an error is raised as the server put it, without the script."""
         answers: list[Any] = pipe.execute(raise_on_error=False)
