@@ -67,7 +67,7 @@ def all_checks(settings: Settings, *, has_project: bool) -> Iterator[Check]:
     try:
         config = Config.from_settings(settings)
     except ConfigError as error:
-        yield Check("settings", "failure", str(error), "see docs/settings.md")
+        yield Check("settings", "failure", str(error), "correct it in settings.py, or with -s")
         return
     yield Check("settings", "ok", "every HACS_ setting has a usable value")
     yield from _state(config)
@@ -160,7 +160,9 @@ def _state(config: Config) -> Iterator[Check]:
             for risk, advice in store.risks():
                 yield Check("state", "warning", f"{describe(config.state)}: {risk}", advice)
     except (ConfigError, StateError) as error:
-        advice = "docs/state.md says what HACS_STATE may be, docs/reliability.md what else"
+        advice = (
+            "HACS_STATE is sqlite:///FILE or redis://HOST:PORT/DATABASE; is that running and yours?"
+        )
         yield Check("state", "failure", str(error), advice)
 
 

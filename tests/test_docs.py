@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
 import re
@@ -204,6 +205,19 @@ def test_every_policy_is_documented() -> None:
 def test_every_command_is_documented() -> None:
     documented = first_column("docs/commands.md", "## All commands")
     assert sorted(documented) == sorted(f"hacs {name}" for name in get_command(app).commands)
+
+
+def test_no_help_and_no_message_names_a_file_of_the_checkout() -> None:
+    """A wheel has no docs/: a help text is a docstring in `cli`, a message any other string."""
+    naming = {
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path, source in SOURCES.items()
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if "docs/" in node.value
+        and ("cli" in path.parts or '"""' not in ast.get_source_segment(source, node))
+    }
+    assert naming == set()
 
 
 def test_what_a_simulation_reports_and_simulates_is_documented() -> None:

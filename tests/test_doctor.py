@@ -221,7 +221,7 @@ def test_a_failure_makes_the_exit_status_1_and_its_line_says_what_to_do() -> Non
     assert bad.exit_code == 1
     (line,) = (line for line in bad.stdout.splitlines() if line.startswith("failure"))
     assert "HACS_POLICY = 'best'" in line
-    assert line.endswith(" -> see docs/settings.md")
+    assert line.endswith(" -> correct it in settings.py, or with -s")
 
 
 def test_json_is_an_array_of_all_checks() -> None:

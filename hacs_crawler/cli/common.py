@@ -6,6 +6,7 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from pathlib import Path
 from textwrap import shorten
 from types import FrameType
 from typing import Annotated
@@ -48,6 +49,17 @@ Shards = Annotated[
         max=MOST_SHARDS,
         help="read so many shards as one  [default: HACS_SHARDS, or as found]",
     ),
+]
+
+PagesFile = Annotated[
+    Path | None, typer.Option("--pages", help="CSV: url, site, level, first_seen")
+]
+UpdatesFile = Annotated[
+    Path | None, typer.Option("--updates", help="CSV: url, updated_at, new_links")
+]
+CapturesFile = Annotated[
+    Path | None,
+    typer.Option("--captures", help="CSV: url, captured_at; what the history showed"),
 ]
 
 

@@ -52,7 +52,7 @@ def plan(shards: Number, settings: Set = None) -> None:
     """Begin a round of all shards: one cut-off, and one budget that their crawls share.
 
     Crawls of shards (`scrapy crawl` with HACS_SHARD) then visit the best pages of all, until each has
-    ended. `hacs crawl` begins with this by itself. See docs/deploy.md.
+    ended. `hacs crawl` begins with this by itself.
     """
     with ending_in_a_line():
         given = project_settings(settings)
@@ -77,7 +77,7 @@ def crawl(
 
     Each shard is a `scrapy crawl` in a process of its own: as many at a time as this machine has cores,
     or the cluster workers, which have to run in the project's folder. Ctrl-C ends all of them in order,
-    a second one at once. See docs/deploy.md.
+    a second one at once.
     """
     with ending_in_a_line(), signals_noted() as asked:
         config = _checked(spider, arguments, settings)
@@ -130,9 +130,7 @@ def _checked(name: str, arguments: list[str] | None, pairs: list[str] | None) ->
     except KeyError:
         raise HacsError(f"there is no spider {name!r} in this project") from None
     if hasattr(spider, "redis_key"):
-        msg = (
-            f"{name} is fed by a queue: start `scrapy crawl {name}` where you want (docs/deploy.md)"
-        )
+        msg = f"{name} is fed by a queue: start `scrapy crawl {name}` on any machine"
         raise HacsError(msg)
     check = wiring(settings)
     if check.status == "failure":

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Final
 import typer
 
 from hacs_crawler.analysis import Table, table_of_rows
-from hacs_crawler.cli.common import Set, opened
+from hacs_crawler.cli.common import CapturesFile, PagesFile, Set, UpdatesFile, opened
 from hacs_crawler.cli.output import Records, shows_rows, write_file
 from hacs_crawler.crawl.seeds import read_seeds
 from hacs_crawler.exceptions import HacsError
@@ -42,7 +42,6 @@ logger = safe_logger(__name__)
 _DEEPEST: Final = {"links": None, "path": DEEPEST}
 """How many levels of the path a website has, by what its depth counts."""
 SYNTHETIC_PAGES: Final = 300_000
-_File = typer.Option(help="CSV; see docs/evaluation.md")
 
 
 class Paper(StrEnum):
@@ -54,9 +53,9 @@ class Paper(StrEnum):
 
 @shows_rows(json="")
 def evaluate_command(  # noqa: PLR0913, PLR0917 - one for each option
-    pages: Annotated[Path | None, _File] = None,
-    updates: Annotated[Path | None, _File] = None,
-    captures: Annotated[Path | None, _File] = None,
+    pages: PagesFile = None,
+    updates: UpdatesFile = None,
+    captures: CapturesFile = None,
     paper: Annotated[
         Paper,
         typer.Option(help="whose evaluations: HACS, or the localized rates of Singh 2007"),

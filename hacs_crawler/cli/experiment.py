@@ -105,7 +105,7 @@ def start_(addresses: Addresses, shards: Shards = None, settings: Set = None) ->
 def status(addresses: Addresses, shards: Shards = None, settings: Set = None) -> Records:
     """Say which of the twin crawls finds more updates, and how sure that is.
 
-    The interval holds however often one looks. See docs/experiments.md.
+    The interval holds however often you look.
     """
     with opened(settings, shards) as (config, state), ExitStack() as stack:
         configs = [replace(config, state=address) for address in addresses]

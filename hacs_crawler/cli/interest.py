@@ -103,7 +103,7 @@ def fit(
     """Fit a log-normal curve to each page's views, and tell the temporal pages: those read as news.
 
     By default the likelihood of a curve whose birth lies near the rise; with `--model paper` the paper's
-    own least squares and its Phi(3) > 0.7, which is not identifiable (see docs/interest.md). --csv
+    own least squares and its Phi(3) > 0.7, which is not identifiable. --csv
     has a row for each page.
     """
     if model not in MODELS:

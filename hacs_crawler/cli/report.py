@@ -8,8 +8,9 @@ from typing import Annotated
 
 import typer
 
-from hacs_crawler.cli.common import Set, Shards, opened
+from hacs_crawler.cli.common import Set, Shards, opened, place_of
 from hacs_crawler.cli.output import check_target, write_file
+from hacs_crawler.cli.rank import NO_PAGES
 from hacs_crawler.report.html import html, report_data
 from hacs_crawler.utils.text import safe_logger
 
@@ -28,10 +29,13 @@ def report(
     """Write what HACS knows, plans and has found as a self-contained HTML page.
 
     It shows the latest updates, the pages and their histories, the plan, the yield of past runs, and how
-    right predictions were. See docs/report.md.
+    right predictions were.
     """
     with opened(settings, shards) as (config, state):
         check_target(output, "-o")
+        if not state.store.count():
+            logger.info(NO_PAGES, place_of(config))
+            return
         page = html(report_data(state, config, config.clock(), limit))
         write_file(output, [page.encode()])
     logger.info("%s written, %.1f MB", output, len(page) / 1e6)

@@ -14,6 +14,7 @@ import typer
 from rich.table import Table as RichTable
 
 from hacs_crawler.analysis import standings_table
+from hacs_crawler.cli.common import CapturesFile, PagesFile, UpdatesFile
 from hacs_crawler.cli.output import Records, check_target, shows_rows, write_file
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.lab.evaluation.figures import check_curves, draw_curves
@@ -37,17 +38,13 @@ DEFAULT_PLOT: Final = Path("curves.svg")
 
 @shows_rows(json="file")
 def simulate(  # noqa: PLR0913, PLR0917 - one for each option
-    pages: Annotated[
-        Path | None, typer.Option(help="CSV: url, site, level, first_seen; else made-up pages")
-    ] = None,
-    updates: Annotated[Path | None, typer.Option(help="CSV: url, updated_at, new_links")] = None,
+    pages: PagesFile = None,
+    updates: UpdatesFile = None,
     start: Annotated[
         str | None, typer.Option(help="the first day, UTC; before it all is history")
     ] = None,
     end: Annotated[str | None, typer.Option(help="the day after the last, UTC")] = None,
-    captures: Annotated[
-        Path | None, typer.Option(help="CSV: url, captured_at; what the history showed")
-    ] = None,
+    captures: CapturesFile = None,
     versions: Annotated[
         Path | None, typer.Option(help="JSON lines: url, versions; which links are new to a site")
     ] = None,
@@ -83,7 +80,7 @@ def simulate(  # noqa: PLR0913, PLR0917 - one for each option
     """Simulate recrawling pages whose updates are known, by one policy or several.
 
     Without files it is of 120 made-up pages in 2024, 2 visits a day. The estimators, the ranking and the
-    state's logic are those of a crawl. See docs/evaluation.md.
+    state's logic are those of a crawl.
     """
     sys.path.append(str(Path.cwd()))  # where a policy of one's own is looked for
     files = pages, updates, captures

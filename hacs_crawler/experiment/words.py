@@ -57,8 +57,8 @@ def _sentences(answer: Answer) -> Iterator[str]:
     if not answer.has_past and answer.last - answer.first < EARLY_DAYS * DAY:
         yield (
             "Little was known of the pages before: in the first 60 days the ratio is then near 1, "
-            "whatever the policies. Bootstrap the pages from archives (docs/archives.md), and start "
-            "again."
+            "whatever the policies. Read what archives know of the pages (`scrapy crawl wayback`), and "
+            "start again."
         )
 
 

@@ -116,8 +116,7 @@ class RecipeWriter(Part):
         if self._not_kept:
             logger.info(
                 "%d pages cannot be visited again by themselves: their callback is not a public method "
-                "of the spider %s, or their cb_kwargs or meta hold a secret or what JSON cannot "
-                "(docs/pages.md)",
+                "of the spider %s, or their cb_kwargs or meta hold a secret or what JSON cannot",
                 len(self._not_kept),
                 self._spider.name,
             )

@@ -11,12 +11,11 @@ const CHARTS = { headline: yieldChart, plan: planCharts, runs: runsCharts, rates
 
 function showAll() {
   byId("subtitle").textContent = DATA.subtitle;
-  if (!DATA.ids.length) for (const name of ["pages", "plan", "runs", "calibration", "rates"]) byId(name).remove();
   for (const section of document.querySelectorAll("#all section")) {
     const name = section.id;
     section.append(...(DATA.words[name] ?? []).map((text) => paragraph(text)));
     const figures = el("div", { class: "charts" });
-    if (DATA.ids.length) CHARTS[name]?.(figures);
+    CHARTS[name]?.(figures);
     if (figures.children.length) section.append(figures);
     if (TABLES.includes(name)) table(section, name, DATA.tables[name], WITHOUT[name]);
   }

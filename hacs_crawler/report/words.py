@@ -17,10 +17,6 @@ from hacs_crawler.utils.text import counted
 from hacs_crawler.utils.times import DAY
 
 LATELY_DAYS = 30
-NO_PAGES = (
-    "No page is known yet. `scrapy crawl scholar -a seeds=FILE` visits a list of pages; `hacs "
-    "import` and `scrapy crawl wayback` record what archives know of them."
-)
 CALIBRATION = (
     "Of visits made with p = 0.3, three in ten should find an update. Points above the diagonal say "
     "that p is too low, points below it that p is too high."
@@ -36,8 +32,6 @@ NEGATIVE_SKILL = (
 
 def headline(view: Overview, plan: Plan, outcomes: Outcomes, now: float) -> str:
     """Return what recent visits found, and what a crawl would find now."""
-    if not view.known:
-        return NO_PAGES
     late = outcomes[outcomes["at"] > now - LATELY_DAYS * DAY]
     updates = int(((late["flags"] & UPDATED) > 0).sum())
     visits = counted(len(late), "visit")

@@ -42,6 +42,16 @@ def test_the_report_is_written_into_the_working_folder(
     assert not list(folder.glob(".*.part"))
 
 
+def test_of_a_state_without_pages_no_report_is_written(
+    folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    open_store("sqlite:///new.db", "hacs", folder).close()
+    assert report("-s", "HACS_STATE=sqlite:///new.db").exit_code == 0
+    assert "knows no page yet: `scrapy crawl scholar -a seeds=FILE` visits" in caplog.text
+    assert not list(folder.glob("*.html"))
+
+
 def test_it_is_opened_where_that_is_asked_for(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

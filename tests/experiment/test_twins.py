@@ -126,7 +126,7 @@ def test_without_a_past_the_answer_asks_for_one() -> None:
     crawl(other, "last-obs", 0.3, seed=2)
     found = compared(own, other)
     assert not found.has_past
-    assert "Bootstrap the pages from archives" in paragraph(found)
+    assert "Read what archives know of the pages" in paragraph(found)
 
 
 def test_updates_on_few_sites_are_too_early_to_say() -> None:

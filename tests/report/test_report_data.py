@@ -192,7 +192,6 @@ def test_the_curve_adds_up_the_chances_of_the_plan() -> None:
 @pytest.mark.parametrize(
     ("state", "beginning"),
     [
-        (empty_state(), "No page is known yet. "),
         (first_run(), "Every visit so far was a page's first: "),
         (busy_state(config_of(), sites=6), "In the last 30 days "),
     ],

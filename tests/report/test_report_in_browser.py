@@ -297,9 +297,7 @@ def no_update() -> State:
 
 
 @pytest.mark.parametrize("width", [400, 1400])
-@pytest.mark.parametrize(
-    "state", [empty_state, one_visit, first_run, never_seen, only_gone, no_update]
-)
+@pytest.mark.parametrize("state", [one_visit, first_run, never_seen, only_gone, no_update])
 def test_a_state_with_little_in_it_says_what_has_to_happen_first(
     opened: Callable[..., Tab], tmp_path: Path, state: Callable[[], State], width: int
 ) -> None:
@@ -313,9 +311,6 @@ def test_a_state_with_little_in_it_says_what_has_to_happen_first(
         assert tab.run("document.documentElement.scrollWidth") == width
         drawn = tab.run(f"{CHARTS}.map(one => one.querySelectorAll('path, circle, rect').length)")
         assert all(drawn)
-    assert ("hacs import" in opened(target).run("document.body.innerText")) is (
-        state is empty_state
-    )
 
 
 def test_how_far_signals_are_trusted_is_a_table(opened: Callable[..., Tab], tmp_path: Path) -> None:

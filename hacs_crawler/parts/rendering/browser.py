@@ -113,7 +113,8 @@ class Browser:
                     self.missing = _first_line(error)
                     logger.warning(
                         "There is no browser (%s): pages that need one are visited without, and not "
-                        "recorded; see docs/javascript.md, or set HACS_RENDER to never",
+                        "recorded. `playwright install chromium` installs one, and HACS_RENDER = "
+                        '"never" does without',
                         self.missing,
                     )
                 else:
