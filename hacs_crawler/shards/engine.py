@@ -24,6 +24,8 @@ from typing import Any, Final, NamedTuple
 LOOK_SECONDS: Final = 0.1
 TRIES: Final = 3
 """How often a crawl is begun whose process is killed each time."""
+STOPPED_SECONDS: Final = 60.0
+"""After how long a crawl that SIGSTOP holds is killed and begun again; then it may not send any more."""
 PATIENCE_SECONDS: Final = 30.0
 """How long a crawl may take to end in order once nobody looks after it."""
 _PRELOADED: Final = (
@@ -92,12 +94,15 @@ def run_crawl(run: str, order: Order, is_wanted: Callable[[], bool] = lambda: Tr
             return Result(status)
         process = _started(order)
         _running[run].add(process)
+        stopped_seconds = 0.0  # counted by looks: while this process is stopped too, none passes
         try:
             while process.is_alive():
                 process.join(LOOK_SECONDS)
-                if not is_wanted():
+                stopped_seconds = stopped_seconds + LOOK_SECONDS if _is_stopped(process) else 0.0
+                if stopped_seconds >= STOPPED_SECONDS:
+                    process.kill()
+                elif not is_wanted():
                     process.terminate()
-                    process.join()
         finally:
             _running[run].discard(process)
             process.kill()
@@ -115,6 +120,15 @@ def end_crawls(run: str, *, at_once: bool) -> None:
             process.kill()
         else:
             process.terminate()
+
+
+def _is_stopped(process: BaseProcess) -> bool:
+    """Whether SIGSTOP holds a process; False on systems without /proc."""
+    try:
+        fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return False
+    return fields[0] == "T"
 
 
 def _started(order: Order) -> BaseProcess:

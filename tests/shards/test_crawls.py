@@ -91,6 +91,18 @@ def test_no_crawl_outlives_the_command(project: Shards) -> None:
     wait_until(lambda: not crawls_alive(project), "the end of the crawls")
 
 
+def test_a_crawl_that_is_stopped_is_begun_again(project: Shards) -> None:
+    with (project.folder / "project.py").open("a") as file:
+        file.write("from hacs_crawler.shards import engine\nengine.STOPPED_SECONDS = 1.0\n")
+    process = project.start(shards=3, DOWNLOAD_DELAY=0.5, HACS_FLUSH_VISITS=1)
+    project.web.wait_for(6, process)
+    os.kill(crawls_alive(project)[0], signal.SIGSTOP)
+    done = finish(process, seconds=60.0)
+    assert done.status == 0, done.log
+    assert done.rows["all"][1] == "40"
+    project.web.check_hosts()
+
+
 def test_a_shard_that_fails_is_named_and_the_others_go_on(project: Shards) -> None:
     code = (project.folder / "spiders.py").read_text()
     (project.folder / "spiders.py").write_text(
