@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import CancelledError, Future
-from contextlib import AbstractContextManager, closing
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -79,20 +79,29 @@ def crawl(
     or the cluster workers, which have to run in the project's folder. Ctrl-C ends all of them in order,
     a second one at once.
     """
-    with ending_in_a_line(), signals_noted() as asked:
+    # a second signal interrupts
+    with ending_in_a_line(), signals_noted() as asked, suppress(KeyboardInterrupt):
         config = _checked(spider, arguments, settings)
-        with _pool(config, dask) as pool:
+        is_file = sqlite_path(config.state, config.base) is not None
+        reason = "HACS_STATE is an SQLite file, which only this machine can use" if is_file else ""
+        with local_pool() if dask is None else dask_pool(dask, reason) as pool:
             with asked.ending_block():
                 round_ = _planned(config, shards)
             if not asked.number:
-                run = _ShardCrawls(config, round_, pool, (spider, *_options(arguments, settings)))
-                with closing(run.notes):
+                command = (spider, *_options(arguments, settings))
+                with closing(open_rounds(config, shards)) as notes:
+                    run = _ShardCrawls(notes, round_, pool, command)
                     run.to_its_end(asked)
-                    run.show()
+                    visited = _show(config, run.round())
                     if not asked.number:
                         run.raise_for_failures()
-        if asked.number:
-            raise typer.Exit(128 + asked.number)
+                        if not visited and round_.budget != 0 and not config.ranking.threshold:
+                            raise HacsError(
+                                "not one page was visited: HACS_PAGES says which requests are for pages"
+                            )
+                        notes.write(None)
+    if asked.number:
+        raise typer.Exit(128 + asked.number)
 
 
 def _planned(config: Config, shards: int) -> Round:
@@ -105,14 +114,6 @@ def _planned(config: Config, shards: int) -> Round:
         "none" if round_.cut_off is None else f"{round_.cut_off:.4g}",
     )
     return round_
-
-
-def _pool(config: Config, dask: str | None) -> AbstractContextManager[Pool]:
-    if dask is None:
-        return local_pool()
-    is_file = sqlite_path(config.state, config.base) is not None
-    reason = "HACS_STATE is an SQLite file, which only this machine can use" if is_file else ""
-    return dask_pool(dask, reason)
 
 
 def _options(arguments: list[str] | None, pairs: list[str] | None) -> list[str]:
@@ -165,24 +166,21 @@ def _check_feeds(settings: Settings, spider: type[Spider]) -> None:
 class _ShardCrawls:
     """The crawls of one round."""
 
-    def __init__(self, config: Config, round_: Round, pool: Pool, command: tuple[str, ...]) -> None:
-        self._config = config
-        self._pool = pool
-        self._command = command
-        self._began = round_.began
-        self._count = len(round_.shards)
-        self._running: dict[int, Future[Result]] = {}
+    def __init__(
+        self, notes: RoundNotes, round_: Round, pool: Pool, command: tuple[str, ...]
+    ) -> None:
+        self._notes, self._pool, self._command = notes, pool, command
+        self._began, self._count = round_.began, len(round_.shards)
+        self._running: dict[int, tuple[Future[Result], int]] = {}
         self._begun_with: dict[int, tuple[object, ...]] = {}
-        self._attempts: dict[int, int] = {}
         self._failed: set[int] = set()
-        self.notes: RoundNotes = open_rounds(config, self._count)
 
     def to_its_end(self, asked: StopSignal) -> None:
-        """Start crawls of the shards that have pages to visit, until there are none; see what ends."""
+        """Start crawls of the shards that have pages to visit, until there are none; wait for all."""
         with Progress("crawl") as progress:
             try:
                 while not asked.number:
-                    self._start(self._round())
+                    self._start(self.round())
                     if not self._running:
                         return
                     self._look(progress)
@@ -191,86 +189,85 @@ class _ShardCrawls:
                     self._look(progress)
             except KeyboardInterrupt:
                 self._pool.end(at_once=True)
-                raise typer.Exit(130) from None
+                raise
             except ClusterError:  # its workers end them
                 raise
             except HacsError:
                 self._pool.end()
                 raise
 
-    def show(self) -> None:
-        """Print what the crawls of each shard did, by their states."""
-        round_, rows = self._round(), []
-        joined = open_shards(self._config, self._count)
-        states = dict(zip(joined.shards, joined.states, strict=True)) if joined is not None else {}
-        for number, share in enumerate(round_.shards):
-            state = states.get(Shard(number, self._count))
-            visited, updates = visited_since(state, self._began) if state is not None else ((), 0)
-            counts = {**share.counts, "visited": len(visited), "updates": updates}
-            rows.append([round(counts.get(name, 0)) for name in COLUMNS])
-        if joined is not None:
-            joined.close()
-        rows.append([sum(column) for column in zip(*rows, strict=True)])
-        self._visited = rows[-1][COLUMNS.index("visited")]
-        names = [*(f"{number}/{self._count}" for number in range(self._count)), "all"]
-        columns = dict(zip(COLUMNS, zip(*rows, strict=True), strict=True))
-        table = column_table({"shard": names, **columns}, texts=("shard",))
-        show(table)
-
     def raise_for_failures(self) -> None:
-        """Raise HacsError if a shard failed, or has pages left to visit, or nothing was visited."""
-        round_ = self._round()
+        """Raise HacsError if a shard failed, or has pages left to visit."""
+        round_ = self.round()
         unfinished = [number for number, share in enumerate(round_.shards) if not share.has_ended]
         if self._failed:
             raise HacsError(f"failed: {self._names(sorted(self._failed))}")
         if unfinished and (round_.budget is None or round_.free > 0):
             raise HacsError(f"not all planned pages were reached: {self._names(unfinished)}")
-        if not self._visited and round_.budget != 0 and not self._config.ranking.threshold:
-            raise HacsError(
-                "not one page was visited: HACS_PAGES says which requests are for pages"
-            )
-        self.notes.write(None)
 
-    def _start(self, round_: Round) -> None:
-        for number, share in enumerate(round_.shards):
-            is_used_up = round_.budget is not None and round_.free <= 0 and share.attempts
-            # one that a crawl just left as it was would be left so again
-            present = share.seen + share.new, share.given, round_.cut_off, round_.for_new
-            is_stuck = self._begun_with.get(number) == present
-            is_done = share.has_ended or is_used_up or is_stuck or number in self._failed
-            if not is_done and number not in self._running:
-                self._begun_with[number], self._attempts[number] = present, share.attempts
-                shard = Shard(number, self._count)
-                arguments = ("crawl", *self._command, "-s", f"HACS_SHARD={shard}")
-                log = Path(".hacs", f"crawl.{shard.index}-{shard.count}.log")
-                self._running[number] = self._pool.start(Order(arguments, str(log)))
-
-    def _look(self, progress: Progress) -> None:
-        """Wait a moment, show how far the crawls are, and see which have ended."""
-        time.sleep(LOOK_SECONDS)
-        round_ = self._round()
-        ended = sum(share.has_ended for share in round_.shards)
-        asked = sum(round(share.counts.get("asked", 0)) for share in round_.shards)
-        text = f"{counted(asked, 'request')}, {ended} of {self._count} shards done"
-        progress.update(text, ended, self._count)
-        for number in [one for one, future in self._running.items() if future.done()]:
-            try:
-                result = self._running.pop(number).result()
-            except CancelledError as error:
-                msg = "the connection to the Dask scheduler is lost: the crawls end"
-                raise ClusterError(msg) from error
-            share = self._round().shards[number]
-            # one that Dask ran twice finds its shard ended, and does not join
-            has_joined = share.attempts > self._attempts[number]
-            if result.status and (has_joined or not share.has_ended):
-                self._failed.add(number)
-                logger.error("shard %s failed: %s", self._names([number]), result.said)
-
-    def _round(self) -> Round:
-        found = self.notes.read()
+    def round(self) -> Round:
+        """Return the round as it is now; raises HacsError if another one was planned."""
+        found = self._notes.read()
         if found is None or found.began != self._began:
             raise HacsError("another round was planned meanwhile: this one is over")
         return found
 
+    def _start(self, round_: Round) -> None:
+        for number, share in enumerate(round_.shards):
+            is_used_up = round_.budget is not None and round_.free <= 0 and share.attempts
+            # a shard that the last crawl left as it is now would be left so again
+            present = share.seen + share.new, share.given, round_.cut_off, round_.for_new
+            is_stuck = self._begun_with.get(number) == present
+            is_done = share.has_ended or is_used_up or is_stuck or number in self._failed
+            if not is_done and number not in self._running:
+                self._begun_with[number] = present
+                shard = Shard(number, self._count)
+                arguments = ("crawl", *self._command, "-s", f"HACS_SHARD={shard}")
+                log = Path(".hacs", f"crawl.{number}-{self._count}.log")
+                future = self._pool.start(Order(arguments, str(log)))
+                self._running[number] = future, share.attempts
+
+    def _look(self, progress: Progress) -> None:
+        """Wait a moment, show how far the crawls are, and see which have ended."""
+        time.sleep(LOOK_SECONDS)
+        round_ = self.round()
+        ended = sum(share.has_ended for share in round_.shards)
+        asked = sum(round(share.counts.get("asked", 0)) for share in round_.shards)
+        text = f"{counted(asked, 'request')}, {ended} of {self._count} shards done"
+        progress.update(text, ended, self._count)
+        for number, (future, attempts) in list(self._running.items()):
+            if future.done():
+                del self._running[number]
+                try:
+                    result = future.result()
+                except CancelledError as error:
+                    msg = "the connection to the Dask scheduler is lost: the crawls end"
+                    raise ClusterError(msg) from error
+                share = self.round().shards[number]
+                # a crawl that Dask ran twice finds its shard ended, and does not join
+                if result.status and (share.attempts > attempts or not share.has_ended):
+                    self._failed.add(number)
+                    logger.error("shard %s failed: %s", self._names([number]), result.said)
+
     def _names(self, numbers: list[int]) -> str:
         return ", ".join(f"{number}/{self._count}" for number in numbers)
+
+
+def _show(config: Config, round_: Round) -> int:
+    """Print what the crawls of each shard did, by their states; return how many pages they visited."""
+    count, rows = len(round_.shards), []
+    with ExitStack() as stack:
+        joined = open_shards(config, count)
+        if joined is not None:
+            stack.enter_context(closing(joined))
+        states = dict(zip(joined.shards, joined.states, strict=True)) if joined is not None else {}
+        for number, share in enumerate(round_.shards):
+            state = states.get(Shard(number, count))
+            visited, updates = visited_since(state, round_.began) if state is not None else ((), 0)
+            counts = {**share.counts, "visited": len(visited), "updates": updates}
+            rows.append([round(counts.get(name, 0)) for name in COLUMNS])
+    rows.append([sum(column) for column in zip(*rows, strict=True)])
+    names = [*(f"{number}/{count}" for number in range(count)), "all"]
+    columns = dict(zip(COLUMNS, zip(*rows, strict=True), strict=True))
+    show(column_table({"shard": names, **columns}, texts=("shard",)))
+    return rows[-1][COLUMNS.index("visited")]

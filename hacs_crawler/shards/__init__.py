@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from hacs_crawler.shards.rounds import (
         Round as Round,
         RoundNotes as RoundNotes,
+        ShardShare as ShardShare,
         open_rounds as open_rounds,
         visited_since as visited_since,
     )

@@ -6,7 +6,7 @@ import logging
 import re
 import socket
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Final
 
@@ -14,8 +14,6 @@ from hacs_crawler.exceptions import ClusterError, ConfigError, HacsError
 from hacs_crawler.shards.engine import Order, Pool, Result, run_crawl
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
-
     from distributed import Client
 
 CONNECT_SECONDS: Final = 15.0
@@ -24,16 +22,6 @@ WORKER_SECONDS: Final = 60.0
 """How long a cluster without any worker may take to start one."""
 _PACKAGE: Final = "hacs-crawler"
 _ADDRESS = re.compile(r"(?:(?:tcp|tls|ws|wss)://)?(?:\[[0-9a-fA-F:.]+\]|[\w.-]+):\d{1,5}")
-
-
-class _Workers(Pool):
-    """See the module."""
-
-    def __init__(self, client: Client) -> None:
-        super().__init__(client.get_executor(), client.run)
-
-    def start(self, order: Order) -> Future[Result]:
-        return self._executor.submit(_crawl_there, self._run, order)
 
 
 @contextmanager
@@ -51,20 +39,24 @@ def dask_pool(address: str, here_only: str = "") -> Iterator[Pool]:
     except ImportError as error:
         msg = f"a Dask cluster is asked for: pip install 'hacs-crawler[dask]' ({error})"
         raise ConfigError(msg) from error
-    with ExitStack() as stack:
-        # a worker that is lost is not an error, and each module's logger has a level of its own
-        for name in ("distributed", *logging.root.manager.loggerDict):
-            if name.split(".")[0] == "distributed":
-                logging.getLogger(name).setLevel(logging.CRITICAL)
-        stack.enter_context(_in_a_line(address))
-        client = Client(address, timeout=CONNECT_SECONDS, set_as_default=False)
-        stack.enter_context(client)
-        _check_workers(client, address, here_only)
-        yield _Workers(client)
+    # a worker that is lost is not an error, and each module's logger has a level of its own
+    for name in ("distributed", *logging.root.manager.loggerDict):
+        if name.split(".")[0] == "distributed":
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+    try:
+        with Client(address, timeout=CONNECT_SECONDS, set_as_default=False) as client:
+            _check_workers(client, address, here_only)
+            yield Pool(client.get_executor(), client.run, _crawl_there)
+    except HacsError:
+        raise
+    except Exception as error:
+        reason = " ".join(str(error).split()) or "it did not answer"
+        msg = f"the Dask cluster at {address} failed: {type(error).__name__}: {reason[:300]}"
+        raise ClusterError(msg) from error
 
 
 def _crawl_there(run: str, order: Order) -> Result:
-    """Run a crawl in a worker, while the scheduler has it do so and somebody waits for it."""
+    """Run a crawl in a worker, as long as the scheduler wants this worker to run it."""
     from distributed import get_worker  # noqa: PLC0415 - an extra
 
     worker = get_worker()
@@ -105,15 +97,3 @@ def _check_workers(client: Client, address: str, here_only: str) -> None:
     for worker, host in client.run(socket.gethostname).items() if here_only else ():
         if host != socket.gethostname():
             raise ConfigError(f"{here_only}: the Dask worker at {worker} is on {host}")
-
-
-@contextmanager
-def _in_a_line(address: str) -> Iterator[None]:
-    try:
-        yield
-    except HacsError:
-        raise
-    except Exception as error:
-        reason = " ".join(str(error).split()) or "it did not answer"
-        msg = f"the Dask cluster at {address} failed: {type(error).__name__}: {reason[:300]}"
-        raise ClusterError(msg) from error

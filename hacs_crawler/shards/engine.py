@@ -11,7 +11,6 @@ import secrets
 import signal
 import sys
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -44,9 +43,8 @@ _PRELOADED: Final = (
     "hacs_crawler.ranking.plan",
 )
 """Imported once; crawls are forked from there, which saves each of them most of its start."""
-_running: dict[str, set[BaseProcess]] = defaultdict(set)
-_ended: set[str] = set()
-"""The crawls that this process looks after, by command, and the commands that asked theirs to end."""
+_asked_to_end: dict[str, bool] = {}
+"""The commands that asked their crawls to end; whether at once."""
 
 
 class Order(NamedTuple):
@@ -66,60 +64,56 @@ class Result(NamedTuple):
 class Pool:
     """What runs crawls: threads here, or workers of a cluster, which `call_all` reaches."""
 
-    def __init__(self, executor: Executor, call_all: Callable[..., Any]) -> None:
-        self._executor, self._call_all = executor, call_all
+    def __init__(
+        self,
+        executor: Executor,
+        call_all: Callable[..., Any],
+        runner: Callable[[str, Order], Result],
+    ) -> None:
+        self._executor, self._call_all, self._runner = executor, call_all, runner
         self._run = secrets.token_hex(8)
 
     def start(self, order: Order) -> Future[Result]:
         """Have a crawl run when there is room."""
-        return self._executor.submit(run_crawl, self._run, order)
+        return self._executor.submit(self._runner, self._run, order)
 
     def end(self, *, at_once: bool = False) -> None:
         """Have all crawls end in order, or at once; those that wait for room do not begin."""
-        self._call_all(end_crawls, self._run, at_once=at_once)
+        self._call_all(end_crawls, self._run, at_once)
 
 
 @contextmanager
 def local_pool() -> Iterator[Pool]:
     """Run as many crawls at a time as this machine has cores."""
     with ThreadPoolExecutor(os.cpu_count()) as threads:
-        yield Pool(threads, lambda function, *given, **also: function(*given, **also))
+        yield Pool(threads, lambda function, *given: function(*given), run_crawl)
 
 
 def run_crawl(run: str, order: Order, is_wanted: Callable[[], bool] = lambda: True) -> Result:
     """Run a crawl to its end, and again if its process was killed, as long as it is wanted."""
-    status = 0
     for _ in range(TRIES):
-        if run in _ended:
-            return Result(status)
+        if run in _asked_to_end or not is_wanted():
+            return Result(0)
         process = _started(order)
-        _running[run].add(process)
-        stopped_seconds = 0.0  # counted by looks: while this process is stopped too, none passes
-        try:
-            while process.is_alive():
-                process.join(LOOK_SECONDS)
-                stopped_seconds = stopped_seconds + LOOK_SECONDS if _is_stopped(process) else 0.0
-                if stopped_seconds >= STOPPED_SECONDS:
-                    process.kill()
-                elif not is_wanted():
-                    process.terminate()
-        finally:
-            _running[run].discard(process)
-            process.kill()
-        status = process.exitcode or 0
-        if status >= 0:
+        is_ending, stopped_seconds = False, 0.0
+        while process.is_alive():
+            process.join(LOOK_SECONDS)
+            # counted by looks: while this process is stopped too, no time passes
+            stopped_seconds = stopped_seconds + LOOK_SECONDS if _is_stopped(process) else 0.0
+            if stopped_seconds >= STOPPED_SECONDS or _asked_to_end.get(run):
+                process.kill()
+            elif not is_ending and (run in _asked_to_end or not is_wanted()):
+                is_ending = True  # Scrapy takes a second signal for "at once"
+                process.terminate()
+        if (process.exitcode or 0) >= 0:
             break
+    status = process.exitcode or 0
     return Result(status, _last_error(Path(order.log)) if status else "")
 
 
-def end_crawls(run: str, *, at_once: bool) -> None:
-    """Have a command's crawls that this process looks after end."""
-    _ended.add(run)
-    for process in list(_running[run]):
-        if at_once:
-            process.kill()
-        else:
-            process.terminate()
+def end_crawls(run: str, at_once: bool) -> None:
+    """Have the crawls of a command that this process looks after end."""
+    _asked_to_end[run] = at_once
 
 
 def _is_stopped(process: BaseProcess) -> bool:

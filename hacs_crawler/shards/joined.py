@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections import ChainMap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, closing, suppress
 from dataclasses import astuple, replace
 from itertools import chain, compress
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 import numpy as np
 
@@ -43,44 +43,38 @@ T = TypeVar("T", Page, Visit)
 
 
 class JoinedStore:
-    """Reads stores as one, which know no page in common. A note is that of the first that has it."""
+    """Reads stores as one, which know no page in common, and refuses what writes to one of them."""
+
+    _joins: Final[dict[str, Callable[[Iterable[Any]], Any]]] = {
+        "load": lambda found: dict(ChainMap(*found)),
+        "annotations": lambda found: dict(ChainMap(*found)),
+        "all_annotations": chain.from_iterable,
+        "all_rows": chain.from_iterable,
+        "count": sum,
+        "size_bytes": max,  # of the file or server that all are in
+        "read_meta": lambda found: next((one for one in found if one is not None), None),
+        "write_meta": list,
+        "close": list,
+    }
+    """How the results of the stores are joined, by method."""
 
     def __init__(self, stores: Sequence[Store]) -> None:
         self._stores = stores
 
-    def load(self, page_ids: Sequence[int]) -> dict[int, bytes]:
-        return dict(ChainMap(*(store.load(page_ids) for store in self._stores)))
-
-    def annotations(self, kind: str, keys: Sequence[int]) -> dict[int, bytes]:
-        return dict(ChainMap(*(store.annotations(kind, keys) for store in self._stores)))
-
-    def all_annotations(self, kind: str) -> Iterator[dict[int, bytes]]:
-        return chain.from_iterable(store.all_annotations(kind) for store in self._stores)
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        join = self._joins.get(name)
+        if join is None:
+            raise StateError("that is done in one shard: name it, as with -s HACS_SHARD=0/16")
+        methods = [getattr(store, name) for store in self._stores]
+        return lambda *given: join(method(*given) for method in methods)
 
     def rows(self, page_ids: Ids) -> Rows:
+        """See `Store.rows`."""
         rows = self._stores[0].rows(page_ids).copy()
         for store in self._stores[1:]:
             places = np.flatnonzero(rows["site"] == 0)
             rows[places] = store.rows(page_ids[places])
         return rows
-
-    def all_rows(self) -> Iterator[tuple[Ids, Rows]]:
-        return chain.from_iterable(store.all_rows() for store in self._stores)
-
-    def count(self) -> int:
-        return sum(store.count() for store in self._stores)
-
-    def add_outcomes(self, outcomes: Outcomes) -> None:
-        """Keep each record where its page is known, and others by their site."""
-        holder = outcomes["site"] % len(self._stores)
-        for place, store in enumerate(self._stores):
-            holder[store.rows(outcomes["page_id"])["site"] > 0] = place
-        for place in np.unique(holder).tolist():
-            self._stores[place].add_outcomes(outcomes[holder == place])
-
-    def read_meta(self, key: str) -> Any:
-        values = (store.read_meta(key) for store in self._stores)
-        return next((value for value in values if value is not None), None)
 
     def hold_notes(self) -> ExitStack:
         """See `Store.hold_notes`; one round trip a store."""
@@ -89,31 +83,23 @@ class JoinedStore:
                 held.enter_context(store.hold_notes())
             return held.pop_all()
 
-    def write_meta(self, notes: Mapping[str, Any]) -> None:
-        """Keep notes in all stores."""
-        for store in self._stores:
-            store.write_meta(notes)
-
-    def size_bytes(self) -> int:
-        """See `Store.size_bytes`, which is of the file or server that all are in."""
-        return self._stores[0].size_bytes()
-
-    def close(self) -> None:
-        for store in self._stores:
-            store.close()
-
-    def __getattr__(self, name: str) -> NoReturn:
-        """Refuse what writes to one state."""
-        raise StateError("that is done in one shard: name it, as with -s HACS_SHARD=0/16")
+    def add_outcomes(self, outcomes: Outcomes) -> None:
+        """Keep each record in the store that knows its page, and others by their site."""
+        holder = outcomes["site"] % len(self._stores)
+        for place, store in enumerate(self._stores):
+            holder[store.rows(outcomes["page_id"])["site"] > 0] = place
+        for place in np.unique(holder).tolist():
+            self._stores[place].add_outcomes(outcomes[holder == place])
 
 
 class JoinedState(State):
     """The states of shards as one; what is recorded goes to the shard of its page."""
 
     def __init__(self, states: Sequence[State], shards: Sequence[Shard]) -> None:
-        store = JoinedStore([state.store for state in states])
-        super().__init__(cast(Store, store), states[0].estimation)
+        store = cast(Store, JoinedStore([state.store for state in states]))
+        super().__init__(store, states[0].estimation)
         self.states, self.shards = states, shards
+        self._by_number = {shard.index: state for shard, state in zip(shards, states, strict=True)}
 
     def refit_prior(self) -> LogNormalPrior:
         """Fit one prior to the pages of all shards, and keep it in each."""
@@ -129,15 +115,13 @@ class JoinedState(State):
     ) -> list[Recorded]:
         """See `State.record`."""
         del known, merges
-        by_shard = self._by_shard(visits).items()
         return [
-            recorded for place, some in by_shard for recorded in self.states[place].record(some)
+            recorded for state, some in self._by_state(visits) for recorded in state.record(some)
         ]
 
     def restore(self, pages: Iterable[Page]) -> Restored:
         """See `State.restore`."""
-        by_shard = self._by_shard(pages).items()
-        done = [astuple(self.states[place].restore(some)) for place, some in by_shard]
+        done = [astuple(state.restore(some)) for state, some in self._by_state(pages)]
         return Restored(*map(sum, zip(*done, strict=True))) if done else Restored(0, 0, 0)
 
     def pages(self) -> Iterator[Page | None]:
@@ -152,20 +136,17 @@ class JoinedState(State):
         return found
 
     def of(self, url: str) -> State:
-        """Return the state of a page's shard, and any where the URL is no page's."""
-        try:
-            number = shard_of_page(url, self.shards[0].count)
-        except ValueError:
-            number = 0
-        places = [shard.index for shard in self.shards]
-        return self.states[places.index(number) if number in places else 0]
+        """Return the state of a page's shard, or any if it has none or the URL is not a page's."""
+        with suppress(ValueError, KeyError):
+            return self._by_number[shard_of_page(url, self.shards[0].count)]
+        return self.states[0]
 
-    def _by_shard(self, entries: Iterable[T]) -> dict[int, list[T]]:
-        """Return what is of each shard; a writer has them all open."""
+    def _by_state(self, entries: Iterable[T]) -> list[tuple[State, list[T]]]:
+        """Return the entries of each state; a writer has all shards open."""
         found: dict[int, list[T]] = {}
         for entry in entries:
             found.setdefault(shard_of_page(entry.url, len(self.states)), []).append(entry)
-        return found
+        return [(self._by_number[number], some) for number, some in found.items()]
 
 
 def open_shards(

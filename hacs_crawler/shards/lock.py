@@ -8,7 +8,7 @@ import socket
 import time
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 from uuid import uuid4
 
 from filelock import FileLock, Timeout
@@ -23,31 +23,7 @@ RELIED_ON_SECONDS: Final = 60.0
 """How long after a renewal was begun a crawl may send: half of that, as clocks and answers differ."""
 
 
-class ShardLock(Protocol):
-    """The lock of a shard. It may be used from any thread, from one at a time."""
-
-    seconds: float
-    """How long it may be relied on after `take` or `renew` was called; infinite for a file."""
-
-    def take(self) -> str | None:
-        """Try to take it, without waiting; return who has it, None for this one. Raises StateError."""
-
-    def renew(self) -> bool:
-        """Make it last anew; False where it ran out or another has it. Raises StateError."""
-
-    def release(self) -> None:
-        """Give it up, if it is this one's; raises StateError."""
-
-
-def shard_lock(url: str, namespace: str, base: Path) -> ShardLock:
-    """Return the lock of the state that `open_state` would open; raises ConfigError, StateError."""
-    path = sqlite_path(url, base)
-    if path is not None:
-        return FileShardLock(path.with_name(f"{path.name}.{namespace}.lock"))
-    return RedisShardLock(url, namespace)
-
-
-class FileShardLock(ShardLock):
+class FileShardLock:
     """A lock by the operating system, which the end of the process gives up, however it ends."""
 
     seconds = math.inf
@@ -57,25 +33,32 @@ class FileShardLock(ShardLock):
         self._lock = FileLock(path, thread_local=False)
 
     def take(self) -> str | None:
+        """See `RedisShardLock.take`."""
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._lock.acquire(blocking=False)
         except Timeout:
             return f"another process, which holds {self._path}"
-        except (OSError, NotImplementedError) as error:  # the latter where a disk knows no locks
+        except (OSError, NotImplementedError) as error:  # the latter on disks without locks
             msg = f"cannot lock {self._path}: {error}"
             raise StateError(msg) from error
         return None
 
     def renew(self) -> bool:
+        """Return True: it does not run out."""
         return True
 
     def release(self) -> None:
+        """Give it up."""
         self._lock.release()
 
 
-class RedisShardLock(ShardLock):
-    """A key of Redis, or Redis Cluster, whose value names its holder."""
+class RedisShardLock:
+    """A key of Redis, or Redis Cluster, whose value names its holder.
+
+    It may be used from any thread, from one at a time, and be relied on for `seconds` after `take` or
+    `renew` was called.
+    """
 
     def __init__(self, url: str, namespace: str) -> None:
         self.seconds = RELIED_ON_SECONDS
@@ -94,6 +77,7 @@ class RedisShardLock(ShardLock):
         )
 
     def take(self) -> str | None:
+        """Try to take it, without waiting; return who has it, None for this one. Raises StateError."""
         with self._server.naming_errors("lock a shard of"):
             if self._lock.acquire(blocking=False, token=self._token):
                 return None
@@ -104,6 +88,7 @@ class RedisShardLock(ShardLock):
             return found.partition(" [")[0] or "nobody any more"
 
     def renew(self) -> bool:
+        """Make it last longer; False if it ran out or another has it. Raises StateError."""
         with self._server.naming_errors("lock a shard of"):
             try:
                 return bool(self._lock.reacquire())
@@ -111,9 +96,21 @@ class RedisShardLock(ShardLock):
                 return False
 
     def release(self) -> None:
+        """Give it up, if it is this one's; raises StateError."""
         try:
-            # redis-py raises the former also where it was never taken, which harms nothing
+            # redis-py raises the latter also if it was never taken, which harms nothing
             with self._server.naming_errors("unlock a shard of"), suppress(self._not_ours):
                 self._lock.release()
         finally:
             self._server.close()
+
+
+ShardLock = FileShardLock | RedisShardLock
+
+
+def shard_lock(url: str, namespace: str, base: Path) -> ShardLock:
+    """Return the lock of the state that `open_state` would open; raises ConfigError, StateError."""
+    path = sqlite_path(url, base)
+    if path is not None:
+        return FileShardLock(path.with_name(f"{path.name}.{namespace}.lock"))
+    return RedisShardLock(url, namespace)

@@ -6,7 +6,7 @@ lots. What a killed crawl took and did not use stays taken until its successor h
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
@@ -62,6 +62,66 @@ class Round(Struct):
         """The visits of the budget that were not taken yet."""
         return (self.budget or 0) - sum(share.seen + share.new for share in self.shards)
 
+    def join(self, shard: Shard) -> bool:
+        """Have a crawl of a shard take part; return whether the crawl before it was killed.
+
+        Raises StateError if the shard has ended.
+        """
+        share = self.shards[shard.index]
+        if share.has_ended:
+            raise StateError(
+                f"shard {shard} has ended in the round planned at {minute_text(self.began)} UTC: "
+                f"`hacs plan --shards {shard.count}` begins the next one"
+            )
+        share.attempts += 1
+        was_killed, share.is_open = share.is_open, True
+        return was_killed
+
+    def take(self, number: int, seen: int, new: int) -> tuple[int, int]:
+        """Take a lot for a shard; return the number of visits of known pages, and of others.
+
+        They are at most `seen` and `new`.
+        """
+        share, free, for_new = self.shards[number], self.free, self.for_new or 0
+        lot = min(LOT, max(1, free // (2 * len(self.shards))))
+        left_seen = (self.budget or 0) - for_new - sum(one.seen for one in self.shards)
+        left_new = for_new - sum(one.new for one in self.shards)
+        got_seen = max(0, min(seen, lot, free, left_seen))
+        got_new = max(0, min(new, lot, free - got_seen, left_new))
+        share.seen += got_seen
+        share.new += got_new
+        share.has_ended = share.has_ended and not (got_seen or got_new)
+        return got_seen, got_new
+
+    def end(self, number: int, *, given: int, lost: int, has_more: bool) -> None:
+        """Note that a shard has nothing more to visit above the cut-off.
+
+        `given` is how often requests had been handed over to it when it looked, `lost` what a killed
+        crawl took and did not use, `has_more` whether there are pages below the cut-off. Once all shards
+        have ended, nothing is below it any more: the rest of the budget is used wherever pages are left.
+        """
+        share = self.shards[number]
+        from_seen = min(lost, share.seen)
+        share.seen -= from_seen
+        share.new -= min(lost - from_seen, share.new)
+        share.is_open, share.has_more = False, has_more
+        share.has_ended = share.given == given
+        if self.free > 0 and all(one.has_ended for one in self.shards):
+            self.cut_off = self.for_new = None
+            for one in self.shards:
+                one.has_ended, one.has_more = not one.has_more, False
+
+    def give(self, numbers: Collection[int]) -> None:
+        """Note that shards were given requests: they crawl again, if they have ended."""
+        for number in numbers:
+            self.shards[number].given += 1
+            self.shards[number].has_ended = False
+
+    def is_usual(self, start: tuple[int, int]) -> bool:
+        """Return whether a crawl's `start()` yielded the same as the first crawl's, which is noted."""
+        is_known, self.start = self.start is not None, self.start or start
+        return is_known and self.start == start
+
 
 class RoundNotes:
     """The notes of the rounds of all shards; used from one thread at a time, like the store."""
@@ -78,85 +138,17 @@ class RoundNotes:
         """Begin a round; without one, crawls of shards have a budget of their own again."""
         self._store.write_meta({_NOTE: msgspec.to_builtins(round_)})
 
-    def join(self, shard: Shard) -> tuple[Round, bool] | None:
-        """Have a crawl of a shard take part in the round, if there is one.
+    def change(self, began: int, change: Callable[[Round], T]) -> tuple[Round, T]:
+        """Change the round that began then, atomically; return it, and what `change` does.
 
-        Returns the round, and whether the crawl before this one did not come to its end. Raises
-        StateError if the shard has ended in it.
+        Raises StateError if there is another round.
         """
-        found = self.read()
-        if found is None:
-            return None
-
-        def joined(round_: Round) -> tuple[Round, bool]:
-            share = round_.shards[shard.index]
-            if share.has_ended:
-                raise StateError(
-                    f"shard {shard} has ended in the round planned at {minute_text(round_.began)} "
-                    f"UTC: `hacs plan --shards {shard.count}` begins the next one"
-                )
-            share.attempts += 1
-            was_killed, share.is_open = share.is_open, True
-            return round_, was_killed
-
-        return self.change(found.began, joined)
-
-    def take(self, began: int, number: int, seen: int, new: int) -> tuple[Round, int, int]:
-        """Take a lot for a shard: at most `seen` visits of known pages, and `new` of others.
-
-        Returns the round as it is then, and how many of each were taken. Raises StateError.
-        """
-
-        def taken(round_: Round) -> tuple[Round, int, int]:
-            share, free, for_new = round_.shards[number], round_.free, round_.for_new or 0
-            lot = min(LOT, max(1, free // (2 * len(round_.shards))))
-            left_seen = (round_.budget or 0) - for_new - sum(one.seen for one in round_.shards)
-            left_new = for_new - sum(one.new for one in round_.shards)
-            got_seen = max(0, min(seen, lot, free, left_seen))
-            got_new = max(0, min(new, lot, free - got_seen, left_new))
-            share.seen += got_seen
-            share.new += got_new
-            share.has_ended = share.has_ended and not (got_seen or got_new)
-            return round_, got_seen, got_new
-
-        return self.change(began, taken)
-
-    def end(self, began: int, number: int, *, given: int, lost: int, has_more: bool) -> Round:
-        """Note that a shard has nothing more to visit above the cut-off; return the round as it is then.
-
-        `given` is how often requests had been handed over to it when it looked, `lost` what a killed
-        crawl took and did not use, `has_more` whether there are pages below the cut-off. Once all shards
-        have ended, nothing is below it any more: the rest of the budget is used wherever pages are left.
-        """
-
-        def ended(round_: Round) -> Round:
-            share = round_.shards[number]
-            from_seen = min(lost, share.seen)
-            share.seen, share.new = (
-                share.seen - from_seen,
-                share.new - min(lost - from_seen, share.new),
-            )
-            share.is_open, share.has_more = False, has_more
-            share.has_ended = share.given == given
-            if round_.free > 0 and all(one.has_ended for one in round_.shards):
-                round_.cut_off = round_.for_new = None
-                for one in round_.shards:
-                    one.has_ended, one.has_more = not one.has_more, False
-            return round_
-
-        return self.change(began, ended)
-
-    def change(self, began: int, change: Callable[[Round], T]) -> T:
-        """Change the round that began then, atomically, and return what `change` does.
-
-        Raises StateError if there is another one.
-        """
-        found: list[T] = []
+        found: list[tuple[Round, T]] = []
 
         def changed(round_: Round | None) -> Any:
             if round_ is None or round_.began != began:
                 raise StateError("this round of all shards is over: another one was planned")
-            found[:] = [change(round_)]
+            found[:] = [(round_, change(round_))]
             return msgspec.to_builtins(round_)
 
         change_note(self._store, _NOTE, Round, changed)
@@ -164,7 +156,7 @@ class RoundNotes:
 
 
 def open_rounds(config: Config, count: int) -> RoundNotes:
-    """Open the notes of the rounds of so many shards; `close` them when done. Raises StateError."""
+    """Open the notes of the rounds of `count` shards; `close` them when done. Raises StateError."""
     first = replace(config, shard=Shard(0, count))
     return RoundNotes(open_store(config.state, first.own_namespace, config.base))
 

@@ -125,7 +125,7 @@ def test_a_shard_that_fails_is_named_and_the_others_go_on(project: Shards) -> No
     ("spider", "given", "said"),
     [
         ("nobody", (), "there is no spider 'nobody' in this project"),
-        ("fed", (), "fed is fed by a queue: start `scrapy crawl fed` where you want"),
+        ("fed", (), "fed is fed by a queue: start `scrapy crawl fed` on any"),
         ("many", ("-s", "ADDONS={}"), "ADDONS does not have hacs_crawler.addon.HacsAddon"),
         ("many", ("-s", "HACS_BUDGET=none"), "HACS_BUDGET = 'none': must be"),
         ("many", ("--dask", "nowhere"), "Dask cluster 'nowhere': must be"),

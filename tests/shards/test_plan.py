@@ -17,7 +17,7 @@ from hacs_crawler.exceptions import StateError
 from hacs_crawler.ranking.plan import make_plan
 from hacs_crawler.shards import open_rounds, plan_round, shard_lock
 from hacs_crawler.shards.plan import plan_of_shards
-from hacs_crawler.state import Ids, Rows, Shard
+from hacs_crawler.state import Ids, Rows
 from hacs_crawler.state.database import State
 from row_states import NOW, filled, options, rows_of
 
@@ -111,6 +111,3 @@ def test_a_round_begins_after_the_one_before(tmp_path: Path) -> None:
     assert second.began == first.began + 1
     with closing(open_rounds(config, 4)) as notes:
         assert notes.read() == second
-        with pytest.raises(StateError, match="another one was planned"):
-            notes.take(first.began, 0, 1, 0)
-        assert notes.join(Shard(3, 4)) is not None

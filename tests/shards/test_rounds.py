@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -13,94 +12,102 @@ from scrapy.settings import Settings
 
 from hacs_crawler.config import Config
 from hacs_crawler.exceptions import StateError
-from hacs_crawler.shards import Round, RoundNotes, open_rounds
-from hacs_crawler.shards.rounds import LOT, ShardShare
-from hacs_crawler.state import MemoryStore, Shard
+from hacs_crawler.shards import Round, ShardShare, open_rounds
+from hacs_crawler.shards.rounds import LOT
+from hacs_crawler.state import Shard
 
-BEGAN = 1_000
-
-
-@pytest.fixture
-def notes(state_url: str, namespace: str, tmp_path: Path) -> Iterator[RoundNotes]:
-    given = Settings({"HACS_STATE": state_url, "HACS_NAMESPACE": namespace})
-    config = replace(Config.from_settings(given), base=tmp_path)
-    with closing(open_rounds(config, 2)) as found:
-        yield found
+FIRST = Shard(0, 2)
 
 
-def begin(notes: RoundNotes, budget: int | None, shards: int = 2, **given: object) -> None:
-    shares = [ShardShare() for _ in range(shards)]
-    notes.write(Round(BEGAN, budget, given.get("for_new"), given.get("cut_off"), shares))  # type: ignore[arg-type]
+def begun(
+    budget: int | None, shards: int = 2, for_new: int | None = None, cut_off: float | None = None
+) -> Round:
+    return Round(1_000, budget, for_new, cut_off, [ShardShare() for _ in range(shards)])
 
 
-def end(notes: RoundNotes, number: int, *, lost: int = 0, has_more: bool = False) -> Round:
-    return notes.end(BEGAN, number, given=0, lost=lost, has_more=has_more)
+def end(round_: Round, number: int, *, given: int = 0, lost: int = 0, more: bool = False) -> None:
+    round_.end(number, given=given, lost=lost, has_more=more)
 
 
-def test_lots_are_of_fifty_and_fewer_near_the_end(notes: RoundNotes) -> None:
-    begin(notes, 230)
-    lots = [notes.take(BEGAN, turn % 2, 1_000, 0)[1] for turn in range(12)]
+def test_lots_are_of_fifty_and_fewer_near_the_end() -> None:
+    round_ = begun(230)
+    lots = [round_.take(turn % 2, 1_000, 0)[0] for turn in range(12)]
     assert lots[0] == LOT
     assert lots == sorted(lots, reverse=True)
     while lots[-1]:
-        lots.append(notes.take(BEGAN, 1, 1_000, 0)[1])
+        lots.append(round_.take(1, 1_000, 0)[0])
     assert sum(lots) == 230
 
 
-def test_pages_never_seen_have_their_share_and_known_pages_the_rest(notes: RoundNotes) -> None:
-    begin(notes, 10, for_new=4)
-    seen = sum(notes.take(BEGAN, 0, 99, 0)[1] for _ in range(20))
-    new = sum(notes.take(BEGAN, 1, 0, 99)[2] for _ in range(20))
+def test_pages_never_seen_have_their_share_and_known_pages_the_rest() -> None:
+    round_ = begun(10, for_new=4)
+    seen = sum(round_.take(0, 99, 0)[0] for _ in range(20))
+    new = sum(round_.take(1, 0, 99)[1] for _ in range(20))
     assert (seen, new) == (6, 4)
 
 
-def test_once_all_have_ended_the_rest_is_for_whoever_has_pages_left(notes: RoundNotes) -> None:
-    begin(notes, 10, for_new=4, cut_off=0.5)
-    notes.take(BEGAN, 0, 1, 0)
-    assert end(notes, 0, has_more=True).cut_off == 0.5
-    after = end(notes, 1)
-    assert (after.cut_off, after.for_new) == (None, None)
-    assert [share.has_ended for share in after.shards] == [False, True]
-    joined = notes.join(Shard(0, 2))
-    assert joined is not None
-    assert not joined[1]
-    assert sum(notes.take(BEGAN, 0, 99, 0)[1] for _ in range(20)) == 9
+def test_once_all_have_ended_the_rest_is_for_whoever_has_pages_left() -> None:
+    round_ = begun(10, for_new=4, cut_off=0.5)
+    round_.take(0, 1, 0)
+    end(round_, 0, more=True)
+    assert round_.cut_off == 0.5
+    end(round_, 1)
+    assert (round_.cut_off, round_.for_new) == (None, None)
+    assert [share.has_ended for share in round_.shards] == [False, True]
+    assert not round_.join(FIRST)
+    assert sum(round_.take(0, 99, 0)[0] for _ in range(20)) == 9
 
 
-def test_a_shard_that_has_ended_waits_for_the_next_plan(notes: RoundNotes) -> None:
-    begin(notes, 10)
-    end(notes, 0)
+def test_a_shard_that_has_ended_waits_for_the_next_plan() -> None:
+    round_ = begun(10)
+    end(round_, 0)
     with pytest.raises(StateError, match=r"0/2 has ended in the round .* `hacs plan --shards 2`"):
-        notes.join(Shard(0, 2))
+        round_.join(FIRST)
 
 
-def test_what_a_killed_crawl_took_is_free_once_its_successor_has_ended(notes: RoundNotes) -> None:
-    begin(notes, 10)
-    assert notes.join(Shard(0, 2)) is not None
-    taken = sum(notes.take(BEGAN, 0, 99, 0)[1] for _ in range(20))
-    joined = notes.join(Shard(0, 2))
-    assert joined is not None
-    assert (taken, joined[0].free, joined[1]) == (10, 0, True)
-    assert end(notes, 0, lost=3).free == 3
+def test_what_a_killed_crawl_took_is_free_once_its_successor_has_ended() -> None:
+    round_ = begun(10)
+    assert not round_.join(FIRST)
+    assert sum(round_.take(0, 99, 0)[0] for _ in range(20)) == 10
+    assert round_.join(FIRST)
+    assert round_.free == 0
+    end(round_, 0, lost=3)
+    assert round_.free == 3
 
 
-def test_a_shard_that_was_given_requests_meanwhile_has_not_ended(notes: RoundNotes) -> None:
-    begin(notes, None)
+def test_a_shard_that_was_given_requests_meanwhile_has_not_ended() -> None:
+    round_ = begun(None)
+    round_.give({0})
+    end(round_, 0)
+    assert not round_.shards[0].has_ended
+    end(round_, 0, given=1)
+    assert round_.shards[0].has_ended
+    round_.give({0})
+    assert not round_.shards[0].has_ended
 
-    def given_to_first(round_: Round) -> None:
-        round_.shards[0].given += 1
 
-    notes.change(BEGAN, given_to_first)
-    assert [share.has_ended for share in end(notes, 0).shards] == [False, False]
-    assert notes.end(BEGAN, 0, given=1, lost=0, has_more=False).shards[0].has_ended
+def test_a_start_is_usual_if_it_yields_what_the_first_one_did() -> None:
+    round_ = begun(None)
+    usual = [round_.is_usual(start) for start in ((3, 70), (3, 70), (2, 50))]
+    assert usual == [False, True, False]
 
 
-def test_without_a_round_there_is_nothing_to_join(notes: RoundNotes) -> None:
-    assert notes.read() is None
-    assert notes.join(Shard(0, 2)) is None
-    begin(notes, 3)
-    notes.write(None)
-    assert notes.join(Shard(0, 2)) is None
+def test_a_round_is_kept_with_the_state_until_it_is_over(
+    state_url: str, namespace: str, tmp_path: Path
+) -> None:
+    given = Settings({"HACS_STATE": state_url, "HACS_NAMESPACE": namespace})
+    config = replace(Config.from_settings(given), base=tmp_path)
+    round_ = begun(100)
+    with closing(open_rounds(config, 2)) as notes, closing(open_rounds(config, 2)) as others:
+        assert notes.read() is None
+        notes.write(round_)
+        changed, taken = others.change(round_.began, lambda found: found.take(0, 3, 0))
+        assert taken == (3, 0)
+        assert changed == notes.read() != round_
+        with pytest.raises(StateError, match="another one was planned"):
+            notes.change(round_.began - 1, lambda found: found.take(0, 3, 0))
+        notes.write(None)
+        assert others.read() is None
 
 
 @settings(max_examples=50, deadline=None)
@@ -112,12 +119,11 @@ def test_without_a_round_there_is_nothing_to_join(notes: RoundNotes) -> None:
 def test_no_more_is_taken_than_there_is(
     budget: int, for_new: int | None, turns: list[tuple[int, int, int]]
 ) -> None:
-    notes = RoundNotes(MemoryStore())
     for_new = None if for_new is None else min(for_new, budget)
-    begin(notes, budget, shards=4, for_new=for_new)
+    round_ = begun(budget, shards=4, for_new=for_new)
     seen = new = 0
     for number, wants_seen, wants_new in turns:
-        _, got_seen, got_new = notes.take(BEGAN, number, wants_seen, wants_new)
+        got_seen, got_new = round_.take(number, wants_seen, wants_new)
         assert 0 <= got_seen <= wants_seen
         assert 0 <= got_new <= wants_new
         seen, new = seen + got_seen, new + got_new

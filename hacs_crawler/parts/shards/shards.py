@@ -26,7 +26,14 @@ from hacs_crawler.parts.shards.handed_over import WaitingPage, forget, hand_over
 from hacs_crawler.parts.shards.hold import ShardHold
 from hacs_crawler.ranking.choice import Quota, foremost
 from hacs_crawler.ranking.policies import Floats
-from hacs_crawler.shards import Round, RoundNotes, open_rounds, shard_lock, visited_since
+from hacs_crawler.shards import (
+    Round,
+    RoundNotes,
+    ShardShare,
+    open_rounds,
+    shard_lock,
+    visited_since,
+)
 from hacs_crawler.state import Recorded, Shard, State, shard_of_page
 from hacs_crawler.utils.arrays import BoolArray
 from hacs_crawler.utils.loop import Worker, begin, call_later, sleep
@@ -73,6 +80,7 @@ class Shards(Part):
         self._to_forget: set[int] = set()
         self._is_timed = False
         self._writing = DeferredLock()
+        self._last_pauses = iter(CLOSING_PAUSES_SECONDS)
         self._reason = ""
         spider = crawl.crawler.spider
         assert spider is not None  # noqa: S101 - the engine is made after it
@@ -99,7 +107,7 @@ class Shards(Part):
 
     async def opened(self) -> None:
         """Join the round that was planned, if there is one."""
-        self._notes = await self._run(open_rounds, self._config, self._shard.count)
+        self._notes = await self._patiently(open_rounds, self._config, self._shard.count)
         self._kept = await self._crawl.state.once(_kept, self._spider.name)
         await self._join()
 
@@ -161,13 +169,16 @@ class Shards(Part):
 
     async def closing(self) -> None:
         """Write what is to be handed over."""
-        await self._compare_starts()
-        for pause in (0.0, *CLOSING_PAUSES_SECONDS):
-            await maybe_deferred_to_future(sleep(pause))
-            if (problem := await self._write()) is None:
-                return
-        requests = counted(len(self._waiting) + len(self._of_start), "page")
-        self._crawl.fail(f"{requests} could not be handed over: {problem}")
+        try:
+            if self._round is not None and self._start[0]:
+                # what comes from a queue is yielded once, and not by the other shards' crawls too
+                if not await self._change(lambda round_: round_.is_usual(self._start)):
+                    self._waiting |= self._of_start
+                self._of_start = {}
+            await self._write()
+        except StateError as error:
+            requests = counted(len(self._waiting | self._of_start), "page")
+            self._crawl.fail(f"{requests} could not be handed over: {error}")
 
     async def round_ended(self, is_asked_to_end: Callable[[], bool]) -> None:
         """End the shard's share of the round."""
@@ -176,14 +187,14 @@ class Shards(Part):
             return
         if not self._is_through and self._reason in {"", "finished"}:
             await self._end(has_more=False)
-        await self._run(self._count)
+        await self._count()
 
     async def closed(self) -> None:
         """Give up the shard."""
         if self._notes is not None:
-            await self._run(self._notes.close)
+            await self._patiently(self._notes.close)
         if self._hold is not None:
-            await self._run(self._hold.release)
+            await self._patiently(self._hold.release)
         self._worker.close()
 
     @property
@@ -192,22 +203,23 @@ class Shards(Part):
         return self._notes
 
     async def _join(self) -> None:
-        """Join the present round; raises ConfigError, StateError."""
-        joined = await self._patiently(self._book.join, self._shard)
-        self.unneeded = () if joined and joined[0].budget is not None else ("granted",)
+        """Join the present round, if there is one; raises ConfigError, StateError."""
         self._is_through, self._done, self._lost = False, frozenset(), 0
-        self._round = None
-        if joined is None:
+        self._round = found = await self._patiently(self._book.read)
+        self.unneeded = () if found and found.budget is not None else ("granted",)
+        if found is None:
             return
-        found, was_killed = joined
         if (found.budget is None) != (self._config.ranking.budget is None):
             raise ConfigError(
                 f"HACS_BUDGET = {self._config.ranking.budget}: the round was planned with "
                 f"{found.budget}, give its crawls and the plan the same"
             )
-        self._round, share = found, found.shards[self._shard.index]
-        self._given = share.given
-        self._before = share.counts
+
+        def joined(round_: Round) -> tuple[bool, ShardShare]:
+            return round_.join(self._shard), round_.shards[self._shard.index]
+
+        was_killed, share = await self._change(joined)
+        self._given, self._before = share.given, share.counts
         if share.attempts > 1:
             self._done = await self._crawl.state.once(_done_since, found.began)
             taken = share.seen + share.new
@@ -225,16 +237,13 @@ class Shards(Part):
         found, is_granted = self._round, np.zeros(len(score), np.bool_)
         if found is None or is_closing(self._crawl.crawler):
             return is_granted
-        reaches = is_granted | True if found.cut_off is None else score >= found.cut_off
-        kinds = [reaches, is_granted.copy()]
-        if found.for_new is not None:
-            kinds = [reaches & ~is_new, reaches & is_new]
+        reaches = ~is_granted if found.cut_off is None else score >= found.cut_off
         if not reaches.any():
             return is_granted
-        wanted = [int(kind.sum()) for kind in kinds]
-        self._round, *numbers = await self._patiently(
-            self._book.take, found.began, self._shard.index, *wanted
-        )
+        is_extra = is_granted.copy() if found.for_new is None else reaches & is_new
+        kinds = reaches & ~is_extra, is_extra
+        seen, new = (int(kind.sum()) for kind in kinds)
+        numbers = await self._change(lambda round_: round_.take(self._shard.index, seen, new))
         for kind, number in zip(kinds, numbers, strict=True):
             places = np.flatnonzero(kind)
             is_granted[places[foremost(-score[places], number)]] = True
@@ -243,16 +252,11 @@ class Shards(Part):
 
     async def _end(self, *, has_more: bool) -> None:
         """Note that there is nothing more to be visited above the cut-off."""
-        found = self._round
-        assert found is not None  # noqa: S101 - asked in a round only
-        self._round = await self._patiently(
-            self._book.end,
-            found.began,
-            self._shard.index,
-            given=self._given,
-            lost=self._lost,
-            has_more=has_more,
-        )
+
+        def ended(round_: Round) -> None:
+            round_.end(self._shard.index, given=self._given, lost=self._lost, has_more=has_more)
+
+        await self._change(ended)
         self._is_through, self._lost = True, 0
 
     def _keep(self, page_id: int, page: WaitingPage, number: int) -> None:
@@ -286,53 +290,36 @@ class Shards(Part):
         if found is not None and (found.start is None or len(self._of_start) > MOST_START_PAGES):
             self._waiting |= self._of_start
             self._of_start = {}
-        if (problem := await self._write()) is not None:
-            logger.warning("%s; next try in %g s", problem, WRITE_SECONDS)
-            self._write_soon()
-        elif found is not None:
-            await self._patiently(self._count)
+        try:
+            await self._write()
+            await self._count()
+        except StateUnavailableError:
+            pass  # the crawl is ending, and tries again in `closing`
+        except StateError as error:
+            self._crawl.fail(str(error))
 
-    async def _compare_starts(self) -> None:
-        """Hand over what `start()` yielded for other shards, unless theirs yields the same.
-
-        What comes from a queue is yielded once.
-        """
-        if self._round is None or not self._start[0]:
-            return
-
-        def compared(round_: Round) -> bool:
-            round_.start = round_.start or self._start
-            return round_.start == self._start
-
-        is_first = self._round.start is None
-        if not await self._patiently(self._book.change, self._round.began, compared) or is_first:
-            self._waiting |= self._of_start
-        self._of_start = {}
-
-    async def _write(self) -> str | None:
-        """Write what waits into the states of its shards; return why that failed, None if it did not."""
+    async def _write(self) -> None:
+        """Write what waits into the states of its shards, one write at a time; raises StateError."""
         await maybe_deferred_to_future(self._writing.acquire())
         taken, self._waiting = self._waiting, {}
         made, self._to_forget = self._to_forget, set()
         try:
             if taken:
-                given = await self._run(
-                    hand_over, self._config, self._shard.count, self._spider.name, taken
-                )
-                await self._run(self._give, given - {self._shard.index})
+                count, name = self._shard.count, self._spider.name
+                given = await self._patiently(hand_over, self._config, count, name, taken)
+                given.discard(self._shard.index)
+                if given and self._round is not None:
+                    await self._change(lambda round_: round_.give(given))
             if made:
                 await self._crawl.state.once(forget, self._spider.name, made)
-        except StateError as error:
-            self._waiting = {**taken, **self._waiting}
+        except StateError:
+            self._waiting = taken | self._waiting
             self._to_forget |= made
-            if not isinstance(error, StateUnavailableError):
-                self._crawl.fail(str(error))
-            return str(error)
+            raise
         finally:
             self._writing.release()
-        return None
 
-    def _count(self) -> None:
+    async def _count(self) -> None:
         """Keep in the round what the crawls of this shard did until now."""
         stats = list(self._crawl.stats.collector.get_stats().items())
         counts = {
@@ -346,37 +333,35 @@ class Shards(Part):
             round_.shards[self._shard.index].counts = totals
 
         if self._round is not None:
-            self._book.change(self._round.began, counted_in)
-
-    def _give(self, numbers: set[int]) -> None:
-        """Note in the round that shards were given requests: they crawl again, if they have ended."""
-
-        def given(round_: Round) -> None:
-            for number in numbers:
-                round_.shards[number].given += 1
-                round_.shards[number].has_ended = False
-
-        if numbers and self._round is not None:
-            self._book.change(self._round.began, given)
+            await self._change(counted_in)
 
     def _on_closed(self, reason: str) -> None:
         self._reason = reason
         if self._hold is not None:
             self._hold.stop_waiting()
 
-    async def _run(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        return await maybe_deferred_to_future(self._worker.run(function, *args, **kwargs))
+    async def _change(self, change: Callable[[Round], T]) -> T:
+        """Change the round atomically; raises StateError."""
+        assert self._round is not None  # noqa: S101 - asked in a round only
+        began = self._round.began
+        self._round, result = await self._patiently(self._book.change, began, change)
+        return result
 
     async def _patiently(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Return what a function returns, however long the state is away, unless the crawl closes."""
+        """Return what a function returns, however long the state is away, or until the crawl has ended.
+
+        Raises StateError.
+        """
         while True:
             try:
-                return await self._run(function, *args, **kwargs)
+                return await maybe_deferred_to_future(self._worker.run(function, *args, **kwargs))
             except StateUnavailableError as error:
-                if is_closing(self._crawl.crawler):
+                is_ending = is_closing(self._crawl.crawler)
+                pause = next(self._last_pauses, None) if is_ending else WRITE_SECONDS
+                if pause is None:
                     raise
-                logger.warning("%s; next try in %g s", error, WRITE_SECONDS)
-                await maybe_deferred_to_future(sleep(WRITE_SECONDS))
+                logger.warning("%s; next try in %g s", error, pause)
+                await maybe_deferred_to_future(sleep(pause))
 
 
 def _done_since(state: State, began: int) -> frozenset[int]:
