@@ -6,7 +6,6 @@ A feature below declares its settings with itself, see `utils.settings`; those o
 from __future__ import annotations
 
 import math
-import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -23,7 +22,7 @@ from hacs_crawler.archive import ArchiveSettings
 from hacs_crawler.exceptions import ConfigError
 from hacs_crawler.links import LinkRules
 from hacs_crawler.ranking.options import RankingOptions
-from hacs_crawler.state import Estimation, Shard, StateArguments, StateSettings
+from hacs_crawler.state import Estimation, StateArguments, StateSettings
 from hacs_crawler.utils.settings import (
     NotAllowedError,
     Setting,
@@ -44,9 +43,6 @@ Revisit = Annotated[int, Meta(ge=0)] | Literal["budget"] | None
 """How many known pages a crawl begins with: a number, as many as its budget, or none."""
 Clock = Callable[[], float]
 """Returns the present time in seconds since 1970 UTC."""
-
-INDEX_VARIABLE: Final = "JOB_COMPLETION_INDEX"
-"""Kubernetes sets it in each pod of an indexed job."""
 
 
 def _always(_config: Config) -> bool:
@@ -331,34 +327,12 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
         )
         return _checked(config)
 
-    @classmethod
-    def of_crawl(cls, settings: BaseSettings) -> Config:
-        """Read the settings of a crawl, whose shard the environment may name; raises ConfigError."""
-        config = cls.from_settings(settings)
-        if config.shards is None or config.shard is not None:
-            return config
-        text = os.environ.get(INDEX_VARIABLE)
-        if text is None:
-            raise ConfigError(
-                f"HACS_SHARDS = {config.shards}: the environment variable {INDEX_VARIABLE}, which "
-                "says which of these a crawl has, is not set; HACS_SHARD says it, too"
-            )
-        try:
-            shard = Shard.parse(f"{text}/{config.shards}")
-        except NotAllowedError:
-            msg = f"must be a number from 0 to {config.shards - 1}"
-            raise ConfigError(f"{INDEX_VARIABLE} = {text[:50]!r}: {msg}") from None
-        return _checked(replace(config, shard=shard))
-
 
 def _checked(config: Config) -> Config:
     """Return what the settings say together; raises ConfigError where they contradict."""
     ranking, revisit = config.ranking, config.revisit or None
     if revisit == "budget" and ranking.budget is None:
         _refuse("HACS_REVISIT", revisit, "a number of pages, or budget with HACS_BUDGET")
-    if config.shard is not None and config.shards not in (None, config.shard.count):
-        allowed = f"{config.shard.count}, or nothing, with HACS_SHARD = {str(config.shard)!r}"
-        _refuse("HACS_SHARDS", config.shards, allowed)
     estimation = replace(config.estimation, updates=config.updates or "default")
     watch = config.watched()
     config = replace(config, revisit=revisit, estimation=estimation, watch=watch)

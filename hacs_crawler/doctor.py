@@ -138,7 +138,7 @@ def _state(config: Config) -> Iterator[Check]:
     shown = f"{describe(config.state)}, namespace {config.own_namespace}"
     pages = None
     try:
-        count = None if config.shard is not None else config.shards or found_shards(config)
+        count = None if config.shard is not None else found_shards(config)
         if count is not None:
             shown += f", {counted(count, 'shard')}"
             joined, first = open_shards(config, count), Shard(0, count)

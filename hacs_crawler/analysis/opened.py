@@ -200,9 +200,9 @@ def visits_table(pages: Iterable[Page]) -> Table:
 def open_existing(config: Config, *, writes: bool = False, creates: bool = False) -> State:
     """Open the state that the settings name, read-only by default; `close` it when done.
 
-    If the settings name a number of shards but no shard, all existing shards are read as one state. If
-    they name neither and only shards know pages, so are these. A file that does not exist is an error
-    (HacsError) unless the caller `creates` it. Raises StateError if the state cannot be used.
+    With `config.shards` but no shard, all existing shards are read as one state. With neither, they are
+    if only shards know pages. A file that does not exist is an error (HacsError) unless the caller
+    `creates` it. Raises StateError if the state cannot be used.
     """
     path = sqlite_path(config.state, config.base)
     if path is not None and not creates and not (path.exists() and path.stat().st_size):

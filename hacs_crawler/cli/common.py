@@ -47,7 +47,7 @@ Shards = Annotated[
     typer.Option(
         min=1,
         max=MOST_SHARDS,
-        help="read so many shards as one  [default: HACS_SHARDS, or as found]",
+        help="how many shards are read as one  [default: as found]",
     ),
 ]
 

@@ -69,8 +69,8 @@ def copy(
     """
     with ending_in_a_line(), ExitStack() as stack:
         config = Config.from_settings(project_settings(settings))
-        mine = replace(config, state=source, shards=from_shards or config.shards, shard=None)
-        theirs = replace(config, state=target, shards=to_shards or config.shards, shard=None)
+        mine = replace(config, state=source, shards=from_shards, shard=None)
+        theirs = replace(config, state=target, shards=to_shards, shard=None)
         state = stack.enter_context(open_existing_state(mine))
         targets = stack.enter_context(_new(theirs))
         name = _place(mine)

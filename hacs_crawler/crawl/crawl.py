@@ -78,7 +78,7 @@ class Crawl:
 
     def _read_settings(self, settings: BaseSettings) -> None:
         warn_of_unknown(settings)
-        self.config = Config.of_crawl(settings)
+        self.config = Config.from_settings(settings)
         self.clock = self._sound(self.config.clock)
         self.stats.watched = self.config.noun
         self.parts = Parts(load_parts(self.config.parts_in_use, self), self.stats, self.fail)

@@ -12,7 +12,7 @@ from hacs_crawler.state.copying import refuse_unfinished
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.location import describe, needing_redis, sqlite_path, state_url
-from hacs_crawler.state.shards import Shard, ShardCount
+from hacs_crawler.state.shards import Shard
 from hacs_crawler.state.sqlite import SQLiteStore
 from hacs_crawler.state.store import Store
 from hacs_crawler.utils.settings import Count, NotAllowedError, Setting
@@ -70,17 +70,8 @@ class StateSettings:
             _shard,
         ),
     ] = None
-    shards: Annotated[
-        ShardCount | None,
-        Setting(
-            "HACS_SHARDS",
-            """
-            How many [shards](deploy.md#shards) there are. A crawl then has the one whose number is
-            in the environment variable `JOB_COMPLETION_INDEX`, which Kubernetes sets in the pods of
-            an indexed job. `hacs` commands read all of them as one, as with `--shards`.
-            """,
-        ),
-    ] = None
+    shards: int | None = None
+    """How many shards a command reads as one; None for those that it finds."""
     flush_visits: Annotated[
         Count,
         Setting(

@@ -6,15 +6,12 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
-from typing import Annotated, Final
-
-from msgspec import Meta
+from typing import Final
 
 from hacs_crawler.links import page_key
 from hacs_crawler.utils.settings import NotAllowedError
 
 MOST_SHARDS: Final = 1_000
-ShardCount = Annotated[int, Meta(ge=1, le=MOST_SHARDS)]
 _WRITTEN: Final = re.compile(r"(\d{1,4})/(\d{1,4})", re.ASCII)
 
 
@@ -45,7 +42,7 @@ class Shard:
         return f"{base}.{self.index}-{self.count}"
 
     def has(self, url: str) -> bool:
-        """Whether a page is in this shard; raises ValueError where the URL is no page's."""
+        """Return whether a page is in this shard; raises ValueError if the URL is not a page's."""
         return shard_of_page(url, self.count) == self.index
 
 
@@ -55,7 +52,7 @@ def shards_of(count: int) -> tuple[Shard, ...]:
 
 
 def shard_of_page(url: str, count: int) -> int:
-    """Return the number of the shard of a page; raises ValueError where the URL is no page's.
+    """Return the number of the shard of a page; raises ValueError if the URL is not a page's.
 
     It depends on the host in the page's key, so that all spellings of a page's URL, all ports, http and
     https are in one shard.

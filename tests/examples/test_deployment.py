@@ -201,7 +201,9 @@ def test_a_job_of_kubernetes_has_as_many_pods_as_there_are_shards() -> None:
     assert job == job_of("cronjob.yaml")
     assert job["completionMode"] == "Indexed"
     (crawl,) = job["template"]["spec"]["containers"]
-    assert f"HACS_SHARDS={job['completions']}" in crawl["command"]
+    # Kubernetes puts the index in place of this variable
+    shard = f"$(JOB_COMPLETION_INDEX)/{job['completions']}"
+    assert f"HACS_SHARD={shard}" in crawl["command"]
     assert job["parallelism"] < job["completions"]
 
 

@@ -14,7 +14,6 @@ SET_BY_THE_JUDGE = {
     "HACS_CLOCK",
     "HACS_ARCHIVES",  # the spider `wayback` alone asks them
     "HACS_SHARD",
-    "HACS_SHARDS",
     "HACS_INNER_SCHEDULER",
     "HACS_ROUND_MINUTES",  # of crawls that do not end
     "HACS_METRICS",  # a port

@@ -110,17 +110,6 @@ def test_each_shard_plans_its_own_state(hosts: Site, project: Project) -> None:
     assert asked_by_shard(hosts) == first
 
 
-def test_the_index_may_come_from_kubernetes(
-    hosts: Site, project: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    urls = seeds_of(hosts)
-    monkeypatch.setenv("JOB_COMPLETION_INDEX", "1")
-    crawl = project.crawl(urls, HACS_SHARDS=SHARDS)
-    own = [url for url in urls if shard_of_page(url, SHARDS) == 1]
-    assert crawl.stat("hacs/visits") == len(own)
-    assert len(whole_pages(project.state, "hacs.1-4")) == len(own)
-
-
 @pytest.mark.parametrize(
     ("settings", "message"),
     [

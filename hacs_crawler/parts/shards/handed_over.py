@@ -6,12 +6,11 @@ until that is visited: what a killed crawl had found, or the budget left out, is
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping
 from contextlib import closing
 from dataclasses import replace
 from typing import Final, NamedTuple
-
-import numpy as np
 
 from hacs_crawler.config import Config
 from hacs_crawler.crawl.recipes import (
@@ -47,16 +46,25 @@ def hand_over(
 
     It may be done again: what is there stays as it is. Raises StateError.
     """
-    by_shard: dict[int, list[int]] = {}
+    by_shard = defaultdict[int, list[int]](list)
     for page_id, page in pages.items():
-        by_shard.setdefault(shard_of_page(page.url, count), []).append(page_id)
+        by_shard[shard_of_page(page.url, count)].append(page_id)
     given = set[int]()
     for number, ids in by_shard.items():
         theirs = replace(config, shard=Shard(number, count))
         with closing(open_state(*theirs.state_arguments)) as state:
             for start in range(0, len(ids), PAGES_A_CALL):
                 some = {page_id: pages[page_id] for page_id in ids[start : start + PAGES_A_CALL]}
-                if _written(state, spider, some):
+                state.restore(Page(page.url) for page in some.values())
+                recipes = {
+                    key: page.recipe for key, page in some.items() if page.recipe is not None
+                }
+                known = read_recipes(state, spider, list(recipes))
+                new = {key: recipes[key] for key in recipes.keys() - known}
+                names = {name for one in new.values() for name in (one.callback, one.errback)}
+                write_recipes(state, spider, new, names)
+                kind = handed_over_kind(spider)
+                if change_annotations(state.store, kind, recipes, lambda *_: _WAITS):
                     given.add(number)
     return given
 
@@ -64,20 +72,3 @@ def hand_over(
 def forget(state: State, spider: str, page_ids: Collection[int]) -> None:
     """Forget requests that were made; raises StateError."""
     change_annotations(state.store, handed_over_kind(spider), page_ids, lambda *_: b"")
-
-
-def _written(state: State, spider: str, pages: Mapping[int, WaitingPage]) -> bool:
-    """Write requests into a state, and return whether any was not there yet."""
-    ids = list(pages)
-    is_unknown = state.rows(np.array(ids, np.int64))["site"] == 0
-    state.restore(Page(pages[ids[place]].url) for place in np.flatnonzero(is_unknown).tolist())
-    recipes = {key: page.recipe for key, page in pages.items() if page.recipe is not None}
-    known = read_recipes(state, spider, list(recipes))
-    write_recipes(
-        state,
-        spider,
-        {key: recipe for key, recipe in recipes.items() if key not in known},
-        {name for recipe in recipes.values() for name in (recipe.callback, recipe.errback)},
-    )
-    kind = handed_over_kind(spider)
-    return bool(change_annotations(state.store, kind, recipes, lambda *_: _WAITS))
