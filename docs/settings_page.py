@@ -35,7 +35,7 @@ GROUPS = {
         *("POLICY", "STALE_DAYS", "ESTIMATOR", "FADE_DAYS", "SIBLINGS", "ELAPSED_FROM"),
         *("INSTANT", "SIGNALS"),
     ),
-    "The state": ("STATE", "NAMESPACE", "FLUSH_VISITS", "SHARD", "SHARDS"),
+    "The state": ("STATE", "NAMESPACE", "FLUSH_VISITS", "SHARD"),
     "Requests": ("CONDITIONAL_REQUESTS", "RENDER", "RETRY_AFTER", "ARCHIVES"),
     "The crawl": ("SPIDERS", "ROUND_MINUTES", "METRICS", "INNER_SCHEDULER", "PARTS", "CLOCK"),
 }
