@@ -33,7 +33,7 @@ GROUPS = {
     ),
     "In which order": (
         *("POLICY", "STALE_DAYS", "ESTIMATOR", "FADE_DAYS", "SIBLINGS", "ELAPSED_FROM"),
-        *("INSTANT", "SIGNALS"),
+        *("WEIGHTS", "EVERY", "INSTANT", "SIGNALS"),
     ),
     "The state": ("STATE", "NAMESPACE", "FLUSH_VISITS", "SHARD"),
     "Requests": ("CONDITIONAL_REQUESTS", "RENDER", "RETRY_AFTER", "ARCHIVES"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Any, Self
 from urllib.parse import urlsplit
 
@@ -166,11 +166,11 @@ class ScholarSpider(Spider):
             for url in self.play.urls():
                 yield self._seed_request(url)
         else:
-            async for url in seeds_of(crawl, self.seeds):
-                yield self._seed_request(url)
+            async for seed in seeds_of(crawl, self.seeds):
+                yield self._seed_request(seed.url, seed.meta)
 
-    def _seed_request(self, url: str, meta: dict[str, Any] | None = None) -> Request:
-        return Request(url, callback=self.parse, errback=self.on_failure, meta=meta)
+    def _seed_request(self, url: str, meta: Mapping[str, Any] | None = None) -> Request:
+        return Request(url, callback=self.parse, errback=self.on_failure, meta=dict(meta or {}))
 
     def _hub_request(self, url: str) -> Request:
         return Request(

@@ -184,7 +184,7 @@ class WaybackSpider(Spider):
             raise HacsError("wayback needs seeds: -a seeds=FILE, -a seeds=- or -a seeds=state")
         seeds: dict[int, str] = {}
         number = 0
-        async for url in seeds_of(crawl, self.seeds):
+        async for url, _ in seeds_of(crawl, self.seeds):
             number += 1
             seeds.setdefault(Site(url, has_subpages=False).key, url)
         if not seeds and not crawl.parts.override("takes"):

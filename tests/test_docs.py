@@ -26,6 +26,7 @@ from hacs_crawler.lab.simulation.baselines import BASELINES
 from hacs_crawler.lab.simulation.simulation import Score
 from hacs_crawler.lab.simulation.tournament import Standing
 from hacs_crawler.outcome import Outcome
+from hacs_crawler.ranking.demands import EVERY_KEY, WEIGHT_KEY
 from hacs_crawler.ranking.policies import POLICIES
 from hacs_crawler.ranking.selection import Dropped
 from hacs_crawler.state.jsonl import to_line
@@ -153,7 +154,7 @@ def test_the_kinds_of_rows_left_out_are_documented() -> None:
 
 def test_every_meta_key_is_documented_and_every_documented_key_exists() -> None:
     used = in_code(r'meta\.(?:get|setdefault|pop)\("([\w.]+)"') | in_code(r'meta\["([\w.]+)"\]')
-    used |= {KEY}
+    used |= {KEY, WEIGHT_KEY, EVERY_KEY}
     assert set(first_column("docs/reference.md", "## Meta keys")) == used - SCRAPYS_OWN_META
 
 

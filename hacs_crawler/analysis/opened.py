@@ -154,8 +154,8 @@ def plan_table(plan: Plan, *states: State) -> Table:
     """Return the pages of the plan with the numbers that ranked them, best first.
 
     Damaged pages are left out. `days_since_visit` and `days_since_update` are nan if there was none.
-    `rate_is_prior` pages have too few visits for a rate of their
-    own.
+    `rate_is_prior` pages have too few visits for a rate of their own. `weight` is that of HACS_WEIGHTS;
+    of pages that are overdue the most days of HACS_EVERY have passed.
     """
     urls = np.full(len(plan), None, object)
     for start in range(0, len(plan), PAGES_A_CALL):
@@ -176,6 +176,8 @@ def plan_table(plan: Plan, *states: State) -> Table:
             "visits": plan.visits.astype(np.int64),
             "updates": plan.updates.astype(np.int64),
             "failures": plan.failures.astype(np.int64),
+            "weight": plan.weight,
+            "is_overdue": plan.is_overdue,
         },
         texts=("url",),
     )

@@ -285,6 +285,9 @@ def _next(forecast: Forecast, config: Config, now: float) -> str:
     if forecast.reason is BlockReason.GONE:
         assert forecast.at is not None  # noqa: S101 - a gone page has a time to wait for
         return f"waits until {minute_text(forecast.at)}: gone"
+    if forecast.reason is BlockReason.EARLY:
+        assert forecast.at is not None  # noqa: S101 - the shortest interval ends
+        return f"not before {minute_text(forecast.at)}: HACS_EVERY"
     threshold = f"the threshold of {config.ranking.threshold:g}"
     bar = (
         threshold

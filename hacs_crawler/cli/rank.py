@@ -52,7 +52,8 @@ def rank(
         rows = plan_table(plan, *states_in(state))
         notes = [
             f"of {plan.known} pages known, {len(plan)} are shown; skipped: {plan.waiting} gone, "
-            f"{plan.below_threshold} below the threshold, {plan.left_out} over budget or limit"
+            + f"{plan.early} visited too recently for HACS_EVERY, " * bool(plan.early)
+            + f"{plan.below_threshold} below the threshold, {plan.left_out} over budget or limit"
         ]
         if isinstance(state, JoinedState):
             visits = np.bincount(plan.shards, minlength=len(state.shards)).tolist()
@@ -76,10 +77,17 @@ def _table(rows: Table) -> RichTable:
         [days_text(days) if math.isfinite(days) else "-" for days in rows[name].tolist()]
         for name in ("days_since_visit", "days_since_update")
     )
+    asked = {
+        "weight": rows["weight"].tolist() if (rows["weight"] != 1).any() else None,
+        "overdue": ["yes" * is_overdue for is_overdue in rows["is_overdue"].tolist()]
+        if rows["is_overdue"].any()
+        else None,
+    }
     return column_table(
         {
             "rank": rows["rank"],
             "p": map(chance_text, rows["p"].tolist()),
+            **{name: cells for name, cells in asked.items() if cells is not None},
             "update every": [interval_text(rate) + " (prior)" * prior for rate, prior in rates],
             "last visit": last_visit,
             "last update": last_update,

@@ -239,6 +239,7 @@ class Crawl:
                     self._end_with_error(f"not one page answered: {self.stats.causes()}")
                 await self._sum_up()
                 self.stats.log_if_few_were_pages(self.config.pages)
+                self.stats.log_unmatched(self.ranking)
             self.is_open, self._is_closed = False, True
             await state.once(State.close)
             logger.debug("The state was closed in %.2f s", time.monotonic() - started)

@@ -26,6 +26,7 @@ from hacs_crawler.crawl.scrapy_internals import wake
 from hacs_crawler.crawl.start_watch import StartWatch
 from hacs_crawler.crawl.state_access.state_thread import RETRY_SECONDS
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
+from hacs_crawler.ranking.demands import EVERY_KEY, WEIGHT_KEY, Demands, demands_of
 from hacs_crawler.ranking.selection import Chosen, Dropped, Selection
 from hacs_crawler.ranking.signals import Signals
 from hacs_crawler.state import Future, Rows
@@ -231,6 +232,7 @@ class Ranker:
             selection = Selection(options, crawl.quota)
             self.seeds.selection = selection
         try:
+            demands, matched = self._demands(held)
             dropped: Dropped[Request] = selection.offer(
                 held,
                 np.array(page_ids, np.int64),
@@ -239,17 +241,29 @@ class Ranker:
                 crawl.state.estimation,
                 is_exempt,
                 signals=signals,
+                demands=demands,
             )
         except ConfigError as error:
             crawl.fail(str(error))
             return False
+        crawl.stats.matched |= matched
         self.drop(dropped.gone, "gone")
+        self.drop(dropped.early, "early")
         self.drop(dropped.threshold, "threshold")
         self.drop(dropped.budget, "budget")
         self._has_ranked = True
         crawl.stats.count("seeds", len(held))
         crawl.stats.count("rank_seconds", time.perf_counter() - started)
         return True
+
+    def _demands(self, held: list[Request]) -> tuple[Demands | None, frozenset[str]]:
+        """Return what patterns and seeds ask of the seeds' pages; raises ConfigError."""
+        options = self._crawl.ranking
+        metas = [seed.meta for seed in held]
+        if not options.demands and not any(WEIGHT_KEY in one or EVERY_KEY in one for one in metas):
+            return None, frozenset()
+        urls = [seed_url(seed) for seed in held]
+        return demands_of(urls, options.weights, options.every, metas)
 
     async def _release(self, *, is_idle: bool) -> None:
         """Let the chosen seeds be sent, by score."""
@@ -270,6 +284,8 @@ class Ranker:
         if chosen is None:
             return
         crawl = self._crawl
+        if selection is not None:
+            crawl.stats.gauge_overdue(selection.demanded, chosen.overdue, self._budget)
         crawl.parts.tell(Part.chosen, chosen.p, int(chosen.visit_twice.sum()))
         label = crawl.ranking.label(crawl.state.estimation).number
         marking = _marking(chosen, label, crawl.run)

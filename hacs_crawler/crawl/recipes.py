@@ -19,6 +19,7 @@ from scrapy import Request, Spider
 from scrapy.spiders import CrawlSpider
 
 from hacs_crawler.links import check_url, without_login
+from hacs_crawler.ranking.demands import EVERY_KEY, WEIGHT_KEY
 from hacs_crawler.state import Annotation, Ids, State, change_annotations, change_note, read_note
 
 VERSION: Final = 1
@@ -139,7 +140,9 @@ def recipe_of(
         if not name.decode("latin-1").lower().startswith(_OF_TRANSFER)
     }
     meta = {
-        key: value for key, value in request.meta.items() if not str(key).startswith(_OF_SCRAPY)
+        key: value
+        for key, value in request.meta.items()
+        if key in {WEIGHT_KEY, EVERY_KEY} or not str(key).startswith(_OF_SCRAPY)
     }
     secret_headers = {
         name

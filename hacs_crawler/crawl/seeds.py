@@ -12,7 +12,7 @@ from codecs import BOM_UTF8
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from hacs_crawler.crawl.part import Part
 from hacs_crawler.crawl.ranker import Ranker, reading_a_list
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links import check_url, without_login
+from hacs_crawler.ranking.demands import WEIGHT_KEY, weight_of
 from hacs_crawler.ranking.plan import Plan, make_plan
 from hacs_crawler.state import PAGES_A_CALL, State
 from hacs_crawler.utils.loop import Worker, in_batches
@@ -56,6 +57,24 @@ _COLUMNS = frozenset(
     }
 )
 """Heads of the column of a CSV file that has the URLs."""
+_WEIGHT: Final = "weight"
+_WEIGHTED: Final = re.compile(r"(\S+?)[,;]?\s+(-?\d+(?:\.\d+)?)")
+"""A URL, and behind white space its weight: URLs themselves may end in a comma and a number."""
+
+
+class Seed(NamedTuple):
+    """A page that a list asks for, and its weight, if the list gives one."""
+
+    url: str
+    weight: float | None = None
+
+    @property
+    def meta(self) -> dict[str, float]:
+        """The meta of its request."""
+        return {} if self.weight is None else {WEIGHT_KEY: self.weight}
+
+
+_NO_SEED: Final = Seed("")
 
 
 class SeedsError(HacsError):
@@ -63,12 +82,18 @@ class SeedsError(HacsError):
 
 
 def read_seeds(source: str) -> Iterator[str]:
-    """Yield the URLs of a seed file in its order, reading as they are asked for.
+    """Yield the URLs of a seed file in its order, see `weighted_seeds`."""
+    return (url for url, _ in weighted_seeds(source))
+
+
+def weighted_seeds(source: str) -> Iterator[Seed]:
+    """Yield the URLs of a seed file in its order, with their weights, reading as they are asked for.
 
     `source` is a path, gzipped if it ends in ".gz", or "-" for standard input. The text is UTF-8, a
     byte order mark is skipped. "#" starts a comment at the beginning of a line or after white space
     (elsewhere it is part of the URL). A line may have other words beside its URL, which may lack
-    "http://"; in CSV with a head such as "url" that column is read. A line without a URL is logged as a
+    "http://"; in CSV with a head such as "url" that column is read. The column "weight", or a number
+    after the URL and a space, is the weight. A line without a URL is logged as a
     warning with its number, and the rest goes on. The source is opened at the first step of the
     iteration, which raises SeedsError if it cannot be; so does any later step at which reading fails.
     """
@@ -79,19 +104,19 @@ def read_seeds(source: str) -> Iterator[str]:
             for number, line in enumerate(_lines(stream), start=1):
                 if number == 1 and (column := _column_of(line)) is not None:
                     continue
-                url, problem = _parse(line, column)
+                seed, problem = _parse(line, column)
                 if problem is not None:
                     logger.warning("%s, line %d: %s; skipped", name, number, problem)
-                elif url:
-                    yield url
+                elif seed.url:
+                    yield seed
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise SeedsError(f"{name}: damaged gzip file: {error}") from error
     except (OSError, ValueError) as error:  # ValueError: NUL in the path, closed standard input
         raise SeedsError(f"{name}: cannot read seeds: {reason_of(error)}") from error
 
 
-async def seeds_of(crawl: Crawl, source: str) -> AsyncIterator[str]:
-    """Stream the URLs of a seed file (see `read_seeds`), or for "state" of every page known.
+async def seeds_of(crawl: Crawl, source: str) -> AsyncIterator[Seed]:
+    """Stream the seeds of a file (see `weighted_seeds`), or for "state" every page known.
 
     Pages that are not this crawl's to visit are left out.
 
@@ -99,18 +124,24 @@ async def seeds_of(crawl: Crawl, source: str) -> AsyncIterator[str]:
     """
     passed_over = _UnvisitablePages()
     worker = Worker()  # standard input may keep its reader waiting, and the state must not wait
-    is_state = source == "state"
+    is_state, weighted = source == "state", 0
     try:
         with reading_a_list(crawl.crawler):
-            async for url in (
-                crawl.state.urls() if is_state else in_batches(worker, read_seeds(source))
-            ):
-                if is_state and (problem := check_url(url)):
-                    passed_over.add(url, problem)
-                elif crawl.parts.takes(url):
-                    yield url
+            if is_state:
+                async for url in crawl.state.urls():
+                    if problem := check_url(url):
+                        passed_over.add(url, problem)
+                    elif crawl.parts.takes(url):
+                        yield Seed(url)
+            else:
+                async for seed in in_batches(worker, weighted_seeds(source)):
+                    if crawl.parts.takes(seed.url):
+                        weighted += seed.weight is not None
+                        yield seed
     finally:
         passed_over.log()
+        if weighted:
+            logger.info("%s: %s a weight", source, counted(weighted, "seed has", "seeds have"))
         worker.close()
 
 
@@ -126,7 +157,7 @@ async def planned_seeds(crawl: Crawl) -> AsyncIterator[tuple[str, dict[str, Any]
     crawl.stats.count("rank_seconds", time.perf_counter() - started)
     if not plan.known and not crawl.parts.override("takes"):
         raise SeedsError("seeds = 'state': the state knows no page yet")
-    crawl.stats.count_plan(plan)
+    crawl.stats.count_plan(plan, crawl.ranking.budget)
     async for seed in _seeds_of_plan(crawl, plan):
         yield seed
 
@@ -224,19 +255,24 @@ def _lines(stream: IO[bytes] | gzip.GzipFile) -> Iterator[bytes]:
         first = False
 
 
-_Column = tuple[str, int]
-"""The delimiter of a CSV file, and which column has the URLs."""
+class _Column(NamedTuple):
+    """The delimiter of a CSV file, and which columns have the URLs and, if any has, the weights."""
+
+    delimiter: str
+    url: int
+    weight: int | None
 
 
 def _column_of(line: bytes) -> _Column | None:
-    """Return which column of a CSV file has the URLs, if this is its head."""
+    """Return the columns of a CSV file, if this is its head."""
     text = line.decode("utf-8", "replace").strip().lower()
     for delimiter in _DELIMITERS:
         heads = _cells(text, delimiter)
         if (named := [place for place, head in enumerate(heads) if head in _COLUMNS]) and (
             len(heads) > 1 or delimiter == _DELIMITERS[-1]
         ):
-            return delimiter, named[0]
+            weight = heads.index(_WEIGHT) if _WEIGHT in heads else None
+            return _Column(delimiter, named[0], weight)
     return None
 
 
@@ -248,24 +284,38 @@ def _cells(text: str, delimiter: str) -> list[str]:
     ]
 
 
-def _parse(line: bytes, column: _Column | None) -> tuple[str, str | None]:
-    """Return the URL of a line ("" if it is empty) and what is wrong with it."""
+def _parse(line: bytes, column: _Column | None) -> tuple[Seed, str | None]:
+    """Return the seed of a line (with the URL "" if it is empty) and what is wrong with it."""
     if len(line) > LONGEST_LINE_BYTES:
-        return "", f"longer than {LONGEST_LINE_BYTES} bytes"
+        return _NO_SEED, f"longer than {LONGEST_LINE_BYTES} bytes"
     try:
         text = _COMMENT.sub("", line.decode()).strip()
     except UnicodeDecodeError as error:
-        return "", f"not UTF-8 at byte {error.start + 1}"
+        return _NO_SEED, f"not UTF-8 at byte {error.start + 1}"
     if not text:
-        return "", None
+        return _NO_SEED, None
+    number = ""
     if column is not None:
-        cells = _cells(text, column[0])
-        text = cells[column[1]] if column[1] < len(cells) else ""
+        cells = _cells(text, column.delimiter)
+        text, number = (
+            cells[place] if place is not None and place < len(cells) else ""
+            for place in (column.url, column.weight)
+        )
         if not text:
-            return "", "it has no URL"
+            return _NO_SEED, "it has no URL"
+    elif weighted := _WEIGHTED.fullmatch(text):
+        text, number = weighted.groups()
+    weight = None
+    if number:
+        try:
+            weight = weight_of(float(number))
+        except ValueError:
+            return _NO_SEED, f"weight {number[:40]!r}: must be a number above 0"
     url = _url_in(text)
     problem = check_url(url)
-    return url, None if problem is None else f"{problem}: {without_login(url)[:200]!r}"
+    return Seed(
+        url, weight
+    ), None if problem is None else f"{problem}: {without_login(url)[:200]!r}"
 
 
 def _url_in(text: str) -> str:

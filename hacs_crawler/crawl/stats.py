@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from array import array
 from collections import Counter
@@ -26,6 +27,8 @@ from hacs_crawler.utils.text import counted, safe_logger
 
 if TYPE_CHECKING:
     from hacs_crawler.config import Pages
+    from hacs_crawler.ranking.demands import Demanded
+    from hacs_crawler.ranking.options import RankingOptions
     from hacs_crawler.ranking.plan import Plan
 
 logger = safe_logger(__name__)
@@ -58,6 +61,9 @@ class CrawlStats:
     """What is watched of pages, in a word."""
     other_answers: Counter[str] = field(default_factory=Counter)
     """Types of the answers that cannot show what is watched."""
+    matched: set[str] = field(default_factory=set)
+    """The patterns of HACS_WEIGHTS and HACS_EVERY that counted for a page."""
+    _has_said_overdue: bool = False
     _causes: Counter[str] = field(default_factory=Counter)
     _rejected: Counter[str] = field(default_factory=Counter)
     _p: array[float] = field(default_factory=lambda: array("f"))
@@ -141,17 +147,64 @@ class CrawlStats:
         chance: FloatArray = chance_of_new_links(p, churn)
         return chance
 
-    def count_plan(self, plan: Plan) -> None:
+    def count_plan(self, plan: Plan, budget: int | None) -> None:
         """Count the pages of the state that were scored, chosen and dropped."""
         for name, number in (
             ("seeds", plan.known),
             ("ranked", len(plan)),
             ("dropped/gone", plan.waiting),
+            ("dropped/early", plan.early),
             ("dropped/threshold", plan.below_threshold),
             ("dropped/budget", plan.left_out),
         ):
             if number:
                 self.count(name, number)
+        self.matched |= plan.demanded.matched
+        self.gauge_overdue(plan.demanded, int(plan.is_overdue.sum()), budget)
+
+    def gauge_overdue(self, left: Demanded, chosen: int, budget: int | None) -> None:
+        """Say how many overdue pages were chosen, how many are `left`, and what the intervals take.
+
+        `budget` is how many pages a run visits, None for all.
+        """
+        if not left.visits_a_day:
+            return
+        self.gauge("overdue", left.overdue)
+        if self._has_said_overdue:
+            return
+        self._has_said_overdue = True
+        overdue = chosen + left.overdue
+        now = (
+            f"{counted(overdue, 'page is', 'pages are')} overdue, and this run visits {chosen:,}"
+            if overdue
+            else "no page is overdue"
+        )
+        often = (
+            ""
+            if budget is None
+            else (
+                f": HACS_BUDGET = {budget} keeps them if a run comes at least every "
+                f"{budget / left.visits_a_day:.2g} days"
+            )
+        )
+        logger.log(
+            logging.WARNING if left.overdue else logging.INFO,
+            "Intervals: %s. The longest ones take %.3g visits a day%s",
+            now,
+            left.visits_a_day,
+            often,
+        )
+
+    def log_unmatched(self, ranking: RankingOptions) -> None:
+        """Log the patterns of HACS_WEIGHTS and HACS_EVERY that count for no page."""
+        for name, rules in (("HACS_WEIGHTS", ranking.weights), ("HACS_EVERY", ranking.every)):
+            idle = [found.pattern for found, _ in rules if found.pattern not in self.matched]
+            if idle and self.get("seeds"):
+                logger.warning(
+                    "%s: %s counts for no page: no URL has it, or an earlier pattern finds these first",
+                    name,
+                    ", ".join(map(repr, idle)),
+                )
 
     def count_recorded(self, recorded: Sequence[Recorded], updates: Counted) -> None:
         """Count visits that the store has acknowledged; `updates` says what counts as an update."""

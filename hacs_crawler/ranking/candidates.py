@@ -15,6 +15,7 @@ from hacs_crawler.model import (
     elapsed_days,
     sibling_evidence,
 )
+from hacs_crawler.ranking.demands import Demands, nothing_asked
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats
 from hacs_crawler.ranking.signals import Signals, with_signals
@@ -39,13 +40,14 @@ def candidates_from(
     *,
     signals: Sequence[Signals] = (),
     evidence: Evidence | None = None,
+    demands: Demands | None = None,
 ) -> Candidates:
     """Return what policies look at, from ranking rows (dtype `state.ROW`) of whole sites.
 
     `now` is in seconds since 1970 UTC. Pages without a gap get the rate that
     `estimation` expects of them. `signals`
     count where e starts at the last visit. `evidence` is what `evidence_of` found of these pages, where
-    `rows` are of whole sites no longer.
+    `rows` are of whole sites no longer. `demands` are what is asked of the pages, None for nothing.
     """
     is_visited = rows["visits"] > 0
     # a page seen once has no gap to learn from, and its rate in the row may be of an older prior
@@ -79,6 +81,7 @@ def candidates_from(
         failures=rows["failures"].astype(np.int64),
         churn=rows["churn"].astype(np.float64),
         churning=rows["churning"].astype(np.float64),
+        **(nothing_asked(len(rows)) if demands is None else demands)._asdict(),
         seed=options.random_seed or 0,
         stale_days=options.stale_days or math.inf,
     )
@@ -122,6 +125,7 @@ def nobody() -> Candidates:
         failures=ids,
         churn=numbers,
         churning=numbers,
+        **nothing_asked(0)._asdict(),
         seed=0,
     )
 

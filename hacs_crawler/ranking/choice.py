@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from hacs_crawler.exceptions import ConfigError
 from hacs_crawler.ranking.candidates import Places, taken
 from hacs_crawler.ranking.controls import control_worth, controlled
+from hacs_crawler.ranking.demands import OVERDUE
 from hacs_crawler.ranking.policies import Candidates, Floats, Policy
 from hacs_crawler.utils.arrays import BoolArray
 
@@ -69,7 +70,7 @@ class Picks(NamedTuple):
 
 
 def scored(policy: Policy, candidates: Candidates) -> Floats:
-    """Return the policy's scores; NaN becomes the lowest.
+    """Return the policy's scores; NaN becomes the lowest, and overdue pages come before all others.
 
     Raises ConfigError if the policy, which may be the user's own, does not return one number a page.
     """
@@ -84,7 +85,10 @@ def scored(policy: Policy, candidates: Candidates) -> Floats:
             f"{len(candidates.p)} pages: must be one number a page"
         )
         raise ConfigError(msg)
-    return np.nan_to_num(score.astype(np.float64), nan=-np.inf, posinf=np.inf, neginf=-np.inf)
+    score = np.nan_to_num(score.astype(np.float64), nan=-np.inf, posinf=np.inf, neginf=-np.inf)
+    # those with the most intervals behind them first, and far enough from each other to differ
+    late = OVERDUE * (1.0 + np.minimum(candidates.overdue, 1e6) * 1e-6)
+    return np.where(candidates.is_overdue, late, score)
 
 
 def foremost(key: Floats, count: int) -> Places:
@@ -124,7 +128,7 @@ def choose(
     If pages never seen have a share, what one kind leaves unused is given to the other if these
     pages are the last: to visited pages first.
     """
-    best = np.sort(_best(score, candidates.visits, quota, limit, is_last=is_last))
+    best = np.sort(_best(score, candidates, quota, limit, is_last=is_last))
     best = best[np.argsort(-score[best], kind="stable")]
     of_best = taken(candidates, best)
     worth = control_worth(of_best.p, of_best.churning, of_best.visits, of_best.updates)
@@ -134,7 +138,7 @@ def choose(
 
 def _best(
     score: Floats,
-    visits: NDArray[np.integer],
+    candidates: Candidates,
     quota: Quota,
     limit: int | None,
     *,
@@ -143,9 +147,12 @@ def _best(
     """Return the places of the best pages, in no order."""
     if quota.budget is None or quota.unseen is None:
         return foremost(-score, min(n for n in (quota.budget, limit, len(score)) if n is not None))
-    unseen, seen = np.flatnonzero(visits == 0), np.flatnonzero(visits > 0)
+    is_seen = candidates.visits > 0
+    unseen, seen = np.flatnonzero(~is_seen), np.flatnonzero(is_seen)
     of_unseen = min(len(unseen), quota.unseen)
-    of_seen = min(len(seen), quota.budget - quota.unseen)
+    overdue = int(np.count_nonzero(candidates.is_overdue & is_seen))  # before pages never seen
+    of_seen = min(len(seen), max(quota.budget - quota.unseen, min(overdue, quota.budget)))
+    of_unseen = min(of_unseen, quota.budget - of_seen)
     if is_last:
         of_seen = min(len(seen), quota.budget - of_unseen)
         of_unseen = min(len(unseen), quota.budget - of_seen)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import reduce
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -19,10 +20,11 @@ from hacs_crawler.ranking.candidates import (
     taken,
 )
 from hacs_crawler.ranking.choice import Quota, contenders, foremost, scored
+from hacs_crawler.ranking.demands import NOTHING, Demanded, Demands, demands_of
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats
 from hacs_crawler.ranking.signals import read_signals
-from hacs_crawler.state import Ids, Rows, State
+from hacs_crawler.state import PAGES_A_CALL, Ids, Rows, State
 from hacs_crawler.utils.arrays import BoolArray
 
 Counts = NDArray[np.int64]
@@ -54,7 +56,9 @@ class Finalists:
     eligible: int = 0
     known: int = 0
     waiting: int = 0
+    early: int = 0
     below_threshold: int = 0
+    demanded: Demanded = NOTHING
 
     def __len__(self) -> int:
         return len(self.places)
@@ -91,11 +95,21 @@ def _of_all(
     quota: Quota,
 ) -> Finalists:
     """Return the finalists after ranking every page."""
-    scores = _scores(page_ids, rows, state, options, now)
+    demands, matched = None, frozenset[str]()
+    if options.demands:
+        demands, matched = demands_of(urls_of(page_ids, state), options.weights, options.every)
+    scores = _scores(page_ids, rows, state, options, now, demands)
     eligible = np.flatnonzero(scores.is_eligible)
     best = eligible[contenders(scores.score[eligible], quota, rows["visits"][eligible])]
     alone, few = replace(options, siblings=False), np.take(rows, best)
-    candidates = candidates_from(page_ids[best], few, now, state.estimation, alone)
+    candidates = candidates_from(
+        page_ids[best],
+        few,
+        now,
+        state.estimation,
+        alone,
+        demands=None if demands is None else demands.at(best),
+    )
     return Finalists(
         candidates=replace(candidates, p=scores.p[best]),
         score=scores.score[best],
@@ -103,8 +117,20 @@ def _of_all(
         eligible=len(eligible),
         known=len(rows),
         waiting=scores.waiting,
+        early=scores.early,
         below_threshold=scores.below_threshold,
+        demanded=scores.demanded.plus(Demanded(matched=matched)),
     )
+
+
+def urls_of(page_ids: Ids, state: State) -> list[str]:
+    """Return the URLs of pages, empty ones of damaged pages."""
+    urls: list[str] = []
+    for start in range(0, len(page_ids), PAGES_A_CALL):
+        some = page_ids[start : start + PAGES_A_CALL].tolist()
+        known = state.load(some)
+        urls += [known[page_id].url if page_id in known else "" for page_id in some]
+    return urls
 
 
 def _by_bounds(
@@ -116,7 +142,8 @@ def _by_bounds(
     bound reaches the worst of the best so far: a threshold algorithm (Fagin, Lotem and Naor, "Optimal
     aggregation algorithms for middleware", JCSS 66, 2003).
     """
-    nothing = Finalists(nobody(), np.zeros(0), np.zeros(0, np.int64))
+    none = replace(nobody(), seed=options.random_seed or 0)
+    nothing = Finalists(none, np.zeros(0), np.zeros(0, np.int64))
     rows, parts, best = bounds.rows, [nothing], _Best(most)
     least, below = bounds.of_some(most), np.inf
     while True:
@@ -183,7 +210,9 @@ def merged(parts: Sequence[Finalists], quota: Quota) -> Finalists:
         places=places[order][best],
         known=sum(part.known for part in parts),
         waiting=sum(part.waiting for part in parts),
+        early=sum(part.early for part in parts),
         below_threshold=sum(part.below_threshold for part in parts),
+        demanded=reduce(Demanded.plus, (part.demanded for part in parts)),
         eligible=sum(part.eligible for part in parts),
     )
 
@@ -196,7 +225,9 @@ class _Scores:
     p: Floats
     score: Floats
     waiting: int = 0
+    early: int = 0
     below_threshold: int = 0
+    demanded: Demanded = NOTHING
 
 
 def _scores(
@@ -205,6 +236,7 @@ def _scores(
     state: State,
     options: RankingOptions,
     now: float,
+    demands: Demands | None,
 ) -> _Scores:
     """Score all pages, some whole sites at a time."""
     number = len(rows)
@@ -218,14 +250,19 @@ def _scores(
             state.estimation,
             options,
             signals=read_signals(state.store, some["site"], options.policy),
+            demands=None if demands is None else demands.at(block),
         )
         is_waiting = some["not_before"] > now
-        is_low = (candidates.p < options.least_p) & ~is_waiting
+        is_early = candidates.is_early & ~is_waiting
+        is_low = candidates.is_low(options.least_p) & ~(is_waiting | is_early)
+        is_eligible = ~(is_waiting | is_early | is_low)
         scores.p[block] = candidates.p
-        scores.is_eligible[block] = ~(is_waiting | is_low)
+        scores.is_eligible[block] = is_eligible
         scores.score[block] = scored(options.policy, candidates)
         scores.waiting += int(is_waiting.sum())
+        scores.early += int(is_early.sum())
         scores.below_threshold += int(is_low.sum())
+        scores.demanded = scores.demanded.plus(candidates.asked(is_eligible))
     return scores
 
 

@@ -13,6 +13,8 @@ import numpy as np
 
 from hacs_crawler.ranking.candidates import candidates_from
 from hacs_crawler.ranking.choice import scored
+from hacs_crawler.ranking.demands import demands_of
+from hacs_crawler.ranking.finalists import urls_of
 from hacs_crawler.ranking.instant import with_hubs
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.plan import Plan, plan_of
@@ -30,6 +32,8 @@ class BlockReason(Enum):
     NOTHING = "nothing"
     GONE = "gone"
     """It answered 404 or 410, and its waiting time is not over."""
+    EARLY = "early"
+    """It was visited a shorter time ago than HACS_EVERY allows."""
     THRESHOLD = "threshold"
     BUDGET = "budget"
 
@@ -70,6 +74,8 @@ def forecast_of(
 
     is_sibling = rows["site"] == row["site"]
     siblings = page_ids[is_sibling], rows[is_sibling]
+    urls = urls_of(siblings[0], state) if options.demands else [""] * len(siblings[0])
+    demands, _ = demands_of(urls, options.weights, options.every)
     signals = read_signals(state.store, siblings[1]["site"], policy)
 
     def at_age(days: float) -> Candidates:
@@ -79,6 +85,7 @@ def forecast_of(
             state.estimation,
             options,
             signals=signals,
+            demands=demands,
         )
 
     own = int(np.flatnonzero(siblings[0] == page_id)[0])
@@ -86,6 +93,9 @@ def forecast_of(
     reason, at, p_to_pass = BlockReason.NOTHING, now, None
     if row["not_before"] > now:
         reason, at = BlockReason.GONE, float(row["not_before"])
+    elif present.is_early[own]:
+        reason = BlockReason.EARLY
+        at = float(row["last_visit"]) + float(present.least_days[own]) * DAY
     elif page_id not in plan.page_ids:
         reason = BlockReason.BUDGET if len(places) else BlockReason.THRESHOLD
         least, last_p = _last_within(plan, options)
@@ -96,7 +106,7 @@ def forecast_of(
 
         def is_due(days: float) -> bool:
             siblings_then = at_age(days)
-            is_high = siblings_then.p[own] >= options.threshold
+            is_high = not siblings_then.is_low(options.threshold)[own]
             return bool(is_high and scored(policy, siblings_then)[own] > least)
 
         at = now + _first_days(is_due) * DAY if policy.grows_with_time else math.inf
@@ -116,14 +126,13 @@ def _last_within(plan: Plan, options: RankingOptions) -> tuple[float, float | No
 
     If the budget is not used up, any score is enough: minus infinity.
     """
-    taken = plan.candidates(options)
-    if options.budget is None or len(taken.p) < options.budget:
+    if options.budget is None or len(plan) < options.budget:
         return -math.inf, None
-    score = scored(options.policy, taken)
+    score = scored(options.policy, plan)
     best = np.argsort(-score, kind="stable")[: options.budget]
     if not len(best):
         return math.inf, None
-    return float(score[best[-1]]), float(taken.p[best[-1]])
+    return float(score[best[-1]]), float(plan.p[best[-1]])
 
 
 def _first_days(is_due: Callable[[float], bool]) -> float:

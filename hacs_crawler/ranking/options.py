@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta, Struct, field as key
 
+from hacs_crawler.ranking.demands import Intervals, Weights, intervals_of, weights_of
 from hacs_crawler.ranking.policies import POLICIES, Policy, policy_of
 from hacs_crawler.state import Estimation, Label
 from hacs_crawler.utils.settings import (
@@ -79,7 +80,7 @@ class RankingOptions:
     a p below `threshold` are left out, `budget` is how many are visited at most (None: all),
     `control_share` the share of it for control visits, `discover` that for pages never
     seen; with None these come before all others, as start requests do of which nothing is known.
-    `instant` is the tier of hubs.
+    `instant` is the tier of hubs. `weights` and `every` are what patterns ask of pages.
     """
 
     policy: Annotated[
@@ -182,6 +183,33 @@ class RankingOptions:
             kind=Share,
         ),
     ] = None
+    weights: Annotated[
+        Weights,
+        Setting(
+            "HACS_WEIGHTS",
+            """
+            What an update is worth, by patterns for URLs: `{"/news/": 3, "/archive/": 0.2}`. Other
+            pages have 1, and the first pattern found in the URL counts. See [Weights and
+            intervals](policies.md#weights-and-intervals).
+            """,
+            weights_of,
+            default={},
+        ),
+    ] = ()
+    every: Annotated[
+        Intervals,
+        Setting(
+            "HACS_EVERY",
+            """
+            How many days lie between two visits, at least and at most, by patterns for URLs:
+            `{"/news/": [1, 30]}`; None is no bound. A page is not visited again before the least, and
+            first of all once the most has passed, whatever the policy. In daily runs, 0.9 is a visit a
+            day. See [Weights and intervals](policies.md#weights-and-intervals).
+            """,
+            intervals_of,
+            default={},
+        ),
+    ] = ()
     random_seed: int | None = None
     """Makes the order of the policy `random` the same each time, as in simulations."""
     instant: Annotated[
@@ -198,6 +226,11 @@ class RankingOptions:
             instant_options,
         ),
     ] = None
+
+    @property
+    def demands(self) -> bool:
+        """Whether patterns ask something of pages beside updates."""
+        return bool(self.weights or self.every)
 
     @property
     def leaves_out(self) -> bool:
@@ -217,7 +250,7 @@ class RankingOptions:
     @property
     def ranks_by_p(self) -> bool:
         """Whether scores grow with p alone, but for failed attempts."""
-        return self.policy.is_by_p and self.stale_days is None
+        return self.policy.is_by_p and self.stale_days is None and not self.demands
 
     def seeded(self, seed: int) -> RankingOptions:
         """Return the same options with a random seed, if they have none of their own."""

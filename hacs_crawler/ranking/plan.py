@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from hacs_crawler.ranking.candidates import taken
 from hacs_crawler.ranking.choice import Quota, choose
+from hacs_crawler.ranking.demands import Demanded
 from hacs_crawler.ranking.finalists import Counts, Finalists, finalists_of
 from hacs_crawler.ranking.instant import with_hubs
 from hacs_crawler.ranking.options import RankingOptions
@@ -33,53 +33,32 @@ from hacs_crawler.utils.text import safe_logger
 logger = safe_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """What would be crawled now, best first: arrays with one element a page.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan(Candidates):
+    """What would be crawled now, best first: `Candidates`, and more arrays with one element a page.
 
     `shards` say of which state each page is in a plan of several, by their places. `score` is the
-    policy's. Times are in days, `days_since_visit` and `days_since_update` infinite if there was none;
-    `updates` counts visits with an update, `failures` the attempts since the last visit that showed
-    nothing. With fewer than `VISITS_OF_A_RATE` visits, λ is the prior's. `churn`, `churning` and the two
-    rates are as in `Candidates`, `visit_twice` says which pages get a control visit.
+    policy's, `visit_twice` says which pages get a control visit. With fewer than `VISITS_OF_A_RATE`
+    visits, λ is the prior's. `demanded` is what is asked of all pages; the overdue ones are those that
+    the budget leaves out.
     """
 
-    page_ids: Ids
     shards: Counts
     score: Floats
-    p: Floats
-    rate_per_day: Floats
-    fast_share: Floats
-    fast_per_day: Floats
-    slow_per_day: Floats
-    days_since_visit: Floats
-    days_since_update: Floats
-    visits: Counts
-    updates: Counts
-    failures: Counts
-    churn: Floats
-    churning: Floats
     visit_twice: NDArray[np.bool_]
     known: int
     """Pages in the state."""
     waiting: int
     """Pages that are gone and not to be visited yet."""
+    early: int
+    """Pages visited a shorter time ago than HACS_EVERY allows."""
     below_threshold: int
     left_out: int
     """Pages over the budget or the limit."""
+    demanded: Demanded
 
     def __len__(self) -> int:
         return len(self.page_ids)
-
-    def candidates(self, options: RankingOptions) -> Candidates:
-        """Return the pages as a policy looks at them."""
-        names = {field.name for field in fields(Candidates)} - {"seed", "stale_days"}
-        columns = {name: getattr(self, name) for name in names}
-        return Candidates(
-            **columns,
-            seed=options.random_seed or 0,
-            stale_days=options.stale_days or math.inf,
-        )
 
     def predictions(self, places: slice, label: Label, run: int) -> list[Prediction]:
         """Return what is predicted of some pages, by that label, in the run of that second."""
@@ -176,24 +155,14 @@ def plan_from(
     winners, visit_twice = picks.places[:limit], picks.visit_twice[:limit]
     best = taken(finalists.candidates, winners)
     return Plan(
-        page_ids=best.page_ids,
+        **{field.name: getattr(best, field.name) for field in fields(Candidates)},
         shards=finalists.places[winners] % shards,
         score=finalists.score[winners],
-        p=best.p,
-        rate_per_day=best.rate_per_day,
-        fast_share=best.fast_share,
-        fast_per_day=best.fast_per_day,
-        slow_per_day=best.slow_per_day,
-        days_since_visit=best.days_since_visit,
-        days_since_update=best.days_since_update,
-        visits=best.visits,
-        updates=best.updates,
-        failures=best.failures,
-        churn=best.churn,
-        churning=best.churning,
         visit_twice=visit_twice,
         known=finalists.known,
         waiting=finalists.waiting,
+        early=finalists.early,
         below_threshold=finalists.below_threshold,
         left_out=finalists.eligible - len(winners),
+        demanded=finalists.demanded.without(int(best.is_overdue.sum())),
     )

@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hacs_crawler.model import chance_of_update, days_out_of_date
+from hacs_crawler.ranking.demands import Demanded
+from hacs_crawler.utils.arrays import BoolArray
 
 Floats = NDArray[np.float64]
 
@@ -37,8 +39,9 @@ class Candidates:
     was never visited. `visits` and
     `updates` count what the rate was learned from, `failures` attempts since then that told nothing,
     of a page never seen every attempt. `churn` is the chance that a request brings links by itself,
-    `churning` the probability that the page has such churn at all.
-    `seed` makes random policies repeatable. `stale_days` is HACS_STALE_DAYS, infinite without it.
+    `churning` the probability that the page has such churn at all. `weight` is what an update is worth
+    (HACS_WEIGHTS), `least_days` and `most_days` are how far apart visits are to be (HACS_EVERY). `seed`
+    makes random policies repeatable. `stale_days` is HACS_STALE_DAYS, infinite without it.
     """
 
     page_ids: NDArray[np.int64]
@@ -54,8 +57,41 @@ class Candidates:
     failures: NDArray[np.int64]
     churn: Floats
     churning: Floats
+    weight: Floats
+    least_days: Floats
+    most_days: Floats
     seed: int
     stale_days: float = math.inf
+
+    @property
+    def is_overdue(self) -> BoolArray:
+        """Which pages come first of all: the longest interval has passed."""
+        return self.overdue >= 1.0
+
+    @property
+    def is_early(self) -> BoolArray:
+        """Which pages may not be visited yet: the shortest interval has not passed."""
+        return self.days_since_visit < self.least_days
+
+    def is_low(self, least_p: float) -> BoolArray:
+        """Which pages a threshold leaves out: none that is overdue."""
+        return (self.p < least_p) & ~self.is_overdue
+
+    def asked(self, may_be_visited: BoolArray) -> Demanded:
+        """Return how much is asked of the pages; those that may not be visited are not overdue."""
+        overdue = int(np.count_nonzero(self.is_overdue & may_be_visited))
+        return Demanded(overdue, float((1.0 / self.most_days).sum()))
+
+    @property
+    def overdue(self) -> Floats:
+        """How many of its longest intervals have passed since a page was seen.
+
+        Failed attempts count as in `hacs`, and a page never seen as out of date: else dead hosts would
+        come first in every run.
+        """
+        days = np.minimum(self.days_since_visit, UNSEEN_DAYS) * 0.5**self.failures
+        found: Floats = days / self.most_days
+        return found
 
     @property
     def days_out_of_date(self) -> Floats:
@@ -104,13 +140,14 @@ def hacs(candidates: Candidates) -> Floats:
     """Scorer by p, the probability that links were added (Jayawardana et al. 2020, Eq. 1).
 
     With HACS_STALE_DAYS = D it is p + F/D: a page that has been out of date for D days is worth one find
-    (F: `Candidates.days_out_of_date`). Every attempt that failed since the page was last seen halves it:
-    a visit that tells nothing is worth nothing, and dead hosts would take the budget run after run.
+    (F: `Candidates.days_out_of_date`). It is multiplied by the page's weight. Every attempt that failed
+    since the page was last seen halves it: a visit that tells nothing is worth nothing, and dead hosts
+    would take the budget run after run.
     """
     worth = candidates.p
     if math.isfinite(candidates.stale_days):
         worth = worth + candidates.days_out_of_date / candidates.stale_days
-    return worth * 0.5**candidates.failures
+    return worth * candidates.weight * 0.5**candidates.failures
 
 
 def last_obs(candidates: Candidates) -> Floats:
@@ -141,7 +178,7 @@ def interest(candidates: Candidates) -> Floats:
     """
     from hacs_crawler.model import update_index  # noqa: PLC0415 - of this policy alone
 
-    return update_index(candidates.p) * 0.5**candidates.failures
+    return update_index(candidates.p) * candidates.weight * 0.5**candidates.failures
 
 
 INTEREST: Final = Policy("interest", interest, grows_with_time=True, is_pointwise=True)

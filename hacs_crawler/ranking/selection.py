@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hacs_crawler.ranking.candidates import Places, candidates_from, joined, nobody, taken
 from hacs_crawler.ranking.choice import Quota, choose, contenders, scored
+from hacs_crawler.ranking.demands import NOTHING, Demands
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats
 from hacs_crawler.ranking.signals import Signals
@@ -26,6 +27,8 @@ class Dropped(Generic[T]):
 
     gone: list[T]
     """The page answered 404 or 410, and its waiting time is not over."""
+    early: list[T]
+    """The page was visited a shorter time ago than HACS_EVERY allows."""
     threshold: list[T]
     budget: list[T]
 
@@ -46,6 +49,8 @@ class Chosen(Generic[T]):
     days_since_visit: Floats
     churn: Floats
     visit_twice: NDArray[np.bool_]
+    overdue: int = 0
+    """How many of the pages were overdue."""
 
     def predictor(self, label: int, run: int) -> Callable[[int], Prediction]:
         """Return what gives the prediction of the entry at a place, by the label of that number.
@@ -85,6 +90,8 @@ class Selection(Generic[T]):
         self._entries: list[T] = []
         self._candidates = nobody()
         self._score: Floats = np.zeros(0)
+        self.demanded = NOTHING
+        """What is asked of the entries offered; the overdue pages are those not chosen so far."""
 
     def offer(
         self,
@@ -96,30 +103,36 @@ class Selection(Generic[T]):
         is_exempt: NDArray[np.bool_] | None = None,
         *,
         signals: Sequence[Signals] = (),
+        demands: Demands | None = None,
     ) -> Dropped[T]:
         """Score entries and keep those that may be chosen.
 
         `rows` are their pages' ranking rows, `now` is in seconds since 1970 UTC, `signals` what was
-        heard of the pages. Pages that are gone and wait come last if there is neither budget nor
-        threshold, and are left out otherwise. `is_exempt` says which entries no threshold leaves out.
+        heard of the pages, `demands` what is asked of them. Pages that are gone and wait come last if
+        there is neither budget nor threshold, and are left out otherwise. `is_exempt` says which entries
+        no threshold leaves out.
         Raises ConfigError if a policy does not return one number an entry.
         """
         options = self._options
-        candidates = candidates_from(page_ids, rows, now, estimation, options, signals=signals)
+        candidates = candidates_from(
+            page_ids, rows, now, estimation, options, signals=signals, demands=demands
+        )
         score = scored(options.policy, candidates)
-        is_gone = rows["not_before"] > now
-        if self._quota.budget is None and not options.threshold:
-            self._add(entries, candidates, np.where(is_gone, -np.inf, score))
-            return Dropped([], [], [])
-        is_low = (candidates.p < options.least_p) & ~is_gone
+        is_gone, is_early = rows["not_before"] > now, candidates.is_early
+        is_low = candidates.is_low(options.least_p) & ~(is_gone | is_early)
         if is_exempt is not None:
             is_low &= ~is_exempt
-        kept = ~(is_gone | is_low)
+        if self._quota.budget is None and not options.threshold:
+            score[is_gone] = -np.inf
+            is_gone = np.zeros_like(is_gone)
+        kept = ~(is_gone | is_early | is_low)
+        self.demanded = self.demanded.plus(candidates.asked(kept))
         self._add(_those(entries, kept), taken(candidates, kept), score[kept])
         is_contender = np.zeros(len(self._entries), np.bool_)
         is_contender[contenders(self._score, self._quota, self._candidates.visits)] = True
         over_budget = self._keep(is_contender)
-        return Dropped(_those(entries, is_gone), _those(entries, is_low), over_budget)
+        gone, early, low = (_those(entries, which) for which in (is_gone, is_early, is_low))
+        return Dropped(gone, early, low, over_budget)
 
     @property
     def entries(self) -> list[T]:
@@ -166,6 +179,8 @@ class Selection(Generic[T]):
     def _chosen(self, places: Places, visit_twice: BoolArray) -> Chosen[T]:
         """Return, and forget, the entries at some places."""
         best = taken(self._candidates, places)
+        overdue = int(best.is_overdue.sum())
+        self.demanded = self.demanded.without(overdue)
         chosen = Chosen(
             entries=[self._entries[place] for place in places.tolist()],
             page_ids=best.page_ids,
@@ -175,6 +190,7 @@ class Selection(Generic[T]):
             days_since_visit=best.days_since_visit,
             churn=best.churn,
             visit_twice=visit_twice,
+            overdue=overdue,
         )
         is_left = np.ones(len(self._entries), np.bool_)
         is_left[places] = False

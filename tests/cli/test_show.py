@@ -96,10 +96,10 @@ def test_a_page_behind_the_budget_passes_its_last_page_at_the_time_foretold(poli
 
     score = POLICIES[policy]
     within = make_plan(state, options(policy=policy, budget=3), NOW)
-    least = score(within.candidates(options())).min()
+    least = score(within).min()
 
     def passes(at: float) -> bool:
-        (then,) = score(make_plan(alone, options(policy=policy), at).candidates(options()))
+        (then,) = score(make_plan(alone, options(policy=policy), at))
         return bool(then > least)
 
     alone = state_of(*(visit for visit in HISTORY if visit.url == url(5)))

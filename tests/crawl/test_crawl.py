@@ -240,8 +240,8 @@ def test_a_wrong_setting_is_a_failure_from_the_beginning(
 def test_a_setting_that_nothing_reads_is_pointed_out(
     new_crawl: New, caplog: pytest.LogCaptureFixture
 ) -> None:
-    crawl = new_crawl(HACS_XYZZY=5)
-    assert caplog.messages == ["HACS_XYZZY is not a setting of hacs-crawler"]
+    crawl = new_crawl(HACS_QQQQQQ=5)
+    assert caplog.messages == ["HACS_QQQQQQ is not a setting of hacs-crawler"]
     assert crawl.failure is None
 
 

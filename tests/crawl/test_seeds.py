@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hacs_crawler.crawl.seeds import LONGEST_LINE_BYTES, SeedsError, read_seeds
+from hacs_crawler.crawl.seeds import LONGEST_LINE_BYTES, SeedsError, read_seeds, weighted_seeds
 from hacs_crawler.exceptions import HacsError
 
 REPOSITORY = Path(__file__).parents[2]
@@ -72,6 +72,31 @@ def test_lists_are_read_as_people_have_them(
     path = write(b"\xef\xbb\xbf" + lines.encode())
     assert list(read_seeds(path)) == ["http://a.org/~ada", "http://b.org/bob"]
     assert warnings_of(caplog) == []
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "weight,url\n3,http://a.org/\n,http://b.org/1,2\n0.5,c.org/c\n",
+        "http://a.org/ 3\nhttp://b.org/1,2\nc.org/c, 0.5\n",
+        "http://a.org/\t3 # most\nhttp://b.org/1,2\nc.org/c;\t0.5\n",
+    ],
+)
+def test_a_list_may_give_weights(lines: str, write: Write) -> None:
+    lines = lines.replace(",http://b.org/1,2", ',"http://b.org/1,2"')
+    seeds = [("http://a.org/", 3.0), ("http://b.org/1,2", None), ("http://c.org/c", 0.5)]
+    assert list(weighted_seeds(write(lines.encode()))) == seeds
+
+
+def test_a_weight_that_is_none_is_a_warning_with_its_line(
+    write: Write, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = write(b"url,weight\nhttp://a.org/,high\nhttp://b.org/,0\nhttp://c.org/,1\n")
+    assert list(read_seeds(path)) == ["http://c.org/"]
+    assert [line.partition(", ")[2] for line in warnings_of(caplog)] == [
+        f"line {number}: weight '{text}': must be a number above 0; skipped"
+        for number, text in ((2, "high"), (3, "0"))
+    ]
 
 
 def test_a_row_without_a_url_is_a_warning_with_its_line(

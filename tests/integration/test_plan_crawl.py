@@ -37,6 +37,7 @@ def history(url: str, number: int) -> list[Visit]:
     "settings",
     [
         {"HACS_BUDGET": 9},
+        {"HACS_BUDGET": 9, "HACS_WEIGHTS": '{"/~a[12]": 5}', "HACS_EVERY": '{"/~a4": [null, 1]}'},
     ],
 )
 def test_a_crawl_of_the_whole_state_visits_what_was_planned_in_that_order(

@@ -11,6 +11,7 @@ from hypothesis import given, strategies as st
 from hacs_crawler.ranking.candidates import nobody
 from hacs_crawler.ranking.choice import Quota, choose, contenders
 from hacs_crawler.ranking.controls import control_worth
+from hacs_crawler.ranking.demands import nothing_asked
 from hacs_crawler.ranking.policies import Candidates, Floats
 
 PAGES = st.lists(
@@ -54,6 +55,7 @@ def arrays(pages: Sequence[tuple[int, int, float]]) -> tuple[Candidates, Floats]
         failures=np.zeros(number, np.int64),
         churn=numbers,
         churning=churning.astype(np.float64),
+        **nothing_asked(number)._asdict(),
     )
     return candidates, score.astype(np.float64)
 

@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
+from hacs_crawler.ranking.demands import nothing_asked
 from hacs_crawler.ranking.policies import BALANCED_DAYS, POLICIES, UNSEEN_DAYS, Candidates
+
+COUNTS = ("visits", "failures")
 
 
 def candidates(**columns: object) -> Candidates:
@@ -22,9 +25,10 @@ def candidates(**columns: object) -> Candidates:
     }
     size = max(len(column) for column in pages.values())  # type: ignore[arg-type]
     given = {
-        name: np.resize(np.array(column, np.float64 if "day" in name else np.int64), size)
+        name: np.resize(np.array(column, np.int64 if name in COUNTS else np.float64), size)
         for name, column in pages.items()
     }
+    asked = nothing_asked(size)._asdict()
     return Candidates(
         page_ids=np.arange(size),
         fast_share=np.ones(size),
@@ -36,7 +40,7 @@ def candidates(**columns: object) -> Candidates:
         churn=np.zeros(size),
         churning=np.zeros(size),
         seed=0,
-        **given,  # type: ignore[arg-type]
+        **{**asked, **given},  # type: ignore[arg-type]
     )
 
 

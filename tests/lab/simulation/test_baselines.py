@@ -24,6 +24,7 @@ from hacs_crawler.lab.simulation.crawlers import (
 from hacs_crawler.lab.simulation.simulation import Scenario, World
 from hacs_crawler.lab.timelines import Events, Timelines
 from hacs_crawler.links.keys import page_id_of
+from hacs_crawler.ranking.demands import nothing_asked
 from hacs_crawler.ranking.policies import POLICIES, Candidates, Floats
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.utils.times import DAY
@@ -69,6 +70,7 @@ def candidates(rates: list[float], days: list[float], seed: int = 0) -> Candidat
         failures=np.zeros(size, np.int64),
         churn=np.zeros(size),
         churning=np.zeros(size),
+        **nothing_asked(size)._asdict(),
         seed=seed,
     )
 

@@ -1,0 +1,178 @@
+"""What users ask of pages beside updates: weights, and how far apart visits are to be.
+
+HACS_WEIGHTS and HACS_EVERY name pages by patterns for their URLs; a request may ask for its own page.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hacs_crawler.exceptions import ConfigError
+from hacs_crawler.utils.settings import NotAllowedError, parsed_json
+
+Floats = NDArray[np.float64]
+T = TypeVar("T")
+
+WEIGHT_KEY: Final = "hacs_weight"
+"""The key of a request's meta for the weight of its page."""
+EVERY_KEY: Final = "hacs_every"
+"""The key of a request's meta for the interval of its page."""
+OVERDUE: Final = 1e12
+"""The least score of an overdue page: above those of policies, and finite, as JSON wants it."""
+_NO_PATTERNS: Final = 'patterns for URLs with {what}, such as {{"/news/": {example}}}'
+
+
+class Interval(NamedTuple):
+    """How many days lie between two visits of a page, at least and at most."""
+
+    least_days: float
+    most_days: float
+
+
+Weights = tuple[tuple[re.Pattern[str], float], ...]
+Intervals = tuple[tuple[re.Pattern[str], Interval], ...]
+
+
+class Demands(NamedTuple):
+    """What is asked of some pages: arrays with one element a page. `weight` is 1 if nothing is asked."""
+
+    weight: Floats
+    least_days: Floats
+    most_days: Floats
+
+    def at(self, places: NDArray[Any]) -> Demands:
+        """Return the demands of the pages at some places."""
+        return Demands(*(column[places] for column in self))
+
+
+def nothing_asked(pages: int) -> Demands:
+    """Return the demands of pages of which nothing is asked."""
+    return Demands(np.ones(pages), np.zeros(pages), np.full(pages, math.inf))
+
+
+class Demanded(NamedTuple):
+    """How much is asked of many pages.
+
+    `overdue` is the number of pages whose longest interval has passed, `visits_a_day` how many visits a
+    day the longest intervals of all of them take. `matched` are the patterns that found a page.
+    """
+
+    overdue: int = 0
+    visits_a_day: float = 0.0
+    matched: frozenset[str] = frozenset()
+
+    def plus(self, other: Demanded) -> Demanded:
+        """Return what is asked of these pages and of others."""
+        return Demanded(
+            self.overdue + other.overdue,
+            self.visits_a_day + other.visits_a_day,
+            self.matched | other.matched,
+        )
+
+    def without(self, overdue: int) -> Demanded:
+        """Return what is left once so many of the overdue pages are chosen."""
+        return self._replace(overdue=self.overdue - overdue)
+
+
+NOTHING: Final = Demanded()
+
+
+def weight_of(given: Any) -> float:
+    """Return a weight; raises NotAllowedError."""
+    if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < math.inf:
+        raise NotAllowedError("a number above 0")
+    return float(given)
+
+
+def interval_of(given: Any) -> Interval:
+    """Return the interval of a pair of days, of which None sets no bound; raises NotAllowedError."""
+    what = "the least and the most days between two visits, such as [1, 30], or None for no bound"
+    if not isinstance(given, list | tuple) or len(given) != 2:
+        raise NotAllowedError(what)
+    least, most = (_days(days, what) for days in given)
+    found = Interval(0.0 if least is None else least, math.inf if most is None else most)
+    if not found.least_days <= found.most_days or not found.most_days > 0:
+        raise NotAllowedError(what)
+    return found
+
+
+def _days(given: Any, what: str) -> float | None:
+    is_number = isinstance(given, int | float) and not isinstance(given, bool)
+    if given is not None and not (is_number and 0 <= given < math.inf):
+        raise NotAllowedError(what)
+    return given  # type: ignore[no-any-return]
+
+
+def weights_of(given: Any) -> Weights:
+    """Return HACS_WEIGHTS, an object, in JSON too; raises NotAllowedError."""
+    return _by_pattern(given, weight_of, "weights above 0", "3")
+
+
+def intervals_of(given: Any) -> Intervals:
+    """Return HACS_EVERY, an object, in JSON too; raises NotAllowedError."""
+    return _by_pattern(given, interval_of, "the least and the most days", "[1, 30]")
+
+
+def _by_pattern(
+    given: Any, value_of: Callable[[Any], T], what: str, example: str
+) -> tuple[tuple[re.Pattern[str], T], ...]:
+    given = parsed_json(given) or {}
+    if not isinstance(given, Mapping) or not all(isinstance(key, str) and key for key in given):
+        raise NotAllowedError(_NO_PATTERNS.format(what=what, example=example))
+    found = []
+    for pattern, value in given.items():
+        try:
+            found.append((re.compile(pattern), value_of(value)))
+        except re.error as error:
+            raise NotAllowedError(f"regular expressions ({pattern!r}: {error})") from error
+        except NotAllowedError as error:
+            raise NotAllowedError(f"for {pattern!r} {error}") from error
+    return tuple(found)
+
+
+def demands_of(
+    urls: Sequence[str],
+    weights: Weights,
+    every: Intervals,
+    metas: Sequence[Mapping[str, Any]] = (),
+) -> tuple[Demands, frozenset[str]]:
+    """Return what is asked of pages with these URLs, and the patterns that found one.
+
+    The first pattern that finds a URL counts; what a request's meta asks goes before that. Raises
+    ConfigError if a request asks for what cannot be.
+    """
+    matched: set[str] = set()
+    demands = nothing_asked(len(urls))
+    weight, interval = demands.weight, np.stack(demands[1:])
+    for place, url in enumerate(urls):
+        if (heavy := _first(weights, url, matched)) is not None:
+            weight[place] = heavy
+        if (spaced := _first(every, url, matched)) is not None:
+            interval[:, place] = spaced
+    for place, meta in enumerate(metas):
+        if WEIGHT_KEY in meta:
+            weight[place] = _asked(meta, WEIGHT_KEY, weight_of, urls[place])
+        if EVERY_KEY in meta:
+            interval[:, place] = _asked(meta, EVERY_KEY, interval_of, urls[place])
+    return Demands(weight, *interval), frozenset(matched)
+
+
+def _first(rules: Sequence[tuple[re.Pattern[str], T]], url: str, matched: set[str]) -> T | None:
+    for pattern, value in rules:
+        if pattern.search(url):
+            matched.add(pattern.pattern)
+            return value
+    return None
+
+
+def _asked(meta: Mapping[str, Any], key: str, read: Callable[[Any], T], url: str) -> T:
+    try:
+        return read(meta[key])
+    except NotAllowedError as error:
+        raise ConfigError(f"meta[{key!r}] = {meta[key]!r} of {url}: must be {error}") from error
