@@ -37,7 +37,7 @@ GROUPS = {
     ),
     "The state": ("STATE", "NAMESPACE", "FLUSH_VISITS", "SHARD"),
     "Requests": ("CONDITIONAL_REQUESTS", "RENDER", "RETRY_AFTER", "ARCHIVES"),
-    "The crawl": ("SPIDERS", "ROUND_MINUTES", "METRICS", "INNER_SCHEDULER", "PARTS", "CLOCK"),
+    "The crawl": ("SPIDERS", "METRICS", "INNER_SCHEDULER", "PARTS", "CLOCK"),
 }
 """The settings without their prefix, in the order of the page."""
 

@@ -150,18 +150,6 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
             """,
         ),
     ] = None
-    round_minutes: Annotated[
-        float,
-        Meta(ge=0, le=1e6),
-        Setting(
-            "HACS_ROUND_MINUTES",
-            """
-            Minutes between the rounds of a [crawl that goes on](deploy.md#a-crawl-that-goes-on).
-            They count from the beginning of a round; a round that takes longer is followed by the
-            next at once.
-            """,
-        ),
-    ] = 60.0
     inner_scheduler: Annotated[
         str | type,
         Setting(

@@ -42,6 +42,8 @@ LEVELS = ("website", "homepage")
 MOST_LINKS = {"links": DEEPEST, "path": 10}
 """How many links from the homepage are followed, by what `depth` counts; calendars have no end."""
 SWITCHES = ("", "0", "1")
+_AGE = re.compile(r"(\d+(?:\.\d+)?)([mhd])", re.ASCII)
+_MINUTES = {"m": 1.0, "h": 60.0, "d": 1440.0}
 _OTHER_FILE = re.compile(rf"\.(?:{'|'.join(map(re.escape, IGNORED_EXTENSIONS))})$", re.IGNORECASE)
 
 
@@ -54,8 +56,8 @@ class ScholarSpider(Spider):
     homepage's path, to depth 2; at level `homepage` it stays on the homepages. `depth` says what is
     counted: `links` (the default) from the homepage, or levels of the `path` below it, as the paper
     and the spider `wayback` do. Yields a `NewPublication` for everything new that reads as a
-    publication, and with `pages` a `PageVisit` for each page visited. With `-a forever=1`, rounds follow
-    one another until the crawl is stopped.
+    publication, and with `pages` a `PageVisit` for each page visited. With `-a forever=24h` a round
+    begins every 24 hours until the crawl is stopped; `forever=1` is every hour.
     """
 
     name = "scholar"
@@ -114,29 +116,48 @@ class ScholarSpider(Spider):
 
     def _problem(self) -> str:
         """Return what is wrong with the arguments, "" if nothing is."""
-        if not self.seeds:
-            return "scholar needs seeds: -a seeds=FILE, -a seeds=-, -a seeds=state or -a seeds=demo"
-        for name, allowed in (("level", LEVELS), ("depth", tuple(MOST_LINKS))):
-            value = getattr(self, name)
-            if value not in allowed:
-                return f"{name} = {value!r}: must be {' or '.join(allowed)}"
-        for name in ("forever", "pages"):
-            if getattr(self, name) not in SWITCHES:
-                return f"{name} = {getattr(self, name)!r}: must be 1 or 0"
-        if self.is_endless and self.settings["JOBDIR"]:
-            return "forever = 1: a job in JOBDIR is one round, remove JOBDIR or forever"
-        if self.is_endless and self.seeds == "-":
-            return "forever = 1: standard input can be read once only, use a file of seeds"
-        return ""
+        problems = (
+            (
+                not self.seeds,
+                "scholar needs seeds: -a seeds=FILE, -a seeds=-, -a seeds=state or -a seeds=demo",
+            ),
+            (self.level not in LEVELS, f"level = {self.level!r}: must be {' or '.join(LEVELS)}"),
+            (
+                self.depth not in MOST_LINKS,
+                f"depth = {self.depth!r}: must be {' or '.join(MOST_LINKS)}",
+            ),
+            (self.pages not in SWITCHES, f"pages = {self.pages!r}: must be 1 or 0"),
+            (
+                not self.is_endless and self.forever not in SWITCHES,
+                f"forever = {self.forever!r}: must be 1 or 0, or a time such as 30m, 24h or 7d",
+            ),
+            (
+                self.is_endless and bool(self.settings["JOBDIR"]),
+                "forever: a job in JOBDIR is one round, remove JOBDIR or forever",
+            ),
+            (
+                self.is_endless and self.seeds == "-",
+                "forever: standard input can be read once only, use a file of seeds",
+            ),
+        )
+        return next((text for is_wrong, text in problems if is_wrong), "")
 
     @property
     def is_endless(self) -> bool:
         """Whether rounds follow one another."""
-        return self.forever == "1"
+        return self._round_minutes() is not None
+
+    def _round_minutes(self) -> float | None:
+        """Return how many minutes the beginnings of two rounds are apart; None for one round."""
+        if self.forever == "1":
+            return _MINUTES["h"]
+        found = _AGE.fullmatch(self.forever)
+        return None if found is None else float(found[1]) * _MINUTES[found[2]]
 
     async def _rounds(self, crawl: Crawl) -> AsyncIterator[Request]:
         """Yield the seeds of one round after the other."""
-        rounds = Rounds(self.crawler, turn=self.play.turn if self.play else None)
+        turn = self.play.turn if self.play else None
+        rounds = Rounds(self.crawler, turn=turn, minutes=self._round_minutes() or 0.0)
         async for request in self._round(crawl):
             yield request
         while (self.is_endless or self.play) and await rounds.next():

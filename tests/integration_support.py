@@ -123,13 +123,13 @@ class AnySpider:
 
 
 def begin_rounds(
-    project: Project, seeds: str, *arguments: str, **settings: object
+    project: Project, seeds: str, *arguments: str, minutes: float = 60, **settings: object
 ) -> subprocess.Popen[str]:
-    """Start `scrapy crawl scholar -a forever=1`, which goes on until it gets a signal."""
+    """Start `scrapy crawl scholar -a forever=…`, which goes on until it gets a signal."""
     options = [*QUICK, f"HACS_STATE={project.state}", "LOG_LEVEL=DEBUG"]
     options += [f"{name}={value}" for name, value in settings.items()]
     command = [sys.executable, "-m", "scrapy", "crawl", "scholar", "-a", f"seeds={seeds}"]
-    command += ["-a", "forever=1", *arguments]
+    command += ["-a", f"forever={minutes}m", *arguments]
     command += [part for one in options for part in ("-s", one)]
     return subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
 

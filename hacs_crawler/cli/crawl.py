@@ -140,8 +140,8 @@ def _checked(name: str, arguments: list[str] | None, pairs: list[str] | None) ->
         given = arglist_to_dict(arguments or [])
     except ValueError:
         raise typer.BadParameter("-a takes NAME=VALUE") from None
-    if given.get("forever") == "1":
-        raise HacsError("forever=1: one round is crawled, have a timer call `hacs crawl` again")
+    if given.get("forever", "0") not in {"", "0"}:
+        raise HacsError("forever: one round is crawled, have a timer call `hacs crawl` again")
     if given.get("seeds") == "-":
         raise HacsError("seeds=-: each shard's crawl reads the seeds, use a file")
     _check_feeds(settings, spider)

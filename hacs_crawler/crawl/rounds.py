@@ -31,19 +31,21 @@ class Rounds:
         crawler: Crawler,
         clock: Callable[[], float] = time.monotonic,
         turn: Callable[[CrawlStats], bool] | None = None,
+        minutes: float = 0.0,
     ) -> None:
         self._crawler = crawler
         self._crawl = Crawl.of(crawler)
         self._ranker = Ranker.of(crawler)
         self._clock = clock
         self._turn = turn
+        self._minutes = minutes
         self._began = clock()
 
     async def next(self) -> bool:
         """End a round and return when the next one begins; False where the crawl has failed.
 
         A round is over when all that its seeds led to has been visited and is written to the state. The
-        next one begins HACS_ROUND_MINUTES after this one did, or at once if that is past. Where time is
+        next one begins so many `minutes` after this one did, or at once if that is past. Where time is
         played, `turn` lets it pass, and says whether there is a next one.
         """
         crawl = self._crawl
@@ -56,7 +58,7 @@ class Rounds:
             return False
         if self._turn is not None and not self._turn(crawl.stats):
             return False
-        rest = self._began + crawl.config.round_minutes * MINUTE - self._clock()
+        rest = self._began + self._minutes * MINUTE - self._clock()
         if rest > 0 and self._turn is None:
             logger.info("The next round begins in %.1f minutes", rest / MINUTE)
             await maybe_deferred_to_future(sleep(rest))

@@ -50,7 +50,6 @@ class World:
         self.timers = timers
         settings = {
             "HACS_STATE": f"sqlite:///{folder}/state.db",
-            "HACS_ROUND_MINUTES": ROUND_MINUTES,
         }
         crawler = new_crawler(**settings)
         self.under_way = UnderWay(crawler)
@@ -60,7 +59,7 @@ class World:
         self.ranker = Ranking(crawler, self.told)
         crawler.hacs_ranker = self.ranker
         self.crawl.sum_up_by(lambda: self.told.append("summed up"))
-        self.rounds = Rounds(crawler, timers.clock)
+        self.rounds = Rounds(crawler, timers.clock, minutes=ROUND_MINUTES)
 
     def set_scraper(self, *, is_idle: bool) -> None:
         engine: Any = self.under_way.crawler.engine
@@ -68,7 +67,7 @@ class World:
 
     def rounds_of_another_scheduler(self) -> Rounds:
         del self.crawl.crawler.hacs_ranker  # type: ignore[attr-defined]
-        return Rounds(self.crawl.crawler, self.timers.clock)
+        return Rounds(self.crawl.crawler, self.timers.clock, minutes=ROUND_MINUTES)
 
     async def begin(self) -> asyncio.Task[bool]:
         """Begin to wait for the next round."""

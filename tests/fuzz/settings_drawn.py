@@ -15,7 +15,6 @@ SET_BY_THE_JUDGE = {
     "HACS_ARCHIVES",  # the spider `wayback` alone asks them
     "HACS_SHARD",
     "HACS_INNER_SCHEDULER",
-    "HACS_ROUND_MINUTES",  # of crawls that do not end
     "HACS_METRICS",  # a port
     "HACS_SPIDERS",
 }
@@ -28,6 +27,7 @@ VALUES: dict[str, list[Any]] = {
     "HACS_DISCOVER": [*SHARES, 1.0],
     "HACS_ELAPSED_FROM": ["visit", "update"],
     "HACS_ESTIMATOR": [*ESTIMATORS],
+    "HACS_EVERY": [{"/p[0-3]": [None, 2]}],
     "HACS_FADE_DAYS": [1.0, 365.0],
     "HACS_FINDINGS": [0, 3],
     "HACS_FLUSH_VISITS": [1, 2, 100],
@@ -50,6 +50,7 @@ VALUES: dict[str, list[Any]] = {
     "HACS_WATCH_FIELDS": [["url"]],
     "HACS_WATCH_IGNORE": [["status"]],
     "HACS_WATCH_KEY": ["url", "id"],
+    "HACS_WEIGHTS": [{"/p[0-3]": 3, "/p": 0.5}],
 }
 CLOSING: dict[str, list[Any]] = {
     "CLOSESPIDER_ERRORCOUNT": [1],

@@ -1,10 +1,11 @@
-"""The instant tier of `scrapy crawl scholar -a forever=1`: hubs every few minutes, beside all else."""
+"""The instant tier of `scrapy crawl scholar -a forever=1h`: hubs every few minutes, beside all else."""
 
 from __future__ import annotations
 
 import json
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,9 +38,7 @@ def tier(hubs: Path, **more: object) -> str:
     return json.dumps({"list": str(hubs), "minutes": 0.01, **more})
 
 
-def crawl_until(
-    project: Project, seeds: Path, text: str, times: int = 1, **settings: object
-) -> Crawl:
+def crawl_until(project: Project, seeds: Path, text: str, times: int = 1, **settings: Any) -> Crawl:
     settings.setdefault("HACS_CLOCK", "tests.clocks.hurried")
     process = begin_rounds(project, str(seeds), **settings)
     log = read_until(process, text, times)
@@ -55,7 +54,7 @@ def crawl_until(
 def test_hubs_are_visited_while_the_round_of_all_pages_waits_for_the_next(
     site: Site, project: Project, seeds: Path, hubs: Path
 ) -> None:
-    settings = {"HACS_ROUND_MINUTES": 60, "HACS_INSTANT": tier(hubs)}
+    settings = {"HACS_INSTANT": tier(hubs)}
     crawl = crawl_until(project, seeds, SENT, 5, **settings)
     visited = site.visited()
     assert visited.count("/news/") >= 4
@@ -67,7 +66,7 @@ def test_hubs_are_visited_while_the_round_of_all_pages_waits_for_the_next(
 def test_links_that_are_new_on_a_hub_are_followed_and_no_others_nor_farther(
     site: Site, project: Project, seeds: Path, hubs: Path
 ) -> None:
-    settings = {"HACS_ROUND_MINUTES": 60, "HACS_INSTANT": tier(hubs)}
+    settings = {"HACS_INSTANT": tier(hubs)}
     process = begin_rounds(project, str(seeds), HACS_CLOCK="tests.clocks.hurried", **settings)
     log = read_until(process, SENT, 3)
     site.set("/news/2.html", "/news/3.html")
@@ -86,7 +85,7 @@ def test_by_value_a_budget_is_shared_and_other_pages_keep_a_part(
     site: Site, project: Project, seeds: Path, hubs: Path
 ) -> None:
     settings = {
-        "HACS_ROUND_MINUTES": 0.02,
+        "minutes": 0.02,
         "HACS_BUDGET": 2,
         "HACS_POLICY": "interest",
         "HACS_INSTANT": tier(hubs),
@@ -102,7 +101,7 @@ def test_the_list_is_read_anew_for_each_round(
     site: Site, project: Project, seeds: Path, hubs: Path
 ) -> None:
     site.set("/blog/")
-    settings = {"HACS_ROUND_MINUTES": 60, "HACS_INSTANT": tier(hubs)}
+    settings = {"HACS_INSTANT": tier(hubs)}
     process = begin_rounds(project, str(seeds), **settings)
     log = read_until(process, SENT, 2)
     hubs.write_text(f"{site.url}/blog/\n")

@@ -1,4 +1,4 @@
-"""`scrapy crawl scholar -a forever=1`: rounds follow one another until the crawl is stopped."""
+"""`scrapy crawl scholar -a forever=1h`: rounds follow one another until the crawl is stopped."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import signal
 import socket
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 from urllib.request import urlopen
 
 import pytest
@@ -33,7 +34,7 @@ def seeds(site: Site, project: Project) -> Path:
 def test_every_round_visits_anew_and_a_signal_ends_the_crawl_cleanly(
     site: Site, project: Project, seeds: Path
 ) -> None:
-    process = begin_rounds(project, str(seeds), HACS_ROUND_MINUTES=0.02, HACS_BUDGET=2)
+    process = begin_rounds(project, str(seeds), minutes=0.02, HACS_BUDGET=2)
     log = read_until(process, SUMMARY, 3)
     process.send_signal(signal.SIGTERM)
     crawl = finish(process, log)
@@ -59,7 +60,7 @@ def test_every_round_visits_anew_and_a_signal_ends_the_crawl_cleanly(
 def test_a_crawl_that_waits_for_the_next_round_ends_at_once(
     site: Site, project: Project, seeds: Path
 ) -> None:
-    process = begin_rounds(project, str(seeds), HACS_ROUND_MINUTES=60)
+    process = begin_rounds(project, str(seeds), minutes=60)
     log = read_until(process, "The next round begins in")
     process.send_signal(signal.SIGINT)
     crawl = finish(process, log)
@@ -75,7 +76,7 @@ def test_pages_of_the_state_are_planned_anew_each_round(
         site.set(f"/~{name}/", "paper.html")
         write_state(Visit(f"{site.url}/~{name}/", 1_700_000_000, marks=frozenset()))
     arguments = ("-a", "level=homepage")
-    process = begin_rounds(project, "state", *arguments, HACS_ROUND_MINUTES=0.01, HACS_BUDGET=1)
+    process = begin_rounds(project, "state", *arguments, minutes=0.01, HACS_BUDGET=1)
     log = read_until(process, SUMMARY, 3)
     process.send_signal(signal.SIGTERM)
     finish(process, log)
@@ -85,7 +86,7 @@ def test_pages_of_the_state_are_planned_anew_each_round(
 def test_a_round_without_anything_due_is_followed_by_the_next(
     site: Site, project: Project, seeds: Path
 ) -> None:
-    process = begin_rounds(project, str(seeds), HACS_ROUND_MINUTES=0.01, HACS_THRESHOLD=0.9)
+    process = begin_rounds(project, str(seeds), minutes=0.01, HACS_THRESHOLD=0.9)
     log = read_until(process, SUMMARY, 3)
     process.send_signal(signal.SIGTERM)
     crawl = finish(process, log)
@@ -98,7 +99,7 @@ def test_a_request_that_ends_without_a_word_is_recorded_once(
 ) -> None:
     site.set("/~ada/", status=302, Location="/~ada/")
     # long enough that no round begins in the second in which the one before ended
-    settings = {"HACS_ROUND_MINUTES": 0.1, "REDIRECT_MAX_TIMES": 2}
+    settings: dict[str, Any] = {"minutes": 0.1, "REDIRECT_MAX_TIMES": 2}
     process = begin_rounds(project, str(seeds), "-a", "level=homepage", **settings)
     log = read_until(process, SUMMARY)
     site.set("/~ada/", "paper.html")

@@ -129,7 +129,7 @@ def test_a_shard_that_fails_is_named_and_the_others_go_on(project: Shards) -> No
         ("many", ("-s", "ADDONS={}"), "ADDONS does not have hacs_crawler.addon.HacsAddon"),
         ("many", ("-s", "HACS_BUDGET=none"), "HACS_BUDGET = 'none': must be"),
         ("many", ("--dask", "nowhere"), "Dask cluster 'nowhere': must be"),
-        ("many", ("-a", "forever=1"), "forever=1: one round is crawled"),
+        ("many", ("-a", "forever=1"), "forever: one round is crawled"),
         ("many", ("-s", 'FEEDS={"a.json": {"overwrite": true}}'), "FEEDS: a.json would be overwr"),
         ("many", ("--shards", "10001"), "Invalid value for '--shards'"),
         ("many", ("-a", "pages"), "-a takes NAME=VALUE"),

@@ -15,6 +15,5 @@ ADDONS = {"hacs_crawler.addon.HacsAddon": 500}
 HACS_SPIDERS = True
 HACS_STATE = os.environ["HACS_STATE"]
 HACS_BUDGET = 1_000  # pages a round
-HACS_ROUND_MINUTES = 60.0
 HACS_METRICS = os.environ.get("HACS_METRICS")
 HACS_RETRY_AFTER = True
