@@ -117,6 +117,31 @@ class Map(scrapy.spiders.SitemapSpider, Many):
             yield request
 
 
+class Async(Many):
+    name = "async"
+
+    async def start(self):
+        url = f"http://127.0.0.100:{self.port}/login"  # by each crawl
+        await self.crawler.engine.download_async(scrapy.FormRequest(url, formdata={"user": "x"}))
+        async for request in super().start():
+            yield request
+
+
+class Feed(scrapy.spiders.XMLFeedSpider, Many):
+    name = "feed"
+    custom_settings = {"HACS_PAGES": "all"}
+    itertag = "link"
+
+    async def start(self):
+        yield scrapy.Request(f"http://127.0.0.100:{self.port}/feed.xml")
+
+    def parse_node(self, response, node):
+        yield scrapy.Request(node.xpath("string(.)").get(), self.visited)
+
+    def visited(self, response):
+        yield {"url": response.url}
+
+
 class Fed(Many):
     name = "fed"
     redis_key = "fed:start_urls"
@@ -240,6 +265,52 @@ class Shards:
 
     def crawl(self, *arguments: str, **settings: Any) -> Done:
         return finish(self.start(*arguments, **settings))
+
+
+SPIDERS = ["found", "login", "queue", "map", "async", "feed", "scholar"]
+"""Which find pages on the way, log in first, take pages off a queue, or read a list of them."""
+
+
+def check_rounds(project: Shards, spider: str, *arguments: str, **settings: object) -> None:
+    """See that rounds of a spider visit as many pages as the budget has, and none twice.
+
+    No host is asked by two crawls.
+    """
+    found = project.web
+    pages = [(host, page) for host in range(1, found.hosts + 1) for page in range(found.pages)]
+    urls = [found.url(*one) for one in pages]
+    for page in range(found.pages):
+        found.site.set(f"/{page}.html", *urls)
+    found.site.set("/login")
+    found.site.pages["/sitemap.xml"] = (200, {"Content-Type": "application/xml"}, sitemap_of(urls))
+    found.site.pages["/feed.xml"] = (200, {"Content-Type": "application/rss+xml"}, feed_of(urls))
+    (project.folder / "seeds.txt").write_text("\n".join(urls))
+    rounds = [(15, "seeds.txt"), (30, "seeds.txt")]
+    if spider == "scholar":
+        rounds.append((25, "state"))
+    for budget, seeds in rounds:
+        (project.folder / "spool").mkdir(exist_ok=True)
+        for host, page in pages:
+            (project.folder / "spool" / f"{host}-{page}").touch()
+        found.forget()
+        own = ("-a", f"seeds={seeds}", "-a", "level=homepage") if spider == "scholar" else ()
+        done = project.crawl(spider, *own, *arguments, shards=3, HACS_BUDGET=budget, **settings)
+        assert done.status == 0, done.log
+        asked = [one for one in found.asked() if one[1].endswith(".html")]
+        assert len(asked) == len(set(asked)) == budget
+        found.check_hosts()
+        assert int(done.rows["all"][1]) == budget
+
+
+def sitemap_of(urls: list[str]) -> bytes:
+    entries = "".join(f"<url><loc>{url}</loc></url>" for url in urls)
+    space = "http://www.sitemaps.org/schemas/sitemap/0.9"
+    return f'<?xml version="1.0"?><urlset xmlns="{space}">{entries}</urlset>'.encode()
+
+
+def feed_of(urls: list[str]) -> bytes:
+    entries = "".join(f"<item><link>{url}</link></item>" for url in urls)
+    return f"<rss version='2.0'><channel>{entries}</channel></rss>".encode()
 
 
 @dataclass

@@ -15,9 +15,10 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import resource_tracker
+from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from threading import Thread
+from threading import Lock, Thread
 from typing import Any, Final, NamedTuple
 
 LOOK_SECONDS: Final = 0.1
@@ -43,6 +44,9 @@ _PRELOADED: Final = (
     "hacs_crawler.ranking.plan",
 )
 """Imported once; crawls are forked from there, which saves each of them most of its start."""
+_status_lock: Final = Lock()
+"""Starting a process also looks whether others have ended: of two threads that read the exit status of
+one, the second would get 255."""
 _asked_to_end: dict[str, bool] = {}
 """The commands that asked their crawls to end; whether at once."""
 
@@ -96,8 +100,7 @@ def run_crawl(run: str, order: Order, is_wanted: Callable[[], bool] = lambda: Tr
             return Result(0)
         process = _started(order)
         is_ending, stopped_seconds = False, 0.0
-        while process.is_alive():
-            process.join(LOOK_SECONDS)
+        while not _has_ended(process):
             # counted by looks: while this process is stopped too, no time passes
             stopped_seconds = stopped_seconds + LOOK_SECONDS if _is_stopped(process) else 0.0
             if stopped_seconds >= STOPPED_SECONDS or _asked_to_end.get(run):
@@ -114,6 +117,13 @@ def run_crawl(run: str, order: Order, is_wanted: Callable[[], bool] = lambda: Tr
 def end_crawls(run: str, at_once: bool) -> None:
     """Have the crawls of a command that this process looks after end."""
     _asked_to_end[run] = at_once
+
+
+def _has_ended(process: BaseProcess) -> bool:
+    """Return whether a process has ended, after a moment or at once."""
+    wait([process.sentinel], LOOK_SECONDS)
+    with _status_lock:
+        return not process.is_alive()
 
 
 def _is_stopped(process: BaseProcess) -> bool:
@@ -137,7 +147,8 @@ def _started(order: Order) -> BaseProcess:
     resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     try:
-        process.start()
+        with _status_lock:
+            process.start()
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return process

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 import forks
-from crawls_support import Shards, crawls_alive, finish, wait_until, web
+from crawls_support import SPIDERS, Shards, check_rounds, crawls_alive, finish, wait_until, web
+from hacs_crawler.shards import shard_lock
 
 pytestmark = pytest.mark.slow
 
@@ -24,38 +25,11 @@ def project(tmp_path: Path) -> Iterator[Shards]:
         made.end()
 
 
-SPIDERS = ["found", "login", "queue", "map"]
-"""Which find pages on the way, log in first, take pages off a queue, read a list of them."""
-
-
 @pytest.mark.parametrize("spider", SPIDERS)
 def test_as_many_pages_are_visited_as_by_one_crawl_and_each_once(
     project: Shards, spider: str
 ) -> None:
-    found = project.web
-    urls = [found.url(host, page) for host in range(1, 9) for page in range(5)]
-    for page in range(5):
-        found.site.set(f"/{page}.html", *urls)
-    found.site.set("/login")
-    found.site.pages["/sitemap.xml"] = (200, {"Content-Type": "application/xml"}, sitemap_of(urls))
-    for budget in (15, 30):
-        (project.folder / "spool").mkdir(exist_ok=True)
-        for host in range(1, 9):
-            for page in range(5):
-                (project.folder / "spool" / f"{host}-{page}").touch()
-        found.forget()
-        done = project.crawl(spider, shards=3, HACS_BUDGET=budget)
-        assert done.status == 0, done.log
-        asked = [one for one in found.asked() if one[1].endswith(".html")]
-        assert len(asked) == len(set(asked)) == budget
-        found.check_hosts()
-        assert int(done.rows["all"][1]) == budget
-
-
-def sitemap_of(urls: list[str]) -> bytes:
-    entries = "".join(f"<url><loc>{url}</loc></url>" for url in urls)
-    space = "http://www.sitemaps.org/schemas/sitemap/0.9"
-    return f'<?xml version="1.0"?><urlset xmlns="{space}">{entries}</urlset>'.encode()
+    check_rounds(project, spider)
 
 
 def test_every_page_is_visited_once_and_within_a_budget_the_best_of_all(project: Shards) -> None:
@@ -145,15 +119,15 @@ def test_what_cannot_be_crawled_is_one_line(
     assert b"Traceback" not in done.stderr
 
 
-def test_of_two_commands_at_once_the_second_ends_in_one_line(project: Shards) -> None:
-    first = project.start(shards=3, DOWNLOAD_DELAY=0.5)
-    project.web.wait_for(1, first)
-    second = project.crawl(shards=3)
-    assert second.status == 1
-    assert re.match(r"ERROR: shard ./3 is crawled by another process, which holds ", second.log)
-    assert second.log.count("\n") == 1
-    assert finish(first).status == 0
-    assert len(project.web.asked()) == len(set(project.web.asked())) == 40
+def test_a_shard_that_is_being_crawled_is_one_line(project: Shards) -> None:
+    lock = shard_lock(project.state, "hacs.1-3", project.folder)
+    assert lock.take() is None
+    done = project.crawl(shards=3)
+    lock.release()
+    assert done.status == 1
+    assert re.match(r"ERROR: shard 1/3 is crawled by another process, which holds ", done.log)
+    assert done.log.count("\n") == 1
+    assert project.web.asked() == []
 
 
 def test_a_signal_ends_a_plan_that_takes_long(project: Shards) -> None:

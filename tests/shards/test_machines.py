@@ -14,7 +14,17 @@ import pytest
 from scrapy.settings import Settings
 
 from changed import changed
-from crawls_support import Shards, Web, crawls_alive, dask, finish, wait_until, web
+from crawls_support import (
+    SPIDERS,
+    Shards,
+    Web,
+    check_rounds,
+    crawls_alive,
+    dask,
+    finish,
+    wait_until,
+    web,
+)
 from hacs_crawler.config import Config
 from hacs_crawler.shards.plan import plan_of_shards
 from hacs_crawler.state import StateArguments, Visit, open_state, shard_of_page, shards_of
@@ -97,6 +107,14 @@ def test_sixteen_shards_on_four_workers_visit_what_one_process_would_choose(
         assert set(asked) == wanted
         found.check_hosts()
         assert int(done.rows["all"][1]) == 1_000
+
+
+def test_every_kind_of_spider_is_crawled_in_rounds(tmp_path: Path, redis: RedisProcess) -> None:
+    with web(pages=5, hosts=8) as found:
+        project = project_of(tmp_path, redis, found, DOWNLOAD_DELAY=0)
+        with dask(project, workers=2) as there:
+            for spider in SPIDERS:
+                check_rounds(project, spider, "--dask", there.address, HACS_NAMESPACE=spider)
 
 
 @pytest.fixture
