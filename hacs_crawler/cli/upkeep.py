@@ -17,6 +17,7 @@ from hacs_crawler.cli.output import say, writing_to_stdout
 from hacs_crawler.exceptions import HacsError, StateError
 from hacs_crawler.links import page_id_of
 from hacs_crawler.parts.signals.pings import read_pings
+from hacs_crawler.parts.signals.register import read_sources, write_sources
 from hacs_crawler.shards import states_in
 from hacs_crawler.state import (
     State,
@@ -24,9 +25,7 @@ from hacs_crawler.state import (
     forget_volatile_parts,
     hear,
     new_run,
-    read_sources,
     stopped_run,
-    write_sources,
 )
 from hacs_crawler.utils.terminal import Progress
 from hacs_crawler.utils.text import counted, reason_of, safe_logger

@@ -124,21 +124,14 @@ if TYPE_CHECKING:
         settled as settled,
         signals_looked_for as signals_looked_for,
     )
-    from hacs_crawler.state.signal_sources import (
-        SignalSource as SignalSource,
-        change_sources as change_sources,
-        claim_source as claim_source,
-        known_sources as known_sources,
-        read_sources as read_sources,
-        source_id as source_id,
-        write_sources as write_sources,
-    )
     from hacs_crawler.state.signals import (
         Others as Others,
         hear as hear,
         read_known_signals as read_known_signals,
         refit_signals as refit_signals,
         signal_kinds as signal_kinds,
+        source_id as source_id,
+        source_kind as source_kind,
         trusted_sources as trusted_sources,
     )
     from hacs_crawler.state.site_links import (

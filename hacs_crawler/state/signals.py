@@ -1,22 +1,24 @@
 """Where a state keeps what signals said of pages, and what their sources turned out to be worth.
 
 Beside each site (the number in its pages' rows) stand the records of its pages, by kind of signal;
-beside each source what was seen of it, and how it is read again. A source is one host's, whatever its
-pages.
+beside each source what was seen of it. A source is one host's, whatever its pages.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import Annotated, Any, Final, Literal
 
+import msgspec
 import numpy as np
 from msgspec import Meta, Struct
 from numpy.typing import NDArray
 
+from hacs_crawler.links import fingerprint
 from hacs_crawler.model import (
     POINTS,
     USUAL_PINGS,
@@ -38,7 +40,6 @@ from hacs_crawler.state.signal_records import (
     settled,
     signals_looked_for,
 )
-from hacs_crawler.state.signal_sources import source_id, sources_by_id
 from hacs_crawler.state.store import Annotation, Ids, Store, change_note, read_note
 from hacs_crawler.utils.arrays import FloatArray, IndexArray
 from hacs_crawler.utils.text import safe_logger
@@ -64,6 +65,24 @@ _Prior = Annotated[
 
 class _Expected(Struct):
     priors: dict[str, _Prior]
+
+
+class _Source(Struct):
+    """The part of a source's entry that says whose it is; `parts.signals.register` writes entries."""
+
+    origin: str
+    read: int = 0
+
+
+def source_kind(kind: str) -> str:
+    """Return under which kind of annotations the sources of a kind of signals are registered."""
+    return f"source.{kind}"
+
+
+def source_id(origin: str) -> int:
+    """Return the 64-bit number of a host as a source of signals, whatever its scheme and `www.`."""
+    netloc = origin.lower().partition("://")[2] or origin.lower()
+    return fingerprint(netloc.removeprefix("www."))
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,12 +223,13 @@ def trusted_sources(store: Store, most: int) -> list[SourceTrust]:
             known += [(float(source.gaps[0]), int(source.pages[0]), key) for source, key in seen]
             known = sorted(known, reverse=True)[:most]
         keys = [key for _, _, key in known]
-        sources = sources_by_id(store, kind, keys)
+        sources = store.annotations(source_kind(kind), keys)
         weights = posterior(read_reputations(store, kind, keys).log_likelihood(), prior)
         for (gaps, pages, key), own in zip(known, weights, strict=True):
-            if key in sources:
-                origin, read = sources[key].origin, sources[key].read
-                found.append(SourceTrust(kind, origin, read, gaps, pages, trust_of(own)))
+            with suppress(msgspec.MsgspecError, RecursionError):
+                source = msgspec.json.decode(sources.get(key, b""), type=_Source)
+                trust = trust_of(own)
+                found.append(SourceTrust(kind, source.origin, source.read, gaps, pages, trust))
     return found
 
 

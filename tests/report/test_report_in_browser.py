@@ -11,8 +11,9 @@ import pytest
 
 from browser import Browser, Tab, needs_chromium
 from hacs_crawler.links.keys import page_id_of
+from hacs_crawler.parts.signals.register import SignalSource, write_sources
 from hacs_crawler.report.html import html
-from hacs_crawler.state import SignalSource, hear, write_sources
+from hacs_crawler.state import hear
 from hacs_crawler.state.database import State
 from hacs_crawler.state.page import News, Visit
 from hacs_crawler.utils.times import DAY

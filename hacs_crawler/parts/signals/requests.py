@@ -20,6 +20,7 @@ from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import BESIDE
 from hacs_crawler.crawl.scrapy_internals import download, is_closing
 from hacs_crawler.parts.signals.feed import read_feed
+from hacs_crawler.parts.signals.register import SignalSource
 from hacs_crawler.parts.signals.sitemap import (
     MOST_BYTES,
     Listing,
@@ -28,7 +29,6 @@ from hacs_crawler.parts.signals.sitemap import (
     same_host,
     sitemaps_of_robots,
 )
-from hacs_crawler.state import SignalSource
 from hacs_crawler.utils.loop import Worker
 from hacs_crawler.utils.text import safe_logger
 

@@ -28,17 +28,19 @@ from hacs_crawler.crawl.part import Observed, Part
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.links import page_id_of, site_id
 from hacs_crawler.parts.signals.feed import announced_feeds
+from hacs_crawler.parts.signals.register import (
+    SignalSource,
+    change_sources,
+    claim_source,
+    known_sources,
+    read_sources,
+)
 from hacs_crawler.parts.signals.requests import FILES_A_HOST, READINGS, SignalRequests, origin_of
 from hacs_crawler.state import (
     Others,
-    SignalSource,
     State,
     Visit,
-    change_sources,
-    claim_source,
     hear,
-    known_sources,
-    read_sources,
     source_id,
 )
 from hacs_crawler.utils.loop import at_once, each

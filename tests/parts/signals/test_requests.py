@@ -8,9 +8,9 @@ from typing import Any
 
 from scrapy.http import Response
 
+from hacs_crawler.parts.signals.register import SignalSource
 from hacs_crawler.parts.signals.requests import FILES_A_HOST, SignalRequests
 from hacs_crawler.parts.signals.sitemap import Listing, read_sitemap
-from hacs_crawler.state import SignalSource
 
 HOST = "http://a.example"
 NOW = 1_900_000_000

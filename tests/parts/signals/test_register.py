@@ -10,25 +10,27 @@ import pytest
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.links import page_id_of, site_id
 from hacs_crawler.model import trust_of
+from hacs_crawler.parts.signals.register import (
+    SignalSource,
+    change_sources,
+    claim_source,
+    known_sources,
+    read_sources,
+    write_sources,
+)
 from hacs_crawler.state import (
     Annotation,
     Estimation,
     MemoryStore,
     Others,
-    SignalSource,
     State,
     Store,
     Visit,
-    change_sources,
-    claim_source,
     hear,
-    known_sources,
     read_known_signals,
-    read_sources,
     refit_signals,
     source_id,
     trusted_sources,
-    write_sources,
 )
 from hacs_crawler.state.signals import KnownSignals
 from hacs_crawler.utils.times import DAY

@@ -1,4 +1,4 @@
-"""How the sources of signals are read: where they are, and when that was done last."""
+"""The register of signal sources in a state: where each one is, and when it was last read."""
 
 from __future__ import annotations
 
@@ -8,17 +8,10 @@ from typing import Final
 
 import msgspec
 
-from hacs_crawler.links import fingerprint
-from hacs_crawler.state.store import Store, change_annotations
+from hacs_crawler.state import Store, change_annotations, source_id, source_kind
 
 MOST_SITES: Final = 5_000
 """How many sites whose pages a source lists are remembered at most."""
-
-
-def source_id(origin: str) -> int:
-    """Return the 64-bit number of a host as a source of signals, whatever its scheme and `www.`."""
-    netloc = origin.lower().partition("://")[2] or origin.lower()
-    return fingerprint(netloc.removeprefix("www."))
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,22 +36,15 @@ _SOURCES: Final = msgspec.json.Decoder(SignalSource)
 
 def read_sources(store: Store, kind: str, origins: Sequence[str]) -> dict[str, SignalSource]:
     """Return how the sources of hosts are read, by the origins asked for; new ones for the others."""
-    found = store.annotations(_source(kind), [source_id(origin) for origin in origins])
+    found = store.annotations(source_kind(kind), [source_id(origin) for origin in origins])
     sources = {origin: _source_of(found.get(source_id(origin), b"")) for origin in origins}
     return {origin: source or SignalSource(origin) for origin, source in sources.items()}
-
-
-def sources_by_id(store: Store, kind: str, keys: Sequence[int]) -> dict[int, SignalSource]:
-    """Return the known ones of sources by their numbers."""
-    found = store.annotations(_source(kind), keys)
-    sources = {key: _source_of(body) for key, body in found.items()}
-    return {key: source for key, source in sources.items() if source is not None}
 
 
 def known_sources(store: Store, kind: str, most: int) -> list[SignalSource]:
     """Return sources that are known, those tried longest ago first."""
     found = []
-    for batch in store.all_annotations(_source(kind)):
+    for batch in store.all_annotations(source_kind(kind)):
         found += [source for body in batch.values() if (source := _source_of(body)) is not None]
         found = sorted(found, key=lambda source: (source.tried, source.origin))[:most]
     return found
@@ -91,7 +77,7 @@ def change_sources(
         written[key] = new
         return _source_bytes(new)
 
-    change_annotations(store, _source(kind), keys, changed)
+    change_annotations(store, source_kind(kind), keys, changed)
     return list(written.values())
 
 
@@ -117,7 +103,3 @@ def _source_of(body: bytes) -> SignalSource | None:
         return _SOURCES.decode(body)
     except (ValueError, RecursionError):
         return None  # it is found anew
-
-
-def _source(kind: str) -> str:
-    return f"source.{kind}"
