@@ -20,7 +20,7 @@ from hacs_crawler.utils.arrays import BoolArray, FloatArray, IndexArray
 
 TIMES: Final = np.outer(2.0 ** np.arange(-6, 14), [1.0, 1.5]).ravel()
 """Days after a visit, from 20 minutes to 34 years, at which S is fitted."""
-_WINDOW: Final = 0.085, 3.5
+_WINDOW: Final = 0.06, 3.5
 """The times that a fit is about: these multiples of the page's mean gap, the next visits' usual ones."""
 _LEVELS: Final = 0.4, 0.98
 """And those at which S lies between: most visits are made then, whatever the gaps were so far."""
