@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from inspect import isfunction, unwrap
 from typing import Any, Final
@@ -233,7 +233,7 @@ def forget_recipes(state: State, spider_name: str, page_ids: Sequence[int]) -> N
 
 
 def write_recipes(
-    state: State, spider_name: str, waiting: dict[int, RequestRecipe], callbacks: set[str]
+    state: State, spider_name: str, waiting: Mapping[int, RequestRecipe], callbacks: set[str]
 ) -> None:
     """Write a spider's recipes by page id, and the names of the methods that they use."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Final
 from weakref import WeakKeyDictionary
@@ -14,42 +14,33 @@ from scrapy.http import Response
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import page_url
 from hacs_crawler.crawl.observation import is_html, tree_of
-from hacs_crawler.crawl.part import Observed, Part
+from hacs_crawler.crawl.page_writer import PageWriter
+from hacs_crawler.crawl.part import Observed
 from hacs_crawler.crawl.recipes import is_secret_name
-from hacs_crawler.exceptions import StateError
 from hacs_crawler.links import link_fingerprint, page_id_of, page_links
 from hacs_crawler.state import (
     Finding,
     Findings,
-    Recorded,
     State,
     Visit,
     findings_text,
     write_findings,
 )
-from hacs_crawler.utils.loop import begin
-from hacs_crawler.utils.text import safe_logger
 from hacs_crawler.watch import MarkRules
-
-logger = safe_logger(__name__)
 
 _PARAMETER: Final = re.compile(r"(?<=[?&;])([^=&;#]+)=[^&;#]*")
 _ADDRESSES: Final = ("url", "link", "href")
 """Fields of an item that say where it is."""
 
 
-class FindingsWriter(Part):
+class FindingsWriter(PageWriter[Findings]):
     """Notes what is new if a visit finds an update, and has it written once the visit is."""
 
-    def __init__(self, crawl: Crawl) -> None:
-        self._crawl = crawl
-        self._waiting: dict[int, Findings] = {}
-        self._items: WeakKeyDictionary[Response, list[Finding]] = WeakKeyDictionary()
+    content = "the text of updates"
 
-    @classmethod
-    def from_crawl(cls, crawl: Crawl) -> FindingsWriter:
-        """Return the part of a crawl."""
-        return cls(crawl)
+    def __init__(self, crawl: Crawl) -> None:
+        super().__init__(crawl)
+        self._items: WeakKeyDictionary[Response, list[Finding]] = WeakKeyDictionary()
 
     def shown(self, response: Response, item: object, *, is_news: bool) -> None:
         """Keep the text of an item: pipelines may change it before the visit ends."""
@@ -61,10 +52,10 @@ class FindingsWriter(Part):
             )
 
             items = self._items.setdefault(response, [])
-            if len(items) < self._crawl.config.findings:
+            if len(items) < self.crawl.config.findings:
                 page = None if response.request is None else page_url(response.request)
-                before = {} if page is None else self._crawl.parts.items_before(page)
-                key = item_key(item, name) if (name := self._crawl.config.watch_key) else 0
+                before = {} if page is None else self.crawl.parts.items_before(page)
+                key = item_key(item, name) if (name := self.crawl.config.watch_key) else 0
                 known = {} if key is None else before.get(key, {})
                 fields = item_fields(item)
                 changed = {name: was for name, was in known.items() if fields.get(name) != was}
@@ -75,40 +66,22 @@ class FindingsWriter(Part):
         recorded = observed.recorded
         items = self._items.pop(observed.response, ()) if self._items else ()
         if recorded.updated and recorded.is_known and not observed.reason:
-            response, at, most = observed.response, observed.visit.at, self._crawl.config.findings
+            response, at, most = observed.response, observed.visit.at, self.crawl.config.findings
             tree = tree_of(response) if is_html(response) else None
-            new = items or _new_things(self._crawl, response, tree, recorded.new_marks)
+            new = items or _new_things(self.crawl, response, tree, recorded.new_marks)
             things = tuple(
                 Finding(at, one.kind, *map(findings_text, (one.text, one.url, one.was)))
                 for one in islice(new, most)
             )
             if things:
                 page_id = page_id_of(observed.visit.url)
-                before = self._waiting.get(page_id, Findings())
-                self._waiting[page_id] = Findings(_title_of(tree), things).joined(before, most)
+                before = self.unwritten.get(page_id, Findings())
+                self.unwritten[page_id] = Findings(_title_of(tree), things).joined(before, most)
         return ()
 
-    def recorded(self, batch: Sequence[Recorded]) -> None:
-        """Write what waits."""
-        del batch
-        if self._waiting:
-            begin(self._write())
-
-    async def closing(self) -> None:
-        """Write the rest."""
-        await self._write()
-
-    async def _write(self) -> None:
-        waiting, self._waiting = self._waiting, {}
-        if not waiting:
-            return
-        try:
-            await self._crawl.state.once(_write, waiting, self._crawl.config.findings)
-        except StateError as error:
-            self._crawl.state.on_error(error)
-            logger.warning(
-                "What %d updates brought could not be written as text: %s", len(waiting), error
-            )
+    def write(self, state: State, unwritten: Mapping[int, Findings]) -> None:
+        """Join what was found to what the state has of the pages."""
+        write_findings(state.store, unwritten, self.crawl.config.findings)
 
 
 def _new_things(
@@ -149,7 +122,3 @@ def _without_secrets(url: str) -> str:
 def _title_of(tree: HtmlElement | None) -> str:
     title = None if tree is None else tree.find(".//title")
     return "" if title is None else findings_text(" ".join(title.itertext()))
-
-
-def _write(state: State, found: dict[int, Findings], most: int) -> None:
-    write_findings(state.store, found, most)

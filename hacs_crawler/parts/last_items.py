@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -12,11 +12,10 @@ from scrapy import Request
 from scrapy.http import Response
 
 from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.crawl.part import Observed, Part
-from hacs_crawler.exceptions import StateError
+from hacs_crawler.crawl.page_writer import PageWriter
+from hacs_crawler.crawl.part import Observed
 from hacs_crawler.links import page_id_of
-from hacs_crawler.state import Recorded, State, Visit, change_annotations
-from hacs_crawler.utils.loop import begin
+from hacs_crawler.state import State, Visit, change_annotations
 from hacs_crawler.utils.text import safe_logger
 from hacs_crawler.watch import item_fields, item_key
 
@@ -34,27 +33,23 @@ _decode: Final = msgspec.json.Decoder(Items).decode
 _encode: Final = msgspec.json.Encoder().encode
 
 
-class LastItems(Part):
+class LastItems(PageWriter[Items]):
     """Keeps the fields of items by the key that HACS_WATCH_KEY names, or of a page's only item."""
 
+    content = "the fields of items"
+
     def __init__(self, crawl: Crawl) -> None:
-        self._crawl = crawl
+        super().__init__(crawl)
         self._before: dict[str, Items] = {}
         self._shown: WeakKeyDictionary[Response, list[tuple[int | None, dict[str, Any]]]]
         self._shown = WeakKeyDictionary()
-        self._waiting: dict[int, Items] = {}
         self._differed: Counter[str] = Counter()
         self._compared = self._items = self._named = 0
-
-    @classmethod
-    def from_crawl(cls, crawl: Crawl) -> LastItems:
-        """Return the part of a crawl."""
-        return cls(crawl)
 
     async def answered(self, request: Request, response: Response, page_url: str) -> Response:
         """Read what the page's items were."""
         del request
-        self._before[page_url] = await self._crawl.state.once(_read, page_id_of(page_url))
+        self._before[page_url] = await self.crawl.state.once(_read, page_id_of(page_url))
         return response
 
     def items_before(self, page_url: str) -> Mapping[int, Mapping[str, Any]]:
@@ -64,7 +59,7 @@ class LastItems(Part):
     def shown(self, response: Response, item: object, *, is_news: bool) -> None:
         """Take the fields of an item: pipelines may change it before the visit ends."""
         del is_news
-        key = item_key(item, name) if (name := self._crawl.config.watch_key) else 0
+        key = item_key(item, name) if (name := self.crawl.config.watch_key) else 0
         self._items += 1
         self._named += key is not None
         self._shown.setdefault(response, []).append((key, item_fields(item)))
@@ -78,7 +73,7 @@ class LastItems(Part):
         if observed.reason or not items:
             return ()
         if items != before:
-            self._waiting[page_id_of(observed.visit.url)] = items
+            self.unwritten[page_id_of(observed.visit.url)] = items
         if known := items.keys() & before.keys():
             self._compared += 1
             differed = [
@@ -92,29 +87,15 @@ class LastItems(Part):
                 logger.debug("%s: %s %r, was %r", observed.visit.url, name, value, was)
         return ()
 
-    def recorded(self, batch: Sequence[Recorded]) -> None:
-        """Write what waits."""
-        del batch
-        if self._waiting:
-            begin(self._write())
-
-    async def closing(self) -> None:
-        """Write the rest."""
-        await self._write()
-
-    async def _write(self) -> None:
-        waiting, self._waiting = self._waiting, {}
-        if not waiting:
-            return
-        try:
-            await self._crawl.state.once(_write, waiting)
-        except StateError as error:
-            self._crawl.state.on_error(error)
-            logger.warning("What %d pages showed was not kept: %s", len(waiting), error)
+    def write(self, state: State, unwritten: Mapping[int, Items]) -> None:
+        """Keep the items in place of those of the visits before."""
+        change_annotations(
+            state.store, KIND, unwritten, lambda page_id, _: _encode(unwritten[page_id])
+        )
 
     def sum_up(self) -> None:
         """Point out fields that differ at nearly every visit, and a key that no item has."""
-        config = self._crawl.config
+        config = self.crawl.config
         if self._items and not self._named:
             logger.warning(
                 "HACS_WATCH_KEY = %r: none of %d items has such a field",
@@ -146,7 +127,3 @@ def _read(state: State, page_id: int) -> Items:
         return _decode(value) if value else {}
     except msgspec.DecodeError:
         return {}
-
-
-def _write(state: State, waiting: Mapping[int, Items]) -> None:
-    change_annotations(state.store, KIND, waiting, lambda page_id, _: _encode(waiting[page_id]))

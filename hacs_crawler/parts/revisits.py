@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Iterable, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -14,6 +14,7 @@ from scrapy.http import Response
 from hacs_crawler.config import Config
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import page_url
+from hacs_crawler.crawl.page_writer import PageWriter
 from hacs_crawler.crawl.part import Observed, Part
 from hacs_crawler.crawl.recipes import (
     RequestRecipe,
@@ -26,12 +27,10 @@ from hacs_crawler.crawl.recipes import (
     used_callbacks,
     write_recipes,
 )
-from hacs_crawler.exceptions import StateError
 from hacs_crawler.links import page_id_of
 from hacs_crawler.outcome import NotObserved
 from hacs_crawler.ranking.plan import plan_of
-from hacs_crawler.state import PAGES_A_CALL, Ids, Recorded, State, Visit, without_future
-from hacs_crawler.utils.loop import begin
+from hacs_crawler.state import PAGES_A_CALL, Ids, State, Visit, without_future
 from hacs_crawler.utils.text import counted, safe_logger
 
 logger = safe_logger(__name__)
@@ -42,23 +41,19 @@ MOST_NAMED: Final = 20
 """How many headers and keys of `meta` are named that were left out."""
 
 
-class RecipeWriter(Part):
+class RecipeWriter(PageWriter[RequestRecipe]):
     """Gathers the recipes of requests for pages, and writes those of pages that were seen."""
 
     inherited = ("hacs.after_form",)
 
+    content = "how to request them"
+
     def __init__(self, crawl: Crawl) -> None:
-        self._crawl = crawl
+        super().__init__(crawl)
         self._under_way: dict[int, RequestRecipe] = {}
-        self._waiting: dict[int, RequestRecipe] = {}
         self._callbacks: set[str] = set()
         self._not_kept: set[int] = set()
         self._left_out: set[str] = set()
-
-    @classmethod
-    def from_crawl(cls, crawl: Crawl) -> RecipeWriter:
-        """Return the part of a crawl."""
-        return cls(crawl)
 
     def before_request(self, request: Request, page_url: str | None) -> None:
         """Remember the recipe of a request, until its answer shows the page or not."""
@@ -92,19 +87,14 @@ class RecipeWriter(Part):
             return
         if not isinstance(response.meta.get("hacs"), NotObserved):
             page_id = page_id_of(url)
-            self._waiting[page_id] = structs.replace(recipe, leads_on=bool(requests and not items))
+            self.unwritten[page_id] = structs.replace(recipe, leads_on=bool(requests and not items))
             self._callbacks |= {recipe.callback, recipe.errback}
-
-    def recorded(self, batch: Sequence[Recorded]) -> None:
-        """Write the recipes of pages whose visits are written."""
-        del batch
-        begin(self._write())
 
     async def exempt(self, page_ids: Sequence[int]) -> Collection[int]:
         """Return which pages only lead on to others."""
-        if not self._crawl.config.ranking.threshold:
+        if not self.crawl.config.ranking.threshold:
             return ()
-        recipe = await self._crawl.state.once(read_recipes, self._spider.name, page_ids)
+        recipe = await self.crawl.state.once(read_recipes, self._spider.name, page_ids)
         return [page_id for page_id, how in recipe.items() if how is not None and how.leads_on]
 
     async def round_began(self) -> None:
@@ -125,27 +115,19 @@ class RecipeWriter(Part):
                 "Revisits are sent without what looks like a secret, which is not kept: %s",
                 ", ".join(sorted(self._left_out)[:MOST_NAMED]),
             )
-        await self._write()
+        await super().closing()
 
     def _forget(self, page_url: str) -> None:
         self._under_way.pop(page_id_of(page_url), None)
 
-    async def _write(self) -> None:
+    def write(self, state: State, unwritten: Mapping[int, RequestRecipe]) -> None:
         """Write recipes; pages without one are visited when the spider requests them."""
-        waiting, self._waiting = self._waiting, {}
-        if not waiting:
-            return
-        callbacks = set(self._callbacks)
-        try:
-            await self._crawl.state.once(write_recipes, self._spider.name, waiting, callbacks)
-        except StateError as error:
-            self._crawl.state.on_error(error)
-            logger.warning("How pages were requested could not be written: %s", error)
+        write_recipes(state, self._spider.name, unwritten, set(self._callbacks))
 
     @property
     def _spider(self) -> Spider:
-        assert self._crawl.crawler.spider is not None  # noqa: S101 - it crawls
-        return self._crawl.crawler.spider
+        assert self.crawl.crawler.spider is not None  # noqa: S101 - it crawls
+        return self.crawl.crawler.spider
 
 
 @dataclass(slots=True)
