@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import re
 import secrets
 import signal
 import sys
@@ -14,12 +15,19 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache
 from multiprocessing import resource_tracker
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from pkgutil import iter_modules
 from threading import Lock, Thread
 from typing import Any, Final, NamedTuple
+
+import scrapy.commands
+from scrapy.settings import default_settings
+
+from hacs_crawler.config import BUILT_IN_PARTS
 
 LOOK_SECONDS: Final = 0.1
 TRIES: Final = 3
@@ -28,22 +36,15 @@ STOPPED_SECONDS: Final = 60.0
 """After how long a crawl that SIGSTOP holds is killed and begun again; then it may not send any more."""
 PATIENCE_SECONDS: Final = 30.0
 """How long a crawl may take to end in order once nobody looks after it."""
-_PRELOADED: Final = (
-    "scrapy.cmdline",
-    "scrapy.commands.crawl",
-    "scrapy.commands.shell",
-    "scrapy.core.downloader.handlers.ftp",
-    "scrapy.core.downloader.handlers.http11",
-    "scrapy.downloadermiddlewares.httpcompression",
-    "scrapy.extensions.remote_control",
-    "scrapy.extensions.telnet",
-    "scrapy.robotstxt",
+_ALSO_PRELOADED: Final = (
     "hacs_crawler.addon",
-    "hacs_crawler.parts.controls",
-    "hacs_crawler.parts.shards.shards",
-    "hacs_crawler.ranking.plan",
+    "hacs_crawler.crawl.scheduler",
+    "hacs_crawler.spiders.scholar",
+    "hacs_crawler.spiders.wayback",
+    "scrapy.cmdline",
+    "scrapy.robotstxt",
+    "surt",
 )
-"""Imported once; crawls are forked from there, which saves each of them most of its start."""
 _status_lock: Final = Lock()
 """Starting a process also looks whether others have ended: of two threads that read the exit status of
 one, the second would get 255."""
@@ -140,7 +141,7 @@ def _started(order: Order) -> BaseProcess:
     # a Dask worker with a nanny is a daemon, which Python forbids to have children
     multiprocessing.current_process()._config["daemon"] = False  # type: ignore[attr-defined]  # noqa: SLF001
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(list(_PRELOADED))
+    context.set_forkserver_preload(_preloaded())
     process = context.Process(target=_crawl, args=order)
     # A signal to the whole group is for the command. The fork server, which inherits the mask, would die
     # of it, and with it the exit statuses of its forks. The tracker, if started later, unblocks signals.
@@ -152,6 +153,18 @@ def _started(order: Order) -> BaseProcess:
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
     return process
+
+
+@cache
+def _preloaded() -> list[str]:
+    """Return the modules that most crawls use: Scrapy's default components, its commands, our parts.
+
+    They are imported once; crawls are forked from there, which saves each of them most of its start.
+    """
+    components = str([*BUILT_IN_PARTS, vars(default_settings)])
+    modules = re.findall(r"'((?:scrapy|hacs_crawler)\.[\w.]+)\.[A-Z]\w*'", components)
+    commands = iter_modules(scrapy.commands.__path__, "scrapy.commands.")
+    return [*_ALSO_PRELOADED, *(command.name for command in commands), *sorted({*modules})]
 
 
 def _crawl(arguments: Sequence[str], log: str) -> None:
