@@ -31,21 +31,20 @@ class Refit(Part):
         return cls(crawl)
 
     async def round_ended(self, is_asked_to_end: Callable[[], bool]) -> None:
-        """Fit the prior anew where anything was recorded, and judge the predictions that there were."""
+        """Fit the prior again if anything was recorded, and judge the predictions that there were."""
         crawl = self._crawl
         if crawl.stats.recorded:
-            refits = crawl.quota.shards == 1  # else the next plan fits one prior for all shards
-            visited = crawl.stats.recorded
-            await crawl.state.once(_follow_prior, is_asked_to_end, refits=refits, visited=visited)
+            visited, shards = crawl.stats.recorded, crawl.quota.shards
+            await crawl.state.once(_follow_prior, is_asked_to_end, visited=visited, shards=shards)
         if crawl.stats.recorded and crawl.stats.predicted:
             await crawl.state.once(_bound_and_judge, crawl.ranking)
 
 
 def _follow_prior(
-    state: State, is_asked_to_end: Callable[[], bool], *, refits: bool, visited: int
+    state: State, is_asked_to_end: Callable[[], bool], *, visited: int, shards: int
 ) -> None:
     progress = _log_progress(state)
-    run = follow_prior(state, progress, is_asked_to_end, refits=refits, visited=visited)
+    run = follow_prior(state, progress, is_asked_to_end, visited=visited, shards=shards)
     if run is not None and is_asked_to_end():
         pages = counted(run.pages, "page")
         logger.info("%s estimated again; the next crawl goes on from there", pages)

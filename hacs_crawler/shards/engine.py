@@ -5,6 +5,7 @@ A crawl ends with the process that looks after it: the command, or a Dask worker
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import re
@@ -170,6 +171,7 @@ def _preloaded() -> list[str]:
 def _crawl(arguments: Sequence[str], log: str) -> None:
     """Run `scrapy`, which ends this process with its exit status."""
     os.setsid()  # Ctrl-C is for the command, which sees to the crawls
+    gc.freeze()  # else each full collection reads, and so copies, all that was imported before the fork
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
     for stream in (1, 2):

@@ -156,23 +156,23 @@ def follow_prior(
     on_progress: Callable[[Run], None],
     is_asked_to_stop: Callable[[], bool] = lambda: False,
     *,
-    refits: bool = True,
     visited: int | None = None,
+    shards: int = 1,
 ) -> Run | None:
     """Fit the prior, and estimate again the pages whose estimates what changed can change.
 
-    With `refits` False the prior stays what the state keeps. What is the same to within
-    `State.refit_prior`'s tolerance is no change. After a crawl that `visited` so many pages, only a
-    slice of the pages is estimated again, and the prior is fitted only if the visits since the last fit
-    are many enough and no earlier run is under way: meanwhile rows of an older fit are used. Returns the
-    run as far as it came, None if there was nothing to do; one that was stopped continues next time.
-    Raises StateError.
+    What is the same to within `State.refit_prior`'s tolerance is no change. After a crawl that `visited`
+    so many pages, only a slice of the pages is estimated again, and the prior is fitted only if the
+    visits since the last fit are many enough and no earlier run is under way: meanwhile rows of an older
+    fit are used. In a round of several `shards` the prior stays as the plan fitted it, and the slice is
+    divided among them. Returns the run as far as it came, None if there was nothing to do; one that was
+    stopped continues next time. Raises StateError.
     """
     with state.store.hold_notes():
-        run = _begun_run(state, refits, visited)
+        run = _begun_run(state, shards == 1, visited)
     if run is None:
         return None
-    most = None if visited is None else visited + SLICE_PAGES
+    most = None if visited is None else visited + SLICE_PAGES // shards
     run, _ = advanced(state, run, on_progress, is_asked_to_stop, most)
     return run
 

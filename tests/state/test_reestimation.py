@@ -109,6 +109,17 @@ def test_after_a_crawl_pages_are_estimated_again_in_slices(
     assert_followed(state)
 
 
+def test_shards_of_a_round_have_a_slice_together(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reestimation, "PAGES_A_CALL", 10)
+    monkeypatch.setattr(reestimation, "SLICE_PAGES", 20)
+    filled(store).refit_prior()
+    run = follow_prior(State(store, Estimation()), nothing, visited=15, shards=4)
+    assert run is not None
+    assert run.pages == 20
+
+
 def test_a_crawl_that_brought_little_is_not_followed_by_a_fit(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,7 +150,7 @@ def test_another_share_of_churning_pages_touches_only_pages_that_may_churn(store
     state.record(tokens)
     follow_prior(state, nothing)
     store.write_meta({"churning_pages": state.estimation.churning_pages * 2})
-    run = follow_prior(State(store, Estimation()), nothing, refits=False)
+    run = follow_prior(State(store, Estimation()), nothing, shards=2)
     assert run is not None
     assert run.only_churning
     assert 5 <= run.pages < PAGES
