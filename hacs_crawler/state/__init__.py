@@ -76,7 +76,6 @@ if TYPE_CHECKING:
         Prediction as Prediction,
         chance_of_new_links as chance_of_new_links,
         churn_of as churn_of,
-        has_new_links as has_new_links,
         is_new_to_site as is_new_to_site,
         predictions as predictions,
         share_of_time as share_of_time,

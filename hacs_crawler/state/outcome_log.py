@@ -171,11 +171,6 @@ def churn_of(outcomes: Outcomes | np.void) -> Floats:
     return (outcomes["flags"] >> _CHURN_SHIFT) / _CHURN_STEPS
 
 
-def has_new_links(outcomes: Outcomes) -> NDArray[np.bool_]:
-    """Return which visits found an update of the page, whatever HACS_UPDATES was then."""
-    return ((outcomes["flags"] & UPDATED) > 0) | (outcomes["new_links"] > 0)
-
-
 def is_new_to_site(outcomes: Outcomes) -> NDArray[np.bool_]:
     """Return which visits found an update that was new to the site; one of unknown links counts."""
     is_update = (outcomes["flags"] & UPDATED) > 0

@@ -6,13 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from itertools import compress
 from math import isclose, log
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 
 import numpy as np
-from msgspec import Meta
+from msgspec import Meta, Struct
 
+from hacs_crawler.links import site_id
 from hacs_crawler.model import (
     CHURNING,
+    USUAL_SIBLING_CORRELATION,
     Bursts,
     LogNormalPrior,
     fit_bursts,
@@ -22,13 +24,7 @@ from hacs_crawler.model import (
 )
 from hacs_crawler.state.estimation import Estimation, baselines_of, histories
 from hacs_crawler.state.page import Page
-from hacs_crawler.state.samples import sampled
-from hacs_crawler.state.siblings import (
-    NOTE as SIBLINGS_NOTE,
-    read_sibling_correlation,
-    refitted_sibling_correlation,
-)
-from hacs_crawler.state.store import Store, read_note
+from hacs_crawler.state.store import Ids, Store, read_note
 from hacs_crawler.utils.times import DAY
 
 SAME_PRIOR: Final = 0.05
@@ -42,20 +38,29 @@ _AT_REST: Final = 0.005
 _MOST_FITS: Final = 6
 _UPDATES_TO_TELL: Final = 2
 """From how many updates on a page tells whether it churns."""
-_PRIOR, _BURSTS, _CHURNING_PAGES = "prior", "bursts", "churning_pages"
-"""Under which keys the store keeps them."""
+PAGES_TO_COMPARE: Final = 3_000
+PAGES_OF_A_SITE: Final = 200
+"""Most pages of a site that are compared, lest a few giants be the whole sample."""
+ROWS_TO_READ: Final = 200_000
+_PRIOR, _BURSTS, _CHURNING_PAGES, _SIBLINGS = "prior", "bursts", "churning_pages", "siblings"
+"""The keys under which the store keeps them."""
 UNFITTED: Final = "visits unfitted"
 """Under which key the state counts the visits that crawls recorded since the priors were fitted."""
-PRIOR_NOTES: Final = (_PRIOR, _BURSTS, _CHURNING_PAGES, SIBLINGS_NOTE)
+PRIOR_NOTES: Final = (_PRIOR, _BURSTS, _CHURNING_PAGES, _SIBLINGS)
 """The notes that `read_priors` reads."""
 _Share = Annotated[float, Meta(gt=0, lt=1)]
 
 
+class _Siblings(Struct):
+    sibling_correlation: Annotated[float, Meta(ge=0, le=1)]
+
+
 def read_priors(store: Store, estimation: Estimation) -> Estimation:
     """Return an estimation with what the store keeps; raise StateError where that is damaged."""
+    siblings = read_note(store, _SIBLINGS, _Siblings) or _Siblings(USUAL_SIBLING_CORRELATION)
     return replace(
         estimation,
-        sibling_correlation=read_sibling_correlation(store),
+        sibling_correlation=siblings.sibling_correlation,
         churning_pages=read_note(store, _CHURNING_PAGES, _Share) or estimation.churning_pages,
         prior=read_note(store, _PRIOR, LogNormalPrior) or estimation.prior,
         bursts=read_note(store, _BURSTS, Bursts) or estimation.bursts,
@@ -70,13 +75,17 @@ def refit_priors(
     What is nearly the same as what is kept does not take its place: pages would have to be estimated
     again for next to nothing. Returns the prior that is kept.
     """
+    from hacs_crawler.model import fit_sibling_correlation  # noqa: PLC0415 - only if it is refitted
+
     revisited, siblings = sampled(store, PAGES_TO_FIT)
     pages = load(np.union1d(revisited, siblings).tolist())
     of_siblings = [pages[page_id] for page_id in siblings.tolist() if page_id in pages]
     found = (pages.get(page_id) for page_id in revisited.tolist())
     sample = [page for page in found if page and page.visits]  # a damaged row may say otherwise
     fitted = _at_fixed_point(sample, estimation)
-    notes = refitted_sibling_correlation(of_siblings) | {UNFITTED: 0}
+    sites = np.array([site_id(page.url) for page in of_siblings], np.int64)
+    together = fit_sibling_correlation(sites, *histories(of_siblings), baselines_of(of_siblings))
+    notes: dict[str, Any] = {_SIBLINGS: {"sibling_correlation": together}, UNFITTED: 0}
     if abs(log(fitted.churning_pages / estimation.churning_pages)) > _SAME_SHARE:
         notes[_CHURNING_PAGES] = fitted.churning_pages
     if not fitted.bursts.is_like(estimation.bursts):
@@ -120,3 +129,37 @@ def _at_fixed_point(pages: Sequence[Page], estimation: Estimation) -> Estimation
 def _is_same(one: LogNormalPrior, other: LogNormalPrior, most: float) -> bool:
     moved = abs(log(one.mean_rate / other.mean_rate)), abs(one.log_sd - other.log_sd)
     return max(moved) <= most
+
+
+def sampled(store: Store, size: int) -> tuple[Ids, Ids]:
+    """Return ids of up to `size` pages with a gap between visits, and of some updated together, maybe.
+
+    The latter are those of whole sites; the numbers of sites are hashes, so any do. Pages without a
+    known update tell nothing, nor do sites with one such page: they are left out. Of a store with more
+    than `ROWS_TO_READ` rows so many are read. These are some pages of each of its sites.
+    """
+    ids, sites, number = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], 0
+    revisited = [np.zeros(0, np.int64)]
+    for page_ids, rows in store.all_rows():
+        revisited.append(page_ids[rows["visits"] > 1])
+        is_updated = (rows["updates"] > 0) & (rows["site"] > 0)
+        ids.append(page_ids[is_updated])
+        sites.append(rows["site"][is_updated].astype(np.int64))
+        number += len(rows)
+        if number >= ROWS_TO_READ:
+            break
+    siblings = _of_whole_sites(np.concatenate(ids), np.concatenate(sites))
+    return np.concatenate(revisited)[:size], siblings
+
+
+def _of_whole_sites(ids: Ids, sites: Ids) -> Ids:
+    order = np.lexsort((ids, sites))
+    ids, sites = ids[order], sites[order]
+    starts = np.searchsorted(sites, sites, side="left")
+    has_sibling = np.searchsorted(sites, sites, side="right") - starts > 1
+    is_kept = has_sibling & (np.arange(len(sites)) - starts < PAGES_OF_A_SITE)
+    ids, sites = ids[is_kept], sites[is_kept]
+    if len(ids) <= PAGES_TO_COMPARE:
+        return ids
+    following = sites[PAGES_TO_COMPARE]
+    return ids[: np.flatnonzero(sites == following)[0]]

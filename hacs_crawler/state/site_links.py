@@ -50,12 +50,6 @@ class LinkClaim:
         short = sorted({link & _LINK_MASK for link in links})
         return cls(site, page_id & _PAGE_MASK, np.array(short, np.uint32))
 
-    def entries(self) -> NDArray[np.void]:
-        """Return what a memory keeps of the links."""
-        found = np.zeros(len(self.links), ENTRY)
-        found["link"], found["page"] = self.links, self.page
-        return found
-
 
 def claimed(memory: bytes, claims: Sequence[LinkClaim]) -> tuple[bytes, list[NDArray[np.bool_]]]:
     """Return a site's memory after some claims, and of each claim which links are its page's.
@@ -64,38 +58,21 @@ def claimed(memory: bytes, claims: Sequence[LinkClaim]) -> tuple[bytes, list[NDA
     """
     if len(memory) % ENTRY.itemsize:
         memory = b""
-    known = np.frombuffer(memory, ENTRY)
-    if len(claims) == 1:
-        added, is_owned = _claimed_by_one(known, claims[0])
-        return (memory + added)[-MOST_BYTES:], [is_owned]
-    pages = dict(zip(known["link"].tolist(), known["page"].tolist(), strict=True))
-    parts, owned = [memory], []
+    owned = []
     for claim in claims:
-        links = claim.links.tolist()
-        is_new = np.array([link not in pages for link in links], np.bool_)
-        if is_new.any():
-            parts.append(claim.entries()[is_new].tobytes())
-        for link in links:
-            pages.setdefault(link, claim.page)
-        owned.append(np.array([pages[link] == claim.page for link in links], np.bool_))
-    return b"".join(parts)[-MOST_BYTES:], owned
-
-
-def _claimed_by_one(known: NDArray[np.void], claim: LinkClaim) -> tuple[bytes, NDArray[np.bool_]]:
-    """Return what one claim adds to a memory, and which links are its page's.
-
-    As `claimed`, which takes most of its time to make objects of a large memory: worth that for many
-    claims only.
-    """
-    if not len(claim.links) or not len(known):
-        return claim.entries().tobytes(), np.ones(len(claim.links), np.bool_)
-    links = np.ascontiguousarray(known["link"])
-    place = np.minimum(np.searchsorted(claim.links, links), len(claim.links) - 1)
-    at = np.flatnonzero(claim.links[place] == links)
-    is_new, is_owned = np.ones((2, len(claim.links)), np.bool_)
-    is_new[place[at]] = False
-    is_owned[place[at]] = known["page"][at] == claim.page
-    return claim.entries()[is_new].tobytes(), is_owned
+        entries = np.zeros(len(claim.links), ENTRY)
+        entries["link"], entries["page"] = claim.links, claim.page
+        is_new, is_owned = np.ones((2, len(claim.links)), np.bool_)
+        if memory and len(claim.links):
+            known = np.frombuffer(memory, ENTRY)
+            links = np.ascontiguousarray(known["link"])
+            place = np.minimum(np.searchsorted(claim.links, links), len(claim.links) - 1)
+            at = np.flatnonzero(claim.links[place] == links)
+            is_new[place[at]] = False
+            is_owned[place[at]] = known["page"][at] == claim.page
+        memory = (memory + entries[is_new].tobytes())[-MOST_BYTES:]
+        owned.append(is_owned)
+    return memory, owned
 
 
 def claimed_of(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hacs_crawler.exceptions import NoStateError, StateError
-from hacs_crawler.state.codec import UNKNOWN_ROW, unsound
+from hacs_crawler.state.codec import ROW, UNKNOWN_ROW, unsound
 from hacs_crawler.state.outcome_log import OUTCOME, Outcomes
 from hacs_crawler.state.site_links import LinkClaim, claimed_of
-from hacs_crawler.state.sqlite_file import Batch, SQLiteFile, joined_batches
+from hacs_crawler.state.sqlite_file import SQLiteFile
 from hacs_crawler.state.store import (
     Annotation,
     Change,
@@ -176,17 +175,17 @@ class SQLiteStore(Store):
     def all_rows(self, after: int | None = None) -> Iterator[tuple[Ids, Rows]]:
         """See `Store.all_rows`; by id."""
         first, last = -(2**63) if after is None else after + 1, 2**63 - 1
-        file = self._file.own_path()
-        batches = joined_batches(self._db, file, self._rows, first, last, _ROW_BATCH)
-        with closing(batches):
-            while True:
-                with self._naming_errors("read"):
-                    batch = next(batches, None)
-                    if batch is None:
-                        return
-                    ids, rows = self._rows_in(batch)
-                if len(ids):
-                    yield ids, rows
+        ending = (
+            f"SELECT id FROM {self._rows} WHERE id BETWEEN ? AND ? "  # noqa: S608
+            f"ORDER BY id LIMIT 1 OFFSET {_ROW_BATCH - 1}"
+        )
+        while first <= last:
+            with self._naming_errors("read"):
+                (end,) = self._db.execute(ending, (first, last)).fetchone() or (last,)
+                ids, rows = self._rows_between(first, end)
+            if len(ids):
+                yield ids, rows
+            first = end + 1
 
     def count(self) -> int:
         with self._naming_errors("read"):
@@ -341,14 +340,30 @@ class SQLiteStore(Store):
                 (int(at.min()), int(at.max()), some.tobytes()),
             )
 
-    def _rows_in(self, batch: Batch) -> tuple[Ids, Rows]:
-        """Return the rows of a batch; damaged ones are made anew."""
-        if batch.joined is not None and not len(unsound(batch.joined[1])):
-            return batch.joined
+    def _rows_between(self, first: int, last: int) -> tuple[Ids, Rows]:
+        """Return the rows with ids from `first` to `last`, by id; damaged rows are made again.
+
+        SQLite joins them, without a Python object for each: half the time of fetching them one by one.
+        """
+        # Bytes that are cast to text and back are the same in UTF-8, not if another program made the
+        # file with another encoding.
+        if self._db.execute("PRAGMA encoding").fetchone() == ("UTF-8",):
+            query = (
+                "SELECT group_concat(id), CAST(group_concat(row, '') AS BLOB), "  # noqa: S608
+                f"sum(length(row) <> {ROW.itemsize}) FROM {self._rows} WHERE id BETWEEN ? AND ?"
+            )
+            joined_ids, joined, others = self._db.execute(query, (first, last)).fetchone()
+            if joined_ids is None:
+                return np.zeros(0, np.int64), np.zeros(0, ROW)
+            ids = np.fromstring(joined_ids, np.int64, sep=",")
+            if not others and len(joined) == len(ids) * ROW.itemsize:
+                rows = np.frombuffer(joined, ROW)
+                if not len(unsound(rows)):
+                    return ids, rows
         query = f"SELECT id, row FROM {self._rows} WHERE id BETWEEN ? AND ? ORDER BY id"  # noqa: S608
-        rows = self._db.execute(query, (batch.first, batch.last)).fetchall()
-        ids = np.fromiter((page_id for page_id, _ in rows), np.int64, len(rows))
-        return ids, self._rows_of(rows, ids)
+        pairs = self._db.execute(query, (first, last)).fetchall()
+        ids = np.fromiter((page_id for page_id, _ in pairs), np.int64, len(pairs))
+        return ids, self._rows_of(pairs, ids)
 
     def _rows_of(self, rows: Sequence[tuple[int, Any]], ids: Ids) -> Rows:
         return whole_rows(self, ids, [row for _, row in rows], str(self._file.path))

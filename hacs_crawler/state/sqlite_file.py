@@ -1,8 +1,4 @@
-"""The SQLite file of a state: a checked connection whose errors name the file, and its ranking rows.
-
-Rows are joined by SQLite itself, without a Python object for each. SQLite lets other threads compute
-while it reads, so that several connections read at once.
-"""
+"""The SQLite file of a state: a checked connection whose errors name the file."""
 
 from __future__ import annotations
 
@@ -10,21 +6,14 @@ import errno
 import random
 import sqlite3
 import time
-from collections import deque
-from collections.abc import Callable, Generator, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, closing, contextmanager
-from itertools import chain
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from queue import SimpleQueue
 from tempfile import TemporaryFile
-from typing import Final, NamedTuple
-
-import numpy as np
+from typing import Final
 
 from hacs_crawler.exceptions import StateError, StateUnavailableError
-from hacs_crawler.state.codec import ROW
-from hacs_crawler.state.store import SCHEMA, Ids, Rows, check_schema, refuse_other
+from hacs_crawler.state.store import SCHEMA, check_schema, refuse_other
 
 BUSY_SECONDS = 10.0
 """How long a writer waits for another."""
@@ -43,7 +32,6 @@ class SQLiteFile:
 
     def __init__(self, path: Path, *, reads_only: bool) -> None:
         self.path = path
-        self._is_unchanging = False
         with self.naming_errors("open"):
             if not reads_only:
                 path.parent.mkdir(parents=True, exist_ok=True)
@@ -53,7 +41,6 @@ class SQLiteFile:
                 if reads_only and self._needs_a_writable_folder():
                     self.db.close()
                     self.db = _connected(f"{path.absolute().as_uri()}?immutable=1")
-                    self._is_unchanging = True
                 self.tables = self._checked_tables()
                 if reads_only:
                     self.db.execute("PRAGMA query_only = ON")
@@ -126,14 +113,6 @@ class SQLiteFile:
             msg = f"cannot {action} the state in {self.path}: {error}"
             raise StateError(msg) from error
 
-    def own_path(self) -> Path | None:
-        """Return the path for further connections, None where another file took this one's place.
-
-        None, too, where a connection needs more than the path.
-        """
-        is_own = _place_of(self.path) == self._place and not self._is_unchanging
-        return self.path if is_own else None
-
     def close(self) -> None:
         """Close the connection."""
         self.db.close()
@@ -159,7 +138,7 @@ class SQLiteFile:
 
     def _check_identity(self) -> None:
         """Raise StateError where the file that was opened is not, or no longer, the state."""
-        if self.own_path() is None:
+        if _place_of(self.path) != self._place:
             refuse_other(str(self.path), "was removed or replaced")
         check_schema(self._pragma("user_version"), str(self.path))
 
@@ -194,120 +173,9 @@ def _connected(path: str) -> sqlite3.Connection:
 
 
 def _place_of(path: Path) -> tuple[int, int] | None:
-    """Return what tells a file from another one under the same name, None where there is none."""
+    """Return the file's identity (device, inode), None if there is no file."""
     try:
         found = path.stat()
     except FileNotFoundError:
         return None
     return found.st_dev, found.st_ino
-
-
-READERS: Final = 2
-"""So many connections read at once; on two cores three take as long."""
-_AHEAD: Final = 4
-"""So many batches are read before they are asked for, or being read."""
-
-
-class Batch(NamedTuple):
-    """The rows with ids from `first` to `last`, by id; None where they cannot be joined."""
-
-    first: int
-    last: int
-    joined: tuple[Ids, Rows] | None
-
-
-def joined_batches(
-    db: sqlite3.Connection, file: Path | None, table: str, first: int, last: int, size: int
-) -> Generator[Batch]:
-    """Yield the rows with ids from `first` to `last`, in batches of that size, by id.
-
-    Where there are several, they are read by connections of their own to the file, if it is given.
-    """
-    ranges = _ranges(db, table, first, last, size)
-    foremost = next(ranges, None)
-    if foremost is None:
-        return
-    if file is None or foremost[1] == last:
-        for one in chain([foremost], ranges):
-            yield Batch(*one, joined_rows(db, table, *one))
-        return
-    waiting: deque[tuple[int, int, Future[tuple[Ids, Rows] | None]]] = deque()
-    with _readers(file, table) as read:
-        for start, end in chain([foremost], ranges):
-            waiting.append((start, end, read(start, end)))
-            if len(waiting) == _AHEAD:
-                yield _read(*waiting.popleft())
-        while waiting:
-            yield _read(*waiting.popleft())
-
-
-def _ranges(
-    db: sqlite3.Connection, table: str, first: int, last: int, size: int
-) -> Iterator[tuple[int, int]]:
-    """Yield the first and the last id of each batch."""
-    while first <= last:
-        end = end_of_batch(db, table, first, last, size)
-        yield first, end
-        first = end + 1
-
-
-def _read(first: int, last: int, joined: Future[tuple[Ids, Rows] | None]) -> Batch:
-    return Batch(first, last, joined.result())
-
-
-@contextmanager
-def _readers(
-    file: Path, table: str
-) -> Iterator[Callable[[int, int], Future[tuple[Ids, Rows] | None]]]:
-    """Open connections that read ranges of ids in threads."""
-    # read-only: a file that is gone is not made anew
-    address = f"{file.absolute().as_uri()}?mode=ro"
-    idle: SimpleQueue[sqlite3.Connection] = SimpleQueue()
-
-    def joined(first: int, last: int) -> tuple[Ids, Rows] | None:
-        db = idle.get()
-        try:
-            return joined_rows(db, table, first, last)
-        finally:
-            idle.put(db)
-
-    with ExitStack() as stack:
-        for _ in range(READERS):
-            db = sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
-            idle.put(stack.enter_context(closing(db)))
-        pool = stack.enter_context(ThreadPoolExecutor(READERS))
-        try:
-            yield lambda first, last: pool.submit(joined, first, last)
-        finally:
-            pool.shutdown(cancel_futures=True)
-
-
-def end_of_batch(db: sqlite3.Connection, table: str, first: int, last: int, size: int) -> int:
-    """Return the id of the row that is the last of a batch of ids from `first` to `last`."""
-    query = f"SELECT id FROM {table} WHERE id BETWEEN ? AND ? ORDER BY id LIMIT 1 OFFSET ?"  # noqa: S608
-    found = db.execute(query, (first, last, size - 1)).fetchone()
-    return last if found is None else int(found[0])
-
-
-def joined_rows(
-    db: sqlite3.Connection, table: str, first: int, last: int
-) -> tuple[Ids, Rows] | None:
-    """Return the rows with ids from `first` to `last`, by id; None where one has another size.
-
-    Takes half the time of fetching them one by one. Bytes that are cast to text and back are the same
-    only where the database's encoding is UTF-8, as it is unless another program made the file; where it
-    is not, None is returned, too.
-    """
-    if db.execute("PRAGMA encoding").fetchone() != ("UTF-8",):
-        return None
-    query = (
-        "SELECT group_concat(id), CAST(group_concat(row, '') AS BLOB), sum(length(row) <> ?) "  # noqa: S608
-        f"FROM {table} WHERE id BETWEEN ? AND ?"
-    )
-    ids, rows, others = db.execute(query, (ROW.itemsize, first, last)).fetchone()
-    if ids is None:
-        return np.zeros(0, np.int64), np.zeros(0, ROW)
-    found = np.fromstring(ids, np.int64, sep=",")
-    if others or len(rows) != len(found) * ROW.itemsize:
-        return None
-    return found, np.frombuffer(rows, ROW)

@@ -16,9 +16,8 @@ from hacs_crawler.state import (
     Store,
     Visit,
     follow_prior,
-    samples,
+    priors,
 )
-from hacs_crawler.state.siblings import NOTE
 
 DAY = 86_400
 
@@ -48,7 +47,7 @@ def recorded(store: Store, urls: list[str], *, together: bool, seed: int = 0) ->
 
 
 def siblings_in(store: Store) -> Ids:
-    return samples.sampled(store, 0)[1]
+    return priors.sampled(store, 0)[1]
 
 
 def ids_of(urls: list[str]) -> set[int]:
@@ -72,7 +71,7 @@ def test_where_only_the_sibling_correlation_changed_no_page_is_estimated_anew() 
     store = MemoryStore()
     state = recorded(store, [url for number in range(15) for url in site(number, 3)], together=True)
     assert follow_prior(state, lambda _: None) is not None
-    store.write_meta({NOTE: {"sibling_correlation": 0.125}})
+    store.write_meta({"siblings": {"sibling_correlation": 0.125}})
     state = State(store, Estimation())
     assert state.estimation.sibling_correlation == 0.125
     assert follow_prior(state, lambda _: None) is None
@@ -89,7 +88,7 @@ def test_where_only_the_sibling_correlation_changed_no_page_is_estimated_anew() 
 )
 def test_a_damaged_note_is_named(note: object) -> None:
     store = MemoryStore()
-    store.write_meta({NOTE: note})
+    store.write_meta({"siblings": note})
     with pytest.raises(StateError, match="the note 'siblings' in the state is damaged, remove it"):
         State(store, Estimation())
 
@@ -104,8 +103,8 @@ def test_pages_without_update_and_pages_without_siblings_are_not_looked_at() -> 
 def test_whole_sites_are_taken_but_of_a_giant_only_some_pages(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(samples, "PAGES_TO_COMPARE", 12)
-    monkeypatch.setattr(samples, "PAGES_OF_A_SITE", 5)
+    monkeypatch.setattr(priors, "PAGES_TO_COMPARE", 12)
+    monkeypatch.setattr(priors, "PAGES_OF_A_SITE", 5)
     store = MemoryStore()
     sites = {number: site(number, 9 if number == 3 else 3) for number in range(8)}
     recorded(store, [url for urls in sites.values() for url in urls], together=True)
@@ -116,7 +115,7 @@ def test_whole_sites_are_taken_but_of_a_giant_only_some_pages(
 
 
 def test_no_more_rows_are_read_than_needed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(samples, "ROWS_TO_READ", 4)
+    monkeypatch.setattr(priors, "ROWS_TO_READ", 4)
     monkeypatch.setattr("hacs_crawler.state.memory.BATCH", 2)
     store = MemoryStore()
     recorded(store, site(1, 9), together=True)

@@ -11,7 +11,6 @@ from threading import Thread
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
@@ -28,14 +27,13 @@ from hacs_crawler.state.outcome_log import (
     UPDATED,
     Label,
     Prediction,
-    has_new_links,
     is_new_to_site,
     label_of,
 )
 from hacs_crawler.state.page import News, Page, Visit
 from hacs_crawler.state.recorded import Recorded
 from hacs_crawler.state.reestimation import follow_prior
-from hacs_crawler.state.site_links import ENTRY, MOST_BYTES, MOST_LINKS, LinkClaim, claimed
+from hacs_crawler.state.site_links import ENTRY, MOST_BYTES, MOST_LINKS, LinkClaim
 from hacs_crawler.state.store import Store
 from hacs_crawler.utils.times import DAY
 
@@ -87,23 +85,6 @@ def test_of_claims_made_at_once_the_first_has_the_link(store: Store) -> None:
         [False],
         [True],
     ]
-
-
-few_claims = st.lists(
-    st.builds(LinkClaim.of, st.just(7), st.integers(0, 3), st.frozensets(st.integers(0, 40))),
-    max_size=12,
-)
-
-
-@given(claims=few_claims)
-def test_claims_one_by_one_end_as_they_do_together(claims: list[LinkClaim]) -> None:
-    memory, owned = b"", []
-    for claim in claims:
-        memory, (is_owned,) = claimed(memory, [claim])
-        owned.append(is_owned.tolist())
-    together, owned_together = claimed(b"", claims)
-    assert memory == together
-    assert owned == [one.tolist() for one in owned_together]
 
 
 def test_no_claim_is_made_by_nobody(store: Store) -> None:
@@ -334,7 +315,6 @@ def test_outcome_records_say_what_was_ranked_for(
     found = state.outcomes()
     assert ((found["flags"] & UPDATED) > 0).tolist() == [*updated, False]
     assert found["new_links"].tolist() == [2, 1, 0]
-    assert has_new_links(found).tolist() == [True, True, False]
     assert is_new_to_site(found).tolist() == [*updated, False]
 
 

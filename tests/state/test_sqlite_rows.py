@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -12,117 +11,68 @@ import numpy as np
 import pytest
 
 from hacs_crawler.exceptions import StateError
-from hacs_crawler.state import sqlite, sqlite_file
+from hacs_crawler.state import sqlite
 from hacs_crawler.state.codec import ROW
 from hacs_crawler.state.sqlite import SQLiteStore
-from hacs_crawler.state.sqlite_file import end_of_batch, joined_rows
 from hacs_crawler.state.store import Store
 
-EVERY = -(2**63), 2**63 - 1
-TABLE = '"rows"'
+STATE_FILE = "a state? 100 % #1.db"
+IDS = [-(2**63), *(7 * number for number in range(-10, 10)), 2**63 - 1]
+
+
+def sound_row(number: int) -> bytes:
+    row = np.zeros(1, ROW)
+    row["rate"], row["last_visit"], row["site"] = 0.1, 2**32 - 1, number * 0x01FE00FF % 2**32
+    return row.tobytes()
 
 
 @pytest.fixture(params=["UTF-8", "UTF-16le"])
-def db(request: pytest.FixtureRequest) -> Iterator[sqlite3.Connection]:
-    with closing(sqlite3.connect(":memory:")) as found:
-        found.execute(f"PRAGMA encoding = '{request.param}'")
-        found.execute(f"CREATE TABLE {TABLE} (id INTEGER PRIMARY KEY, row BLOB NOT NULL)")
-        yield found
-
-
-def insert(db: sqlite3.Connection, ids: list[int], rows: list[bytes]) -> None:
-    db.executemany(f"INSERT INTO {TABLE} VALUES (?, ?)", zip(ids, rows, strict=True))
-
-
-def test_rows_of_any_bytes_come_joined_by_id_where_that_is_safe(db: sqlite3.Connection) -> None:
-    rng = np.random.default_rng(1)
-    ids = [*EVERY, 0, *rng.integers(*EVERY, 200).tolist()]
-    rows = [rng.bytes(ROW.itemsize) for _ in ids]
-    rows[:2] = bytes(ROW.itemsize), b"\xff" * ROW.itemsize
-    insert(db, ids, rows)
-    found = joined_rows(db, TABLE, *EVERY)
-    if db.execute("PRAGMA encoding").fetchone() != ("UTF-8",):
-        assert found is None
-        return
-    assert found is not None
-    wanted = sorted(zip(ids, rows, strict=True))
-    assert found[0].tolist() == [one for one, _ in wanted]
-    assert found[1].tobytes() == b"".join(row for _, row in wanted)
-
-
-def test_rows_of_other_sizes_are_not_joined_even_where_their_sum_is_right() -> None:
-    with closing(sqlite3.connect(":memory:")) as db:
-        db.execute(f"CREATE TABLE {TABLE} (id INTEGER PRIMARY KEY, row BLOB NOT NULL)")
-        insert(db, [1, 2, 3], [bytes(ROW.itemsize + more) for more in (0, -1, 1)])
-        assert joined_rows(db, TABLE, *EVERY) is None
-        found = joined_rows(db, TABLE, 1, 1)
-        assert found is not None
-        assert found[0].tolist() == [1]
-
-
-def test_a_batch_ends_where_it_is_full_or_the_range_does() -> None:
-    with closing(sqlite3.connect(":memory:")) as db:
-        db.execute(f"CREATE TABLE {TABLE} (id INTEGER PRIMARY KEY, row BLOB NOT NULL)")
-        insert(db, [1, 5, 7, 9], [b""] * 4)
-        assert [end_of_batch(db, TABLE, 2, 99, size) for size in (1, 2, 3, 4)] == [5, 7, 9, 99]
-
-
-STATE_FILE = "a state? 100 % #1.db"
-
-
-@pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
-    """A state of twenty pages, in seven batches."""
+def store(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Store]:
+    """A state of 22 pages, in eight batches; SQLite joins rows in the first encoding only."""
     monkeypatch.setattr(sqlite, "_ROW_BATCH", 3)
+    change(tmp_path, f"PRAGMA encoding = '{request.param}'")
     with closing(SQLiteStore(tmp_path / STATE_FILE, "hacs")) as found:
-        change(
-            tmp_path,
-            'INSERT INTO "hacs.rows" VALUES (?, ?)',
-            *((one * 7, bytes(ROW.itemsize)) for one in range(-10, 10)),
-        )
+        rows = [(page_id, sound_row(number)) for number, page_id in enumerate(IDS)]
+        change(tmp_path, 'INSERT INTO "hacs.rows" VALUES (?, ?)', *rows)
         yield found
 
 
 def change(folder: Path, query: str, *rows: tuple[object, ...]) -> None:
     with closing(sqlite3.connect(folder / STATE_FILE)) as db, db:
-        db.executemany(query, rows or [()])
+        if query.startswith("PRAGMA"):
+            db.execute(query)
+            db.execute("VACUUM")  # makes the file, with its encoding
+        else:
+            db.executemany(query, rows or [()])
 
 
 def read(store: Store) -> list[tuple[list[int], bytes]]:
     return [(ids.tolist(), rows.tobytes()) for ids, rows in store.all_rows()]
 
 
-def test_a_state_reads_the_same_whether_rows_are_joined_or_not(
-    store: Store, monkeypatch: pytest.MonkeyPatch
+def test_rows_come_by_id_in_batches_with_their_bytes(store: Store) -> None:
+    found = read(store)
+    assert [page_id for ids, _ in found for page_id in ids] == IDS
+    assert [len(ids) for ids, _ in found] == [3] * 7 + [1]
+    assert b"".join(rows for _, rows in found) == b"".join(map(sound_row, range(len(IDS))))
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [{7: 5}, {7: ROW.itemsize - 1, 14: ROW.itemsize + 1}],
+    ids=["short", "of the right size together"],
+)
+def test_damaged_rows_are_made_again_whatever_their_batch(
+    damage: dict[int, int], store: Store, tmp_path: Path
 ) -> None:
-    joined = read(store)
-    monkeypatch.setattr(sqlite_file, "joined_rows", lambda *_: None)
-    assert read(store) == joined
-    assert [len(ids) for ids, _ in joined] == [3] * 6 + [2]
-    assert [one for ids, _ in joined for one in ids] == [one * 7 for one in range(-10, 10)]
-
-
-def test_several_batches_are_read_at_once_and_come_in_their_order(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    readers, together, real = set(), threading.Barrier(2, timeout=30), sqlite_file.joined_rows
-
-    def meeting(db: sqlite3.Connection, table: str, first: int, last: int) -> object:
-        readers.add(db)
-        if first < -50:  # the first two batches wait for each other
-            together.wait()
-        return real(db, table, first, last)
-
-    whole = read(store)
-    monkeypatch.setattr(sqlite_file, "joined_rows", meeting)
-    assert read(store) == whole
-    assert len(readers) == 2
-
-
-def test_a_damaged_row_is_made_anew_whatever_its_batch(store: Store, tmp_path: Path) -> None:
-    whole = read(store)
-    change(tmp_path, 'UPDATE "hacs.rows" SET row = ? WHERE id = ?', (b"short", 7))
-    assert read(store) == whole
+    sizes = [(bytes(size), page_id) for page_id, size in damage.items()]
+    change(tmp_path, 'UPDATE "hacs.rows" SET row = ? WHERE id = ?', *sizes)
+    whole = [sound_row(number) for number in range(len(IDS))]
+    for page_id in damage:  # no page has that id
+        whole[IDS.index(page_id)] = bytes(ROW.itemsize)
+    assert b"".join(rows for _, rows in read(store)) == b"".join(whole)
 
 
 def test_a_table_that_goes_while_it_is_read_is_one_clear_error(
@@ -133,24 +83,6 @@ def test_a_table_that_goes_while_it_is_read_is_one_clear_error(
     change(tmp_path, 'DROP TABLE "hacs.rows"')
     with pytest.raises(StateError, match=r"cannot read the state in .*: no such table"):
         list(batches)
-
-
-def test_nothing_is_left_open_where_reading_is_given_up(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    opened, real = [], sqlite3.connect
-    monkeypatch.setattr(
-        sqlite3, "connect", lambda *a, **k: opened.append(real(*a, **k)) or opened[-1]
-    )
-    before = threading.active_count()
-    batches = store.all_rows()
-    next(batches)
-    batches.close()
-    assert threading.active_count() == before
-    assert len(opened) == 2
-    for one in opened:
-        with pytest.raises(sqlite3.ProgrammingError, match="closed"):
-            one.execute("SELECT 1")
 
 
 def test_a_state_whose_file_was_removed_is_read_as_long_as_it_is_open(
