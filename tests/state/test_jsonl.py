@@ -134,31 +134,6 @@ def test_the_layout() -> None:
     }
 
 
-def test_digests_and_contents_are_written_with_their_times() -> None:
-    page = page_after(
-        Visit(URL, 1_769_860_800, digest=5), Visit(URL, 1_769_860_801, repeats=True, digest=9)
-    )
-    fields = json.loads(to_line(page))
-    assert fields["digests"] == [
-        {"at": "2026-01-31T12:00:00Z", "number": 5, "repeats": False},
-        {"at": "2026-01-31T12:00:01Z", "number": 9, "repeats": True},
-    ]
-    assert fields["contents"] == [5, 9]
-
-
-def test_rules_of_links_are_written_with_the_visits_that_went_by_others() -> None:
-    page = page_after(
-        Visit(URL, 1_769_860_800, marks=frozenset({1}), rules=5),
-        Visit(URL, 1_769_860_801, marks=frozenset({2}), rules=9),
-    )
-    fields = json.loads(to_line(page))
-    assert fields["rules"] == [
-        {"since": "2026-01-31T12:00:00Z", "fingerprint": 5},
-        {"since": "2026-01-31T12:00:01Z", "fingerprint": 9},
-    ]
-    assert [one["updated"] for one in fields["visits"]] == [False, False]
-
-
 def test_echoes_come_back_and_need_not_be_there() -> None:
     page = example()
     remember_echo(page, 1_769_947_200)

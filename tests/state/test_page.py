@@ -41,55 +41,12 @@ def news(page: Page, one: Visit) -> frozenset[int]:
     return merged(copy_of(page), page, one).new_marks
 
 
-def test_the_first_visit_is_the_baseline_and_finds_nothing_new() -> None:
-    page = Page(URL)
-    assert news(page, visit(10, 1, 2)) == frozenset()
-    assert page.last_update is None
-    assert page.last_visit == 10
-
-
-def test_a_link_never_seen_before_is_new() -> None:
-    page = page_after(visit(10, 1))
-    assert news(page, visit(20, 1, 2, 3)) == {2, 3}
-    assert page.last_update == 20
-    assert page.new_marks_by_visit() == [0, 2]
-
-
-def test_a_link_that_comes_back_is_not_new() -> None:
-    page = page_after(visit(10, 1, 2), visit(20, 1))
-    assert news(page, visit(30, 1, 2)) == frozenset()
-    assert page.last_update is None
-
-
-def test_a_visit_that_finds_nothing_moves_the_last_visit_only() -> None:
-    page = page_after(visit(10, 1), visit(20, 2), visit(30, 1, 2))
-    assert (page.last_visit, page.last_update) == (30, 20)
-
-
-def test_a_visit_without_links_is_a_visit_without_update() -> None:
-    page = page_after(visit(10, 1), Visit(URL, 20))
-    assert page.last_visit == 20
-    assert page.last_update is None
-
-
-def test_links_first_shown_after_visits_without_links_are_a_baseline() -> None:
-    page = page_after(Visit(URL, 10), visit(20, 1, 2))
-    assert page.last_update is None
-
-
 def test_an_older_visit_takes_over_the_links_it_showed() -> None:
     page = page_after(visit(10, 1), visit(30, 1, 2))
     assert page.last_update == 30
     assert news(page, visit(20, 1, 2)) == {2}
     assert page.last_update == 20
     assert page.new_marks_by_visit() == [0, 1, 0]
-
-
-def test_a_visit_before_the_first_makes_the_old_baseline_an_update() -> None:
-    page = page_after(visit(30, 1, 2))
-    merge(page, visit(10, 1))
-    assert page.last_update == 30
-    assert page.new_marks_by_visit() == [0, 1]
 
 
 def by(rules: int, at: int, *links: int) -> Visit:
@@ -106,12 +63,6 @@ def test_other_rules_of_links_make_the_next_visit_a_baseline() -> None:
     assert page.last_update == 40
 
 
-def test_going_back_to_earlier_rules_is_a_baseline_each_time() -> None:
-    page = page_after(by(1, 10, 1), by(2, 20, 2), by(1, 30, 1, 3), by(2, 40, 2, 4), by(2, 50, 5))
-    assert page.baselines.tolist() == [20, 30, 40]
-    assert page.update_times.tolist() == [50]
-
-
 def test_rules_that_are_not_known_are_other_rules() -> None:
     page = page_after(visit(10, 1), visit(20, 2))
     assert news(page, by(1, 30, 3)) == frozenset()
@@ -122,18 +73,6 @@ def test_answers_without_links_change_no_rules() -> None:
     page = page_after(by(1, 10, 1), Visit(URL, 20), Visit(URL, 30, News.GONE), by(1, 40, 2))
     assert page.baselines.tolist() == []
     assert page.last_update == 40
-
-
-def test_links_first_shown_after_other_visits_are_no_second_baseline() -> None:
-    page = page_after(Visit(URL, 10), by(1, 20, 1), by(1, 30, 2))
-    assert page.baselines.tolist() == []
-    assert page.last_update == 30
-
-
-def test_archived_visits_by_present_rules_are_set_apart_from_live_ones_by_earlier_rules() -> None:
-    page = page_after(by(1, 30, 1), by(1, 40, 2), by(2, 10, 3), by(2, 35, 4), by(2, 50, 5))
-    assert page.baselines.tolist() == [30, 35, 40, 50]
-    assert page.update_times.tolist() == []
 
 
 def test_a_baseline_that_is_thinned_out_leaves_the_next_visit_as_one() -> None:
@@ -244,36 +183,11 @@ visits = st.lists(
 )
 
 
-@given(visits, st.randoms(use_true_random=False))
-def test_the_order_of_recording_does_not_matter(history: list[Visit], random: object) -> None:
-    shuffled = history[:]
-    random.shuffle(shuffled)  # type: ignore[attr-defined]
-    in_order = sorted(history, key=lambda one: one.at)
-    assert encode_page(page_after(*shuffled)) == encode_page(page_after(*in_order))
-
-
-@settings(max_examples=10)
-@given(st.lists(st.integers(1, 3000), unique=True, min_size=150, max_size=260), st.integers(0, 9))
-def test_the_order_does_not_matter_where_visits_are_thinned(days: list[int], shift: int) -> None:
-    history = [
-        visit(
-            day * DAY,
-            *range(day // 60),
-            day % (3 + shift),
-            digest=day % 5,
-            repeats=day % 3 == 0,
-        )
-        for day in days
-    ]
-    in_order = sorted(history, key=lambda one: one.at)
-    assert encode_page(page_after(*history)) == encode_page(page_after(*in_order))
-
-
 @given(
     st.lists(st.tuples(st.integers(1, 40), st.integers(1, 3)), unique_by=lambda one: one[0]),
     st.randoms(use_true_random=False),
 )
-def test_nor_does_it_where_visits_go_by_different_rules(
+def test_the_order_of_recording_does_not_matter_where_visits_go_by_different_rules(
     history: list[tuple[int, int]], random: object
 ) -> None:
     taken = [by(rules, at, at % 5, 100 * rules + at % 7) for at, rules in sorted(history)]
@@ -285,30 +199,6 @@ def test_nor_does_it_where_visits_go_by_different_rules(
     changes = [at for (_, before), (at, rules) in pairwise(sorted(history)) if rules != before]
     assert page.baselines.tolist() == changes
     assert not {*page.update_times} & {*changes}
-
-
-@given(
-    st.lists(
-        st.tuples(st.integers(1, 40), st.integers(1, 3), st.integers(0, 2)),
-        unique_by=lambda one: one[0],
-    )
-)
-def test_pages_merged_go_by_the_rules_of_the_visits_of_all(
-    history: list[tuple[int, int, int]],
-) -> None:
-    sides = [
-        page_after(*(by(rules, at, at) for at, rules, mine in sorted(history) if mine == side))
-        for side in range(3)
-    ]
-    whole = page_after(*(by(rules, at, at) for at, rules, _ in sorted(history)))
-    one, two, three = sides
-    for both in (
-        merge_pages(merge_pages(one, two), three),
-        merge_pages(three, merge_pages(two, one)),
-        merge_pages(whole, two),
-    ):
-        assert both.rule_changes == whole.rule_changes
-        assert both.update_times == whole.update_times
 
 
 def parts_of(history: list[Visit], sides: list[int]) -> list[list[Visit]]:
@@ -394,7 +284,7 @@ def test_nor_does_it_matter_which_of_them_two_pages_had(
     ),
     st.integers(2, 60),
 )
-def test_nor_does_it_where_visits_are_thinned(
+def test_no_order_matters_where_visits_are_thinned(
     history: list[tuple[int, int, bool]], days: int
 ) -> None:
     taken = [
@@ -423,12 +313,6 @@ def test_rules_take_no_room_but_where_they_change_or_links_were_not_shown() -> N
     for at in range(200, 2_000):
         merge(page, Visit(URL, at))
     assert page.rule_changes.tolist() == [108, 1, page.visits[1], 0]
-
-
-@given(visits)
-def test_recording_everything_twice_changes_nothing(history: list[Visit]) -> None:
-    once = page_after(*history)
-    assert encode_page(page_after(*history, *history)) == encode_page(once)
 
 
 @given(visits)
@@ -462,14 +346,6 @@ def joined(*pages: Page) -> Page:
     for other in others:
         result = merge_pages(result, other)
     return result
-
-
-@given(visits, sides)
-def test_two_pages_merged_are_the_page_after_the_visits_of_both(
-    history: list[Visit], sides: list[int]
-) -> None:
-    one, other = (page_after(*part) for part in parts_of(history, sides))
-    assert encode_page(merge_pages(one, other)) == encode_page(page_after(*history))
 
 
 @given(visits, sides)

@@ -44,44 +44,6 @@ def found(page: Page, updates: Updates) -> list[int]:
 A, B, C = 1, 2, 3
 
 
-def test_a_price_that_returns_is_a_change_and_nothing_new_to_the_page() -> None:
-    page = page_after(shows(10, A), shows(20, B), shows(30, A), shows(40, A))
-    assert found(page, "change") == [20, 30]
-    assert found(page, "page") == [20]
-
-
-def test_what_goes_is_a_change_only_where_that_is_asked_for() -> None:
-    page = page_after(shows(10, A, B), shows(20, A), shows(30, A, C))
-    assert found(page, "change") == [30]
-    assert found(page, "any-change") == [20, 30]
-
-
-def test_a_304_shows_what_was_shown_before() -> None:
-    page = page_after(shows(10, A), unmodified(20), shows(30, A), unmodified(40), shows(50, B))
-    assert found(page, "any-change") == [50]
-
-
-def test_a_304_that_arrives_late_changes_nothing() -> None:
-    page = page_after(shows(10, A), shows(30, A))
-    merge(page, unmodified(20))
-    assert found(page, "any-change") == []
-
-
-def test_a_visit_that_arrives_late_is_a_change_there_and_back() -> None:
-    page = page_after(shows(10, A), shows(30, A))
-    merge(page, shows(20, B))
-    assert found(page, "change") == [20, 30]
-
-
-def test_an_empty_list_that_fills_is_a_change() -> None:
-    assert found(page_after(shows(10), shows(20, A)), "change") == [20]
-
-
-def test_marks_taken_by_other_rules_are_a_baseline_and_none_of_them_is_lost() -> None:
-    page = page_after(shows(10, A), shows(20, B, rules=9), shows(30, C, rules=9))
-    assert found(page, "any-change") == [30]
-
-
 def test_links_of_before_are_followed_by_a_baseline() -> None:
     page = page_after(Visit(URL, 10, marks=frozenset({A, B}), rules=8), shows(20, C), shows(30, A))
     assert found(page, "any-change") == [30]
