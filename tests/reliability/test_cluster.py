@@ -8,9 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from redis.crc import key_slot
-from typer.testing import CliRunner
 
-from hacs_crawler.cli.app import app
 from hacs_crawler.exceptions import StateUnavailableError
 from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.state.address import open_store
@@ -133,28 +131,3 @@ def test_a_write_to_a_cluster_that_is_down_can_be_tried_again(tmp_path: Path) ->
             cluster.wait_until_ok()
             state.record(visits_of(URLS, LATER))
         assert {len(page.visits) for page in whole_pages(cluster.url).values()} == {2}
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        ["rank", "--limit", "5"],
-        ["show", URLS[0]],
-        ["doctor"],
-        ["export"],
-        ["report", "-o", "report.html"],
-        ["estimate"],
-    ],
-    ids=lambda command: command[0],
-)
-def test_every_command_works_on_a_cluster(
-    command: list[str],
-    migrated: tuple[str, object],
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-) -> None:
-    monkeypatch.setenv("SCRAPY_SETTINGS_MODULE", "hacs_crawler.settings")
-    monkeypatch.chdir(tmp_path)
-    found = CliRunner().invoke(app, [*command, "-s", f"HACS_STATE={migrated[0]}"])
-    assert found.exception is None or isinstance(found.exception, SystemExit), found.exception
-    assert "Traceback" not in found.output

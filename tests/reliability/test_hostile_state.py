@@ -246,7 +246,7 @@ def test_a_damaged_prior_is_named(note: str, state_url: str, namespace: str) -> 
             State(store, Estimation())
 
 
-@pytest.mark.parametrize("schema", ["two", "[2]", ""])
+@pytest.mark.parametrize("schema", ["two", "[2]", "", "1e999"])
 def test_a_damaged_schema_is_named(schema: str, redis_port: int, namespace: str) -> None:
     url = f"redis://127.0.0.1:{redis_port}/0"
     with closing(Hostile(url, namespace)) as hostile:

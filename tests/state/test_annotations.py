@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-
-import pytest
 
 from hacs_crawler.state import Annotation, MemoryStore, Store
 from hacs_crawler.state.sqlite import SQLiteStore
@@ -23,11 +19,6 @@ def test_what_is_kept_by_a_kind_is_found_under_its_key(store: Store) -> None:
     assert keep(store, "asked/quotes", values) == {}
     assert store.annotations("asked/quotes", [0, 8, LARGEST]) == {0: b"\x00", LARGEST: b"d"}
     assert store.annotations("asked/books", [0]) == {}
-
-
-def test_nothing_is_asked_and_nothing_kept_of_no_keys(store: Store) -> None:
-    assert store.annotations("asked", []) == {}
-    assert store.annotate("asked", []) == {}
 
 
 def test_all_keys_of_a_kind_come_ascending(store: Store) -> None:
@@ -61,22 +52,6 @@ def test_what_somebody_else_changed_meanwhile_is_returned_and_stays(store: Store
     changes = [Annotation(5, b"old", b"c"), Annotation(6, b"b", b"d"), Annotation(7, b"gone", b"e")]
     assert store.annotate("asked", changes) == {5: b"a", 7: b""}
     assert store.annotations("asked", [5, 6, 7]) == {5: b"a", 6: b"d"}
-
-
-@pytest.mark.cluster
-def test_of_workers_that_count_at_once_no_count_is_lost(open_state: Callable[[], Store]) -> None:
-    stores = [open_state() for _ in range(4)]
-
-    def count(store: Store) -> None:
-        seen = b""
-        for _ in range(25):
-            while refused := store.annotate("n", [Annotation(1, seen, bytes([*seen, 1]))]):
-                seen = refused[1]
-            seen = bytes([*seen, 1])
-
-    with ThreadPoolExecutor(len(stores)) as threads:
-        list(threads.map(count, stores))
-    assert len(stores[0].annotations("n", [1])[1]) == 100
 
 
 def test_a_copy_of_a_store_in_memory_shares_none() -> None:

@@ -19,11 +19,20 @@ from hacs_crawler.state.merging import merge
 from hacs_crawler.state.page import Harvest, News, Page, Visit
 
 seconds = st.integers(1, 2**32 - 1)
+times = st.lists(seconds, max_size=5).map(lambda numbers: array("I", numbers))
 digests = st.integers(-(2**63), 2**63 - 1)
 pages = st.builds(
     Page,
     url=st.text(max_size=50),
-    visits=st.lists(seconds, unique=True, max_size=5).map(lambda x: array("I", sorted(x))),
+    visits=times,
+    periods=times,
+    marks=st.lists(digests, max_size=5).map(lambda numbers: array("q", numbers)),
+    rule_changes=times,
+    digests=times,
+    contents=times,
+    echoes=times,
+    unread=times,
+    is_in_site=st.booleans(),
     last_news=seconds,
     gone=st.integers(0, 255),
     failures=st.integers(0, 255),
@@ -63,12 +72,6 @@ def test_a_page_comes_back_from_its_bytes(page: Page) -> None:
     assert decode_page(encode_page(page)) == page
 
 
-def test_links_and_when_they_were_first_and_last_seen_come_back() -> None:
-    page = decode_page(encode_page(example_page()))
-    spells = [(first, last, [*marks]) for first, last, marks in page.spells.each()]
-    assert spells == [(100, 0, [1]), (100, 100, [-2, 2**63 - 1]), (200, 0, [5])]
-
-
 @pytest.mark.parametrize("length", range(0, len(encode_page(example_page())), 7))
 def test_truncated_bytes_are_refused(length: int) -> None:
     with pytest.raises(StateError, match="damaged"):
@@ -94,23 +97,6 @@ def test_whatever_byte_is_another_the_page_is_refused(place: int) -> None:
 def test_bytes_that_follow_the_page_are_refused(rest: bytes) -> None:
     with pytest.raises(StateError, match="damaged"):
         decode_page(encode_page(example_page()) + rest)
-
-
-@pytest.mark.parametrize("is_in_site", [True, False])
-def test_echoes_and_whether_the_site_knows_the_links_come_back(is_in_site: bool) -> None:
-    page = example_page()
-    page.echoes, page.is_in_site = array("I", [150, 2**32 - 1]), is_in_site
-    assert decode_page(encode_page(page)) == page
-
-
-def test_changes_of_link_rules_come_back() -> None:
-    page = example_page()
-    merge(page, Visit(page.url, 400, marks=frozenset({1}), rules=2**32 - 1))
-    merge(page, Visit(page.url, 500, digest=5))
-    assert decode_page(encode_page(page)).rule_changes == array(
-        "I", [100, 2, 400, 2**32 - 1, 500, 0]
-    )
-    assert decode_page(encode_page(page)) == page
 
 
 def test_the_row_says_whether_the_last_visit_is_a_baseline() -> None:

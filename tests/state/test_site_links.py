@@ -7,7 +7,6 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from itertools import permutations
-from threading import Thread
 
 import numpy as np
 import pytest
@@ -62,20 +61,10 @@ def page_in(state: State, url: str) -> Page:
     return state.load([page_id_of(url)])[page_id_of(url)]
 
 
-def test_a_link_is_the_page_s_that_claimed_it_first(store: Store) -> None:
-    assert owned(store, 1, 10, 20) == [True, True]
-    assert owned(store, 2, 20, 30) == [False, True]
-
-
 def test_a_claim_made_twice_gets_the_same_answer(store: Store) -> None:
     for _ in range(2):
         assert owned(store, 1, 10) == [True]
         assert owned(store, 2, 10) == [False]
-
-
-def test_sites_know_nothing_of_each_other(store: Store) -> None:
-    owned(store, 1, 10)
-    assert owned(store, 2, 10, site=8) == [True]
 
 
 def test_of_claims_made_at_once_the_first_has_the_link(store: Store) -> None:
@@ -85,11 +74,6 @@ def test_of_claims_made_at_once_the_first_has_the_link(store: Store) -> None:
         [False],
         [True],
     ]
-
-
-def test_no_claim_is_made_by_nobody(store: Store) -> None:
-    assert store.claim([]) == []
-    assert store.site_links([]) == {}
 
 
 def test_what_is_remembered_takes_six_bytes_a_link(store: Store) -> None:
@@ -123,24 +107,6 @@ def cut(store: Store) -> None:
     else:
         field = (7).to_bytes(8, "little")
         store._redis.hset(store._key(7, "site_links"), field, memory)
-
-
-@pytest.mark.cluster
-def test_of_workers_that_claim_a_link_at_once_one_has_it(open_state: Callable[[], Store]) -> None:
-    stores = [open_state() for _ in range(4)]
-    links = range(100, 200)
-    found: list[list[bool]] = []
-
-    def work(page: int, store: Store) -> None:
-        parts = [owned(store, page, link) for link in links]
-        found.append([one for part in parts for one in part])
-
-    threads = [Thread(target=work, args=one) for one in enumerate(stores)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert np.array(found).sum(axis=0).tolist() == [1] * len(links)
 
 
 def test_a_link_that_comes_up_on_several_pages_is_new_to_the_site_once(store: Store) -> None:
@@ -276,15 +242,6 @@ def test_after_a_change_of_what_counts_all_pages_are_estimated_anew(store: Store
     after = [page_in(by_site, url).rate for url in (HOME, PAPERS)]
     assert after[1] < before[1] / 2
     assert by_site.rows(np.array([page_id_of(PAPERS)]))["updates"].tolist() == [0]
-
-
-def test_the_ranking_row_knows_the_updates_that_count(store: Store) -> None:
-    visits = [visit(url, day, *links) for url in (HOME, PAPERS) for day, links in history()]
-    for updates, number in (("page", 6), ("site", 0)):
-        state = state_of(store, updates)
-        state.record(visits)
-        assert state.rows(np.array([page_id_of(PAPERS)]))["updates"].tolist() == [number]
-        assert state.rows(np.array([page_id_of(HOME)]))["updates"].tolist() == [6]
 
 
 def test_what_is_new_to_the_site_depends_on_which_visit_is_recorded_first() -> None:

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
-from contextlib import ExitStack, closing
+from contextlib import closing
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -38,7 +37,6 @@ from hacs_crawler.state.store import (
     read_note,
 )
 from late_store import Late
-from servers import redis_cluster, redis_server
 
 URL_OF = {page_id_of(url): url for url in ("http://example.edu/", "http://example.edu/a")}
 """Of ids that are those of their page's URL; where that does not matter, other ids are used."""
@@ -52,10 +50,15 @@ def change(page_id: int, seen: int = 0, at: int = 100) -> Change:
     return Change(page_id, seen, encode_page(page), encode_row(page))
 
 
-def test_an_empty_store_knows_no_page(store: Store) -> None:
+def test_nothing_is_known_to_an_empty_store_and_nothing_to_do_is_done(store: Store) -> None:
     assert store.load([1, 2]) == {}
     assert store.count() == 0
     assert list(store.all_rows()) == []
+    assert store.write([]) == store.load([]) == {}
+    assert len(store.rows(np.zeros(0, np.int64))) == 0
+    assert store.annotations("kind", []) == store.annotate("kind", []) == {}
+    assert store.claim([]) == []
+    assert store.site_links([]) == {}
 
 
 @pytest.mark.cluster
@@ -117,12 +120,6 @@ def test_a_change_of_the_version_seen_is_written(store: Store) -> None:
 def test_a_change_of_a_page_that_vanished_is_not_written(store: Store) -> None:
     assert store.write([change(5, seen=3)]) == {5: b""}
     assert store.load([5]) == {}
-
-
-def test_nothing_to_do_is_done(store: Store) -> None:
-    assert store.write([]) == {}
-    assert store.load([]) == {}
-    assert len(store.rows(np.zeros(0, np.int64))) == 0
 
 
 @pytest.mark.cluster
@@ -392,44 +389,6 @@ def test_a_server_that_is_not_there_is_named_without_its_password() -> None:
     assert "secret" not in str(caught.value)
 
 
-@pytest.mark.parametrize("kind", ["redis", "cluster"])
-def test_a_server_that_goes_away_can_be_tried_again(kind: str, tmp_path: Path) -> None:
-    with ExitStack() as stack:
-        if kind == "cluster":
-            url = stack.enter_context(redis_cluster(tmp_path)).url
-        else:
-            url = f"redis://127.0.0.1:{stack.enter_context(redis_server(tmp_path))}"
-        store = open_store(url, "hacs", Path())
-    for attempt in (lambda: store.load([5]), lambda: store.write([change(5)])):
-        with pytest.raises(StateUnavailableError):
-            attempt()
-    store.close()
-
-
-@pytest.mark.slow
-def test_a_wrong_password_may_be_changed_back_and_the_error_names_the_setting(
-    tmp_path: Path,
-) -> None:
-    with redis_server(tmp_path, "--requirepass", "right") as port:
-        for login in ("", ":wrong@"):
-            with pytest.raises(StateUnavailableError, match="password in HACS_STATE") as caught:
-                open_store(f"redis://{login}127.0.0.1:{port}/0", "hacs", Path())
-            assert "wrong@" not in str(caught.value)
-        open_store(f"redis://:right@127.0.0.1:{port}/0", "hacs", Path()).close()
-
-
-@pytest.mark.slow
-def test_a_full_server_can_be_tried_again(tmp_path: Path) -> None:
-    with redis_server(tmp_path) as port, redis.Redis(port=port) as client:
-        store = open_store(f"redis://127.0.0.1:{port}", "hacs", Path())
-        client.config_set("maxmemory", 1)
-        with pytest.raises(StateUnavailableError, match="OOM"):
-            store.write([change(5)])
-        client.config_set("maxmemory", 0)
-        assert store.write([change(5)]) == {}
-        store.close()
-
-
 @pytest.mark.parametrize(
     ("url", "namespace", "named"),
     [
@@ -472,6 +431,7 @@ def test_what_two_processes_add_to_a_note_at_once_is_all_in_it(
     assert open_state().read_meta("x") == [2, 3, 1]
 
 
+@pytest.mark.cluster
 def test_of_what_is_kept_under_a_key_too(open_state: Callable[[], Store]) -> None:
     first, second = open_state(), open_state()
 
@@ -480,19 +440,6 @@ def test_of_what_is_kept_under_a_key_too(open_state: Callable[[], Store]) -> Non
 
     assert add(Late(first, lambda: add(second, b"b"), lambda: add(second, b"c")), b"a") == {7}
     assert open_state().annotations("kind", [7, 8]) == {7: b"bca"}
-
-
-def test_many_threads_change_one_note(open_state: Callable[[], Store]) -> None:
-    def count(store: Store) -> None:
-        for _ in range(10):
-            change_note(store, "x", int, lambda known: (known or 0) + 1)
-
-    threads = [Thread(target=lambda: count(open_state())) for _ in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert open_state().read_meta("x") == 30
 
 
 @pytest.mark.cluster
@@ -563,14 +510,7 @@ def test_a_damaged_note_is_named_however_it_is_damaged(
             read_note(store, "x", kind)
 
 
-def test_a_schema_that_is_no_number_is_named(redis_port: int, namespace: str) -> None:
-    address = f"redis://127.0.0.1:{redis_port}/0"
-    with closing(open_store(address, namespace, Path())), redis.Redis(port=redis_port) as client:
-        client.hset(f"{namespace}:notes", "schema", "1e999")
-    with pytest.raises(StateError, match="cannot open the state"):
-        open_store(address, namespace, Path())
-
-
+@pytest.mark.cluster
 def test_of_crawls_that_claim_links_of_one_site_at_once_one_has_each(
     open_state: Callable[[], Store],
 ) -> None:
