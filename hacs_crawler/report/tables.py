@@ -88,7 +88,7 @@ def _newest(page: Page, found: Findings | None) -> list[str]:
     if not things:
         return [counted(links, "link") if links else "its content"]
     more = links - len(things)
-    said = [f"{one.text} {one.url}".strip() + f", was {one.was}" * bool(one.was) for one in things]
+    said = [f"{one.text}{f', was {one.was}' * bool(one.was)} {one.url}".strip() for one in things]
     return [*said, *([f"and {more:,} more"] if more > 0 else [])]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 
 import numpy as np
@@ -33,9 +33,12 @@ NEGATIVE_SKILL = (
 def headline(view: Overview, plan: Plan, outcomes: Outcomes, now: float) -> str:
     """Return what recent visits found, and what a crawl would find now."""
     late = outcomes[outcomes["at"] > now - LATELY_DAYS * DAY]
+    late = late[np.isfinite(late["days_since_visit"])]  # a page's first visit can find no update
     updates = int(((late["flags"] & UPDATED) > 0).sum())
     visits = counted(len(late), "visit")
-    found = f"In the last {LATELY_DAYS} days {updates:,} of {visits} found an update."
+    found = (
+        f"In the last {LATELY_DAYS} days {updates:,} of {visits} to known pages found an update."
+    )
     if len(outcomes) and np.isinf(outcomes["days_since_visit"]).all():
         found = "Every visit so far was a page's first: from the second on, updates can be found."
     expected = round(float(plan.p[plan.visits > 0].sum()))
@@ -57,10 +60,25 @@ def of_plan(plan: Plan, config: Config) -> str:
     left = ", ".join(f"{number:,} {why}" for number, why in reasons if number)
     baseline = f"{counted(firsts, 'visit')} would be a page's first, which cannot find an update. "
     return (
-        "p is the chance that links were added since the last visit; the highest come first. "
+        "p is the chance of an update since the last visit; the highest come first. "
         f"{f'Left out are {left}. ' * bool(left)}{baseline * bool(firsts)}"
         f"{'Where the curve ends steeply, a larger budget would pay.' * bool(plan.left_out)}"
     )
+
+
+def of_runs(runs: Mapping[str, Sequence[int]]) -> list[str]:
+    """Return how many visits the runs saved against visiting all pages known so far in each."""
+    at, row = np.unique(runs["at"], return_inverse=True)
+    visits, firsts = (
+        np.bincount(row, runs[name], len(at)).astype(np.int64) for name in ("visits", "firsts")
+    )
+    whole = int(np.cumsum(firsts).sum())
+    if whole <= visits.sum():
+        return []
+    return [
+        f"Visiting all pages known so far in each of the {counted(len(at), 'run')} would have taken "
+        f"{counted(whole, 'visit')}: {visits.sum():,} were made, {visits.sum() / whole:.0%} of these."
+    ]
 
 
 def of_pages(view: Overview) -> str:

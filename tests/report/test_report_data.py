@@ -22,6 +22,7 @@ from hacs_crawler.report.numbers import (
     overview,
     yields,
 )
+from hacs_crawler.report.words import of_runs
 from hacs_crawler.state import describe
 from hacs_crawler.state.codec import ROW
 from hacs_crawler.state.outcome_log import OUTCOME, SEEN, UPDATED, Label, Outcomes
@@ -199,6 +200,14 @@ def test_the_curve_adds_up_the_chances_of_the_plan() -> None:
 def test_the_first_sentence_says_how_far_things_are(state: Any, beginning: str) -> None:
     (told,) = data_of(state, config_of())["words"]["headline"]
     assert told.startswith(beginning)
+
+
+def test_what_the_runs_saved_is_said() -> None:
+    """Of 24 pages all were visited twice, and then a half."""
+    runs = {"at": [1, 2, 3], "visits": [24, 24, 12], "firsts": [24, 0, 0]}
+    (told,) = of_runs(runs)
+    assert told.endswith("would have taken 72 visits: 60 were made, 83% of these.")
+    assert of_runs({"at": [1], "visits": [24], "firsts": [24]}) == []
 
 
 @given(st.recursive(st.text() | st.floats(allow_nan=False, allow_infinity=False), st.lists))

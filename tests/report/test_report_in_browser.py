@@ -123,7 +123,7 @@ def test_one_sentence_one_chart_what_was_found_last_then_pages(
     tab = opened(busy)
     sections = tab.run("[...document.querySelectorAll('#all section')].map(one => one.id)")
     assert sections[:3] == ["headline", "newest", "pages"]
-    assert "visits found an update" in tab.run(
+    assert "to known pages found an update" in tab.run(
         "document.querySelector('#headline > p').textContent"
     )
     assert tab.run("document.querySelectorAll('#headline svg.plot').length") == 1
