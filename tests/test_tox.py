@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from configparser import ConfigParser
 from itertools import chain
@@ -46,3 +47,10 @@ def test_the_oldest_versions_of_tox_are_the_lower_bounds_of_the_project() -> Non
     pinned = {one.name: Version(str(one.specifier).removeprefix("==")) for one in pins}
     assert lower_bounds().items() <= pinned.items()
     assert pinned.keys() - lower_bounds().keys() == {"click", "pyparsing"}
+
+
+def test_tox_names_only_tests_that_exist() -> None:
+    tox = (ROOT / "tox.ini").read_text()
+    assert [
+        path for path in re.findall(r"\btests/[\w./]+", tox) if not (ROOT / path).exists()
+    ] == []

@@ -6,21 +6,18 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import redis
 
-from hacs_crawler.links import page_id_of
 from hacs_crawler.shards import shard_lock
-from hacs_crawler.state import shard_of_page, shards_of
+from hacs_crawler.state import shard_of_page
 from integration_support import ADDONS, QUICK, ROOT, AnySpider, Project, finish, read_until
 from reliability_support import Moments, whole_pages
 from servers import Site, redis_server
 
-SHARDS = 4
 HOSTS = [f"127.0.0.{number}" for number in range(1, 13)]
 WANDERER = """
     from scrapy import Request, Spider
@@ -54,44 +51,6 @@ def hosts() -> Iterator[Site]:
         yield site
 
 
-def seeds_of(site: Site) -> list[str]:
-    for path in ("/", "/a/", "/b/"):
-        site.set(path, f"{path}x.pdf")
-    return [f"{site.url_of(host)}{path}" for host in HOSTS for path in ("/", "/a/", "/b/")]
-
-
-def asked_by_shard(site: Site) -> Counter[tuple[str, str]]:
-    """How often each shard's crawl asked each host for a page."""
-    found = Counter((agent, host) for host, path, agent in site.requests if path != "/robots.txt")
-    site.requests.clear()
-    return found
-
-
-def crawl_all(project: Project, seeds: list[str] | str) -> list[int]:
-    """Crawl every shard, and return how many pages each has left out."""
-    left_out = []
-    for index in range(SHARDS):
-        crawl = project.crawl(seeds, HACS_SHARD=f"{index}/{SHARDS}", USER_AGENT=f"shard {index}")
-        assert crawl.exit_status == 0, crawl.log[-3000:]
-        assert "Traceback" not in crawl.log
-        left_out.append(crawl.stat("hacs/shard/left_out"))
-    return left_out
-
-
-def test_shards_of_a_list_visit_each_page_once_and_no_host_is_asked_by_two(
-    hosts: Site, project: Project
-) -> None:
-    urls = seeds_of(hosts)
-    left_out = crawl_all(project, urls)
-    asked = asked_by_shard(hosts)
-    assert sum(asked.values()) == len(urls)
-    assert len({host for _, host in asked}) == len(asked) == len(HOSTS)
-    assert sum(left_out) == (SHARDS - 1) * len(urls)
-    kept = [whole_pages(project.state, one.namespace("hacs")) for one in shards_of(SHARDS)]
-    assert sum(map(len, kept)) == len(urls)
-    assert set().union(*kept) == set(map(page_id_of, urls))
-
-
 def test_a_shard_without_pages_has_nothing_to_do(site: Site, project: Project) -> None:
     site.set("/")
     index = 1 - shard_of_page(f"{site.url}/", 2)
@@ -100,14 +59,6 @@ def test_a_shard_without_pages_has_nothing_to_do(site: Site, project: Project) -
         assert crawl.exit_status == 0, crawl.log[-3000:]
         assert " ERROR: " not in crawl.log
         assert site.visited() == []
-
-
-def test_each_shard_plans_its_own_state(hosts: Site, project: Project) -> None:
-    urls = seeds_of(hosts)
-    crawl_all(project, urls)
-    first = asked_by_shard(hosts)
-    assert crawl_all(project, "state") == [0] * SHARDS
-    assert asked_by_shard(hosts) == first
 
 
 @pytest.mark.parametrize(
