@@ -49,6 +49,7 @@ from hacs_crawler.links.urls import (
 )
 from hacs_crawler.links.volatile import (
     LinkPart as LinkPart,
+    SharedLinkParts as SharedLinkParts,
     VolatileLinkParts as VolatileLinkParts,
     host_of as host_of,
 )

@@ -16,6 +16,7 @@ taken for known that are new.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -32,6 +33,7 @@ MOST_LINKS: Final = 1_000
 MOST_CHANGING: Final = 8
 """Parts that change from one fetch to the next; more are no sessions and tokens, but another page."""
 _FEWEST_OF_SESSION: Final = 2
+_HOSTS_OF_SHARED: Final = 2
 _TOKEN: Final = re.compile(
     r"(?=.*\d)[A-Za-z0-9_.~-]{8,}|[0-9]*\.[0-9]{6,}|[A-Fa-f0-9]{8,}|[0-9]{10,}"
 )
@@ -103,6 +105,30 @@ class VolatileLinkParts:
                 [part.folder, part.name, n] for part, n in sorted(self.suspected.items())
             ],
         }
+
+
+class SharedLinkParts:
+    """Query parameters that two hosts or more were found to change with every request.
+
+    A site's software repeats: where the links of a page of yet another host have such a parameter, with
+    values that look drawn at random, it is left out of them from the first visit on.
+    """
+
+    def __init__(self, known: Mapping[str, VolatileLinkParts]) -> None:
+        hosts = Counter(part.name for one in known.values() for part in one.parts if part.name)
+        names = [name for name, number in hosts.items() if number >= _HOSTS_OF_SHARED]
+        one_of = "|".join(map(re.escape, sorted(names)))
+        self._parameter = re.compile(rf"[?&;]({one_of})=([\w.~-]+)") if names else None
+
+    def of(self, host: str, html: str) -> VolatileLinkParts | None:
+        """Return what is left out of the links of a page of a host, None for nothing."""
+        if self._parameter is None:
+            return None
+        found = self._parameter.findall(html)
+        names = {name for name, value in found if _TOKEN.fullmatch(value)}
+        names -= {name for name, value in found if not _TOKEN.fullmatch(value)}
+        parts = frozenset(LinkPart("", name) for name in names)
+        return VolatileLinkParts(host, parts) if parts else None
 
 
 def host_of(url: str) -> str:

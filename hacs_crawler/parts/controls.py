@@ -19,6 +19,7 @@ from hacs_crawler.crawl.second_visits import SecondVisits
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.links import (
     LinkRules,
+    SharedLinkParts,
     VolatileLinkParts,
     counted_links,
     host_of,
@@ -42,6 +43,7 @@ class Controls(Part):
         self._crawl = crawl
         self._looks = SecondVisits(crawl)
         self._volatile: dict[str, VolatileLinkParts] = {}
+        self._shared = SharedLinkParts({})
         self._allowance = Allowance()
 
     @classmethod
@@ -76,10 +78,12 @@ class Controls(Part):
 
     def rules(self, response: Response, rules: Rules) -> Rules:
         """Leave out of links what changes with every request."""
-        volatile = self._volatile.get(host_of(response.url)) if self._volatile else None
-        if volatile is None or not isinstance(rules, LinkRules):
+        if not self._volatile or not isinstance(rules, LinkRules):
             return rules
-        return replace(rules, volatile=volatile)
+        volatile = self._volatile.get(host := host_of(response.url))
+        if volatile is None and isinstance(response, TextResponse):
+            volatile = self._shared.of(host, response.text)
+        return rules if volatile is None else replace(rules, volatile=volatile)
 
     def observed(self, observed: Observed) -> Iterable[Visit]:
         """Ask a second time for a page that ranking marked."""
@@ -110,6 +114,7 @@ class Controls(Part):
 
     def _begin(self, known: tuple[dict[str, VolatileLinkParts], Allowance]) -> None:
         self._volatile, self._allowance = known
+        self._shared = SharedLinkParts(self._volatile)
         is_idle = not self._volatile and self._allowance.most <= 0
         self.unneeded = ("rules", "observed") if is_idle else ()
 
@@ -141,6 +146,7 @@ class Controls(Part):
                 host,
             )
             self._volatile[host] = volatile
+            self._shared = SharedLinkParts(self._volatile)
 
     def _links(self, response: Response) -> frozenset[str]:
         """Return the canonical links of a page that was observed; none where they are not watched."""

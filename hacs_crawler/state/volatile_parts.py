@@ -61,16 +61,18 @@ def learn_volatile_parts(
 
 
 def forget_volatile_parts(state: State, host: str) -> VolatileLinkParts | None:
-    """Forget a host's volatile parts, so that all its links count; return them, None for none."""
+    """Forget a host's volatile parts, so that all its links count; return them, None for none.
+
+    That nothing is left out is kept, so that what other hosts have is not left out either.
+    """
     found = read_volatile_parts(state).get(host)
 
     def forgotten(notes: dict[str, _StoredParts] | None) -> Any:
         known = _decoded(notes)
-        known.pop(host, None)
+        known[host] = VolatileLinkParts(host)
         return _encoded(known)
 
-    if found is not None:
-        change_note(state.store, NOTE, dict[str, _StoredParts], forgotten)
+    change_note(state.store, NOTE, dict[str, _StoredParts], forgotten)
     return found
 
 

@@ -9,8 +9,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from http.server import BaseHTTPRequestHandler
 from itertools import count, pairwise
+from pathlib import Path
 from textwrap import dedent
 from threading import Lock
 from typing import Any
@@ -18,7 +20,9 @@ from typing import Any
 import pytest
 
 import forks
+from hacs_crawler.state.address import open_store
 from hacs_crawler.state.page import Visit
+from hacs_crawler.state.volatile_parts import NOTE
 from hacs_crawler.utils.times import DAY
 from integration_support import QUICK, Crawl, Project, finish, read_until
 from servers import LocalServer
@@ -56,6 +60,8 @@ class Sessions(LocalServer):
         """Status and headers of the n-th answer, from 0."""
         self.links = 1
         """How many links a page shows."""
+        self.session = "sid={}"
+        """The parameter with the session, by its number."""
         self.robots = "User-agent: *\nDisallow:\n"
         self._numbers = count(1)
         self._lock = Lock()
@@ -72,7 +78,8 @@ class Sessions(LocalServer):
             self.asked.append((handler.path, time.monotonic(), headers))
         status, more = 200, {"Content-Type": "text/html", "Set-Cookie": "sid=1", "ETag": '"a"'}
         number = next(self._numbers)
-        body = "".join(f'<a href="/{n}?sid={number}">x</a>' for n in range(self.links))
+        session = self.session.format(number)
+        body = "".join(f'<a href="/{n}?{session}">x</a>' for n in range(self.links))
         if handler.path == "/robots.txt":
             body, more = self.robots, {"Content-Type": "text/plain"}
         elif place in self.answers:
@@ -294,3 +301,17 @@ def test_what_changes_with_every_request_is_learned_and_the_pages_are_quiet_from
         assert later.stat("hacs/visits") == 1
         assert later.stat("hacs/updates") == 0
         assert "Traceback" not in later.log
+
+
+@pytest.mark.parametrize("hosts", [1, 2])
+def test_what_two_hosts_have_taught_is_left_out_of_the_links_of_the_next(
+    runs: Runs, sessions: Sessions, project: Project, hosts: int
+) -> None:
+    parts = {"parts": [["", "visit"]], "suspected": []}
+    with closing(open_store(project.state, "hacs", Path())) as store:
+        store.write_meta({NOTE: {f"h{number}.example": parts for number in range(hosts)}})
+    sessions.session = "visit=a{:012x}"
+    runs.run(HACS_CONTROLS=0)
+    second = runs.run(day=5, HACS_CONTROLS=0)
+    assert second.stat("hacs/visits") == 1
+    assert second.stat("hacs/updates") == (1 if hosts == 1 else 0)

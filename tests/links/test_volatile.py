@@ -7,7 +7,7 @@ from itertools import count
 import pytest
 
 from hacs_crawler.links import LinkRules
-from hacs_crawler.links.volatile import LinkPart, VolatileLinkParts
+from hacs_crawler.links.volatile import LinkPart, SharedLinkParts, VolatileLinkParts
 
 HOST = "ex.org"
 _numbers = count()
@@ -70,3 +70,28 @@ def test_link_rules_differ_by_what_is_left_out_and_not_by_what_is_suspected() ->
     plain = LinkRules().fingerprint
     assert LinkRules(volatile=learned(path_token)).fingerprint == plain
     assert LinkRules(volatile=learned(session)).fingerprint != plain
+
+
+def known(*names: str) -> dict[str, VolatileLinkParts]:
+    return {
+        f"h{number}": VolatileLinkParts(f"h{number}", frozenset({LinkPart("", name)}))
+        for number, name in enumerate(names)
+    }
+
+
+@pytest.mark.parametrize(
+    ("names", "html", "left_out"),
+    [
+        (("s", "s"), '<a href="/a?x=1&amp;s=0a1b2c3d4e">', {"s"}),
+        (("s", "s", "t", "t"), '<a href="/a;s=0a1b2c3d4e?t=9f8e7d6c5b">', {"s", "t"}),
+        (("s", "t"), '<a href="/a?s=0a1b2c3d4e">', set()),
+        (("s", "s"), '<a href="/a?s=news">', set()),
+        (("s", "s"), '<a href="/a?s=0a1b2c3d4e"><a href="/b?s=news">', set()),
+        (("s", "s"), '<a href="/a?pages=0a1b2c3d4e">', set()),
+    ],
+)
+def test_what_two_hosts_have_is_left_out_of_another_one_if_it_looks_random(
+    names: tuple[str, ...], html: str, left_out: set[str]
+) -> None:
+    found = SharedLinkParts(known(*names)).of("new.org", html)
+    assert {part.name for part in found.parts} == left_out if found else not left_out
