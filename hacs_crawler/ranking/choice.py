@@ -72,6 +72,8 @@ class Picks(NamedTuple):
 def scored(policy: Policy, candidates: Candidates) -> Floats:
     """Return the policy's scores; NaN becomes the lowest, and overdue pages come before all others.
 
+    Infinite scores, such as those of `last_obs` for pages never seen, become `OVERDUE` / 2.
+
     Raises ConfigError if the policy, which may be the user's own, does not return one number a page.
     """
     try:
@@ -86,6 +88,7 @@ def scored(policy: Policy, candidates: Candidates) -> Floats:
         )
         raise ConfigError(msg)
     score = np.nan_to_num(score.astype(np.float64), nan=-np.inf, posinf=np.inf, neginf=-np.inf)
+    score = np.minimum(score, OVERDUE / 2)
     # those with the most intervals behind them first, and far enough from each other to differ
     late = OVERDUE * (1.0 + np.minimum(candidates.overdue, 1e6) * 1e-6)
     return np.where(candidates.is_overdue, late, score)

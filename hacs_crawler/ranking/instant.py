@@ -75,7 +75,7 @@ class InterestScore:
     update_value: float
 
     def __call__(self, candidates: Candidates) -> Floats:
-        """Return the scores; every attempt that failed since the page was last seen halves it."""
+        """Return the scores, times the pages' weights; each failed attempt since the last visit halves it."""
         tier, value = self.tier, self.update_value * update_index(candidates.p)
         places = np.searchsorted(tier.page_ids, candidates.page_ids)
         places = np.minimum(places, len(tier) - 1)
@@ -83,7 +83,7 @@ class InterestScore:
         columns = (tier.links_per_day, tier.mu, tier.sigma, tier.worth)
         hubs = (column[places[is_hub]] for column in columns)
         value[is_hub] = instant_index(candidates.days_since_visit[is_hub], *hubs)
-        return value * 0.5**candidates.failures
+        return value * candidates.weight * 0.5**candidates.failures
 
 
 @dataclass(frozen=True, slots=True)

@@ -76,6 +76,13 @@ def test_overdue_pages_come_first_the_longest_overdue_before_others(policy: str)
     assert chosen.entries == [2, 1]
 
 
+def test_an_overdue_page_comes_before_one_never_seen_whatever_its_score() -> None:
+    _, chosen, _ = selected(
+        [50], every=[(0.0, 10.0), ANY], never_seen=1, policy="last-obs", budget=1
+    )
+    assert chosen.entries == [0]
+
+
 def test_no_threshold_leaves_out_an_overdue_page() -> None:
     dropped, chosen, _ = selected([5, 5], every=[ANY, (0.0, 4.0)], threshold=0.9)
     assert (dropped.threshold, chosen.entries) == ([0], [1])

@@ -14,6 +14,7 @@ import pytest
 from hacs_crawler.exceptions import ConfigError
 from hacs_crawler.links import page_id_of
 from hacs_crawler.model import instant_index
+from hacs_crawler.ranking.demands import weights_of
 from hacs_crawler.ranking.instant import (
     Hubs,
     InterestScore,
@@ -191,6 +192,13 @@ def test_hubs_and_pages_are_ranked_by_what_a_visit_is_worth(
     assert ranked == [NEWS, HOME, BLOG]
 
 
+def test_a_weight_counts_for_hubs_and_pages(state: State, options: RankingOptions) -> None:
+    state.record([*visits(NEWS, (DAY, 10), (HOUR, 20)), *visits(HOME, (9 * DAY, 10), (DAY, 11))])
+    heavy = replace(options, weights=weights_of({"example": 3}))
+    one, three = (make_plan(state, chosen, NOW).score for chosen in (options, heavy))
+    assert three == pytest.approx(3 * one)
+
+
 def test_without_a_list_the_policy_ranks_by_p(state: State, options: RankingOptions) -> None:
     for place, url in enumerate((NEWS, BLOG, HOME)):
         state.record(visits(url, (9 * DAY, 10), ((place + 1) * DAY, 10 + place)))
@@ -208,7 +216,7 @@ def test_the_policy_may_be_named_by_its_function_too(state: State, options: Rank
     assert isinstance(found.score, InterestScore)
 
 
-def test_the_list_is_read_only_where_some_arm_goes_by_it(
+def test_the_list_is_read_only_if_the_policy_goes_by_it(
     state: State, options: RankingOptions, tmp_path: Path
 ) -> None:
     missing = InstantOptions(tmp_path / "missing.txt")
