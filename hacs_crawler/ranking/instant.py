@@ -75,7 +75,7 @@ class InterestScore:
     update_value: float
 
     def __call__(self, candidates: Candidates) -> Floats:
-        """Return the scores times the pages' weights, halved by each failed attempt since the last visit."""
+        """Return the scores times the pages' weights; each attempt that failed since halves them."""
         tier, value = self.tier, self.update_value * update_index(candidates.p)
         places = np.searchsorted(tier.page_ids, candidates.page_ids)
         places = np.minimum(places, len(tier) - 1)
