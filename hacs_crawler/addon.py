@@ -42,7 +42,7 @@ class HacsAddon:
 
     @classmethod
     def update_pre_crawler_settings(cls, settings: BaseSettings) -> None:
-        """Make `scrapy crawl scholar` known, where HACS_SPIDERS asks for that.
+        """Make `scrapy crawl scholar` known if HACS_SPIDERS asks for that.
 
         At the priority that SPIDER_MODULES has already: the project's template sets it, and at the
         add-ons' own lower priority the spiders would never be found. Of two spiders of one name Scrapy
@@ -120,7 +120,7 @@ def _metrics(settings: BaseSettings) -> Iterator[tuple[str, type, int]]:
 
 
 def _set_browser(settings: BaseSettings) -> None:
-    """Put what can render around the project's own download handlers, where that is asked for."""
+    """Put what can render around the project's own download handlers if that is asked for."""
     if settings.get("HACS_RENDER", "never") == "never":
         return
     from hacs_crawler.parts.rendering.handler import with_browser  # noqa: PLC0415 - of few crawls
@@ -141,7 +141,7 @@ def _loaded(key: object) -> object:
     """Return what a component's key names if its module has been imported, else the key.
 
     No reactor is installed yet: a project's module that is imported now can install another than
-    Scrapy is about to. Or it is gone, which Scrapy does not mind where the component is off. The
+    Scrapy is about to. Or it is gone, which Scrapy does not mind if the component is off. The
     modules of Scrapy's and our own components have been imported with them.
     """
     module, _, name = str(key).rpartition(".")

@@ -290,7 +290,7 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
 
     @property
     def own_namespace(self) -> str:
-        """The namespace of the state: that of its shard, where it is one."""
+        """The namespace of the state: that of its shard if it is one."""
         return self.namespace if self.shard is None else self.shard.namespace(self.namespace)
 
     @property
@@ -317,7 +317,7 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
 
 
 def _checked(config: Config) -> Config:
-    """Return what the settings say together; raises ConfigError where they contradict."""
+    """Return what the settings say together; raises ConfigError if they contradict."""
     ranking, revisit = config.ranking, config.revisit or None
     if revisit == "budget" and ranking.budget is None:
         _refuse("HACS_REVISIT", revisit, "a number of pages, or budget with HACS_BUDGET")

@@ -56,7 +56,7 @@ class Outcome(_Told):
     the probability of an update as it was when the request was scheduled (for a request that was not
     ranked: when the response came); `churn` is the chance that a request shows new links however little
     time has passed, so that new links were to be expected with 1 - (1 - churn)(1 - p). `is_known` is
-    False where the store could not be reached: then nothing is known beyond the visit itself.
+    False if the store could not be reached: then nothing is known beyond the visit itself.
 
     It is a dataclass item whose fields Scrapy's JSON encoder can write, so that a feed of
     `response.meta` works. `after` is no field of it.

@@ -6,6 +6,6 @@ page_visited: Final = object()
 """A page was visited, and what that brought is known: `receiver(page, outcome)`.
 
 `page` is the page's URL, `outcome` the `Outcome` that callbacks find in `response.meta["hacs"]`. It is
-sent before the callback; where items are watched, once that has yielded them. What failed, or is gone,
+sent before the callback; if items are watched, once that has yielded them. What failed, or is gone,
 was not visited.
 """

@@ -151,7 +151,7 @@ class AdmissionMiddleware:
             await maybe_deferred_to_future(sleep(CHECK_SECONDS))
 
     def _is_to_wait(self, request: Request, *, is_ending: bool) -> bool:
-        """Whether a request is to wait; raise IgnoreRequest where that is too long."""
+        """Whether a request is to wait; raise IgnoreRequest if that is too long."""
         seconds = self._crawl.parts.admit(request)
         if seconds > LONGEST_WAIT_SECONDS or (seconds > 0 and is_ending):
             raise IgnoreRequest(f"it would have to wait for {seconds:.0f} s")

@@ -21,7 +21,7 @@ class ObeyedRobotsTxtMiddleware(RobotsTxtMiddleware):
     if _AWAITS_ONE_DEFERRED:
 
         async def robot_parser(self, *arguments: Any) -> Any:
-            """Return the parser of a host's robots.txt, None where there is none to be had."""
+            """Return the parser of a host's robots.txt, None if there is none to be had."""
             parser = await super().robot_parser(*arguments)
             # what was awaited is known by now: asked again, Scrapy answers at once, and right
             return parser or await super().robot_parser(*arguments)

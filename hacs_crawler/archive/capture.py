@@ -59,8 +59,8 @@ class Capture:
     """One row of a capture index.
 
     `page_key` is the page's key as the state knows it (`links.page_key`), whatever key the archive sorts
-    by. `at` is in whole seconds since 1970 UTC. `status` is None where the archive does not say
-    ("-"), `digest` is without its algorithm, "" where a revisit record or a TimeMap has none. `place` is
+    by. `at` is in whole seconds since 1970 UTC. `status` is None if the archive does not say
+    ("-"), `digest` is without its algorithm, "" if a revisit record or a TimeMap has none. `place` is
     where the archived page is found if the index names that: a memento's URI, or a part of a WARC file,
     `URL#bytes=FIRST-LAST`.
     """

@@ -134,7 +134,7 @@ class MissingCodecError(HacsError):
 def decoded(body: bytes, codings: str, most_bytes: int) -> bytes | None:
     """Undo the encodings that a Content-Encoding header names, the last one first.
 
-    Returns None where that is impossible or gives more bytes than allowed. Archives store many payloads
+    Returns None if that is impossible or gives more bytes than allowed. Archives store many payloads
     unpacked under their old headers: what does not look packed is plain. Servers pack some twice and
     say so once: what looks like gzip where a page should be is unpacked too. Raises MissingCodecError.
     """

@@ -82,7 +82,7 @@ def read_records(source: Source, most_bytes: int) -> Iterator[Record]:
 
 
 def headers_parser() -> Any:
-    """Return what takes headers apart; raises ArchiveError where warcio is not installed."""
+    """Return what takes headers apart; raises ArchiveError if warcio is not installed."""
     return _warcio("statusandheaders").StatusAndHeadersParser([], verify=False)
 
 

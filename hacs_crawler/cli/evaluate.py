@@ -128,7 +128,7 @@ def _deepest(depth: str) -> int | None:
 
 
 def _check_output(output: Path | None) -> None:
-    """Make the folder; raise HacsError where figures cannot be drawn, before the work is done."""
+    """Make the folder; raise HacsError if figures cannot be drawn, before the work is done."""
     if output is not None:
         check_matplotlib()
         try:

@@ -370,7 +370,7 @@ def _informed_again(state: State, config: Config) -> RankingOptions:
 
 
 def _checked(second: float) -> float:
-    """Return a second since 1970 UTC; raises ConfigError where no visit can be recorded then."""
+    """Return a second since 1970 UTC; raises ConfigError if no visit can be recorded then."""
     if 0 < second <= MAX_SECOND:
         return second
     raise ConfigError(

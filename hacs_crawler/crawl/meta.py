@@ -91,7 +91,7 @@ def pack(request: Request) -> Request:
 
 
 def page_url(request: Request, tag: Tag | None = None) -> str | None:
-    """Return the URL of the page that the request visits; None where it is none of HACS's.
+    """Return the URL of the page that the request visits; None if it is none of HACS's.
 
     What the request says itself counts (`meta["hacs"]`), else what HACS_PAGES says
     (`crawl.page_filter`). Here and below `tag` is given where it was read already.
@@ -360,7 +360,7 @@ def _named(request: Request) -> str | None:
 
 
 def _said(request: Request) -> Literal[True, False, "record"] | None:
-    """Return what a spider says of a request; None where it says nothing, whatever it keeps there."""
+    """Return what a spider says of a request; None if it says nothing, whatever it keeps there."""
     hacs = request.meta.get("hacs")
     if hacs is None:
         return None

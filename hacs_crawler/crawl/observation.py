@@ -47,8 +47,8 @@ _trees: Final[WeakKeyDictionary[TextResponse, HtmlElement | None]] = WeakKeyDict
 class Observation(NamedTuple):
     """What is recorded of a response, and why it showed nothing of the page.
 
-    `visit` is None where there was no visit at all (the answer came from a cache). `reason` is one of
-    the stat `hacs/not_observed/<reason>`, or "gone", or "" where the page was seen.
+    `visit` is None if there was no visit at all (the answer came from a cache). `reason` is one of
+    the stat `hacs/not_observed/<reason>`, or "gone", or "" if the page was seen.
     """
 
     visit: Visit | None

@@ -29,7 +29,7 @@ from hacs_crawler.watch import Rules
 class Observed(Struct, frozen=True):
     """The response of a page, and what was recorded of it.
 
-    `reason` says why the page's links were not seen; it is "" where they were.
+    `reason` says why the page's links were not seen; it is "" if they were.
     """
 
     request: Request
@@ -69,7 +69,7 @@ class Part:
     def from_crawl(
         cls, crawl: Any
     ) -> Self | None:  # the crawl holds parts: no type can name it here
-        """Return the part of a crawl (`crawl.crawl.Crawl`), None where it is off."""
+        """Return the part of a crawl (`crawl.crawl.Crawl`), None if it is off."""
         del crawl
         return cls()
 
@@ -125,7 +125,7 @@ class Part:
         return True
 
     def admit(self, request: Request) -> float:
-        """Return how many seconds a request is to wait, 0 where it may be sent now.
+        """Return how many seconds a request is to wait, 0 if it may be sent now.
 
         It is asked when a request would be sent, and again just before it is downloaded. Those after it
         for the same host wait as long; more than `LONGEST_WAIT_SECONDS` none does, but is given up.
@@ -134,7 +134,7 @@ class Part:
         return 0.0
 
     def before_request(self, request: Request, page_url: str | None) -> Awaitable[None] | None:
-        """Change a request that is about to be downloaded; `page_url` is None where it is for no page.
+        """Change a request that is about to be downloaded; `page_url` is None if it is for no page.
 
         A coroutine function is awaited before the request goes on.
         """
@@ -163,7 +163,7 @@ class Part:
         return {}
 
     def shown(self, response: Response, item: Any, *, is_news: bool) -> None:
-        """Learn of an item that a page's callback yields, where items are watched."""
+        """Learn of an item that a page's callback yields, if items are watched."""
 
     def observed(self, observed: Observed) -> Iterable[Visit]:
         """Return visits of other pages that follow from a response that was recorded."""

@@ -73,7 +73,7 @@ class Parts:
         }
 
     def of(self, kind: type[P]) -> P | None:
-        """Return the part of a kind, None where it is off: for what a spider of ours has with it."""
+        """Return the part of a kind, None if it is off: for what a spider of ours has with it."""
         return next((part for part in self._own if isinstance(part, kind)), None)
 
     def override(self, hook: str) -> bool:
@@ -278,7 +278,7 @@ class Parts:
 
 
 def load_parts(paths: Iterable[str | type[Part]], crawl: object) -> list[Part]:
-    """Return the parts of a crawl that are on; raises ConfigError where one cannot be loaded."""
+    """Return the parts of a crawl that are on; raises ConfigError if one cannot be loaded."""
     parts = list[Part]()
     for path in paths:
         try:

@@ -75,7 +75,7 @@ class Ranker:
 
     @staticmethod
     def of(crawler: Crawler) -> Ranker | None:
-        """Return a crawler's ranker, None where its scheduler is the project's own."""
+        """Return a crawler's ranker, None if its scheduler is the project's own."""
         return getattr(crawler, "hacs_ranker", None)
 
     @property

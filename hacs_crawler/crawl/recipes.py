@@ -108,7 +108,7 @@ _RECIPES: Final = msgspec.json.Decoder(RequestRecipe)
 
 
 def decoded(data: bytes) -> RequestRecipe | None:
-    """Return the recipe of `RequestRecipe.encoded`; None where it is damaged or of a later version."""
+    """Return the recipe of `RequestRecipe.encoded`; None if it is damaged or of a later version."""
     if not data or data[0] != VERSION:
         return None
     try:
@@ -173,7 +173,7 @@ def recipe_of(
 
 
 def request_of(recipe: RequestRecipe, spider: Spider) -> Request | None:
-    """Return a recipe's request; None where the spider lacks a method or rule that it names."""
+    """Return a recipe's request; None if the spider lacks a method or rule that it names."""
     callback, errback = (_method_of(name, spider) for name in (recipe.callback, recipe.errback))
     if callback is _GONE or errback is _GONE or not _has_rule(recipe, spider):
         return None

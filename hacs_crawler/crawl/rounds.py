@@ -42,7 +42,7 @@ class Rounds:
         self._began = clock()
 
     async def next(self) -> bool:
-        """End a round and return when the next one begins; False where the crawl has failed.
+        """End a round and return when the next one begins; False if the crawl has failed.
 
         A round is over when all that its seeds led to has been visited and is written to the state. The
         next one begins so many `minutes` after this one did, or at once if that is past. Where time is

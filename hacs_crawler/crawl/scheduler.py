@@ -151,7 +151,7 @@ class HacsScheduler(BaseScheduler):
         return True
 
     def next_request(self) -> Request | None:
-        """Return the request to be sent now, None where there is none."""
+        """Return the request to be sent now, None if there is none."""
         if self._crawl.failure is not None:
             return None
         if self._is_resumed and not self._crawl.is_open:
@@ -183,7 +183,7 @@ class HacsScheduler(BaseScheduler):
         return url is None or self._crawl.parts.takes(url, request)
 
     def _page_to_rank(self, request: Request, tag: Tag) -> int | None:
-        """Return the id of the page that a request is to be ranked by, None where it is to be sent.
+        """Return the id of the page that a request is to be ranked by, None if it is to be sent.
 
         That a callback's request is ranked takes a budget or a threshold; what a start request is
         ranked for takes nothing.
@@ -273,7 +273,7 @@ class HacsScheduler(BaseScheduler):
         return self._may_have_to_wait and not self._waiting.may_send(request, slot)
 
     def _take_seed(self, slot: str) -> Request | None:
-        """Return the best seed of a slot, past Scrapy's scheduler; None where it has to wait."""
+        """Return the best seed of a slot, past Scrapy's scheduler; None if it has to wait."""
         seed = self._seeds.take(slot)
         self._ranker.on_room()
         self._dequeued += 1

@@ -148,7 +148,7 @@ async def seeds_of(crawl: Crawl, source: str) -> AsyncIterator[Seed]:
 async def planned_seeds(crawl: Crawl) -> AsyncIterator[tuple[str, dict[str, Any]]]:
     """Plan a crawl of all that the state knows; yield the URL and the meta of each seed, best first.
 
-    A request with that meta is not ranked with others. Raises SeedsError where the state knows no page.
+    A request with that meta is not ranked with others. Raises SeedsError if the state knows no page.
     """
     await crawl.parts.wait(Part.before_plan, None)
     started = time.perf_counter()

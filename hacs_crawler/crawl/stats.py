@@ -83,7 +83,7 @@ class CrawlStats:
         self._beside[name] = noun
 
     def get(self, name: str) -> int:
-        """Return the stat `hacs/<name>`, 0 where nothing was counted."""
+        """Return the stat `hacs/<name>`, 0 if nothing was counted."""
         return int(self.collector.get_value(f"hacs/{name}", 0))
 
     def gauge(self, name: str, number: float) -> None:

@@ -88,7 +88,7 @@ class ArchiveClient:
         await maybe_deferred_to_future(self._listing.acquire())
         try:
             if self._crawls is None:
-                headers_parser()  # its captures are WARC records: say so where they cannot be read
+                headers_parser()  # its captures are WARC records: say so if they cannot be read
                 self._crawl.stats.count("archive/cdx_requests")
                 self._crawls = await crawl_indexes(self._asker)
         finally:
@@ -111,7 +111,7 @@ class ArchiveClient:
     async def memento(self, capture: Capture) -> Memento:
         """Fetch a capture's memento and the links it shows.
 
-        Raises BlockedError where the archive shows no memento of this URL, UnansweredError where it
+        Raises BlockedError if the archive shows no memento of this URL, UnansweredError if it
         failed at too many in a row, RefusedError, HostSkippedError, StoppedError.
         """
         url = capture.place or memento_url(self.address.memento_url, capture)

@@ -190,7 +190,7 @@ def _unanswered(response: Response) -> UnansweredError:
 
 
 def _timemap(response: Response) -> bytes:
-    """Return a TimeMap, b"" where there are no mementos; raises what its answer means otherwise."""
+    """Return a TimeMap, b"" if there are no mementos; raises what its answer means otherwise."""
     if is_blocked(response):
         raise BlockedError(f"{response.url}: {first_line(response)}")
     if response.status == 404:

@@ -74,7 +74,7 @@ def other_capture(response: Response) -> str:
 
 
 def read_memento(response: Response, capture: Capture, rules: Rules) -> Memento:
-    """Read an answer; raises BlockedError where it says that the archive will never show the page.
+    """Read an answer; raises BlockedError if it says that the archive will never show the page.
 
     An archive's own page is no memento, whatever its status is: what counts as one has a
     Memento-Datetime (RFC 7089), headers that only replay adds, or the digest that the index names.

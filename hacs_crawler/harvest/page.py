@@ -34,7 +34,7 @@ class Step:
     """One capture, in the order of time, on its way to becoming a visit.
 
     `digest` is the fingerprint of its content's digest, or where the archive names none of its place,
-    0 where it names neither. `is_new` says
+    0 if it names neither. `is_new` says
     that no capture before it, as far as they are known, had this content.
     """
 
@@ -160,7 +160,7 @@ class PageHarvest:
         """Record the visits of captures, which come in time order; `page` is what is known of it.
 
         Captures whose key is in `missed` are left out.
-        Raises BlockedError where the archive shows no mementos of the page, UnansweredError where it
+        Raises BlockedError if the archive shows no mementos of the page, UnansweredError if it
         failed at too many in a row, RefusedError, StoppedError.
         """
         known = None if page is None else page.harvests.get(self._options.source)

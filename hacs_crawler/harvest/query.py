@@ -41,7 +41,7 @@ class Span:
     """What is still to be asked of a span of time; seconds since 1970 UTC, both ends included.
 
     `resume_key` says behind which row to go on, "" from the beginning. `index` is the CDX server to be
-    asked, where an archive has several.
+    asked if an archive has several.
     """
 
     since: int

@@ -104,7 +104,7 @@ class Harvester:
         self._last_problem = ""
 
     async def harvest(self, homepage: str) -> SeedHistory:
-        """Record what is not recorded yet; raises HacsError where the crawl cannot go on."""
+        """Record what is not recorded yet; raises HacsError if the crawl cannot go on."""
         site = Site(homepage, has_subpages=self._has_subpages)
         level = "site" if self._has_subpages else "page"
         key = (
@@ -266,7 +266,7 @@ class Harvester:
         return None
 
     def _host_of(self, capture: Capture) -> str:
-        """Return where a capture is, "" where all of the archive's are in one place."""
+        """Return where a capture is, "" if all of the archive's are in one place."""
         return urlsplit(capture.place).netloc if self._client.address.names_mementos else ""
 
     def _on_answer(self, seed: _Seed, answer: IndexAnswer) -> None:

@@ -153,7 +153,7 @@ class _Row:
 def second_of(text: str) -> int:
     """Return a time in ISO 8601, UTC where it names no zone, in seconds since 1970 UTC.
 
-    Raises ValueError or OverflowError where it is none.
+    Raises ValueError or OverflowError if it is none.
     """
     moment = datetime.fromisoformat(text)
     return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())

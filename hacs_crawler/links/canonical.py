@@ -207,7 +207,7 @@ def slow_link(base: str, href: str) -> str | None:
 
 
 def join_link(base: str, href: str) -> str | None:
-    """Resolve `href` as browsers do, or None where they would not fetch it by http(s)."""
+    """Resolve `href` as browsers do, or None if they would not fetch it by http(s)."""
     href = href.strip(_C0_AND_SPACE).replace("\t", "").replace("\n", "").replace("\r", "")
     scheme = _SCHEME(href)
     if scheme is not None and scheme[1].lower() not in {"http", "https"}:

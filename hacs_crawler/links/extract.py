@@ -159,7 +159,7 @@ class SourceLinks(NamedTuple):
         return body << 32 | (xxh3_64_intdigest(text.encode()) & _LARGEST or 1)
 
     def counted(self, rules: LinkRules) -> set[str]:
-        """Return the canonical links that count; raises MarkupError where they are too many."""
+        """Return the canonical links that count; raises MarkupError if they are too many."""
         return {*rules.select(self._lines().split("\n")[1:], self.page_url)}
 
     def fingerprints(self, rules: LinkRules) -> frozenset[int]:
@@ -186,7 +186,7 @@ def body_number(body: bytes, page_url: str, rules: LinkRules) -> int:
 
 
 def has_same_body(source: int, body: int) -> bool:
-    """Whether a number of links' source, 0 where it is not known, is of the body with that number."""
+    """Whether a number of links' source, 0 if it is not known, is of the body with that number."""
     return source >> 32 == body and source != 0
 
 
@@ -203,7 +203,7 @@ def link_fingerprints(
     `root` is the tree that lxml makes of it, or None for an empty document.
     `base_url` is where the page was found. Links are those of `a` and `area`, and of frames within the
     site, relative to the first `base`; a link to the page itself counts as any other. What is no http(s)
-    link is passed over. Raises MarkupError where they are too many.
+    link is passed over. Raises MarkupError if they are too many.
     """
     return source_links(root, base_url).fingerprints(rules or LinkRules())
 

@@ -36,7 +36,7 @@ def page_id_of(url: str) -> int:
 def page_key(url: str) -> str:
     """Return the key of the page that an absolute URL leads to.
 
-    Of what no crawl could visit, such as other schemes, it is the SURT. Raises ValueError where there is
+    Of what no crawl could visit, such as other schemes, it is the SURT. Raises ValueError if there is
     none either, as `page_surt` does.
     """
     canonical = plain_url(url) or canonical_url(url)

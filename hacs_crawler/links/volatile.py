@@ -235,7 +235,7 @@ def _parts_of(link: str) -> Iterator[LinkPart]:
 
 
 def _value(link: str, part: LinkPart) -> str | None:
-    """Return the value of a part of a link, None where it has none."""
+    """Return the value of a part of a link, None if it has none."""
     parts = urlsplit(link)
     if part.folder:
         if not parts.path.startswith(part.folder):

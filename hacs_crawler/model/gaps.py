@@ -26,7 +26,7 @@ class Gaps:
 
     days: length of each gap, > 0. updated: whether links appeared in it (an update is only known
     to lie somewhere in its gap: interval censoring). weight: what the gap counts as evidence, 0
-    to 1. offsets: n_pages + 1 positions. Raises ValueError where the arrays do not fit together.
+    to 1. offsets: n_pages + 1 positions. Raises ValueError if the arrays do not fit together.
     """
 
     days: FloatArray
@@ -82,7 +82,7 @@ def gaps_between(
     updated[k]: links appeared between visit k-1 and visit k; ignored at a page's first visit.
     offsets: n_pages + 1 positions in visit_days. A page of n visits has n-1 gaps, of 0 visits
     none. baselines[k]: visit k tells nothing of the time since visit k-1, which is no gap then;
-    None where all tell of it. weight = exp(-age / fade_days), where age is the page's last visit
+    None if all tell of it. weight = exp(-age / fade_days), where age is the page's last visit
     minus the end of the gap; fade_days = inf lets every gap count 1.
 
     Raises ValueError for visits that are not strictly increasing within a page or not finite.
@@ -132,7 +132,7 @@ def checked_visits(
     offsets: IndexArray,
     baselines: BoolArray | None = None,
 ) -> tuple[FloatArray, BoolArray, IndexArray]:
-    """Return visits as arrays of their types. Raises ValueError where they do not fit together."""
+    """Return visits as arrays of their types. Raises ValueError if they do not fit together."""
     visit_days = np.asarray(visit_days, dtype=np.float64)
     updated = np.asarray(updated, dtype=np.bool_)
     if visit_days.ndim != 1 or visit_days.shape != updated.shape:

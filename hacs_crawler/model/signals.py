@@ -209,8 +209,8 @@ def log_quiet_factor(
     """Return by what signals multiply the probability of no update since the last visit; logs.
 
     `site` are the pages' places in `beliefs`. `left` is the share of the time since the last visit that
-    nothing else has shown to be quiet, 0 to 1. Below 0 where signals make an update likely, above 0
-    where their absence makes it unlikely. Exactly 0 where signals are believed to tell nothing.
+    nothing else has shown to be quiet, 0 to 1. Below 0 if signals make an update likely, above 0
+    if their absence makes it unlikely. Exactly 0 if signals are believed to tell nothing.
     """
     found = np.zeros(len(heard))
     recall, false = (axis.ravel() for axis in np.meshgrid(RECALLS, FALSE_PER_DAY, indexing="ij"))

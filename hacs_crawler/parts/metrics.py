@@ -55,7 +55,7 @@ class Metrics:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Metrics:
-        """Serve where HACS_METRICS says; raises NotConfigured where it says nothing."""
+        """Serve where HACS_METRICS says; raises NotConfigured if it says nothing."""
         address = Crawl.of(crawler).config.metrics
         if address is None:
             raise NotConfigured

@@ -125,7 +125,7 @@ class Bounds:
 
 
 def bounds_of(rows: Rows, state: State, options: RankingOptions, now: float) -> Bounds:
-    """Return bounds of the pages' scores, where there may be some, see `may_be_bounded`."""
+    """Return bounds of the pages' scores if there may be some, see `may_be_bounded`."""
     page = state.estimation.expected()
     first = highest_rate(page.fast_share, page.fast_per_day, page.slow_per_day)
     return Bounds(

@@ -139,7 +139,7 @@ def _labels(state: State, outcomes: Outcomes) -> Iterator[tuple[int, Label]]:
 
 
 def drift(outcomes: Outcomes) -> Drift | None:
-    """Return how predictions have differed from what was found for long, None where they have not.
+    """Return how predictions have differed from what was found for long, None if they have not.
 
     `outcomes` are the records of one model, by time; looked at are the last DRIFT_VISITS predicted
     ones, in at least DRIFT_RUNS runs. It is a drift where the updates found are outside of 1 /

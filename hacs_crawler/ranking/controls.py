@@ -62,10 +62,10 @@ class Allowance:
 
 
 def take_allowance(state: State, budget: int | None, share: float) -> Allowance:
-    """Return what a run with that budget may make; raises StateError where the note is damaged.
+    """Return what a run with that budget may make; raises StateError if the note is damaged.
 
     Of what earlier runs left it takes as much as it may make, and `keep_allowance` gives back the rest:
-    of runs at the same time each has its own. None where the estimator cannot tell churn from updates.
+    of runs at the same time each has its own. None if the estimator cannot tell churn from updates.
     """
     if not budget or not share or not state.estimation.has_posterior:
         return Allowance()
@@ -92,7 +92,7 @@ def keep_allowance(state: State, allowance: Allowance, *, has_visited: bool = Tr
 
 
 def control_worth(p: Floats, churning: Floats, visits: Counts, updates: Counts) -> Floats:
-    """Return what a control visit of each page is worth, 0 where it would tell nothing.
+    """Return what a control visit of each page is worth, 0 if it would tell nothing.
 
     p, times how hard it is to tell whether the page churns. `churning` is the probability of it, 0 where
     nothing looks like it. From any other on a page may be asked whose every visit showed something new.

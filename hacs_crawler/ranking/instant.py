@@ -88,7 +88,7 @@ class InterestScore:
 
 @dataclass(frozen=True, slots=True)
 class Hubs:
-    """A tier as it is now, one element a hub: `value` is what a visit is worth, 0 where it is gone."""
+    """A tier as it is now, one element a hub: `value` is what a visit is worth, 0 if it is gone."""
 
     tier: Tier
     value: Floats

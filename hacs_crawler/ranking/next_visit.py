@@ -136,7 +136,7 @@ def _last_within(plan: Plan, options: RankingOptions) -> tuple[float, float | No
 
 
 def _first_days(is_due: Callable[[float], bool]) -> float:
-    """Return in how many days a page will be due, that stays due once it is; inf where it never is."""
+    """Return in how many days a page will be due, that stays due once it is; inf if it never is."""
     high = 1 / 24
     while not is_due(high):
         high *= 2

@@ -35,7 +35,7 @@ class Candidates:
     (the prior's mean for a page never visited). Alone, a page stays x days without an update with
     probability w e^(-a x) + (1 - w) e^(-b x): w is `fast_share`, a `fast_per_day` and b `slow_per_day`
     (see `model.survival`). `days_since_visit` and `days_since_update` are
-    infinite where there was none. `p` is the probability that the page has gained links, 1 where it
+    infinite if there was none. `p` is the probability that the page has gained links, 1 if it
     was never visited. `visits` and
     `updates` count what the rate was learned from, `failures` attempts since then that told nothing,
     of a page never seen every attempt. `churn` is the chance that a request brings links by itself,

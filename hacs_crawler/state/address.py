@@ -89,7 +89,7 @@ StateArguments = tuple[str, str, Path, Estimation]
 
 
 def check_state(url: str, namespace: str) -> None:
-    """Raise ConfigError where the address or the namespace is malformed; opens nothing."""
+    """Raise ConfigError if the address or the namespace is malformed; opens nothing."""
     state_url(url)
     try:
         _namespace(namespace)
@@ -120,7 +120,7 @@ def open_store(url: str, namespace: str, base: Path, *, reads_only: bool = False
 
     With `reads_only` nothing is made or changed, and nothing can be written.
 
-    Raises ConfigError for a malformed address, StateError where the store cannot be used, and
+    Raises ConfigError for a malformed address, StateError if the store cannot be used, and
     StateUnavailableError where it cannot be reached.
     """
     check_state(url, namespace)

@@ -97,7 +97,7 @@ class State:
         for the pages that are in the store otherwise than in `known`, and one more where sites count
         and links are new (see `state.site_links`).
 
-        Raises StateUnavailableError where the store cannot be reached; recording the same visits
+        Raises StateUnavailableError if the store cannot be reached; recording the same visits
         again later is safe, whatever part of them was written. Visits of a page whose bytes in the
         store are damaged are left out of the result, and an error is logged that names the page.
         """

@@ -140,7 +140,7 @@ class Estimation:
         return estimate(self.estimator, visits, self.prior, churning_pages, self.bursts)
 
     def churning(self, pages: Sequence[Page]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-        """Return how likely each page churns, as `rates` does: 0 where no visit brought anything."""
+        """Return how likely each page churns, as `rates` does: 0 if no visit brought anything."""
         pages = [page.sound for page in pages]
         may_churn = [_has_new_marks(page) or bool(page.digests) for page in pages]
         found = np.zeros(len(pages))
@@ -298,7 +298,7 @@ def _has_new_marks(page: Page) -> bool:
 
 
 def baselines_of(pages: Sequence[Page]) -> np.ndarray[tuple[int], np.dtype[np.bool_]] | None:
-    """Return which of the visits that `histories` returns are baselines, None where none is."""
+    """Return which of the visits that `histories` returns are baselines, None if none is."""
     pages = [page.sound for page in pages]
     baselines, baseline_offsets = _joined([page.baselines for page in pages])
     if not len(baselines):

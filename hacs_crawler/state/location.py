@@ -14,7 +14,7 @@ REDIS_SCHEMES: Final = ("redis", "rediss", "unix", "redis+cluster", "rediss+clus
 
 
 def state_url(given: object) -> str:
-    """Return the address of a state; raises ConfigError where it is malformed."""
+    """Return the address of a state; raises ConfigError if it is malformed."""
     if not isinstance(given, str) or not given:
         shown = type(given).__name__ if given else repr(given)  # it may hold a password
         raise ConfigError(f"HACS_STATE = {shown}: must be a non-empty text")
@@ -48,7 +48,7 @@ def is_server(url: str) -> bool:
 
 
 def sqlite_path(url: str, base: Path) -> Path | None:
-    """Return the file that a state's address names, None where it names a Redis server."""
+    """Return the file that a state's address names, None if it names a Redis server."""
     if not url.startswith("sqlite://"):
         return None
     return base / url.removeprefix("sqlite://").removeprefix("/")
@@ -68,7 +68,7 @@ def describe(url: str) -> str:
 def split_replicas(url: str) -> tuple[str, int]:
     """Return the address without `replicas=N` in its query, and N: how many have to have each write.
 
-    Raises ConfigError where that is no number.
+    Raises ConfigError if that is no number.
     """
     base, _, query = url.partition("?")
     parts = query.split("&")

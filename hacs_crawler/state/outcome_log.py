@@ -40,7 +40,7 @@ OUTCOME: Final = np.dtype(
 """One visit of a ranked seed. `at` is its time and `run` the start of its crawl, in
 seconds since 1970 UTC, `site` is `site_id` of its URL, `label` the number of its `Label`. `p` is the
 probability of an update as predicted.
-`days_since_visit` is infinite where the page had never been seen. `bytes` is the size of the answer's
+`days_since_visit` is infinite if the page had never been seen. `bytes` is the size of the answer's
 body. `new_to_site` is how many of the `new_links` were new to the site. `flags` has SEEN where the page
 was observed, UPDATED where there was what HACS_UPDATES says is an update, and in its upper six bits the
 page's churn as estimated then, see `churn_of`.
@@ -95,7 +95,7 @@ def _number_of(label: Label) -> int:
 
 
 def label_of(fields: object) -> Label | None:
-    """Return the label that a note holds, None where it is damaged or has parts not known here."""
+    """Return the label that a note holds, None if it is damaged or has parts not known here."""
     try:
         label = msgspec.convert(fields, Label)
     except (msgspec.ValidationError, OverflowError, RecursionError):

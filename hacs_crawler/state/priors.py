@@ -56,7 +56,7 @@ class _Siblings(Struct):
 
 
 def read_priors(store: Store, estimation: Estimation) -> Estimation:
-    """Return an estimation with what the store keeps; raise StateError where that is damaged."""
+    """Return an estimation with what the store keeps; raise StateError if that is damaged."""
     siblings = read_note(store, _SIBLINGS, _Siblings) or _Siblings(USUAL_SIBLING_CORRELATION)
     return replace(
         estimation,

@@ -325,7 +325,7 @@ class RedisStore(Store):
             raise
 
     def _check_identity(self) -> None:
-        """Raise StateError where the server no longer holds the state that was opened."""
+        """Raise StateError if the server no longer holds the state that was opened."""
         found = self._redis.hmget(self._notes, "schema", "identity")
         known_by = self._checked(found)
         if found[1] is None:

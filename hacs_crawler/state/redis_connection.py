@@ -48,7 +48,7 @@ class RedisServer:
     """A server (`redis://`, `rediss://`, `unix://`) or cluster (`redis+cluster://`).
 
     Raises StateUnavailableError where a cluster cannot be reached; one server is asked only when it is
-    used. Raises ConfigError where the address is malformed.
+    used. Raises ConfigError if the address is malformed.
     """
 
     def __init__(self, url: str) -> None:

@@ -55,7 +55,7 @@ class Run:
 def stopped_run(state: State) -> Run | None:
     """Return the run to go on with, if one was stopped that estimated as this one is to.
 
-    Raises StateError where the note of it is damaged.
+    Raises StateError if the note of it is damaged.
     """
     run = read_note(state.store, NOTE, Run)
     if run is None:

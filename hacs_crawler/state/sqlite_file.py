@@ -26,7 +26,7 @@ _PASSING = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL", "SQLITE_IOERR")
 class SQLiteFile:
     """A file that is a state, or that is empty or not there and becomes one (`made`).
 
-    Raises StateError where it is another program's, or of a schema that this version does not know:
+    Raises StateError if it is another program's, or of a schema that this version does not know:
     nothing is written then. With `reads_only` nothing ever is.
     """
 
@@ -137,7 +137,7 @@ class SQLiteFile:
         return tables
 
     def _check_identity(self) -> None:
-        """Raise StateError where the file that was opened is not, or no longer, the state."""
+        """Raise StateError if the file that was opened is not, or no longer, the state."""
         if _place_of(self.path) != self._place:
             refuse_other(str(self.path), "was removed or replaced")
         check_schema(self._pragma("user_version"), str(self.path))

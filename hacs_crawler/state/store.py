@@ -246,7 +246,7 @@ SCHEMA: Final = 1
 
 
 def check_schema(schema: int, place: str) -> None:
-    """Raise StateError where the state at that place is of a newer version."""
+    """Raise StateError if the state at that place is of a newer version."""
     if schema > SCHEMA:
         msg = (
             f"the state in {place} has schema {schema}, newer than the {SCHEMA} that this version of "

@@ -22,7 +22,7 @@ class _StoredParts(Struct):
 
 
 def read_volatile_parts(state: State) -> dict[str, VolatileLinkParts]:
-    """Return what is known of each host; raises StateError where the note of it is damaged."""
+    """Return what is known of each host; raises StateError if the note of it is damaged."""
     return _decoded(read_note(state.store, NOTE, dict[str, _StoredParts]))
 
 

@@ -40,7 +40,7 @@ def multiplier(
 
     The variance is itself an estimate, with that many degrees of freedom: the quantile of Student's t is
     taken that has the same tail as the normal one (Jennison and Turnbull, "Group sequential methods",
-    2000, on t-tests). Shapes broadcast. Nan where an argument is, infinite where the error is.
+    2000, on t-tests). Shapes broadcast. Nan where an argument is, infinite if the error is.
     """
     from scipy.special import ndtr, stdtrit  # noqa: PLC0415 - slow to load, and few commands need it
 

@@ -54,7 +54,7 @@ def item_rules(
 
 
 def item_key(item: Any, key: str) -> int | None:
-    """Return the 32 bits, signed, of the field that identifies an item; None where it has none."""
+    """Return the 32 bits, signed, of the field that identifies an item; None if it has none."""
     value = _mapping(item).get(key)
     return None if value is None else _bits(value, key) - 2**31
 

@@ -18,7 +18,7 @@ from hacs_crawler.links import LinkRules, fingerprint, fingerprints
 MOST_MARKS: Final = 10_000
 """Of a page; what shows more is not read."""
 _FORM: Final = 3
-"""Of canonical bytes: to be raised where they become others, so that pages get baselines."""
+"""Of canonical bytes: to be raised if they become others, so that pages get baselines."""
 
 _UNSEEN: Final = re.compile("[\u00ad\u200b-\u200d\u2060\ufeff]")
 """Soft hyphens, and characters of no width."""
@@ -79,7 +79,7 @@ class MarkRules:
     def marks_of(self, thing: Any) -> frozenset[int]:
         """Return the mark of one thing that a page may show; none of an empty one.
 
-        Raises UnreadableMarksError where there is none to be had.
+        Raises UnreadableMarksError if there is none to be had.
         """
         marks = marks_of([self.canonical(thing)])
         key = None if self.key_of is None else self.key_of(thing)
@@ -105,7 +105,7 @@ def as_read(text: str) -> str:
 def marks_of(shown: Iterable[Any]) -> frozenset[int]:
     """Return the marks of texts, whose white space is collapsed, and of bytes; empty ones have none.
 
-    Raises UnreadableMarksError where they are too many, or other things.
+    Raises UnreadableMarksError if they are too many, or other things.
     """
     found = []
     for thing in shown:

@@ -94,7 +94,7 @@ class WatchSettings:
             "HACS_WATCH_KEY",
             """
             The field that [identifies an item](updates.md#items-that-change), such as its id or URL,
-            where items are watched. Then an item that changed is told from a new one.
+            if items are watched. Then an item that changed is told from a new one.
             """,
         ),
     ] = ""
@@ -138,7 +138,7 @@ class WatchSettings:
         return "text" if self.watch.name.startswith(("text", "css:", "xpath:")) else "value"
 
     def watched(self) -> MarkRules | None:
-        """Return the rules by which pages are read; raises ConfigError where settings contradict."""
+        """Return the rules by which pages are read; raises ConfigError if settings contradict."""
         for name in ("fields", "key", "ignore"):
             given = getattr(self, f"watch_{name}")
             if given and not self.takes_items:

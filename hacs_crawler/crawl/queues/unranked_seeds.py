@@ -20,7 +20,7 @@ stops it, and each seed that was read is sent."""
 class UnrankedSeeds:
     """Holds seeds until they are ranked.
 
-    `selection` chooses among those of one round; None where none was ranked in it.
+    `selection` chooses among those of one round; None if none was ranked in it.
     """
 
     def __init__(self, budget: int | None) -> None:

@@ -160,7 +160,7 @@ class ReadAhead:
         return page_id in self._pages
 
     def page(self, page_id: int) -> Page | None:
-        """Return a page as it was read or written; None where it is not held, or not known."""
+        """Return a page as it was read or written; None if it is not held, or not known."""
         return self._pages.get(page_id)
 
     def on_written(self, pages: Mapping[int, Page]) -> None:

@@ -49,7 +49,7 @@ class StateThread:
     async def once(
         self, function: Callable[Concatenate[State, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Return what a function of the state returns; raises StateError also where it is away."""
+        """Return what a function of the state returns; raises StateError also if it is away."""
         return await maybe_deferred_to_future(self.run(function, *args, **kwargs))
 
     async def patiently(

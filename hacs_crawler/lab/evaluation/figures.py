@@ -203,7 +203,7 @@ def medians(_level: str, result: LevelResult, figure: Figure) -> None:
 
 
 def _rank_correlation(description: Description, known: IndexArray) -> float | None:
-    """Return Spearman's rank correlation, None where it is undefined."""
+    """Return Spearman's rank correlation, None if it is undefined."""
     from scipy.stats import rankdata  # noqa: PLC0415 - takes a while to import
 
     x, y = (rankdata(values[known]) for values in (description.median_days, description.mean_days))

@@ -61,7 +61,7 @@ class History:
     update_unit: Units
 
     def next_updates(self, day: float) -> FloatArray:
-        """Return when each unit is updated next after `day`, infinite where it never is."""
+        """Return when each unit is updated next after `day`, infinite if it never is."""
         found = np.full(self.units, np.inf)
         later = np.searchsorted(-self.update_days, -day)  # the first that is not after `day`
         found[self.update_unit[:later]] = self.update_days[:later]  # the earliest is written last
@@ -182,7 +182,7 @@ class PaperWindow:
     """The units with a capture in a window, one element each.
 
     `p` is the probability of an update between tau, the last interpolated update, and the moment
-    predicted for; 0 where the window holds no update. `last_capture` is in days since 1970.
+    predicted for; 0 if the window holds no update. `last_capture` is in days since 1970.
     """
 
     units: Units

@@ -104,7 +104,7 @@ def has_next(windows: Windows) -> BoolArray:
 
 
 def next_gaps(windows: Windows) -> FloatArray:
-    """Return the days from each window's last update to the next one, nan where none follows."""
+    """Return the days from each window's last update to the next one, nan if none follows."""
     gaps = np.full(len(windows), np.nan)
     followed = np.flatnonzero(has_next(windows))
     gaps[followed] = windows.days[windows.offsets[followed + 1]]

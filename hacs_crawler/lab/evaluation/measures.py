@@ -116,15 +116,15 @@ class Counts:
         )
 
     def precision(self) -> FloatArray:
-        """TP / (TP + FP); nan where nothing is selected."""
+        """TP / (TP + FP); nan if nothing is selected."""
         return _share(self.hits, self.selected)
 
     def recall(self) -> FloatArray:
-        """TP / (TP + FN); nan where nothing was updated."""
+        """TP / (TP + FN); nan if nothing was updated."""
         return _share(self.hits, self.changed)
 
     def f1(self) -> FloatArray:
-        """2 TP / (2 TP + FP + FN); nan where nothing is selected and nothing was updated."""
+        """2 TP / (2 TP + FP + FN); nan if nothing is selected and nothing was updated."""
         return _share(2 * self.hits, self.selected + self.changed)
 
     def f1_where_found(self) -> FloatArray:
@@ -182,7 +182,7 @@ def _share(part: FloatArray, whole: FloatArray) -> FloatArray:
 
 
 def _mean(values: FloatArray) -> FloatArray:
-    """Mean of each column over what is defined; nan where nothing is."""
+    """Mean of each column over what is defined; nan if nothing is."""
     defined = ~np.isnan(values)
     return _share(np.where(defined, values, 0.0).sum(axis=0), defined.sum(axis=0))
 

@@ -50,7 +50,7 @@ class LogReader:
     that asked for robots.txt. `site` (https://host) is put before paths; without it, and without virtual
     hosts in the log, pages are paths. Lines later than `latest` (seconds UTC) are wrong.
 
-    Raises HacsError where the format cannot be used, or `apachelogs` is not installed.
+    Raises HacsError if the format cannot be used, or `apachelogs` is not installed.
     """
 
     site: str | None
@@ -133,7 +133,7 @@ class LogReader:
 
 
 def check_site(site: str) -> str:
-    """Return a site as https://host, without a slash at its end; raises HacsError where it is none."""
+    """Return a site as https://host, without a slash at its end; raises HacsError if it is none."""
     url = canonical_url(site if "://" in site else f"https://{site}")
     if url is None or urlsplit(url).query:
         raise HacsError(f"--site {site!r}: must be a site such as https://news.example")

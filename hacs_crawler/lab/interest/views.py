@@ -83,7 +83,7 @@ def gathered(
 def window_of(views: Views, days: int, least_views: float) -> Window:
     """Cut out the last `days` days on record, or all where there are fewer.
 
-    Pages with fewer than `least_views` views in them are left out. Raises HacsError where there are no
+    Pages with fewer than `least_views` views in them are left out. Raises HacsError if there are no
     views in the window.
     """
     first, last = views.days

@@ -193,7 +193,7 @@ class Allocation:
         self._log_price = 0.0
 
     def frequencies(self, rate_per_day: Floats) -> Floats:
-        """Return visits a day that add up to the budget; all 0 where no page ever changes."""
+        """Return visits a day that add up to the budget; all 0 if no page ever changes."""
         if not np.any(rate_per_day > 0):
             return np.zeros_like(rate_per_day)
 

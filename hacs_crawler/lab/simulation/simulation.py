@@ -62,7 +62,7 @@ class Scenario:
     `budget` is in visits a day, `has_siblings` as HACS_SIBLINGS, `control_share` as HACS_CONTROLS,
     `stale_days` as HACS_STALE_DAYS.
     There is a run each `every` days, which spends the budget of them all.
-    `signals` are the habits of sites that signal their updates, None where there are no signals.
+    `signals` are the habits of sites that signal their updates, None if there are no signals.
     Pages first seen at or after `start` are left out. Raises HacsError where nothing can be simulated.
     """
 

@@ -28,7 +28,7 @@ OnProgress = Callable[[int, int], None]
 class Standing:
     """A policy's score at a budget, and its hits over those of last-obs and of the oracle.
 
-    The ratios are None where the other has no hit.
+    The ratios are None if the other has no hit.
     """
 
     budget: int

@@ -126,7 +126,7 @@ class Browser:
     async def render(self, request: Request) -> Response:
         """Return a page as a browser shows it, with what it has in links once it has fallen silent.
 
-        Raises BrowserMissingError, RenderingError where the page takes longer than it may,
+        Raises BrowserMissingError, RenderingError if the page takes longer than it may,
         crashes, or cannot be reached, IgnoreRequest where it redirects to what robots.txt forbids, and
         PutBackError where its host may not be asked now.
         """
@@ -275,7 +275,7 @@ class Browser:
         return bool(await refused if isawaitable(refused) else refused)
 
     def _of(self, asked: Any) -> _Rendering | None:
-        """Return the page that asks, None where it is closing and has no frame any more."""
+        """Return the page that asks, None if it is closing and has no frame any more."""
         try:
             return self._open.get(asked.frame.page)
         except Exception:  # noqa: BLE001 - Playwright's own kinds of errors are behind an extra

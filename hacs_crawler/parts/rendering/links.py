@@ -14,7 +14,7 @@ class RenderedLinks(Part):
     """Keeps what a browser shows apart from what plain answers show: see `LinkRules.rendered`."""
 
     def rules(self, response: Response, rules: Rules) -> Rules:
-        """Return the rules for a page as a browser shows it, where it is one."""
+        """Return the rules for a page as a browser shows it if it is one."""
         return replace(rules, rendered=True) if is_rendered(response) else rules
 
 

@@ -237,7 +237,7 @@ def _is_suspicious(response: Response) -> bool:
 
 
 def suspicion_of(root: etree._Element | None) -> str:
-    """Return in a few words why a browser may show more links of a parsed page, "" where nothing does.
+    """Return in a few words why a browser may show more links of a parsed page, "" if nothing does.
 
     A page without scripts is never suspected.
     """

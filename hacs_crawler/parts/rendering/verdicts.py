@@ -42,7 +42,7 @@ class Verdict(IntEnum):
 class PageRendering:
     """What is known of rendering one page: `visits` counts the visits since the verdict was checked.
 
-    `seconds` is what its visits take of late, 0 where that is not known, with the browser where
+    `seconds` is what its visits take of late, 0 if that is not known, with the browser where
     `rendered`.
     """
 
@@ -60,7 +60,7 @@ class PageRendering:
 
     @classmethod
     def decoded(cls, value: bytes) -> Self:
-        """Return what bytes stand for, nothing known for none; raises StateError where damaged."""
+        """Return what bytes stand for, nothing known for none; raises StateError if damaged."""
         if not value:
             return cls()
         verdict, visits, rendered, seconds = _fields(cls._FORM, value)
@@ -110,7 +110,7 @@ class SiteRendering:
 
     @classmethod
     def decoded(cls, value: bytes) -> Self:
-        """Return what bytes stand for, nothing known for none; raises StateError where damaged."""
+        """Return what bytes stand for, nothing known for none; raises StateError if damaged."""
         return cls(*_fields(cls._FORM, value)) if value else cls()
 
     @property

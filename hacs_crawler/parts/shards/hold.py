@@ -141,7 +141,7 @@ class ShardHold:
         self._downloads.recall(lambda _: True, self._not_ours())
 
     async def _until_renewed(self, request: Request) -> None:
-        """Return when a request may be sent; raise IgnoreRequest where it never will be."""
+        """Return when a request may be sent; raise IgnoreRequest if it never will be."""
         while not self.may_send():
             if self._is_lost or is_closing(self._crawler):
                 raise self._not_ours()

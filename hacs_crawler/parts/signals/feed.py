@@ -47,7 +47,7 @@ def read_feed(body: bytes, url: str, now: int) -> Listing:
     """Return what a feed shows of its own host's pages: those of its entries, and the one it is of.
 
     That one, the feed's own link, shows the entries: its signal is the latest of theirs. `now` is in
-    seconds since 1970 UTC. Raises SignalError where it is no feed, is too large, or cannot be read.
+    seconds since 1970 UTC. Raises SignalError if it is no feed, is too large, or cannot be read.
     """
     try:
         import feedparser  # noqa: PLC0415 - an extra
@@ -81,7 +81,7 @@ def read_feed(body: bytes, url: str, now: int) -> Listing:
 
 
 def _outline(body: bytes) -> bytes:
-    """Return what is read of a feed, as XML; raises ValueError, LxmlError where there is none."""
+    """Return what is read of a feed, as XML; raises ValueError, LxmlError if there is none."""
     root = etree.fromstring(body.strip(), etree.XMLParser(recover=True, resolve_entities=False))
     if root is None:
         raise ValueError("it is no XML")

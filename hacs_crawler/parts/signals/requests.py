@@ -167,7 +167,7 @@ class SignalRequests:
         return listing
 
     async def _ask(self, url: str, validators: tuple[str, str], **meta: Any) -> Response | None:
-        """Return the answer to a request, None where there is none; follows redirects on its host."""
+        """Return the answer to a request, None if there is none; follows redirects on its host."""
         headers = zip(("If-None-Match", "If-Modified-Since"), validators, strict=True)
         sent = {name: value for name, value in headers if value}
         for _ in range(REDIRECTS + 1):

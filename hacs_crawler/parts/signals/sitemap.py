@@ -81,7 +81,7 @@ def sitemaps_of_robots(body: bytes, url: str) -> list[str]:
 
 
 def same_host(url: str, base: str) -> str | None:
-    """Return a URL as it is asked for, None where it is unusable or of another host than the base."""
+    """Return a URL as it is asked for, None if it is unusable or of another host than the base."""
     try:
         found = urljoin(base, url.strip())
         is_same = bool(url) and urlsplit(found).netloc.lower() == urlsplit(base).netloc.lower()

@@ -206,7 +206,7 @@ class SignalSources(Part):
         return after is not None
 
     async def _heard(self, kind: str, source: SignalSource, at: int) -> SignalSource | None:
-        """Take in what a source shows; returns how it was read, None where nothing answered."""
+        """Take in what a source shows; returns how it was read, None if nothing answered."""
         found = await self._requests.files(kind, source, at)
         if not found.answers:
             return None
