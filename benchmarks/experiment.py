@@ -15,13 +15,13 @@ import numpy as np
 from hacs_crawler.lab.simulation.simulation import Scenario, World as History
 from hacs_crawler.lab.timelines import Timelines, parse_day, read_timelines
 from hacs_crawler.links import site_id
-from hacs_crawler.model import update_probability
+from hacs_crawler.model import update_index, update_probability
 from hacs_crawler.ranking.candidates import nobody
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import POLICIES
 from hacs_crawler.ranking.selection import Selection
 from hacs_crawler.state import Estimation, MemoryStore, State, follow_prior, rates_of, time_share
-from hacs_crawler.statistics import SiteTally, contrast, marginal_worth
+from hacs_crawler.statistics import SiteTally, contrast
 from hacs_crawler.utils.times import DAY
 
 ALPHA, DAYS, LEAST_SITES = 0.05, 60, 10
@@ -125,7 +125,7 @@ class Crawl:
         by_time = found * time_share(told.ravel(), churn.ravel()).reshape(told.shape)
         np.add.at(self.updates, (at[0], self.world.site[chosen]), by_time)
         np.add.at(self.visits, (at[0], self.world.site[chosen]), 1.0)
-        self.worth += marginal_worth(told).sum(1)
+        self.worth += update_index(told).sum(1)
         self.count[at] += by_time * -np.log1p(-np.minimum(told, 1 - 1e-9)) / told
         self.watched[at] += self.days[at]
         self.pending[at], self.days[at] = False, 0.0
@@ -207,7 +207,7 @@ def real(timelines: Timelines, start: int) -> np.ndarray:
             found = world.visit(places, now) > 0
             state.record(world.shown(places, now))
             sums[twin] += [np.bincount(site[places], one, len(names)) for one in (found, None)]
-            worth[twin] += marginal_worth(chosen.p).sum()
+            worth[twin] += update_index(chosen.p).sum()
         tallies = (SiteTally(*sums[twin], worth[twin] / (day * EACH)) for twin in range(2))
         end, _ = contrast(*tallies, np.bincount(site).astype(float), past).interval(ALPHA)
         low.append(end if (sums[:, 0] > 0).sum(-1).min() >= LEAST_SITES else 0.0)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links import page_id_of, site_id
-from hacs_crawler.model import update_probability
+from hacs_crawler.model import update_index, update_probability
 from hacs_crawler.state import (
     UPDATED,
     Label,
@@ -21,7 +21,7 @@ from hacs_crawler.state import (
     as_of,
     share_of_time,
 )
-from hacs_crawler.statistics import Contrast, SiteTally, contrast, effective_sites, marginal_worth
+from hacs_crawler.statistics import Contrast, SiteTally, contrast, effective_sites
 from hacs_crawler.utils.arrays import FloatArray
 from hacs_crawler.utils.terminal import Progress
 from hacs_crawler.utils.times import DAY, SKEW_SECONDS, day_text
@@ -331,7 +331,7 @@ def _tally(record: TwinRecord, ends: NDArray[np.int64], sites: NDArray[np.int64]
         return np.cumsum(by_look, axis=0).astype(np.float64)
 
     visits = upto(np.ones(len(again)))
-    worth = upto(marginal_worth(again["p"].astype(np.float64))).sum(-1)
+    worth = upto(update_index(again["p"].astype(np.float64))).sum(-1)
     return SiteTally(upto(record.updates), visits, worth / np.maximum(visits.sum(-1), 1.0))
 
 

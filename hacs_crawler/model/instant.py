@@ -60,7 +60,9 @@ def update_index(p: ArrayLike) -> FloatArray:
     """1 - (1 + x) exp(-x) with x = -ln(1 - p): the index of a page whose updates keep their worth.
 
     A visit of it is worth 1 - exp(-λe) = p, the chance that there is an update, and V - e V' is the
-    above at x = λe. Given by p, it orders pages as p does. p from 0 to 1; 1 gives 1.
+    above at x = λe. Given by p, it orders pages as p does. p from 0 to 1; 1 gives 1. It is also what
+    one more visit would find: V evenly spaced visits over a time T find V (1 - exp(-λT / V)) updates,
+    and this is the derivative by V, with x = λT / V (Olston and Pandey 2008).
     """
     p = _floats(p)
     rest = 1.0 - p

@@ -8,7 +8,6 @@ nobody can tell of one visit which they were.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,7 +17,6 @@ from numpy.typing import NDArray
 from hacs_crawler.state import (
     SEEN,
     UPDATED,
-    Label,
     Outcomes,
     State,
     chance_of_new_links,
@@ -115,27 +113,13 @@ def groups(state: State, outcomes: Outcomes | None = None) -> list[Group]:
     """
     outcomes = predicted(state.outcomes() if outcomes is None else outcomes)
     numbers: dict[tuple[str, str], list[int]] = {}
-    for number, label in _labels(state, outcomes):
-        numbers.setdefault((label.policy, label.model), []).append(number)
+    for number in np.unique(outcomes["label"]).tolist():
+        if (label := state.label(number)) is not None:
+            numbers.setdefault((label.policy, label.model), []).append(number)
     return [
         Group(*name, outcomes[np.isin(outcomes["label"], numbers[name])])
         for name in sorted(numbers)
     ]
-
-
-def by_model(some: Iterable[Group]) -> dict[str, Outcomes]:
-    """Return the records of each model, by time, whatever the policy."""
-    parts: dict[str, list[Outcomes]] = {}
-    for group in some:
-        parts.setdefault(group.model, []).append(group.outcomes)
-    return {model: sorted_outcomes(of_model) for model, of_model in parts.items()}
-
-
-def _labels(state: State, outcomes: Outcomes) -> Iterator[tuple[int, Label]]:
-    for number in np.unique(outcomes["label"]).tolist():
-        label = state.label(number)
-        if label is not None:
-            yield number, label
 
 
 def drift(outcomes: Outcomes) -> Drift | None:
@@ -161,6 +145,9 @@ def drift(outcomes: Outcomes) -> Drift | None:
 
 
 def drift_of(state: State, model: str, outcomes: Outcomes | None = None) -> Drift | None:
-    """Return the drift of a model, as `drift`; `outcomes` as for `groups`. Raises StateError."""
-    own = by_model(groups(state, outcomes)).get(model)
-    return None if own is None else drift(own)
+    """Return the drift of a model, whatever the policy, as `drift`; `outcomes` as for `groups`.
+
+    Raises StateError.
+    """
+    own = [group.outcomes for group in groups(state, outcomes) if group.model == model]
+    return drift(sorted_outcomes(own))

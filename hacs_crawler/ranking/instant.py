@@ -139,20 +139,15 @@ def _hub_of(line: str) -> Iterator[ListedHub]:
     yield ListedHub(url, **facts)
 
 
-def listed_hubs(options: InstantOptions) -> list[ListedHub]:
-    """Read the list of hubs, in its order; raises ConfigError."""
-    try:
-        return read_hubs(options.file)
-    except HacsError as error:
-        raise ConfigError(f"HACS_INSTANT: {error}") from error
-
-
 def read_tier(options: InstantOptions, shard: Shard | None = None) -> Tier:
     """Read the list of hubs, those of one shard if there is one; raises ConfigError."""
-    listed = reversed(listed_hubs(options))
+    try:
+        listed = read_hubs(options.file)[::-1]
+    except HacsError as error:
+        raise ConfigError(f"HACS_INSTANT: {error}") from error
     chosen = {page_id_of(hub.url): hub for hub in listed if shard is None or shard.has(hub.url)}
     page_ids = sorted(chosen)
-    hubs: list[ListedHub] = [chosen[page_id] for page_id in page_ids]
+    hubs = [chosen[page_id] for page_id in page_ids]
     return Tier(
         tuple(hub.url for hub in hubs),
         np.array(page_ids, np.int64),

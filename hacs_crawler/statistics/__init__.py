@@ -17,7 +17,6 @@ if TYPE_CHECKING:
         SiteTally as SiteTally,
         contrast as contrast,
         effective_sites as effective_sites,
-        marginal_worth as marginal_worth,
     )
 
 __getattr__ = face(__name__, __file__)

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from hacs_crawler.statistics.sequential import multiplier
 from hacs_crawler.utils.arrays import FloatArray
@@ -29,7 +28,8 @@ _LEAST_FREE: Final = 1e-6
 class SiteTally:
     """What one crawl found on each site, by its visits other than pages' first ones.
 
-    `worth` has one element a sample: the mean of `marginal_worth` over all the visits.
+    `worth` has one element a sample: the mean of `model.update_index` over all the visits, which is
+    what one more visit of the page would have found.
     """
 
     updates: FloatArray
@@ -50,19 +50,6 @@ class Contrast:
         with np.errstate(invalid="ignore", over="ignore"):
             reach = self.error * multiplier(self.error, alpha, self.freedom)
             return np.exp(self.log_ratio - reach), np.exp(self.log_ratio + reach)
-
-
-def marginal_worth(p: ArrayLike) -> FloatArray:
-    """Return 1 - (1 + r)(1 - p) with r = -ln(1 - p), what one more visit of a page would find.
-
-    V visits of a page with rate lambda, evenly spaced over a time T, find V (1 - exp(-lambda T / V))
-    updates; this is the derivative by V, with r = lambda T / V. It is the index of freshness of Olston
-    and Pandey, "Recrawl scheduling based on information longevity", WWW 2008, times the rate.
-    """
-    quiet = 1.0 - np.asarray(p, np.float64)
-    rest = np.maximum(quiet, 1e-300)
-    worth: FloatArray = 1.0 - (1.0 - np.log(rest)) * quiet
-    return worth
 
 
 def contrast(one: SiteTally, other: SiteTally, pages: FloatArray, past: FloatArray) -> Contrast:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from hacs_crawler.statistics import Contrast, SiteTally, contrast, effective_sites, marginal_worth
+from hacs_crawler.statistics import Contrast, SiteTally, contrast, effective_sites
 
 
 def tally(updates: object, visits: object, worth: float = 0.0) -> SiteTally:
@@ -128,21 +128,6 @@ def test_giants_leave_few_degrees_of_freedom() -> None:
 def test_without_an_update_nothing_is_said() -> None:
     found = without_past(tally([0, 0], [1, 1]), tally([1, 1], [1, 1]), [1, 1])
     assert np.isnan(found.interval(0.05)[0])
-
-
-@given(st.floats(0.01, 5.0), st.floats(1.0, 100.0))
-def test_the_worth_of_a_visit_is_what_one_more_would_find(rate: float, visits: float) -> None:
-    def updates(number: float) -> float:
-        return number * -math.expm1(-rate * 30.0 / number)
-
-    step = 1e-4 * visits
-    slope = (updates(visits + step) - updates(visits - step)) / (2 * step)
-    p = -math.expm1(-rate * 30.0 / visits)
-    assert float(marginal_worth(p)) == pytest.approx(slope, rel=1e-3, abs=1e-6)
-
-
-def test_the_worth_of_a_visit_goes_from_0_to_1() -> None:
-    assert marginal_worth([0.0, 1.0]).tolist() == [0.0, 1.0]
 
 
 def test_crawls_that_are_worth_the_same_are_rarely_told_apart_however_often_one_looks() -> None:
