@@ -1,16 +1,16 @@
-"""HACS_SHARD: which pages are a crawl's own, its share of a round, and what becomes of other pages."""
+"""HACS_SHARD: which pages are a crawl's own, its share of a round, and the requests for other pages."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Final, ParamSpec, TypeVar
+from typing import Final, TypeVar
 
 import numpy as np
 from scrapy import Request, Spider, signals
 from scrapy.utils.defer import maybe_deferred_to_future
-from twisted.internet.defer import DeferredLock
+from twisted.internet.defer import Deferred, DeferredLock
 
 from hacs_crawler.config import Config
 from hacs_crawler.crawl.crawl import Crawl
@@ -44,14 +44,13 @@ logger = safe_logger(__name__)
 WRITE_SECONDS: Final = 2.0
 """The longest that a request waits to be handed over, and until the next try."""
 MOST_START_PAGES: Final = 10_000
-"""How many pages of other shards that `start()` yields wait for it to be known who asks for them."""
+"""How many pages of other shards, yielded by `start()`, wait in memory to be compared with theirs."""
 COUNTED: Final = {
     "asked": "downloader/request_count",
     "items": "item_scraped_count",
     "dropped": "hacs/dropped/",
 }
 """What is kept of a crawl's stats for the table of all shards, by name or beginning."""
-P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -107,14 +106,15 @@ class Shards(Part):
 
     async def opened(self) -> None:
         """Join the round that was planned, if there is one."""
-        self._notes = await self._patiently(open_rounds, self._config, self._shard.count)
+        config, count = self._config, self._shard.count
+        self._notes = await self._patiently(lambda: self._worker.run(open_rounds, config, count))
         self._kept = await self._crawl.state.once(_kept, self._spider.name)
         await self._join()
 
     async def round_began(self) -> None:
         """Wait until the next round is planned, if the one before was, and join it."""
         while self._round is not None and self._crawl.is_open:
-            found = await self._patiently(self._book.read)
+            found = await self._patiently(lambda: self._worker.run(self._book.read))
             if found is None or found.began != self._round.began:
                 break
             await maybe_deferred_to_future(sleep(WRITE_SECONDS))
@@ -128,7 +128,7 @@ class Shards(Part):
         return replace(quota, budget=found.budget, shards=self._shard.count)
 
     def takes(self, page_url: str, request: Request | None) -> bool:
-        """Whether a page is to be visited by this crawl; requests for other pages are handed over."""
+        """Return whether this crawl is to visit a page; requests for other pages are handed over."""
         number = shard_of_page(page_url, self._shard.count)
         is_own = number == self._shard.index
         if is_own and self._round is None:
@@ -177,8 +177,9 @@ class Shards(Part):
                 self._of_start = {}
             await self._write()
         except StateError as error:
-            requests = counted(len(self._waiting | self._of_start), "page")
-            self._crawl.fail(f"{requests} could not be handed over: {error}")
+            left = len(self._waiting | self._of_start)
+            requests = f"{counted(left, 'page')} could not be handed over: " if left else ""
+            self._crawl.fail(f"{requests}{error}")
 
     async def round_ended(self, is_asked_to_end: Callable[[], bool]) -> None:
         """End the shard's share of the round."""
@@ -192,9 +193,9 @@ class Shards(Part):
     async def closed(self) -> None:
         """Give up the shard."""
         if self._notes is not None:
-            await self._patiently(self._notes.close)
+            await maybe_deferred_to_future(self._worker.run(self._notes.close))
         if self._hold is not None:
-            await self._patiently(self._hold.release)
+            await maybe_deferred_to_future(self._worker.run(self._hold.release))
         self._worker.close()
 
     @property
@@ -205,7 +206,7 @@ class Shards(Part):
     async def _join(self) -> None:
         """Join the present round, if there is one; raises ConfigError, StateError."""
         self._is_through, self._done, self._lost = False, frozenset(), 0
-        self._round = found = await self._patiently(self._book.read)
+        self._round = found = await self._patiently(lambda: self._worker.run(self._book.read))
         self.unneeded = () if found and found.budget is not None else ("granted",)
         if found is None:
             return
@@ -301,17 +302,20 @@ class Shards(Part):
     async def _write(self) -> None:
         """Write what waits into the states of its shards, one write at a time; raises StateError."""
         await maybe_deferred_to_future(self._writing.acquire())
+        name = self._spider.name
         taken, self._waiting = self._waiting, {}
         made, self._to_forget = self._to_forget, set()
         try:
             if taken:
-                count, name = self._shard.count, self._spider.name
-                given = await self._patiently(hand_over, self._config, count, name, taken)
+                config, count = self._config, self._shard.count
+                given = await self._patiently(
+                    lambda: self._worker.run(hand_over, config, count, name, taken)
+                )
                 given.discard(self._shard.index)
                 if given and self._round is not None:
                     await self._change(lambda round_: round_.give(given))
             if made:
-                await self._crawl.state.once(forget, self._spider.name, made)
+                await self._patiently(lambda: self._crawl.state.run(forget, name, made))
         except StateError:
             self._waiting = taken | self._waiting
             self._to_forget |= made
@@ -344,17 +348,19 @@ class Shards(Part):
         """Change the round atomically; raises StateError."""
         assert self._round is not None  # noqa: S101 - asked in a round only
         began = self._round.began
-        self._round, result = await self._patiently(self._book.change, began, change)
+        self._round, result = await self._patiently(
+            lambda: self._worker.run(self._book.change, began, change)
+        )
         return result
 
-    async def _patiently(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Return what a function returns, however long the state is away, or until the crawl has ended.
+    async def _patiently(self, call: Callable[[], Deferred[T]]) -> T:
+        """Return what a call returns, however long the state is away, or until the crawl has ended.
 
         Raises StateError.
         """
         while True:
             try:
-                return await maybe_deferred_to_future(self._worker.run(function, *args, **kwargs))
+                return await maybe_deferred_to_future(call())
             except StateUnavailableError as error:
                 is_ending = is_closing(self._crawl.crawler)
                 pause = next(self._last_pauses, None) if is_ending else WRITE_SECONDS
