@@ -67,18 +67,23 @@ def of_plan(plan: Plan, config: Config) -> str:
 
 
 def of_runs(runs: Mapping[str, Sequence[int]]) -> list[str]:
-    """Return how many visits the runs saved against visiting all pages known so far in each."""
+    """Return what an update cost, and what was saved against visiting all pages known in each run."""
     at, row = np.unique(runs["at"], return_inverse=True)
-    visits, firsts = (
-        np.bincount(row, runs[name], len(at)).astype(np.int64) for name in ("visits", "firsts")
-    )
-    whole = int(np.cumsum(firsts).sum())
-    if whole <= visits.sum():
-        return []
-    return [
-        f"Visiting all pages known so far in each of the {counted(len(at), 'run')} would have taken "
-        f"{counted(whole, 'visit')}: {visits.sum():,} were made, {visits.sum() / whole:.0%} of these."
-    ]
+    first_visits = np.bincount(row, runs["firsts"], len(at)).astype(np.int64)
+    whole = int(np.cumsum(first_visits).sum())
+    visits, updates, size = (sum(runs[name]) for name in ("visits", "updates", "bytes"))
+    found = []
+    if whole > visits:
+        found.append(
+            f"Visiting all pages known so far in each of the {counted(len(at), 'run')} would have taken "
+            f"{counted(whole, 'visit')}: {visits:,} were made, {visits / whole:.0%} of these."
+        )
+    if updates:
+        found.append(
+            f"An update cost {visits / updates:.1f} visits and {size / updates / 1e3:,.1f} kB, first "
+            "visits included."
+        )
+    return found
 
 
 def of_pages(view: Overview) -> str:

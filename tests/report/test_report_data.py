@@ -202,12 +202,14 @@ def test_the_first_sentence_says_how_far_things_are(state: Any, beginning: str) 
     assert told.startswith(beginning)
 
 
-def test_what_the_runs_saved_is_said() -> None:
+def test_what_the_runs_saved_and_what_an_update_cost_is_said() -> None:
     """Of 24 pages all were visited twice, and then a half."""
     runs = {"at": [1, 2, 3], "visits": [24, 24, 12], "firsts": [24, 0, 0]}
-    (told,) = of_runs(runs)
-    assert told.endswith("would have taken 72 visits: 60 were made, 83% of these.")
-    assert of_runs({"at": [1], "visits": [24], "firsts": [24]}) == []
+    runs |= {"updates": [0, 10, 10], "bytes": [9_000, 9_000, 6_000]}
+    saved, cost = of_runs(runs)
+    assert saved.endswith("would have taken 72 visits: 60 were made, 83% of these.")
+    assert cost == "An update cost 3.0 visits and 1.2 kB, first visits included."
+    assert of_runs({name: values[:1] for name, values in runs.items()}) == []
 
 
 @given(st.recursive(st.text() | st.floats(allow_nan=False, allow_infinity=False), st.lists))
