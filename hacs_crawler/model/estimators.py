@@ -10,7 +10,7 @@ import numpy as np
 
 from hacs_crawler.model.bursts import DEFAULT_BURSTS, Bursts, with_bursts
 from hacs_crawler.model.churn import CHURNING_PAGES, LinkLifetimes, churn_of
-from hacs_crawler.model.gaps import Gaps, gaps_between, interpolated_gaps
+from hacs_crawler.model.gaps import Gaps, gaps_between
 from hacs_crawler.model.grid import DEFAULT_PRIOR, RATES, SURVIVAL, LogNormalPrior, posterior
 from hacs_crawler.model.survival import Rates, fitted, known_rates
 from hacs_crawler.utils.arrays import (
@@ -133,9 +133,16 @@ class Visits:
     baselines: BoolArray | None = None
     lifetimes: LinkLifetimes | None = None
 
-    def gaps(self) -> Gaps:
-        """Gaps between visits."""
-        return gaps_between(*self._arguments)
+    def gaps(self, *, is_interpolated: bool = False) -> Gaps:
+        """Return the gaps between visits, see `gaps_between`."""
+        return gaps_between(
+            self.visit_days,
+            self.updated,
+            self.offsets,
+            self.fade_days,
+            self.baselines,
+            is_interpolated=is_interpolated,
+        )
 
     def gap_lifetimes(self) -> LinkLifetimes | None:
         """Return the lifetimes of what each gap brought."""
@@ -146,16 +153,6 @@ class Visits:
         if self.baselines is not None:
             is_gap &= ~self.baselines
         return self.lifetimes[is_gap]
-
-    def interpolated(self) -> Gaps:
-        """Intervals between interpolated updates and accesses without update."""
-        return interpolated_gaps(*self._arguments)
-
-    @property
-    def _arguments(
-        self,
-    ) -> tuple[FloatArray, BoolArray, IndexArray, float, BoolArray | None]:
-        return self.visit_days, self.updated, self.offsets, self.fade_days, self.baselines
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +215,7 @@ ESTIMATORS: Mapping[str, Estimator] = MappingProxyType(
         "cho": _of_known_rates(lambda visits: cho(visits.gaps())),
         "mle": _of_known_rates(lambda visits: mle(visits.gaps())),
         "mle-interpolated": _of_known_rates(
-            lambda visits: mle(visits.interpolated(), visits.gaps())
+            lambda visits: mle(visits.gaps(is_interpolated=True), visits.gaps())
         ),
         "bayes": Estimator(
             lambda visits, prior, churning_pages, _: _bayes(visits, prior, churning_pages),

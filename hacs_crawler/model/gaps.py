@@ -75,55 +75,50 @@ def gaps_between(
     offsets: IndexArray,
     fade_days: float = math.inf,
     baselines: BoolArray | None = None,
+    *,
+    is_interpolated: bool = False,
 ) -> Gaps:
     """Gaps t_k - t_(k-1) between successive visits (the t_c and t_u of Eq. 5).
 
     visit_days: times t_0 < t_1 < ... of each page's visits, in days from any origin, flat.
     updated[k]: links appeared between visit k-1 and visit k; ignored at a page's first visit.
     offsets: n_pages + 1 positions in visit_days. A page of n visits has n-1 gaps, of 0 visits
-    none. baselines[k]: visit k tells nothing of the time since visit k-1, which is no gap then;
-    None if all tell of it. weight = exp(-age / fade_days), where age is the page's last visit
-    minus the end of the gap; fade_days = inf lets every gap count 1.
+    none. baselines[k]: visit k says nothing of the time since visit k-1, which is not a gap then;
+    None if all do. weight = exp(-age / fade_days), where age is the page's last visit minus the end
+    of the gap; fade_days = inf lets every gap count 1.
+
+    With `is_interpolated` gaps run between events (the t~_c and t~_u of HACS, Jayawardana et al.
+    2020, section II-B2): the first visit t_0; for a gap with an update the update, at its midpoint
+    (t_(k-1) + t_k) / 2; for a gap without update its end t_k. So a quiet interval after an update
+    starts at that update, not at the visit that found it, and the time from an interpolated update
+    to the last visit belongs to no interval if the update is the last event.
 
     Raises ValueError for visits that are not strictly increasing within a page or not finite.
     """
     visit_days, updated, offsets = checked_visits(visit_days, updated, offsets, baselines)
-    return _gaps(visit_days, visit_days, updated, offsets, fade_days, baselines)
-
-
-def interpolated_gaps(
-    visit_days: FloatArray,
-    updated: BoolArray,
-    offsets: IndexArray,
-    fade_days: float = math.inf,
-    baselines: BoolArray | None = None,
-) -> Gaps:
-    """Intervals between successive interpolated updates and accesses without update.
-
-    Arguments as for `gaps_between`. HACS, Jayawardana et al. 2020, section II-B2. The events on
-    a page's time line are:
-
-    - t_0, the first visit, which only starts the first interval;
-    - for a gap (t_(k-1), t_k] with an update: an update at the midpoint (t_(k-1) + t_k) / 2;
-    - for a gap without: an access without update at t_k.
-
-    Each interval runs from one event to the next. It is one of the t~_c (`updated`) where it ends
-    in an update, one of the t~_u where it ends in an access without update. So a t~_u that
-    follows an update starts at that update's midpoint, not at the visit that found it. The time
-    from an interpolated update to the last visit, where that update is the last event, belongs to
-    no interval. As every gap ends in exactly one event, a page of n visits has n-1 intervals. A
-    baseline starts an interval as the first visit does, and ends none.
-
-    The age that fades an interval is the last visit minus the interval's end.
-    """
-    visit_days, updated, offsets = checked_visits(visit_days, updated, offsets, baselines)
-    event_days = visit_days.copy()
-    event_days[1:] = np.where(
-        updated[1:], visit_days[:-1] + (visit_days[1:] - visit_days[:-1]) / 2, visit_days[1:]
-    )
-    first = offsets[:-1][offsets[1:] > offsets[:-1]]
-    event_days[first] = visit_days[first]
-    return _gaps(event_days, visit_days, updated, offsets, fade_days, baselines)
+    if not fade_days > 0:
+        raise ValueError(f"fade_days must be greater than 0, not {fade_days}")
+    visits = offsets[1:] - offsets[:-1]
+    ends = np.ones(visit_days.size, dtype=np.bool_)
+    ends[offsets[:-1][visits > 0]] = False
+    event_days = visit_days
+    if is_interpolated:
+        event_days = visit_days.copy()
+        at = np.flatnonzero(ends & updated)
+        event_days[at] = visit_days[at - 1] + (visit_days[at] - visit_days[at - 1]) / 2
+    counts = np.maximum(visits - 1, 0)
+    if baselines is not None:
+        ends &= ~baselines
+        counts = sum_by_page(ends.astype(np.float64), offsets).astype(np.int64)
+    end = np.flatnonzero(ends)
+    days = event_days[end] - event_days[end - 1]
+    gap_offsets = offsets_of(counts)
+    if math.isinf(fade_days):
+        weight = np.ones(end.size)
+    else:
+        last_visit = visit_days[offsets[1:] - 1][page_of_value(gap_offsets)] if end.size else days
+        weight = np.exp((event_days[end] - last_visit) / fade_days)
+    return Gaps(days, updated[end], weight, gap_offsets)
 
 
 def checked_visits(
@@ -142,31 +137,3 @@ def checked_visits(
             raise ValueError("baselines must be an array of booleans as long as visit_days")
         updated = updated & ~baselines
     return visit_days, updated, checked_offsets(offsets, visit_days.size)
-
-
-def _gaps(
-    event_days: FloatArray,
-    visit_days: FloatArray,
-    updated: BoolArray,
-    offsets: IndexArray,
-    fade_days: float,
-    baselines: BoolArray | None,
-) -> Gaps:
-    if not fade_days > 0:
-        raise ValueError(f"fade_days must be greater than 0, not {fade_days}")
-    visits = offsets[1:] - offsets[:-1]
-    ends = np.ones(event_days.size, dtype=np.bool_)
-    ends[offsets[:-1][visits > 0]] = False
-    counts = np.maximum(visits - 1, 0)
-    if baselines is not None:
-        ends &= ~baselines
-        counts = sum_by_page(ends.astype(np.float64), offsets).astype(np.int64)
-    end = np.flatnonzero(ends)
-    days = event_days[end] - event_days[end - 1]
-    gap_offsets = offsets_of(counts)
-    if math.isinf(fade_days):
-        weight = np.ones(end.size)
-    else:
-        last_visit = visit_days[offsets[1:] - 1][page_of_value(gap_offsets)] if end.size else days
-        weight = np.exp((event_days[end] - last_visit) / fade_days)
-    return Gaps(days, updated[end], weight, gap_offsets)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from hacs_crawler.model import Gaps, gaps_between
-from hacs_crawler.model.gaps import interpolated_gaps
 
 QUIET, UPDATE = False, True
 
@@ -42,13 +41,13 @@ def test_what_the_first_visit_found_is_ignored():
     assert gaps.updated.tolist() == [False]
 
 
-@pytest.mark.parametrize("form", [gaps_between, interpolated_gaps])
-def test_a_baseline_ends_no_gap_and_begins_the_next(form):
+@pytest.mark.parametrize("is_interpolated", [False, True])
+def test_a_baseline_ends_no_gap_and_begins_the_next(is_interpolated):
     days, updated, offsets = visits(
         [(0, QUIET), (2, QUIET), (7, UPDATE), (10, QUIET)], [(0, QUIET), (4, QUIET)]
     )
     baselines = np.array([False, False, True, False, False, True])
-    gaps = form(days, updated, offsets, fade_days=20.0, baselines=baselines)
+    gaps = gaps_between(days, updated, offsets, 20.0, baselines, is_interpolated=is_interpolated)
     assert gaps.days.tolist() == [2, 3]
     assert gaps.updated.tolist() == [False, False]
     assert gaps.offsets.tolist() == [0, 2, 2]
@@ -61,9 +60,9 @@ def test_baselines_that_do_not_fit_the_visits_are_refused(baselines):
         gaps_between(*visits([(0, QUIET), (1, QUIET)]), baselines=baselines)
 
 
-@pytest.mark.parametrize("form", [gaps_between, interpolated_gaps])
-def test_an_empty_batch_has_no_pages(form):
-    assert len(form(*visits(), fade_days=30.0)) == 0
+@pytest.mark.parametrize("is_interpolated", [False, True])
+def test_an_empty_batch_has_no_pages(is_interpolated):
+    assert len(gaps_between(*visits(), 30.0, is_interpolated=is_interpolated)) == 0
 
 
 def test_weight_falls_by_e_for_each_fade_days_before_the_last_visit():
@@ -101,7 +100,7 @@ def test_infinite_fade_days_keeps_every_weight_at_one():
     ],
 )
 def test_interpolated_intervals_run_from_event_to_event(page, ends_in_update, ends_in_access):
-    gaps = interpolated_gaps(*visits(page))
+    gaps = gaps_between(*visits(page), is_interpolated=True)
     assert gaps.days[gaps.updated].tolist() == ends_in_update
     assert gaps.days[~gaps.updated].tolist() == ends_in_access
 
@@ -109,13 +108,13 @@ def test_interpolated_intervals_run_from_event_to_event(page, ends_in_update, en
 def test_interpolation_keeps_pages_apart():
     page = [(0, QUIET), (10, UPDATE), (30, QUIET)]
     shifted = [(day + 1000, seen) for day, seen in page]
-    gaps = interpolated_gaps(*visits(page, [], shifted))
+    gaps = gaps_between(*visits(page, [], shifted), is_interpolated=True)
     assert gaps.days.tolist() == [5, 25, 5, 25]
     assert gaps.offsets.tolist() == [0, 2, 2, 4]
 
 
 def test_an_interpolated_interval_ages_from_its_own_end():
-    gaps = interpolated_gaps(*visits([(0, QUIET), (10, UPDATE)]), fade_days=5.0)
+    gaps = gaps_between(*visits([(0, QUIET), (10, UPDATE)]), fade_days=5.0, is_interpolated=True)
     assert gaps.weight == pytest.approx([math.exp(-1.0)])
 
 

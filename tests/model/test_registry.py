@@ -14,7 +14,6 @@ from hacs_crawler.model import (
     mle,
 )
 from hacs_crawler.model.estimators import cho, naive
-from hacs_crawler.model.gaps import interpolated_gaps
 
 PAGES = (
     np.array([0.0, 4.0, 9.0, 12.0, 50.0, 0.0, 3.0, 11.0]),
@@ -40,7 +39,10 @@ def test_estimators_without_prior_see_the_gaps_between_visits(by_name):
 
 
 def test_mle_interpolated_solves_eq_5_on_interpolated_intervals():
-    assert rates_of("mle-interpolated", *PAGES)[0] == mle(interpolated_gaps(*PAGES))[0]
+    assert (
+        rates_of("mle-interpolated", *PAGES)[0]
+        == mle(gaps_between(*PAGES, is_interpolated=True))[0]
+    )
 
 
 def test_mle_interpolated_falls_back_to_the_true_gaps():
