@@ -302,18 +302,3 @@ def test_a_batch_gives_what_its_pages_give_one_by_one(name):
     pages = [[], *random_pages(3, 400), [], [(3.0, False)], [(3.0, True)], []]
     one_by_one = np.concatenate([ESTIMATE[name](gaps_of(page)) for page in pages])
     np.testing.assert_allclose(ESTIMATE[name](gaps_of(*pages)), one_by_one, rtol=1e-6)
-
-
-@pytest.mark.parametrize("name", ESTIMATE)
-def test_an_empty_batch_gives_no_rates(name):
-    assert ESTIMATE[name](gaps_of()).shape == (0,)
-
-
-def test_modes_that_the_first_guess_hits_exactly_stay_finite():
-    """Many alike pages: some converge to the last bit while others still move."""
-    rng = np.random.default_rng(2)
-    days = rng.lognormal(math.log(14), 1.0, (20_000, 49))
-    updated = rng.random(days.shape) < -np.expm1(-days / 3.0)
-    offsets = np.arange(20_001) * 49
-    rates = bayes(Gaps(days.ravel(), updated.ravel(), np.ones(days.size), offsets), DEFAULT_PRIOR)
-    assert np.isfinite(rates).all()

@@ -107,10 +107,6 @@ def test_with_fewer_than_four_updates_bayes_is_used(name, visits):
     assert not len(last_windows(name, *visits).page)
 
 
-def test_an_update_seen_by_the_first_visit_of_all_does_not_count():
-    assert not len(last_windows("weibull", *page(0, 3, 9, 20, days=30)).page)
-
-
 @pytest.mark.parametrize("name", LOCALIZED)
 def test_a_batch_gives_what_its_pages_give_one_by_one(name):
     rng = np.random.default_rng(1)

@@ -38,19 +38,6 @@ def test_a_sibling_seen_quiet_since_then_makes_the_time_since_the_last_visit_sho
     assert page == (pytest.approx(QUIET_SHARE * 20), 0.0)
 
 
-def test_each_further_quiet_sibling_takes_a_share_of_what_is_left() -> None:
-    page, _, _ = evidence(
-        (1, 0.1, 10, NEVER, NEVER), (1, 0.1, 20, NEVER, NEVER), (1, 0.1, 30, NEVER, NEVER)
-    )
-    one, two = QUIET_SHARE, 1 - (1 - QUIET_SHARE) ** 2
-    assert page[0] == pytest.approx(10 * one + 10 * two)
-
-
-def test_a_sibling_that_was_not_quiet_when_last_seen_takes_nothing() -> None:
-    page, _ = evidence((1, 0.1, 10, NEVER, NEVER), (1, 0.1, 30, 30, 29))
-    assert page[0] == 0.0
-
-
 def test_a_siblings_first_visit_finds_it_neither_quiet_nor_updated() -> None:
     page, _ = evidence((1, 0.1, 10, NEVER, NEVER), (1, 0.1, 30, NEVER, NEVER), first_visit=30)
     assert page == (0.0, 0.0)
@@ -72,40 +59,9 @@ def test_where_pages_are_updated_together_less_often_siblings_tell_less() -> Non
     assert page == (pytest.approx(QUIET_SHARE / 16 * 10), pytest.approx(SHARED_UPDATES / 4))
 
 
-def test_where_pages_are_never_updated_together_siblings_tell_nothing() -> None:
-    pages = (1, 0.1, 10, NEVER, NEVER), (1, 0.1, 20, NEVER, NEVER), (1, 0.1, 30, 30, 10)
-    assert evidence(*pages, sibling_correlation=0.0) == [(0.0, 0.0)] * 3
-
-
-def test_more_than_the_usual_sibling_correlation_tells_no_more() -> None:
-    pages = (1, 0.1, 10, NEVER, NEVER), (1, 0.1, 20, NEVER, NEVER), (1, 0.1, 30, 30, 10)
-    assert evidence(*pages, sibling_correlation=1.0) == evidence(*pages)
-
-
 def test_a_sibling_updated_since_then_makes_an_update_likely() -> None:
     page, _ = evidence((1, 0.1, 10, NEVER, NEVER), (1, 0.1, 30, 30, 10))
     assert page == (0.0, pytest.approx(SHARED_UPDATES))
-
-
-def test_of_an_update_that_may_be_older_than_the_last_visit_only_a_share_counts() -> None:
-    page, _ = evidence((1, 0.1, 10, NEVER, NEVER), (1, 0.1, 30, 30, 0))
-    assert page[1] == pytest.approx(SHARED_UPDATES * 2 / 3)
-
-
-def test_a_faster_siblings_update_tells_less() -> None:
-    page, _ = evidence((1, 0.1, 10, NEVER, NEVER), (1, 0.4, 30, 30, 10))
-    assert page[1] == pytest.approx(SHARED_UPDATES / 4)
-
-
-def test_pages_of_other_sites_and_of_no_site_tell_nothing() -> None:
-    pages = ((1, 0.1, 10, NEVER, NEVER), (2, 0.1, 30, 30, 10))
-    assert evidence(*pages) == [(0.0, 0.0)] * 2
-    assert evidence(*((0, *page[1:]) for page in pages)) == [(0.0, 0.0)] * 2
-
-
-def test_a_page_seen_last_of_its_site_learns_nothing() -> None:
-    _, last = evidence((1, 0.1, 10, 10, 5), (1, 0.1, 30, NEVER, NEVER))
-    assert last == (0.0, 0.0)
 
 
 def test_there_need_not_be_any_pages() -> None:

@@ -144,14 +144,6 @@ def test_points_that_do_not_increase_from_the_first_visit_are_an_error(days):
         consistent_windows(np.array(days), np.array([0, 2]), np.zeros(1))
 
 
-def test_thousands_of_updates_of_one_page_are_no_problem():
-    rng = np.random.default_rng(3)
-    days = np.cumsum(rng.exponential(1.0, 20_000))
-    windows = consistent_windows(days, np.array([0, 20_000]), np.zeros(1))
-    assert windows.counts.sum() == 20_000
-    assert windows.counts.min() >= MIN_POINTS
-
-
 # Properties
 
 

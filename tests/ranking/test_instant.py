@@ -261,11 +261,3 @@ def test_the_setting_is_a_file_or_an_object(value: object, expected: InstantOpti
 def test_a_wrong_setting_is_named(value: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         instant_options(value)
-
-
-def test_a_shard_visits_its_own_hubs_alone(state: State, options: RankingOptions) -> None:
-    shards = shards_of(2)
-    urls = [hubs_now(state, options, NOW, shard).tier.urls for shard in shards]
-    assert sorted(url for some in urls for url in some) == [BLOG, NEWS]
-    for shard, some in zip(shards, urls, strict=True):
-        assert all(map(shard.has, some))
