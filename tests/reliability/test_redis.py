@@ -46,18 +46,52 @@ def opened(url: str) -> Iterator[State]:
         yield State(store, Estimation())
 
 
-def test_a_server_that_is_killed_and_comes_back_with_its_file_loses_nothing(
-    site: Site, project: Project, tmp_path: Path
+def set_memory(server: RedisProcess, maxmemory: int) -> None:
+    with redis.Redis(port=server.port) as client:
+        client.config_set("maxmemory", maxmemory)
+
+
+def set_password(server: RedisProcess, before: str | None, after: str) -> None:
+    with redis.Redis(port=server.port, password=before) as client:
+        client.config_set("requirepass", after)
+        client.client_kill_filter(_type="normal", skipme=True)
+
+
+@pytest.mark.parametrize(
+    ("fault", "mend", "why"),
+    [
+        (RedisProcess.kill, RedisProcess.start, "Connection refused"),
+        (
+            lambda server: set_password(server, None, "another"),
+            lambda server: set_password(server, "another", ""),
+            "the server refuses the user or the password in HACS_STATE; waiting",
+        ),
+        (
+            lambda server: set_memory(server, 1),
+            lambda server: set_memory(server, 0),
+            "OOM command not allowed",
+        ),
+    ],
+    ids=["killed", "another password", "no memory"],
+)
+def test_a_server_that_takes_no_writes_for_a_time_is_waited_for_and_nothing_is_lost(
+    fault: Callable[[RedisProcess], object],
+    mend: Callable[[RedisProcess], object],
+    why: str,
+    site: Site,
+    project: Project,
+    tmp_path: Path,
 ) -> None:
     urls = fill(site)
     with RedisProcess(tmp_path, *DURABLE) as server:
         project.state = server.url
         record(server.url, visits_of(urls))
-        site.asked = Moments({15: server.kill, 40: server.start})
+        site.asked = Moments({15: lambda: fault(server), 45: lambda: mend(server)})
         crawl = project.crawl(urls, "-a", "level=homepage", **PROMPT)
         assert_nothing_is_lost(crawl, server.url, urls, visits=2)
-    assert "waiting in memory: " in crawl.log
-    assert "The state is back" in crawl.log
+    for line in (why, "waiting in memory: ", "The state is back"):
+        assert line in crawl.log
+    assert "HELLO" not in crawl.log
 
 
 def test_a_server_far_away_is_asked_few_times_when_a_crawl_opens_and_closes(
@@ -101,28 +135,6 @@ def test_a_server_that_stays_away_costs_visits_that_are_counted_and_a_bounded_me
     waiting = re.findall(r"waiting in memory: (\d+) visit", crawl.log)
     assert waiting
     assert max(map(int, waiting)) <= 10
-
-
-def test_a_password_that_is_changed_is_waited_for_as_a_server_that_is_away(
-    site: Site, project: Project, tmp_path: Path
-) -> None:
-    urls = fill(site)
-    with RedisProcess(tmp_path) as server, redis.Redis(port=server.port) as client:
-
-        def change() -> None:
-            client.config_set("requirepass", "another")
-            client.client_kill_filter(_type="normal", skipme=True)
-
-        def change_back() -> None:
-            with redis.Redis(port=server.port, password="another") as other:
-                other.config_set("requirepass", "")
-
-        project.state = server.url
-        site.asked = Moments({10: change, 45: change_back})
-        crawl = project.crawl(urls, "-a", "level=homepage", **PROMPT)
-        assert_nothing_is_lost(crawl, server.url, urls)
-    assert "the server refuses the user or the password in HACS_STATE; waiting" in crawl.log
-    assert "HELLO" not in crawl.log
 
 
 def test_a_server_that_comes_back_empty_ends_the_crawl_with_a_line_that_says_so(
@@ -190,23 +202,6 @@ def test_a_server_that_hangs_is_waited_for(site: Site, project: Project, tmp_pat
         assert_nothing_is_lost(crawl, server.url, urls)
     assert "Timeout reading from" in crawl.log
     assert "The state is back" in crawl.log
-
-
-def test_a_server_without_memory_is_waited_for(
-    site: Site, project: Project, tmp_path: Path
-) -> None:
-    urls = fill(site)
-    with RedisProcess(tmp_path) as server, redis.Redis(port=server.port) as client:
-        project.state = server.url
-        site.asked = Moments(
-            {
-                15: lambda: client.config_set("maxmemory", 1),
-                40: lambda: client.config_set("maxmemory", 0),
-            }
-        )
-        crawl = project.crawl(urls, "-a", "level=homepage", **PROMPT)
-        assert_nothing_is_lost(crawl, server.url, urls)
-    assert "OOM command not allowed" in crawl.log
 
 
 NOT_A_WRITE = ["ACL", "SETUSER", "default", "-hset"]
