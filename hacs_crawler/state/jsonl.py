@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,6 +18,7 @@ from itertools import chain, pairwise
 from typing import Annotated, Final, TypeVar
 
 import msgspec
+import numpy as np
 from msgspec import Meta, Struct
 
 from hacs_crawler.exceptions import HacsError
@@ -265,25 +265,18 @@ def read_objects(lines: Iterable[bytes], name: str, from_line: Callable[[bytes],
 
 def to_hex(fingerprints: Sequence[int]) -> list[str]:
     """Return fingerprints in hexadecimal, as the hash's bytes come."""
-    numbers = array("q", fingerprints)
-    if sys.byteorder == "big":
-        numbers.byteswap()
-    return numbers.tobytes().hex(" ", numbers.itemsize).split()
+    return np.array(fingerprints, "<i8").tobytes().hex(" ", _DIGITS // 2).split()
 
 
 def from_hex(texts: Sequence[str]) -> array[int]:
     """Return the fingerprints that `to_hex` wrote; raises ValueError for anything else."""
-    numbers = array("q")
     packed = b""
     if all(len(text) == _DIGITS for text in texts):
         with suppress(ValueError):
             packed = bytes.fromhex("".join(texts))
-    if len(packed) != numbers.itemsize * len(texts):  # fromhex passes over white space
+    if len(packed) != _DIGITS // 2 * len(texts):  # fromhex passes over white space
         raise ValueError(f"fingerprints have to be texts of {_DIGITS} hexadecimal digits")
-    numbers.frombytes(packed)
-    if sys.byteorder == "big":
-        numbers.byteswap()
-    return numbers
+    return array("q", np.frombuffer(packed, "<i8").tolist())
 
 
 def iso(second: int | None) -> str | None:
