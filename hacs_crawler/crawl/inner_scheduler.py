@@ -39,9 +39,8 @@ def inner_scheduler(crawl: Crawl, outer: type[BaseScheduler]) -> BaseScheduler:
         if scheduler is not Scheduler:
             crawl.fail(f"HACS_INNER_SCHEDULER: {scheduler.__name__} does not start: {error}")
         else:
-            if not isinstance(
-                error, OSError
-            ):  # the traceback names a class such as DUPEFILTER_CLASS
+            # the traceback names a class such as DUPEFILTER_CLASS
+            if not isinstance(error, OSError):
                 logger.error("Scrapy's scheduler cannot be made", exc_info=error)
             crawl.fail(f"the crawl cannot start: {type(error).__name__}: {error}")
         return _NoScheduler()

@@ -127,17 +127,17 @@ async def seeds_of(crawl: Crawl, source: str) -> AsyncIterator[Seed]:
     is_state, weighted = source == "state", 0
     try:
         with reading_a_list(crawl.crawler):
-            if is_state:
-                async for url in crawl.state.urls():
-                    if problem := check_url(url):
-                        passed_over.add(url, problem)
-                    elif crawl.parts.takes(url):
-                        yield Seed(url)
-            else:
-                async for seed in in_batches(worker, weighted_seeds(source)):
-                    if crawl.parts.takes(seed.url):
-                        weighted += seed.weight is not None
-                        yield seed
+            seeds = (
+                (Seed(url) async for url in crawl.state.urls())
+                if is_state
+                else in_batches(worker, weighted_seeds(source))
+            )
+            async for seed in seeds:
+                if is_state and (problem := check_url(seed.url)):
+                    passed_over.add(seed.url, problem)
+                elif crawl.parts.takes(seed.url):
+                    weighted += seed.weight is not None
+                    yield seed
     finally:
         passed_over.log()
         if weighted:
@@ -313,9 +313,8 @@ def _parse(line: bytes, column: _Column | None) -> tuple[Seed, str | None]:
             return _NO_SEED, f"weight {number[:40]!r}: must be a number above 0"
     url = _url_in(text)
     problem = check_url(url)
-    return Seed(
-        url, weight
-    ), None if problem is None else f"{problem}: {without_login(url)[:200]!r}"
+    named = None if problem is None else f"{problem}: {without_login(url)[:200]!r}"
+    return Seed(url, weight), named
 
 
 def _url_in(text: str) -> str:

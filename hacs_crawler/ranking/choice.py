@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hacs_crawler.exceptions import ConfigError
 from hacs_crawler.ranking.candidates import Places, taken
 from hacs_crawler.ranking.controls import control_worth, controlled
-from hacs_crawler.ranking.demands import OVERDUE
+from hacs_crawler.ranking.demands import OVERDUE, is_overdue
 from hacs_crawler.ranking.policies import Candidates, Floats, Policy
 from hacs_crawler.utils.arrays import BoolArray
 
@@ -89,9 +89,11 @@ def scored(policy: Policy, candidates: Candidates) -> Floats:
         raise ConfigError(msg)
     score = np.nan_to_num(score.astype(np.float64), nan=-np.inf, posinf=np.inf, neginf=-np.inf)
     score = np.minimum(score, OVERDUE / 2)
+    if np.isinf(candidates.most_days).all():
+        return score
+    passed = candidates.intervals_passed
     # those with the most intervals behind them first, and far enough from each other to differ
-    late = OVERDUE * (1.0 + np.minimum(candidates.overdue, 1e6) * 1e-6)
-    return np.where(candidates.is_overdue, late, score)
+    return np.where(passed < 1.0, score, OVERDUE * (1.0 + np.minimum(passed, 1e6) * 1e-6))
 
 
 def foremost(key: Floats, count: int) -> Places:
@@ -131,7 +133,7 @@ def choose(
     If pages never seen have a share, what one kind leaves unused is given to the other if these
     pages are the last: to visited pages first.
     """
-    best = np.sort(_best(score, candidates, quota, limit, is_last=is_last))
+    best = np.sort(_best(score, candidates.visits, quota, limit, is_last=is_last))
     best = best[np.argsort(-score[best], kind="stable")]
     of_best = taken(candidates, best)
     worth = control_worth(of_best.p, of_best.churning, of_best.visits, of_best.updates)
@@ -141,7 +143,7 @@ def choose(
 
 def _best(
     score: Floats,
-    candidates: Candidates,
+    visits: NDArray[np.integer],
     quota: Quota,
     limit: int | None,
     *,
@@ -150,10 +152,9 @@ def _best(
     """Return the places of the best pages, in no order."""
     if quota.budget is None or quota.unseen is None:
         return foremost(-score, min(n for n in (quota.budget, limit, len(score)) if n is not None))
-    is_seen = candidates.visits > 0
-    unseen, seen = np.flatnonzero(~is_seen), np.flatnonzero(is_seen)
+    unseen, seen = np.flatnonzero(visits == 0), np.flatnonzero(visits > 0)
     of_unseen = min(len(unseen), quota.unseen)
-    overdue = int(np.count_nonzero(candidates.is_overdue & is_seen))  # before pages never seen
+    overdue = int(np.count_nonzero(is_overdue(score[seen])))  # before pages never seen
     of_seen = min(len(seen), max(quota.budget - quota.unseen, min(overdue, quota.budget)))
     of_unseen = min(of_unseen, quota.budget - of_seen)
     if is_last:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hacs_crawler.exceptions import ConfigError
+from hacs_crawler.utils.arrays import BoolArray
 from hacs_crawler.utils.settings import NotAllowedError, parsed_json
 
 Floats = NDArray[np.float64]
@@ -81,6 +82,17 @@ class Demanded(NamedTuple):
 
 
 NOTHING: Final = Demanded()
+
+
+def is_overdue(score: Floats) -> BoolArray:
+    """Return which pages are overdue, by their scores (see `choice.scored`)."""
+    return score >= OVERDUE
+
+
+def demanded_of(most_days: Floats, score: Floats, may_be_visited: BoolArray) -> Demanded:
+    """Return how much is asked of pages; those that may not be visited are not overdue."""
+    overdue = int(np.count_nonzero(is_overdue(score) & may_be_visited))
+    return Demanded(overdue, float((1.0 / most_days).sum()))
 
 
 def weight_of(given: Any) -> float:

@@ -20,7 +20,14 @@ from hacs_crawler.ranking.candidates import (
     taken,
 )
 from hacs_crawler.ranking.choice import Quota, contenders, foremost, scored
-from hacs_crawler.ranking.demands import NOTHING, Demanded, Demands, demands_of
+from hacs_crawler.ranking.demands import (
+    NOTHING,
+    Demanded,
+    Demands,
+    demanded_of,
+    demands_of,
+    is_overdue,
+)
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats
 from hacs_crawler.ranking.signals import read_signals
@@ -254,15 +261,17 @@ def _scores(
         )
         is_waiting = some["not_before"] > now
         is_early = candidates.is_early & ~is_waiting
-        is_low = candidates.is_low(options.least_p) & ~(is_waiting | is_early)
+        score = scored(options.policy, candidates)
+        is_low = (candidates.p < options.least_p) & ~(is_waiting | is_early | is_overdue(score))
         is_eligible = ~(is_waiting | is_early | is_low)
         scores.p[block] = candidates.p
         scores.is_eligible[block] = is_eligible
-        scores.score[block] = scored(options.policy, candidates)
+        scores.score[block] = score
         scores.waiting += int(is_waiting.sum())
         scores.early += int(is_early.sum())
         scores.below_threshold += int(is_low.sum())
-        scores.demanded = scores.demanded.plus(candidates.asked(is_eligible))
+        asked = demanded_of(candidates.most_days, score, is_eligible)
+        scores.demanded = scores.demanded.plus(asked)
     return scores
 
 

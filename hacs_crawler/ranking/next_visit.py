@@ -13,7 +13,7 @@ import numpy as np
 
 from hacs_crawler.ranking.candidates import candidates_from
 from hacs_crawler.ranking.choice import scored
-from hacs_crawler.ranking.demands import demands_of
+from hacs_crawler.ranking.demands import demands_of, is_overdue
 from hacs_crawler.ranking.finalists import urls_of
 from hacs_crawler.ranking.instant import with_hubs
 from hacs_crawler.ranking.options import RankingOptions
@@ -106,8 +106,9 @@ def forecast_of(
 
         def is_due(days: float) -> bool:
             siblings_then = at_age(days)
-            is_high = not siblings_then.is_low(options.threshold)[own]
-            return bool(is_high and scored(policy, siblings_then)[own] > least)
+            score = scored(policy, siblings_then)
+            is_high = siblings_then.p[own] >= options.threshold or is_overdue(score)[own]
+            return bool(is_high and score[own] > least)
 
         at = now + _first_days(is_due) * DAY if policy.grows_with_time else math.inf
     return Forecast(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hacs_crawler.ranking.candidates import taken
 from hacs_crawler.ranking.choice import Quota, choose
-from hacs_crawler.ranking.demands import Demanded
+from hacs_crawler.ranking.demands import Demanded, is_overdue
 from hacs_crawler.ranking.finalists import Counts, Finalists, finalists_of
 from hacs_crawler.ranking.instant import with_hubs
 from hacs_crawler.ranking.options import RankingOptions
@@ -27,6 +27,7 @@ from hacs_crawler.state import (
     predictions,
     without_future,
 )
+from hacs_crawler.utils.arrays import BoolArray
 from hacs_crawler.utils.terminal import Progress
 from hacs_crawler.utils.text import safe_logger
 
@@ -59,6 +60,11 @@ class Plan(Candidates):
 
     def __len__(self) -> int:
         return len(self.page_ids)
+
+    @property
+    def is_overdue(self) -> BoolArray:
+        """Which pages come first of all: the longest interval has passed."""
+        return is_overdue(self.score)
 
     def predictions(self, places: slice, label: Label, run: int) -> list[Prediction]:
         """Return what is predicted of some pages, by that label, in the run of that second."""
@@ -154,15 +160,16 @@ def plan_from(
     picks = choose(finalists.candidates, finalists.score, quota, limit)
     winners, visit_twice = picks.places[:limit], picks.visit_twice[:limit]
     best = taken(finalists.candidates, winners)
+    score = finalists.score[winners]
     return Plan(
         **{field.name: getattr(best, field.name) for field in fields(Candidates)},
         shards=finalists.places[winners] % shards,
-        score=finalists.score[winners],
+        score=score,
         visit_twice=visit_twice,
         known=finalists.known,
         waiting=finalists.waiting,
         early=finalists.early,
         below_threshold=finalists.below_threshold,
         left_out=finalists.eligible - len(winners),
-        demanded=finalists.demanded.without(int(best.is_overdue.sum())),
+        demanded=finalists.demanded.without(int(is_overdue(score).sum())),
     )

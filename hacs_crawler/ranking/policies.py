@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hacs_crawler.model import chance_of_update, days_out_of_date
-from hacs_crawler.ranking.demands import Demanded
 from hacs_crawler.utils.arrays import BoolArray
 
 Floats = NDArray[np.float64]
@@ -64,26 +63,12 @@ class Candidates:
     stale_days: float = math.inf
 
     @property
-    def is_overdue(self) -> BoolArray:
-        """Which pages come first of all: the longest interval has passed."""
-        return self.overdue >= 1.0
-
-    @property
     def is_early(self) -> BoolArray:
         """Which pages may not be visited yet: the shortest interval has not passed."""
         return self.days_since_visit < self.least_days
 
-    def is_low(self, least_p: float) -> BoolArray:
-        """Which pages a threshold leaves out: none that is overdue."""
-        return (self.p < least_p) & ~self.is_overdue
-
-    def asked(self, may_be_visited: BoolArray) -> Demanded:
-        """Return how much is asked of the pages; those that may not be visited are not overdue."""
-        overdue = int(np.count_nonzero(self.is_overdue & may_be_visited))
-        return Demanded(overdue, float((1.0 / self.most_days).sum()))
-
     @property
-    def overdue(self) -> Floats:
+    def intervals_passed(self) -> Floats:
         """How many of its longest intervals have passed since a page was seen.
 
         Failed attempts count as in `hacs`, and a page never seen as out of date: else dead hosts would

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hacs_crawler.ranking.candidates import Places, candidates_from, joined, nobody, taken
 from hacs_crawler.ranking.choice import Quota, choose, contenders, scored
-from hacs_crawler.ranking.demands import NOTHING, Demands
+from hacs_crawler.ranking.demands import NOTHING, Demands, demanded_of, is_overdue
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats
 from hacs_crawler.ranking.signals import Signals
@@ -49,8 +49,11 @@ class Chosen(Generic[T]):
     days_since_visit: Floats
     churn: Floats
     visit_twice: NDArray[np.bool_]
-    overdue: int = 0
-    """How many of the pages were overdue."""
+
+    @property
+    def overdue(self) -> int:
+        """How many of the pages were overdue."""
+        return int(is_overdue(self.score).sum())
 
     def predictor(self, label: int, run: int) -> Callable[[int], Prediction]:
         """Return what gives the prediction of the entry at a place, by the label of that number.
@@ -119,14 +122,14 @@ class Selection(Generic[T]):
         )
         score = scored(options.policy, candidates)
         is_gone, is_early = rows["not_before"] > now, candidates.is_early
-        is_low = candidates.is_low(options.least_p) & ~(is_gone | is_early)
+        is_low = (candidates.p < options.least_p) & ~(is_gone | is_early | is_overdue(score))
         if is_exempt is not None:
             is_low &= ~is_exempt
+        kept = ~(is_gone | is_early | is_low)
+        self.demanded = self.demanded.plus(demanded_of(candidates.most_days, score, kept))
         if self._quota.budget is None and not options.threshold:
             score[is_gone] = -np.inf
-            is_gone = np.zeros_like(is_gone)
-        kept = ~(is_gone | is_early | is_low)
-        self.demanded = self.demanded.plus(candidates.asked(kept))
+            kept, is_gone = kept | is_gone, np.zeros_like(is_gone)
         self._add(_those(entries, kept), taken(candidates, kept), score[kept])
         is_contender = np.zeros(len(self._entries), np.bool_)
         is_contender[contenders(self._score, self._quota, self._candidates.visits)] = True
@@ -179,8 +182,6 @@ class Selection(Generic[T]):
     def _chosen(self, places: Places, visit_twice: BoolArray) -> Chosen[T]:
         """Return, and forget, the entries at some places."""
         best = taken(self._candidates, places)
-        overdue = int(best.is_overdue.sum())
-        self.demanded = self.demanded.without(overdue)
         chosen = Chosen(
             entries=[self._entries[place] for place in places.tolist()],
             page_ids=best.page_ids,
@@ -190,8 +191,8 @@ class Selection(Generic[T]):
             days_since_visit=best.days_since_visit,
             churn=best.churn,
             visit_twice=visit_twice,
-            overdue=overdue,
         )
+        self.demanded = self.demanded.without(chosen.overdue)
         is_left = np.ones(len(self._entries), np.bool_)
         is_left[places] = False
         self._keep(is_left)
