@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -107,6 +108,8 @@ class AnySpider:
         """Run a spider, `days` from now."""
         file = self.folder / "any_spider.py"
         file.write_text(textwrap.dedent(code))
+        # Python tells a changed file by its size and the second: a fast machine ran the spider of before
+        shutil.rmtree(self.folder / "__pycache__", ignore_errors=True)
         options = {
             "ADDONS": ADDONS,
             "HACS_STATE": f"sqlite:///{self.folder}/state.db",
