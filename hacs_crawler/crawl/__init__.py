@@ -1,1 +1,1 @@
-"""One running Scrapy crawl: what it ranks, observes and records, and when it opens and closes."""
+"""One running Scrapy crawl: opening, ranking, observing, recording and closing."""

@@ -23,10 +23,10 @@ class PutBackError(Exception):
 
 
 class WaitingRequests:
-    """Requests by their downloader slot, and in one by priority, then in the order in which they came.
+    """Waiting requests by downloader slot, then by priority, then by order of arrival.
 
-    How long one is to wait, as `admit` says, all of its slot do; then it is asked again. `wake` is
-    called when a slot's time has come.
+    If `admit` makes one request wait, all requests of its slot wait until `wake` is called for the
+    slot; then `admit` is asked again.
     """
 
     def __init__(

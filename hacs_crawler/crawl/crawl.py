@@ -104,11 +104,11 @@ class Crawl:
         return self._state
 
     def expect_answers(self) -> None:
-        """Have the crawl end with status 1 where not one page answers."""
+        """End the crawl with status 1 if no page answers."""
         self._needs_answers = True
 
     def sum_up_by(self, log_summary: Callable[[], None]) -> None:
-        """Have a function log what the crawl did."""
+        """Replace the function that logs the summary of the crawl."""
         self._log_summary = log_summary
 
     def fail(self, message: str) -> None:
@@ -134,7 +134,7 @@ class Crawl:
         self._before_end.append(function)
 
     def when_failed(self, function: Callable[[], None]) -> None:
-        """Have a function called when the crawl fails, for what waits in vain."""
+        """Register a function to call when the crawl fails, for coroutines that would wait for ever."""
         self._on_failure.append(function)
 
     async def open(self) -> None:
@@ -176,7 +176,7 @@ class Crawl:
 
     @property
     def ranking(self) -> RankingOptions:
-        """How a round of all pages is ranked, with what the state knows of hubs."""
+        """The ranking options for a round of all pages, with the hubs that the state has."""
         assert self._ranking is not None, "the crawl is not open"  # noqa: S101
         return self._ranking
 
@@ -190,7 +190,7 @@ class Crawl:
         return self.parts.rules(response, self.config.rules)
 
     async def end_round(self) -> None:
-        """Have everything written, and log in a sentence what the round did."""
+        """Write all visits, and log a one-sentence summary of the round."""
         self._record_unfinished()
         await self.state.write_behind.settle()
         await self._learn()
@@ -198,7 +198,7 @@ class Crawl:
             await self._sum_up()
 
     async def begin_round(self) -> None:
-        """Read what ranking needs anew, and count what is found from now on."""
+        """Reload the data that ranking needs, and restart the counts of the round."""
         try:
             await self.parts.each(Part.round_began)
             self.parts.begin_round()
@@ -214,7 +214,7 @@ class Crawl:
         self.stats.begin_round()
 
     async def close(self, spider: Spider, reason: str) -> None:
-        """Write what waits, refit the prior, and log in a sentence what the crawl did."""
+        """Write the remaining visits, refit the prior, and log a one-sentence summary of the crawl."""
         del spider, reason
         with shutdown_waits() as is_asked_to_end:
             self._is_closing = True
@@ -266,7 +266,7 @@ class Crawl:
             self.record_failure(claim.url, claim.prediction)
 
     def on_filtered(self, request: Request) -> None:
-        """Record what follows where the project's filter dropped the request for a page."""
+        """Record the visits that parts derive from a page's request that the project's filter dropped."""
         url = page_url(request)
         if url is None or not self.is_open or not was_sent(request):
             return
@@ -274,16 +274,16 @@ class Crawl:
             self.record_also(visit, "unfinished")
 
     def record_also(self, visit: Visit, reason: str) -> None:
-        """Record a visit that follows from another page's, and where it failed count the reason."""
+        """Record a visit that another page's visit implies; if it failed, count the reason."""
         if visit.news is News.FAILED:
             self.stats.count_not_observed(reason)
         self.state.write_behind.record(visit)
 
     def release(self, request: Request) -> None:
-        """Give up the claim of a request that waits again, as a retry does: it has not ended.
+        """Give up the claim of a request that waits again, such as a retry: it has not ended.
 
-        It claims its page anew when it is sent. If the crawl is stopped before, nothing is held against
-        the page.
+        The request claims its page again when it is sent. If the crawl is stopped before that, the
+        page does not get a failure.
         """
         if self.is_open and (url := release(request)) is not None:
             self.state.read_ahead.drop(url)
@@ -294,7 +294,7 @@ class Crawl:
         self.state.write_behind.record(visit)
 
     async def _learn(self, is_asked_to_end: Callable[[], bool] = lambda: False) -> None:
-        """Have parts learn from what was recorded; a crawl that goes on may do so later."""
+        """Let parts learn from the recorded visits; a continuous crawl may do so later."""
         try:
             with await self.state.once(_held_notes):
                 await self.parts.each(Part.round_ended, is_asked_to_end)
@@ -316,7 +316,7 @@ class Crawl:
             self.fail(str(error))
 
     def _sound(self, clock: Clock) -> Clock:
-        """Return a clock that fails the crawl, and stands still, where the given one tells no time."""
+        """Return a clock that stands still and fails the crawl if the given clock raises."""
         last = 0.0
 
         def now() -> float:
@@ -351,9 +351,9 @@ def _held_notes(state: State) -> ExitStack:
 
 
 def _opened(config: Config) -> tuple[State, RankingOptions]:
-    """Return the open state, and the ranking options with what the state knows for them.
+    """Return the open state, and the ranking options with the data that the state has for them.
 
-    Raises ConfigError and StateError; the state is then closed.
+    Raises ConfigError or StateError after closing the state.
     """
     state = open_state(*config.state_arguments)
     try:

@@ -20,7 +20,7 @@ logger = safe_logger(__name__)
 
 
 def inner_scheduler(crawl: Crawl, outer: type[BaseScheduler]) -> BaseScheduler:
-    """Build the scheduler named by HACS_INNER_SCHEDULER; where that cannot be, fail the crawl."""
+    """Build the scheduler named by HACS_INNER_SCHEDULER; fail the crawl if that is impossible."""
     scheduler: type[BaseScheduler] = Scheduler
     name = crawl.config.inner_scheduler
     try:
@@ -47,14 +47,14 @@ def inner_scheduler(crawl: Crawl, outer: type[BaseScheduler]) -> BaseScheduler:
 
 
 def keeps_requests(inner: BaseScheduler, crawler: Crawler) -> bool:
-    """Whether what waits in the scheduler may outlast the crawl, as a job's requests do on disk."""
+    """Whether requests in the scheduler may outlast the crawl, as a job's requests on disk do."""
     return type(inner) is not Scheduler or bool(crawler.settings["JOBDIR"])
 
 
 def _keep_job(crawler: Crawler) -> None:
-    """Copy the queue of a job that was stopped; give that to one whose process was killed since.
+    """Copy the queue of a stopped job, and restore the copy if the process was killed later.
 
-    Scrapy's queues on disk say where they are when they are closed; ranking empties them before that.
+    Scrapy's disk queues write their positions when they are closed, but ranking empties them earlier.
     """
     if not crawler.settings["JOBDIR"]:
         return
@@ -69,7 +69,7 @@ def _keep_job(crawler: Crawler) -> None:
 
 
 def end_job(inner: BaseScheduler, crawler: Crawler) -> None:
-    """Remove the copy of a job's queue, which was closed: it says itself where it is."""
+    """Remove the copy of a job's queue: the closed queue has written its own positions."""
     if type(inner) is Scheduler and crawler.settings["JOBDIR"]:
         _, kept, other = _job_folders(crawler)
         if kept.exists():
@@ -94,7 +94,7 @@ def is_scrapys_own(inner: BaseScheduler, crawler: Crawler) -> bool:
 
 
 def shared_filter(inner: BaseScheduler) -> SharedFilter | None:
-    """Return scrapy-redis's filter, where the scheduler asks it and no other; else None."""
+    """Return scrapy-redis's filter if the scheduler uses it and no other filter, else None."""
     seen = filter_of(inner)
     asked = getattr(type(seen), "request_seen", None)
     is_known = getattr(asked, "__module__", "") == "scrapy_redis.dupefilter"
@@ -102,10 +102,10 @@ def shared_filter(inner: BaseScheduler) -> SharedFilter | None:
 
 
 class SharedFilter:
-    """scrapy-redis's duplicate filter, which does not note what is held in this process's memory.
+    """scrapy-redis's duplicate filter, without the requests held in this process's memory.
 
-    Redis would remember it when the process is killed, and drop what `start()` yields again. So a held
-    request is noted at the moment at which it comes into the queue in Redis.
+    Redis would remember a held request after the process was killed, and drop it when `start()` yields
+    it again. So a held request is added to the filter when it enters the queue in Redis.
     """
 
     def __init__(self, seen: Any) -> None:
@@ -122,11 +122,11 @@ class SharedFilter:
         return False
 
     def is_held(self, request: Request) -> bool:
-        """Whether a request would be a second one for what is held."""
+        """Whether a held request duplicates this one."""
         return not request.dont_filter and self._seen.request_fingerprint(request) in self._held
 
     def hold_again(self, request: Request) -> bool:
-        """Hold what comes from the queue in Redis, where it was noted; False if it is held already."""
+        """Hold a request from the queue in Redis, which is in the filter; False if it is a duplicate."""
         if request.dont_filter:
             return True
         key = self._seen.request_fingerprint(request)
@@ -136,7 +136,7 @@ class SharedFilter:
         return is_first
 
     def give(self, inner: BaseScheduler, request: Request) -> bool:
-        """Give the scheduler a request, if the filter lets it pass, where that was not asked yet."""
+        """Enqueue a request if the filter, unless it was asked before, lets it pass."""
         if not self.is_held(request):
             return enqueue_unfiltered(inner, request)
         is_taken = inner.enqueue_request(request)

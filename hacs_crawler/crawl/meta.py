@@ -22,23 +22,23 @@ KEY: Final = "_hacs"
 """The key of `Request.meta` under which the tag is."""
 
 Stage = Literal["waiting", "planned", "ranked", "sent", "released", "answered", "again"]
-"""A "planned" one was chosen from the whole state, and needs no filter and no ranking; a "ranked" one
-was chosen among others. A request for a page is "sent" while it is under way and holds its page,
-"released" while it waits to be sent anew, as a retry or redirect does, and "answered" in the end; one
-that asks "again" is a copy for the same URL."""
+"""The stage of a request. A "planned" request was chosen from the whole state, and needs no filter and
+no ranking; a "ranked" request was chosen among others. A request for a page is "sent" while it is under
+way and holds its page, "released" while it waits to be sent again, as a retry or redirect does, and
+"answered" in the end. A request that asks "again" is a copy for the same URL."""
 
 
 class Tag(NamedTuple):
-    """What HACS knows of one request. Plain values only: queues on disk and JSON can hold it.
+    """HACS's notes on one request. Plain values only: queues on disk and JSON can hold it.
 
-    `url` is the request's own when this was noted: of another URL only redirects and retries keep it.
-    `page` is the URL of the page that is visited, where that is known. `is_page` is what HACS_PAGES
-    says, None for what holds without it: start requests are pages, others none. `visit_twice` asks for
-    a control visit. A `seed` is ranked as start requests are; it is `added` where HACS has the crawl
-    begin with it, until it is ranked. A sitemap or feed `listed` it. One `beside` the spider's passes
-    the scheduler, and is given up if it had to wait. Of one that is `unseen`, for a reason, the answer
-    does not show the page as it is. One that is put back passes the filter; where it `was_filtered`
-    before, None for any other, what it is redirected to is, too.
+    `url` is the request's own URL when the tag was written: only redirects and retries keep the tag with
+    another URL. `page` is the URL of the visited page, if known. `is_page` is the verdict of HACS_PAGES,
+    or None for the default: start requests are pages, others are not. `visit_twice` asks for a control
+    visit. A `seed` is ranked as start requests are; it is `added` if HACS begins the crawl with it, until
+    it is ranked. `listed` means that a sitemap or feed listed it. A request `beside` the spider's own
+    bypasses the scheduler, and is given up if it has to wait. If `unseen` names a reason, the answer does
+    not show the page as it is. A request that is put back passes the filter; `was_filtered` says whether
+    its redirects are filtered, and is None for any other request.
     """
 
     url: str | None = None
@@ -67,14 +67,14 @@ _OF_THE_FIRST: Final = (
     "is_start",
     "hacs_",
 )
-"""What begins so is of a request as it was sent or answered, and not of another one for its page.
+"""Prefixes of meta keys that describe one request as sent or answered, not the next for its page.
 
-What parts keep in it ("hacs.") is how they had it sent, and holds for the other one, too.
+Keys of parts ("hacs.") describe how the page is requested, and hold for the next request, too.
 """
 
 
 def tag_of(request: Request) -> Tag:
-    """Return what is known of a request; of what a spider copied from another one's meta, nothing."""
+    """Return the tag of a request; empty if a spider copied it from another request's meta."""
     tag = request.meta.get(KEY, UNTAGGED)
     if tag.__class__ is not Tag:
         tag = request.meta[KEY] = _unpacked(tag)
@@ -91,10 +91,10 @@ def pack(request: Request) -> Request:
 
 
 def page_url(request: Request, tag: Tag | None = None) -> str | None:
-    """Return the URL of the page that the request visits; None if it is none of HACS's.
+    """Return the URL of the page that the request visits; None if HACS does not track it.
 
-    What the request says itself counts (`meta["hacs"]`), else what HACS_PAGES says
-    (`crawl.page_filter`). Here and below `tag` is given where it was read already.
+    The request's own `meta["hacs"]` counts first, then HACS_PAGES (`crawl.page_filter`). Here and below
+    `tag` is passed if the caller has read it already.
     """
     tag = tag or tag_of(request)
     if tag.stage != "waiting":
@@ -110,9 +110,9 @@ def page_url(request: Request, tag: Tag | None = None) -> str | None:
 
 
 def seed_key(request: Request, tag: Tag | None = None) -> int | None:
-    """Return the id of the page that a request is to be ranked by, or None if it is not to be.
+    """Return the id of the page that a request is ranked by, or None if it is not ranked.
 
-    Ranked are start requests, and those in their place, that were not ranked yet and did not opt out.
+    Start requests and seeds are ranked, unless they were ranked already or opted out.
     """
     tag = tag or tag_of(request)
     is_seed = tag.is_page is not False and (tag.seed or is_start(request))
@@ -120,16 +120,16 @@ def seed_key(request: Request, tag: Tag | None = None) -> int | None:
 
 
 def followed_key(request: Request) -> int | None:
-    """Return the id of the page by which a callback's request is to be ranked, None for any other.
+    """Return the id of the page by which a callback's request is ranked, None for any other.
 
-    Redirects, retries, requests ranked already and requests to be recorded only have none.
+    Redirects, retries, ranked requests and requests that are only recorded have no such id.
     """
     tag = tag_of(request)
     return _unranked_key(request, tag) if tag.is_page or _said(request) is True else None
 
 
 def seed_url(request: Request, tag: Tag | None = None) -> str:
-    """Return the URL of the page that a request would be for; what is kept of it has no login."""
+    """Return the URL of the page that a request would visit, without its login."""
     return (tag or tag_of(request)).page or _named(request) or without_login(request.url)
 
 
@@ -143,9 +143,9 @@ def is_start(request: Request) -> bool:
 
 
 def is_seed(request: Request) -> bool:
-    """Whether every crawl of a site's shards asks for the page: with `start()`, or of a list it reads.
+    """Whether every crawl of a site's shards requests the page: from `start()` or from a list it reads.
 
-    A page from a queue outside, which only one crawl gets, is none.
+    A page from an external queue, which only one crawl gets, is not such a seed.
     """
     tag = tag_of(request)
     return tag.listed or tag.added or is_start(request)
@@ -171,13 +171,13 @@ def _tagged(is_page: bool | None, is_seed: bool) -> Tag:
 
 
 def mark_added(request: Request) -> Request:
-    """Have a request that HACS added to those of `start()` be ranked with them; return it."""
+    """Mark a request that HACS adds to those of `start()`, so that it is ranked with them; return it."""
     request.meta[KEY] = Tag(seed=True, added=True)
     return request
 
 
 def take_added_mark(request: Request) -> bool:
-    """Return whether HACS added a request to those of `start()`; it is like any other from now on."""
+    """Return whether HACS added a request to those of `start()`, and remove the mark."""
     tag = tag_of(request)
     if tag.added:
         request.meta[KEY] = tag._replace(added=False)
@@ -194,7 +194,7 @@ def mark_ranked(seed: Request, prediction: Prediction, *, visit_twice: bool = Fa
 
 
 def mark_unranked(seed: Request) -> Request:
-    """Have a seed that was never sent be ranked anew, by the crawl that goes on with this one's job."""
+    """Mark a seed that was never sent, so that the crawl that resumes the job ranks it again."""
     seed.meta[KEY] = tag_of(seed)._replace(
         stage="waiting", prediction=None, visit_twice=False, seed=True
     )
@@ -210,16 +210,16 @@ def planned_meta(
 
 
 def claim(request: Request, page: str | None, tag: Tag | None = None) -> bool:
-    """Have a request hold its page, if it is for one, when it is sent; return whether it did already.
+    """Let a request for a page hold the page when it is sent; return whether it held it already.
 
-    What it is redirected to is for that page, or for none, too. A seed's `meta["hacs"]` is from now on
-    what was predicted.
+    Its redirects are for the same page, or for no page if it is for none. From now on a seed's
+    `meta["hacs"]` is its prediction.
     """
     tag = tag or tag_of(request)
     if tag.stage == "sent":
         return True
     if page is None and tag is UNTAGGED and request.method == "GET" and not is_start(request):
-        return False  # a redirect of it is no page either, without a mark
+        return False  # without the mark its redirects are not for a page, either
     if tag.unseen:
         tag = tag._replace(unseen="")
     request.meta[KEY] = _further(tag, request.url, page, "sent")
@@ -260,14 +260,14 @@ def mark_unseen(request: Request, reason: str) -> None:
 
 
 def mark_answered(request: Request, tag: Tag | None = None) -> None:
-    """End a request: what a spider copies of its meta means nothing from now on."""
+    """End a request: copies that a spider makes of its meta are ignored from now on."""
     if KEY in request.meta:
         tag = tag or tag_of(request)
         request.meta[KEY] = _further(tag, request.url, tag.page, "answered")
 
 
 def tell(request: Request, news: dict[str, Any] | Outcome | NotObserved) -> None:
-    """Put into `meta["hacs"]` what is known by now, unless a value of the spider's own is there."""
+    """Put the news of a request into `meta["hacs"]`, unless the spider has put a value there."""
     meta = request.meta
     hacs = meta.get("hacs")
     is_told = isinstance(hacs, dict) and _is_told(request, hacs)
@@ -276,9 +276,9 @@ def tell(request: Request, news: dict[str, Any] | Outcome | NotObserved) -> None
 
 
 def renew(request: Request) -> Tag:
-    """Forget what a spider copied from a response's meta; return what is known of the request.
+    """Forget a tag that a spider copied from a response's meta; return the request's own tag.
 
-    It asks "again" where it asks for the same URL, as a spider's own retry does.
+    A request for the same URL, such as a spider's own retry, asks "again".
     """
     meta = request.meta
     hacs = meta.get("hacs")
@@ -298,7 +298,7 @@ def renew(request: Request) -> Tag:
 
 
 def take_over(request: Request, *, listed: bool = False) -> None:
-    """Let a request that a spider yields take over what it follows from, and nothing that it copied."""
+    """Let a request that a spider yields inherit from its response, but not by a copy of its meta."""
     if tag_of(request).url not in {None, request.url}:
         _forget(request)
     if renew(request).stage != "again" and listed:
@@ -312,9 +312,9 @@ def remove_conditions(request: Request) -> None:
 
 
 def second_request(first: Request, url: str, **meta: Any) -> Request:
-    """Return a request for the page of another one, which no callback sees and no cache answers.
+    """Return a second request for a page, which no callback sees and no cache answers.
 
-    It has no cookies of its own and no conditions: it is to show what anybody would be shown.
+    It has no cookies of its own and no conditions, so that it gets the page that anybody would get.
     """
     own = {key: value for key, value in first.meta.items() if not key.startswith(_OF_THE_FIRST)}
     marks = {"hacs": False, "dont_cache": True, "dont_merge_cookies": True, **meta}
@@ -331,7 +331,7 @@ def _further(tag: Tag, url: str, page: str | None, stage: Stage) -> Tag:
 
 
 def _is_told(request: Request, hacs: dict[Any, Any]) -> bool:
-    """Whether that is what was predicted of a request, and no value of the spider's own."""
+    """Whether the value is the prediction that HACS put there, and not a value of the spider's."""
     if isinstance(hacs, Expected):
         return True
     predicted = tag_of(request).prediction
@@ -339,7 +339,7 @@ def _is_told(request: Request, hacs: dict[Any, Any]) -> bool:
 
 
 def _unpacked(packed: object) -> Tag:
-    """Return the tag that `pack` made plain; what others made of it is none."""
+    """Return the tag that `pack` made plain; an empty tag if the value has another form."""
     try:
         return msgspec.convert(packed, Tag)
     except msgspec.ValidationError:
@@ -347,7 +347,7 @@ def _unpacked(packed: object) -> Tag:
 
 
 def _forget(request: Request) -> None:
-    """Remove what was copied from another request."""
+    """Remove the marks that were copied from another request."""
     copied: Tag = request.meta.pop(KEY)
     if copied.stage == "answered" and _named(request) == copied.page:
         request.meta.pop("hacs_page", None)
@@ -360,7 +360,7 @@ def _named(request: Request) -> str | None:
 
 
 def _said(request: Request) -> Literal[True, False, "record"] | None:
-    """Return what a spider says of a request; None if it says nothing, whatever it keeps there."""
+    """Return the spider's own verdict on a request; None if it has not given a valid verdict."""
     hacs = request.meta.get("hacs")
     if hacs is None:
         return None
@@ -375,7 +375,7 @@ def _unranked_key(request: Request, tag: Tag) -> int | None:
 
 
 def _key(url: str) -> int | None:
-    """Return the page's id; what no plan could visit again has none: other schemes, a bad port."""
+    """Return the page's id; None for URLs that no plan could revisit: other schemes, a bad port."""
     if not url[:8].lower().startswith(("http://", "https://")):
         return None
     try:

@@ -33,7 +33,7 @@ GONE_STATUSES: Final = (404, 410)
 NOT_MODIFIED: Final = 304
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 OTHER_TYPE: Final = "other_type"
-"""Why an answer is no page that cannot show what is watched, such as an image or a feed."""
+"""Reason for an answer whose type cannot show any watched mark, such as an image or a feed."""
 _FRAGMENT: Final = re.compile(
     rb"\s*<(?:!--|(?:a|article|b|br|dl|div|font|form|h[1-6]|iframe|li|main|nav|ol|p|script|section|span"
     rb"|style|table|title|ul)[\s>])",
@@ -45,9 +45,9 @@ _trees: Final[WeakKeyDictionary[TextResponse, HtmlElement | None]] = WeakKeyDict
 
 
 class Observation(NamedTuple):
-    """What is recorded of a response, and why it showed nothing of the page.
+    """The visit to record for a response, and the reason if it showed nothing of the page.
 
-    `visit` is None if there was no visit at all (the answer came from a cache). `reason` is one of
+    `visit` is None if there was no visit at all (the answer came from a cache). `reason` is a reason of
     the stat `hacs/not_observed/<reason>`, or "gone", or "" if the page was seen.
     """
 
@@ -56,7 +56,7 @@ class Observation(NamedTuple):
 
 
 class ShownMarks(NamedTuple):
-    """The marks of a page, or None and why there are none; and the number of its links' source."""
+    """The marks of a page, or None and the reason; and the fingerprint of its links' source."""
 
     marks: frozenset[int] | None
     reason: str = ""
@@ -76,12 +76,12 @@ def observe(
     *,
     known: Page | None = None,
 ) -> Observation:
-    """Return what a response, which came at second `at` since 1970 UTC, tells of a page.
+    """Return the observation that a response makes of a page, at second `at` since 1970 UTC.
 
-    A visit is a 2xx answer of a type that may show what is watched, as `rules` say, or a 304, which
-    shows no update. 404 and 410 mark the page gone. Everything else tells nothing, nor does an answer
-    that is `unseen` for a reason, or that comes from Scrapy's HTTP cache alone. Links whose source is
-    that of `known`, what is known of the page, are the same, too.
+    A visit is a 2xx answer of a type that may show a watched mark, as `rules` say, or a 304, which
+    shows no update. 404 and 410 mark the page gone. Any other answer is not a visit, nor is an answer
+    that is `unseen` for a reason or that comes from Scrapy's HTTP cache alone. If the source of the
+    links equals the source stored in `known`, the page's row in the state, the links are equal, too.
     """
     # of an answer that the cache had the server confirm, the request was downloaded
     sent = {} if response.request is None else response.request.meta
@@ -123,9 +123,9 @@ def is_html(response: Response) -> TypeGuard[TextResponse]:
 
 
 def tree_of(response: TextResponse) -> HtmlElement | None:
-    """Return the tree of a page, None for an empty one.
+    """Return the tree of a page, None for an empty body.
 
-    Raises one of `UNREADABLE`, of these MarkupError where a tree of it would take too long to make.
+    Raises one of `UNREADABLE`, among them MarkupError if building the tree would take too long.
     """
     if response not in _trees:
         page = _unpacked(response)
@@ -143,13 +143,13 @@ def _unpacked(response: TextResponse) -> TextResponse:
         from hacs_crawler.archive import MAX_BODY_BYTES, decoded  # noqa: PLC0415 - of few pages
 
         body = decoded(response.body, "", MAX_BODY_BYTES)
-        if body is not None:  # it may name its encoding inside, where Scrapy could not look
+        if body is not None:  # the encoding may be declared inside, which Scrapy could not read
             return response.replace(body=body, encoding=None)
     return response
 
 
 def shown_marks(response: Response, rules: Rules, known: Page | None = None) -> ShownMarks:
-    """Return the marks that the page shows, or why there are none."""
+    """Return the marks that the page shows, or the reason if it shows no marks."""
     if not 200 <= response.status < 300:
         return ShownMarks(None, "status")
     try:
@@ -207,10 +207,10 @@ def _links(response: TextResponse, rules: LinkRules, known: Page | None) -> Show
 
 
 def seen_or_failed(visit: Visit, known: Page | None, rules: Rules) -> Observation:
-    """Return a visit as it is, unless it shows nothing of what is watched: the page was not read.
+    """Return a visit as it is, unless it shows no watched mark: then the page was not read.
 
-    Pages without links there are. Such a page is seen, but what it shows is no baseline, and a page
-    that always had links was not read.
+    Some pages have no links. Such a page is seen, but its visit is not a baseline. A page that had
+    links at every visit before was not read.
     """
     if visit.marks is None or visit.marks:
         return Observation(visit)
@@ -230,5 +230,5 @@ def seen_or_failed(visit: Visit, known: Page | None, rules: Rules) -> Observatio
 
 def _header(response: Response, name: bytes) -> str:
     """Return a header that a conditional request for the page would carry back."""
-    headers = response.headers  # to get what is not there takes five times as long
+    headers = response.headers  # getting a missing header takes five times as long
     return (headers.get(name) or b"").decode("latin-1") if name in headers else ""

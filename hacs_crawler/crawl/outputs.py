@@ -1,4 +1,4 @@
-"""What callbacks yield: requests inherit marks, and watched items are what a page shows."""
+"""Outputs of callbacks: requests inherit marks, and watched items are the marks of their page."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ logger = safe_logger(__name__)
 class AwaitedVisit:
     """A visit that is recorded when its callback is over.
 
-    `told` is what stands in the response's meta until then, `recorded` what the visit would bring if
-    nothing else of the page is recorded before. If `takes_items`, the marks are still to come: `see`
-    calls `shown` with each item and whether it is news, as `are_news` says of its marks.
+    `told` is the value in the response's meta until then, `recorded` the outcome if nothing else of the
+    page is recorded before. If `takes_items`, the marks are still missing: `see` calls `shown` with each
+    item and whether it is news, as `are_news` says of its marks.
     """
 
     request: Request
@@ -50,7 +50,7 @@ class AwaitedVisit:
     _problem: str = ""
 
     def see(self, item: Any) -> None:
-        """Take an item that the callback yields for one that the page shows."""
+        """Take an item that the callback yields as a mark of the page."""
         assert isinstance(self.rules, MarkRules)  # noqa: S101 - else items are not watched
         try:
             marks = self.rules.marks_of(item)
@@ -62,7 +62,7 @@ class AwaitedVisit:
             self._problem = str(error)
 
     def end(self, *, is_whole: bool) -> Observation:
-        """Return what the page showed; a callback that was cut may have shown more items."""
+        """Return the page's observation; a callback that was cut short may have missed items."""
         if self.told is not None and self.told.rejected:
             return Observation(None, "rejected")
         if not self.takes_items or self.observation.visit is None:
@@ -71,13 +71,13 @@ class AwaitedVisit:
             return Observation(None, "callback_failed")
         if self._problem:
             return Observation(None, "unreadable")
-        if self.is_asked_again and not self._marks:  # to the spider this is not what the page shows
+        if self.is_asked_again and not self._marks:  # the spider takes this answer for a wrong one
             return Observation(None, "asked_again")
         return Observation(replace(self.observation.visit, marks=frozenset(self._marks)))
 
 
 class Output:
-    """What one callback yields for one response; its visit may be one that waits for the items."""
+    """The output of one callback for one response, whose visit may be waiting for the items."""
 
     def __init__(
         self,
@@ -93,14 +93,14 @@ class Output:
         self._items = self._requests = 0
 
     def take(self, entry: Any) -> Any:
-        """Count an entry of the output, and return it with what it inherits."""
+        """Count an entry of the output, and return it with the marks that it inherits."""
         if not isinstance(entry, Request):
             self._items += entry is not None
             if entry is None:
                 return entry
             if self._awaited is not None and self._awaited.takes_items:
                 self._awaited.see(entry)
-            elif self._told_items is not None:  # of what is no page all is news
+            elif self._told_items is not None:  # outside pages every item is news
                 self._told_items(entry, True)
             return entry
         self._requests += 1

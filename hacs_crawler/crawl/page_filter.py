@@ -1,4 +1,4 @@
-"""Which requests are for pages, where their meta does not say so: HACS_PAGES."""
+"""HACS_PAGES: which requests are for pages if their meta does not say so."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from hacs_crawler.crawl.observation import is_html
 from hacs_crawler.watch import MarkRules
 
 _LISTS: Final = ("atom", "csv", "json", "rss", "txt", "xml")
-"""What is no page, but names some: sitemaps, feeds, robots.txt."""
+"""File types that are not pages but list some: sitemaps, feeds, robots.txt."""
 
 
 class PageFilter:
-    """Decides which of the requests that are scheduled are for pages.
+    """Decides which of the scheduled requests are for pages.
 
-    `meta["hacs"]` goes before this. A request is marked only where the default does not hold, by which
-    start requests are for pages and others are not.
+    `meta["hacs"]` takes precedence. A request is marked only if it differs from the default: start
+    requests are for pages, others are not.
     """
 
     def __init__(self, pages: Pages, spider: Spider, watch: MarkRules | None = None) -> None:
@@ -60,18 +60,18 @@ class PageFilter:
         return any(pattern.search(request.url) for pattern in self._pages)  # type: ignore[union-attr]
 
     def _is_fed(self, request: Request) -> bool:
-        """Whether a request came from a queue outside, as those of scrapy-redis's spiders do.
+        """Whether a request came from an external queue, such as a queue that feeds scrapy-redis's spiders.
 
-        They reach the engine when the spider is idle: neither from `start()` nor from a callback.
+        Such requests reach the engine when the spider is idle: neither from `start()` nor from a callback.
         """
         is_follow_up = "depth" in request.meta or "retry_times" in request.meta
         return self._may_be_fed and not is_follow_up and not is_start(request)
 
 
 def names_pages(response: Response) -> bool:
-    """Whether a response is no page but a list of pages, such as a sitemap.
+    """Whether a response is not a page but a list of pages, such as a sitemap.
 
-    Where only start requests are for pages, requests for the pages that it lists are treated as such.
+    If only start requests are for pages, requests for the listed pages are treated as such.
     """
     request = response.request
     if request is None or is_html(response) or request.method != "GET":
@@ -80,7 +80,7 @@ def names_pages(response: Response) -> bool:
 
 
 def _other_files(watch: MarkRules | None) -> Callable[[str], bool]:
-    """Return what says of a URL whether it names a file that cannot show what is watched."""
+    """Return a test of whether a URL names a file that cannot show any watched mark."""
     if watch is not None and not watch.answers:
         return lambda _: False
     may_show = {kind.lower() for kind in (watch.answers if watch is not None else ())}

@@ -32,11 +32,11 @@ class PageWriter(Part, Generic[T]):
         return cls(crawl)
 
     def write(self, state: State, unwritten: Mapping[int, T]) -> None:
-        """Write what was gathered. Called in the state's thread; may raise StateError."""
+        """Write the gathered data. Called in the state's thread; may raise StateError."""
         raise NotImplementedError
 
     def recorded(self, batch: Sequence[Recorded]) -> None:
-        """Write what was gathered so far."""
+        """Write the data gathered so far."""
         del batch
         if self.unwritten:
             begin(self._write())

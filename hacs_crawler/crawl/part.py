@@ -27,7 +27,7 @@ from hacs_crawler.watch import Rules
 
 
 class Observed(Struct, frozen=True):
-    """The response of a page, and what was recorded of it.
+    """The response of a page, and its recorded outcome.
 
     `reason` says why the page's links were not seen; it is "" if they were.
     """
@@ -56,14 +56,14 @@ class Part:
     """
 
     required = False
-    """Whether the crawl ends where this part fails, as without it hosts or the state would be harmed.
+    """Whether a failure of this part ends the crawl, because hosts or the state would be harmed.
 
-    Where it fails over one page that page is not observed; after some failures in a row the crawl ends.
+    If it fails over one page, that page is not observed; after some failures in a row the crawl ends.
     """
     inherited: tuple[str, ...] = ()
-    """Keys of `meta` that requests take over from the one whose callback yields them."""
+    """Keys of `meta` that requests inherit from the request whose callback yields them."""
     unneeded: tuple[str, ...] = ()
-    """Hooks that are not called in this round: what the state holds says so once it is open."""
+    """Hooks that are not called in this round, as the content of the open state makes them useless."""
 
     @classmethod
     def from_crawl(
@@ -77,24 +77,24 @@ class Part:
         """Prepare for the state to be opened. ConfigError and StateError end the crawl."""
 
     async def opened(self) -> None:
-        """Read what the part needs: the state is open. ConfigError and StateError end the crawl."""
+        """Read the part's data from the open state. ConfigError and StateError end the crawl."""
 
     def start_requests(self) -> AsyncIterator[Request]:
-        """Yield what the crawl begins with beside the spider's own requests; StateError ends it."""
+        """Yield requests that begin the crawl, in addition to the spider's own; StateError ends it."""
         return each(())
 
     async def before_rank(self, urls: Sequence[str]) -> None:
         """Prepare for seeds to be ranked, whose pages have these URLs."""
 
     async def before_plan(self, sites: Collection[int] | None) -> None:
-        """Prepare for pages of the state to be ranked: all, or those of sites."""
+        """Prepare for the ranking of pages of the state: of all pages, or of some sites."""
 
     def quota(self, quota: Quota) -> Quota:
-        """Return what a round may visit."""
+        """Return how many visits a round may make."""
         return quota
 
     async def evidence(self, rows: Rows) -> Sequence[Signals]:
-        """Return what is known of pages beside their ranking rows; raises StateError."""
+        """Return evidence on pages in addition to their ranking rows; raises StateError."""
         del rows
         return ()
 
@@ -140,7 +140,7 @@ class Part:
         """
 
     async def answered(self, request: Request, response: Response, page_url: str) -> Response:
-        """Return the answer to a page's request, or another one instead; it may take its time."""
+        """Return the answer to a page's request, or another answer instead; it may take its time."""
         del request, page_url
         return response
 
@@ -155,7 +155,7 @@ class Part:
         return rules
 
     def known(self, page: Page) -> None:
-        """Learn what is known of a page that has answered, before its response is observed."""
+        """Take the row and marks of a page that has answered, before its response is observed."""
 
     def items_before(self, page_url: str) -> Mapping[int, Mapping[str, Any]]:
         """Return the fields of a page's items at its last visit, by their keys."""
@@ -185,7 +185,7 @@ class Part:
         """Begin another round of a crawl that goes on."""
 
     def sum_up(self) -> None:
-        """Log what the part did since it was asked for that: a round or the run is over."""
+        """Log the part's work since the last summary: a round or the run is over."""
 
     async def round_ended(self, is_asked_to_end: Callable[[], bool]) -> None:
         """Learn from a round, or a crawl, whose visits are written; raises StateError.
@@ -198,7 +198,7 @@ class Part:
         return False
 
     async def closing(self) -> None:
-        """Write what is to be stored: the state is open for the last time."""
+        """Write the part's data: the state is open for the last time."""
 
     async def closed(self) -> None:
-        """Release what the part holds: the state is closed."""
+        """Release the part's resources: the state is closed."""

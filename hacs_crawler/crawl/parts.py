@@ -40,7 +40,7 @@ logger = safe_logger(__name__)
 MOST_FAILURES: Final = 10
 """After this many failures in a row a part is switched off for the rest of the run."""
 WAIT_SECONDS: Final = 60.0
-"""How long ranking waits for a part; what it learns later counts in the next round."""
+"""How long ranking waits for a part; data that arrive later count in the next round."""
 HOOKS: Final = tuple(
     name for name, hook in vars(Part).items() if isfunction(hook) and name[0] != "_"
 )
@@ -62,18 +62,18 @@ class Parts:
         self._said: set[Part] = set()
         self._own = list(parts)
         self.inherited = tuple(key for part in self._own for key in part.inherited)
-        """Keys of `meta` that requests take over from the one whose callback yields them."""
+        """Keys of `meta` that requests inherit from the request whose callback yields them."""
         self.begin_round()
 
     def begin_round(self) -> None:
-        """Find the hooks that parts override, and need by what is known of the state."""
+        """Find the hooks that parts override and that the content of the state makes useful."""
         self._hooks = {
             name: [(part, getattr(part, name)) for part in self._own if _needs(part, name)]
             for name in HOOKS
         }
 
     def of(self, kind: type[P]) -> P | None:
-        """Return the part of a kind, None if it is off: for what a spider of ours has with it."""
+        """Return the part of a kind, None if it is off: for spiders of this package that work with it."""
         return next((part for part in self._own if isinstance(part, kind)), None)
 
     def override(self, hook: str) -> bool:
@@ -98,7 +98,7 @@ class Parts:
             yield from self._call(part, partial(_visits, hook, request, page_url)) or ()
 
     def quota(self, quota: Quota) -> Quota:
-        """Return what a round may visit."""
+        """Return how many visits a round may make."""
         for part, hook in self._hooks["quota"]:
             changed = self._call(part, hook, quota)
             quota = changed if isinstance(changed, Quota) else quota
@@ -113,7 +113,7 @@ class Parts:
 
     def admit(self, request: Request) -> float:
         """Return how many seconds a request is to wait: the longest that any part says."""
-        # what fails here is no fault of the request: without an answer none may go out
+        # a failure here is no fault of the request: without the part's answer nothing may be sent
         waits = (self._call(part, partial(hook, request)) for part, hook in self._hooks["admit"])
         return max((seconds for seconds in waits if isinstance(seconds, float)), default=0.0)
 
@@ -141,14 +141,14 @@ class Parts:
         return self._all(waits, request, page_url) if waits else None
 
     async def answered(self, request: Request, response: Response, page_url: str) -> Response:
-        """Return the answer to a page's request, or the one that a part gives instead."""
+        """Return the answer to a page's request, or the answer that a part gives instead."""
         for part, hook in self._hooks["answered"]:
             answer = await self._guarded(part, hook, request, response, page_url)
             response = answer if isinstance(answer, Response) else response
         return response
 
     def failed(self, request: Request, error: Exception, page_url: str) -> Request | None:
-        """Return the request that a part sends instead of one without an answer."""
+        """Return the request that a part sends in place of a failed request."""
         for part, hook in self._hooks["failed"]:
             instead = self._call(part, hook, request, error, page_url)
             if isinstance(instead, Request):
@@ -156,14 +156,14 @@ class Parts:
         return None
 
     async def evidence(self, rows: Rows) -> list[Signals]:
-        """Return what is known of pages beside their rows; raises StateError."""
+        """Return evidence on pages in addition to their rows; raises StateError."""
         signals: list[Signals] = []
         for part, hook in self._hooks["evidence"]:
             signals += await self._awaited(part, _signals, hook, rows) or ()
         return signals
 
     async def start_requests(self) -> AsyncIterator[Request]:
-        """Yield what the crawl begins with beside the spider's own; an error of the state ends it."""
+        """Yield the requests of parts that begin the crawl; an error of the state ends it."""
         for part, hook in self._hooks["start_requests"]:
             try:
                 async for request in hook():

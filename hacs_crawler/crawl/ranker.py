@@ -1,4 +1,4 @@
-"""Ranks seeds with what the state knows of their pages, and puts the chosen ones into the queue."""
+"""Ranks seeds by the rows of their pages, and puts the chosen seeds into the queue."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ MOST_WAITING: Final = 2_000
 class Ranker:
     """Ranks the seeds that a scheduler holds, when `start()` pauses or is over.
 
-    `is_quiet` says whether nothing else is to be sent, or under way, that might lead to requests,
-    `is_filtered` asks the project's duplicate filter, and `forget_seen` empties it. What
-    cannot be ranked fails the crawl, and stays.
+    `is_quiet` says whether nothing else waits or is under way that might lead to requests,
+    `is_filtered` asks the project's duplicate filter, and `forget_seen` empties it. A seed
+    that cannot be ranked fails the crawl, and stays.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Ranker:
         self._budget = crawl.config.ranking.budget
         self.seeds = UnrankedSeeds(self._budget)
         self.watch = StartWatch(self.on_pause, time.monotonic)
-        """Tells when what is held is to be ranked."""
+        """Says when the held seeds are ranked."""
         self._lock = DeferredLock()
         self._has_ranked = self._has_said_future = self._is_over = self._has_more = False
         self._room: Deferred[None] | None = None
@@ -80,7 +80,7 @@ class Ranker:
 
     @property
     def has_work(self) -> bool:
-        """Whether seeds are to be ranked, are being ranked, or are kept for what is left of a budget."""
+        """Whether seeds wait for ranking, are being ranked, or are kept for the rest of a budget."""
         return bool(len(self.seeds) or self.is_ranking or self.seeds.is_kept)
 
     @property
@@ -90,11 +90,11 @@ class Ranker:
 
     @property
     def wants_ranking(self) -> bool:
-        """Whether as many seeds are held as are ranked at once."""
+        """Whether enough seeds for one ranking are held."""
         return self._crawl.is_open and self.seeds.is_chunk
 
     async def rank_ahead(self) -> None:
-        """Rank what is held, and return when more seeds may be read."""
+        """Rank the held seeds, and return when more seeds may be read."""
         await self.rank()
         wake(self._crawl.crawler)
         await self.make_room(self.seeds.most_ahead)
@@ -106,7 +106,7 @@ class Ranker:
             await maybe_deferred_to_future(self._room)
 
     def on_room(self) -> None:
-        """Let `make_room` return where there is room by now, or the crawl has failed."""
+        """Let `make_room` return if there is room by now, or if the crawl has failed."""
         is_failed = self._crawl.failure is not None
         if self._room is not None and (is_failed or len(self._queue) < self._enough_room):
             room, self._room = self._room, None
@@ -121,9 +121,10 @@ class Ranker:
         wake(self._crawl.crawler)
 
     async def send_what_can_be_sent(self) -> None:
-        """Return when the engine has taken as many of the seeds held as it can.
+        """Return when the engine has taken all the held seeds that it can take.
 
-        Where `start()` raises, Scrapy has sent what came before, and may close the spider at once.
+        If `start()` raises, Scrapy has sent the requests before the error, and may close the spider
+        immediately.
         """
         await self.end_round()
         await maybe_deferred_to_future(sleep(0))  # the engine asks in the next turn of the loop
@@ -134,7 +135,7 @@ class Ranker:
         self._forget_seen()
 
     def on_pause(self) -> None:
-        """Rank what is held and have it sent: `start()` pauses, or is over."""
+        """Rank the held seeds and have them sent: `start()` pauses, or is over."""
         if not self._is_over:  # else it is Python that ends a start() that Scrapy has left
             begin(self.end_round()).addErrback(self._on_error)
 
@@ -152,8 +153,8 @@ class Ranker:
     async def rank(self, *, is_last: bool = False) -> None:
         """Rank the seeds held; with a budget, release them when `is_last`.
 
-        When nothing else is to be done, budget that unseen pages, or the others, left unused is
-        released, too.
+        When nothing else is left to do, the budget that unseen or known pages left unused is released,
+        too.
         """
         if not self._crawl.is_open:
             return
@@ -295,7 +296,7 @@ class Ranker:
     async def _granted(
         self, selection: Selection[Request], *, is_last: bool
     ) -> tuple[Chosen[Request] | None, list[Request]]:
-        """Return the seeds that a budget shared with other crawls grants, and those that it drops."""
+        """Return the seeds that a budget shared with other crawls grants, and the dropped seeds."""
         score, is_new = selection.waiting()
         is_granted = await self._crawl.parts.granted(score, is_new, is_last=is_last)
         if is_granted is None or not self._crawl.is_open or len(selection.entries) != len(score):
@@ -306,7 +307,7 @@ class Ranker:
         return selection.take_granted(is_granted), []
 
     def drop(self, requests: list[Request], reason: str) -> None:
-        """Count requests that will not be sent, and tell the project of them as Scrapy does."""
+        """Count requests that will not be sent, and signal them to the project as Scrapy does."""
         crawler = self._crawl.crawler
         if requests:
             self._crawl.stats.count(f"dropped/{reason}", len(requests))
@@ -336,7 +337,7 @@ def _marking(chosen: Chosen[Request], label: int, run: int) -> Callable[[Request
 def reading_a_list(crawler: Crawler, *, ranked_whole: bool = True) -> Iterator[None]:
     """Tell the ranker that `start()` reads a list of this package's, which waits for no request.
 
-    Where it is to be `ranked_whole`, it is so however long it is.
+    With `ranked_whole` the list is ranked as one, however long it is.
     """
     ranker = Ranker.of(crawler)
     if ranker is None:

@@ -1,7 +1,7 @@
 """How a page was requested, so that it can be requested again without the pages that led to it.
 
-A recipe has what the spider said: callback and errback by name, `cb_kwargs`, headers, priority, and of
-`meta` what JSON can hold; but nothing that says who asked: no login, no cookie, no proxy, no token.
+A recipe keeps the spider's choices: callback and errback by name, `cb_kwargs`, headers, priority, and
+the part of `meta` that JSON can hold; but no credentials: no login, cookie, proxy or token.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ _OF_SCRAPY = (
 RULES_CALLBACK: Final = "_callback"
 """What rules of a `CrawlSpider` have as callback: it calls theirs."""
 _OF_CRAWL_SPIDER: Final = frozenset({RULES_CALLBACK, "_errback"})
-"""Private methods that a recipe may name: those that rules use."""
+"""Private methods that a recipe may name, because rules use them."""
 PLAIN: Final = ""
 """The name of no callback: `parse`, as Scrapy has it."""
 
@@ -98,7 +98,7 @@ class RequestRecipe(Struct, frozen=True, omit_defaults=True):
     leads_on: bool = field(default=False, name="l")
 
     def encoded(self) -> bytes:
-        """Return it as bytes; empty where they would be too many."""
+        """Return the recipe as bytes; empty if it is too large."""
         text = msgspec.json.encode(self)
         packed = bytes([VERSION]) + zlib.compress(text, 6)
         return packed if len(packed) <= MOST_BYTES and len(text) <= MOST_UNPACKED else b""
@@ -330,7 +330,7 @@ def _texts_in(callback: Any, spider: Spider) -> set[str]:
 
 
 def _is_json(value: object) -> bool:
-    """Whether JSON gives back what it was given, and not a list for a tuple."""
+    """Whether a value survives JSON unchanged (a tuple would become a list)."""
     try:
         return bool(msgspec.json.decode(msgspec.json.encode(value)) == value)
     except (TypeError, ValueError, OverflowError, RecursionError):

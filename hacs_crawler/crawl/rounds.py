@@ -1,4 +1,4 @@
-"""Rounds of a crawl that goes on: each ranks anew, when all that the one before led to is done."""
+"""Rounds of a continuous crawl: each ranks all pages once the round before is finished."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ class Rounds:
         self._began = clock()
 
     async def next(self) -> bool:
-        """End a round and return when the next one begins; False if the crawl has failed.
+        """End a round and return when the next round begins; False if the crawl has failed.
 
-        A round is over when all that its seeds led to has been visited and is written to the state. The
-        next one begins so many `minutes` after this one did, or at once if that is past. Where time is
-        played, `turn` lets it pass, and says whether there is a next one.
+        A round is over when every request that its seeds led to has been visited and written to the
+        state. The next round begins `minutes` after this round began, or now if that is past. With a
+        simulated clock, `turn` lets the time pass and says whether there is a next round.
         """
         crawl = self._crawl
         if self._ranker is not None:

@@ -1,4 +1,4 @@
-"""The scheduler: holds start requests, ranks them, and sends the best where a host is free."""
+"""The scheduler: holds start requests, ranks them, and sends the best whose host is free."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ from hacs_crawler.crawl.scrapy_internals import (
 from hacs_crawler.utils.loop import begin, call_later
 
 PARSING_SECONDS: Final = 0.05
-"""How often to check whether callbacks are done: Scrapy does not signal it where they yield nothing."""
+"""How often to check whether callbacks are done: Scrapy sends no signal if they yield nothing."""
 
 MOST_PAUSED: Final = 16
 """How many requests of another scheduler's queue may wait here for their hosts: a kill loses them."""
@@ -83,7 +83,7 @@ class HacsScheduler(BaseScheduler):
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> HacsScheduler:
-        """Build the inner scheduler named by HACS_INNER_SCHEDULER, and this one around it."""
+        """Build the scheduler named by HACS_INNER_SCHEDULER, and this scheduler around it."""
         crawl = Crawl.of(crawler)
         return cls(inner_scheduler(crawl, cls), crawl)
 
@@ -93,13 +93,13 @@ class HacsScheduler(BaseScheduler):
         self._page_filter = PageFilter(self._crawl.config.pages, spider, self._crawl.config.watch)
         opening = self._inner.open(spider)
         self._shared_filter = None if self._is_scrapys_own else shared_filter(self._inner)
-        # what a job left is sent before start() is asked for anything, and is to be recorded
+        # requests of a resumed job are sent before start() is read, and are recorded
         self._is_resumed = self._inner.has_pending_requests()
         close_after_start_items(self._crawler)
         return opening
 
     def close(self, reason: str) -> Deferred[None] | None:
-        """Close the inner scheduler; one that outlasts the crawl gets what waits, to be ranked again."""
+        """Close the inner scheduler; if it outlasts the crawl, waiting seeds go back, to be ranked again."""
         if keeps_requests(self._inner, self._crawler):
             unsent = [
                 mark_unranked(seed) for seed in (*self._seeds.all(), *self._ranker.take_all())
@@ -142,7 +142,7 @@ class HacsScheduler(BaseScheduler):
         if self._crawl.parts.override("takes") and not is_again and not self._takes(request):
             return False
         page_id = self._page_to_rank(request, tag)
-        if page_id is None or is_again:  # what was let through once is, as a spider's own retry
+        if page_id is None or is_again:  # such as a spider's own retry, which was let through once
             return self._pass_on(request)
         if not self._ranker.seeds.passes_filter(request, page_id) and self._is_filtered(request):
             return False
@@ -151,7 +151,7 @@ class HacsScheduler(BaseScheduler):
         return True
 
     def next_request(self) -> Request | None:
-        """Return the request to be sent now, None if there is none."""
+        """Return the request to send now, or None."""
         if self._crawl.failure is not None:
             return None
         if self._is_resumed and not self._crawl.is_open:
@@ -173,20 +173,19 @@ class HacsScheduler(BaseScheduler):
         return getattr(self._inner, name)
 
     def __len__(self) -> int:
-        """Return how many requests wait; TypeError where the inner scheduler does not know it."""
+        """Return the number of waiting requests; TypeError if the inner scheduler cannot tell."""
         own = len(self._waiting) + len(self._seeds) + len(self._ranker.seeds)
         return own + len(self._inner)  # type: ignore[arg-type]
 
     def _takes(self, request: Request) -> bool:
-        """Whether a request is this crawl's: for no page, for one of its own, or under way already."""
+        """Whether a request belongs to this crawl: for no page, for its own page, or already under way."""
         url = None if was_sent(request) else page_url(request)
         return url is None or self._crawl.parts.takes(url, request)
 
     def _page_to_rank(self, request: Request, tag: Tag) -> int | None:
-        """Return the id of the page that a request is to be ranked by, None if it is to be sent.
+        """Return the id of the page that a request is ranked by, None if it is sent without ranking.
 
-        That a callback's request is ranked takes a budget or a threshold; what a start request is
-        ranked for takes nothing.
+        Requests of callbacks are ranked only with a budget or a threshold, start requests always.
         """
         if not self._crawl.is_open:
             return None
@@ -197,7 +196,7 @@ class HacsScheduler(BaseScheduler):
         return followed_key(request) if self._crawl.config.ranking.leaves_out else None
 
     def _have_ranked(self) -> None:
-        """Have what is held ranked soon, as nothing else can be sent."""
+        """Have the held seeds ranked soon, as nothing else can be sent."""
         ranker = self._ranker
         if ranker.is_ranking:
             return
@@ -210,7 +209,7 @@ class HacsScheduler(BaseScheduler):
             call_later(PARSING_SECONDS, lambda: wake(self._crawler))
 
     def _is_quiet(self) -> bool:
-        """Whether nothing is under way that might lead to other requests, and nothing is to be sent."""
+        """Whether nothing waits, and nothing is under way that might lead to other requests."""
         waits = len(self._seeds) or self._waiting or self._inner.has_pending_requests()
         return not (waits or self._downloads.active or is_parsing(self._crawler))
 
@@ -241,7 +240,7 @@ class HacsScheduler(BaseScheduler):
         return True
 
     def _is_held(self, request: Request) -> bool:
-        """Whether a request would be a second one for what is held here, and was not noted yet."""
+        """Whether a request duplicates a held request that the filter has not seen yet."""
         shared = self._shared_filter
         if shared is None or not shared.is_held(request):
             return False
@@ -287,7 +286,7 @@ class HacsScheduler(BaseScheduler):
         seed = self._seeds.take(slot)
         try:
             is_taken = self._give(seed)
-        except Exception:  # such as that of a server that is away for a while
+        except Exception:  # such as an error of a server that is away for a while
             self._seeds.add_one(seed, -inf)
             raise
         self._ranker.on_room()
@@ -299,15 +298,15 @@ class HacsScheduler(BaseScheduler):
         return is_taken
 
     def _give(self, request: Request) -> bool:
-        """Give the inner scheduler what was held here; returns whether it took it."""
+        """Give the inner scheduler a request that was held here; return whether it was taken."""
         if self._shared_filter is None:
             return enqueue_unfiltered(self._inner, pack(request))
         return self._shared_filter.give(self._inner, pack(request))
 
     def _next_of_inner(self) -> Request | None:
-        """Return what the inner scheduler has that may be sent now.
+        """Return the inner scheduler's next request that may be sent now.
 
-        A request whose host has a seed of more priority goes back, and the seed goes in its place.
+        If the request's host has a seed of higher priority, the request goes back and the seed is sent.
         """
         while (request := self._inner.next_request()) is not None:
             slot = self._downloads.slot_of(request)
@@ -332,9 +331,9 @@ class HacsScheduler(BaseScheduler):
         return None
 
     def _goes_back(self, request: Request, slot: str) -> bool:
-        """Put what has to wait back into another scheduler's queue, if enough of it waits here.
+        """Put a request that has to wait back into another scheduler's queue, if enough wait here.
 
-        With less priority, as Scrapy's retries, so that requests for other hosts come before it.
+        It gets less priority, as Scrapy's retries do, so that requests for other hosts precede it.
         """
         if type(self._inner) is Scheduler or len(self._waiting) < MOST_PAUSED:
             return False
@@ -370,7 +369,7 @@ class HacsScheduler(BaseScheduler):
         wake(self._crawler)
 
     def _count_seeds(self) -> None:
-        """Count seeds as Scrapy's scheduler counts requests, many calls at once."""
+        """Count seeds as Scrapy's scheduler counts requests, many calls in one step."""
         stats = self._crawler.stats
         for name, number in (("enqueued", self._enqueued), ("dequeued", self._dequeued)):
             if number and stats is not None:

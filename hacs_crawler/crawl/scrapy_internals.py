@@ -27,7 +27,7 @@ from twisted.internet.defer import Deferred
 _GETS_SPIDER = scrapy.version_info < (2, 14)
 """Whether methods inside Scrapy have to be given the spider."""
 _slot_clock: Callable[[], float] = getattr(downloader_module, "monotonic", time.time)
-"""What a slot's times are of: monotonic where Scrapy's downloader imports that."""
+"""The clock of a slot's times: monotonic if Scrapy's downloader imports it."""
 _plain_host = re.compile(r"https?://([A-Za-z0-9.-]+)(?:[/?#]|\Z)").match
 
 
@@ -64,7 +64,7 @@ class Downloads:
     def waiting_in(self, slot: str, under_way: int) -> int:
         """Return how many of the requests under way in a slot wait for their turn.
 
-        One more is counted where the slot has all the transfers that it may have.
+        The count is one higher if the slot has as many transfers as it allows.
         """
         downloader = self._downloader
         used = None if downloader is None else downloader.slots.get(slot)
@@ -77,7 +77,7 @@ class Downloads:
         return max(0, under_way + 1 - concurrency)
 
     def plan(self, slot: str, delay: float, concurrency: int) -> None:
-        """Say how a slot is to be used; of several plans for one the slowest counts."""
+        """Set the delay and concurrency of a slot; the slowest of several plans for it counts."""
         downloader = self._downloader
         assert downloader is not None  # noqa: S101 - there is one while crawling
         planned = downloader.per_slot_settings.setdefault(slot, {})
@@ -88,14 +88,14 @@ class Downloads:
         if used is not None:
             used.delay = max(used.delay, delay)
             used.concurrency = min(used.concurrency, concurrency)
-            # one of these is a property that warns
+            # one of the attributes is a property that warns
             setattr(used, "jitter" if hasattr(used, "jitter") else "randomize_delay", 0)
 
     def take_turn(self, request: Request, at_most: float) -> float | None:
-        """Return in how many seconds a request may be sent that does not wait in its slot's queue.
+        """Return the seconds until a request that bypasses the slot's queue may be sent.
 
-        The slot's delay runs from then on. None, and no turn is taken, where that is later than in
-        `at_most` seconds.
+        The slot's delay runs from then on. Returns None, without taking the turn, if the wait would be
+        longer than `at_most` seconds.
         """
         slot, now = self._slot_for(request), _slot_clock()
         turn = max(now, slot.lastseen + slot.download_delay())
@@ -105,7 +105,7 @@ class Downloads:
         return float(turn - now)
 
     def on_sent(self, request: Request) -> None:
-        """Have a slot's delay run from now on: what had its turn some time ago is sent only now."""
+        """Start a slot's delay now: the request took its turn earlier and is sent only now."""
         slot = self._slot_for(request)
         slot.lastseen = max(slot.lastseen, _slot_clock())
 
@@ -137,7 +137,7 @@ class Downloads:
 
 
 async def check_robotstxt(crawler: Crawler, request: Request) -> None:
-    """Raise IgnoreRequest where the project obeys robots.txt, and it forbids a request."""
+    """Raise IgnoreRequest if the project obeys robots.txt and it forbids the request."""
     middleware = crawler.get_downloader_middleware(RobotsTxtMiddleware)
     if middleware is not None:
         more = (crawler.spider,) if _GETS_SPIDER else ()
@@ -239,7 +239,7 @@ def wake(crawler: Crawler) -> None:
 
 
 def is_closing(crawler: Crawler) -> bool:
-    """Whether the crawl is closing; what is still asked for would keep it from ever ending."""
+    """Whether the crawl is closing; a new request would keep it from ending."""
     engine = _engine_of(crawler)
     slot = None if engine is None else engine._slot  # noqa: SLF001
     return bool(slot is None or slot.closing is not None)
@@ -253,7 +253,7 @@ def is_parsing(crawler: Crawler) -> bool:
 
 
 def mark_as_failed(crawler: Crawler) -> None:
-    """Have `scrapy crawl` end with status 1: it does so for a crawler that has no spider."""
+    """Make `scrapy crawl` end with status 1, as it does for a crawler without a spider."""
     crawler.spider = None
 
 
@@ -291,7 +291,7 @@ def _engine_of(crawler: Crawler) -> Any:
     """Return the engine, None before it is made, as in `from_crawler` of a scheduler."""
     try:
         return crawler.engine
-    except RuntimeError:  # what was None until then raises since Scrapy 2.19
+    except RuntimeError:  # since Scrapy 2.19; earlier versions have None until then
         return None
 
 

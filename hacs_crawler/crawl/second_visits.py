@@ -25,7 +25,7 @@ from hacs_crawler.utils.text import safe_logger
 logger = safe_logger(__name__)
 
 PAUSE_SECONDS: Final = 1.0
-"""Visits have whole seconds; and what a server makes of its clock differs from one to the next."""
+"""Visits are timed in whole seconds, and a page may show the second of its answer."""
 
 
 class SecondVisits:
@@ -88,9 +88,9 @@ class SecondVisits:
 
 
 def _again(first: Request) -> Request:
-    """Return the request for a page once more, as it was before any redirect.
+    """Return a second request for a page, as it was before any redirect.
 
-    Cookies that the first answer set would have the server show again what it showed then.
+    With cookies of the first answer the server would show again the content that it showed then.
     """
     url = (first.meta.get("redirect_urls") or [first.url])[0]
     return second_request(first, url, **BESIDE)

@@ -87,11 +87,11 @@ def read_seeds(source: str) -> Iterator[str]:
 
 
 def weighted_seeds(source: str) -> Iterator[Seed]:
-    """Yield the URLs of a seed file in its order, with their weights, reading as they are asked for.
+    """Yield the URLs of a seed file in its order, with their weights, reading lazily.
 
     `source` is a path, gzipped if it ends in ".gz", or "-" for standard input. The text is UTF-8, a
     byte order mark is skipped. "#" starts a comment at the beginning of a line or after white space
-    (elsewhere it is part of the URL). A line may have other words beside its URL, which may lack
+    (elsewhere it is part of the URL). A line may have other words next to its URL, and the URL may lack
     "http://"; in CSV with a head such as "url" that column is read. The column "weight", or a number
     after the URL and a space, is the weight. A line without a URL is logged as a
     warning with its number, and the rest goes on. The source is opened at the first step of the
@@ -199,7 +199,7 @@ async def _granted(crawl: Crawl, plan: Plan) -> AsyncIterator[slice]:
             is_new = np.zeros(len(score), np.bool_)
             is_granted = await crawl.parts.granted(score, is_new, is_last=is_last)
             granted = 0 if is_granted is None else int(is_granted.sum())
-            # the pages that use it up, those that are requested twice count twice
+            # the pages that use it up; a page that is requested twice counts twice
             visits = np.cumsum(1 + plan.visit_twice[start : start + granted])
             number = int(np.searchsorted(visits, granted)) + 1 if granted else 0
             if number and visits[number - 1] > granted:
@@ -245,7 +245,7 @@ def _open(source: str) -> AbstractContextManager[IO[bytes] | gzip.GzipFile]:
 
 
 def _lines(stream: IO[bytes] | gzip.GzipFile) -> Iterator[bytes]:
-    """Yield lines; an overlong one is cut where it is seen to be too long."""
+    """Yield lines, cutting any line that is too long."""
     first = True
     while line := stream.readline(LONGEST_LINE_BYTES + 1):
         rest = line
@@ -285,7 +285,7 @@ def _cells(text: str, delimiter: str) -> list[str]:
 
 
 def _parse(line: bytes, column: _Column | None) -> tuple[Seed, str | None]:
-    """Return the seed of a line (with the URL "" if it is empty) and what is wrong with it."""
+    """Return the seed of a line (with the URL "" if it is empty) and the fault of the line, if any."""
     if len(line) > LONGEST_LINE_BYTES:
         return _NO_SEED, f"longer than {LONGEST_LINE_BYTES} bytes"
     try:
@@ -318,7 +318,7 @@ def _parse(line: bytes, column: _Column | None) -> tuple[Seed, str | None]:
 
 
 def _url_in(text: str) -> str:
-    """Return the URL in a line, with "http://" if it lacks that; the whole line if there is none."""
+    """Return the URL in a line, adding "http://" if needed; the whole line if it has no URL."""
     if _BARE.fullmatch(text):
         return text
     if (found := _URL.search(text)) is not None:

@@ -1,4 +1,4 @@
-"""Detects when a spider's `start()` pauses, so that what it has yielded so far is ranked."""
+"""Detects when a spider's `start()` pauses, so that the seeds yielded so far are ranked."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ PAUSE_SECONDS: Final = 0.2
 
 
 class StartWatch:
-    """Passes on what `start()` yields, and measures how long it was suspended.
+    """Passes on the output of `start()`, and measures how long it was suspended.
 
     Time counts only between `begin_starving` and `end_starving` (the engine has asked, and there was
     nothing to send), so a `start()` that computes, or that waits while there is something to send, does
-    not pause. One that is not asked for more, as where another middleware cuts it short, does.
+    not pause. A `start()` that nobody reads on, because a middleware cuts it short, does.
     """
 
     def __init__(self, on_pause: Callable[[], None], clock: Callable[[], float]) -> None:
@@ -68,7 +68,7 @@ class StartWatch:
             self._starving_at = None
 
     def reset(self) -> None:
-        """Count anew: what was yielded so far is being ranked."""
+        """Start a new count: the seeds yielded so far are being ranked."""
         self._waited = 0.0
         self._starving_at = None
         if self._suspended_at is not None:
@@ -128,7 +128,7 @@ class _Watched:
             try:
                 sent = yield waited_for
                 go_on = self._coroutine.send
-            except BaseException as error:  # noqa: BLE001 - what is thrown in is for start() to see
+            except BaseException as error:  # noqa: BLE001 - a thrown error is for start() to handle
                 go_on, sent = self._coroutine.throw, error
             finally:
                 self._resume()

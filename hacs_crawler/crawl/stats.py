@@ -1,4 +1,4 @@
-"""Counts what a crawl does, as Scrapy stats under `hacs/`, and sums it up in a sentence."""
+"""Scrapy stats under `hacs/`, and the crawl's summary in a sentence."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ logger = safe_logger(__name__)
 
 MOST_CAUSES: Final = 20
 FEW: Final = 0.5
-"""Where pages are a smaller share of a crawl's HTML responses, its user is told how to change that."""
+"""Below this share of pages among a crawl's HTML responses, the log says how to change it."""
 SOME: Final = 10
 """Fewer requests say little of a project."""
 MOST_CHURNING: Final = 10_000
@@ -45,7 +45,7 @@ _NOT_FAILED: Final = frozenset({"cached", "other_type", "rejected"})
 
 @dataclass(slots=True)
 class CrawlStats:
-    """The stats of one crawl, and its predictions with what the visits found."""
+    """The stats of one crawl, and its predictions with the outcomes of the visits."""
 
     collector: StatsCollector
     recorded: int = 0
@@ -60,7 +60,7 @@ class CrawlStats:
     watched: str = "link"
     """What is watched of pages, in a word."""
     other_answers: Counter[str] = field(default_factory=Counter)
-    """Types of the answers that cannot show what is watched."""
+    """Types of the answers that cannot show any watched mark."""
     matched: set[str] = field(default_factory=set)
     """The patterns of HACS_WEIGHTS and HACS_EVERY that counted for a page."""
     _has_said_overdue: bool = False
@@ -78,7 +78,7 @@ class CrawlStats:
         self.collector.inc_value(f"hacs/{name}", number)  # type: ignore[arg-type]
 
     def count_beside(self, name: str, noun: str) -> None:
-        """Count what a crawl does beside the spider's visits, by its noun in the summary."""
+        """Count an event that is not a visit of the spider's, by its noun in the summary."""
         self.count(name)
         self._beside[name] = noun
 
@@ -163,7 +163,7 @@ class CrawlStats:
         self.gauge_overdue(plan.demanded, int(plan.is_overdue.sum()), budget)
 
     def gauge_overdue(self, left: Demanded, chosen: int, budget: int | None) -> None:
-        """Say how many overdue pages were chosen, how many are `left`, and what the intervals take.
+        """Log how many overdue pages were chosen and how many are `left`, and the cost of the intervals.
 
         `budget` is how many pages a run visits, None for all.
         """
@@ -227,7 +227,7 @@ class CrawlStats:
                 self.count(name, number)
 
     def _count_predictions(self, seen: Sequence[Recorded], updates: Counted) -> None:
-        """Compare the p of ranked visits, and the churn of their pages, with what they found."""
+        """Compare the p and the churn of ranked visits with their outcomes."""
         ranked = [
             (prediction, visited.is_update(updates))
             for visited in seen
@@ -252,7 +252,7 @@ class CrawlStats:
         self._before = dict(self.collector.get_stats())
 
     def log_summary(self) -> None:
-        """Log what the crawl did and how its yield compares with the p it predicted."""
+        """Log the summary of the crawl, with its updates next to the number that p predicted."""
 
         def stat(name: str) -> int:
             stats = (self.collector.get_stats(), self._before)
@@ -297,7 +297,7 @@ class CrawlStats:
             self._causes.clear()
 
     def _news(self, visits: int, firsts: int, updates: int, new: int) -> str:
-        """Return what visits found, in the words of what is watched, and what was expected of them."""
+        """Return the new marks and updates of visits, in words, with the expected number of updates."""
         if visits == firsts:
             return f", {'all ' * (visits > 1)}for the first time" if visits else ""
         expected = f"{self.expected_updates:.{0 if self.expected_updates >= 10 else 1}f} expected"
@@ -325,7 +325,7 @@ class CrawlStats:
             )
 
     def log_first_crawl(self, estimation: Estimation) -> None:
-        """Log what comes next where every visit was a page's first."""
+        """Log what to expect next if every visit was a page's first."""
         if not self.saw_only_new_pages:
             return
         visits = self.get("visits")
@@ -364,7 +364,7 @@ class CrawlStats:
             )
 
     def _log_churning(self, churning: int, visits: int) -> None:
-        """Log which pages show new links at every request, and what they cost."""
+        """Log which pages show new links at every request, and their cost in visits."""
         (example, _), *_ = self._churning.most_common(1)
         logger.info(
             "%s took %.0f %% of the visits and seem to show %ss that change with every request, such "

@@ -18,7 +18,7 @@ T = TypeVar("T")
 Key = tuple[int, float, int]
 """What orders seeds, the least first: priority (negated), place in the ranking, arrival."""
 Mark = Callable[[Request, int], object]
-"""Notes in a seed what was predicted of it, by its number among the seeds that were added with it."""
+"""Stores its prediction in a seed, by the seed's number among those added together."""
 
 
 class _Waiting(Struct, order=True, gc=False):
@@ -61,7 +61,7 @@ class SeedQueue:
         # kept while seeds wait: the slot of each request under way, and how many there are in each
         self._slot_of: dict[Request, str] = {}
         self._under_way: Counter[str] = Counter()
-        # what the inner scheduler was given, by slot, and has not given back
+        # requests that the inner scheduler was given, by slot, and has not given back
         self._given: dict[str, Counter[int]] = {}
         self._given_by_priority: Counter[int] = Counter()
 
@@ -120,9 +120,9 @@ class SeedQueue:
                 del self._given[slot]
 
     def best(self, left_out: Collection[str] = ()) -> tuple[str, Key, int] | None:
-        """Return the slot of the next seed, what orders that, and how many wait in the slot.
+        """Return the slot of the next seed, its sort key, and how many seeds wait in the slot.
 
-        Slots that are `left_out` are none.
+        Slots in `left_out` are skipped.
         """
         if not self._number:
             return None
@@ -141,10 +141,10 @@ class SeedQueue:
         return None if chosen is None else (chosen[0], chosen[1].key, chosen[2])
 
     def is_for_follow_ups(self, slot: str, key: Key, waiting: int) -> bool:
-        """Whether the inner scheduler is asked before the best seed, which `best` says, goes.
+        """Whether the inner scheduler is asked before the best seed, named by `best`, is sent.
 
-        Not where the seed has more priority than all follow-ups or than all for its slot, nor where all
-        follow-ups are for slots in which requests wait, and the seed's is free.
+        It is not asked if the seed has more priority than all follow-ups or than all for its slot, or if
+        all follow-ups are for slots in which requests wait, and the seed's slot is free.
         """
         if not self._given:  # it may have requests of a job before, or of other crawls
             return not self._knows_all_given
@@ -190,7 +190,7 @@ class SeedQueue:
         self._number = 0
 
     def update(self) -> None:
-        """Update what is under way, so that slots whose requests have ended are free again."""
+        """Update the requests under way, so that slots whose requests have ended are free again."""
         active = self._downloads.active
         if not self._number:
             self._slot_of = {request: self._downloads.slot_of(request) for request in active}

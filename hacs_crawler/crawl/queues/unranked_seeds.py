@@ -13,14 +13,14 @@ from hacs_crawler.ranking.selection import Chosen, Selection
 LEAST_CHUNK: Final = 1_000
 """With a budget, seeds are ranked in chunks of at least this many, so that memory stays O(budget)."""
 MOST_AHEAD: Final = 2_000
-"""How far a `start()` that may never end is read ahead of what is sent: it may count until a callback
-stops it, and each seed that was read is sent."""
+"""How many requests of a `start()` that may never end are read ahead of sending: it may count until a
+callback stops it, and each request that was read is sent."""
 
 
 class UnrankedSeeds:
     """Holds seeds until they are ranked.
 
-    `selection` chooses among those of one round; None if none was ranked in it.
+    `selection` chooses among the seeds of one round; None if no seed was ranked in it.
     """
 
     def __init__(self, budget: int | None) -> None:
@@ -33,7 +33,7 @@ class UnrankedSeeds:
         self._added: set[int] = set()
         self.selection: Selection[Request] | None = None
         self.ends_surely = False
-        """Whether what is held comes from a list, which can be ranked whole."""
+        """Whether the held seeds come from a list, which can be ranked whole."""
 
     def __len__(self) -> int:
         return len(self._held)
@@ -52,7 +52,7 @@ class UnrankedSeeds:
 
     @property
     def is_kept(self) -> bool:
-        """Whether what was ranked is kept for what is left of the budget in the end."""
+        """Whether the ranked seeds are kept for the rest of the budget at the end."""
         return self.selection is not None and self.selection.waits
 
     def add(self, seed: Request, page_id: int) -> None:
@@ -62,10 +62,10 @@ class UnrankedSeeds:
         self._has_tagged = self._has_tagged or KEY in seed.meta
 
     def passes_filter(self, seed: Request, page_id: int) -> bool:
-        """Whether the filter is not to be asked of a seed, whose page has that id.
+        """Whether a seed for the page of that id bypasses the duplicate filter.
 
-        Of one that HACS added it is asked when it is ranked: the spider may ask for the page by then. If
-        it does so later, the filter has seen nothing but what HACS added.
+        A seed that HACS added meets the filter when it is ranked: the spider may have requested the page
+        by then. If the spider does so later, the filter has seen only HACS's seed.
         """
         is_first = page_id in self._added and is_start(seed)
         if is_first:
@@ -73,7 +73,7 @@ class UnrankedSeeds:
         return is_first or (KEY in seed.meta and tag_of(seed).added)
 
     def all(self) -> list[Request]:
-        """Return what is kept, what is being ranked, and what is held."""
+        """Return all seeds that are kept, being ranked, or held."""
         ranked = [] if self.selection is None else self.selection.entries
         return [*ranked, *self.ranking, *self._held]
 

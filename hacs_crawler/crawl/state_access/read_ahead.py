@@ -37,9 +37,9 @@ _Read = tuple[dict[int, Page], Sequence[int], dict[int, bytes]]
 
 @dataclass(slots=True)
 class Claim:
-    """A page that requests are under way for, how many, and what was predicted of it.
+    """A page, the number of requests under way for it, and their prediction.
 
-    Of them `answered` wait for what their callbacks yield.
+    `answered` of the requests wait for the output of their callbacks.
     """
 
     url: str
@@ -49,10 +49,10 @@ class Claim:
 
 
 class SiteMemories:
-    """Which links the pages of some sites have shown, as read, with the claims of this crawl.
+    """The links that pages of some sites have shown, as read, with the claims of this crawl.
 
-    The state says for good what was new to a site once a visit is written. Other workers' claims since a
-    site was read are not seen here.
+    The state decides which links were new to a site once a visit is written. Claims that other workers
+    made since a site was read are not seen here.
     """
 
     def __init__(self) -> None:
@@ -63,7 +63,7 @@ class SiteMemories:
         return [site for site in dict.fromkeys(sites) if site not in self._memories]
 
     def keep(self, sites: Sequence[int], read: Mapping[int, bytes]) -> None:
-        """Keep what was read of sites, of some nothing."""
+        """Keep the memories read for sites; sites without a record get an empty memory."""
         for site in sites:
             self._memories[site] = read.get(site, b"")
         for site in list(self._memories)[:-MOST_SITES]:
@@ -141,7 +141,7 @@ class ReadAhead:
             self._pages.pop(page_id, None)
 
     def on_answer(self, url: str, waiting: int = 1) -> None:
-        """Count an answer that waits for its callback, or, with -1, one that waits no more."""
+        """Count an answer that waits for its callback, or, with -1, an answer that waits no longer."""
         claim = self._claims.get(page_id_of(url))
         if claim is not None:
             claim.answered += waiting
@@ -164,11 +164,11 @@ class ReadAhead:
         return self._pages.get(page_id)
 
     def on_written(self, pages: Mapping[int, Page]) -> None:
-        """Update the pages that are held to what was written."""
+        """Replace the held pages by their written versions."""
         self._pages.update({key: page for key, page in pages.items() if key in self._pages})
 
     def on_its_site(self, recorded: Recorded) -> Recorded:
-        """Return what a visit brought; where sites count, with what was new to its site, as read."""
+        """Return a visit's outcome, with the marks new to its site if sites count, as of the last read."""
         return recorded if self._sites is None else on_their_sites([recorded], self._sites)[0]
 
     def elsewhere(self, url: str) -> Callable[[int], bool]:
@@ -183,7 +183,7 @@ class ReadAhead:
 
     def _read(self) -> None:
         self._is_read_timed = False
-        if self._is_closed:  # the last request ended sooner than its page was to be read
+        if self._is_closed:  # the last request ended before its page was read
             self._wanted.clear()
             self._end_of_read()
             return

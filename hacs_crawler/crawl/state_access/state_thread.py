@@ -1,4 +1,4 @@
-"""The open state as a crawl uses it: in one thread beside the event loop, in the order given."""
+"""The open state as a crawl uses it: calls run in order in a thread next to the event loop."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ T = TypeVar("T")
 class StateThread:
     """Calls functions with the state in its thread. All methods are called from the event loop.
 
-    `on_error` is told of errors after which the crawl goes on, such as that the state is away.
+    `on_error` receives errors after which the crawl goes on, such as an unreachable state.
     """
 
     def __init__(
@@ -49,15 +49,15 @@ class StateThread:
     async def once(
         self, function: Callable[Concatenate[State, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Return what a function of the state returns; raises StateError also if it is away."""
+        """Return the result of a function of the state; raises StateError also if it is away."""
         return await maybe_deferred_to_future(self.run(function, *args, **kwargs))
 
     async def patiently(
         self, function: Callable[Concatenate[State, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Return what a function of the state returns, however long the state is away.
+        """Return the result of a function of the state, however long the state is away.
 
-        Raises StateError where trying again is of no use.
+        Raises StateError if trying again is useless.
         """
         while True:
             try:

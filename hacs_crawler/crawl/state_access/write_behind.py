@@ -1,4 +1,4 @@
-"""Visits written behind: what each brought is known at once, and it is written with others, in order."""
+"""Write-behind of visits: each outcome is known immediately; visits are written in batches, in order."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LONGEST_PAUSE_SECONDS: Final = 30.0
 CLOSING_PAUSES_SECONDS: Final = (0.5, 1.0, 2.0, 4.0)
 """How long to wait for a state that is away before a crawl closes without it."""
 CLOSING_SECONDS: Final = 30.0
-"""After how long a state is not tried again: one that hangs takes a minute to fail."""
+"""How long retries may take before the state is given up: a hanging state takes a minute to fail."""
 
 
 class WriteBehind:
@@ -60,7 +60,7 @@ class WriteBehind:
         self._waiting: list[Recorded] = []
         self._writing: list[Recorded] = []
         self._written: Deferred[None] | None = None
-        # pages as the state has them, for the visits that wait and those that are being written
+        # pages as the state has them, for visits that wait or are being written
         self._known: dict[int, Page] = {}
         self._writing_known: dict[int, Page] = {}
         self._latest: dict[int, Page] = {}
@@ -69,7 +69,7 @@ class WriteBehind:
         self._broken = False
         self._taken = self._settled = 0
         self.lost = 0
-        """Visits not written: those given up, and those of pages that are damaged in the state."""
+        """Number of visits not written: given up, or of pages that are damaged in the state."""
         self.given_up = 0
 
     @property
@@ -82,9 +82,9 @@ class WriteBehind:
         return self._page(page_id_of(url))
 
     def judge(self, visit: Visit) -> Recorded:
-        """Return what a visit would bring if it were recorded now.
+        """Return the outcome of a visit if it were recorded now.
 
-        If the page could not be read, that is told from this visit alone, and `is_known` is False.
+        If the page could not be read, the outcome rests on this visit alone, and `is_known` is False.
         """
         page_id = page_id_of(visit.url)
         page = self._page(page_id)
@@ -95,9 +95,9 @@ class WriteBehind:
         return self._read_ahead.on_its_site(recorded) if is_known else recorded
 
     def record(self, visit: Visit, judged: Recorded | None = None) -> Recorded:
-        """Take a visit, which ends one claim on its page, and return what it brought.
+        """Take a visit, which ends one claim on its page, and return its outcome.
 
-        What it was `judged` to bring holds unless another visit of the page was recorded since.
+        The outcome `judged` before holds unless another visit of the page was recorded since.
         """
         page_id = page_id_of(visit.url)
         page = self._page(page_id)
@@ -130,7 +130,7 @@ class WriteBehind:
         return not self.given_up
 
     async def close(self) -> None:
-        """Write what is left; what cannot be written after a few tries is counted in `lost`."""
+        """Write the remaining visits; visits that still fail after a few tries are counted in `lost`."""
         started = time.monotonic()
         for pause in (0.0, *CLOSING_PAUSES_SECONDS):
             if pause:
@@ -160,7 +160,7 @@ class WriteBehind:
             self._cancel_timer = call_later(self._pause or self._seconds, self._flush)
 
     async def _end_of_write(self) -> None:
-        """Return when the write that is under way has ended, at once if there is none."""
+        """Return when the write that is under way has ended; immediately without a write."""
         if self._written is not None:
             ended: Deferred[None] = Deferred()
             self._written.addCallback(ended.callback)
@@ -223,7 +223,7 @@ class WriteBehind:
             self._writing = []
             return
         self._waiting, self._writing = self._writing + self._waiting, []
-        # what the state once acknowledged: it is written back where a failover has lost it
+        # pages that the state once acknowledged: they are written back if a failover has lost them
         self._known = {**self._known, **self._writing_known}
         self._pause = min(max(2 * self._pause, FIRST_PAUSE_SECONDS), LONGEST_PAUSE_SECONDS)
         logger.warning(
