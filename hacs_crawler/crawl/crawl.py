@@ -266,7 +266,7 @@ class Crawl:
             self.record_failure(claim.url, claim.prediction)
 
     def on_filtered(self, request: Request) -> None:
-        """Record the visits that parts derive from a page's request that the project's filter dropped."""
+        """Record visits that parts derive from a page's request dropped by the project's filter."""
         url = page_url(request)
         if url is None or not self.is_open or not was_sent(request):
             return

@@ -34,10 +34,10 @@ class Tag(NamedTuple):
     `url` is the request's own URL when the tag was written: only redirects and retries keep the tag with
     another URL. `page` is the URL of the visited page, if known. `is_page` is the verdict of HACS_PAGES,
     or None for the default: start requests are pages, others are not. `visit_twice` asks for a control
-    visit. A `seed` is ranked as start requests are; it is `added` if HACS begins the crawl with it, until
-    it is ranked. `listed` means that a sitemap or feed listed it. A request `beside` the spider's own
-    bypasses the scheduler, and is given up if it has to wait. If `unseen` names a reason, the answer does
-    not show the page as it is. A request that is put back passes the filter; `was_filtered` says whether
+    visit. A `seed` is ranked as start requests are; it is `added` if HACS begins the crawl with it,
+    until it is ranked. `listed` means that a sitemap or feed listed it. A request `beside` the spider's
+    own bypasses the scheduler, and is given up if it has to wait. If `unseen` names a reason, the answer
+    does not show the page as it is. A request put back passes the filter; `was_filtered` says whether
     its redirects are filtered, and is None for any other request.
     """
 

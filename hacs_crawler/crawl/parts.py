@@ -73,7 +73,7 @@ class Parts:
         }
 
     def of(self, kind: type[P]) -> P | None:
-        """Return the part of a kind, None if it is off: for spiders of this package that work with it."""
+        """Return the part of a kind, None if it is off; for this package's spiders that work with it."""
         return next((part for part in self._own if isinstance(part, kind)), None)
 
     def override(self, hook: str) -> bool:

@@ -99,7 +99,7 @@ class HacsScheduler(BaseScheduler):
         return opening
 
     def close(self, reason: str) -> Deferred[None] | None:
-        """Close the inner scheduler; if it outlasts the crawl, waiting seeds go back, to be ranked again."""
+        """Close the inner scheduler; if it outlasts the crawl, the seeds go back to be ranked again."""
         if keeps_requests(self._inner, self._crawler):
             unsent = [
                 mark_unranked(seed) for seed in (*self._seeds.all(), *self._ranker.take_all())
@@ -178,7 +178,7 @@ class HacsScheduler(BaseScheduler):
         return own + len(self._inner)  # type: ignore[arg-type]
 
     def _takes(self, request: Request) -> bool:
-        """Whether a request belongs to this crawl: for no page, for its own page, or already under way."""
+        """Whether a request belongs to this crawl: for no page, for its own, or already under way."""
         url = None if was_sent(request) else page_url(request)
         return url is None or self._crawl.parts.takes(url, request)
 

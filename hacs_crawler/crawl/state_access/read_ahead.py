@@ -168,7 +168,7 @@ class ReadAhead:
         self._pages.update({key: page for key, page in pages.items() if key in self._pages})
 
     def on_its_site(self, recorded: Recorded) -> Recorded:
-        """Return a visit's outcome, with the marks new to its site if sites count, as of the last read."""
+        """Return a visit's outcome; if sites count, with the marks new to its site as last read."""
         return recorded if self._sites is None else on_their_sites([recorded], self._sites)[0]
 
     def elsewhere(self, url: str) -> Callable[[int], bool]:
