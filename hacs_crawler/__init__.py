@@ -1,7 +1,7 @@
 """History-aware crawl scheduling for Scrapy.
 
-What is listed here is public. It is imported when it is asked for, so that neither `hacs --help` nor
-Scrapy's import of the add-on waits for what they do not use.
+The names listed here are public. They are imported on first use, so that neither `hacs --help` nor
+Scrapy's import of the add-on waits for unused modules.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ def main() -> None:
         leave()
 
     def leave() -> None:
-        # `python -m` ends itself by SIGINT where one went through exec(), as in a dataclass
+        # `python -m` ends itself by SIGINT if one passed through exec(), as in a dataclass
         if asked:
             sys.stderr.flush()
             os._exit(STOPPED)

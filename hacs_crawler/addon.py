@@ -37,7 +37,7 @@ COMPONENTS = (
 class HacsAddon:
     """Sets the scheduler and the middlewares, and the spider modules if asked; does nothing else.
 
-    What the user set stays as it is; where that keeps HACS from working, a warning says so.
+    The user's own settings stay; if one of them keeps HACS from working, a warning says so.
     """
 
     @classmethod
@@ -138,10 +138,10 @@ def _orders_of(settings: BaseSettings, name: str, component: type) -> list[int |
 
 
 def _loaded(key: object) -> object:
-    """Return what a component's key names if its module has been imported, else the key.
+    """Return the object that a component's key names if its module has been imported, else the key.
 
-    No reactor is installed yet: a project's module that is imported now can install another than
-    Scrapy is about to. Or it is gone, which Scrapy does not mind if the component is off. The
+    No reactor is installed yet: importing a project's module now might install another reactor than
+    Scrapy is about to. Or the module is gone, which Scrapy ignores if the component is off. The
     modules of Scrapy's and our own components have been imported with them.
     """
     module, _, name = str(key).rpartition(".")

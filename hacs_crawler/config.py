@@ -1,6 +1,6 @@
 """Every HACS_ setting, read once, checked, and frozen.
 
-A feature below declares its settings with itself, see `utils.settings`; those of the crawl are here.
+A feature of a lower layer declares its own settings, see `utils.settings`; those of the crawl are here.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from hacs_crawler.watch import MarkRules, WatchSettings
 logger = safe_logger(__name__)
 
 Pages = Literal["start", "all"] | tuple[re.Pattern[str], ...]
-"""Which requests are for pages: start requests, all, or those whose URL one of these patterns finds."""
+"""Which requests are for pages: start requests, all, or those whose URL matches one of the patterns."""
 Revisit = Annotated[int, Meta(ge=0)] | Literal["budget"] | None
-"""How many known pages a crawl begins with: a number, as many as its budget, or none."""
+"""How many pages of the state begin a crawl: a number, as many as its budget, or none."""
 Clock = Callable[[], float]
 """Returns the present time in seconds since 1970 UTC."""
 
@@ -73,7 +73,7 @@ BUILT_IN_PARTS: Final[dict[str | type, tuple[int, Callable[[Config], object]]]] 
 
 
 _MISSPELLED: Final = 0.8
-"""Similarity from which a name, or a word, is taken for a known one with a wrong letter."""
+"""Similarity from which a name or word is taken for a misspelling of a valid one."""
 
 
 def _pages(given: Any) -> Pages:
@@ -120,7 +120,7 @@ def _address(given: Any) -> tuple[str, int] | Path:
 
 @dataclass(frozen=True, kw_only=True)
 class Config(StateSettings, ArchiveSettings, WatchSettings):
-    """The settings of one crawl. Times are in days where so named."""
+    """The settings of one crawl. Times are in days if so named."""
 
     estimation: Estimation
     ranking: RankingOptions
@@ -271,12 +271,12 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
 
     @property
     def rules(self) -> LinkRules | MarkRules:
-        """By which rules it is read what pages show."""
+        """The rules by which marks are read from pages."""
         return self.watch or self.link_rules
 
     @property
     def repeats_requests(self) -> bool:
-        """Whether it is kept how pages were asked for, and what they led to."""
+        """Whether the state keeps how pages were requested, and where they led."""
         return self.pages != "start" or self.revisit is not None
 
     @property
@@ -302,7 +302,7 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
     def from_settings(cls, settings: BaseSettings) -> Config:
         """Read the settings.
 
-        Raises ConfigError that names the first setting that is wrong, its value, and what is allowed.
+        Raises ConfigError that names the first invalid setting, its value, and the allowed values.
         """
         cfg = closest_scrapy_cfg()
         config = read_group(
@@ -317,7 +317,7 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
 
 
 def _checked(config: Config) -> Config:
-    """Return what the settings say together; raises ConfigError if they contradict."""
+    """Return the settings; raises ConfigError if they contradict each other."""
     ranking, revisit = config.ranking, config.revisit or None
     if revisit == "budget" and ranking.budget is None:
         _refuse("HACS_REVISIT", revisit, "a number of pages, or budget with HACS_BUDGET")
@@ -344,7 +344,7 @@ SETTINGS: Final = {
 
 
 def warn_of_unknown(settings: BaseSettings) -> None:
-    """Log a warning for each HACS_ setting that nothing reads; ConfigError if one is almost known."""
+    """Log a warning for each unknown HACS_ setting; ConfigError if one is nearly a valid name."""
     for name, similar in unknown_settings(settings).items():
         message = f"{name} is not a setting of hacs-crawler"
         if similar and get_close_matches(name[5:], [similar[5:]], 1, _MISSPELLED):

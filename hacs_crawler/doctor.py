@@ -122,7 +122,7 @@ def wiring(given: Settings) -> Check:
 
 
 def _loaded(path: Any) -> object:
-    """Return the object at a dotted path, None if there is none."""
+    """Return the object at a dotted path, or None."""
     try:
         return load_object(path)
     except (ImportError, NameError, ValueError, TypeError):
@@ -180,7 +180,7 @@ def _is_new(config: Config, path: Path) -> bool:
 
 
 def _try_folder(path: Path) -> None:
-    """Make a state beside a file that is none yet, and delete it; raises StateError."""
+    """Make a state next to a file that does not exist yet, and delete it; raises StateError."""
     folder = next(one for one in path.absolute().parents if one.exists())
     try:
         with TemporaryDirectory(dir=folder) as made:

@@ -22,4 +22,4 @@ class StateUnavailableError(StateError):
 
 
 class ClusterError(HacsError):
-    """A Dask cluster cannot be reached, or cannot do what it was asked for."""
+    """A Dask cluster cannot be reached, or cannot do its task."""

@@ -11,8 +11,8 @@ class PageVisit:
     """A page that was visited. Rates are in 1/day, times in UTC.
 
     `p` is the probability of an update as predicted before the visit; `new_links` counts the links
-    that no earlier visit had shown (none on a first visit), `new_to_site` those of them that no other
-    page of the site was known to show, None unless HACS_UPDATES is "site".
+    that no earlier visit had shown (0 on a first visit), `new_to_site` those that no other page of the
+    site was known to show either, None unless HACS_UPDATES is "site".
     """
 
     url: str

@@ -29,7 +29,7 @@ class _Told:
 
 @dataclass
 class NotObserved(_Told):
-    """Stands in `response.meta["hacs"]` if the response told nothing of its page."""
+    """Stands in `response.meta["hacs"]` if the response was not a visit of its page."""
 
     requested_url: str
     reason: str
@@ -50,16 +50,16 @@ class Outcome(_Told):
     """A visit's outcome. Rates are in 1/day, times in UTC.
 
     `new_marks` are fingerprints of the links, or of whatever else is watched, that are news as
-    HACS_UPDATES says; `is_update` says whether there was an update. Nothing is
-    new on a first visit, which is the baseline. `new_to_site` are, where HACS_UPDATES is "site", those
-    of them that no other page of the site was known to show when the page was read, else None. `p` is
-    the probability of an update as it was when the request was scheduled (for a request that was not
-    ranked: when the response came); `churn` is the chance that a request shows new links however little
-    time has passed, so that new links were to be expected with 1 - (1 - churn)(1 - p). `is_known` is
-    False if the store could not be reached: then nothing is known beyond the visit itself.
+    HACS_UPDATES says; `is_update` says whether there was an update. Nothing is new on a first visit,
+    which is the baseline. If HACS_UPDATES is "site", `new_to_site` are those marks that no other page
+    of the site was known to show when the page was read, else None. `p` is the probability of an update
+    as it was when the request was scheduled (for a request that was not ranked: when the response
+    came); `churn` is the chance that a request shows new links however little time has passed, so that
+    new links were expected with probability 1 - (1 - churn)(1 - p). `is_known` is False if the store
+    could not be reached: then nothing is known beyond the visit itself.
 
     It is a dataclass item whose fields Scrapy's JSON encoder can write, so that a feed of
-    `response.meta` works. `after` is no field of it.
+    `response.meta` works. `after` is not a field.
     """
 
     url: str
@@ -87,7 +87,7 @@ class Outcome(_Told):
         lost_marks: int,
         items_before: Mapping[int, Mapping[str, Any]] | None,
     ) -> None:
-        """Keep what is no field."""
+        """Keep the values that are not fields."""
         self._rules = rules
         self._after = page
         self._sound = page.sound
@@ -124,14 +124,14 @@ class Outcome(_Told):
     def is_new(self, thing: Any) -> bool:
         """Whether a thing that the page shows is news: an absolute link, or whatever is watched.
 
-        Of links that is one that no earlier visit had shown.
+        A link is news if no earlier visit had shown it.
         """
         return self._is_among(thing, self.new_marks)
 
     def status(self, thing: Any) -> Literal["new", "changed", "same"]:
         """Whether a thing that the page shows is news, in a word.
 
-        "changed" is a new item with the HACS_WATCH_KEY of one that the visit before had shown.
+        "changed" is a new item whose HACS_WATCH_KEY an item of the visit before had.
         """
         if not self.is_new(thing):
             return "same"
@@ -143,7 +143,7 @@ class Outcome(_Told):
     def before(self, item: Any) -> Mapping[str, Any] | None:
         """Return the fields that an item had at the visit before, None if it was not there.
 
-        It is told by HACS_WATCH_KEY, or as the only item of its page. Long fields are cut.
+        Items are matched by HACS_WATCH_KEY, or as the only item of their page. Long fields are cut.
         """
         key = self._rules.key_of if isinstance(self._rules, MarkRules) else None
         found = 0 if key is None else key(item)

@@ -28,12 +28,12 @@ class _ToldItem(NamedTuple):
 
 
 class OnlyChanges:
-    """Drops items that are no news: their page showed them before, as HACS_UPDATES says.
+    """Drops items that are not news: their page showed them before, as HACS_UPDATES says.
 
-    A page's first visit, and one after a change of what is watched, pass all. So does a visit whose
-    callback failed afterwards: its items come again at the next one. An item is known again if it is
-    the same object, or shows the same in the fields that are watched. What was made of it otherwise
-    passes, is counted in `hacs/unknown_items`, and said once.
+    A page's first visit, and the first after a change of HACS_WATCH, pass all items. So does a visit
+    whose callback failed later: its items come again at the next visit. An item is recognized if it is
+    the same object, or has the same values in the watched fields. A copy with other values passes, is
+    counted in `hacs/unknown_items`, and logged once.
     """
 
     def __init__(self, crawler: Crawler, rules: MarkRules) -> None:
@@ -42,7 +42,7 @@ class OnlyChanges:
         self._by_id: dict[int, _ToldItem] = {}
         self._by_marks: dict[frozenset[int], list[_ToldItem]] = defaultdict(list)
         self._has_warned = False
-        for lost in (signals.item_dropped, signals.item_error):  # by a pipeline before this one
+        for lost in (signals.item_dropped, signals.item_error):  # in an earlier pipeline
             crawler.signals.connect(self._forget, lost)
 
     @classmethod
@@ -54,14 +54,14 @@ class OnlyChanges:
         return cls(crawler, rules)
 
     def open_spider(self, spider: Spider | None = None) -> None:
-        """Ask to be told of each item whether it is news."""
+        """Ask the middleware to say of each item whether it is news."""
         del spider
         middleware = self._crawler.get_spider_middleware(LinkAdditionsMiddleware)
         assert isinstance(middleware, LinkAdditionsMiddleware)  # noqa: S101 - the add-on put it there
         middleware.told_items = self._tell
 
     def process_item(self, item: Any, spider: Spider | None = None) -> Any:
-        """Drop an item that is no news."""
+        """Drop an item that is not news."""
         del spider
         told = self._taken(item)
         if told is None:
@@ -77,7 +77,7 @@ class OnlyChanges:
         self._by_marks[told.marks].append(told)
 
     def _taken(self, item: Any) -> _ToldItem | None:
-        """Return what was said of an item, which is forgotten with that."""
+        """Return the verdict on an item, and forget it."""
         told = self._by_id.get(id(item))
         if told is None or told.item is not item:
             told = next(iter(self._by_marks.get(self._marks_of(item), ())), None)

@@ -29,7 +29,7 @@ DOWNLOADER_MIDDLEWARES = {
 }
 
 HACS_RENDER = "auto" if find_spec("scrapy_playwright") else "never"
-PLAYWRIGHT_DEFAULT_NAVIGATION_TIMEOUT = 90_000  # ms, with the pauses between what a page asks for
+PLAYWRIGHT_DEFAULT_NAVIGATION_TIMEOUT = 90_000  # ms, with the pauses between a page's requests
 
 TELNETCONSOLE_ENABLED = False
 COOKIES_ENABLED = False

@@ -1,4 +1,4 @@
-"""Signals that a crawl sends beside Scrapy's; connect to them with `crawler.signals.connect`."""
+"""Signals that a crawl sends in addition to Scrapy's; use `crawler.signals.connect`."""
 
 from typing import Final
 

@@ -32,9 +32,9 @@ CHECK_SECONDS: Final = 0.5
 
 
 class PageMemoryMiddleware:
-    """Prefetches what is known of a page, so that its visit can be judged without waiting.
+    """Prefetches the row and marks of a page, so that its visit can be judged without waiting.
 
-    Counts requests that fail as no observation.
+    Counts failed requests as not observed.
     """
 
     def __init__(self, crawl: Crawl) -> None:
@@ -68,7 +68,7 @@ class PageMemoryMiddleware:
     def process_response(
         self, request: Request, response: Response, spider: Spider | None = None
     ) -> Response | Coroutine[Any, Any, Response]:
-        """Pass on the response, or what a part has in its place, as soon as its page has been read."""
+        """Pass on the response, or a part's replacement, as soon as its page has been read."""
         del spider
         url = tag_of(request).page
         if url is None or not self._crawl.is_open:
@@ -116,7 +116,7 @@ class AdmissionMiddleware:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> AdmissionMiddleware:
-        """Raise NotConfigured where no part has any request wait."""
+        """Raise NotConfigured if no part makes requests wait."""
         crawl = Crawl.of(crawler)
         if not crawl.parts.override("admit"):
             raise NotConfigured
@@ -125,9 +125,9 @@ class AdmissionMiddleware:
     def process_request(
         self, request: Request, spider: Spider | None = None
     ) -> Coroutine[Any, Any, None] | None:
-        """Put back a request that is to wait.
+        """Put back a request that has to wait.
 
-        One that comes here again, past the scheduler, waits here: robots.txt, or a pipeline's.
+        A request that bypasses the scheduler, such as for robots.txt or a pipeline's, waits here.
         """
         del spider
         is_again = take_put_back(request)
@@ -140,7 +140,7 @@ class AdmissionMiddleware:
     def process_exception(
         self, request: Request, exception: Exception, spider: Spider | None = None
     ) -> Request | None:
-        """Put a request back, also one that a part has recalled while it waited in the downloader."""
+        """Put a request back, also if a part has recalled it while it waited in the downloader."""
         del spider
         if not isinstance(exception, PutBackError) or tag_of(request).beside:
             return None

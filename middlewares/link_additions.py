@@ -43,8 +43,8 @@ _NOTHING: Final = Observation(None)
 class LinkAdditionsMiddleware:
     """Records a visit for each response of a page, once its callback is over.
 
-    `observe` says what counts as a visit. Its outcome is put into `response.meta["hacs"]` before the
-    callback, unless items are watched: then it follows from what the callback yields.
+    `observe` decides whether it is a visit. The outcome is put into `response.meta["hacs"]` before the
+    callback, unless items are watched: then it follows from the callback's output.
     """
 
     def __init__(self, crawler: Crawler) -> None:
@@ -87,13 +87,13 @@ class LinkAdditionsMiddleware:
 
     def _take_start(self, entry: Any) -> None:
         if not isinstance(entry, Request):
-            if self.told_items is not None:  # of what is no page all is news
+            if self.told_items is not None:  # outside pages every item is news
                 self.told_items(entry, True)
         elif KEY in entry.meta:
             take_over(entry)
 
     async def _with_added(self, start: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        """Yield what parts have the crawl begin with, and what the spider yields."""
+        """Yield the requests of parts that begin the crawl, and the spider's output."""
         with reading_a_list(self._crawler, ranked_whole=False):
             async for request in self._crawl.parts.start_requests():
                 yield mark_added(request)
@@ -119,7 +119,7 @@ class LinkAdditionsMiddleware:
     def process_spider_output(
         self, response: Response, result: Iterable[Any], spider: Spider | None = None
     ) -> Iterator[Any]:
-        """Let requests that follow from a page take over what is said of it; see `Output`."""
+        """Let requests that follow from a page inherit its tag; see `Output`."""
         del spider
         output = Output(response, self._crawl, self._awaited.get(response), self.told_items)
         try:
@@ -154,7 +154,7 @@ class LinkAdditionsMiddleware:
         self._end(response, is_whole=False)
 
     def _observe(self, request: Request, response: Response, url: str, tag: Tag) -> None:
-        """Look at what a page shows, and say what it would bring; it is recorded after the callback."""
+        """Observe a page's marks, and tell the outcome; it is recorded after the callback."""
         crawl = self._crawl
         at = int(crawl.clock())
         crawl.stats.answers += 1
@@ -208,7 +208,7 @@ class LinkAdditionsMiddleware:
         self._crawl.parts.tell(Part.shown, response, item, is_news=is_news)
 
     def _end(self, response: Response, *, is_whole: bool = True) -> None:
-        """Record what a page showed whose callback has ended."""
+        """Record the visit of a page whose callback has ended."""
         awaited = self._awaited.pop(response, None)
         if awaited is None or not self._crawl.is_open:
             self._crawl.stats.unrecorded += awaited is not None
@@ -217,12 +217,12 @@ class LinkAdditionsMiddleware:
         self._conclude(awaited, is_whole=is_whole)
 
     def _end_all(self) -> None:
-        """Record what is left when the crawl ends: of pages whose callback's output nobody read."""
+        """Record the remaining visits at the end: of pages whose callback's output nobody read."""
         for response in list(self._awaited):
             self._end(response, is_whole=False)
 
     def _conclude(self, awaited: AwaitedVisit, *, is_whole: bool = True) -> None:
-        """Record what was found, and say what it brought."""
+        """Record an observation, and tell its outcome."""
         crawl, request, url = self._crawl, awaited.request, awaited.url
         visit, reason = awaited.end(is_whole=is_whole)
         if visit is not None and visit.news is News.SEEN and awaited.takes_items:
@@ -292,9 +292,9 @@ class LinkAdditionsMiddleware:
 
 
 def _is_tried_again(known: Page | None, budget: int | None) -> bool:
-    """Whether an answer of a type that cannot show what is watched counts as an attempt at its page.
+    """Whether an answer of a type that cannot show any watched mark counts as an attempt at its page.
 
-    A feed or an image is no page. But a budget is not to be spent on the same of them in every run.
+    A feed or an image is not a page. But without that a budget would be spent on the same ones for ever.
     """
     return budget is not None or (known is not None and bool(known.visits))
 

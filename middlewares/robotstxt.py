@@ -1,8 +1,8 @@
-"""Downloader middleware: Scrapy's own for robots.txt, obeyed by requests that wait for it together, too.
+"""Downloader middleware: Scrapy's own for robots.txt, also obeyed by requests that wait for it together.
 
 In Scrapy 2.19 several requests to a host await one Deferred while its robots.txt is fetched, and the
 first of them takes the parser out of it: the others get None, which means that there are no rules. HACS
-sends many start requests of one host at once, so it asks again where the answer is None.
+sends many start requests of one host together, so it asks again if the answer is None.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class ObeyedRobotsTxtMiddleware(RobotsTxtMiddleware):
     if _AWAITS_ONE_DEFERRED:
 
         async def robot_parser(self, *arguments: Any) -> Any:
-            """Return the parser of a host's robots.txt, None if there is none to be had."""
+            """Return the parser of a host's robots.txt, None if it cannot be had."""
             parser = await super().robot_parser(*arguments)
-            # what was awaited is known by now: asked again, Scrapy answers at once, and right
+            # the file has arrived by now: asked again, Scrapy answers immediately, and correctly
             return parser or await super().robot_parser(*arguments)

@@ -20,7 +20,7 @@ logger = safe_logger(__name__)
 LOOKUPS = 2
 """The second one in a row that fails is the last: one may be an accident."""
 FIRST_HOSTS = 10
-"""Where none of this many hosts can be looked up, there is no network, and the crawl ends."""
+"""If none of this many hosts can be looked up, there is no network, and the crawl ends."""
 
 
 class UnknownHosts:
@@ -43,11 +43,11 @@ class UnknownHosts:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> UnknownHosts:
-        """Begin at once."""
+        """Begin immediately."""
         return cls(crawler)
 
     def process_request(self, request: Request, spider: Spider | None = None) -> None:
-        """Fail at once for a host that is not known."""
+        """Fail immediately for an unknown host."""
         del spider
         host = _host(request)
         if len(self._first) < FIRST_HOSTS:

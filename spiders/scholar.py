@@ -40,7 +40,7 @@ from hacs_crawler.utils.text import printable
 
 LEVELS = ("website", "homepage")
 MOST_LINKS = {"links": DEEPEST, "path": 10}
-"""How many links from the homepage are followed, by what `depth` counts; calendars have no end."""
+"""How many links from the homepage are followed, by the unit of `depth`; calendars have no end."""
 SWITCHES = ("", "0", "1")
 _AGE = re.compile(r"(\d+(?:\.\d+)?)([mhd])", re.ASCII)
 _MINUTES = {"m": 1.0, "h": 60.0, "d": 1440.0}
@@ -115,7 +115,7 @@ class ScholarSpider(Spider):
                 yield request
 
     def _problem(self) -> str:
-        """Return what is wrong with the arguments, "" if nothing is."""
+        """Return the fault in the arguments, or ""."""
         problems = (
             (
                 not self.seeds,
@@ -165,7 +165,7 @@ class ScholarSpider(Spider):
                 yield request
 
     async def _round(self, crawl: Crawl) -> AsyncIterator[Request]:
-        """Yield the seeds of one round; what is wrong with them ends the crawl."""
+        """Yield the seeds of one round; a fault in them ends the crawl."""
         number = 0
         try:
             async for request in self._seed_requests(crawl):
@@ -218,7 +218,7 @@ class ScholarSpider(Spider):
             if not isinstance(entry, Request):
                 yield entry
             elif outcome.is_new(entry.url):
-                entry.cb_kwargs["links"] = self._most_links()  # what is behind it waits for a round
+                entry.cb_kwargs["links"] = self._most_links()  # links behind it wait for a round
                 yield entry
 
     def on_hub_failure(self, failure: Failure) -> None:
@@ -272,7 +272,7 @@ class ScholarSpider(Spider):
         return [*new, *(texts[text] for text in some)]
 
     def _most_links(self) -> int:
-        # no property: a feed's exporter reads all of them, even those of a spider with a wrong depth
+        # no property: a feed's exporter reads all properties, also those of a spider with a wrong depth
         return MOST_LINKS[self.depth] if self.level == "website" else 0
 
     def _is_followed(self, url: str, website: str) -> bool:

@@ -1,4 +1,4 @@
-"""Fills the state with what a web archive knows of pages, as if our own crawler had visited them."""
+"""Fills the state from the captures of a web archive, as if our own crawler had made the visits."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class WaybackSpider(Spider):
             settings.set(name, False, "spider")
         settings.set("ROBOTSTXT_OBEY", True, "spider")
         settings.set("HTTPCACHE_IGNORE_HTTP_CODES", [408, 429, *range(500, 600)], "spider")
-        # how many connections are kept open; how many requests there are at once, the slots say
+        # how many connections are kept open; the slots limit the number of requests
         settings.set("CONCURRENT_REQUESTS_PER_DOMAIN", max(REQUESTS_AT_ONCE.values()), "spider")
         name = "DOWNLOADER_MIDDLEWARES"
         # at its default priority `scrapy crawl` would overwrite them
@@ -101,7 +101,7 @@ class WaybackSpider(Spider):
         settings.set(name, entries, priority)
 
     async def start(self) -> AsyncIterator[SeedHistory]:
-        """Harvest the seeds and yield what each of them has; asks the archive for nothing else."""
+        """Harvest the seeds and yield their histories; sends no request of its own."""
         crawl = Crawl.of(self.crawler)
         await crawl.open()
         if not crawl.is_open:
@@ -152,7 +152,7 @@ class WaybackSpider(Spider):
                 logger.error("%s: %s; the other archives are asked on", archive.name, error)
 
     def _options(self, now: int, config: Config) -> HarvestOptions:
-        """Check the arguments; raises HacsError that names the first one that is wrong."""
+        """Check the arguments; raises HacsError that names the first invalid argument."""
         if self._unknown:
             logger.warning("wayback has no argument %s; it is not used", ", ".join(self._unknown))
         if config.takes_items and self.mode == "links":

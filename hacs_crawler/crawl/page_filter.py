@@ -62,7 +62,7 @@ class PageFilter:
     def _is_fed(self, request: Request) -> bool:
         """Whether a request came from an external queue, such as that of scrapy-redis's spiders.
 
-        Such requests reach the engine when the spider is idle, neither from `start()` nor from a callback.
+        Such requests reach the engine when the spider is idle, not from `start()` or a callback.
         """
         is_follow_up = "depth" in request.meta or "retry_times" in request.meta
         return self._may_be_fed and not is_follow_up and not is_start(request)

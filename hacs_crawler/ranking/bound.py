@@ -39,7 +39,7 @@ _SPARE: Final = 32
 _SLACK: Final = 1e-6
 """What the table of p and rounding may add to the updates expected, as a share of them."""
 _ROUNDING: Final = 1e-12
-"""By how much p may differ from another one that is the same but for rounding."""
+"""The largest difference in p that rounding can make."""
 _WAITS: Final = -1.0
 
 
@@ -56,12 +56,12 @@ class PageBounds(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Upper bounds of the scores of some pages, by their ranking rows, that ask nothing of other pages.
+    """Upper bounds of the scores of some pages, from their ranking rows alone, without other pages.
 
-    p is bounded by what it is if siblings were never seen quiet, and as many as count were updated after
-    the page's last visit. Bounds are -ln(1 - score), the updates expected, `_WAITS` for pages that are
-    not to be visited yet. `expected` is the highest rate (`model.highest_rate`) of a page seen once.
-    Times in seconds since 1970 UTC.
+    p is bounded by its value if siblings were never seen quiet, and if as many as count were updated
+    after the page's last visit. Bounds are -ln(1 - score), the expected updates, and `_WAITS` for pages
+    that may not be visited yet. `expected` is the highest rate (`model.highest_rate`) of a page seen
+    once. Times in seconds since 1970 UTC.
     """
 
     rows: Rows
@@ -83,9 +83,9 @@ class Bounds:
         return expected
 
     def of_some(self, most: int) -> float:
-        """Return the bound that `TRIED` pages for each of the best `most` have, as a sample says.
+        """Return the bound that `TRIED` pages for each of the best `most` reach, as a sample says.
 
-        Never more than what a score of 1 takes: however many are above, others may have it, too.
+        It is never above the bound of a score of 1: many pages may have that score.
         """
         step = max(1, len(self.rows) // _SAMPLED)
         sample = self.of(self.rows[::step])
@@ -155,6 +155,6 @@ def may_be_bounded(options: RankingOptions, state: State, known: int, most: int)
 
 
 def _expected(p: ArrayLike) -> Floats:
-    """Return how many updates are expected where p is the probability of one at least."""
+    """Return the expected number of updates if p is the probability of at least one."""
     with np.errstate(divide="ignore"):
         return -np.log1p(-np.asarray(p, np.float64))

@@ -1,9 +1,9 @@
-"""Predictions against outcomes: how far they agree.
+"""Predictions against outcomes: how well they agree.
 
-Only visits that were predicted count: of pages that had been seen before and were observed this time.
-The p of a page never visited is 1 by convention, not a prediction. What is compared is the chance of any
-new links with whether there were any: p is the chance of those that time brings, and where a page churns
-nobody can tell of one visit which they were.
+Only predicted visits count, of pages that had been seen before and were observed this time. The p of
+a page never visited is 1 by convention, not a prediction. The chance of any new link is compared with
+whether a visit found one: p covers the links that time brings, and on a churning page a single visit
+cannot tell them from the links that the request brings.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Group:
         return np.asarray(self.outcomes["site"])
 
     def score(self) -> Expectation:
-        """Return what was predicted against what was found."""
+        """Return the predicted and the actual number of updates."""
         return summary(self.p, self.found)
 
 
@@ -100,7 +100,7 @@ def found_update(outcomes: Outcomes) -> Bools:
 
 
 def _chance(outcomes: Outcomes) -> Floats:
-    """Return the probability that was given to what is counted: new links, whoever brought them."""
+    """Return the predicted probability of the counted event: any new link, from time or from churn."""
     chance: Floats = chance_of_new_links(outcomes["p"].astype(np.float64), churn_of(outcomes))
     return chance
 
@@ -108,8 +108,8 @@ def _chance(outcomes: Outcomes) -> Floats:
 def groups(state: State, outcomes: Outcomes | None = None) -> list[Group]:
     """Return the predicted visits by policy and model, in the order of these names.
 
-    `outcomes` are the state's outcome records, where they have been read already. Records whose label
-    the state does not have are left out. Raises StateError.
+    `outcomes` are the state's outcome records, if they have been read already. Records whose label is
+    missing in the state are left out. Raises StateError.
     """
     outcomes = predicted(state.outcomes() if outcomes is None else outcomes)
     numbers: dict[tuple[str, str], list[int]] = {}
@@ -123,12 +123,12 @@ def groups(state: State, outcomes: Outcomes | None = None) -> list[Group]:
 
 
 def drift(outcomes: Outcomes) -> Drift | None:
-    """Return how predictions have differed from what was found for long, None if they have not.
+    """Return the lasting difference between predictions and outcomes, None if there is none.
 
-    `outcomes` are the records of one model, by time; looked at are the last DRIFT_VISITS predicted
-    ones, in at least DRIFT_RUNS runs. It is a drift where the updates found are outside of 1 /
-    DRIFT_RATIO to DRIFT_RATIO times those predicted, on the same side in each third of the visits, and
-    DRIFT_Z standard errors away, with the site as the unit.
+    `outcomes` are the records of one model, by time; the last DRIFT_VISITS predicted visits count, in at
+    least DRIFT_RUNS runs. It is a drift if the updates found are outside of 1 / DRIFT_RATIO to
+    DRIFT_RATIO times the predicted number, on the same side in each third of the visits, and DRIFT_Z
+    standard errors away, with the site as the unit.
     """
     latest = predicted(outcomes)[-DRIFT_VISITS:]
     runs = len(np.unique(latest["run"]))

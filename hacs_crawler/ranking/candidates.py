@@ -24,7 +24,7 @@ from hacs_crawler.utils.times import DAY
 
 Places = NDArray[np.int64]
 Evidence = tuple[Floats, Floats]
-"""What siblings tell of each of some pages, see `sibling_evidence`."""
+"""The evidence of siblings for each of some pages, see `sibling_evidence`."""
 _COLUMNS: Final = [
     field.name for field in fields(Candidates) if field.name not in {"seed", "stale_days"}
 ]
@@ -42,12 +42,11 @@ def candidates_from(
     evidence: Evidence | None = None,
     demands: Demands | None = None,
 ) -> Candidates:
-    """Return what policies look at, from ranking rows (dtype `state.ROW`) of whole sites.
+    """Return the candidates for a policy, from ranking rows (dtype `state.ROW`) of whole sites.
 
-    `now` is in seconds since 1970 UTC. Pages without a gap get the rate that
-    `estimation` expects of them. `signals`
-    count where e starts at the last visit. `evidence` is what `evidence_of` found of these pages, where
-    `rows` are of whole sites no longer. `demands` are what is asked of the pages, None for nothing.
+    `now` is in seconds since 1970 UTC. Pages without a gap get the rate that `estimation` expects of
+    them. `signals` count if e starts at the last visit. `evidence` is the result of `evidence_of` for
+    these pages, if `rows` are no longer of whole sites. `demands` are the users' demands on the pages.
     """
     is_visited = rows["visits"] > 0
     # a page seen once has no gap to learn from, and its rate in the row may be of an older prior
@@ -90,7 +89,7 @@ def candidates_from(
 def evidence_of(
     rows: Rows, estimation: Estimation, options: RankingOptions, wanted: Places | None = None
 ) -> Evidence:
-    """Return what siblings tell of pages of whole sites, or of those at the `wanted` places."""
+    """Return the evidence of siblings for pages of whole sites, or for the `wanted` places only."""
     if not options.counts_siblings:
         number = len(rows) if wanted is None else len(wanted)
         return np.zeros(number), np.zeros(number)

@@ -1,7 +1,7 @@
 """Which pages are visited, and in which order: one rule for crawls and plans, over arrays of pages.
 
-Pages wait, are below the threshold, or may be visited; of these a run takes the best within its quota.
-Of two pages with the same score the one that comes first in the arrays is better.
+A page waits, is below the threshold, or may be visited; of the last kind a run takes the best within
+its quota. Of two pages with the same score the earlier in the arrays is better.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from hacs_crawler.utils.arrays import BoolArray
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """What a run may visit: `budget` pages (None: all), some of them twice by `controls` visits.
+    """How many visits a run may make: `budget` pages (None: all), and `controls` visits to some again.
 
     `unseen` of the budget are for pages never seen, the others for the rest; None: all compete. The
-    crawls of so many `shards` share the budget.
+    crawls of `shards` shards share the budget.
     """
 
     budget: int | None = None
@@ -44,8 +44,8 @@ class Quota:
     def sharing(self, discover: float | None) -> Quota:
         """Return the quota with this share of the budget for pages never seen, if it has none yet.
 
-        At least one visit of two or more is for such pages, unless the user wants none: a page that no
-        other leads to would never be found.
+        Unless the user wants none, at least one of two or more visits is for such pages: a page that no
+        other page leads to would never be found.
         """
         if self.budget is None or self.unseen is not None or discover is None:
             return self
@@ -53,7 +53,7 @@ class Quota:
         return replace(self, unseen=max(share, 1) if discover and self.budget > 1 else share)
 
     def without(self, visits: NDArray[np.integer], controls: int) -> Quota:
-        """Return what is left of the quota after pages, each with its visits, and control visits."""
+        """Return the rest of the quota after pages, each with its visits, and control visits."""
         if self.budget is None:
             return self
         budget, unseen = self.budget - len(visits) - controls, self.unseen
@@ -70,9 +70,9 @@ class Picks(NamedTuple):
 
 
 def scored(policy: Policy, candidates: Candidates) -> Floats:
-    """Return the policy's scores; NaN becomes the lowest, and overdue pages come before all others.
+    """Return the policy's scores; NaN becomes the lowest, and overdue pages precede all others.
 
-    Infinite scores, such as those of `last_obs` for pages never seen, become `OVERDUE` / 2.
+    Infinite scores, such as the scores of `last_obs` for pages never seen, become `OVERDUE` / 2.
 
     Raises ConfigError if the policy, which may be the user's own, does not return one number a page.
     """
@@ -107,9 +107,9 @@ def foremost(key: Floats, count: int) -> Places:
 
 
 def contenders(score: Floats, quota: Quota, visits: NDArray[np.integer] | None = None) -> Places:
-    """Return the places of pages that may be chosen, whatever is added to them, ascending.
+    """Return the places of the pages that may be chosen whichever pages are added, ascending.
 
-    `visits` are needed if pages never seen have a share: as many of each kind as the budget may be.
+    `visits` are needed if pages never seen have a share: then each kind gets up to the whole budget.
     """
     if quota.budget is None:
         return np.arange(len(score))
@@ -128,10 +128,10 @@ def choose(
     *,
     is_last: bool = True,
 ) -> Picks:
-    """Return what is visited of some pages, the best `limit` of it at most.
+    """Return the visits chosen among some pages, at most the best `limit`.
 
-    If pages never seen have a share, what one kind leaves unused is given to the other if these
-    pages are the last: to visited pages first.
+    If pages never seen have a share and these pages are the last, the part that one kind leaves unused
+    goes to the other kind: to visited pages first.
     """
     best = np.sort(_best(score, candidates.visits, quota, limit, is_last=is_last))
     best = best[np.argsort(-score[best], kind="stable")]

@@ -1,8 +1,8 @@
-"""Control visits: pages asked once more at once, where that tells time's updates from churn best.
+"""Control visits: pages asked a second time at once, if that best tells updates from churn.
 
-What differs between two fetches of a page some seconds apart was brought by the request, not by time.
-Controls are taken out of a run's budget, at most a share of it; what a run leaves of its share the next
-one has. Without a budget there are none.
+Differences between two fetches of a page within seconds come from the request, not from time.
+Controls are taken out of a run's budget, at most a share of it; a run leaves the unused part of its
+share to the next run. Without a budget there are none.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ Counts = NDArray[np.integer]
 NOTE: Final = "controls"
 _Left = Annotated[float, Meta(ge=0, lt=2**53)]
 DOUBTFUL: Final = (0.1, 0.999)
-"""From which probability that a page churns to which one it may be asked twice.
+"""The probabilities of churn between which a page may be asked twice.
 
-Updates alone bring it to 0.97, or 0.997 where many pages churn, however many they are and though none
-of their links was seen again; a control visit that fails brings it to 0.9999. Below 0.1 there is
-little to clear, unless every visit showed something new.
+Updates alone raise the probability to 0.97, or 0.997 if many pages churn, however many they are and
+even if no link was seen again; a control visit that differs raises it to 0.9999. Below 0.1 there is
+little to clear up, unless every visit showed a new mark.
 """
 LEAST_DOUBT: Final = 0.02
 MOST_AT_ONCE: Final = 4
@@ -38,7 +38,7 @@ MOST_KEPT: Final = 50
 
 @dataclass(slots=True)
 class Allowance:
-    """How many control visits a run may make: what was `left` before it, and a share of its budget."""
+    """How many control visits a run may make: the number `left` by others, and a share of its budget."""
 
     left: float = 0.0
     of_budget: float = 0.0
@@ -46,15 +46,15 @@ class Allowance:
 
     @property
     def most(self) -> int:
-        """How many more this run may make; of what is left only some: others may look worse later."""
+        """How many more this run may make; only a part of those left: later pages may need them more."""
         at_once = math.ceil(MOST_AT_ONCE * self.of_budget)
         return min(int(self.left + self.of_budget + 1e-9), at_once) - self.made
 
     def rest(self, others: float = 0.0, *, has_visited: bool = True) -> float:
-        """Return what the next run has beside its own share, at most `MOST_KEPT` times that.
+        """Return the number for the next run in addition to its own share, at most `MOST_KEPT` shares.
 
-        `others` is what this run did not take; one that visited nothing had no budget to share. Checks
-        that were under way together may have made more than there were.
+        `others` is the number that this run did not take; a run without a visit had no budget to share.
+        Checks that were under way together may have exceeded the number.
         """
         own = self.of_budget if has_visited else 0.0
         rest = min(others + self.left + own - self.made, MOST_KEPT * self.of_budget)
@@ -62,10 +62,11 @@ class Allowance:
 
 
 def take_allowance(state: State, budget: int | None, share: float) -> Allowance:
-    """Return what a run with that budget may make; raises StateError if the note is damaged.
+    """Return the allowance of a run with that budget; raises StateError if the note is damaged.
 
-    Of what earlier runs left it takes as much as it may make, and `keep_allowance` gives back the rest:
-    of runs at the same time each has its own. None if the estimator cannot tell churn from updates.
+    The run takes as many of the visits left by earlier runs as it may make, and `keep_allowance` gives
+    back the rest: runs at the same time share none. None if the estimator cannot tell churn from
+    updates.
     """
     if not budget or not share or not state.estimation.has_posterior:
         return Allowance()
@@ -81,7 +82,7 @@ def take_allowance(state: State, budget: int | None, share: float) -> Allowance:
 
 
 def keep_allowance(state: State, allowance: Allowance, *, has_visited: bool = True) -> None:
-    """Keep for later runs what this one left, of its own share only if it `has_visited` a page."""
+    """Keep the unused visits for later runs; those of its own share only if it `has_visited` a page."""
     if allowance.of_budget:
         change_note(
             state.store,
@@ -92,10 +93,10 @@ def keep_allowance(state: State, allowance: Allowance, *, has_visited: bool = Tr
 
 
 def control_worth(p: Floats, churning: Floats, visits: Counts, updates: Counts) -> Floats:
-    """Return what a control visit of each page is worth, 0 if it would tell nothing.
+    """Return the worth of a control visit for each page, 0 if it would decide nothing.
 
-    p, times how hard it is to tell whether the page churns. `churning` is the probability of it, 0 where
-    nothing looks like it. From any other on a page may be asked whose every visit showed something new.
+    p, times the uncertainty whether the page churns. `churning` is the probability of churn, 0 without
+    signs of it. At any other value a page may be asked if every visit showed a new mark.
     """
     low, high = DOUBTFUL
     is_untold = (churning > 0.0) & (updates + 1 >= visits)
@@ -104,10 +105,10 @@ def control_worth(p: Floats, churning: Floats, visits: Counts, updates: Counts) 
 
 
 def controlled(worth: Floats, budget: int | None, most: int) -> tuple[NDArray[np.bool_], int]:
-    """Return which of the pages chosen, best first, are asked twice, and how many are visited at all.
+    """Return which of the chosen pages, best first, are asked twice, and how many are visited in all.
 
-    `worth` is that of a control visit (`control_worth`), one element a page. The visits go where it is
-    highest; in return as many of the last pages are left out as the budget has no place for.
+    `worth` is the worth of a control visit (`control_worth`), one element a page. The visits go to the
+    pages with the highest worth; as many of the last pages as then exceed the budget are left out.
     """
     number = len(worth)
     visit_twice = np.zeros(number, np.bool_)

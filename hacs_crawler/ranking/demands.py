@@ -1,6 +1,6 @@
-"""What users ask of pages beside updates: weights, and how far apart visits are to be.
+"""Demands of users on pages: weights, and least and most days between visits.
 
-HACS_WEIGHTS and HACS_EVERY name pages by patterns for their URLs; a request may ask for its own page.
+HACS_WEIGHTS and HACS_EVERY name pages by URL patterns; a request may state demands for its own page.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ WEIGHT_KEY: Final = "hacs_weight"
 EVERY_KEY: Final = "hacs_every"
 """The key of a request's meta for the interval of its page."""
 OVERDUE: Final = 1e12
-"""The least score of an overdue page: above those of policies, and finite, as JSON wants it."""
+"""The least score of an overdue page: above the scores of policies, and finite, as JSON requires."""
 _NO_PATTERNS: Final = 'patterns for URLs with {what}, such as {{"/news/": {example}}}'
 
 
@@ -69,7 +69,7 @@ class Demanded(NamedTuple):
     matched: frozenset[str] = frozenset()
 
     def plus(self, other: Demanded) -> Demanded:
-        """Return what is asked of these pages and of others."""
+        """Return the sum with the demands on other pages."""
         return Demanded(
             self.overdue + other.overdue,
             self.visits_a_day + other.visits_a_day,
@@ -77,7 +77,7 @@ class Demanded(NamedTuple):
         )
 
     def without(self, overdue: int) -> Demanded:
-        """Return what is left once so many of the overdue pages are chosen."""
+        """Return the rest after that many of the overdue pages are chosen."""
         return self._replace(overdue=self.overdue - overdue)
 
 
@@ -90,7 +90,7 @@ def is_overdue(score: Floats) -> BoolArray:
 
 
 def demanded_of(most_days: Floats, score: Floats, may_be_visited: BoolArray) -> Demanded:
-    """Return how much is asked of pages; those that may not be visited are not overdue."""
+    """Return the sum of demands on pages; pages that may not be visited yet are not overdue."""
     overdue = int(np.count_nonzero(is_overdue(score) & may_be_visited))
     return Demanded(overdue, float((1.0 / most_days).sum()))
 
@@ -154,10 +154,10 @@ def demands_of(
     every: Intervals,
     metas: Sequence[Mapping[str, Any]] = (),
 ) -> tuple[Demands, frozenset[str]]:
-    """Return what is asked of pages with these URLs, and the patterns that found one.
+    """Return the demands on pages with these URLs, and the patterns that matched one.
 
-    The first pattern that finds a URL counts; what a request's meta asks goes before that. Raises
-    ConfigError if a request asks for what cannot be.
+    The first pattern that matches a URL counts; a request's meta takes precedence. Raises
+    ConfigError if a request states an impossible demand.
     """
     matched: set[str] = set()
     demands = nothing_asked(len(urls))

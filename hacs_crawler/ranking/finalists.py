@@ -1,4 +1,4 @@
-"""The pages that may be among the best of many, with what a plan needs of them."""
+"""The pages that may be among the best of many, with the data that a plan needs of them."""
 
 from __future__ import annotations
 
@@ -37,24 +37,24 @@ from hacs_crawler.utils.arrays import BoolArray
 Counts = NDArray[np.int64]
 
 BLOCK_PAGES: Final = 50_000
-"""About how many pages are scored at a time: what is computed stays in the processor's cache."""
+"""About how many pages are scored at a time: their arrays stay in the processor's cache."""
 _MOST_BLOCKS: Final = 2**16  # their numbers are sorted in linear time
 SITES_A_GROUP: Final = 1_024
-"""How many sites are scored at a time: what is computed stays in the processor's cache."""
+"""How many sites are scored at a time: their arrays stay in the processor's cache."""
 ROWS_A_SEARCH: Final = 65_536
 """In how many rows at a time pages of the sites are looked for."""
 _NUMBERS: Final = 2**22
-"""How many numbers tell sites apart: sites with the same are in one group."""
+"""The number of hash values for sites: sites with the same value are in one group."""
 _NONE: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Finalists:
-    """Pages of some whole sites that may be among the best of all, and how many others there are.
+    """Pages of some whole sites that may be among the best of all, and the number of the other pages.
 
-    Arrays have one element a page. `places` are where the pages stand in the store's order: of two with
-    the same score the first is better. `eligible` is the number of pages that may be visited, those left
-    out here included, and `known` that of all pages.
+    Arrays have one element a page. `places` are the pages' positions in the store's order: of two pages
+    with the same score the first is better. `eligible` is the number of pages that may be visited,
+    including those left out here, and `known` the number of all pages.
     """
 
     candidates: Candidates
@@ -79,12 +79,12 @@ def finalists_of(
     now: float,
     quota: Quota,
 ) -> Finalists:
-    """Return the pages among which the best within the quota are, in the order in which they are given.
+    """Return the pages among which the best within the quota are, in their given order.
 
     `rows` are their ranking rows, of whole sites. `options` have a random seed, and their hubs. Raises
     StateError, and ConfigError if a policy does not return one number a page.
 
-    If bounds can tell, only pages are ranked that may be among the best, see `_by_bounds`.
+    If bounds allow it, only pages that may be among the best are ranked, see `_by_bounds`.
     """
     most = quota.budget
     if most and quota.unseen is None and may_be_bounded(options, state, len(rows), most):
@@ -202,9 +202,9 @@ def _ranked(
 
 
 def merged(parts: Sequence[Finalists], quota: Quota) -> Finalists:
-    """Return the finalists of several parts, one at least, together; no site has pages in two of them.
+    """Return the finalists of at least one part together; no site has pages in two parts.
 
-    `quota` is that of `finalists_of`.
+    `quota` is the quota of `finalists_of`.
     """
     places = np.concatenate([part.places for part in parts])
     order = np.argsort(places, kind="stable")
@@ -276,9 +276,9 @@ def _scores(
 
 
 def _blocks(sites: NDArray[np.integer], options: RankingOptions) -> Iterator[Places]:
-    """Yield the places of all pages, some whole sites at a time, each site's in their order.
+    """Yield the places of all pages in blocks of whole sites, each site's in their order.
 
-    Policies that may compare pages, as a user's may, get all of them at once.
+    Policies that may compare pages, such as a user's, get all pages in one block.
     """
     number = min(len(sites) // BLOCK_PAGES, _MOST_BLOCKS)
     if number < 2 or not options.policy.is_pointwise:
@@ -294,7 +294,7 @@ def _blocks(sites: NDArray[np.integer], options: RankingOptions) -> Iterator[Pla
 class SiteGroup(NamedTuple):
     """Pages that may be among the best, their bounds, and all pages of their sites, by place, ascending.
 
-    Of pages never seen siblings tell nothing: then `members` are the pages themselves.
+    Siblings are no evidence for pages never seen: then `members` are the pages themselves.
     """
 
     wanted: Places
@@ -336,7 +336,7 @@ def _groups(numbers: Places, bound: Floats) -> NDArray[np.int16]:
 
 
 def _members(rows: Rows, group_of: NDArray[np.int16]) -> tuple[Places, Places]:
-    """Return the places of all pages by group, ascending in each, and where each group ends."""
+    """Return the places of all pages by group, ascending in each, and the end of each group."""
     is_meant = group_of != _NONE
     found, groups = [], []
     for start in range(0, len(rows), ROWS_A_SEARCH):

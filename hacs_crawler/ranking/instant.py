@@ -1,4 +1,4 @@
-"""The instant tier: hubs whose links are worth a visit soon or not at all, and what a visit is worth."""
+"""The instant tier: hubs whose links lose their worth quickly, and the value of a visit to them."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _LIMITS: Final = {"mu": (-20.0, 20.0), "sigma": (0.01, 20.0), "worth": (0.0, 1e9
 
 @dataclass(frozen=True, slots=True)
 class ListedHub:
-    """A hub of a list: its links' curve, and what one is worth.
+    """A hub of a list: the curve of its links, and the worth of a link.
 
     `mu` and `sigma` are of ln(days): usually half of the interest in a link comes within a day. `worth`
-    is in links: 1 is the usual.
+    is in links: the usual link has 1.
     """
 
     url: str
@@ -88,7 +88,7 @@ class InterestScore:
 
 @dataclass(frozen=True, slots=True)
 class Hubs:
-    """A tier as it is now, one element a hub: `value` is what a visit is worth, 0 if it is gone."""
+    """The tier at one time, one element a hub: `value` is the value of a visit, 0 if the hub is gone."""
 
     tier: Tier
     value: Floats
@@ -140,7 +140,7 @@ def _hub_of(line: str) -> Iterator[ListedHub]:
 
 
 def read_tier(options: InstantOptions, shard: Shard | None = None) -> Tier:
-    """Read the list of hubs, those of one shard if there is one; raises ConfigError."""
+    """Read the list of hubs, or a shard's part of it; raises ConfigError."""
     try:
         listed = read_hubs(options.file)[::-1]
     except HacsError as error:
@@ -189,7 +189,7 @@ def links_gained(page: Page, now: float) -> tuple[float, float]:
 
 
 def hubs_now(state: State, options: RankingOptions, now: float, shard: Shard | None = None) -> Hubs:
-    """Read the list; return what a visit of each hub is worth now; reads the hubs' own pages only.
+    """Read the list; return the value of a visit to each hub now; reads only the hubs' own pages.
 
     `now` is in seconds since 1970 UTC. Raises ConfigError, StateError.
     """

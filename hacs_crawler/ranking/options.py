@@ -41,9 +41,9 @@ class InstantOptions(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def instant_options(given: Any) -> InstantOptions:
-    """Return what HACS_INSTANT says: a file's name, or an object, in JSON too.
+    """Return the value of HACS_INSTANT: a file's name, or an object, in JSON too.
 
-    Raises NotAllowedError that says what is allowed.
+    Raises NotAllowedError that names the allowed values.
     """
     given = parsed_json(given)
     if isinstance(given, str | Path):
@@ -75,12 +75,12 @@ class RankingOptions:
     """The settings by which pages are ranked and chosen.
 
     `stale_days` is after how many days out of date a page is worth one update found (None: never).
-    `elapsed_from` says where e starts. With `siblings` p takes into account what was
-    seen of a site's other pages; e since the update is the paper's own rule, which does not. Pages with
-    a p below `threshold` are left out, `budget` is how many are visited at most (None: all),
-    `control_share` the share of it for control visits, `discover` that for pages never
-    seen; with None these come before all others, as start requests do of which nothing is known.
-    `instant` is the tier of hubs. `weights` and `every` are what patterns ask of pages.
+    `elapsed_from` is the start of e. With `siblings` p uses the visits to a site's other pages; e since
+    the update is the paper's own rule, which does not. Pages with a p below `threshold` are left out,
+    `budget` is the highest number of visited pages (None: all), `control_share` its share for control
+    visits, `discover` its share for pages never seen; with None these precede all others, as start
+    requests without a row do. `instant` is the tier of hubs. `weights` and `every` are demands by URL
+    patterns.
     """
 
     policy: Annotated[
@@ -229,7 +229,7 @@ class RankingOptions:
 
     @property
     def demands(self) -> bool:
-        """Whether patterns ask something of pages beside updates."""
+        """Whether patterns state demands on pages."""
         return bool(self.weights or self.every)
 
     @property
@@ -253,7 +253,7 @@ class RankingOptions:
         return self.policy.is_by_p and self.stale_days is None and not self.demands
 
     def seeded(self, seed: int) -> RankingOptions:
-        """Return the same options with a random seed, if they have none of their own."""
+        """Return the same options with a random seed, if they have none."""
         return self if self.random_seed is not None else replace(self, random_seed=seed)
 
     def label(self, estimation: Estimation) -> Label:

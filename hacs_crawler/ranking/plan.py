@@ -36,11 +36,11 @@ logger = safe_logger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan(Candidates):
-    """What would be crawled now, best first: `Candidates`, and more arrays with one element a page.
+    """The pages that a crawl would visit now, best first: `Candidates` with more arrays.
 
-    `shards` say of which state each page is in a plan of several, by their places. `score` is the
+    `shards` are the positions of the pages' states in a plan of several states. `score` is the
     policy's, `visit_twice` says which pages get a control visit. With fewer than `VISITS_OF_A_RATE`
-    visits, λ is the prior's. `demanded` is what is asked of all pages; the overdue ones are those that
+    visits, λ is the prior's. `demanded` sums the demands on all pages; its overdue pages are those that
     the budget leaves out.
     """
 
@@ -67,7 +67,7 @@ class Plan(Candidates):
         return is_overdue(self.score)
 
     def predictions(self, places: slice, label: Label, run: int) -> list[Prediction]:
-        """Return what is predicted of some pages, by that label, in the run of that second."""
+        """Return the predictions for some pages, with that label, in the run of that second."""
         return predictions(
             label.number,
             run,
@@ -87,12 +87,12 @@ def make_plan(
     *,
     quota: Quota | None = None,
 ) -> Plan:
-    """Return what `scrapy crawl scholar -a seeds=state` would visit, in its order.
+    """Return the pages that `scrapy crawl scholar -a seeds=state` would visit, in its order.
 
-    `now` is in seconds since 1970 UTC. With `limit` only that many pages of the beginning are returned.
-    `quota` is that of a crawl; None for the options' budget. Takes memory in proportion to the pages
-    known, and makes no Python object of any. Raises StateError, and ConfigError if a policy does not
-    return one number a page.
+    `now` is in seconds since 1970 UTC. With `limit` only the first pages are returned. `quota` is a
+    crawl's; None for the options' budget. Takes memory in proportion to the known pages, and makes no
+    Python object per page. Raises StateError, and ConfigError if a policy does not return one number a
+    page.
     """
     page_ids, rows = read_rows(state, progress, now)
     return plan_of(page_ids, rows, state, options, now, limit, quota=quota)

@@ -28,19 +28,19 @@ UNSEEN_DAYS: Final = 365.0
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """What a policy may look at: arrays with one element a page.
+    """The input of a policy: arrays with one element a page.
 
-    `page_ids` are 64-bit hashes of the pages' SURTs. `rate_per_day` is the estimated update rate
-    (the prior's mean for a page never visited). Alone, a page stays x days without an update with
-    probability w e^(-a x) + (1 - w) e^(-b x): w is `fast_share`, a `fast_per_day` and b `slow_per_day`
-    (see `model.survival`). `days_since_visit` and `days_since_update` are
-    infinite if there was none. `p` is the probability that the page has gained links, 1 if it
-    was never visited. `visits` and
-    `updates` count what the rate was learned from, `failures` attempts since then that told nothing,
-    of a page never seen every attempt. `churn` is the chance that a request brings links by itself,
-    `churning` the probability that the page has such churn at all. `weight` is what an update is worth
-    (HACS_WEIGHTS), `least_days` and `most_days` are how far apart visits are to be (HACS_EVERY). `seed`
-    makes random policies repeatable. `stale_days` is HACS_STALE_DAYS, infinite without it.
+    `page_ids` are 64-bit hashes of the pages' SURTs. `rate_per_day` is the estimated update rate (the
+    prior's mean for a page never visited). Without evidence from other pages, a page stays x days
+    without an update with probability w e^(-a x) + (1 - w) e^(-b x): w is `fast_share`, a
+    `fast_per_day` and b `slow_per_day` (see `model.survival`). `days_since_visit` and
+    `days_since_update` are infinite if there was none. `p` is the probability that the page has gained
+    links, 1 if it was never visited. `visits` and `updates` count the history behind the rate,
+    `failures` the unsuccessful attempts since then, for a page never seen all attempts. `churn` is the
+    chance that a request brings links by itself, `churning` the probability that the page has such
+    churn at all. `weight` is the worth of an update (HACS_WEIGHTS), `least_days` and `most_days` bound
+    the time between visits (HACS_EVERY). `seed` makes random policies repeatable. `stale_days` is
+    HACS_STALE_DAYS, infinite without it.
     """
 
     page_ids: NDArray[np.int64]
@@ -97,13 +97,13 @@ Scorer = Callable[[Candidates], Floats]
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What ranks: a name, a function that scores candidates, and what is asked of it elsewhere.
+    """A policy: a name, a function that scores candidates, and properties for the rest of the code.
 
     `uses_threshold`: HACS_THRESHOLD leaves pages out. `grows_with_time`: a page's score only grows
-    until it is visited, so one can tell when it will be due. `is_pointwise`: a page's score depends on
-    no page of another site, so that pages may be scored in parts. `is_by_p`: the score grows with p
+    until it is visited, so its due time can be computed. `is_pointwise`: a page's score depends on no
+    page of another site, so that pages may be scored in parts. `is_by_p`: the score grows with p
     alone, but for failed attempts and HACS_STALE_DAYS. `uses_rate`: better rates make it choose better,
-    so that control visits are worth their cost. `uses_signals`: what sitemaps, feeds and pings say
+    so that control visits are worth their cost. `uses_signals`: evidence from sitemaps, feeds and pings
     counts in p. The defaults hold for any function of a user.
     """
 
@@ -125,9 +125,8 @@ def hacs(candidates: Candidates) -> Floats:
     """Scorer by p, the probability that links were added (Jayawardana et al. 2020, Eq. 1).
 
     With HACS_STALE_DAYS = D it is p + F/D: a page that has been out of date for D days is worth one find
-    (F: `Candidates.days_out_of_date`). It is multiplied by the page's weight. Every attempt that failed
-    since the page was last seen halves it: a visit that tells nothing is worth nothing, and dead hosts
-    would take the budget run after run.
+    (F: `Candidates.days_out_of_date`). It is multiplied by the page's weight. Every failed attempt since
+    the page was last seen halves it: otherwise dead hosts would take the budget run after run.
     """
     worth = candidates.p
     if math.isfinite(candidates.stale_days):
@@ -152,14 +151,14 @@ def brute_force(candidates: Candidates) -> Floats:
 
 
 def balanced(candidates: Candidates) -> Floats:
-    """Scorer as `hacs` is with HACS_STALE_DAYS = 100: nearly as many hits, and pages fresher."""
+    """Scorer as `hacs` with HACS_STALE_DAYS = 100: nearly as many hits, and fresher pages."""
     return hacs(replace(candidates, stale_days=BALANCED_DAYS))
 
 
 def interest(candidates: Candidates) -> Floats:
-    """Scorer by what a visit is worth where updates keep their worth: `update_index` of p, as `hacs`.
+    """Scorer by the value of a visit if updates keep their worth: `update_index` of p, as `hacs`.
 
-    `ranking.instant.with_hubs` puts in the hubs of HACS_INSTANT, whose links lose theirs.
+    `ranking.instant.with_hubs` puts in the hubs of HACS_INSTANT, whose links lose their worth.
     """
     from hacs_crawler.model import update_index  # noqa: PLC0415 - of this policy alone
 
@@ -187,7 +186,7 @@ POLICIES: Final[Mapping[str, Policy]] = MappingProxyType({one.name: one for one 
 
 
 def policy_of(name: str, function: Scorer) -> Policy:
-    """Return the policy that a function is, by that name; one of ours keeps what is known of it."""
+    """Return the policy for a function, under that name; a built-in policy keeps its properties."""
     for ours in _OURS:
         if function in (ours, ours.score):
             return replace(ours, name=name)

@@ -66,7 +66,7 @@ class Chosen(Generic[T]):
 
 
 def informed(options: RankingOptions, state: State, now: float) -> RankingOptions:
-    """Return the options with what the state knows for the policy that uses it: HACS_INSTANT's hubs.
+    """Return the options with HACS_INSTANT's hubs as the state knows them, if the policy uses them.
 
     `now` is in seconds since 1970 UTC. Raises ConfigError, StateError.
     """
@@ -110,11 +110,11 @@ class Selection(Generic[T]):
     ) -> Dropped[T]:
         """Score entries and keep those that may be chosen.
 
-        `rows` are their pages' ranking rows, `now` is in seconds since 1970 UTC, `signals` what was
-        heard of the pages, `demands` what is asked of them. Pages that are gone and wait come last if
-        there is neither budget nor threshold, and are left out otherwise. `is_exempt` says which entries
-        no threshold leaves out.
-        Raises ConfigError if a policy does not return one number an entry.
+        `rows` are their pages' ranking rows, `now` is in seconds since 1970 UTC, `signals` is the
+        evidence of the pages' sites, `demands` the users' demands on the pages. Waiting and gone pages
+        come last if there is neither budget nor threshold, and are left out otherwise. `is_exempt` says
+        which entries no threshold leaves out. Raises ConfigError if a policy does not return one number
+        an entry.
         """
         options = self._options
         candidates = candidates_from(
@@ -144,7 +144,7 @@ class Selection(Generic[T]):
 
     @property
     def waits(self) -> bool:
-        """Whether entries are kept for what the other kind of page may leave unused."""
+        """Whether entries are kept for budget that the other kind of page may leave unused."""
         return bool(self._entries) and self._quota.budget != 0
 
     def waiting(self) -> tuple[Floats, BoolArray]:
@@ -152,7 +152,7 @@ class Selection(Generic[T]):
         return self._score, self._candidates.visits == 0
 
     def take_granted(self, is_granted: BoolArray) -> Chosen[T]:
-        """Return those of the entries that may be visited now, as `take` does; the others are kept."""
+        """Return the entries that may be visited now, as `take` does; the others are kept."""
         places = np.flatnonzero(is_granted)
         quota = replace(self._quota, budget=len(places), unseen=None)
         best, visit_twice = choose(taken(self._candidates, places), self._score[places], quota)
@@ -168,8 +168,9 @@ class Selection(Generic[T]):
     def take(self, *, is_last: bool = True) -> tuple[Chosen[T], list[T]]:
         """Return the chosen entries, and the others, which the budget drops.
 
-        If pages never seen have a share, those over it, and those over the rest, are kept until the
-        crawl has nothing else to do: then `is_last` gives them what is left, visited pages first.
+        If pages never seen have a share, entries over it, and entries over the rest, are kept until the
+        crawl has nothing else to do: then `is_last` gives them the rest of the budget, visited pages
+        first.
         """
         places, visit_twice = choose(self._candidates, self._score, self._quota, is_last=is_last)
         visits = self._candidates.visits[places]

@@ -39,7 +39,7 @@ class Signals:
 
 
 def read_signals(store: Store, sites: NDArray[np.integer], policy: Policy) -> list[Signals]:
-    """Return what was heard of the pages of these sites; nothing for a policy that uses no signals.
+    """Return the signals of the pages of these sites; none for a policy that uses no signals.
 
     Raises StateError.
     """
@@ -62,11 +62,11 @@ def with_signals(
     estimation: Estimation,
     quiet_days: Floats,
 ) -> Floats:
-    """Return p, the probabilities of an update since the last visit, after what signals say.
+    """Return p, the probabilities of an update since the last visit, given the signals.
 
-    `rows` are the pages' ranking rows. Of the time since its last visit each page is taken for quiet in
-    `quiet_days` for another reason: the absence of signals says that only once. What one kind of
-    signals has shown to be quiet is not counted of another, either.
+    `rows` are the pages' ranking rows. `quiet_days` of the time since its last visit each page is taken
+    to be quiet for another reason: the absence of signals says that only once. Days that one kind of
+    signals has shown to be quiet do not count for another kind, either.
     """
     found = p.copy()
     elapsed = np.maximum(now - rows["last_visit"], 1.0) / DAY
@@ -117,7 +117,7 @@ class PageSignals:
 def signals_of_page(
     store: Store, page_id: int, row: Rows, estimation: Estimation
 ) -> list[PageSignals]:
-    """Return what was heard of one page, by kind; `row` is its ranking row, alone in an array."""
+    """Return the signals of one page, by kind; `row` is its ranking row, alone in an array."""
     signals = []
     for known in read_known_signals(store, row["site"]):
         _, mine = _join(known.records, np.array([page_id], np.int64))
