@@ -1,4 +1,4 @@
-"""What a URL names, what a link is, and which site a page is of: no I/O."""
+"""URLs and links: which page a URL names, which hrefs are links, which site a page is of. No I/O."""
 
 from hacs_crawler.links.canonical import (
     canonical_link as canonical_link,

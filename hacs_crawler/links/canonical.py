@@ -1,10 +1,10 @@
-"""The canonical form of a link: what two links have in common that lead to the same page.
+"""The canonical form of a link, which all links that lead to one page share.
 
 It is that of ``w3lib.url.canonicalize_url`` (no fragment, sorted query, upper case escapes, lower-case
 host), without dot segments, logins, default ports, the dot at the end of a host, session ids and the
 parameters of trackers (`TRACKERS`, and ``utm_*``), all of which differ between two visits to a page that
-gained nothing. Escapes of non-ASCII characters are UTF-8 whatever the page's encoding is. It can be
-asked for; what tells pages apart is the key that is made of it (`links.keys`).
+gained nothing. Escapes of non-ASCII characters are UTF-8 whatever the page's encoding is. A canonical
+link can be requested; pages are identified by the key made from it (`links.keys`).
 
 Most links are plain, so one expression recognises those whose canonical form is a concatenation; the
 rest takes `canonical_url`. Both give the same, which a property test checks.
@@ -53,7 +53,7 @@ _DROPPED_PATH: Final = re.compile(
 _HOST = (  # the ports of two to four digits that are nobody's default, and any below 60000
     r"//(?:[a-z0-9-]{1,63}\.)*[a-z0-9-]{1,63}(?::(?!(?:80|443)(?![0-9]))[1-9][0-9]{0,3}|:[1-5][0-9]{4})?"
 )
-_ESCAPE = "%(?:20|[89A-F][0-9A-F])"  # of what has to be escaped, as it is to be written
+_ESCAPE = "%(?:20|[89A-F][0-9A-F])"  # of characters that must be escaped, in canonical spelling
 _SEGMENT = (  # safe characters, and not "." or ".." or "(S(…))"; possessive, for no "/" is in it
     rf"(?:[a-zA-Z0-9_~,+!*'@$-]|{_ESCAPE})[a-zA-Z0-9_~,+!*'@$().-]*+(?:{_ESCAPE}[a-zA-Z0-9_~,+!*'@$().-]*+)*+"
 )
@@ -81,7 +81,7 @@ _SCHEME: Final = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*):").match
 _C0_AND_SPACE: Final = "".join(map(chr, range(33)))
 
 FORM: Final = 4
-"""To be raised with each change of canonical forms, keys or what a link is: pages get a baseline."""
+"""Raised with each change of canonical forms, keys or link rules, so that pages get a new baseline."""
 MOST_ODD_CHARACTERS: Final = 600_000
 _ODD_LINK_CHARACTERS: Final = 60
 """How many characters of a link take as long as beginning with it."""
@@ -90,7 +90,7 @@ _ODD_LINK_CHARACTERS: Final = 60
 def canonical_link(base_url: str, href: str) -> str | None:
     """Return the canonical form of the link `href` on the page at `base_url`.
 
-    None if it is no http(s) link that a browser would follow, or longer than `LONGEST_URL`.
+    None if it is not an http(s) link that a browser would follow, or is longer than `LONGEST_URL`.
     """
     return Resolver(base_url).link(href)
 
@@ -112,10 +112,10 @@ class Resolver:
     def lines(self, hrefs: AbstractSet[str]) -> str:
         """Return the links that `link` finds, each after a line feed, and some twice.
 
-        Usual hrefs are recognised all at once, by their characters that are not safe in a path, and with
-        ":" for empty segments and for a dot or "(" at the beginning of a segment: nothing is left of a
-        path, "::" of an address with a path, "?=&=" of a path with two parameters. No href may have a
-        NUL in it, which lxml finds in no page.
+        Usual hrefs are recognised together, by their characters that are not safe in a path, and with
+        ":" for empty segments and for a dot or "(" at the beginning of a segment: a path leaves no
+        characters, an address with a path "::", a path with two parameters "?=&=". No href may contain
+        NUL, which lxml never returns.
         """
         text = "\0".join(["", *(href for href in hrefs if len(href) <= LONGEST_URL)])
         if "#" in text:
@@ -158,9 +158,9 @@ class Resolver:
         ]
 
     def link(self, href: str) -> str | None:
-        """Do what `canonical_link` does.
+        """Do the same as `canonical_link`.
 
-        Raises MarkupError where those of the links that are not plain have taken half a second.
+        Raises MarkupError after half a second spent on links that are not plain.
         """
         if len(href) > LONGEST_URL:
             return None
@@ -255,7 +255,7 @@ def _with_query(place: str, query: str) -> str:
 
 
 def _with_sorted_query(href: str) -> str:
-    """Return an href whose parameters have no escapes with these in their order."""
+    """Return an href whose parameters have no escapes with its parameters in order."""
     path, _, query = href.partition("?")
     parameters = query.split("&")
     parameters.sort(key=lambda parameter: parameter.replace("+", " ").partition("="))

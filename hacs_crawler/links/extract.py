@@ -43,7 +43,7 @@ _LARGEST: Final = 2**32 - 1
 
 
 def is_binary(body: bytes, encoding: str) -> bool:
-    """Whether a body that claims to be HTML is none: NUL bytes where its encoding has no use for any."""
+    """Whether a body declared as HTML is binary: NUL bytes in an encoding that has no use for them."""
     return b"\0" in body[:1024] and not encoding.startswith(("utf-16", "utf-32"))
 
 
@@ -59,12 +59,12 @@ def has_slow_encoding(encoding: str) -> bool:
 class LinkRules:
     """Which links count.
 
-    `scope` "same-site" keeps those to the page's registrable domain as browsers see it (the Public
+    `scope` "same-site" keeps links to the page's registrable domain as browsers see it (the Public
     Suffix List that tldextract ships, private part included: each author's pages at github.io are a
-    site). `allow` and `deny` are searched for in the canonical link, scheme included: one of
-    `allow` has to be found, unless there are none, and none of `deny`. `volatile` is what is left out of
-    links that count, where anything is known of the page's host. `rendered` says that the page is
-    taken as a browser shows it, with links that its scripts have made.
+    site). `allow` and `deny` are searched for in the canonical link, scheme included: a link needs a
+    match of `allow`, unless that is empty, and no match of `deny`. `volatile` are the parts to leave
+    out of links, if any are known for the page's host. `rendered` says that the page is taken as a
+    browser shows it, with links that its scripts have made.
     """
 
     scope: Annotated[
@@ -128,7 +128,7 @@ class LinkRules:
         return kept
 
 
-@cache  # a crawl has few, though it may make them anew for each page
+@cache  # a crawl has few rules, though it may make new objects for each page
 def _fingerprint_of(rules: LinkRules) -> int:
     patterns = [
         sorted((rule.pattern, rule.flags) for rule in some) for some in (rules.allow, rules.deny)
@@ -180,7 +180,7 @@ class SourceLinks(NamedTuple):
 
 
 def body_number(body: bytes, page_url: str, rules: LinkRules) -> int:
-    """Return a 32-bit number of a page as it came: where that is the same, its links are."""
+    """Return a 32-bit number of a page's body: equal numbers mean equal links."""
     where = crc32(page_url.encode("utf-8", "replace"), rules.fingerprint)
     return xxh3_64_intdigest(body, where) & _LARGEST
 
@@ -200,10 +200,10 @@ def link_fingerprints(
 ) -> frozenset[int]:
     """Return the fingerprints (signed 64-bit) of the distinct links of a parsed HTML page.
 
-    `root` is the tree that lxml makes of it, or None for an empty document.
-    `base_url` is where the page was found. Links are those of `a` and `area`, and of frames within the
-    site, relative to the first `base`; a link to the page itself counts as any other. What is no http(s)
-    link is passed over. Raises MarkupError if they are too many.
+    `root` is lxml's tree of the page, or None for an empty document.
+    `base_url` is the page's own URL. Links are those of `a` and `area`, and of frames within the
+    site, relative to the first `base`; a link to the page itself counts as any other. Hrefs that are not
+    http(s) links are skipped. Raises MarkupError if there are too many.
     """
     return source_links(root, base_url).fingerprints(rules or LinkRules())
 
@@ -229,7 +229,7 @@ def page_links(root: etree._Element | None, base_url: str) -> Iterator[tuple[str
     """Yield each distinct canonical link of a page and its text, in the page's order, frames last.
 
     The text is that of the first element with this link (of an `area`, its `alt`), with its white
-    space collapsed; "" where those before it had a million characters. Raises as `link_fingerprints`.
+    space collapsed; "" once earlier texts had a million characters. Raises as `link_fingerprints`.
     """
     if root is None:
         return

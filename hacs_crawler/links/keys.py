@@ -1,14 +1,15 @@
-"""What tells pages apart, and links: the key that all spellings of a page's URL have in common.
+"""The identity of pages and links: the key that all spellings of a page's URL share.
 
-It is made of the canonical form (`links.canonical`) by rules that may not be used to ask for a page, but
+The key is made from the canonical form (`links.canonical`) by rules that would spoil a request, but
 by which two URLs are hardly ever two pages: scheme and a leading `www.` do not matter, nor default
 ports of either scheme, slashes at the end or several in a row, and the names of default documents. The
-case of paths and queries, and escapes that have a meaning of their own (`%2F`), do: many hosts tell
-them apart.
+case of paths and queries, and escapes that have a meaning of their own (`%2F`), do: many hosts
+distinguish them.
 
-A page's is written as a SURT (https://github.com/internetarchive/surt), `edu,example)/~Ada?a=1`, but
-is none: the key of archives is `page_surt`, which does not tell case. For most pages both are the same
-text. That of a link to the page, whose fingerprint is kept, is written `example.edu/~Ada?a=1`.
+The key of a page is written like a SURT (https://github.com/internetarchive/surt),
+`edu,example)/~Ada?a=1`, but is not a SURT: archives use `page_surt`, which ignores case. For most pages
+both are the same text. The key of a link to the page, whose fingerprint is kept, is written
+`example.edu/~Ada?a=1`.
 """
 
 import re
@@ -43,7 +44,7 @@ def page_key(url: str) -> str:
     if canonical is None:
         return page_surt(url)
     if (numeric := _NUMERIC(canonical)) is not None:
-        check_address(numeric[1])  # one that cannot be names no page
+        check_address(numeric[1])  # an invalid address names no page
     host, slash, rest = _keys_of(f"\n{canonical}")[1:].partition("/")
     host, mark, query = host.partition("?")
     if host[0] != "[":
@@ -53,7 +54,7 @@ def page_key(url: str) -> str:
 
 
 def link_fingerprint(link: str) -> int:
-    """Return the fingerprint of a canonical link: that of the key of the page that it leads to."""
+    """Return the fingerprint of a canonical link: of the key of the page that it leads to."""
     [number] = fingerprints_of(f"\n{link}")
     return number
 
@@ -66,7 +67,7 @@ def fingerprints_of(lines: str) -> frozenset[int]:
 def _keys_of(lines: str) -> str:
     """Return the keys of canonical URLs, each after a line feed: `example.edu/~Ada?a=1`.
 
-    It is asked of all at once what only few pages have in any link.
+    Rare features are searched for in all URLs together, since most pages have none in any link.
     """
     text = lines.replace("\nhttps://", "\n").replace("\nhttp://", "\n")
     if text.startswith(

@@ -30,7 +30,7 @@ _QUOTED_TAG_ENDS: Final = re.compile(
 
 
 class MarkupError(ValueError):
-    """A page would take too long to be read; the message says what it has too much of."""
+    """Reading a page would take too long; the message says what the page has too much of."""
 
 
 def check_markup(text: str) -> None:

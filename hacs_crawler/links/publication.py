@@ -1,4 +1,4 @@
-"""Which entries of a page read as publications: by their words, their heading, and where they lead.
+"""Which entries of a page read as publications: by their words, their heading, and their links.
 
 An entry is the innermost block of a page (an item of a list, a row, a paragraph, a card) whose text
 reads as a citation, or a link to a file or a DOI. Measured by `benchmarks/publications.py`.

@@ -1,8 +1,8 @@
-"""What pages belong together: an author's site, a homepage's website, a registrable domain.
+"""Groups of pages: an author's site, a homepage's website, a registrable domain.
 
-A *site* is what an author tends to update together: siblings and experiments use it. A *website* is
-what a homepage's folder holds: the spider `scholar` follows it, and the paper's evaluations count it. A
-*domain* is what somebody registered: HACS_LINKS = "same-site" uses it, as browsers do.
+A *site* is the group of pages that an author tends to update together: siblings and experiments use it.
+A *website* is the folder of a homepage: the spider `scholar` follows it, and the paper's evaluations
+count it. A *domain* is registered by somebody: HACS_LINKS = "same-site" uses it, as browsers do.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ Places = NDArray[np.int64]
 
 
 def site_of(url: str) -> str:
-    """Return the place that a page shares with others of its author: `host/~user`, else its folder.
+    """Return the site that a page shares with others of its author: `host/~user`, else its folder.
 
-    Without a `~` the pages of one folder are taken together, but not those of the folders below it,
-    which on a department's host may be other people's.
+    Without a `~` the pages of one folder are one site, without the folders below it, which on a
+    department's host may belong to other people.
     """
     host, path = _host_and_path(url)
     user = _USER.match(path)
@@ -70,7 +70,7 @@ def _host_and_path(url: str) -> tuple[str, str]:
 
 @lru_cache(maxsize=_UNDER_WAY)
 def menu_id(url: str) -> int:
-    """Return a number of the place whose pages share menus with this one, 1 to 2^32 - 1."""
+    """Return a number, 1 to 2^32 - 1, for the group of pages that share menus with this page."""
     try:
         return (fingerprint(menu_of(url)) & 0xFFFF_FFFF) or 1
     except ValueError:
@@ -87,9 +87,9 @@ def site_id(url: str) -> int:
 
 
 def domain_of(url: str) -> str:
-    """Return the registrable domain of a URL, its host if it has none, "" if it is no http(s).
+    """Return the registrable domain of a URL, its host if it has none, "" if it is not http(s).
 
-    Registrable is what browsers take for it: the Public Suffix List, its private part included.
+    As in browsers, the Public Suffix List decides, its private part included.
     """
     link = canonical_url(url)
     return "" if link is None else domain_of_netloc(link.split("/", 3)[2])
@@ -141,7 +141,7 @@ def group_by_website(
     """Return each page's website, numbered from 0 (-1: none), and each website's homepage.
 
     A website is a homepage and the pages in the homepage's folder on the same host, as the spider
-    `scholar` follows them; with `deepest`, only those that are at most so many levels of the path below
+    `scholar` follows them; with `deepest`, only pages at most that many levels of the path below
     the homepage (see `path_depth`). Homepages are the pages of `seeds` that are among the pages; of two
     seeds whose folders contain a page, the inner one has it. Without seeds, a page that is in no other
     page's folder is a homepage.

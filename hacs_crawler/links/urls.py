@@ -1,4 +1,4 @@
-"""The SURT by which web archives know pages, what is wrong with URLs, and 64-bit fingerprints.
+"""The SURT by which web archives identify pages, checks of URLs, and 64-bit fingerprints.
 
 ``surt.surt`` takes some 10 us a URL, which is too much for every request of a crawl. Regular URLs
 are therefore taken apart by one expression; everything else is left to the library.
@@ -36,7 +36,7 @@ _BAD_HOST = re.compile(r"[\x00-\x20\x7f#%/<>?@\[\\\]^|`{}\"]|\.\.|^\.").search
 def fingerprint(text: str) -> int:
     """Return the stable signed 64-bit fingerprint of `text` (BLAKE2b of its UTF-8, little-endian).
 
-    It tells pages apart: nobody can find a URL that would be taken for another site's page. Raises
+    It identifies pages safely: nobody can find a URL with the fingerprint of another site's page. Raises
     UnicodeEncodeError for lone surrogates.
     """
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little", signed=True)
@@ -55,7 +55,7 @@ def fingerprints(shown: Iterable[bytes]) -> frozenset[int]:
 def page_surt(url: str) -> str:
     """Return the SURT key of a page, exactly as ``surt.surt`` and thus CDX servers form it.
 
-    Raises ValueError for what has no key: an empty URL, a bad port, a number that is no IP address.
+    Raises ValueError for URLs without a key: empty, with a bad port or an invalid IP address.
     """
     match = _REGULAR.fullmatch(url)
     if match is None:
@@ -86,9 +86,9 @@ def kept_url(url: str) -> str:
 
 
 def check_url(url: str) -> str | None:
-    """Return what is wrong with `url` as a seed, in words for a log line, or None.
+    """Return the fault of `url` as a seed, in words for a log line, or None.
 
-    A URL that passes has a page id and a SURT, and Scrapy makes a request of it.
+    A URL that passes has a page id and a SURT, and Scrapy can make a request from it.
     """
     if not url:
         return "empty URL"
@@ -115,7 +115,7 @@ def _check_parts(url: str) -> str | None:
         return "no host"
     if bad_host(host):
         return f"impossible host {host!r}"
-    # A UnicodeError, which is a ValueError, of what is no host in any script.
+    # A UnicodeError, which is a ValueError, for a host that is invalid in any script.
     if not host.isascii():
         host.encode("idna")
     if parts.port == 0:
@@ -140,7 +140,7 @@ def _surt() -> Callable[[str], str]:
 def _slow_surt(url: str) -> str:
     try:
         key = _surt()(url)
-    except (AssertionError, AttributeError) as error:  # how surt answers what it cannot parse
+    except (AssertionError, AttributeError) as error:  # raised by surt for URLs it cannot parse
         raise ValueError(f"no SURT for {url[:200]!r}") from error
     if key == "-":
         raise ValueError("no SURT for an empty URL")
@@ -157,7 +157,7 @@ def _forbid_lookup(parsed: Any, **_options: object) -> Any:
 
 
 def check_address(host: str) -> None:
-    """Raise ValueError where a host of digits and dots is no IP address, such as 999.1.2.3."""
+    """Raise ValueError if a host of digits and dots is not an IP address, such as 999.1.2.3."""
     host = host.replace("..", ".").strip(".")
     if _NUMERIC_HOST(host) and "." in host:
         try:

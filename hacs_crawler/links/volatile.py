@@ -1,16 +1,16 @@
 """Parts of a site's links that change with every request: learned from two fetches, then left out.
 
-Of two fetches of a page some seconds apart, links that are in both are the page's. Of those that differ,
-a part is taken for volatile where nothing else tells the two apart:
+Of two fetches of a page some seconds apart, links in both are the page's. If a part of the other links
+is the only difference between them, it is taken for volatile:
 
 - a *session*: all links of a fetch with that query parameter, or with a path up to that part, have one
-  value in it, at least two such links there are, and with the value left out they are the same in both;
+  value in it, there are at least two such links, and without the value they are the same in both;
 - a *token*: each link has a value of its own, which looks drawn at random, and which neither fetch
   repeats. As a box of changing articles may look the same, it takes two control visits to learn.
 
-A box that shows some links of a pool does neither: with a part left out they are not the same, or they
-share one value. Where anything is unclear nothing is learned: a page that churns costs less than links
-taken for known that are new.
+A box that shows some links of a pool is neither: without the part its links differ, or they share
+one value. In doubt nothing is learned: a churning page costs less than new links that are taken for
+known ones.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from hacs_crawler.links.canonical import canonical_link
 
 VOLATILE: Final = "*"
 MOST_PARTS: Final = 32
-"""Of a host; more are no sessions but a site that nobody could learn."""
+"""Of a host; a site with more could never be learned."""
 CONTROLS_FOR_TOKENS: Final = 2
 MOST_LINKS: Final = 1_000
 """Of a page; more are not compared."""
 MOST_CHANGING: Final = 8
-"""Parts that change from one fetch to the next; more are no sessions and tokens, but another page."""
+"""Parts that change from one fetch to the next; with more it is another page, not a session or token."""
 _FEWEST_OF_SESSION: Final = 2
 _HOSTS_OF_SHARED: Final = 2
 _TOKEN: Final = re.compile(
@@ -59,7 +59,7 @@ class VolatileLinkParts:
 
     host: str
     parts: frozenset[LinkPart] = frozenset()
-    # link rules are hashed, and what is only suspected changes none of them
+    # link rules are hashed, and suspected parts change none of them
     suspected: Mapping[LinkPart, int] = field(default_factory=dict, hash=False)
 
     def identity(self, link: str) -> str:
@@ -78,7 +78,7 @@ class VolatileLinkParts:
         second: Iterable[str],
         is_known: Callable[[str], bool] = lambda _: False,
     ) -> VolatileLinkParts:
-        """Return what is known once two fetches of a page were compared: sets of canonical links.
+        """Return the updated parts after a comparison of two fetches of a page: sets of canonical links.
 
         Arguments as for `differences`.
         """
@@ -108,9 +108,9 @@ class VolatileLinkParts:
 
 
 class SharedLinkParts:
-    """Query parameters that two hosts or more were found to change with every request.
+    """Query parameters that changed with every request on at least two hosts.
 
-    A site's software repeats: where the links of a page of yet another host have such a parameter, with
+    A site's software repeats: if the links of a page of another host have such a parameter, with
     values that look drawn at random, it is left out of them from the first visit on.
     """
 
@@ -121,7 +121,7 @@ class SharedLinkParts:
         self._parameter = re.compile(rf"[?&;]({one_of})=([\w.~-]+)") if names else None
 
     def of(self, host: str, html: str) -> VolatileLinkParts | None:
-        """Return what is left out of the links of a page of a host, None for nothing."""
+        """Return the parts to leave out of the links of a page of a host, None for nothing."""
         if self._parameter is None:
             return None
         found = self._parameter.findall(html)
@@ -132,7 +132,7 @@ class SharedLinkParts:
 
 
 def host_of(url: str) -> str:
-    """Return the host of a URL as canonical links have it, with its port where that is unusual."""
+    """Return the host of a URL as in canonical links, with its port unless that is the default."""
     link = canonical_link(url, url)
     return "" if link is None else urlsplit(link).netloc
 
@@ -235,7 +235,7 @@ def _parts_of(link: str) -> Iterator[LinkPart]:
 
 
 def _value(link: str, part: LinkPart) -> str | None:
-    """Return the value of a part of a link, None if it has none."""
+    """Return the value of a part of a link, None if it is missing."""
     parts = urlsplit(link)
     if part.folder:
         if not parts.path.startswith(part.folder):

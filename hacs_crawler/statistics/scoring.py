@@ -1,7 +1,7 @@
-"""How well predicted probabilities agree with what was found.
+"""How well predicted probabilities agree with outcomes.
 
 Everywhere `p` are predictions in [0, 1] and `found` says whether there was an update; both are flat and
-of one length. What cannot be computed is NaN.
+of one length. Undefined results are NaN.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from numpy.typing import ArrayLike, NDArray
 from hacs_crawler.utils.arrays import BoolArray, FloatArray, IndexArray
 
 LOG_FLOOR: Final = 1e-6
-"""In the log loss p is kept so far from 0 and 1. One update where p was 0 would make it infinite; and a
-smaller chance cannot be told apart in the million records that are kept."""
+"""The log loss keeps p this far from 0 and 1. One update at p = 0 would make it infinite, and a smaller
+chance cannot be measured with the million records that are kept."""
 Z: Final = 1.959964
 """Intervals are of 95 %."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """Predictions of visits against what they found, and their scores, lower ones the better.
+    """Predictions of visits against their outcomes, and scores, of which lower is better.
 
     `expected_updates` is the sum of p. `brier` is the mean of (p - found)^2 (Brier 1950) and `log_loss`
-    that of the negative logarithm, to base e, of the probability given to what happened. Their
-    `base_` values are those of someone who knows how many updates there were, but not where, and
-    predicts the same for every visit.
+    the mean negative logarithm, to base e, of the probability given to the outcome. The `base_` values
+    are the scores of a predictor that knows the number of updates, but not their visits, and predicts
+    the same for every visit.
     """
 
     visits: int
@@ -90,12 +90,12 @@ def summary(p: ArrayLike, found: ArrayLike) -> Expectation:
 def reliability(
     p: ArrayLike, found: ArrayLike, bins: int = 10, site: ArrayLike | None = None
 ) -> Reliability:
-    """Return the reliability diagram in at most `bins` bins of about equally many visits.
+    """Return the reliability diagram in at most `bins` bins with about the same number of visits.
 
     Visits of equal p share a bin, so that there may be fewer. The intervals are Wilson's. With `site`
-    they allow for pages of one site that are updated together: the visits of a bin count for as many
-    independent ones as have the same variance, with the site as the unit; never for more than they
-    are, and for one where all are of one site.
+    they allow for pages of one site that are updated together: the visits of a bin count as the number
+    of independent visits with the same variance, with the site as the unit; never as more than their
+    number, and as one if all are of one site.
     """
     p, found = _checked(p, found)
     order = np.argsort(p, kind="stable")
@@ -134,8 +134,8 @@ def wilson_interval(share: ArrayLike, visits: ArrayLike) -> tuple[FloatArray, Fl
 def clustered_z(p: ArrayLike, found: ArrayLike, site: ArrayLike) -> float:
     """Return how many standard errors more updates were found than predicted; 0 without visits.
 
-    The variance of sum(found - p) is that of the sites' sums (Liang and Zeger 1986), since pages of one
-    site are updated together, but at least that of independent visits.
+    The variance of sum(found - p) is the variance of the sites' sums (Liang and Zeger 1986), since pages
+    of one site are updated together, but at least the variance of independent visits.
     """
     p, found = _checked(p, found)
     if not p.size:
@@ -169,7 +169,7 @@ def _skill(score: float, base: float) -> float:
 
 
 def _starts(p: FloatArray, bins: int) -> IndexArray:
-    """Return where bins of about equal size start in p, which is sorted."""
+    """Return the starts of bins of about equal size in p, which is sorted."""
     if bins < 1:
         raise ValueError("there must be a bin")
     places = p.size * np.arange(min(bins, p.size)) // max(min(bins, p.size), 1)

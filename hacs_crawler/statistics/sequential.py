@@ -19,8 +19,8 @@ from numpy.typing import ArrayLike
 from hacs_crawler.utils.arrays import FloatArray
 
 MIXTURE_SD: Final = 0.25
-"""The relative difference for which intervals are made narrow: 1.28-fold. They are right whatever it is,
-if the data do not choose it, and somewhat wider where the difference is much smaller or larger.
+"""The relative difference for which intervals are narrowest: 1.28-fold. They are valid for any value
+that is not chosen by the data, and somewhat wider if the difference is much smaller or larger.
 """
 
 
@@ -29,7 +29,7 @@ def multiplier(
 ) -> FloatArray:
     """Return how many standard errors an interval reaches to each side, to hold at all times.
 
-    The error is relative to the rate, so that what is estimated is about the logarithm of a ratio. Of
+    The error is relative to the rate, so the estimate is roughly the logarithm of a ratio. For
     an efficient estimate with variance s^2, times the information 1 / s^2, the path over time is a
     Brownian motion in that information (Scharfstein, Tsiatis and Robins, "Semiparametric efficiency
     and its implication on the design and analysis of group-sequential studies", JASA 92, 1997). Mixing
@@ -38,9 +38,9 @@ def multiplier(
 
         s sqrt((1 + s^2 / t^2) (log(1 + t^2 / s^2) + 2 log(1 / alpha))).
 
-    The variance is itself an estimate, with that many degrees of freedom: the quantile of Student's t is
-    taken that has the same tail as the normal one (Jennison and Turnbull, "Group sequential methods",
-    2000, on t-tests). Shapes broadcast. Nan where an argument is, infinite if the error is.
+    The variance is itself an estimate, with that many degrees of freedom: Student's t takes the quantile
+    that has the same tail as the normal quantile (Jennison and Turnbull, "Group sequential methods",
+    2000, on t-tests). Shapes broadcast. NaN if an argument is, infinite if the error is.
     """
     from scipy.special import ndtr, stdtrit  # noqa: PLC0415 - slow to load, and few commands need it
 

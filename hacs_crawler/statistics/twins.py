@@ -1,7 +1,7 @@
-"""Two crawls of the same pages compared: the ratio of the updates a visit that they found.
+"""Two crawls of the same pages compared: the ratio of their updates per visit.
 
-Each crawl visits all pages with a state of its own and half of the budget, so that no crawl takes from
-the other what it would have found: the budget-split design of Liu, Mao and Kang, "Trustworthy and
+Each crawl visits all pages with a state of its own and half of the budget, so that neither crawl takes
+finds from the other: the budget-split design of Liu, Mao and Kang, "Trustworthy and
 powerful online marketplace experimentation with budget-split design", KDD 2021, arXiv:2012.08724.
 
 Arrays have one element a site along their last axis. Axes before it are samples of their own: looks at
@@ -53,24 +53,24 @@ class Contrast:
 
 
 def contrast(one: SiteTally, other: SiteTally, pages: FloatArray, past: FloatArray) -> Contrast:
-    """Compare two crawls of the same sites, which have so many `pages`.
+    """Compare two crawls of the same sites, which have `pages` pages each.
 
-    Of crawl a, R_a = U_a / V_a. If site i were not there, its v_ai visits would go to other pages, where
+    For crawl a, R_a = U_a / V_a. Without site i, its v_ai visits would go to other pages, where
     each is worth mu_a = min(R_a, `worth`) updates and not R_a. With h_i = m_i / sum(m) site i changes
     ln R_a by
 
         psi_ai = (u_ai - mu_a v_ai - (R_a - mu_a) V_a h_i) / (U_a (1 - h_i)).
 
-    psi_i = psi_Ai - psi_Bi is regressed on X, whose columns are the `pages` and what was known of the
-    sites before, `past` (with a last axis for its columns). The estimate stays; the residuals
-    rho_i = e_i / (1 - leverage_i), those of the jackknife (HC3: MacKinnon and White, Journal of
+    psi_i = psi_Ai - psi_Bi is regressed on X, whose columns are the `pages` and the sites' values from
+    before the experiment, `past` (with a last axis for its columns). The estimate stays; the residuals
+    rho_i = e_i / (1 - leverage_i), as in the jackknife (HC3: MacKinnon and White, Journal of
     Econometrics 29, 1985), give the variance s^2 = (N - 1) / N sum(rho^2). Its degrees of freedom are
 
         max(1, min(N - rank X, 2 N / (kappa - 1), sum(m)^2 / sum(m^2) - 1)),
 
     kappa = N sum(rho^4) / sum(rho^2)^2 being the residuals' kurtosis, and the last term Kish's effective
     number of sites less 1: without it two giants of 40 % of the pages gave 16 % false alarms.
-    Nan if a crawl found no update.
+    NaN if a crawl found no update.
     """
     sites = pages.shape[-1]
     share = pages / pages.sum(-1, keepdims=True)

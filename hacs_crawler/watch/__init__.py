@@ -1,4 +1,4 @@
-"""What is watched of a page beside its links: selections, texts, items, as marks. No I/O."""
+"""Watched marks other than links: selections, texts, items. No I/O."""
 
 from typing import TYPE_CHECKING
 

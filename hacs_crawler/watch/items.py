@@ -26,7 +26,7 @@ _ADDRESS: Final = re.compile(r"\bat 0x[0-9a-fA-F]+").search
 _AS_THEY_ARE: Final = frozenset({str, int, bool, NoneType})
 _EXACT: Final = 2**53
 LONGEST_FIELD: Final = 200
-"""Characters of a field that are kept, to say what it was."""
+"""Number of characters kept of a field, to show its old value."""
 _TITLES: Final = frozenset({"title", "name", "headline"})
 _encode: Final = msgspec.json.Encoder(order="sorted").encode
 
@@ -54,7 +54,7 @@ def item_rules(
 
 
 def item_key(item: Any, key: str) -> int | None:
-    """Return the 32 bits, signed, of the field that identifies an item; None if it has none."""
+    """Return the 32 bits, signed, of the field that identifies an item; None if it lacks the field."""
     value = _mapping(item).get(key)
     return None if value is None else _bits(value, key) - 2**31
 
@@ -85,10 +85,10 @@ def item_texts(item: Any) -> dict[str, str]:
 
 
 def canonical_bytes(item: Any, is_watched: Callable[[str], bool] = lambda _: True) -> bytes:
-    """Return an item of any kind that itemadapter knows as JSON in one spelling, its fields sorted.
+    """Return an item of any kind that itemadapter supports as JSON in one spelling, its fields sorted.
 
-    Nothing is returned of an item all of whose fields are empty: what it was read from was not there.
-    Raises UnreadableMarksError that names the field whose value is another at each run.
+    An item whose fields are all empty gives b"": its source was missing from the page.
+    Raises UnreadableMarksError that names a field whose value differs at each run.
     """
     fields = {
         str(name): value if value.__class__ in _AS_THEY_ARE else _plain(value, name)

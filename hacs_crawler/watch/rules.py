@@ -1,4 +1,4 @@
-"""By which rules marks are taken of a page: what it shows, as 64-bit fingerprints of canonical bytes."""
+"""The rules by which marks are read from a page, as 64-bit fingerprints of canonical bytes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _UNSEEN: Final = re.compile("[\u00ad\u200b-\u200d\u2060\ufeff]")
 Shown = str | bytes
 AnswerType = Literal["HTML", "XML", "JSON", "text", "binary"]
 Reader = Callable[[Response, HtmlElement | None], Iterable[Shown]]
-"""Returns what a response shows; it is given the tree of HTML, None of anything else."""
+"""Returns the watched things of a response; gets the tree of HTML, None for other types."""
 
 
 class UnreadableMarksError(HacsError):
@@ -35,12 +35,12 @@ class UnreadableMarksError(HacsError):
 
 @dataclass(frozen=True)
 class MarkRules:
-    """What is watched. `name` is what HACS_WATCH says, `options` what else its marks depend on.
+    """Which marks are watched. `name` is the value of HACS_WATCH, `options` the other settings of marks.
 
-    `answers` are the types of answers that may show anything of it, none for all. `rendered` says that
-    the page is taken as a browser shows it. Of rules that `takes_items` marks are what the page's
-    callback yields, and `read` finds none. `canonical` makes a thing a text or bytes. If `key_of`
-    returns the 32 bits that identify a thing, signed, these are the upper ones of its mark.
+    `answers` are the types of answers that may show such marks, none for all. `rendered` says that
+    the page is taken as a browser shows it. With `takes_items` the marks are the output of the page's
+    callback, and `read` finds none. `canonical` turns a thing into text or bytes. If `key_of`
+    returns the 32 bits that identify a thing, signed, these are the upper half of its mark.
     """
 
     name: str
@@ -54,7 +54,7 @@ class MarkRules:
 
     @cached_property
     def fingerprint(self) -> int:
-        """An odd number of these rules, 1 to 2^32 - 1; those of links are even."""
+        """An odd number of these rules, 1 to 2^32 - 1; numbers of link rules are even."""
         what = (_FORM, self.name, self.options, self.rendered)
         return fingerprint(repr(what)) & 0xFFFF_FFFF | 1
 
@@ -64,9 +64,9 @@ class MarkRules:
         return {replace(self, rendered=rendered).fingerprint for rendered in (False, True)}
 
     def marks(self, response: Response, tree: HtmlElement | None) -> frozenset[int]:
-        """Return what a response shows.
+        """Return the marks that a response shows.
 
-        Raises UnreadableMarksError, also for whatever a function of the user's own raises.
+        Raises UnreadableMarksError, also for any exception of the user's own function.
         """
         try:
             return marks_of(self.read(response, tree))
@@ -77,22 +77,22 @@ class MarkRules:
             raise UnreadableMarksError(f"{self.name}: {problem}") from error
 
     def marks_of(self, thing: Any) -> frozenset[int]:
-        """Return the mark of one thing that a page may show; none of an empty one.
+        """Return the mark of one thing that a page may show; an empty set for an empty thing.
 
-        Raises UnreadableMarksError if there is none to be had.
+        Raises UnreadableMarksError if the thing cannot be made a mark.
         """
         marks = marks_of([self.canonical(thing)])
         key = None if self.key_of is None else self.key_of(thing)
         return marks if key is None else frozenset(key << 32 | mark & 0xFFFF_FFFF for mark in marks)
 
     def has_key_of(self, thing: Any, marks: Iterable[int]) -> bool:
-        """Whether what identifies a thing is that of one of the marks."""
+        """Whether one of the marks has the identity of a thing."""
         key = None if self.key_of is None else self.key_of(thing)
         return key is not None and any(mark >> 32 == key for mark in marks)
 
 
 Rules = LinkRules | MarkRules
-"""By which it is read what a page shows."""
+"""The rules by which a page's marks are read."""
 
 
 def as_read(text: str) -> str:
@@ -105,7 +105,7 @@ def as_read(text: str) -> str:
 def marks_of(shown: Iterable[Any]) -> frozenset[int]:
     """Return the marks of texts, whose white space is collapsed, and of bytes; empty ones have none.
 
-    Raises UnreadableMarksError if they are too many, or other things.
+    Raises UnreadableMarksError if there are too many, or for other types.
     """
     found = []
     for thing in shown:

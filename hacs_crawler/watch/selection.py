@@ -1,4 +1,4 @@
-"""Readers of what pages show: of an expression, of the main text, of the user's own function."""
+"""Readers of marks: by an expression, of the main text, by the user's own function."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def _selecting(select: Any) -> Reader:
 
 
 def jmespath_reader(expression: str) -> Reader:
-    """Return the reader of what a JMESPath expression selects of a JSON answer.
+    """Return the reader for a JMESPath expression on a JSON answer.
 
     Each element of a list is a mark of its own.
     """

@@ -1,4 +1,4 @@
-"""The settings that say what is watched."""
+"""The settings of watching."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class WatchSettings:
 
     @property
     def takes_items(self) -> bool:
-        """Whether what pages show are the items that their callbacks yield."""
+        """Whether the marks are the items that callbacks yield."""
         return self.watch is not None and self.watch.takes_items
 
     @property
