@@ -1,1 +1,1 @@
-"""What a crawl may have beside its kernel: each part stands alone."""
+"""Optional features of a crawl: each part stands alone."""

@@ -16,26 +16,26 @@ from hacs_crawler.crawl.part import Observed, Part
 from hacs_crawler.state import Prediction, Visit
 
 MOST_BYTES: Final = 30_000_000
-"""How many the latest visits take that are kept for pages that turn out later to redirect to them.
+"""How much of the latest visits is kept, for pages that turn out later to redirect to them.
 
-25,000 pages of 100 links each. Of an older one the page that redirects to it has no visit.
+25,000 pages of 100 links each. If the visit is older, the page that redirects to it has no visit.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Alias:
-    """A page whose redirect was filtered out, and what was predicted of its visit."""
+    """A page whose redirect was filtered out, and the prediction for its visit."""
 
     page_url: str
     prediction: Prediction | None
 
     def visit(self, shown: Visit) -> Visit:
-        """Return what a visit of the URL behind the redirect shows of this page."""
+        """Return this page's visit, given the visit of the URL behind the redirect."""
         return replace(shown, url=self.page_url, prediction=self.prediction)
 
 
 class Aliases(Part):
-    """Brings redirects that the project's duplicate filter drops together with what they led to."""
+    """Joins redirects that the project's duplicate filter drops with the visits of their targets."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, list[Alias]] = {}
@@ -43,7 +43,7 @@ class Aliases(Part):
         self._size = 0
 
     def filtered(self, request: Request, page_url: str) -> Iterable[Visit]:
-        """Return the visit that the redirect of a page leads to; where there is none yet, it waits."""
+        """Return the visit that the redirect of a page leads to; without one the page waits."""
         alias = Alias(page_url, tag_of(request).prediction)
         if request.url in self._shown:
             return [alias.visit(decode(self._shown[request.url], type=Visit))]
@@ -51,7 +51,7 @@ class Aliases(Part):
         return []
 
     def observed(self, observed: Observed) -> Iterable[Visit]:
-        """Return the visits of the pages that waited for a URL, and remember what it showed."""
+        """Return the visits of the pages that waited for a URL, and remember the URL's visit."""
         target = observed.request.url
         self._remember(target, observed.visit)
         return [alias.visit(observed.visit) for alias in self._waiting.pop(target, ())]
@@ -66,7 +66,7 @@ class Aliases(Part):
             self._size -= len(self._shown.popitem(last=False)[1])
 
     async def round_began(self) -> None:
-        """Forget what was shown in the last round: it is asked for again in this one."""
+        """Forget the visits of the last round: the URLs are requested again in this one."""
         self._waiting.clear()
         self._shown.clear()
         self._size = 0

@@ -1,6 +1,6 @@
-"""HACS_CONDITIONAL_REQUESTS: known pages are asked for on condition that they have changed.
+"""HACS_CONDITIONAL_REQUESTS: known pages are requested with If-None-Match or If-Modified-Since.
 
-With "auto" control visits tell which hosts' answers can be trusted.
+With "auto" control visits decide which hosts' answers can be trusted.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class ConditionalRequests(Part):
         page = self._crawl.state.write_behind.page(page_url)
         if page is None or not page.visits:
             return
-        page = page.sound  # of an answer that may not be the page it has no validators
+        page = page.sound  # an answer that may not be the page has no validators
         conditions = (("If-None-Match", page.etag), ("If-Modified-Since", page.last_modified))
         for header, value in conditions:
             if value:
@@ -94,7 +94,7 @@ class ConditionalRequests(Part):
         return self._confirmed[key] != CONTRADICTED
 
     def _wants_check(self, url: str) -> bool:
-        """Whether a 304 of that page is to be checked: one of each host in a run, at first."""
+        """Whether to check a 304 of that page: one of each host in a run, at first."""
         key = source_id(urlsplit(url).netloc)
         if self._crawl.quota.controls < 1 or key in self._is_checked:
             return False
@@ -104,7 +104,7 @@ class ConditionalRequests(Part):
         return True
 
     async def _note(self, url: str, *, was_right: bool) -> None:
-        """Keep what a control visit said of a 304."""
+        """Keep a control visit's verdict on a 304."""
         host = urlsplit(url).netloc
         key = source_id(host)
         if not was_right:
@@ -123,7 +123,7 @@ class ConditionalRequests(Part):
 
 
 def confirmed(state: State, key: int) -> int:
-    """Return how many 304s of a host were confirmed, `CONTRADICTED` where one ever was not."""
+    """Return how many 304s of a host were confirmed, `CONTRADICTED` if one ever was wrong."""
     return _decoded(state.store.annotations(KIND, [key]).get(key, b""))
 
 

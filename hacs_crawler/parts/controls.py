@@ -1,7 +1,7 @@
-"""Control visits: a page is asked a second time at once, and what differs then no time brought.
+"""Control visits: a page is asked a second time at once; differences come from the request.
 
-See `ranking.controls` for which pages. What differs in their links with every request is left out of
-the links of the host's pages from then on.
+See `ranking.controls` for the choice of pages. Parts of links that differ with every request are left
+out of the links of the host's pages from then on.
 """
 
 from __future__ import annotations
@@ -48,19 +48,19 @@ class Controls(Part):
 
     @classmethod
     def from_crawl(cls, crawl: Crawl) -> Controls:
-        """Return the part: also without control visits, what they showed before is left out of links."""
+        """Return the part, even without control visits: the volatile parts found before are left out."""
         return cls(crawl)
 
     async def opened(self) -> None:
-        """Read what is left out of the links of hosts, and how many control visits there may be."""
+        """Read the volatile parts of hosts' links, and how many control visits there may be."""
         self._begin(await self._crawl.state.once(_known, self._crawl.ranking, self._shards))
 
     async def round_began(self) -> None:
-        """Read it anew: other crawls may have learned more."""
+        """Read the volatile parts again: other crawls may have learned more."""
         self._begin(await self._crawl.state.patiently(_known, self._crawl.ranking, self._shards))
 
     async def round_ended(self, is_asked_to_end: Callable[[], bool]) -> None:
-        """Keep for later runs what this one left of its control visits."""
+        """Keep the unused control visits for later runs."""
         del is_asked_to_end
         allowance, self._allowance = self._allowance, Allowance()
         has_visited = bool(self._crawl.stats.recorded)
@@ -72,7 +72,7 @@ class Controls(Part):
         return replace(quota, controls=0 if is_off else self._allowance.most)
 
     def chosen(self, p: Floats, twice: int) -> None:
-        """Take what was chosen out of it."""
+        """Take the chosen control visits out of the allowance."""
         del p
         self._allowance.made += twice
 
@@ -149,7 +149,7 @@ class Controls(Part):
             self._shared = SharedLinkParts(self._volatile)
 
     def _links(self, response: Response) -> frozenset[str]:
-        """Return the canonical links of a page that was observed; none where they are not watched."""
+        """Return the canonical links of an observed page; none if links are not watched."""
         rules = self._crawl.config.rules
         if not isinstance(rules, LinkRules):
             return frozenset()

@@ -1,4 +1,4 @@
-"""Keeps what updates brought as text, so that people can read what was found, and not only how much."""
+"""Keeps the new things of updates as text, so that people can read what was found."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from hacs_crawler.watch import MarkRules
 
 _PARAMETER: Final = re.compile(r"(?<=[?&;])([^=&;#]+)=[^&;#]*")
 _ADDRESSES: Final = ("url", "link", "href")
-"""Fields of an item that say where it is."""
+"""Fields of an item that hold its address."""
 
 
 class FindingsWriter(PageWriter[Findings]):
-    """Notes what is new if a visit finds an update, and has it written once the visit is."""
+    """Notes the new things of an update, and has them written once the visit is."""
 
     content = "the text of updates"
 
@@ -80,14 +80,14 @@ class FindingsWriter(PageWriter[Findings]):
         return ()
 
     def write(self, state: State, unwritten: Mapping[int, Findings]) -> None:
-        """Join what was found to what the state has of the pages."""
+        """Add the findings to those that the state has of the pages."""
         write_findings(state.store, unwritten, self.crawl.config.findings)
 
 
 def _new_things(
     crawl: Crawl, response: Response, tree: HtmlElement | None, marks: frozenset[int]
 ) -> Iterator[Finding]:
-    """Yield what a response shows that has one of the marks: links with their texts, or other texts."""
+    """Yield the things of a response that have one of the marks: links with their texts, or texts."""
     rules = crawl.rules(response)
     if isinstance(rules, MarkRules):
         for thing in rules.read(response, tree):
@@ -102,7 +102,7 @@ def _new_things(
 
 
 def _of_item(texts: Mapping[str, str], changed: Mapping[str, object]) -> Finding:
-    """Return an item as text, and what its fields were, without secrets."""
+    """Return an item as text, and the old values of its fields, without secrets."""
     shown = {name: text for name, text in texts.items() if not is_secret_name(name)}
     was = [f"{name} {changed[name]}" for name in shown if name in changed]
     urls = [shown.pop(name) for name in _ADDRESSES if "://" in shown.get(name, "")]

@@ -39,10 +39,10 @@ LONGEST_SECONDS: Final = 3600.0
 
 
 class InstantTier(Part):
-    """When hubs are visited, and what that takes of the budget of the other pages.
+    """Decides when hubs are visited, and takes their visits out of the other pages' budget.
 
-    A hub is due where its M is above the price: what the last page was worth that a round's budget
-    reached. What the hubs take is missing in the next round's budget, so that the price rises until
+    A hub is due if its M is above the price: the score of the last page that a round's budget
+    reached. The hubs' visits are missing in the next round's budget, so that the price rises until
     both are worth the same.
     """
 
@@ -74,12 +74,12 @@ class InstantTier(Part):
         return cls(crawl.config.ranking, crawl.stats.get)
 
     async def opened(self) -> None:
-        """Read the list of hubs, so that it is said what is wrong before a request goes out."""
+        """Read the list of hubs, so that faults in it are reported before any request."""
         read_tier(self._options)
 
     def quota(self, quota: Quota) -> Quota:
-        """Return what a round of all pages may visit: what the tier does not take of the budget."""
-        self._quota, budget = quota, quota.budget  # a shard's is another one each round
+        """Return the visits of a round of all pages: the budget without the tier's visits."""
+        self._quota, budget = quota, quota.budget  # a shard's quota differs in each round
         if not budget or not self.is_running:
             return quota
         if self._taken is None:
@@ -89,7 +89,7 @@ class InstantTier(Part):
     def chosen(self, p: Floats, twice: int) -> None:
         """Learn the p of pages that a round of all pages chose, and how many are requested twice.
 
-        Where they use up the budget, they tell the price of a visit.
+        If they use up the budget, the last of them gives the price of a visit.
         """
         self._least_p = min(self._least_p, float(p.min(initial=1.0)))
         self._spent += len(p) + twice
@@ -98,7 +98,7 @@ class InstantTier(Part):
             self.price = self._options.update_value * float(update_index(self._least_p))
 
     async def round_began(self) -> None:
-        """Begin a round of all pages: what the tier has visited is missing in its budget."""
+        """Begin a round of all pages, with a budget reduced by the tier's visits."""
         budget = self.quota(self._quota).budget
         if budget is None or self._spent < budget:
             self.price = 0.0  # the budget is not used up: visits cost nothing
@@ -106,7 +106,7 @@ class InstantTier(Part):
         self._least_p, self._spent = 1.0, 0
 
     def sum_up(self) -> None:
-        """Log what the tier did: its rounds never pause."""
+        """Log the tier's work: its rounds never pause."""
         now = [self._stat(f"instant/{name}") for name in COUNTED]
         since = [number - before for number, before in zip(now, self._summed_up, strict=True)]
         self._summed_up = now

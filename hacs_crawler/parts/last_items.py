@@ -1,4 +1,4 @@
-"""What the items of each page were at its last visit: a changed one can say what it was before."""
+"""The items of each page at its last visit: a changed item can show its old values."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class LastItems(PageWriter[Items]):
         self._compared = self._items = self._named = 0
 
     async def answered(self, request: Request, response: Response, page_url: str) -> Response:
-        """Read what the page's items were."""
+        """Read the page's items of the last visit."""
         del request
         self._before[page_url] = await self.crawl.state.once(_read, page_id_of(page_url))
         return response
@@ -88,7 +88,7 @@ class LastItems(PageWriter[Items]):
         return ()
 
     def write(self, state: State, unwritten: Mapping[int, Items]) -> None:
-        """Keep the items in place of those of the visits before."""
+        """Replace the items of earlier visits."""
         change_annotations(
             state.store, KIND, unwritten, lambda page_id, _: _encode(unwritten[page_id])
         )

@@ -33,7 +33,7 @@ LABELS: Final = (
         "value",
     ),
 )
-"""Families of stats that become one metric: pattern, the metric's name, and that of the label."""
+"""Families of stats that become one metric: pattern, name of the metric, name of its label."""
 _NOT_IN_NAMES: Final = re.compile(r"\W+", re.ASCII)
 
 
@@ -55,7 +55,7 @@ class Metrics:
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> Metrics:
-        """Serve where HACS_METRICS says; raises NotConfigured if it says nothing."""
+        """Serve at the address in HACS_METRICS; raises NotConfigured if it is empty."""
         address = Crawl.of(crawler).config.metrics
         if address is None:
             raise NotConfigured
@@ -87,7 +87,7 @@ class Metrics:
             self._server.server_close()
 
     def write(self) -> None:
-        """Write the stats to the file, which changes at once; what is wrong is logged."""
+        """Write the stats to the file in one step; errors are logged."""
         try:
             from prometheus_client import CollectorRegistry, write_to_textfile  # noqa: PLC0415
 
@@ -105,7 +105,7 @@ class Metrics:
         return metrics_of(stats | {"hacs/waiting_visits": waiting}, spider.name if spider else "")
 
     def describe(self) -> Iterable[Metric]:
-        """Return nothing: what there is to be collected changes while the crawl runs."""
+        """Return nothing: the metrics change while the crawl runs."""
         return ()
 
 

@@ -31,11 +31,11 @@ LONGEST_DELAY_SECONDS: Final = 300.0
 
 
 class HostPauses(Part):
-    """Until when each host wants to be left alone after a 429 or 503.
+    """The time until which each host must not be asked after a 429 or 503.
 
     Scrapy retries such answers without regard to their Retry-After (scrapy/scrapy issue 3849).
-    Not by downloader slot: a redirect keeps that of the host that it began with (scrapy issue 2141),
-    and a spider's own may have requests for many hosts, or some of those for one.
+    Not by downloader slot: a redirect keeps the slot of the host that it began with (scrapy issue 2141),
+    and a spider's own slot may have requests for many hosts, or some of the requests for one.
     """
 
     required = True
@@ -63,7 +63,7 @@ class HostPauses(Part):
         return left
 
     def on_response(self, request: Request, response: Response) -> None:
-        """Learn until when the host wants to be left alone, and recall what waits to be sent to it."""
+        """Note how long the host must not be asked, and recall the requests that wait for it."""
         if response.status not in STATUSES or "hacs_archive" in request.meta:
             return
         seconds = retry_after(response.headers.get(b"Retry-After"), time.time())
@@ -90,12 +90,12 @@ class CrawlDelays(Part):
 
     @classmethod
     def from_crawl(cls, crawl: Crawl) -> CrawlDelays | None:
-        """Return None where robots.txt is not obeyed, or Scrapy does not tell what it says."""
+        """Return None if robots.txt is not obeyed, or if Scrapy does not pass on its rules."""
         obeys = crawl.crawler.settings.getbool("ROBOTSTXT_OBEY")
         return cls(crawl) if obeys and hasattr(signals, "robots_parsed") else None
 
     def obey(self, robotparser: RobotParser, request: Request) -> None:
-        """Slow the slot of a request down to what its host asks for; DOWNLOAD_DELAY may be slower."""
+        """Slow the slot of a request down to its host's Crawl-delay; DOWNLOAD_DELAY may be slower."""
         settings = self._crawler.settings
         agent = settings["ROBOTSTXT_USER_AGENT"] or request.headers.get(b"User-Agent")
         asked = robotparser.crawl_delay(agent or settings["USER_AGENT"]) or 0.0

@@ -1,4 +1,4 @@
-"""The prior fitted anew when a round or a crawl ends: the state learns from what was recorded."""
+"""Refits the prior at the end of a round or a crawl: the state learns from the recorded visits."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ logger = safe_logger(__name__)
 
 PROGRESS_SECONDS: Final = 10.0
 MANY_PAGES: Final = 10_000
-"""So many pages take some seconds to be estimated anew."""
+"""Estimating this many pages again takes some seconds."""
 
 
 class Refit(Part):
@@ -64,7 +64,7 @@ def _bound_and_judge(state: State, options: RankingOptions) -> None:
 
 
 def _log_progress(state: State) -> Callable[[Run], None]:
-    """Return what logs every now and then how far the pages are estimated anew."""
+    """Return a function that logs from time to time how many pages have been estimated again."""
     next_at = 0.0
 
     def log(run: Run) -> None:

@@ -42,7 +42,7 @@ MOST_NAMED: Final = 20
 
 
 class RecipeWriter(PageWriter[RequestRecipe]):
-    """Gathers the recipes of requests for pages, and writes those of pages that were seen."""
+    """Gathers the recipes of requests for pages, and writes those of seen pages."""
 
     inherited = ("hacs.after_form",)
 
@@ -80,7 +80,7 @@ class RecipeWriter(PageWriter[RequestRecipe]):
         self._forget(page_url)
 
     def finished(self, response: Response, items: int, requests: int) -> None:
-        """Have the recipe of a page that was seen written, with what its callback yielded."""
+        """Have the recipe of a seen page written, with the numbers of its callback's output."""
         assert response.request is not None  # noqa: S101 - its callback has yielded
         url = page_url(response.request)
         if url is None or (recipe := self._under_way.pop(page_id_of(url), None)) is None:
@@ -102,7 +102,7 @@ class RecipeWriter(PageWriter[RequestRecipe]):
         self._under_way.clear()
 
     async def closing(self) -> None:
-        """Write the rest; log how many pages cannot be revisited, and what was left out of requests."""
+        """Write the rest; log how many pages cannot be revisited, and which secrets were left out."""
         if self._not_kept:
             logger.info(
                 "%d pages cannot be visited again by themselves: their callback is not a public method "
@@ -132,7 +132,7 @@ class RecipeWriter(PageWriter[RequestRecipe]):
 
 @dataclass(slots=True)
 class Choice:
-    """Which pages are to be visited again, best first, and which no longer can be."""
+    """Pages to visit again, best first, and pages that no longer can be."""
 
     requests: list[Request] = field(default_factory=list)
     behind_form: int = 0
@@ -152,7 +152,7 @@ class Revisits(Part):
 
     @classmethod
     def from_crawl(cls, crawl: Crawl) -> Revisits:
-        """Return the part of a crawl: one of a shard gets pages from other crawls, too."""
+        """Return the part of a crawl; the crawl of a shard also gets pages from other crawls."""
         return cls(crawl)
 
     async def start_requests(self) -> AsyncIterator[Request]:

@@ -1,8 +1,8 @@
-"""What pages of a site show alike is not their own: new blocks of a template, and block pages.
+"""Marks that pages of a site share are not their own: new blocks of a template, and block pages.
 
 A block that is new on most pages of a site at once is its template's, and no page's update. Pages that
 show the very same marks in one run, having shown others before, were not read: a block page, a login.
-Nor is what several pages show at their first visit a baseline for what they show later.
+Nor are marks that several pages show at their first visit a baseline for later visits.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ logger = safe_logger(__name__)
 FEWEST_PAGES: Final = 20
 """Where fewer pages of a site were visited, whatever they share is their news."""
 FEWEST_ALIKE: Final = 3
-"""If this many pages show the same at their first visits, it is not what each of them shows."""
+"""If this many pages show the same marks at their first visits, the marks are not the pages' own."""
 MOST_SHARE: Final = 0.5
 """On more of them than this share a mark is the template's."""
 MOST_MARKS: Final = 1_000_000
-"""New marks that are kept of a run, about 100 MB; what comes later is the pages' own."""
+"""New marks that are kept of a run, about 100 MB; later marks count as the pages' own."""
 _MARKS_OF_VISIT: Final = 5
-"""A visit that may have shown what others did takes as much memory as so many marks."""
+"""A visit that may have shown other pages' marks takes as much memory as this many marks."""
 
 
 @dataclass(slots=True)
@@ -95,7 +95,7 @@ class Templates(Part):
                 site.gained.append((visit.url, visit.at, visited.new_marks))
 
     async def round_ended(self, is_asked_to_end: Callable[[], bool]) -> None:
-        """Take back what a template brought."""
+        """Take back the updates that a template brought."""
         del is_asked_to_end
         sites, self._sites, self._marks = self._sites, {}, 0
         for site in sites.values():
@@ -124,8 +124,8 @@ class Templates(Part):
 def _may_be_unread(visited: Recorded) -> bool:
     """Whether a visit showed other marks than the page did before, or the first ones, and several.
 
-    What the visit before showed, too, counts only if that was left out. Pages may have no links but
-    those of their site, so that first visits of links tell nothing.
+    Marks that the visit before showed, too, count only if that visit was left out. The only links of a
+    page may be its site's, so first visits of links prove nothing.
     """
     before, after, marks = visited.before, visited.after, visited.visit.marks or frozenset()
     if not before.marks:

@@ -1,7 +1,7 @@
-"""Spiders that share a namespace and watch one page in two ways: its visits would all be baselines.
+"""Refuses spiders that share a namespace but watch one page in two ways: all visits would be baselines.
 
-Only spiders that watch something else than links are noted, with their rules: where one of two watches
-links the other may begin, as if the setting had changed, and the one with links is refused.
+Only spiders that watch other marks than links are noted, with their rules: if one of two spiders
+watches links, the other may begin, as if the setting had changed, and the one with links is refused.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class _Watcher(Struct):
 class Watchers(Part):
     """Ends a crawl that comes across a page which another spider watches otherwise.
 
-    Warns where a spider watches what no page shows.
+    Warns if a spider watches marks that no page shows.
     """
 
     def __init__(self, crawl: Crawl) -> None:
@@ -50,7 +50,7 @@ class Watchers(Part):
         return cls(crawl)
 
     async def opened(self) -> None:
-        """Read what others watch, and note what this spider does."""
+        """Read the rules of other spiders, and note this spider's."""
         crawl = self._crawl
         spider, rules = crawl.crawler.spidercls.name, crawl.config.watch
         watchers, own = await crawl.state.once(_noted, spider, rules)
@@ -73,16 +73,16 @@ class Watchers(Part):
             )
 
     def observed(self, observed: Observed) -> Iterable[Visit]:
-        """Count the answers that showed nothing of what is watched."""
+        """Count the answers that showed no watched mark."""
         self._empty += observed.reason == "nothing_shown"
         return ()
 
     def recorded(self, batch: Sequence[Recorded]) -> None:
-        """Count the visits that showed something of what is watched."""
+        """Count the visits that showed a watched mark."""
         self._visits += sum(one.visit.marks is not None for one in batch)
 
     def sum_up(self) -> None:
-        """Say if nothing of what is watched was, or can be, on the pages: an expression may be wrong."""
+        """Warn if no page showed, or can show, a watched mark: an expression may be wrong."""
         stats, config = self._crawl.stats, self._crawl.config
         others = stats.other_answers
         if 2 * others.total() > stats.answers:
@@ -105,7 +105,7 @@ class Watchers(Part):
 def _noted(
     state: State, spider: str, rules: MarkRules | None
 ) -> tuple[dict[str, _Watcher], list[int]]:
-    """Write what a spider watches, if that changed; return what others do, and the spider's rules."""
+    """Write a spider's rules if they changed; return the rules of others, and this spider's."""
     known = read_note(state.store, NOTE, dict[str, _Watcher]) or {}
     before, own = known.pop(spider, None), None
     if rules is not None:

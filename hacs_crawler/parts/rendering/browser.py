@@ -1,9 +1,9 @@
 """A crawl's browser: started when the first page needs it, with few pages at once, each for a while.
 
-It is scrapy-playwright's, in an instance of its own. Each page has a context of its own, so that none
-meets cookies or storage of another one or of an earlier visit. What a page asks for by itself obeys
-robots.txt, and takes its turn in the delays of the host that it asks; images, fonts and media are not
-sent for at all.
+It is scrapy-playwright's, in an instance of its own. Each page has a context of its own, without the
+cookies or storage of another page or of an earlier visit. Requests that a page makes obey
+robots.txt, and take their turn in the delays of the requested host; images, fonts and media are not
+requested at all.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ PAGES_AT_ONCE: Final = 4
 MOST_REQUESTS: Final = 200
 """What a page asks for beyond is not sent."""
 QUIET_SECONDS: Final = 10.0
-"""So long a page that goes on loading, as chats and tickers do, is waited for to fall silent, or a third
-of what a page may take where that is less."""
+"""How long a page that goes on loading, such as a chat or a ticker, is given to fall silent; at most a
+third of the page's time limit."""
 PAGE_SECONDS: Final = 30.0
 START_SECONDS: Final = 45.0
 """Less than a part may take before a request."""
@@ -64,7 +64,7 @@ class NoPageError(RenderingError):
 
 
 class UnreachableError(RenderingError, ConnectionError):
-    """The browser could not reach a page's server; tried again as where Scrapy itself cannot."""
+    """The browser could not reach a page's server; tried again like Scrapy's own connection errors."""
 
 
 @dataclass(slots=True)
@@ -99,7 +99,7 @@ class Browser:
         self._is_refused_too: Any = None
         """PLAYWRIGHT_ABORT_REQUEST of the project."""
         self.missing: str | None = None
-        """Why there is no browser, once one was looked for in vain."""
+        """Why there is no browser, once it was looked for in vain."""
 
     async def is_there(self) -> bool:
         """Start the browser, if that was not done yet; returns whether it runs."""
@@ -124,11 +124,11 @@ class Browser:
         return self.missing is None
 
     async def render(self, request: Request) -> Response:
-        """Return a page as a browser shows it, with what it has in links once it has fallen silent.
+        """Return a page as a browser shows it, with the links that it has once it has fallen silent.
 
-        Raises BrowserMissingError, RenderingError if the page takes longer than it may,
-        crashes, or cannot be reached, IgnoreRequest where it redirects to what robots.txt forbids, and
-        PutBackError where its host may not be asked now.
+        Raises BrowserMissingError, RenderingError if the page exceeds its time limit, crashes, or
+        cannot be reached, IgnoreRequest if it redirects to a URL that robots.txt forbids, and
+        PutBackError if its host may not be asked now.
         """
         async with self._room:
             if not await self.is_there():
@@ -175,7 +175,7 @@ class Browser:
         if not response.url.startswith(OF_THE_WEB):  # Chromium shows errors with status 200
             msg = f"a browser ended at {response.url[:100]}"
             raise RenderingError(msg)
-        if response.url != request.url:  # where redirects led, which a browser follows by itself
+        if response.url != request.url:  # after redirects, which a browser follows by itself
             await check_robotstxt(self._crawler, request.replace(url=response.url, meta={}))
         request.meta.update({key: inner.meta[key] for key in _KEPT_META if key in inner.meta})
         request.meta["download_latency"] = rendering.latency
@@ -228,7 +228,7 @@ class Browser:
             break
 
     async def _end(self, handler: Any, name: str, rendering: _Rendering) -> None:
-        """Close a page and its context; where that does not work, the browser."""
+        """Close a page and its context; if that fails, close the browser."""
         self._open.pop(rendering.page, None)
         wrapper = handler.context_wrappers.get(name)
         if wrapper is None or await within(wrapper.context.close(), CLOSING_SECONDS):
@@ -275,7 +275,7 @@ class Browser:
         return bool(await refused if isawaitable(refused) else refused)
 
     def _of(self, asked: Any) -> _Rendering | None:
-        """Return the page that asks, None if it is closing and has no frame any more."""
+        """Return the page that makes a request, None if it is closing and has no frame any more."""
         try:
             return self._open.get(asked.frame.page)
         except Exception:  # noqa: BLE001 - Playwright's own kinds of errors are behind an extra
@@ -311,13 +311,13 @@ def _page_seconds(settings: BaseSettings) -> float:
 def _kind_of(message: str) -> type[RenderingError]:
     if "ownload" in message:  # Playwright's words, and scrapy-playwright's
         return NoPageError
-    # what was aborted was a download, too, where the browser had not begun it
+    # an aborted request was a download, too, if the browser had not begun it
     is_unreachable = "net::ERR_" in message and "net::ERR_ABORTED" not in message
     return UnreachableError if is_unreachable else RenderingError
 
 
 def _proxy(request: Request) -> dict[str, dict[str, str]]:
-    """Return what has a context use the proxy of a request: what HttpProxyMiddleware made of it."""
+    """Return the context options for a request's proxy, as HttpProxyMiddleware has set it."""
     server = request.meta.get("proxy")
     if not server:
         return {}

@@ -44,7 +44,7 @@ class BrowserHandler(metaclass=_LazyAsInner):
 
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> BrowserHandler:
-        """Build the handler that this one is around, and this one."""
+        """Build the wrapped handler, and this handler."""
         return cls(crawler)
 
     if _IS_ASYNC:
@@ -54,7 +54,7 @@ class BrowserHandler(metaclass=_LazyAsInner):
             return await self._download(request)
 
         async def close(self) -> None:
-            """Close the handler that this one is around."""
+            """Close the wrapped handler."""
             await self._close()
 
     else:
@@ -67,7 +67,7 @@ class BrowserHandler(metaclass=_LazyAsInner):
             return deferred_from_coro(self._download(request))
 
         def close(self) -> Deferred[None]:  # type: ignore[misc]
-            """Close the handler that this one is around."""
+            """Close the wrapped handler."""
             return deferred_from_coro(self._close())
 
     async def _download(self, request: Request) -> Response:
@@ -95,5 +95,5 @@ class BrowserHandler(metaclass=_LazyAsInner):
 
 
 def with_browser(around: Any) -> type[BrowserHandler]:
-    """Return what DOWNLOAD_HANDLERS takes: a handler around the one that stood there."""
+    """Return a value for DOWNLOAD_HANDLERS: a class that wraps the handler set before."""
     return type("BrowserHandler", (BrowserHandler,), {"around": around})

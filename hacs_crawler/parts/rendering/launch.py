@@ -19,8 +19,8 @@ CLOSING_SECONDS: Final = 5.0
 CHROMIUMS: Final = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
 """The first draws no windows: a page takes it half of the CPU time of the others."""
 MOST_FOLDER_CHARACTERS: Final = 40
-"""Chromium ends at once if the name of a socket in its temporary folder is over 107 characters, of which
-61 are its own and those of the folder made here."""
+"""Chromium aborts if the name of a socket in its temporary folder is over 107 characters, of which
+61 are its own and the name of the folder made here."""
 _ELSEWHERE: Final = ("CDP_URL", "CONNECT_URL", "BROWSER_PROVIDER")
 _NAMES_A_BROWSER: Final = ("LAUNCH_OPTIONS", "BROWSER_TYPE", *_ELSEWHERE)
 CONTEXT: Final = "hacs-"
@@ -61,11 +61,11 @@ async def started(crawler: Crawler, folder: str) -> Any:
     handler = ScrapyPlaywrightDownloadHandler.from_crawler(crawler)
     handler.config.target_closed_max_retries = 0  # else a page that crashes does so four times
     try:
-        await handler._launch()  # noqa: SLF001 - what it does when the engine starts
+        await handler._launch()  # noqa: SLF001 - as when the engine starts
         kind = handler.browser_provider.browser_type
         options = launch_options(crawler.settings, kind.executable_path)
         handler.config.launch_options |= in_folder(options, folder)
-        await handler._maybe_launch_browser()  # noqa: SLF001 - a missing one is found before a page
+        await handler._maybe_launch_browser()  # noqa: SLF001 - finds a missing browser before any page
     except BaseException:
         await within(handler.close(), CLOSING_SECONDS)
         raise
@@ -84,7 +84,7 @@ def launch_options(settings: BaseSettings, own: str) -> dict[str, Any]:
         found = next(filter(None, map(shutil.which, CHROMIUMS)), None)
         options = {} if found is None else {"executable_path": found}
     path = Path(options.get("executable_path") or own)
-    # Playwright's own that draws no windows lies in a folder beside the one that it names
+    # Playwright's headless browser is in a folder next to the browser that it names
     shells = path.parents[2].glob("*headless_shell*") if path == Path(own) else ()
     is_other = any(settings.get(f"PLAYWRIGHT_{name}") for name in _ELSEWHERE)
     if not (is_other or "channel" in options or path.exists() or any(shells)):

@@ -11,7 +11,7 @@ from hacs_crawler.watch import Rules
 
 
 class RenderedLinks(Part):
-    """Keeps what a browser shows apart from what plain answers show: see `LinkRules.rendered`."""
+    """Keeps links of rendered pages apart from links of plain answers: see `LinkRules.rendered`."""
 
     def rules(self, response: Response, rules: Rules) -> Rules:
         """Return the rules for a page as a browser shows it if it is one."""

@@ -49,14 +49,14 @@ class _Cache(Generic[M]):
         return cast(M, self.kind.decoded(self.kept.get(key, b"")))
 
     def take(self, keys: Sequence[int], read: dict[int, bytes]) -> None:
-        """Keep what was read where nothing is known, and forget those used longest ago."""
+        """Keep the records read for unknown keys, and forget those used longest ago."""
         self.keep({key: read.get(key, b"") for key in keys if key not in self.kept})
         unchanged = (key for key in self.kept if key not in self.new)
         for key in list(islice(unchanged, max(0, len(self.kept) - MOST_KEPT))):
             del self.kept[key]
 
     def keep(self, read: dict[int, bytes]) -> None:
-        """Keep what the state has."""
+        """Keep the state's records."""
         self.kept |= read
         for key, value in read.items():
             try:
@@ -66,7 +66,7 @@ class _Cache(Generic[M]):
                 self.new[key] = self.kind()
 
     def changes(self) -> list[Annotation]:
-        """Return what is to be written, which counts as written from now on."""
+        """Return the changed records, which count as written from now on."""
         changes = [
             Annotation(key, self.kept.get(key, b""), record.encoded())
             for key, record in self.new.items()
@@ -83,7 +83,7 @@ class _Cache(Generic[M]):
 
 
 class RenderingMemory:
-    """Tells how pages are to be visited, and keeps what visits tell of that.
+    """Advises how to visit pages, and keeps the verdicts of visits.
 
     While the state is away, pages that are not in memory count as unknown.
     """
@@ -97,7 +97,7 @@ class RenderingMemory:
         self._cancel_timer: Callable[[], object] | None = None
 
     async def ready(self, url: str) -> None:
-        """Return when what is known of a page and of its site is in memory."""
+        """Return when the records of a page and of its site are in memory."""
         page, site = page_id_of(url), menu_id(url)
         if page in self._pages.kept and site in self._sites.kept:
             return
@@ -113,7 +113,7 @@ class RenderingMemory:
         return advice(self._pages.get(page_id_of(url)), self._sites.get(menu_id(url)))
 
     def on_visit(self, url: str, *, rendered: bool, seconds: float, counted: bool) -> None:
-        """Count what a visit took; where `counted`, it followed a verdict that was not checked."""
+        """Count the time that a visit took; if `counted`, it followed a verdict without checking it."""
         key = page_id_of(url)
         before = self._pages.get(key)
         after = before.timed(seconds, rendered=rendered)
@@ -142,7 +142,7 @@ class RenderingMemory:
         self._write_soon()
 
     def verdict_of_site(self, url: str) -> Verdict:
-        """Return what the pages of a page's site agree on."""
+        """Return the verdict that the pages of a page's site share."""
         return self._sites.get(menu_id(url)).verdict
 
     async def write(self) -> None:
@@ -160,7 +160,7 @@ class RenderingMemory:
                 logger.warning("Which pages need a browser could not be written: %s", error)
                 records.take_back(changes)
             else:
-                # what others wrote first holds; what this crawl learned of these it will learn again
+                # the first record written holds; this crawl will learn its own part again
                 records.keep(present)
 
     def _write_soon(self) -> None:

@@ -1,7 +1,7 @@
-"""HACS_RENDER: pages that need a browser are rendered, and it is found out which pages these are.
+"""HACS_RENDER: renders the pages that need a browser, and finds out which pages do.
 
-A page that looks as if a browser showed more is asked for a second time through it, and where that shows
-more a third time: see `verdicts.shows_more`.
+If a page looks as if a browser would show more, it is requested a second time in the browser, and if
+that shows more links a third time: see `verdicts.shows_more`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ FEW_LINKS: Final = 10
 SCRIPT_FILE_CHARACTERS: Final = 10_000
 """What a script in a file of its own counts for: its length is not known."""
 SCRIPT_SHARE: Final = 5.0
-"""How many characters of script for one of text are much script."""
+"""From how many characters of script per character of text a page has much script."""
 
 _root: Final = etree.XPath(
     "(//*[" + " or ".join(f"@id='{name}'" for name in ROOTS) + "]"
@@ -86,14 +86,14 @@ class Rendering(Part):
     ) -> Response:
         """Return the answer to any request of the crawl, and note how long it took."""
         started = time.monotonic()
-        # one for another URL that a spider copied meta to is not rendered
+        # a request for another URL to which a spider copied meta is not rendered
         is_marked = request.meta.get("hacs.render") == request.url
         response = await (self._browser.render if is_marked else plainly)(request)
         request.meta["hacs.seconds"] = time.monotonic() - started
         return response
 
     async def before_request(self, request: Request, page_url: str | None) -> None:
-        """Mark the request if its page is to be rendered."""
+        """Mark the request if its page must be rendered."""
         if page_url is None or not _is_ours(request):
             return
         request.meta.pop("hacs.render", None)
@@ -108,7 +108,7 @@ class Rendering(Part):
         remove_conditions(request)  # a browser would show a 304 as an empty page
 
     async def answered(self, request: Request, response: Response, page_url: str) -> Response:
-        """Count what the visit took; fetch the page the other way too where that is worth it."""
+        """Count the visit's time; fetch the page the other way, too, if that is worth it."""
         if not _is_ours(request) or "cached" in response.flags:
             return response
         rendered, seconds = is_rendered(response), float(request.meta.get("hacs.seconds", 0.0))
@@ -124,16 +124,16 @@ class Rendering(Part):
             self._crawl.stats.count("render/checks")
             compare = self._compare_with_plain if rendered else self._compare_with_browser
             better = await compare(request, response, page_url)
-            if better is not response:  # what it took is known from next time on
+            if better is not response:  # its time is known from the next visit on
                 return better
         counted = is_doubtful and not advised.checked
         self._memory.on_visit(page_url, rendered=rendered, seconds=seconds, counted=counted)
         return response
 
     def failed(self, request: Request, error: Exception, page_url: str) -> Request | None:
-        """Count what could not be rendered: a page that often hangs or crashes is left alone.
+        """Count a page that could not be rendered: a page that often hangs or crashes is left alone.
 
-        What a browser would keep as a file is asked for plainly at once.
+        A file that a browser would download is requested again without it.
         """
         if not isinstance(error, RenderingError):
             return None
@@ -147,7 +147,7 @@ class Rendering(Part):
         return None
 
     async def closing(self) -> None:
-        """Write what was learned, and end the browser."""
+        """Write the verdicts, and close the browser."""
         await self._memory.write()
         await self._browser.close()
 
@@ -201,7 +201,7 @@ class Rendering(Part):
             logger.info("Pages around %s need a browser: all of them are rendered from now on", url)
 
     async def _asked(self, request: Request, *, rendered: bool) -> HtmlResponse | None:
-        """Ask for a page once more, and return its answer where that is a page."""
+        """Request a page once more, and return its answer if that is a page."""
         again = second_request(request, request.url)
         again.meta["hacs.render"] = again.url if rendered else None
         try:

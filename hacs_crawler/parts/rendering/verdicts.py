@@ -1,4 +1,4 @@
-"""What is kept of a page, and of its site, to know whether a browser is needed; and what visits cost.
+"""Records of a page, and of its site: whether a browser is needed, and the cost of visits.
 
 Both are annotations of the state that begin with a version: `PageRendering` by page id, `SiteRendering`
 by the `links.menu_id` of pages that share a template.
@@ -40,10 +40,9 @@ class Verdict(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class PageRendering:
-    """What is known of rendering one page: `visits` counts the visits since the verdict was checked.
+    """The rendering record of one page: `visits` counts the visits since the verdict was checked.
 
-    `seconds` is what its visits take of late, 0 if that is not known, with the browser where
-    `rendered`.
+    `seconds` is the recent time of its visits, 0 if unknown, with the browser if `rendered`.
     """
 
     verdict: Verdict = Verdict.UNKNOWN
@@ -129,7 +128,7 @@ class SiteRendering:
         return replace(self, visits=min(self.visits + 1, _MOST))
 
     def judged(self, before: Verdict, after: Verdict) -> SiteRendering:
-        """Return the record after one of its pages was checked, whose verdict was `before`."""
+        """Return the record after a check of one of its pages, whose verdict was `before`."""
         counts = {Verdict.BROWSER: self.browser, Verdict.PLAIN: self.plain}
         if before is not after:
             for verdict, step in ((before, -1), (after, 1)):
@@ -139,11 +138,11 @@ class SiteRendering:
 
 
 class Advice(NamedTuple):
-    """How a page is to be visited: with a browser or not, and whether to compare both."""
+    """How to visit a page: with a browser or not, and whether to compare both."""
 
     rendered: bool
     checked: bool
-    """A plain answer is compared only where its markup is suspicious."""
+    """Whether a plain answer is compared only if its markup is suspicious."""
 
 
 def advice(page: PageRendering, site: SiteRendering) -> Advice:
@@ -155,10 +154,11 @@ def advice(page: PageRendering, site: SiteRendering) -> Advice:
 
 
 def shows_more(plain: AbstractSet[int], first: AbstractSet[int], second: AbstractSet[int]) -> bool:
-    """Whether two renderings of a page show links that its plain answer lacks, and it is no churn.
+    """Whether two renderings of a page show links that its plain answer lacks, not counting churn.
 
-    Some of these links are in both; and the first lacks in the plain answer more than twice as many as
-    in the second: of links drawn anew at each request as many differ between any two answers.
+    Some of these links must be in both renderings; and the first must have more than twice as many links
+    missing in the plain answer as missing in the second: links drawn at random for each request differ
+    equally between any two answers.
     """
     gained = first - plain
     return bool(gained & second) and len(gained) > 2 * len(first - second)

@@ -1,7 +1,7 @@
 """Requests for pages that wait for the next crawl of their shard, kept in its state.
 
-A crawl hands over the requests for pages of other shards. In a round it also keeps what it finds itself
-until that is visited: what a killed crawl had found, or the budget left out, is not lost.
+A crawl hands over the requests for pages of other shards. In a round it also keeps its own finds until
+they are visited: finds of a killed crawl, or beyond the budget, are not lost.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def hand_over(
 ) -> set[int]:
     """Write requests, by page id, into the states of their shards; return the shards with new ones.
 
-    It may be done again: what is there stays as it is. Raises StateError.
+    Writing twice is safe: existing entries stay. Raises StateError.
     """
     by_shard = defaultdict[int, list[int]](list)
     for page_id, page in pages.items():

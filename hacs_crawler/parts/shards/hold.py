@@ -30,12 +30,12 @@ CHECK_SECONDS: Final = 0.5
 
 
 class ShardHold:
-    """The lock of a shard as one crawl has it.
+    """One crawl's hold of the lock of a shard.
 
-    It is renewed by a thread, which no callback holds up. A request that would be sent when it cannot be
-    relied on any more waits, also one that waited in the downloader, until the same lock is renewed.
-    `on_lost` is called in the event loop, with a line that says so, once it is another's or nobody's: it
-    is not taken again, as answers of this crawl may be under way.
+    A thread renews it, independently of callbacks. While the lock is unreliable, requests that would be
+    sent wait until it is renewed, including requests that waited in the downloader. `on_lost` is called
+    in the event loop, with a log line, once the lock is lost: it is not taken again, as answers of this
+    crawl may be under way.
     """
 
     def __init__(
@@ -146,7 +146,7 @@ class ShardHold:
             if self._is_lost or is_closing(self._crawler):
                 raise self._not_ours()
             await maybe_deferred_to_future(sleep(CHECK_SECONDS))
-            if self.may_send():  # what waited together is not sent at once
+            if self.may_send():  # requests that waited together are sent one after another
                 turn = self._downloads.take_turn(request, math.inf) or 0.0
                 await maybe_deferred_to_future(sleep(turn))
 

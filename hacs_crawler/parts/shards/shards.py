@@ -112,7 +112,7 @@ class Shards(Part):
         await self._join()
 
     async def round_began(self) -> None:
-        """Wait until the next round is planned, if the one before was, and join it."""
+        """Wait until the next round is planned, if the last one was, and join it."""
         while self._round is not None and self._crawl.is_open:
             found = await self._patiently(lambda: self._worker.run(self._book.read))
             if found is None or found.began != self._round.began:
@@ -149,7 +149,7 @@ class Shards(Part):
         return is_own
 
     async def granted(self, score: Floats, is_new: BoolArray, *, is_last: bool) -> BoolArray:
-        """Return which of the waiting pages may be visited now: those of one lot of the budget.
+        """Return which of the waiting pages may be visited now: the pages of one lot of the budget.
 
         With `is_last` nothing else is left to do: without a lot, the shard has ended.
         """
@@ -168,10 +168,10 @@ class Shards(Part):
         self._write_soon()
 
     async def closing(self) -> None:
-        """Write what is to be handed over."""
+        """Write the requests to hand over."""
         try:
             if self._round is not None and self._start[0]:
-                # what comes from a queue is yielded once, and not by the other shards' crawls too
+                # a queue yields each request once, and not to the other shards' crawls too
                 if not await self._change(lambda round_: round_.is_usual(self._start)):
                     self._waiting |= self._of_start
                 self._of_start = {}
@@ -300,7 +300,7 @@ class Shards(Part):
             self._crawl.fail(str(error))
 
     async def _write(self) -> None:
-        """Write what waits into the states of its shards, one write at a time; raises StateError."""
+        """Write waiting requests into their shards, one write at a time; raises StateError."""
         await maybe_deferred_to_future(self._writing.acquire())
         name = self._spider.name
         taken, self._waiting = self._waiting, {}
@@ -324,7 +324,7 @@ class Shards(Part):
             self._writing.release()
 
     async def _count(self) -> None:
-        """Keep in the round what the crawls of this shard did until now."""
+        """Keep the work of this shard's crawls so far in the round."""
         stats = list(self._crawl.stats.collector.get_stats().items())
         counts = {
             name: sum(number for stat, number in stats if stat.startswith(beginning))
@@ -354,7 +354,7 @@ class Shards(Part):
         return result
 
     async def _patiently(self, call: Callable[[], Deferred[T]]) -> T:
-        """Return what a call returns, however long the state is away, or until the crawl has ended.
+        """Return a call's result, however long the state is away, or until the crawl has ended.
 
         Raises StateError.
         """

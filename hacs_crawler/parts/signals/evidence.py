@@ -22,7 +22,7 @@ class SignalEvidence(Part):
         return cls(crawl)
 
     async def evidence(self, rows: Rows) -> Sequence[Signals]:
-        """Return what was heard of the pages of ranking rows."""
+        """Return the signals of the pages of ranking rows."""
         policy = self._crawl.config.ranking.policy
 
         def read(state: State) -> list[Signals]:
@@ -31,7 +31,7 @@ class SignalEvidence(Part):
         return await self._crawl.state.once(read)
 
     async def round_ended(self, is_asked_to_end: Callable[[], bool]) -> None:
-        """Learn from what was recorded what signals are worth."""
+        """Learn the reliability of signals from the recorded visits."""
         del is_asked_to_end
         if self._crawl.stats.recorded:
             await self._crawl.state.once(lambda state: refit_signals(state.store))

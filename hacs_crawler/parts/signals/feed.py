@@ -1,6 +1,6 @@
-"""RSS and Atom feeds: which of them a page announces, and what they say of pages. Needs feedparser.
+"""RSS and Atom feeds: which a page announces, and the signals in them. Needs feedparser.
 
-feedparser takes time in proportion to the square of what some feeds have much of, or to its cube:
+feedparser takes time in proportion to the square, or the cube, of the amount of some constructs:
 attributes, categories, an author's address, an XML declaration. 30 KB of the last hold the interpreter
 for half a minute. So lxml, which takes time in proportion to the size, reads a feed first, and
 feedparser is given an outline: links and times, each of a bounded length.
@@ -25,7 +25,7 @@ MOST_FEED_BYTES: Final = 2 * 1024 * 1024
 MOST_FEEDS: Final = 3
 """How many feeds of a page are remembered at most: comment feeds of single pages come last."""
 MOST_ELEMENTS: Final = 10_000
-"""Of the outline of a feed; what is behind them is not read. They take half a second."""
+"""In the outline of a feed; later elements are not read. This many take half a second."""
 _MOST_CHARACTERS: Final = 2_000
 _HOLDERS: Final = {"rss", "rdf", "feed", "channel", "item", "entry"}
 _TIMES: Final = {"date", "pubdate", "published", "issued", "created", "updated", "modified"}
@@ -44,10 +44,10 @@ def announced_feeds(root: HtmlElement, url: str) -> list[str]:
 
 
 def read_feed(body: bytes, url: str, now: int) -> Listing:
-    """Return what a feed shows of its own host's pages: those of its entries, and the one it is of.
+    """Return the signals of a feed for its own host's pages: its entries', and the feed's own page.
 
-    That one, the feed's own link, shows the entries: its signal is the latest of theirs. `now` is in
-    seconds since 1970 UTC. Raises SignalError if it is no feed, is too large, or cannot be read.
+    The signal of that page, the feed's own link, is the latest of the entries'. `now` is in
+    seconds since 1970 UTC. Raises SignalError if it is not a feed, is too large, or cannot be read.
     """
     try:
         import feedparser  # noqa: PLC0415 - an extra
@@ -67,7 +67,7 @@ def read_feed(body: bytes, url: str, now: int) -> Listing:
     listing = Listing()
     for entry in feed.entries:
         page = same_host(str(entry.get("link", "")), url)
-        # asked for outright, feedparser gives the one for the other, and warns
+        # for the missing key, feedparser would return the other one, with a warning
         name = "updated_parsed" if "updated_parsed" in entry else "published_parsed"
         second = _second(entry.get(name), now)
         if page is None:
@@ -81,7 +81,7 @@ def read_feed(body: bytes, url: str, now: int) -> Listing:
 
 
 def _outline(body: bytes) -> bytes:
-    """Return what is read of a feed, as XML; raises ValueError, LxmlError if there is none."""
+    """Return the outline of a feed, as XML; raises ValueError or LxmlError if it has none."""
     root = etree.fromstring(body.strip(), etree.XMLParser(recover=True, resolve_entities=False))
     if root is None:
         raise ValueError("it is no XML")

@@ -1,4 +1,4 @@
-"""The register of signal sources in a state: where each one is, and when it was last read."""
+"""The register of signal sources in a state: their addresses, and when they were last read."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ MOST_SITES: Final = 5_000
 
 @dataclass(frozen=True, slots=True)
 class SignalSource:
-    """How a host's source of one kind is read: where it is, and when that was done; seconds, 0 never.
+    """A host's source of one kind: its files, and the times of reading in seconds, 0 for never.
 
-    `origin` is scheme and host. `files` are what it was last found in, each with its ETag and its
+    `origin` is scheme and host. `files` are the files read last, each with its ETag and its
     Last-Modified, "" for none. `sites` are the numbers of the sites whose pages it lists. `tried` is
-    when it was last asked for, `failures` how often in a row that brought nothing.
+    the time of the last request, `failures` the number of vain ones in a row.
     """
 
     origin: str
@@ -62,10 +62,10 @@ def change_sources(
     keys: Sequence[int],
     change: Callable[[int, SignalSource | None], SignalSource | None],
 ) -> list[SignalSource]:
-    """Change how sources are read, each as it is at that moment; returns those that were changed.
+    """Change sources atomically; return the changed sources.
 
-    `change` is given a source's number and what is known of it; it returns None for one that stays. Of
-    two crawlers that change a source at once, one is given what the other wrote.
+    `change` is given a source's number and its entry; it returns None for a source that stays. If
+    two crawlers change a source at the same time, the second gets the entry that the first wrote.
     """
     written: dict[int, SignalSource] = {}
 
@@ -82,9 +82,9 @@ def change_sources(
 
 
 def claim_source(store: Store, kind: str, source: SignalSource, at: int) -> bool:
-    """Say that a source is about to be read; returns whether no other crawler said so since it was due.
+    """Claim a source that is about to be read; False if another crawl claimed it since it was due.
 
-    `source` is what was known when that was found, `at` in seconds since 1970 UTC.
+    `source` is the entry that was found due, `at` in seconds since 1970 UTC.
     """
 
     def claimed(_: int, now: SignalSource | None) -> SignalSource | None:
@@ -102,4 +102,4 @@ def _source_of(body: bytes) -> SignalSource | None:
     try:
         return _SOURCES.decode(body)
     except (ValueError, RecursionError):
-        return None  # it is found anew
+        return None  # it is found again

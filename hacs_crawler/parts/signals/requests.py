@@ -35,7 +35,7 @@ from hacs_crawler.utils.text import safe_logger
 logger = safe_logger(__name__)
 
 FILES_A_HOST: Final = 8
-"""How many files of a host are read at most, of an index those that changed last."""
+"""How many files of a host are read at most; of an index, the files that changed last."""
 REDIRECTS: Final = 2
 TIMEOUT_SECONDS: Final = 20.0
 _META: Final = {
@@ -52,7 +52,7 @@ _META: Final = {
 
 
 class Reading(NamedTuple):
-    """How one kind of source is read, and where it is looked for on a host without known sources."""
+    """How one kind of source is read, and where it may be on a host without known sources."""
 
     parse: Callable[[bytes, str, int], Listing]
     is_guessed: bool
@@ -73,7 +73,7 @@ class SourceReading:
     is_whole: bool = True
     """Whether every file was read, or had not changed."""
     is_unchanged: bool = False
-    """Whether one of them had not changed: what it lists is not in `pages`."""
+    """Whether one of the files had not changed: its entries are missing in `pages`."""
 
 
 class SignalRequests:
@@ -87,7 +87,7 @@ class SignalRequests:
         self._worker = Worker()
 
     def begin_round(self) -> None:
-        """Let as many requests be made again."""
+        """Allow the full number of requests again."""
         self.left = self._most
 
     def close(self) -> None:
@@ -101,7 +101,7 @@ class SignalRequests:
         return self.left > 0 and not is_over
 
     async def files(self, kind: str, source: SignalSource, at: int) -> SourceReading:
-        """Return what the files of a source show at second `at`, as far as requests last."""
+        """Return the content of a source's files at second `at`, as far as requests last."""
         found = SourceReading()
         waiting = list(source.files) or await self._guess(source.origin)
         seen: set[str] = set()
@@ -142,7 +142,7 @@ class SignalRequests:
         return found
 
     async def _guess(self, origin: str) -> list[str]:
-        """Return where a host's sitemaps may be: where robots.txt says, else where most are."""
+        """Return where a host's sitemaps may be: as in robots.txt, else in the usual place."""
         robots = await self._ask(f"{origin}/robots.txt", ("", ""), dont_obey_robotstxt=True)
         named = []
         if robots is not None and robots.status == 200:
@@ -167,7 +167,7 @@ class SignalRequests:
         return listing
 
     async def _ask(self, url: str, validators: tuple[str, str], **meta: Any) -> Response | None:
-        """Return the answer to a request, None if there is none; follows redirects on its host."""
+        """Return the answer to a request, or None; follows redirects on its host."""
         headers = zip(("If-None-Match", "If-Modified-Since"), validators, strict=True)
         sent = {name: value for name, value in headers if value}
         for _ in range(REDIRECTS + 1):

@@ -22,16 +22,16 @@ from hacs_crawler.utils.times import DAY, MAX_SECOND
 MOST_BYTES: Final = 10 * 1024 * 1024
 """A larger file is not read, packed or unpacked."""
 MOST_ENTRIES: Final = 50_000
-"""As many as the protocol allows in a file; what is behind them is not read."""
+"""The most that the protocol allows in a file; later entries are not read."""
 _BARE_AMPERSAND: Final = re.compile(rb"&(?!#?[0-9A-Za-z]{1,31};)")
-"""One that is not escaped, as in many addresses with a query; a parser would drop what follows."""
+"""An unescaped ampersand, as in many addresses with a query; a parser would drop the rest."""
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 _TAKES_BYTES: Final = version_info >= (2, 15)
 """Whether the reader of Scrapy takes the bytes of a robots.txt, and no text."""
 
 
 def read_sitemap(body: bytes, url: str, now: int) -> Listing:
-    """Return what a sitemap or an index of sitemaps shows of its own host's pages.
+    """Return the signals of a sitemap, or the files of an index of sitemaps, for its own host's pages.
 
     The files of an index come newest first, those without a time last. `now` is in seconds since 1970
     UTC. Damaged XML is read as far as it goes. Raises SignalError if it is not a sitemap, declares
@@ -96,7 +96,7 @@ def _unpacked(body: bytes) -> bytes:
     else:
         try:
             unpacked = gunzip(body, max_size=MOST_BYTES)
-        except Exception as error:  # what Scrapy raises for too much has no public name
+        except Exception as error:  # Scrapy's error for too much data has no public name
             raise SignalError(f"cannot be unpacked: {error}") from error
     if len(unpacked) > MOST_BYTES:
         raise SignalError(f"larger than {MOST_BYTES} bytes")
@@ -109,10 +109,10 @@ class SignalError(HacsError):
 
 @dataclass(slots=True)
 class Listing:
-    """What one file of a source shows: pages, and the second since 1970 UTC of each one's last signal.
+    """The content of a source's file: pages, and the second since 1970 UTC of each one's last signal.
 
-    `files` are further files that it names. `unread` is how many of its entries could not be used:
-    without a time or with one that cannot be, or of pages of other hosts.
+    `files` are further files that it names. `unread` is the number of unusable entries:
+    without a valid time, or for pages of other hosts.
     """
 
     pages: dict[str, int] = field(default_factory=dict)

@@ -93,7 +93,7 @@ class SignalSources(Part):
     async def before_rank(self, urls: Sequence[str]) -> None:
         """Read the sources of the hosts of pages that are about to be ranked, as far as requests last.
 
-        Those asked longest ago come first, then those of the most pages. What fails costs a page its
+        Sources asked longest ago come first, then those of the most pages. A failure costs a page its
         signals, and nothing else.
         """
         number = Counter(origin for url in urls if (origin := origin_of(url)))
@@ -132,7 +132,7 @@ class SignalSources(Part):
         return ()
 
     async def closing(self) -> None:
-        """Keep what was noted."""
+        """Write the register and the signals."""
         await self._guarded(self._keep())
         self._requests.close()
 
@@ -186,7 +186,7 @@ class SignalSources(Part):
         )
 
     async def _read_one(self, kind: str, source: SignalSource) -> bool:
-        """Read one source, and take in what it shows; returns whether anything answered."""
+        """Read one source, and keep its signals; return whether anything answered."""
         crawl = self._crawl
         at = int(crawl.clock())
         if not self._requests.may_ask or not await crawl.state.once(_claim, kind, source, at):
@@ -206,7 +206,7 @@ class SignalSources(Part):
         return after is not None
 
     async def _heard(self, kind: str, source: SignalSource, at: int) -> SignalSource | None:
-        """Take in what a source shows; returns how it was read, None if nothing answered."""
+        """Keep the signals of a source; return its new entry, None if nothing answered."""
         found = await self._requests.files(kind, source, at)
         if not found.answers:
             return None
@@ -214,7 +214,7 @@ class SignalSources(Part):
         if found.is_whole:
             others = "silent" if found.is_unchanged or kind == "feed" else "gone"
         sites = await self._crawl.state.once(_hear, kind, source, at, found.pages, others)
-        # what was read when no page of it was known is to be read again
+        # a source read before any of its pages was known must be read again
         files = found.files if sites else dict.fromkeys(found.files, ("", ""))
         return SignalSource(source.origin, at, at, files=files, sites=tuple(sites))
 
