@@ -28,9 +28,9 @@ class NewThing(NamedTuple):
 def newest(
     state: State, since: float = 0, host: str = "", limit: int | None = None
 ) -> list[NewThing]:
-    """Return what was found at or after a second since 1970 UTC, the newest first; raises StateError.
+    """Return the things found at or after a second since 1970 UTC, the newest first; raises StateError.
 
-    With a `host`, only pages of it and of hosts below it count. At most `limit` things are returned.
+    With a `host`, only its pages and those of hosts below it count. At most `limit` things are returned.
     """
     found = [
         (one.at, page_id, one, findings.title)
@@ -57,7 +57,7 @@ def _with_pages(
 
 
 def newest_table(things: Sequence[NewThing]) -> Table:
-    """Return a row for each new thing: when it was found, its page, what it is, and where."""
+    """Return a row for each new thing: the time of the visit, its page, the thing, and its address."""
     found = [one.found for one in things]
     texts = {
         "page": [one.page for one in things],

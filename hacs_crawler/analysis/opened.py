@@ -131,7 +131,7 @@ class StateReader:
         )
 
     def plan(self, limit: int | None = None, at: datetime | None = None) -> Table:
-        """Return what a crawl of all known pages would visit, best first; raises StateError.
+        """Return the pages that a crawl of all known pages would visit, best first; raises StateError.
 
         `at` is the time of the crawl, now if None; a time without a zone is UTC. See `plan_table`
         for the columns.
@@ -155,7 +155,7 @@ def plan_table(plan: Plan, *states: State) -> Table:
 
     Damaged pages are left out. `days_since_visit` and `days_since_update` are nan if there was none.
     `rate_is_prior` pages have too few visits for a rate of their own. `weight` is that of HACS_WEIGHTS;
-    of pages that are overdue the most days of HACS_EVERY have passed.
+    `overdue` pages were last visited more than the most days of HACS_EVERY ago.
     """
     urls = np.full(len(plan), None, object)
     for start in range(0, len(plan), PAGES_A_CALL):
@@ -227,7 +227,7 @@ def open(state: str | None = None, **settings: object) -> StateReader:  # noqa: 
 
     Keywords are settings: `budget=20` is HACS_BUDGET = 20. A relative path starts at the project's
     folder, else at the working folder. Raises ConfigError for an unknown setting or an unusable value,
-    HacsError if there is no such state, StateError if it cannot be read.
+    HacsError if the state does not exist, StateError if it cannot be read.
     """
     given = {f"HACS_{name.upper()}": value for name, value in settings.items()}
     found = get_project_settings()
@@ -241,7 +241,7 @@ def open(state: str | None = None, **settings: object) -> StateReader:  # noqa: 
 
 
 def rank(state: str | None = None, limit: int | None = None, **settings: object) -> Table:
-    """Return what a crawl of all known pages would visit now, best first.
+    """Return the pages that a crawl of all known pages would visit now, best first.
 
     As `hacs rank`: see `open` for `state`, settings and errors, `StateReader.plan` for the table.
     """

@@ -26,12 +26,12 @@ def simulate(
     seed: int = 0,
     processes: int | None = 1,
 ) -> Table:
-    """Return what policies would have found on histories that are known, a row for each and budget.
+    """Return the finds of policies on known histories, a row for each policy and budget.
 
-    `timelines` is a folder with pages.csv, updates.csv and, if there is one, captures.csv; None takes
+    `timelines` is a folder with pages.csv, updates.csv and, if available, captures.csv; None takes
     the histories that come with the package. `start` and `end` are days such as "2024-01-01", the first
     and the one after the last; the package's own histories have theirs. `budgets` are visits a day.
-    `processes` is how many simulate at a time, None one a core. Columns are those of
+    `processes` is how many simulate at a time, None for one per core. Columns are those of
     docs/evaluation.md. Raises HacsError.
     """
     for name, some in (("policy", policies), ("budget", budgets)):

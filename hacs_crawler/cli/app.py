@@ -16,8 +16,8 @@ _BY_AIM: Final = {
         "plan": "Begin a round of all shards: one cut-off, and one budget that their crawls share.",
     },
     "Look: what is known, and what comes next": {
-        "new": "Show what visits found that was new, the newest first.",
-        "rank": "Show what a crawl of all known pages would visit now, and why.",
+        "new": "Show the new things that visits found, the newest first.",
+        "rank": "Show the pages that a crawl of all known pages would visit now, and why.",
         "show": "Show a page's history and rate, and when it will be visited next.",
         "report": "Write what HACS knows, plans and has found as a self-contained HTML page.",
         "doctor": "Check for whatever may keep crawls from working, and say what to do.",

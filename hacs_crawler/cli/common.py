@@ -64,7 +64,7 @@ CapturesFile = Annotated[
 
 
 def project_settings(pairs: list[str] | None) -> Settings:
-    """Return the project's settings with those of `-s NAME=VALUE`."""
+    """Return the project's settings with the options `-s NAME=VALUE` applied."""
     settings = get_project_settings()
     try:
         settings.setdict(arglist_to_dict(pairs or []), priority="cmdline")
@@ -100,13 +100,13 @@ def opened(
 
 
 def place_of(config: Config) -> str:
-    """Return where the state is kept, without passwords."""
+    """Return the address of the state, without passwords."""
     path = sqlite_path(config.state, config.base)
     return describe(config.state) if path is None else str(path)
 
 
 class StopSignal:
-    """The number of the signal that asked the command to stop; 0 if there was none."""
+    """The number of the signal that asked the command to stop; 0 without a signal."""
 
     def __init__(self) -> None:
         self.number = 0
@@ -129,7 +129,7 @@ class StopSignal:
 
 @contextmanager
 def signals_noted() -> Iterator[StopSignal]:
-    """Note SIGINT and SIGTERM instead of stopping at once; a second one ends the process."""
+    """Note SIGINT and SIGTERM instead of stopping immediately; a second signal ends the process."""
     asked = StopSignal()
 
     def ask(number: int, frame: FrameType | None) -> None:

@@ -76,8 +76,8 @@ def crawl(
     """Crawl all shards of a state as one, with one HACS_BUDGET.
 
     Each shard is a `scrapy crawl` in a process of its own: as many at a time as this machine has cores,
-    or the cluster workers, which have to run in the project's folder. Ctrl-C ends all of them in order,
-    a second one at once.
+    or the cluster workers, which have to run in the project's folder. Ctrl-C ends all crawls in order,
+    a second Ctrl-C kills them.
     """
     # a second signal interrupts
     with ending_in_a_line(), signals_noted() as asked, suppress(KeyboardInterrupt):
@@ -122,7 +122,7 @@ def _options(arguments: list[str] | None, pairs: list[str] | None) -> list[str]:
 
 
 def _checked(name: str, arguments: list[str] | None, pairs: list[str] | None) -> Config:
-    """Read settings and arguments; raises HacsError for what is wrong with them."""
+    """Read settings and arguments; raises HacsError that names a fault in them."""
     settings = project_settings(pairs)
     config = Config.from_settings(settings)
     warn_of_unknown(settings)
@@ -176,7 +176,7 @@ class _ShardCrawls:
         self._failed: set[int] = set()
 
     def to_its_end(self, asked: StopSignal) -> None:
-        """Start crawls of the shards that have pages to visit, until there are none; wait for all."""
+        """Start crawls of the shards that have pages to visit, until none has; wait for all crawls."""
         with Progress("crawl") as progress:
             try:
                 while not asked.number:
@@ -206,7 +206,7 @@ class _ShardCrawls:
             raise HacsError(f"not all planned pages were reached: {self._names(unfinished)}")
 
     def round(self) -> Round:
-        """Return the round as it is now; raises HacsError if another one was planned."""
+        """Return the round as it is now; raises HacsError if another round was planned."""
         found = self._notes.read()
         if found is None or found.began != self._began:
             raise HacsError("another round was planned meanwhile: this one is over")
@@ -254,7 +254,7 @@ class _ShardCrawls:
 
 
 def _show(config: Config, round_: Round) -> int:
-    """Print what the crawls of each shard did, by their states; return how many pages they visited."""
+    """Print the work of each shard's crawls, from their states; return how many pages they visited."""
     count, rows = len(round_.shards), []
     with ExitStack() as stack:
         joined = open_shards(config, count)

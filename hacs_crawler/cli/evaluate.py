@@ -40,7 +40,7 @@ from hacs_crawler.utils.times import DAY
 logger = safe_logger(__name__)
 
 _DEEPEST: Final = {"links": None, "path": DEEPEST}
-"""How many levels of the path a website has, by what its depth counts."""
+"""How many levels of the path a website has, by the unit of its depth."""
 SYNTHETIC_PAGES: Final = 300_000
 
 
@@ -52,7 +52,7 @@ class Paper(StrEnum):
 
 
 @shows_rows(json="")
-def evaluate_command(  # noqa: PLR0913, PLR0917 - one for each option
+def evaluate_command(  # noqa: PLR0913, PLR0917 - an argument for each option
     pages: PagesFile = None,
     updates: UpdatesFile = None,
     captures: CapturesFile = None,
@@ -81,13 +81,13 @@ def evaluate_command(  # noqa: PLR0913, PLR0917 - one for each option
 ) -> Records:
     """Evaluate how well rates predict updates, as the papers of HACS or Singh do.
 
-    Of the files `--pages`, `--updates` and `--captures`, or else of what the state knows. Prints
-    the scores of pages selected by a threshold (Table I) and of their order (Figure 11).
+    The histories come from the files `--pages`, `--updates` and `--captures`, or else from the state.
+    Prints the scores of pages selected by a threshold (Table I) and of their order (Figure 11).
 
     With `--paper singh`: how well estimators follow rates that change, of `--pages`, `--updates` and,
     if given, `--captures`, or else of synthetic pages. Prints Tables 1 to 4 and Figure 1.
 
-    --csv has a row for each model, window and average, of Singh's a row for each number.
+    --csv has a row for each model, window and average; with Singh's paper a row for each number.
     """
     files = pages, updates, captures
     if paper is Paper.SINGH:

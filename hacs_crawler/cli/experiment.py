@@ -64,7 +64,7 @@ def copy(
 ) -> None:
     """Copy a state into an empty one, from any store to any store.
 
-    The number of shards may be another one. No crawl may use the states meanwhile. If it is stopped, the
+    The number of shards may differ. No crawl may use the states meanwhile. If it is stopped, the
     same command finishes it; until then no crawl and no command opens the copy.
     """
     with ending_in_a_line(), ExitStack() as stack:
@@ -127,7 +127,7 @@ def status(addresses: Addresses, shards: Shards = None, settings: Set = None) ->
 
 @experiment_app.command("end")
 def end_(addresses: Addresses, shards: Shards = None, settings: Set = None) -> None:
-    """Add to the project's state what its twins saw, and forget that they are twins.
+    """Add the twins' visits to the project's state, and end the experiment.
 
     The other states stay as they are. If it is stopped, the same command finishes it.
     """
@@ -166,7 +166,7 @@ def open_existing_state(config: Config, *, writes: bool = False) -> Iterator[Sta
 
 @contextmanager
 def _new(config: Config) -> Iterator[list[State]]:
-    """Open the states of all shards at a place where there is none, or an unfinished copy."""
+    """Open the states of all shards at an address without a state, or with an unfinished copy."""
     shards = [None] if config.shards is None else shards_of(config.shards)
     with ExitStack() as stack:
         found = []

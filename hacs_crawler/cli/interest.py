@@ -38,7 +38,7 @@ from hacs_crawler.utils.times import DAY
 logger = safe_logger(__name__)
 
 LEAST_DAYS = 45
-"""In shorter windows what is new and what is news look alike."""
+"""In shorter windows new pages and news pages look alike."""
 
 interest_app = typer.Typer(
     add_completion=False,
@@ -100,11 +100,11 @@ def fit(
     days: _Days = 60,
     min_views: _LeastViews = 60,
 ) -> Records:
-    """Fit a log-normal curve to each page's views, and tell the temporal pages: those read as news.
+    """Fit a log-normal curve to each page's views, and report the temporal pages: news.
 
-    By default the likelihood of a curve whose birth lies near the rise; with `--model paper` the paper's
-    own least squares and its Phi(3) > 0.7, which is not identifiable. --csv
-    has a row for each page.
+    The default is the likelihood of a curve whose birth lies near the rise; `--model paper` is the
+    paper's own least squares with its Phi(3) > 0.7, which is not identifiable. --csv has a row for each
+    page.
     """
     if model not in MODELS:
         raise HacsError(f"--model {model!r}: must be one of {', '.join(MODELS)}")

@@ -1,4 +1,4 @@
-"""`hacs new`: what visits found that was new, as a table, JSON Lines, CSV or an Atom feed."""
+"""`hacs new`: the new things that visits found, as a table, JSON Lines, CSV or an Atom feed."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def new(
     shards: Shards = None,
     settings: Set = None,
 ) -> Records | None:
-    """Show what visits found that was new, the newest first.
+    """Show the new things that visits found, the newest first.
 
     These are links with their texts, items, or texts, each with its page and the time of the visit. With
     --json every thing is a line of JSON. A first visit finds nothing new.
@@ -87,7 +87,7 @@ def _second(since: str, now: float) -> float:
 
 
 def _why_none(state: State, config: Config, since: str, site: str) -> str:
-    """Return what has to happen before there is something to show."""
+    """Return why there is nothing to show yet, and what to do."""
     visits = read_rows(state)[1]["visits"]
     if not len(visits):
         return NO_PAGES % place_of(config)
@@ -118,7 +118,7 @@ def _told(one: NewThing) -> str:
 
 
 def _feed(things: Sequence[NewThing], config: Config) -> bytes:
-    """Return an Atom feed (RFC 4287). An entry's id follows from its page, its time and what is new."""
+    """Return an Atom feed (RFC 4287). An entry's id follows from its page, its time and its content."""
     place = f"{place_of(config)} {config.own_namespace}"
     feed = Element("feed", xmlns="http://www.w3.org/2005/Atom")
 

@@ -52,13 +52,12 @@ TELLING: Final = 1.05
 class PageFacts:
     """The facts known about a page.
 
-    `updated` tells for each visit if it found an update. `rate_per_day` is a fresh estimate by
-    `estimator`; `interval` holds `INTERVAL` of its posterior, None if there is none or the page may
-    churn. `churn` and `churning`
-    are as in `model.Rates`. `confirmed` counts the updates
-    whose links were seen again, and all updates for which this is known. `siblings` is the number of
-    other known pages of the site, `sibling_correlation` as in `model.sibling_correlation`. `set_aside`
-    visits are later than now, and not in `page`.
+    `updated` says for each visit if it found an update. `rate_per_day` is a fresh estimate by
+    `estimator`; `interval` holds `INTERVAL` of its posterior, None without a posterior or if the page
+    may churn. `churn` and `churning` are as in `model.Rates`. `confirmed` counts the updates whose
+    links were seen again, and all updates for which this is known. `siblings` is the number of other
+    known pages of the site, `sibling_correlation` as in `model.sibling_correlation`. `set_aside` visits
+    are later than now, and not in `page`.
     """
 
     page: Page
@@ -89,7 +88,7 @@ class PageFacts:
 
 
 def facts_of(url: str, state: State, config: Config, now: float) -> PageFacts:
-    """Return the facts known about the page of a URL; raises HacsError that says why there are none."""
+    """Return the facts known about the page of a URL; raises HacsError if it has none, and says why."""
     url = without_login(url)
     problem = check_url(url)
     if problem is not None:
@@ -189,7 +188,7 @@ def _lines(facts: PageFacts, config: Config, now: float) -> Iterator[tuple[str, 
 
 
 def _news(facts: PageFacts) -> Iterator[tuple[str, str]]:
-    """Yield what was learned since the last visit, or without one."""
+    """Yield the evidence since the last visit, or before the first one."""
     page = facts.page
     if page.gone:
         times = counted(page.gone, "time")

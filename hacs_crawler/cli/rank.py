@@ -36,7 +36,7 @@ def rank(
     shards: Shards = None,
     settings: Set = None,
 ) -> Records | None:
-    """Show what a crawl of all known pages would visit now, and why.
+    """Show the pages that a crawl of all known pages would visit now, and why.
 
     The order is that of `scrapy crawl scholar -a seeds=state`. With --json every page is a line of JSON.
     With several shards the pages of all shards are ranked together, and the last lines give the number

@@ -37,7 +37,7 @@ DEFAULT_PLOT: Final = Path("curves.svg")
 
 
 @shows_rows(json="file")
-def simulate(  # noqa: PLR0913, PLR0917 - one for each option
+def simulate(  # noqa: PLR0913, PLR0917 - an argument for each option
     pages: PagesFile = None,
     updates: UpdatesFile = None,
     start: Annotated[
@@ -79,10 +79,10 @@ def simulate(  # noqa: PLR0913, PLR0917 - one for each option
 ) -> Records:
     """Simulate recrawling pages whose updates are known, by one policy or several.
 
-    Without files it is of 120 made-up pages in 2024, 2 visits a day. The estimators, the ranking and the
-    state's logic are those of a crawl.
+    Without files it simulates 120 made-up pages in 2024, with 2 visits a day. The estimators, the
+    ranking and the state's logic are those of a crawl.
     """
-    sys.path.append(str(Path.cwd()))  # where a policy of one's own is looked for
+    sys.path.append(str(Path.cwd()))  # so that a policy of the user's own is found
     files = pages, updates, captures
     is_own = any(file is not None for file in (*files, versions))
     of_all = BASELINES if is_own else shipped.POLICIES
@@ -207,7 +207,7 @@ def _stale_days(days: float | None) -> float | None:
 
 
 def _plot_target(plot: Path | None, *, is_wanted: bool) -> Path | None:
-    """Return where curves are drawn to; without matplotlib only a file that was asked for is missed."""
+    """Return the file for the curves; without matplotlib only a requested file is an error."""
     if plot is None and not is_wanted:
         return None
     if not is_wanted:

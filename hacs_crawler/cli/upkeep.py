@@ -1,4 +1,4 @@
-"""`hacs estimate`, `hacs signal` and `hacs forget`: commands that correct what a state knows."""
+"""`hacs estimate`, `hacs signal` and `hacs forget`: commands that correct a state."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class Play:
         self.moment: float = START
         self._end = START + (rounds - 1) * DAYS * DAY
         self._later = int(time.time()) - self._end
-        """Seconds by which crawls are told a later time, so that the last round is today."""
+        """Seconds by which the crawls' clock is ahead, so that the last round is today."""
         self._others = LastObs(web)
         self._seen = self._hits = 0
 
@@ -54,7 +54,7 @@ class Play:
         return round(len(self.web.pages) / PAGES_A_VISIT)
 
     def now(self) -> float:
-        """Return the time that crawls are told."""
+        """Return the time of the crawls' clock."""
         return self.moment + self._later
 
     def urls(self) -> list[str]:
@@ -88,7 +88,7 @@ class Play:
 
     @property
     def hits(self) -> tuple[int, int]:
-        """The visits that found an update: in this crawl, and among as many by Last-Obs."""
+        """The visits that found an update: in this crawl, and in equally many visits by Last-Obs."""
         return self._hits, self._others.hits
 
     def sentence(self) -> str:
@@ -146,7 +146,7 @@ class DemoWeb(PlayedWeb):
 
 
 def now() -> float:
-    """Return the time that the current play tells crawls: its HACS_CLOCK."""
+    """Return the current play's time for crawls: its HACS_CLOCK."""
     return Play.current.now()
 
 

@@ -1,10 +1,10 @@
-"""The made-up web of the demonstration and the tutorial: authors' pages, and when these change.
+"""The made-up web of the demonstration and the tutorial: authors' pages, and the times of their updates.
 
-Its histories follow what is known of scholarly pages. How often an author works on the site is
+Its histories follow scholarly pages. The time between an author's sessions is
 log-normal, with the median of Jayawardana et al. 2020 for websites, 74 days, and the spread of the
-project's own timelines of 85 sites. After each session several pages change together; which ones differs
-by page, and many hardly ever do. Pages are captured at log-normal gaps, with page medians of 20 to 127
-days (80 % of pages in the same paper). Some authors stop one day, and some pages go away.
+project's own timelines of 85 sites. After each session several pages change together; which of them
+differs by page, and many hardly ever do. Pages are captured at log-normal gaps, with page medians of 20
+to 127 days (80 % of pages in the same paper). Some authors stop one day, and some pages go away.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What twin crawls tell: which of them finds more updates by as many visits, and how sure that is."""
+"""Comparison of twin crawls: which finds more updates in the same number of visits, and how surely."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from hacs_crawler.utils.terminal import Progress
 from hacs_crawler.utils.times import DAY, SKEW_SECONDS, day_text
 
 ALPHA: Final = 0.05
-"""How probable it is at most, without any difference, that one is ever reported."""
+"""Upper bound on the probability that a difference is ever reported although there is none."""
 LEAST_SITES: Final = 10
 """Both crawls must have found updates on this many sites before anything is concluded."""
 LEAST_EFFECTIVE: Final = 4.0
@@ -35,7 +35,7 @@ LEAST_EFFECTIVE: Final = 4.0
 MOST_APART: Final = 0.05
 """By how much, as a share, the crawls' visits may differ: a crawl that was killed lost a few."""
 MOST_DAYS_APART: Final = 0.1
-"""On which share of the days one of them may have been missing."""
+"""On which share of the days one of the crawls may be missing."""
 MOST_UNKNOWN: Final = 0.2
 """Which share of its visits may go to pages that the other does not know."""
 MOST_LOOKS: Final = 200
@@ -46,8 +46,8 @@ _BATCH: Final = 2_000
 class Side:
     """One crawl in numbers, since the experiment began.
 
-    `visits` are those that could find an update: all but pages' first ones. `updates` weights each with
-    the chance that time brought it and not the request.
+    `visits` are those that could find an update: all but pages' first visits. `updates` weights each
+    update with the probability that time brought it and not the request.
     """
 
     name: str
@@ -61,10 +61,10 @@ class Side:
 class Answer:
     """Two crawls compared; times in seconds since 1970 UTC.
 
-    `verdict` is "more", "fewer", "undecided" or "too early". `ratio` is that of the updates a visit, one
-    to the other, and `low` to `high` its interval, which holds at all looks with 1 - `alpha`. `since` is
-    the first look from which on the verdict has been what it is, None while it is open. Of the updates
-    that `both` found the first crawl was `sooner_days` sooner on average.
+    `verdict` is "more", "fewer", "undecided" or "too early". `ratio` is the ratio of their updates per
+    visit, and `low` to `high` its interval, which holds at all looks with probability 1 - `alpha`.
+    `since` is the look that first gave the present verdict, None while it is open. Of the updates that
+    `both` found the first crawl was `sooner_days` sooner on average.
     """
 
     one: Side
@@ -89,7 +89,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class TwinRecord:
-    """What one twin recorded since the start: all visits, and those that are no page's first."""
+    """One twin's record since the start: all visits, and those that are not a page's first."""
 
     name: str
     all: Outcomes
@@ -97,7 +97,7 @@ class TwinRecord:
 
     @property
     def updates(self) -> FloatArray:
-        """Of each visit that is no page's first, the chance that it found what time brought."""
+        """For each visit that is not a page's first, the probability that it found an update by time."""
         is_updated = (self.again["flags"] & UPDATED) > 0
         found: FloatArray = is_updated * share_of_time(self.again)
         return found
@@ -130,7 +130,7 @@ def records_of(states: Sequence[State], places: Sequence[str], began: int) -> li
 
 
 def _names(labels: Sequence[Label | None], places: Sequence[str]) -> list[str]:
-    """Return what tells crawls apart: their policies, what their p is made of, or where they are."""
+    """Return the names that distinguish crawls: policies, the inputs of their p, or addresses."""
     known = [label for label in labels if label is not None]
     for names in ([label.policy for label in known], [label.model for label in known]):
         if len({*names}) == len(labels):
@@ -152,9 +152,9 @@ def compare(
     began: int,
     alpha: float = ALPHA,
 ) -> Answer:
-    """Compare what two twins recorded since second `began`.
+    """Compare the records of two twins since second `began`.
 
-    Loads every page of the first state, for what was known before. Raises HacsError that says why they
+    Loads every page of the first state, for its history before. Raises HacsError that says why they
     cannot be compared.
     """
     _refuse_unlike(one, other)
@@ -203,7 +203,7 @@ def compare(
 
 
 def _refuse_unlike(one: TwinRecord, other: TwinRecord) -> None:
-    """Raise HacsError unless two twins made as many visits, other ones, on the same days."""
+    """Raise HacsError unless two twins made equally many visits, different ones, on the same days."""
     for record in (one, other):
         if not len(record.again):
             raise HacsError(
@@ -278,7 +278,7 @@ class _Past:
 
 
 def _past_of(state: State, began: int, visited: dict[int, int]) -> _Past:
-    """Return what the pages were like before second `began`; `visited` are sites of pages by id.
+    """Return the pages' data from before second `began`; `visited` are sites of pages by id.
 
     Pages that neither were known then nor were visited since are left out.
     """
@@ -321,7 +321,7 @@ def _ends_of_days(one: TwinRecord, other: TwinRecord) -> NDArray[np.int64]:
 
 
 def _tally(record: TwinRecord, ends: NDArray[np.int64], sites: NDArray[np.int64]) -> SiteTally:
-    """Return what a crawl had found at the end of each day."""
+    """Return a crawl's finds up to the end of each day."""
     again = record.again
     look = np.searchsorted(ends, again["at"].astype(np.int64), "right")
     place = look * len(sites) + np.searchsorted(sites, again["site"].astype(np.int64))

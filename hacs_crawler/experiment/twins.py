@@ -1,4 +1,4 @@
-"""Twin states: copied from one at the start of an experiment, told so, and joined at its end."""
+"""Twin states: copied from one at the start of an experiment, marked, and joined at its end."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from hacs_crawler.utils.times import day_text
 
 
 class Twins(Struct, frozen=True):
-    """The note that twins have of each other: when they began, and where they are, the first first.
+    """The note in twin states: when the experiment began, and the states' addresses, the first first.
 
-    `began` is in seconds since 1970 UTC. The places are shown addresses, without passwords.
+    `began` is in seconds since 1970 UTC. Addresses have no passwords.
     """
 
     number: str
@@ -43,12 +43,12 @@ class Twins(Struct, frozen=True):
 
 
 def twins_of(state: State) -> Twins | None:
-    """Return the note of a state, None if it is no twin; raises StateError."""
+    """Return the note of a state, None if it is not a twin; raises StateError."""
     return read_note(state.store, TWINS, Twins)
 
 
 def refuse_twin(state: State) -> None:
-    """Raise HacsError if the state is a twin, which is not to know what the other has seen."""
+    """Raise HacsError if the state is a twin, which must not learn of the other's visits."""
     if (twins := twins_of(state)) is not None:
         raise HacsError(f"{twins}: nothing is imported before `hacs experiment end` joins them")
 
@@ -86,7 +86,7 @@ def start(
 
 
 def checked(state: State, others: Sequence[State], places: Sequence[str]) -> Twins:
-    """Return the note that a state and the others have in common; raises HacsError if there is none."""
+    """Return the note that a state shares with the others; raises HacsError if they share none."""
     note = twins_of(state)
     if note is None:
         raise HacsError(f"{places[0]} is no twin: `hacs experiment start ADDRESS` copies it")
@@ -97,7 +97,7 @@ def checked(state: State, others: Sequence[State], places: Sequence[str]) -> Twi
 
 
 def join(state: State, other: State) -> None:
-    """Add to a state what another one saw: pages are sets of visits, so that joining twice adds nothing.
+    """Add another state's visits to a state; pages are sets of visits, so joining twice adds nothing.
 
     Raises StateError.
     """

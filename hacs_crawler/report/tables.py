@@ -68,7 +68,7 @@ def _status(page: Page, now: float) -> str:
 
 
 def newest_table(pages: Mapping[int, Page], found: Mapping[int, Findings]) -> Table:
-    """Return the updates that were found last, the newest first, and what is kept of them as text."""
+    """Return the latest updates, the newest first, with their findings as text."""
     shown, ids = list(pages.values()), list(pages)
     updated = [place for place, page in enumerate(shown) if updates_of(page)]
     latest = sorted(updated, key=lambda place: shown[place].last_update or 0, reverse=True)[:NEWEST]
@@ -93,7 +93,7 @@ def _newest(page: Page, found: Findings | None) -> list[str]:
 
 
 def runs_table(found: Mapping[str, list[Any]]) -> Table:
-    """Return what each run found, a row for each policy, the latest first."""
+    """Return the finds of each run, a row for each policy, the latest first."""
     runs = {name: values[::-1] for name, values in found.items()}
     known = zip(runs["updates"], runs["visits"], runs["firsts"], strict=True)
     per_100 = [

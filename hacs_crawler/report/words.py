@@ -31,7 +31,7 @@ NEGATIVE_SKILL = (
 
 
 def headline(view: Overview, plan: Plan, outcomes: Outcomes, now: float) -> str:
-    """Return what recent visits found, and what a crawl would find now."""
+    """Return the finds of recent visits, and the expected finds of a crawl now, in a sentence."""
     late = outcomes[outcomes["at"] > now - LATELY_DAYS * DAY]
     late = late[np.isfinite(late["days_since_visit"])]  # a page's first visit can find no update
     updates = int(((late["flags"] & UPDATED) > 0).sum())
@@ -50,7 +50,7 @@ def headline(view: Overview, plan: Plan, outcomes: Outcomes, now: float) -> str:
 
 
 def of_plan(plan: Plan, config: Config) -> str:
-    """Return what p means, and what the plan leaves out."""
+    """Return the meaning of p, and the pages that the plan leaves out, in words."""
     budget, firsts = config.ranking.budget, int((plan.visits == 0).sum())
     reasons = (
         (plan.waiting, "gone for now"),
@@ -67,7 +67,7 @@ def of_plan(plan: Plan, config: Config) -> str:
 
 
 def of_runs(runs: Mapping[str, Sequence[int]]) -> list[str]:
-    """Return what an update cost, and what was saved against visiting all pages known in each run."""
+    """Return the cost of an update, and the savings against visiting all known pages in each run."""
     at, row = np.unique(runs["at"], return_inverse=True)
     first_visits = np.bincount(row, runs["firsts"], len(at)).astype(np.int64)
     whole = int(np.cumsum(first_visits).sum())

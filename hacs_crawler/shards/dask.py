@@ -1,4 +1,4 @@
-"""The workers of a Dask cluster, which gives the crawls of a lost worker to another one."""
+"""The workers of a Dask cluster, which gives the crawls of a lost worker to another worker."""
 
 from __future__ import annotations
 
@@ -71,9 +71,9 @@ def _crawl_there(run: str, order: Order) -> Result:
 
 
 def _check_workers(client: Client, address: str, here_only: str) -> None:
-    """Raise ClusterError if there is no worker, or one has another version of the package.
+    """Raise ClusterError if the cluster has no worker, or a worker has another version of the package.
 
-    A task that a worker cannot read is never over: Dask has it read again and again.
+    A task that a worker cannot read never ends: Dask has it read again and again.
     """
     if not client.nthreads():
         # a cluster that adapts starts workers for tasks only

@@ -50,7 +50,7 @@ _status_lock: Final = Lock()
 """Starting a process also looks whether others have ended: of two threads that read the exit status of
 one, the second would get 255."""
 _asked_to_end: dict[str, bool] = {}
-"""The commands that asked their crawls to end; whether at once."""
+"""The commands that asked their crawls to end; True if they are to be killed."""
 
 
 class Order(NamedTuple):
@@ -84,7 +84,7 @@ class Pool:
         return self._executor.submit(self._runner, self._run, order)
 
     def end(self, *, at_once: bool = False) -> None:
-        """Have all crawls end in order, or at once; those that wait for room do not begin."""
+        """End all crawls in order, or kill them if `at_once`; waiting crawls do not begin."""
         self._call_all(end_crawls, self._run, at_once)
 
 
@@ -108,7 +108,7 @@ def run_crawl(run: str, order: Order, is_wanted: Callable[[], bool] = lambda: Tr
             if stopped_seconds >= STOPPED_SECONDS or _asked_to_end.get(run):
                 process.kill()
             elif not is_ending and (run in _asked_to_end or not is_wanted()):
-                is_ending = True  # Scrapy takes a second signal for "at once"
+                is_ending = True  # Scrapy takes a second signal for a forced stop
                 process.terminate()
         if (process.exitcode or 0) >= 0:
             break
@@ -122,7 +122,7 @@ def end_crawls(run: str, at_once: bool) -> None:
 
 
 def _has_ended(process: BaseProcess) -> bool:
-    """Return whether a process has ended, after a moment or at once."""
+    """Return whether a process has ended, after a moment's wait."""
     wait([process.sentinel], LOOK_SECONDS)
     with _status_lock:
         return not process.is_alive()

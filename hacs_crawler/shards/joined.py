@@ -43,7 +43,7 @@ T = TypeVar("T", Page, Visit)
 
 
 class JoinedStore:
-    """Reads stores as one, which know no page in common, and refuses what writes to one of them."""
+    """Reads stores without common pages as one, and refuses writes to a single store."""
 
     _joins: Final[dict[str, Callable[[Iterable[Any]], Any]]] = {
         "load": lambda found: dict(ChainMap(*found)),
@@ -93,7 +93,7 @@ class JoinedStore:
 
 
 class JoinedState(State):
-    """The states of shards as one; what is recorded goes to the shard of its page."""
+    """The states of shards as one; visits are recorded in the shard of their page."""
 
     def __init__(self, states: Sequence[State], shards: Sequence[Shard]) -> None:
         store = cast(Store, JoinedStore([state.store for state in states]))
@@ -129,14 +129,14 @@ class JoinedState(State):
         return chain.from_iterable(state.pages() for state in self.states)
 
     def outcomes(self) -> Outcomes:
-        """Return the latest records of all shards, as many as one state keeps."""
+        """Return the latest records of all shards, up to the number that one state keeps."""
         found = self.states[0].outcomes()
         for state in self.states[1:]:
             found = sorted_outcomes([found, state.outcomes()])[-MOST_OUTCOMES:]
         return found
 
     def of(self, url: str) -> State:
-        """Return the state of a page's shard, or any if it has none or the URL is not a page's."""
+        """Return the state of a page's shard, or any state if the URL is not a page's."""
         with suppress(ValueError, KeyError):
             return self._by_number[shard_of_page(url, self.shards[0].count)]
         return self.states[0]
@@ -165,7 +165,7 @@ def open_shards(
         for shard in shards_of(count):
             arguments = replace(config, shard=shard).state_arguments
             try:
-                if not (reads_only or creates):  # which would make what is not there
+                if not (reads_only or creates):  # opening would create a missing state
                     open_state(*arguments, reads_only=True).close()
                 states[shard] = open_state(*arguments, reads_only=reads_only and not creates)
             except NoStateError:
@@ -177,9 +177,9 @@ def open_shards(
 
 
 def found_shards(config: Config) -> int | None:
-    """Return how many shards a state has that knows no page outside of them, None if it has none.
+    """Return the number of shards of a state without pages outside of them, None if it has no shards.
 
-    On a server, a state has shards if the first of them is there. Raises StateError if there are shards
+    On a server, a state has shards if the first shard exists. Raises StateError for shards
     of several numbers.
     """
     path = sqlite_path(config.state, config.base)

@@ -1,4 +1,4 @@
-"""A shard is crawled once at a time: its lock is a key of Redis, or a file beside SQLite's."""
+"""A shard is crawled once at a time: its lock is a key of Redis, or a file next to SQLite's."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class RedisShardLock:
         )
 
     def take(self) -> str | None:
-        """Try to take it, without waiting; return who has it, None for this one. Raises StateError."""
+        """Try to take the lock, without waiting; return its holder, None if taken. Raises StateError."""
         with self._server.naming_errors("lock a shard of"):
             if self._lock.acquire(blocking=False, token=self._token):
                 return None
@@ -96,7 +96,7 @@ class RedisShardLock:
                 return False
 
     def release(self) -> None:
-        """Give it up, if it is this one's; raises StateError."""
+        """Release the lock, if it is held; raises StateError."""
         try:
             # redis-py raises the latter also if it was never taken, which harms nothing
             with self._server.naming_errors("unlock a shard of"), suppress(self._not_ours):

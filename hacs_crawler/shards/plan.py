@@ -93,7 +93,7 @@ def plan_round(config: Config, count: int) -> tuple[Round, int]:
                 cut_off = float(plan.score[-1]) if len(plan) >= budget else None
     with closing(open_rounds(config, count)) as notes:
         before = notes.read()
-        # later than the one before, whose visits are not of this one
+        # later than the round before, whose visits do not belong to this round
         began = max(int(now), before.began + 1 if before else 0)
         shares = [ShardShare() for _ in range(count)]
         round_ = Round(began, quota.budget, quota.unseen, cut_off, shares)

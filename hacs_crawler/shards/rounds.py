@@ -47,7 +47,7 @@ class Round(Struct):
 
     Of `budget` visits (None: all pages), `for_new` are for pages never seen; if that is None all pages
     compete. No page with a score below `cut_off` is visited (None: any page may be). `start` is the
-    number and the sum of the ids of what the first crawl's `start()` yielded.
+    number of requests that the first crawl's `start()` yielded, and the sum of their pages' ids.
     """
 
     began: int
@@ -96,9 +96,10 @@ class Round(Struct):
     def end(self, number: int, *, given: int, lost: int, has_more: bool) -> None:
         """Note that a shard has nothing more to visit above the cut-off.
 
-        `given` is how often requests had been handed over to it when it looked, `lost` what a killed
-        crawl took and did not use, `has_more` whether there are pages below the cut-off. Once all shards
-        have ended, nothing is below it any more: the rest of the budget is used wherever pages are left.
+        `given` is the number of hand-overs to the shard when it looked, `lost` the part of the budget
+        that a killed crawl took and did not use, `has_more` whether there are pages below the cut-off.
+        Once all shards have ended, the cut-off no longer applies: the rest of the budget is used
+        wherever pages are left.
         """
         share = self.shards[number]
         from_seen = min(lost, share.seen)
@@ -131,7 +132,7 @@ class RoundNotes:
         self.close = store.close
 
     def read(self) -> Round | None:
-        """Return the present round, None if there is none; raises StateError."""
+        """Return the present round, or None; raises StateError."""
         return read_note(self._store, _NOTE, Round)
 
     def write(self, round_: Round | None) -> None:

@@ -12,8 +12,8 @@ from typing import Any
 def face(package: str, init: str) -> Callable[[str], Any]:
     """Return the `__getattr__` of a package, given its name and the file of its `__init__`.
 
-    The names are those that `__init__` imports for type checkers, in a block `if TYPE_CHECKING`. To
-    import a name then loads one module, not the folder: a crawl has no use for most of `state`.
+    The names are the imports of `__init__` for type checkers, in a block `if TYPE_CHECKING`. Importing
+    a name then loads one module, not the folder: a crawl has no use for most of `state`.
     """
     places: dict[str, str] = {}
 

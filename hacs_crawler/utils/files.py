@@ -22,10 +22,10 @@ class Writable(Protocol):
 
 @contextmanager
 def replacing(target: Path) -> Iterator[Writable]:
-    """Open a file that gets the name `target` when it is whole, and is removed if it never is.
+    """Open a file that gets the name `target` when it is complete, and is removed otherwise.
 
-    One named `.gz` is gzipped. A device or a pipe is written to as it is. Raises FileExistsError where
-    the name is that of an SQLite database, such as a state.
+    A name that ends in `.gz` is gzipped. A device or a pipe is written directly. Raises FileExistsError
+    if the name is that of an SQLite database, such as a state.
     """
     if target.exists() and not target.is_file():  # a device, a pipe: nothing to be replaced
         with target.open("wb") as file:

@@ -1,4 +1,4 @@
-"""One thread beside the event loop, so that the store never blocks it; it keeps the order given."""
+"""One thread next to the event loop, so that the store never blocks it; calls keep their order."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def sleep(seconds: float) -> Deferred[None]:
 
 
 async def wait_for(deferred: Deferred[T], seconds: float) -> None:
-    """Return when a Deferred has its result, or after that time; what it has stays its own."""
+    """Return when a Deferred has its result, or after that time; the result stays in the Deferred."""
     if deferred.called:
         return
     woken: Deferred[None] = Deferred()
@@ -58,10 +58,10 @@ async def wait_for(deferred: Deferred[T], seconds: float) -> None:
 
 @contextmanager
 def shutdown_waits() -> Iterator[Callable[[], bool]]:
-    """Have the end of the process wait for what is done in here, and for what Scrapy does after it.
+    """Delay process exit until this block, and Scrapy's work after it, is done.
 
-    Yields a function, to be called from any thread, that says whether the process was asked to end. A
-    signal that comes while a spider closes would else stop the reactor at once, and with it the closing.
+    Yields a function, to be called from any thread, that says whether the process was asked to end.
+    Without this a signal while a spider closes would stop the reactor, and interrupt the closing.
     """
     is_asked = False
     ended: Deferred[None] = Deferred()
@@ -100,12 +100,12 @@ class Worker:
         return deferred
 
     def close(self) -> None:
-        """Let the thread end when it has done what it was given; does not wait for it."""
+        """Let the thread end when its calls are done; does not wait for it."""
         self._pool.shutdown(wait=False)
 
 
 async def in_batches(worker: Worker, items: Iterable[T]) -> AsyncIterator[T]:
-    """Yield what a slow iterable yields, which the worker reads in batches."""
+    """Yield the elements of a slow iterable, which the worker reads in batches."""
     iterator = iter(items)
     while batch := await maybe_deferred_to_future(
         worker.run(lambda: list(islice(iterator, BATCH)))
@@ -172,9 +172,9 @@ async def at_once(
 
 
 async def merged(sources: Sequence[AsyncIterator[T]]) -> AsyncIterator[T]:
-    """Yield what several iterators yield, as it comes; each is read by itself, whatever the others do.
+    """Yield the elements of several iterators as they come; each is read independently of the others.
 
-    The first exception ends the iteration; the others are then read on, and what they yield is lost.
+    The first exception ends the iteration; the others are then read on, and their elements are lost.
     """
     found: DeferredQueue[T | Failure | None] = DeferredQueue()
     for source in sources:

@@ -6,8 +6,8 @@
             int, Meta(ge=1), Setting("HACS_FLUSH_VISITS", "Visits are written when this many wait.")
         ] = 100
 
-The type says what is allowed: msgspec checks and converts by it, errors and docs/settings.md put it into
-words (`allowed`), and the command line completes it.
+The type defines the allowed values: msgspec checks and converts by it, errors and docs/settings.md put
+it into words (`allowed`), and the command line completes it.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ Text = Annotated[str, Meta(min_length=1)]
 
 
 class NotAllowedError(ValueError):
-    """A value is wrong; the message says what is allowed instead."""
+    """A value is wrong; the message names the allowed values."""
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What a field is read from, and what docs/settings.md says of it, in Markdown.
+    """The source of a field, and its documentation in docs/settings.md, in Markdown.
 
-    `read` makes the field's value of a given one where a type cannot tell what is allowed; it raises
-    ValueError that says what is, or ConfigError. `default` and `kind` are of the setting where the field
-    has another default, or a wider type. `field`, its name, is for `declared` to fill in.
+    `read` converts a given value if the allowed values cannot be expressed by a type; it raises
+    ValueError that names them, or ConfigError. `default` and `kind` are the setting's if the field
+    has another default, or a wider type. `field`, its name, is filled in by `declared`.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Setting:
 
     @property
     def allowed(self) -> str:
-        """What is allowed, in words; "" where `text` has to say it."""
+        """The allowed values in words; "" if `text` names them."""
         return "" if self.read is not None else allowed(self.kind)
 
     @property
@@ -77,7 +77,7 @@ class Setting:
         return re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", sentence)
 
     def value(self, settings: BaseSettings) -> Any:
-        """Return the field's value; raises ConfigError with setting, value, and what is allowed."""
+        """Return the field's value; raises ConfigError with setting, value, and the allowed values."""
         given = settings.get(self.name, self.default)
         if self.default is None and given in (None, ""):
             return None
@@ -110,9 +110,9 @@ def read_group(group: type[T], settings: BaseSettings, **others: Any) -> T:
 
 
 def converted(given: Any, kind: Any) -> Any:
-    """Return a value as a type has it; raises NotAllowedError that says what is allowed.
+    """Return a value converted to a type; raises NotAllowedError that names the allowed values.
 
-    Texts stand for numbers and switches, as on the command line, and an empty one for None.
+    Texts stand for numbers and switches, as on the command line, and an empty text for None.
     """
     candidates = [given]
     if given == "":
@@ -142,7 +142,7 @@ def converted_object(given: Mapping[str, Any], kind: type[T]) -> T:
 
 
 def parsed_json(given: Any) -> Any:
-    """Return what a text means that begins as an object in JSON does; raises NotAllowedError."""
+    """Return the value of a text that begins like a JSON object; raises NotAllowedError."""
     if isinstance(given, str) and given.lstrip().startswith("{"):
         try:
             return msgspec.json.decode(given)
@@ -179,7 +179,7 @@ def loaded(path: str, what: str) -> Any:
 
 
 def allowed(kind: Any) -> str:
-    """Return in words what a type allows."""
+    """Return the values that a type allows, in words."""
     origin, arguments = get_origin(kind), get_args(kind)
     if origin is Annotated:
         limits = [limit for limit in kind.__metadata__ if isinstance(limit, Meta)]

@@ -17,7 +17,7 @@ from rich.text import Text
 from hacs_crawler.utils.text import printable
 
 UNLIMITED: Final = 100_000
-"""Width of a file or a pipe, where nothing is wrapped."""
+"""Width of a file or a pipe, in which lines are not wrapped."""
 
 
 def terminal_width() -> int:
@@ -70,7 +70,7 @@ def laid_out(*parts: str | Table, width: int = UNLIMITED) -> str:
             console.print(Text(printable(part)), soft_wrap=" " not in part.strip())
             continue
         if width < UNLIMITED and part.show_header:
-            # Markdown has no header of several lines, so its bars would only take room
+            # Markdown has no header of several lines, so bars for it would only take room
             part.box, part.pad_edge, part.padding = None, False, (0, 1, 0, 0)
         if part.show_header and any(column.no_wrap for column in part.columns):
             console.width = UNLIMITED  # else the measure is capped at the width
@@ -85,9 +85,9 @@ if TYPE_CHECKING:
 
 
 class Progress:
-    """Shows how far a task is while its `with` block runs.
+    """Shows the progress of a task while its `with` block runs.
 
-    It is one line with a bar, which is gone at the end; log lines, and what is printed to the terminal,
+    It is one line with a bar, which disappears at the end; log lines, and output to the terminal,
     appear above it. Used from one thread at a time.
     """
 

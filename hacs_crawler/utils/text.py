@@ -32,7 +32,7 @@ def reason_of(error: Exception) -> str:
 
 
 def shown(value: float | None, digits: int) -> str:
-    """Return a number as tables have it, "-" where it is undefined."""
+    """Return a number as tables show it, "-" if it is undefined."""
     return "-" if value is None else f"{value:.{digits}f}"
 
 

@@ -30,7 +30,7 @@ def in_range(time: datetime) -> int | None:
 
 
 def parse_iso(text: str) -> int | None:
-    """Return the second of an ISO 8601 time, None if there is no such time."""
+    """Return the second of an ISO 8601 time, None if it is not a valid time."""
     try:
         return in_range(datetime.fromisoformat(text))
     except (ValueError, OverflowError):
