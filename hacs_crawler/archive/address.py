@@ -1,4 +1,4 @@
-"""Web archives by their addresses: what is asked there, and how fast."""
+"""Web archives by their addresses: the form of their indexes, and their rates."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LOCAL: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class ArchiveKind(Enum):
-    """How an archive is asked which captures it has, by the key that names where."""
+    """The form of an archive's index, by the key that holds its address."""
 
     CDX = "cdx_url"
     """A CDX server: the Wayback Machine's, OpenWayback's or pywb's."""
@@ -34,7 +34,7 @@ class ArchiveKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ArchiveAddress:
-    """One archive: `index_url` says where captures are asked for, in the way of its `kind`.
+    """One archive: `index_url` is the address of its index, in the form of its `kind`.
 
     `memento_url` is where replay begins (CDX) or the WARC files lie (COLLINFO); TimeMaps name the
     mementos themselves. Rates are in requests a minute, 0 for no limit.
@@ -57,7 +57,7 @@ class ArchiveAddress:
 
     @property
     def names_mementos(self) -> bool:
-        """Whether its index says where mementos are, which may be in any archive."""
+        """Whether its index names the addresses of mementos, which may be in any archive."""
         return self.kind in {ArchiveKind.TIMEMAP, ArchiveKind.TIMEGATE}
 
     @property
@@ -75,7 +75,7 @@ Rate = Annotated[float, Meta(ge=0, le=1e6)]
 
 
 class _Entry(Struct, forbid_unknown_fields=True, kw_only=True):
-    """An archive as HACS_ARCHIVES has it: one without an address is the Wayback Machine."""
+    """An entry of HACS_ARCHIVES; without an address it is the Wayback Machine."""
 
     cdx_per_minute: Rate = 24.0
     mementos_per_minute: Rate = 60.0
@@ -121,7 +121,7 @@ _KEYS: Final = {key for entry in _ENTRIES.values() for key in entry.__struct_enc
 def archives_of(given: Any) -> tuple[ArchiveAddress, ...]:
     """Return the archives that HACS_ARCHIVES names, in its order.
 
-    Raises NotAllowedError that says what is allowed, and where.
+    Raises NotAllowedError that names the allowed values, and the wrong entry.
     """
     given = parsed_json(given)
     if not isinstance(given, str | Mapping) or not given:

@@ -20,17 +20,17 @@ HTML_TYPES: Final = frozenset({"text/html", "application/xhtml+xml"})
 UNKNOWN_TYPES: Final = frozenset({"unk", "-", ""})
 
 Cleaning = Counter[str]
-"""Rows and records that are no captures, by kind (after Jayawardana et al. 2020, data cleaning):
+"""Rows and records that are not captures, by kind (after Jayawardana et al. 2020, data cleaning):
 
 - ``invalid_date``: no time in 1970-2106, such as one with month or day 00
-- ``invalid_digest``: no checksum in base 32 or hexadecimal, on a row that is no revisit
+- ``invalid_digest``: no checksum in base 32 or hexadecimal, on a row that is not a revisit
 - ``bad_status``: archived redirects and errors; they do not show the page
 - ``not_html``: images, PDF and the like
 - ``not_http``: ``mailto:``, ``dns:`` and the like, also as in ``http://mailto:me@a.edu/``
 - ``empty``: the digest is that of no content at all
 - ``duplicate``: the same capture as in the row before
-- ``malformed``: too few or too many fields, no JSON, not UTF-8, a URL that no crawl could visit
-- ``unreadable`` (WARC only): the payload is cut off, too long, empty, no text, or in an encoding that
+- ``malformed``: too few or too many fields, invalid JSON or UTF-8, a URL that no crawl could visit
+- ``unreadable`` (WARC only): the payload is cut off, too long, empty, not text, or in an encoding that
   cannot be undone
 """
 
@@ -58,10 +58,10 @@ class ArchiveError(HacsError):
 class Capture:
     """One row of a capture index.
 
-    `page_key` is the page's key as the state knows it (`links.page_key`), whatever key the archive sorts
+    `page_key` is the page's key in the state (`links.page_key`), whatever key the archive sorts
     by. `at` is in whole seconds since 1970 UTC. `status` is None if the archive does not say
     ("-"), `digest` is without its algorithm, "" if a revisit record or a TimeMap has none. `place` is
-    where the archived page is found if the index names that: a memento's URI, or a part of a WARC file,
+    the address of the archived page if the index names it: a memento's URI, or a part of a WARC file,
     `URL#bytes=FIRST-LAST`.
     """
 
@@ -75,19 +75,19 @@ class Capture:
 
     @property
     def key(self) -> tuple[str, int, str]:
-        """What it is told by among the captures of an archive: URL, time and place."""
+        """Unique key within an archive: URL, time and place."""
         return self.url, self.at, self.place
 
     @property
     def is_revisit(self) -> bool:
-        """Whether the archive found what it already had, and kept no second copy."""
+        """Whether the archive found the content that it already had, and kept no second copy."""
         return self.mime == REVISIT
 
 
 def parse_timestamp(text: str) -> int | None:
-    """Return the second of an archive's timestamp, `YYYYMMDDhhmmss`, or None if there is no such time.
+    """Return the second of an archive's timestamp, `YYYYMMDDhhmmss`, or None if it is not a valid time.
 
-    What is missing at the end is taken as the earliest possible; milliseconds are cut off.
+    Missing digits at the end are taken as the earliest possible; milliseconds are cut off.
     """
     if _TIMESTAMP(text) is None:
         return None
@@ -101,7 +101,7 @@ def parse_timestamp(text: str) -> int | None:
 
 
 def parse_http_date(text: str | None) -> int | None:
-    """Return the second of an HTTP date, None if there is no such time."""
+    """Return the second of an HTTP date, None if it is not a valid time."""
     try:
         return None if text is None else in_range(parsedate_to_datetime(text))
     except (ValueError, OverflowError):
@@ -109,7 +109,7 @@ def parse_http_date(text: str | None) -> int | None:
 
 
 def parse_digest(text: str) -> str:
-    """Return a digest without its algorithm ("sha1:"), "" if it is none."""
+    """Return a digest without its algorithm ("sha1:"), "" if it is not a digest."""
     match = _DIGEST(text)
     return "" if match is None else match[1]
 
@@ -136,7 +136,7 @@ def key_of(url: str) -> tuple[str, str]:
     """
     if not url[:8].lower().startswith(("http://", "https://")):
         return "", "not_http" if ":" in url else "malformed"
-    if "@" in url.split("/", 3)[2]:  # its key would be that of the host's homepage
+    if "@" in url.split("/", 3)[2]:  # its key would be the key of the host's homepage
         return "", "not_http"
     if check_url(kept_url(url)) is not None:
         return "", "malformed"
@@ -144,12 +144,12 @@ def key_of(url: str) -> tuple[str, str]:
 
 
 def names_other_file(key: str) -> bool:
-    """Whether a page's key ends as those of images, fonts, scripts and the like do."""
+    """Whether a page's key ends like those of images, fonts, scripts and the like."""
     return _OTHER_FILE(key.lower()) is not None
 
 
 def content_type(text: str) -> str:
-    """Return the type that browsers take from a Content-Type header, a repeated one joined by commas.
+    """Return the type that browsers take from a Content-Type header (repeated ones joined by commas).
 
     The last valid type counts, with the charset of an equal one before it if it has none itself
     (https://fetch.spec.whatwg.org/#concept-header-extract-mime-type). Text without a valid type is

@@ -166,7 +166,7 @@ class _Dialects:
             raise _MalformedRowError
         values = dict(zip(columns, fields, strict=False))
         row = {name: values[letter] for letter, name in _LETTERS.items() if letter in values}
-        if "c" in values:  # the old checksum, where there is no new one
+        if "c" in values:  # the old checksum, for want of a new one
             row.setdefault("digest", values["c"])
         return row
 
@@ -218,11 +218,11 @@ def _url_of_surt(key: str) -> str | None:
 
 
 class _Repeated:
-    """Tells what revisit rows repeat, of which the index says neither status nor type.
+    """Finds the captures that revisit rows repeat, as the index leaves out their status and type.
 
-    With `is_sorted` the rows of a page follow each other: then its contents alone are remembered, and
-    archived errors are told, too. Otherwise an error may come before or after what repeats it, which the
-    state finds out; images and the like are not for the state.
+    With `is_sorted` the rows of a page follow each other: then only its contents are remembered, and
+    archived errors are recognized, too. Otherwise an error may come before or after its repetition,
+    which the state finds out; the state has no images and the like.
     """
 
     def __init__(self, *, is_sorted: bool) -> None:
@@ -231,7 +231,7 @@ class _Repeated:
         self._kinds: dict[tuple[str, str], str] = {}
 
     def note(self, key: str, digest: str, problem: str) -> None:
-        """Add what a row showed; what was once a capture stays one."""
+        """Add the content of a row; a content that once was a capture stays one."""
         if self._is_sorted and key != self._key:
             self._key, self._kinds = key, {}
         if not problem and (self._is_sorted or (key, digest) in self._kinds):
@@ -253,7 +253,7 @@ def _is_of_other_file(capture: Capture, previous: Capture | None) -> bool:
 
 
 def _capture(row: Mapping[str, Any], repeated: _Repeated, warc_url: str) -> Capture | str:
-    """Return the capture that a row tells of, or the kind under which it is dropped."""
+    """Return the capture in a row, or the kind under which it is dropped."""
     url, timestamp = row.get("url"), row.get("timestamp")
     if not isinstance(url, str) or timestamp is None:
         return "malformed"
@@ -306,9 +306,9 @@ def _problem(status: str, mime: str, digest: str) -> str:
 def visits_by_digest(captures: Iterable[Capture]) -> Iterator[Visit]:
     """Yield the visits that captures stand for, in their order, to be judged by their digests alone.
 
-    Which of them found a change is for the page's state to say (`state.digests`), which knows captures
+    Which of them found a change is decided by the page's state (`state.digests`), which knows captures
     of other files too. A revisit record without a status repeats an answer that may have been an error:
-    it counts where the page is known to have had that content. A capture with neither digest nor revisit
+    it counts if the page is known to have had that content. A capture with neither digest nor revisit
     record is no evidence and is left out.
     """
     for capture in captures:

@@ -34,7 +34,7 @@ from hacs_crawler.watch import MarkRules, Rules, UnreadableMarksError
 logger = safe_logger(__name__)
 
 MAX_BODY_BYTES: Final = 32 << 20
-"""A longer payload, or one that unpacks to more, is not looked at; this bounds the memory it takes."""
+"""A longer payload, or one that unpacks to more, is not read; this bounds the memory it takes."""
 
 Header = Callable[[str], str | None]
 _CHUNK_SIZE = re.compile(rb"([0-9a-fA-F]{1,8})[ \t]*(?:;[^\r\n]*)?\r?\n")
@@ -47,12 +47,11 @@ def payload_links(
     rules: Rules | None = None,
     rewriting: Rewriting | None = None,
 ) -> frozenset[int] | None:
-    """Return the fingerprints of what an HTML payload shows, None if it cannot be read whole.
+    """Return the fingerprints of an HTML payload's links, None if it cannot be read whole.
 
-    That are its links, or what else `rules` say.
-    `header` looks up a header of the response by its name, of a repeated Content-Encoding all, `url` is
-    where the page was found. Links that are rewritten as `rewriting` knows it are put right, and it is
-    said once.
+    With `rules` they are of the marks that these watch. `header` looks up a header of the response by
+    its name, of a repeated Content-Encoding all values, `url` is the page's own. Links that the archive
+    rewrote as `rewriting` describes are restored, and the log says so once.
     """
     content = _content(body, header)
     if content is None or not content.strip():
@@ -135,8 +134,9 @@ def decoded(body: bytes, codings: str, most_bytes: int) -> bytes | None:
     """Undo the encodings that a Content-Encoding header names, the last one first.
 
     Returns None if that is impossible or gives more bytes than allowed. Archives store many payloads
-    unpacked under their old headers: what does not look packed is plain. Servers pack some twice and
-    say so once: what looks like gzip where a page should be is unpacked too. Raises MissingCodecError.
+    unpacked under their old headers: bytes that do not look packed are plain. Servers pack some twice
+    and say so once: bytes that look like gzip in place of a page are unpacked too. Raises
+    MissingCodecError.
     """
     names = [name for one in codings.split(",") if (name := one.strip().lower()) not in _PLAIN]
     if len(names) > _MOST_CODINGS:

@@ -31,9 +31,9 @@ _TIME_OF_ARC: Final = 14
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One record: `block` is its content, up to as many bytes as were asked for.
+    """One record: `block` is its content, up to the requested number of bytes.
 
-    `at` is in seconds since 1970 UTC, None if there is no such time; `is_cut` says that the record does
+    `at` is in seconds since 1970 UTC, None without a valid time; `is_cut` says that the record does
     not hold the whole answer, or that the block is longer. `mime` is the type of the block, "" if it is
     not stated.
     """
@@ -55,7 +55,7 @@ class _DamagedError(Exception):
 
 
 def read_records(source: Source, most_bytes: int) -> Iterator[Record]:
-    """Yield the records of a WARC or ARC file, in its order, reading as they are asked for.
+    """Yield the records of a WARC or ARC file, in its order, reading lazily.
 
     Raises ArchiveError, with the source's name and offset, at the first place where it cannot go on,
     after the records before it, and at the end if some were damaged; also without warcio. Offsets of
@@ -121,7 +121,7 @@ def _warc_record(stream: _Stream, line: bytes, most_bytes: int) -> Record:
     for one in stream.lines_to_blank():
         if (
             one[:1] in b" \t" and one.strip()
-        ):  # folded: none of what is read here has a blank inside
+        ):  # folded: no header that is read here has a blank inside
             lines[-1] = lines[-1].rstrip() + one.lstrip()
         else:
             lines.append(one)
@@ -142,7 +142,7 @@ def _warc_record(stream: _Stream, line: bytes, most_bytes: int) -> Record:
 
 
 class _Stream:
-    """Reads a source by lines and blocks, never past the end of a gzip member unless told to."""
+    """Reads a source by lines and blocks, never past the end of a gzip member without being asked to."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -155,7 +155,7 @@ class _Stream:
         self.next_member()
 
     def next_member(self) -> bool:
-        """Go to where the next gzip member begins; return whether there is one."""
+        """Go to the beginning of the next gzip member; return whether there is one."""
         while self._fill():
             self._drop(len(self._buffer) - self._position)
         self._drop(len(self._buffer) - self._position)
@@ -165,7 +165,7 @@ class _Stream:
         return True
 
     def next_beginning(self, block: bytes) -> bool:
-        """Go to where the next WARC record of this member begins, in a damaged block or behind it.
+        """Go to the beginning of the next WARC record of this member, in a damaged block or behind it.
 
         Returns whether there is one.
         """

@@ -1,4 +1,4 @@
-"""Files as archives ship them, gzipped or not: streamed, and exact about where they are damaged."""
+"""Files as archives ship them, gzipped or not: streamed, with the exact place of any damage."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hacs_crawler.utils.text import reason_of
 LONGEST_LINE_BYTES: Final = 1 << 20
 """What lies beyond this in a line is left out; it bounds the memory that a damaged file takes."""
 BEGINNING_BYTES: Final = 1 << 16
-"""How much of a file is looked at to tell what it is."""
+"""How much of a file is read to recognize its kind."""
 _BLOCK_BYTES: Final = 1 << 16
 
 
@@ -74,7 +74,7 @@ def read_lines(source: str | Source, longest_bytes: int = LONGEST_LINE_BYTES) ->
 
 
 class Source(io.RawIOBase):
-    """A file whose failures are ArchiveErrors that say where; its beginning can be looked at."""
+    """A file whose failures are ArchiveErrors with the place; its beginning can be peeked at."""
 
     def __init__(self, file: IO[bytes], name: str) -> None:
         self.name = name

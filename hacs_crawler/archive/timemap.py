@@ -1,8 +1,8 @@
 """Memento (RFC 7089): TimeMaps, which list a page's mementos, and the URIs of mementos.
 
 A TimeMap has no digests, so it is no evidence on whether the page had changed; recording its mementos
-as visits would claim that they found nothing. It tells which mementos there are to be fetched.
-What Wayback and pywb call a JSON TimeMap is their CDX server's answer: `read_cdx` reads that.
+as visits would claim that they found nothing. It names the mementos that can be fetched.
+Wayback's and pywb's "JSON TimeMap" is their CDX server's answer: `read_cdx` reads that.
 
 The URI of a memento holds the time and the page's URL. An archive is asked for a capture as it was
 archived (`id_`). An archive that does not know this answers with a page whose links all lead to its own
@@ -63,7 +63,7 @@ def is_timemap(beginning: bytes) -> bool:
 def timemaps_in(links: bytes) -> list[str]:
     """Return the TimeMaps that a Link header names, those in link format first.
 
-    An answer that is a part of a longer TimeMap names the other parts, with the time that each is of; a
+    An answer that is a part of a longer TimeMap names the other parts, with the time of each; a
     TimeMap in another format of the same answer has no time. Raises ArchiveError as `read_timemap`.
     """
     found = [
@@ -85,10 +85,10 @@ def parts_of(timemap: bytes) -> list[str]:
 def read_timemap(source: bytes | IO[bytes], name: str, dropped: Cleaning) -> Iterator[TimeMapEntry]:
     """Yield a TimeMap's mementos in its order, each once.
 
-    It may be in link format, or in MemGator's JSON or CDXJ, told by its beginning.
+    It may be in link format, or in MemGator's JSON or CDXJ; its beginning decides.
 
-    Those that cannot be used are counted in `dropped`. Raises ArchiveError, with `name` and an offset
-    in characters, where the TimeMap is damaged (after the mementos before it), longer than
+    Unusable mementos are counted in `dropped`. Raises ArchiveError, with `name` and an offset
+    in characters, if the TimeMap is damaged (after the mementos before it), longer than
     `MAX_TIMEMAP_BYTES`, or does not say which page it is of.
     """
     data = source if isinstance(source, bytes) else source.read(MAX_TIMEMAP_BYTES + 1)
@@ -217,7 +217,7 @@ def original_of(uri: str) -> str:
 
 
 def raw_uri(uri: str) -> str:
-    """Return the URI of the same memento as it was archived, where its form is Wayback's."""
+    """Return the URI of the same memento as it was archived, if it has Wayback's form."""
     found = _MEMENTO.search(uri)
     if found is None:
         return uri
@@ -291,6 +291,6 @@ def _names_host_or_root(href: str) -> bool:
 
 
 def _place(prefix: str) -> str:
-    """Return where an archive's mementos are, whatever the scheme."""
+    """Return the prefix of an archive's mementos, without its scheme."""
     parts = urlsplit(prefix)
     return f"{parts.netloc.lower()}{parts.path}"

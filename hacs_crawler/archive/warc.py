@@ -41,12 +41,12 @@ def is_warc(beginning: bytes, name: str) -> bool:
 def read_warc(
     source: str | Source, dropped: Cleaning | None = None, rules: Rules | None = None
 ) -> Iterator[Visit]:
-    """Yield the visits that a WARC or ARC file tells of, in its order, reading as they are asked for.
+    """Yield the visits in a WARC or ARC file, in its order, reading lazily.
 
-    `source` is a path or what `open_source` returned, and is closed at the end. Responses (2xx, HTML)
-    and HTML resources are visits with what `rules` say that they show, revisit records visits without
-    links. Other responses and resources are counted in `dropped`. Logs what the file holds if that is
-    no capture. Raises as `read_records` does.
+    `source` is a path or a result of `open_source`, and is closed at the end. Responses (2xx, HTML)
+    and HTML resources are visits with the marks that `rules` watch, revisit records visits without
+    marks. Other responses and resources are counted in `dropped`. If the file holds no capture, the log
+    says what it holds. Raises as `read_records` does.
     """
     counts: Cleaning = Counter() if dropped is None else dropped
     with closing(open_source(source) if isinstance(source, str) else source) as stream:
@@ -123,9 +123,10 @@ _ENDINGS: Final = (".warc", ".warc.gz", ".arc", ".arc.gz")
 
 
 def warcs_of(path: str) -> Iterator[Source]:
-    """Yield the WARC files in a WACZ file, each open until the next is asked for.
+    """Yield the WARC files in a WACZ file, each open until the next is requested.
 
-    Raises ArchiveError, with the name of the file, if it is no ZIP archive, or has no WARC file in it.
+    Raises ArchiveError, with the name of the file, if it is not a ZIP archive, or has no WARC file in
+    it.
     """
     if path == "-":
         raise ArchiveError("standard input: a ZIP file (WACZ?) can only be read by its name")

@@ -1,1 +1,1 @@
-"""Asks a live web archive, during a crawl, for what it has of each page."""
+"""Harvests, during a crawl, the captures that a live web archive has of each page."""

@@ -45,9 +45,9 @@ PAUSES: Final = 7
 LONGEST_SECONDS: Final = 3 * 3600.0
 """An archive that asks for more is asked again in another run."""
 CALM: Final = 10
-"""After this many times the last pause without another one the next is the shortest again."""
+"""After this many times the last pause without another, the next pause is the shortest again."""
 _SLOW_DOWN: Final = b"<Code>SlowDown</Code>"
-"""What Amazon's S3, where Common Crawl's files are, answers with 503 and no Retry-After."""
+"""In the 503 answers, without Retry-After, of Amazon's S3, where Common Crawl's files are."""
 
 
 @dataclass(slots=True)
@@ -67,8 +67,8 @@ class ArchivePauseMiddleware:
 
     That is after a 429, a 503 with Retry-After or SlowDown, or a refused connection.
 
-    The requests are sent again afterwards. An archived answer is none of the archive's own, whatever
-    its status: it has a Memento-Datetime.
+    The requests are sent again afterwards. An archived answer, recognized by its Memento-Datetime, is
+    not the archive's own answer, whatever its status.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class ArchivePauseMiddleware:
         return cls(crawler, Crawl.of(crawler))
 
     async def process_request(self, request: Request, spider: Spider | None = None) -> None:
-        """Wait while the host is to be left alone."""
+        """Wait while the host must not be asked."""
         del spider
         if not _is_meant(request):
             return
@@ -99,7 +99,7 @@ class ArchivePauseMiddleware:
     def process_response(
         self, request: Request, response: Response, spider: Spider | None = None
     ) -> Request | Response:
-        """Pause the host where it has had too many requests, and have the request sent again."""
+        """Pause the host if it has had too many requests, and have the request sent again."""
         del spider
         if not _is_meant(request):
             return response
@@ -167,7 +167,7 @@ class ArchivePauseMiddleware:
         return self._hosts.setdefault(urlsplit(request.url).netloc, _Host())
 
     def _archive(self, request: Request) -> ArchiveAddress | None:
-        """Return the archive at whose address a request is, else the one that asked."""
+        """Return the archive at whose address a request is, else the archive that made the request."""
         host = urlsplit(request.url).netloc
         there = [archive for archive in self._archives.values() if host in archive.hosts]
         return there[0] if there else self._archives.get(request.meta.get("hacs_archive", ""))

@@ -1,4 +1,4 @@
-"""How an archive is asked: each request goes through Scrapy's downloader, each host at its pace.
+"""Requests to an archive: each goes through Scrapy's downloader, each host at its pace.
 
 A host has a downloader slot for its index and one for mementos. Archives that share a host share its
 slots, at the slower of their rates.
@@ -33,7 +33,7 @@ RECALL_SECONDS: Final = 0.5
 
 
 class UnansweredError(HacsError):
-    """The archive did not answer; asking for less may help where `is_narrowable`."""
+    """The archive did not answer; a smaller request may help if `is_narrowable`."""
 
     def __init__(self, reason: str, *, is_narrowable: bool) -> None:
         super().__init__(reason)
@@ -66,11 +66,11 @@ class Asker:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether nothing more is to be asked."""
+        """Whether requests have ended."""
         return self._is_ended or self._crawl.failure is not None or is_closing(self._crawler)
 
     async def beside(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run a function in a thread beside the event loop."""
+        """Run a function in a thread next to the event loop."""
         return await maybe_deferred_to_future(self._worker.run(function, *args, **kwargs))
 
     def end(self) -> None:
@@ -78,16 +78,16 @@ class Asker:
         self._is_ended = True
 
     def close(self) -> None:
-        """Let the thread end, and look no more at what waits to be sent."""
+        """Let the thread end, and drop the waiting requests."""
         self._cancel_recall()
         self._worker.close()
 
     async def get(
         self, url: str, kind: str, headers: Mapping[str, str] | None = None, **meta: Any
     ) -> Response:
-        """Return what is answered; `kind` is that of the slot, `meta` is Scrapy's.
+        """Return the answer to a request; `kind` is the slot's, `meta` is Scrapy's.
 
-        Raises StoppedError, RefusedError, HostSkippedError, and what the network does.
+        Raises StoppedError, RefusedError, HostSkippedError, and errors of the network.
         """
         if self.is_stopped:
             raise StoppedError
@@ -117,7 +117,7 @@ class Asker:
         return urlsplit(url).netloc in self.address.hosts
 
     def _recall(self) -> None:
-        """Take back what waits to be sent when the crawl closes: it would take minutes."""
+        """Take back waiting requests when the crawl closes: sending them would take minutes."""
         if self.is_stopped:
             Downloads(self._crawler).recall(
                 lambda request: request.meta.get("hacs_archive") == self.address.name,

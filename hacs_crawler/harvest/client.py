@@ -47,7 +47,7 @@ logger = safe_logger(__name__)
 MOST_ERRORS: Final = 20
 """Mementos in a row at which the archive failed, each after Scrapy's retries: then the seed is left."""
 LARGE_BODY_BYTES: Final = 1 << 20
-"""A longer page is taken apart beside the event loop."""
+"""A longer page is parsed in the thread next to the event loop."""
 HOPS: Final = 5
 """Redirects of the archive that are followed: it leads to the capture that it has instead."""
 
@@ -79,7 +79,7 @@ class ArchiveClient:
         self._asker.end()
 
     async def spread(self, todo: Sequence[Span]) -> list[Span]:
-        """Return spans of time as what is to be asked for, one after the other.
+        """Return spans of time in the form in which the archive is asked for them, in order.
 
         Raises ArchiveError, UnansweredError, RefusedError, HostSkippedError, StoppedError.
         """
@@ -119,7 +119,9 @@ class ArchiveClient:
         memento = await self._follow(url, host, capture)
         if not memento.is_passing:
             self._errors_in_a_row[host] = 0
-        elif memento.problem == "error" or host not in self._shown:  # else only this one is missing
+        elif (
+            memento.problem == "error" or host not in self._shown
+        ):  # else only this memento is missing
             self._errors_in_a_row[host] += 1
         if self._errors_in_a_row[host] >= MOST_ERRORS:
             self._errors_in_a_row[host] = 0
@@ -165,7 +167,7 @@ class ArchiveClient:
         )
 
     def _refusal(self, error: RefusedError, host: str, capture: Capture) -> Memento:
-        """Say what it means that a memento may not be asked for."""
+        """Return the memento that stands for a refused request."""
         if self.address.names_mementos:
             if host not in self._refused:
                 self._refused.add(host)
@@ -191,13 +193,13 @@ LIMIT: Final = 5_000
 """Rows a request, at first: some 1 MB, and a few seconds of the Wayback Machine's time."""
 LEAST_LIMIT: Final = 50
 LIMIT_WITHOUT_KEYS: Final = 50_000
-"""Rows a request to a server without resume keys: what was cut off has to be asked for again."""
+"""Rows a request to a server without resume keys: rows cut off have to be requested again."""
 TRIES: Final = 16
 """How often in a row a query is made smaller before it is given up."""
 
 
 class IndexReader:
-    """Asks for a site's rows; remembers how many rows at once the server was able to give."""
+    """Asks for a site's rows; remembers how many rows at a time the server was able to give."""
 
     def __init__(self, client: ArchiveClient, site: Site) -> None:
         self._client = client
@@ -206,10 +208,10 @@ class IndexReader:
         self._keys: set[int] = set()
 
     async def read(self, todo: Sequence[Span]) -> tuple[IndexAnswer, list[Span]]:
-        """Return the next rows of the spans left to do, and what is left to do after them.
+        """Return the next rows of the remaining spans, and the spans that remain after them.
 
-        Raises what `ArchiveClient.captures` raises, an UnansweredError after having asked for less and
-        less.
+        Raises the errors of `ArchiveClient.captures`; UnansweredError only after smaller and smaller
+        requests.
         """
         failures = 0
         left = list(todo)
@@ -245,7 +247,7 @@ class IndexReader:
         return _halved(left)
 
     def _rest(self, left: list[Span], answer: IndexAnswer) -> list[Span] | None:
-        """Return what is left after an answer; None if the answer was cut off without a resume key."""
+        """Return the spans left after an answer; None if it was cut off without a resume key."""
         if answer.resume_key:
             self._client.is_keyless = False
             mark = fingerprint(answer.resume_key)

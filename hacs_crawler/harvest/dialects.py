@@ -38,7 +38,7 @@ from hacs_crawler.utils.times import parse_iso
 logger = safe_logger(__name__)
 
 NO_HOST: Final = frozenset({"CannotResolveHostError", "DNSLookupError"})
-"""What Scrapy and Twisted call it when there is no such host, or no network."""
+"""Names of Scrapy's and Twisted's errors for a missing host or network."""
 MOST_PARTS: Final = 100
 """Parts of one TimeMap that are asked for."""
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
@@ -46,7 +46,7 @@ _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
 @dataclass(frozen=True, slots=True)
 class CrawlIndex:
-    """One of Common Crawl's crawls: where it is asked about, and of what time it is."""
+    """One of Common Crawl's crawls: the address of its index, and the time that it covers."""
 
     url: str
     since: int
@@ -100,7 +100,7 @@ def spread(todo: Sequence[Span], indexes: Sequence[CrawlIndex]) -> list[Span]:
 
 
 async def timemap_answer(asker: Asker, url: str, site: Site, span: Span) -> IndexAnswer:
-    """Ask for a TimeMap, and for the other parts of one that comes in parts.
+    """Ask for a TimeMap, and for the other parts of a TimeMap that comes in parts.
 
     Raises BlockedError, UnansweredError, and as `Asker.get`.
     """
@@ -124,15 +124,15 @@ async def timemap_answer(asker: Asker, url: str, site: Site, span: Span) -> Inde
 
 
 async def timegate_answer(asker: Asker, site: Site, span: Span) -> IndexAnswer:
-    """Ask a TimeGate where the page's TimeMap is, and then for that.
+    """Ask a TimeGate for the address of the page's TimeMap, and then for the TimeMap.
 
-    One that names none still names some mementos. Raises as `timemap_answer`.
+    A TimeGate that names no TimeMap still names some mementos. Raises as `timemap_answer`.
     """
     url = f"{asker.address.index_url}{site.homepage}"
     response = await _whole(asker, url, dont_redirect=True)
     links = b", ".join(response.headers.getlist(b"Link"))
     if response.status not in {200, *_REDIRECTS}:
-        _timemap(response)  # says what is wrong, unless it is that there is none
+        _timemap(response)  # raises the error of the answer, unless there is no TimeMap
         return _answer([], site, span, Cleaning())
     try:
         timemaps = timemaps_in(links)
@@ -167,7 +167,7 @@ async def _whole(asker: Asker, url: str, **meta: Any) -> Response:
 
 
 def _rows(response: Response) -> bytes:
-    """Return the rows that a CDX server answered; raises what its answer means where it is none."""
+    """Return the rows of a CDX server's answer; raises the error that any other answer means."""
     body: bytes = response.body.strip()
     is_json = body[:1] in {b"[", b"{"}
     if (not is_json or len(body) < 1_000) and is_blocked(response):
@@ -190,7 +190,7 @@ def _unanswered(response: Response) -> UnansweredError:
 
 
 def _timemap(response: Response) -> bytes:
-    """Return a TimeMap, b"" if there are no mementos; raises what its answer means otherwise."""
+    """Return a TimeMap, b"" if there are no mementos; raises the error that any other answer means."""
     if is_blocked(response):
         raise BlockedError(f"{response.url}: {first_line(response)}")
     if response.status == 404:
@@ -224,6 +224,6 @@ def _answer(found: list[Capture], site: Site, span: Span, dropped: Cleaning) -> 
 
 
 def _crawl_index(entry: Mapping[str, str]) -> CrawlIndex:
-    """Read an entry; where it does not say of what time it is, its captures may be of any."""
+    """Read an entry; if its time is missing, its captures may be of any time."""
     since, until = (parse_iso(str(entry.get(key, ""))) for key in ("from", "to"))
     return CrawlIndex(str(entry["cdx-api"]), since or 0, until or 2**32 - 1)

@@ -1,4 +1,4 @@
-"""How far a seed's captures are recorded, and which of them are to be asked for again."""
+"""How far a seed's captures are recorded, and which captures must be requested again."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ MOST_TRIES: Final = 3
 class Missed:
     """A capture that the archive failed to show, at second `at`, in `tries` runs so far.
 
-    One that was shown at last, or was asked for often enough, is kept with `MOST_TRIES` for as long as
-    the index may name it again. `place` is the capture's.
+    A capture that was shown at last, or was requested often enough, is kept with `MOST_TRIES` for as
+    long as the index may name it again. `place` is the capture's.
     """
 
     url: str
@@ -30,7 +30,7 @@ class Missed:
 
     @property
     def key(self) -> tuple[str, int, str]:
-        """What it is told by; see `Capture.key`."""
+        """Its unique key; see `Capture.key`."""
         return self.url, self.at, self.place
 
     @property
@@ -41,7 +41,7 @@ class Missed:
 
     @property
     def is_open(self) -> bool:
-        """Whether it is to be asked for again."""
+        """Whether it must be requested again."""
         return self.tries < MOST_TRIES
 
 
@@ -69,7 +69,7 @@ class Journal:
         return "none"
 
     def plan(self, since: int, until: int, *, at_least: int) -> None:
-        """Add what is newer than all that was asked for, if that is `at_least` seconds."""
+        """Add the time after the last requested span, if that is `at_least` seconds."""
         if self.todo:
             last = max(span.until for span in self.todo)
             if until - last >= at_least:
@@ -109,7 +109,7 @@ class Journal:
         return sum(not capture.is_open and capture.key in again for capture in tried.values())
 
     def forget(self) -> int:
-        """Forget what the index will not name again; return how many are left out as too many."""
+        """Forget captures that the index will not name again; return how many exceed the limit."""
         if not self.todo:
             self.missed = [
                 capture for capture in self.missed if capture.is_open or capture.at >= self.latest

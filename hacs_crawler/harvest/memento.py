@@ -1,4 +1,4 @@
-"""What an archive answers where a memento should be: the links of a page, or why there are none."""
+"""Reads an archive's answer to a request for a memento: the page's marks, or why there are none."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ class BlockedError(HacsError):
 
 @dataclass(frozen=True, slots=True)
 class Memento:
-    """What was found where a capture's memento should be.
+    """The answer to the request for a capture's memento.
 
-    `marks` are the fingerprints of the page's links, or other marks, at second `at`, or None where
-    `problem` says why there are none; `rules` is the fingerprint of the rules by which they were
-    taken. `is_passing` says that asking again another day may help, `reason` what to tell a person then.
+    `marks` are the fingerprints of the page's links, or other marks, at second `at`, or None and
+    `problem` says why; `rules` is the fingerprint of the rules by which they were
+    taken. `is_passing` says that a request on another day may help, `reason` is for the log then.
     """
 
     at: int
@@ -76,7 +76,7 @@ def other_capture(response: Response) -> str:
 def read_memento(response: Response, capture: Capture, rules: Rules) -> Memento:
     """Read an answer; raises BlockedError if it says that the archive will never show the page.
 
-    An archive's own page is no memento, whatever its status is: what counts as one has a
+    An archive's own page is not a memento, whatever its status is: a memento has a
     Memento-Datetime (RFC 7089), headers that only replay adds, or the digest that the index names.
     """
     named = header_of(response, "Memento-Datetime")
@@ -87,7 +87,7 @@ def read_memento(response: Response, capture: Capture, rules: Rules) -> Memento:
     if problem:
         return Memento(at, problem=problem)
 
-    def header(name: str) -> str | None:  # what follows is about the body as it was archived
+    def header(name: str) -> str | None:  # the rest is about the body as it was archived
         return None if name == "Transfer-Encoding" else header_of(response, name)
 
     rewriting = Rewriting(response.url)
@@ -119,16 +119,16 @@ def read_range(response: Response, capture: Capture, rules: Rules) -> Memento:
 
 
 def is_blocked(response: Response) -> bool:
-    """Whether an answer of the archive's own says that it will never show what was asked for.
+    """Whether an answer of the archive's own says that it will never show the page.
 
-    All of it is looked at: the Wayback Machine says so behind 56,000 bytes of its own page.
+    The whole body is searched: the Wayback Machine says so behind 56,000 bytes of its own page.
     """
     error = response.headers.get(b"X-Archive-Wayback-Runtime-Error") or b""
     return BLOCKED.search(error) is not None or BLOCKED.search(response.body) is not None
 
 
 def header_of(response: Response, name: str) -> str | None:
-    """Return a header's value, of a repeated Content-Encoding all; None if there is none."""
+    """Return a header's value, of a repeated Content-Encoding all values; None if it is missing."""
     values = response.headers.getlist(name)
     if not values:
         return None
@@ -173,7 +173,7 @@ def _problem(response: Response, capture: Capture) -> str:
 
 
 def _is_elsewhere(url: str, capture: Capture) -> bool:
-    """Whether what an archive shows is of another page; archives do not tell case, so it may differ."""
+    """Whether an archive shows another page; archives ignore case, so it may differ."""
     key, problem = key_of(url)
     if problem or key == capture.page_key:
         return False

@@ -24,7 +24,7 @@ from hacs_crawler.state import Harvest, Page, Visit
 from hacs_crawler.utils.loop import begin
 
 MEMENTOS_AT_ONCE: Final = REQUESTS_AT_ONCE[MEMENTO_SLOT]
-"""Of one page: as many as the archive is asked for at once, so that a single page keeps it busy."""
+"""For one page: as many as the archive is asked for at a time, so that one page keeps it busy."""
 MEMENTO_TRIES: Final = 3
 """How many captures of the same content are tried until one can be read."""
 
@@ -33,9 +33,9 @@ MEMENTO_TRIES: Final = 3
 class Step:
     """One capture, in the order of time, on its way to becoming a visit.
 
-    `digest` is the fingerprint of its content's digest, or where the archive names none of its place,
-    0 if it names neither. `is_new` says
-    that no capture before it, as far as they are known, had this content.
+    `digest` is the fingerprint of its content's digest, or of its place if the archive names no digest,
+    0 if it names neither. `is_new` says that no earlier capture, as far as they are known, had this
+    content.
     """
 
     capture: Capture
@@ -44,7 +44,7 @@ class Step:
 
 
 def thinned(captures: Sequence[Capture], most: int) -> list[Capture]:
-    """Return `most` of a page's captures, in time order and as evenly spread over time as they can be.
+    """Return `most` of a page's captures, in time order and spread over time as evenly as possible.
 
     The choice is by time alone, so it favours neither changed nor unchanged captures: first the last
     one and the first, then again and again the one farthest in time from all that are chosen.
@@ -64,7 +64,7 @@ def thinned(captures: Sequence[Capture], most: int) -> list[Capture]:
 def steps(captures: Iterable[Capture], harvest: Harvest | None) -> Iterator[Step]:
     """Yield the steps of a page's captures, which come in time order and each in another second.
 
-    `harvest` says how far the same archive's captures are recorded: up to there, there are none. A
+    `harvest` says how far the same archive's captures are recorded: earlier captures have no steps. A
     revisit record without a digest has the content of the capture before it.
     """
     previous = 0 if harvest is None else harvest.digest
@@ -89,7 +89,7 @@ def steps_again(captures: Iterable[Capture]) -> Iterator[Step]:
 
 
 def _content(capture: Capture) -> int:
-    """Return a number for what a capture shows: equal ones of one archive show the same."""
+    """Return a number for a capture's content: equal numbers in one archive mean equal content."""
     known = capture.digest or (capture.place if not capture.is_revisit else "")
     return _fingerprint(known) if known else 0
 
@@ -121,9 +121,9 @@ class HarvestOptions:
 class PageHarvest:
     """One page on the way from captures to visits.
 
-    A visit is recorded when those before it are, so the page's `Harvest` says truly that everything
-    up to it is recorded, but for `missed`: captures that the archive failed to show, which are to be
-    asked for again, and others of the same content. `counts` are the visits, the mementos fetched and
+    A visit is recorded once the earlier visits are, so the page's `Harvest` says truly that everything
+    up to it is recorded, but for `missed`: captures that the archive failed to show, which must be
+    requested again, and others of the same content. `counts` are the visits, the mementos fetched and
     those not needed, `reasons` why captures were missed.
     """
 
@@ -134,7 +134,7 @@ class PageHarvest:
         self._client = client
         self._options = options
         self._site = site
-        self._shown: dict[int, Visit] = {}  # by digest, what a visit with that content tells
+        self._shown: dict[int, Visit] = {}  # by digest, the visit with that content
         self._failed: Counter[int] = Counter()
         self._passing: set[int] = set()
         self._redirected: set[int] = set()
@@ -157,7 +157,7 @@ class PageHarvest:
         page: Page | None,
         missed: Collection[tuple[str, int, str]] = (),
     ) -> None:
-        """Record the visits of captures, which come in time order; `page` is what is known of it.
+        """Record the visits of captures, which come in time order; `page` is the page's row and marks.
 
         Captures whose key is in `missed` are left out.
         Raises BlockedError if the archive shows no mementos of the page, UnansweredError if it
@@ -171,7 +171,7 @@ class PageHarvest:
                 marks = frozenset(shown)
                 self._shown[known.digest] = Visit(page.url, known.until, marks=marks, rules=rules)
         if self._options.max_captures is not None:
-            # what is recorded already included, so that a killed harvest goes on with the same ones
+            # recorded captures included, so that a killed harvest goes on with the same ones
             captures = thinned(captures, self._options.max_captures)
         captures = [capture for capture in captures if capture.key not in missed]
         if self._options.by_digest:
@@ -245,7 +245,7 @@ class PageHarvest:
             self._miss(step.capture, memento.reason)
 
     def _is_wanted(self, memento: Memento) -> bool:
-        """Whether it is of the time asked for, where the archive has shown another capture."""
+        """Whether it is of the requested time, if the archive has shown another capture."""
         return self._options.since <= memento.at <= self._options.until
 
     async def _visit(self, step: Step, visit: Visit) -> None:

@@ -1,12 +1,12 @@
-"""Asking a CDX server: which captures it has of a page, or of all pages of a site, chunk by chunk.
+"""Queries to a CDX server for the captures of a page, or of all pages of a site, chunk by chunk.
 
-Which rows of its answer are about the pages of an author's site, `Site` says.
+`Site` decides which rows of an answer are about the pages of an author's site.
 
 A query is asked for spans of time, one after the other. Within a span a server that knows resume keys is
-read on from the key it gave (the Wayback Machine); of one that does not (pywb) a span whose answer is as
+read on from the key it gave (the Wayback Machine); with other servers (pywb) a span whose answer is as
 long as the limit is halved and asked again. So is a span that a server cannot answer in time.
 
-What must not be asked for: `filter=statuscode:200` loses revisit records, `collapse=digest` loses
+Some parameters must not be used: `filter=statuscode:200` loses revisit records, `collapse=digest` loses
 unchanged captures, `page=` skips rows (internetarchive/wayback issues), and with `fl` the two kinds of
 server know different names, so the default is best: it has the `urlkey` without which there are no
 resume keys.
@@ -30,7 +30,7 @@ from hacs_crawler.links import DEEPEST, fingerprint, page_key
 BLOCKED: Final = re.compile(
     rb"(?:Administrative|Robot)AccessControlException|URL has been excluded"
 )
-"""What the Wayback Machine says, in a header or a body, where it will never show a URL."""
+"""The Wayback Machine's words, in a header or a body, for a URL that it will never show."""
 
 _JSON_KEY = re.compile(rb',?\s*\[\s*\]\s*,\s*\[\s*("(?:[^"\\]|\\.)*")\s*\]\s*,?\s*\]\s*\Z')
 _TEXT_KEY = re.compile(rb"(?:\A|\n)[ \t]*\r?\n([^\s\[{]+)\s*\Z")
@@ -62,7 +62,7 @@ class IndexAnswer:
     """A chunk of an index, and how to go on behind it.
 
     `pages` are keys of pages, each with the page's captures in time order. `rows` counts all rows, also
-    those that are no captures; `resume_key` is "" at the end, or where the server knows none.
+    rows that are not captures; `resume_key` is "" at the end, or if the server knows no such key.
     """
 
     pages: Sequence[tuple[str, list[Capture]]]
@@ -97,11 +97,11 @@ def query_url(server: str, site: Site, span: Span, limit: int) -> str:
 
 
 def read_answer(body: bytes, name: str, site: Site, span: Span, warc_url: str = "") -> IndexAnswer:
-    """Read what a CDX server answered about a site, in any of its dialects.
+    """Read a CDX server's answer about a site, in any of its dialects.
 
-    Where WARC files lie below `warc_url`, captures have a place there. Those outside the span are left
-    out and counted as ``out_of_range``: not every server looks at it. Raises ArchiveError, with `name`,
-    if there are rows and not one of them is an index's.
+    If WARC files lie below `warc_url`, captures have a place there. Captures outside the span are left
+    out and counted as ``out_of_range``: some servers ignore it. Raises ArchiveError, with `name`,
+    if there are rows but none of them is a row of an index.
     """
     body, resume_key = _cut_key(body)
     dropped = Cleaning()
@@ -121,7 +121,7 @@ def pages_within(
 
 
 def _cut_key(body: bytes) -> tuple[bytes, str]:
-    """Return an answer without its resume key, and the key, "" if there is none."""
+    """Return an answer without its resume key, and the key, "" if it has none."""
     end = max(0, len(body) - 8_192)
     found = _JSON_KEY.search(body, end)
     if found is not None:
@@ -155,7 +155,7 @@ _DEFAULT_PORT = re.compile(r"^(http://[^/]*):80(?=/|$)|^(https://[^/]*):443(?=/|
 class Site:
     """A homepage, and with `has_subpages` also the pages below it, two levels deep.
 
-    Nothing is below a homepage that a query tells from others.
+    A homepage with a query has no pages below it.
     Raises ValueError if the homepage's URL has no key.
     """
 
@@ -187,8 +187,8 @@ class Site:
     ) -> Iterator[tuple[str, list[Capture]]]:
         """Yield the keys of the site's pages and their captures in time order, from an index's rows.
 
-        Captures of other pages, a second one in the same second, and revisits of what is no HTML are
-        left out and counted (see `problem`; ``duplicate``, ``not_html``).
+        Captures of other pages, a second one in the same second, and revisits of other types than HTML
+        are left out and counted (see `problem`; ``duplicate``, ``not_html``).
         """
         by_page: dict[str, list[Capture]] = {}
         for key, run in groupby(captures, key=attrgetter("page_key")):

@@ -33,9 +33,9 @@ logger = safe_logger(__name__)
 
 PAGES_AT_ONCE: Final = 64
 HOSTS_AT_ONCE: Final = 16
-"""Of those where a TimeMap says that a page's mementos are."""
+"""Of the hosts that a TimeMap names for a page's mementos."""
 BATCH: Final = 1_000
-"""Pages read from the state at once."""
+"""Pages read from the state at a time."""
 UNANSWERED_AT_FIRST: Final = 3
 """After this many seeds without an answer, and none with one, the archive's address is wrong."""
 UNANSWERED_IN_A_ROW: Final = 10
@@ -46,8 +46,8 @@ _Pages = list[tuple[str, list[Capture]]]
 class _Seed:
     """A seed while it is harvested.
 
-    `held` are pages that may have more captures in the next answers; they are held only where captures
-    are to be thinned, which needs all of them.
+    `held` are pages that may have more captures in the next answers; they are held only if captures
+    must be thinned, which needs all of them.
     """
 
     site: Site
@@ -60,7 +60,7 @@ class _Seed:
     reasons: Counter[str] = field(default_factory=Counter)
 
     def note(self, harvest: PageHarvest) -> None:
-        """Add what was recorded of a page, and what was not."""
+        """Add a page's recorded visits, and its missed captures."""
         self.counts.update(harvest.counts)
         self.counts["missed"] += len(harvest.missed)
         self.reasons.update(harvest.reasons)
@@ -104,7 +104,7 @@ class Harvester:
         self._last_problem = ""
 
     async def harvest(self, homepage: str) -> SeedHistory:
-        """Record what is not recorded yet; raises HacsError if the crawl cannot go on."""
+        """Record new captures; raises HacsError if the crawl cannot go on."""
         site = Site(homepage, has_subpages=self._has_subpages)
         level = "site" if self._has_subpages else "page"
         key = (
@@ -169,7 +169,7 @@ class Harvester:
             try:
                 await harvest.retry([capture.capture for capture in missed])
             except UnansweredError:
-                is_answered = False  # what is newer may be shown all the same
+                is_answered = False  # newer captures may be shown all the same
             finally:
                 seed.note(harvest)
             given_up += seed.journal.on_tried(missed, harvest.missed, all_were_asked=is_answered)
@@ -187,7 +187,7 @@ class Harvester:
     async def _take(
         self, seed: _Seed, answer: IndexAnswer, todo: list[Span], left: list[Span]
     ) -> None:
-        """Record what an answer tells, and then note from where to go on after a break."""
+        """Record an answer's captures, and then note where to go on after a break."""
         held_before = set(seed.held)
         is_thinned = self._options.max_captures is not None
         await self._record(seed, seed.whole_pages(answer, left) if is_thinned else answer.pages)
@@ -266,7 +266,7 @@ class Harvester:
         return None
 
     def _host_of(self, capture: Capture) -> str:
-        """Return where a capture is, "" if all of the archive's are in one place."""
+        """Return the host of a capture's memento, "" if all of the archive's are in one place."""
         return urlsplit(capture.place).netloc if self._client.address.names_mementos else ""
 
     def _on_answer(self, seed: _Seed, answer: IndexAnswer) -> None:

@@ -1,19 +1,19 @@
-"""Pages whose updates come in bursts: two-state Markov-modulated Poisson processes beside `bayes`.
+"""Pages whose updates come in bursts: two-state Markov-modulated Poisson processes, mixed with `bayes`.
 
 A page is quiet or busy, and goes from one to the other at random; its updates are a Poisson process of
 rate a while it is quiet and b while it is busy. With D0 = [[-(a + q), q], [r, -(b + r)]], where 1/q and
 1/r are the mean days of either, and D = D0 + diag(a, b), a visit t days after the one before it takes
 alpha, the probabilities of the two states, to
 
-    alpha (e^(D t) - (1 - c) e^(D0 t))  where it found an update,
-    alpha (1 - c) e^(D0 t)              where it did not.
+    alpha (e^(D t) - (1 - c) e^(D0 t))  if it found an update,
+    alpha (1 - c) e^(D0 t)              if it did not.
 
-The sum of that is the likelihood of what it found; divided by it, it is the next alpha: the filter of
+The sum of that is the likelihood of the outcome; divided by it, it is the next alpha: the filter of
 Fischer and Meier-Hellstern, "The Markov-modulated Poisson process (MMPP) cookbook", Performance
-Evaluation 18, 1993, doi:10.1016/0166-5316(93)90035-S, where one sees only whether there was an event. c
+Evaluation 18, 1993, doi:10.1016/0166-5316(93)90035-S, observed only in whether there was an event. c
 is the page's churn.
 
-Which of sixteen such types a page is of follows from its likelihoods, each of which counts `_FADE` times
+The probability of each of sixteen such types follows from its likelihood, which counts `_FADE` times
 as much after every further visit, and from the shares of the types among the state's pages. The other
 model of a page is the Poisson process of `bayes` (log-normal prior, fading by time). The types weigh
 1 / (1 + e^-(g + `_GAIN_VISITS` m)) against it: g is the log of the Bayes factor of the types, both
@@ -52,7 +52,7 @@ _BUSY, _QUIET, _BUSY_DAYS, _QUIET_DAYS = np.array(
         for busy, quiet, days in product(
             (0.03, 0.1, 1.0), (0.0003, 0.003), ((120.0, 1000.0), (30.0, 300.0), (8.0, 80.0))
         )
-        if busy * days[0] > 0.7  # a busy time without an update is none
+        if busy * days[0] > 0.7  # otherwise most busy times would have no update
     ]
 ).T[:, :, None]
 _TYPES: Final = len(_BUSY)
@@ -72,7 +72,7 @@ _PRIOR_PAGES: Final = 5.0
 _SAME: Final = 1e-5
 _MOST_STEPS: Final = 1_000
 _TINY: Final = 1e-300
-_BLOCK: Final = 1024  # gaps at once: times the types, the matrices stay in a core's cache
+_BLOCK: Final = 1024  # gaps at once: multiplied by the types, the matrices stay in a core's cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +101,11 @@ DEFAULT_BURSTS: Final = Bursts((1 / _TYPES,) * _TYPES, -0.02)
 
 
 class _Types(NamedTuple):
-    """What visits tell of the types of pages, up to the last one.
+    """The posterior of the types of pages after the last visit.
 
-    `busy` is how likely each page is busy by each type, `logs` are the faded log-likelihoods of the
-    types, both (pages, types). `log_rates` is that of `bayes`, `counts` how many visits these are of:
-    (pages,).
+    `busy` is the probability that each page is busy by each type, `logs` are the faded log-likelihoods
+    of the types, both (pages, types). `log_rates` is the log-likelihood of `bayes`, `counts` the number
+    of visits: (pages,).
     """
 
     busy: FloatArray
@@ -162,11 +162,11 @@ def _with_types(
 def fit_bursts(
     gaps: Gaps, last_visit_days: FloatArray, fade_days: float, prior: LogNormalPrior
 ) -> Bursts:
-    """Fit what is learned of a state to a sample of its pages, none of which churns.
+    """Fit the bursts of a state to a sample of its pages, none of which churns.
 
     The shares by expectation and maximisation to their fixed point, with `_PRIOR_PAGES` pages of all
     types alike. The gain is the mean over the visits that count, each page's
-    weighing e^(-age/fade_days), the age counted from the latest visit of all. `DEFAULT_BURSTS` where
+    weighing e^(-age/fade_days), the age counted from the latest visit of all. `DEFAULT_BURSTS` if
     `fit_prior` would return its default.
     """
     has_gaps = gaps.counts > 0
@@ -188,7 +188,7 @@ def fit_bursts(
 
 
 def _types_of(gaps: Gaps, churn: FloatArray, prior: LogNormalPrior) -> _Types:
-    """Run the filter over all pages at once: their first gaps, their second ones, and so on."""
+    """Run the filter over all pages together: their first gaps, their second gaps, and so on."""
     left = np.repeat(gaps.offsets[1:], gaps.counts) - np.arange(gaps.offsets[-1]) - 1.0
     weight: FloatArray = np.power(_FADE, left)
     of_rates = log_likelihood(gaps, weight, churn if churn.any() else None) + log_prior(prior)
@@ -222,9 +222,9 @@ def _types_of(gaps: Gaps, churn: FloatArray, prior: LogNormalPrior) -> _Types:
 
 
 def _steps(days: FloatArray, updated: BoolArray, steady: FloatArray) -> FloatArray:
-    """Return what each gap makes of the probability b that a page is busy; (4, types, gaps).
+    """Return how each gap transforms the probability b that a page is busy; (4, types, gaps).
 
-    What the gap ended with has the probability t0 + t1 b, and then the next b is
+    The outcome of the gap has the probability t0 + t1 b, and then the next b is
     (u0 + u1 b) / (t0 + t1 b): t0, t1, u0 and u1.
     """
     late, early = np.exp(_LATE * days), np.exp(_EARLY * days)

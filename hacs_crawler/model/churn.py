@@ -1,10 +1,10 @@
-"""Churn: new links that the request brought, not time; and rates from which it is told apart.
+"""Churn: new links that come from the request, not from time; and rates that allow for it.
 
 A visit after a gap of t days shows links never seen with probability 1 - (1 - c) exp(-lambda t). c is
 the page's churn, the chance that any request shows new links however little time has passed: session
 ids, random tokens, rotating boxes. Gaps of many lengths tell lambda from c, short ones best (a control
 visit is a gap of seconds); of gaps of one length only the prior does, and whether the new links were
-seen again: what time brings mostly stays for a while, what the request brought does not (longevity:
+seen again: links that time brings mostly stay for a while, links of the request do not (longevity:
 Olston and Pandey, "Recrawl scheduling based on information longevity", WWW 2008).
 """
 
@@ -27,7 +27,7 @@ from hacs_crawler.utils.arrays import (
 )
 
 LinkLifetimes = NDArray[np.uint8]
-"""Of each gap the `LinkLifetime` of what its visit brought."""
+"""For each gap, the `LinkLifetime` of the links that its visit brought."""
 
 
 class LinkLifetime(IntEnum):
@@ -36,7 +36,7 @@ class LinkLifetime(IntEnum):
     UNKNOWN = 0
     """No later visit showed links, or there were no new ones."""
     LASTING = 1
-    """One of them is there on the latest visit."""
+    """One of the links is on the page at the latest visit."""
     PASSING = 2
     """One was seen again, but none is there now."""
     FLEETING = 3
@@ -73,7 +73,9 @@ _KINDS_OF_CHURN: Final = ((0.5, 0.02, 0.03, 0.95), (0.5, 0.3, 0.4, 0.3))
 """The same for what requests bring: tokens, and boxes that draw from a pool."""
 _NEWS: Final = 0.002
 _FASTEST_NEWS: Final = float(np.log(24.0))
-_BLOCK: Final = 128  # gaps at once: times the grid, the working array stays in a core's cache
+_BLOCK: Final = (
+    128  # gaps at once: multiplied by the grid, the working array stays in a core's cache
+)
 _NEARLY_ALWAYS: Final = 0.99
 _OF_CHURN_NEARLY_ALWAYS: Final = 0.6
 _GAUSS: Final = leggauss(8)
@@ -102,10 +104,10 @@ def churn_of(
     lifetimes: LinkLifetimes | None = None,
     churning_pages: float = CHURNING_PAGES,
 ) -> Churn:
-    """Return the posterior of λ and c of each page, from its gaps and what is known of its updates.
+    """Return the posterior of λ and c of each page, from its gaps and the lifetimes of its updates.
 
     `rates` is the posterior of λ without churn (`grid.posterior`). c is 0 with probability
-    1 - `churning_pages` (the spike), else uniform on (0, 1) (the slab), or 0.99 for those that show new
+    1 - `churning_pages` (the spike), else uniform on (0, 1) (the slab), or 0.99 for pages with new
     links at nearly every request. A Beta prior with its mass near 0 will not do: it lets a page of
     session links win after four controls (E[c] = 0.57).
 
@@ -131,7 +133,7 @@ def churn_of(
 
 
 def confirmed_share(seen_again: int, known: int) -> float:
-    """Return which share of a page's updates is expected to be seen again.
+    """Return the expected share of a page's updates that are seen again.
 
     The posterior mean under a Beta prior worth five updates, 99 % of them confirmed, as many as on
     scholarly pages visited every 30 days.
@@ -140,7 +142,7 @@ def confirmed_share(seen_again: int, known: int) -> float:
 
 
 def fit_churning_pages(churning: FloatArray, share: float = CHURNING_PAGES) -> float:
-    """Return the share of pages that churn, from what is known of a sample of them.
+    """Return the share of pages that churn, estimated from a sample of pages.
 
     `churning` is the probability of each, given that `share` of all do. By expectation maximisation to
     its fixed point, under a prior worth `_PRIOR_PAGES` pages of which `CHURNING_PAGES` churn.

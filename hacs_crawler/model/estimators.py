@@ -25,10 +25,10 @@ from hacs_crawler.utils.arrays import (
 
 LOCALIZED: Final = "weibull", "duane", "matloff"
 """Those of `model.localized`, which is imported when they are used."""
-_BLOCK = 8192  # gaps solved at once: four arrays of this size stay in a core's cache
+_BLOCK = 8192  # gaps solved together: four arrays of this size stay in a core's cache
 _MAX_STEPS = 100
-_CONVERGED = 1e-7  # relative step; Newton squares it, so what is left is rounding
-_MAX_EXPONENT = 700.0  # exp() beyond is infinite; the term is 0 beside the others by then
+_CONVERGED = 1e-7  # relative step; Newton squares it, so the remaining error is rounding
+_MAX_EXPONENT = 700.0  # exp() beyond is infinite; by then the term is negligible
 
 
 def naive(gaps: Gaps) -> FloatArray:
@@ -66,7 +66,7 @@ def mle(gaps: Gaps, accesses: Gaps | None = None) -> FloatArray:
     Shape (n_pages,). t_c are the gaps with an update, t_u those without; Cho and Garcia-Molina
     2003, doi:10.1145/857166.857170, section 6. Relative error below 1e-9.
 
-    Without any update the rate is 0, without any gap too. Where every gap has an update Eq. 5
+    Without any update the rate is 0, without any gap too. If every gap has an update, Eq. 5
     has no finite root, and Eq. 4 (`cho`) is used instead, on `accesses` if given: for interpolated
     `gaps`, Eq. 4 is about the true gaps between accesses. So the first gap without update, if it
     is very short, can raise the rate: it moves the page from Eq. 4 to Eq. 5. Weights are not used
@@ -122,8 +122,8 @@ def _newton(t: FloatArray, offsets: IndexArray, quiet_days: FloatArray) -> Float
 class Visits:
     """Visit times and outcomes of a batch of pages; the arguments of `gaps_between`.
 
-    `lifetimes` says what became of the links that each visit brought, see `LinkLifetimes`; None
-    where nothing is known of it.
+    `lifetimes` are the lifetimes of the links that each visit brought, see `LinkLifetimes`; None
+    if they are unknown.
     """
 
     visit_days: FloatArray
@@ -145,7 +145,7 @@ class Visits:
         )
 
     def gap_lifetimes(self) -> LinkLifetimes | None:
-        """Return the lifetimes of what each gap brought."""
+        """Return the lifetimes of the links that each gap brought."""
         if self.lifetimes is None:
             return None
         is_gap = np.ones(len(self.visit_days), np.bool_)
@@ -157,9 +157,9 @@ class Visits:
 
 @dataclass(frozen=True, slots=True)
 class Estimator:
-    """A function of visits, prior, share of churning pages and bursts, and what others ask of it.
+    """A function of visits, prior, share of churning pages and bursts, and its properties.
 
-    `uses_prior`: the rates of some pages depend on prior and fading. `has_posterior`: those of every
+    `uses_prior`: the rates of some pages depend on prior and fading. `has_posterior`: the rates of every
     page come from the posterior, which has quantiles and tells churn from updates.
     """
 
@@ -202,7 +202,7 @@ def _localized(name: str) -> Estimator:
 def _fitted(
     gaps: Gaps, rate: FloatArray, survival: FloatArray, churn: FloatArray, churning: FloatArray
 ) -> Rates:
-    """Return the rates of pages with that survival at `TIMES`; one of no gap is looked at at 1/λ."""
+    """Return the rates of pages with that survival at `TIMES`; a page without a gap is fitted at 1/λ."""
     days = sum_by_page(gaps.days, gaps.offsets)
     mean_gap = np.divide(days, gaps.counts, out=1.0 / rate, where=gaps.counts > 0)
     share, fast, slow = fitted(survival, mean_gap)
@@ -238,10 +238,10 @@ def estimate(
 ) -> Rates:
     """Return the rates of pages by the estimator of that name.
 
-    `churning_pages` is the share of pages that are expected to churn, `bursts` what is known of bursts.
-    An estimator without posterior takes its rates for known, and every new link for time's: churn and
-    churning are 0. Raises ValueError for a name that is not in ESTIMATORS, and for visits that do not
-    fit together.
+    `churning_pages` is the share of pages that are expected to churn, `bursts` the state's fitted
+    bursts. An estimator without posterior takes its rates as exact, and attributes every new link to
+    time: churn and churning are 0. Raises ValueError for a name that is not in ESTIMATORS, and for
+    visits that do not fit together.
     """
     if name not in ESTIMATORS:
         raise ValueError(f"unknown estimator {name!r}; known are {', '.join(ESTIMATORS)}")

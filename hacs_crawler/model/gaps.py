@@ -25,7 +25,7 @@ class Gaps:
     """Gaps between visits, of many pages; page i owns [offsets[i]:offsets[i+1]].
 
     days: length of each gap, > 0. updated: whether links appeared in it (an update is only known
-    to lie somewhere in its gap: interval censoring). weight: what the gap counts as evidence, 0
+    to lie somewhere in its gap: interval censoring). weight: the weight of the gap as evidence, 0
     to 1. offsets: n_pages + 1 positions. Raises ValueError if the arrays do not fit together.
     """
 
@@ -82,10 +82,10 @@ def gaps_between(
 
     visit_days: times t_0 < t_1 < ... of each page's visits, in days from any origin, flat.
     updated[k]: links appeared between visit k-1 and visit k; ignored at a page's first visit.
-    offsets: n_pages + 1 positions in visit_days. A page of n visits has n-1 gaps, of 0 visits
-    none. baselines[k]: visit k says nothing of the time since visit k-1, which is not a gap then;
-    None if all do. weight = exp(-age / fade_days), where age is the page's last visit minus the end
-    of the gap; fade_days = inf lets every gap count 1.
+    offsets: n_pages + 1 positions in visit_days. A page of n visits has n-1 gaps, a page of 0 visits
+    0. baselines[k]: visit k says nothing of the time since visit k-1, so that there is no gap;
+    None if all visits do. weight = exp(-age / fade_days), where age is the page's last visit minus the
+    end of the gap; fade_days = inf lets every gap count 1.
 
     With `is_interpolated` gaps run between events (the t~_c and t~_u of HACS, Jayawardana et al.
     2020, section II-B2): the first visit t_0; for a gap with an update the update, at its midpoint

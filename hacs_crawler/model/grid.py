@@ -26,7 +26,7 @@ RATES: Final = np.exp(LOG_RATES)
 SURVIVAL: Final = np.exp(-np.multiply.outer(RATES, TIMES))
 """The probability of no update at each of these rates, up to each of `TIMES`."""
 BLOCK: Final = 512
-"""Gaps at once: times the grid, the working arrays stay in a core's cache."""
+"""Gaps at once: multiplied by the grid, the working arrays stay in a core's cache."""
 MIN_PAGES_TO_FIT: Final = 50
 MIN_UPDATES_TO_FIT: Final = 10
 LOG_SD_BOUNDS: Final = (0.3, 1.75)
@@ -69,7 +69,7 @@ DEFAULT_PRIOR = LogNormalPrior(log_median=-math.log(110.0), log_sd=1.5)
 def log_likelihood(gaps: Gaps, weight: FloatArray, churn: FloatArray | None = None) -> FloatArray:
     """Return the log-likelihood of each page at each rate, shape (n_pages, n_rates).
 
-    `weight` is what each gap counts, `churn` the probability of each page that any request shows new
+    `weight` is the weight of each gap, `churn` the probability of each page that any request shows new
     links, whatever the time (None: 0).
     """
     quiet = np.where(gaps.updated, 0.0, weight)
@@ -89,7 +89,7 @@ def log_likelihood(gaps: Gaps, weight: FloatArray, churn: FloatArray | None = No
 
 
 def log_prior(prior: LogNormalPrior) -> FloatArray:
-    """Return the logarithms of what the rates weigh before any visit; they add up to 1."""
+    """Return the logarithms of the prior weights of the rates, which add up to 1."""
     logs = -0.5 * ((LOG_RATES - prior.log_median) / prior.log_sd) ** 2
     found: FloatArray = logs - np.log(np.exp(logs - logs.max()).sum()) - logs.max()
     return found
@@ -147,11 +147,11 @@ def fit_prior(
 ) -> LogNormalPrior:
     """Fit the prior that maximises the pages' marginal likelihood (type-II maximum likelihood).
 
-    Of a coarse grid of medians and log_sds the best, then steps to a better neighbour, which become
-    smaller: the same pages give the same prior, whatever it was before. Every gap counts in full,
-    whatever its weight: a likelihood raised to weights, as in `posterior`, is not the probability of
-    what was seen, and takes pages for more alike than they are. log_sd stays in LOG_SD_BOUNDS. Pages
-    without gaps are ignored.
+    The search takes the best of a coarse grid of medians and log_sds, then steps to a better neighbour,
+    which become smaller: the same pages give the same prior, whatever it was before. Every gap counts
+    in full, whatever its weight: a likelihood raised to weights, as in `posterior`, is not the
+    probability of the data, and takes pages for more alike than they are. log_sd stays in
+    LOG_SD_BOUNDS. Pages without gaps are ignored.
 
     Returns `default` below `min_pages` pages with gaps or MIN_UPDATES_TO_FIT gaps with an update
     (a store of quiet pages only says that rates are small, not how small). Why 50 pages: on
@@ -159,7 +159,7 @@ def fit_prior(
     estimated rate) with 10 / 30 / 50 / 100 pages the fitted prior is worse than the default in
     37 / 13 / 3 / 1% of stores of median 30 days and log_sd 1, and in 32 / 7 / 4 / 0% of stores of
     median 10 days and log_sd 2. At 50 it takes the mean loss there from 0.32 to 0.21 and from
-    2.07 to 0.68, and from 0.45 to 0.26 at 400 days and log_sd 0.7. Where the default happens to be
+    2.07 to 0.68, and from 0.45 to 0.26 at 400 days and log_sd 0.7. If the default happens to be
     the truth, it costs 0.02 of 0.40.
     """
     has_gaps = gaps.counts > 0
@@ -181,7 +181,7 @@ def fit_prior(
     best = best_of(np.linspace(*_LOG_MEDIAN_BOUNDS, 31), np.linspace(*LOG_SD_BOUNDS, 6))
     step = 0.25
     while step > _LEAST_STEP:
-        around = step * np.array([0.0, -1.0, 1.0])  # of two that are alike, the one before
+        around = step * np.array([0.0, -1.0, 1.0])  # argmax takes the earlier of two equal points
         found = best_of(
             np.clip(best[0] + around, *_LOG_MEDIAN_BOUNDS),
             np.clip(best[1] + around / 2, *LOG_SD_BOUNDS),

@@ -1,4 +1,4 @@
-"""What a visit of a hub is worth: its links appear all the time, and interest in each of them fades.
+"""The value of a visit to a hub: its links appear all the time, and interest in each of them fades.
 
 Interest in a link t days old is 1 - Phi(t), the rest of the log-normal curve of a page's views
 (`lognormal_cumulative`). With λ links a day, each worth w while it is new, a visit e days after the
@@ -71,9 +71,9 @@ def update_index(p: ArrayLike) -> FloatArray:
 
 
 def tier_rate(links: ArrayLike, days: ArrayLike, optimistic: float) -> float:
-    """Mean links a day of a tier's hubs, from what each gained in how many days.
+    """Mean links a day of a tier's hubs, from the number that each gained in its days.
 
-    `optimistic` is what is taken for it before anything was seen: it weighs as a day of one hub.
+    `optimistic` is the value without any data: it weighs as a day of one hub.
     """
     return float((optimistic + np.sum(links)) / (1.0 + np.sum(days)))
 
@@ -82,7 +82,7 @@ def hub_rate(links: ArrayLike, days: ArrayLike, tier_rate_per_day: ArrayLike) ->
     """Links a day of hubs, from the links that they gained in days, shrunk to the rate of their tier.
 
     Posterior mean (a + links) / (a / λ₀ + days) with a gamma prior of shape a = `RATE_SHAPE` and mean
-    λ₀; λ₀ itself where nothing was seen. λ₀ is above 0.
+    λ₀; λ₀ itself without any data. λ₀ is above 0.
     """
     before = RATE_SHAPE / _floats(tier_rate_per_day)
     return np.asarray((RATE_SHAPE + _floats(links)) / (before + _floats(days)))

@@ -52,7 +52,7 @@ class LastWindows(NamedTuple):
 def last_windows(
     name: str, visit_days: FloatArray, updated: BoolArray, offsets: IndexArray
 ) -> LastWindows:
-    """Return the last windows of the pages with `MIN_POINTS` updates at least.
+    """Return the last windows of the pages with at least `MIN_POINTS` updates.
 
     Visits as for `gaps_between`, `name` one of `estimators.LOCALIZED`. weibull: b = n / sum log(T / t_i)
     and c = n, the maximum likelihood for n updates up to T. duane: the shape 1 - gamma of Duane's plot,

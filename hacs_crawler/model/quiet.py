@@ -68,7 +68,7 @@ def quiet_days(
 
 
 def _lost(quiet_share: FloatArray) -> Ints:
-    """Return what is lost while m siblings are quiet, in steps, by site and by m up to `MOST_QUIET`."""
+    """Return the quantized loss while m siblings are quiet, by site and by m up to `MOST_QUIET`."""
     number = np.arange(MOST_QUIET + 1)
     left = np.maximum(LEAST_LEFT, (1.0 - quiet_share[:, np.newaxis]) ** number)
     return np.rint(_STEPS * (1.0 - left)).astype(np.int64)

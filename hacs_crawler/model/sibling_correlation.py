@@ -40,24 +40,25 @@ def fit_sibling_correlation(
     offsets: IndexArray,
     baselines: BoolArray | None = None,
 ) -> float:
-    """Return the probability that an update of a page came with one of a sibling's, 0 to 1.
+    """Return the probability that an update of a page came with a sibling's update, 0 to 1.
 
-    That of a sibling of at least the page's rate; of a slower one it is in proportion to the rates.
-    `sites` has one number a page, 0 for none; visits are as for `gaps_between`. Pages in no particular
-    order (their ids are hashes): each is compared with the `SIBLINGS_COMPARED` that follow in its site.
+    This holds for a sibling of at least the page's rate; for a slower one it is in proportion to the
+    rates. `sites` has one number a page, 0 for none; visits are as for `gaps_between`. Pages in no
+    particular order (their ids are hashes): each is compared with the `SIBLINGS_COMPARED` that follow
+    in its site.
 
-    An update in the gap (a, b] of one page is set against the gaps g of its sibling. If the sibling
-    shares it with probability r, and is updated by itself as a Poisson process of its own rate, what
-    was seen of the sibling is 1 + r x times as likely as without sharing, where
+    An update in the gap (a, b] of one page is compared with the gaps g of its sibling. If the sibling
+    shares it with probability r, and is updated by itself as a Poisson process of its own rate, the
+    sibling's outcomes are 1 + r x times as likely as without sharing, where
 
         x = sum over g of |g and (a, b]| / (b - a) * ([g has an update] / (1 - exp(-rate |g|)) - 1).
 
     The rates are those of Eq. 5 without fading: its equation is that the bracket, integrated over all
     gaps of a page, is 0, so that pages that have nothing to do with each other have a mean x of 0
-    whatever their rates. Gaps are intervals in which an update is somewhere; where they are long beside
-    1 / rate they tell little, and x is near 0. The likelihood of a site is the product over all such
-    pairs (a composite one), to the power at which they count as half the updates in them: the pairs of
-    one update are not independent, and an update in common is seen from both pages.
+    whatever their rates. Gaps are intervals in which an update is somewhere; gaps much longer than 1 /
+    rate carry little information, and x is near 0. The likelihood of a site is the product over all
+    such pairs (a composite one), to the power at which they count as half the updates in them: the
+    pairs of one update are not independent, and an update in common is seen from both pages.
 
     The r of sites follow a Beta distribution, whose mean is returned. Mean and concentration are learned
     from all sites, each counting as one however large it is: averages over `MEANS` and `CONCENTRATIONS`,
@@ -134,7 +135,7 @@ def _pairs(
 def _siblings(sites: Ints, pages: Ints) -> list[Ints]:
     """Return for each of the pages the next page of its site, then the one after that, and so on.
 
-    The first page of a site follows its last. Where there is none left it is the page itself.
+    The first page of a site follows its last. Without another page it is the page itself.
     """
     order = np.argsort(sites, kind="stable")
     in_order = sites[order]

@@ -1,4 +1,4 @@
-"""What the visits of a site's other pages tell of a page."""
+"""The evidence that the visits of a site's other pages give for a page."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -11,7 +11,7 @@ from hacs_crawler.utils.arrays import FloatArray
 
 Ints = NDArray[np.int64]
 SHARED_UPDATES: Final = 0.4
-"""The probability that an update of a sibling, of at most the same rate, came with one of the page."""
+"""The probability that an update of a sibling, of at most the same rate, came with the page's update."""
 USUAL_SIBLING_CORRELATION: Final = 0.6
 """The sibling correlation (see that module) of the pages that the numbers above were tuned on."""
 MOST_UPDATES: Final = 2
@@ -45,17 +45,17 @@ def sibling_evidence(
     sibling_correlation: float = USUAL_SIBLING_CORRELATION,
     wanted: Ints | None = None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return for each page what its siblings tell of the time since its last visit.
+    """Return for each page the evidence of its siblings on the time since its last visit.
 
-    That is the number of days by which this time is to be taken as shorter, for siblings were seen quiet
-    in it, and the probability that the page was updated together with one of them. Both are 0 for a page
-    without siblings, one never seen, and one that was seen later than all of them. At less than the
-    usual `sibling_correlation` of sites (see `model.sibling_correlation`) siblings tell less:
-    `SHARED_UPDATES` is in proportion to its square, for a page that is wrongly taken for updated costs a
-    visit, and `QUIET_SHARE` to its fourth power, for one that is wrongly taken for quiet is found late.
-    What a site's pages get depends on no other site's: sites may be looked at together or apart. `sites`
-    must be below 2^32, times from 0 to 49,710 days (2^32 seconds). With `wanted`, places of pages, only
-    these get an answer, in their order; the others are but siblings.
+    That is the number of days to subtract from this time, because siblings were seen quiet in it, and
+    the probability that the page was updated together with one of them. Both are 0 for a page without
+    siblings, one never seen, and one that was seen later than all of them. Below the usual
+    `sibling_correlation` of sites (see `model.sibling_correlation`) siblings are weaker evidence:
+    `SHARED_UPDATES` is in proportion to its square, since a page wrongly taken for updated costs a
+    visit, and `QUIET_SHARE` to its fourth power, since a page wrongly taken for quiet is found late.
+    The result for a site's pages depends on no other site: sites may be passed together or apart.
+    `sites` must be below 2^32, times from 0 to 49,710 days (2^32 seconds). With `wanted`, places of
+    pages, only these get a result, in their order; the others are only siblings.
     """
     quiet = np.zeros(len(pages.sites))
     shared = np.zeros(len(pages.sites))
@@ -75,7 +75,7 @@ def sibling_evidence(
 
 
 def _asked(members: Ints, wanted: Ints | None, number: int) -> Ints:
-    """Return at which places of `members` a wanted one of that number of pages is."""
+    """Return the places in `members`, which has that number of pages, of the wanted pages."""
     if wanted is None:
         return np.arange(len(members))
     is_wanted = np.zeros(number, np.bool_)
@@ -84,7 +84,7 @@ def _asked(members: Ints, wanted: Ints | None, number: int) -> Ints:
 
 
 def _with_siblings(pages: SiblingVisits) -> tuple[Ints, Ints]:
-    """Return the places of the pages seen that have a sibling among them, and where sites start there.
+    """Return the places of the seen pages that have a seen sibling, and the starts of sites in them.
 
     Pages of one site follow each other, in the order in which they came.
     """
@@ -98,10 +98,10 @@ def _with_siblings(pages: SiblingVisits) -> tuple[Ints, Ints]:
 
 
 def _together(pages: SiblingVisits, own: Ints, starts: Ints, asked: Ints) -> FloatArray:
-    """Return how much of the site's latest updates counts for each page asked for, 0 to 1.
+    """Return the weight of the site's latest updates for each requested page, 0 to 1.
 
-    Of an update found after a gap only the share of the gap counts that lies after the page's own last
-    visit, and of one of a page that is updated more often only the ratio of the rates.
+    An update found after a gap counts with the share of the gap that lies after the page's own last
+    visit, and an update of a page that is updated more often only with the ratio of the rates.
     """
     rate, last_visit = np.maximum(pages.rate_per_day, 1e-12), pages.last_visit[asked]
     together = np.zeros(len(asked))
@@ -116,9 +116,9 @@ def _together(pages: SiblingVisits, own: Ints, starts: Ints, asked: Ints) -> Flo
 
 
 def _latest_updated(pages: SiblingVisits, own: Ints, starts: Ints) -> list[Ints]:
-    """Return, for each site, its page with the latest update, then that with the second latest.
+    """Return, for each site, its page with the latest update, then the page with the second latest.
 
-    Of several the first. Where there is none, any page of the site.
+    Of several the first. Without such a page, any page of the site.
     """
     update = np.nan_to_num(pages.last_update, nan=-np.inf)
     found = []

@@ -1,4 +1,4 @@
-"""What change signals tell of a page: the `lastmod`s of sitemaps, the dates of feeds, pings.
+"""Change signals as evidence for a page: the `lastmod`s of sitemaps, the dates of feeds, pings.
 
 A signal says that a page changed at a time. Some updates bring none, some signals are false, and some
 come late. Busa-Fekete et al., "A Scalable Crawling Algorithm Utilizing Noisy Change-Indicating Signals",
@@ -8,14 +8,14 @@ its last visit, of whose time w days were watched and u were not, was not update
 
     e^(-lambda (1 - r) w) (phi / (phi + r lambda))^n e^(-lambda u).
 
-Here a true signal is late by a time that is exponential with mean d: one at x days after a visit is of
+Here a true signal is late by a time that is exponential with mean d: a signal x days after a visit is of
 an update after it with the share c = 1 - e^(-x/d), and after a visit that found an update within the g
-days before it, of that one at the rate h = r (1 - e^(-g/d)) / g e^(-(time since that visit)/d). So a
+days before it, of that update at the rate h = r (1 - e^(-g/d)) / g e^(-(time since that visit)/d). So a
 signal that comes shortly after its update was found counts little, and not as a false one.
 
-r, phi and d of a site are not known but learned, on a grid of all three: what each visit found, and how
-many signals there were, is more or less likely at each point, and these log-likelihoods add up. Averages
-over the grid are what p is made of.
+r, phi and d of a site are learned on a grid of all three: the outcome of each visit, and
+the number of signals, have a likelihood at each point, and these log-likelihoods add up. p is
+computed from averages over the grid.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _BY_DELAY: Final = np.array([0.5, 0.3, 0.2])
 
 
 def _usual(useless: FloatArray, by_false: FloatArray) -> FloatArray:
-    """Return a prior, from the probability that r = 0 by phi, and from that of phi."""
+    """Return a prior, from the probability that r = 0 by phi, and the probability of phi."""
     useful = np.tile((1.0 - useless) / (len(RECALLS) - 1), (len(RECALLS) - 1, 1))
     by_recall = np.vstack([useless, useful]) * by_false / by_false.sum()
     prior: FloatArray = np.multiply.outer(by_recall, _BY_DELAY).ravel()
@@ -55,18 +55,18 @@ _USELESS: Final = np.interp(
 )
 """How likely it is that r = 0, by phi: who stamps all pages every day hardly knows which one changed."""
 USUAL_SIGNALS: Final = _usual(_USELESS, np.ones(len(FALSE_PER_DAY)))
-"""The prior of a site where no other site is known."""
+"""The prior of a site if no other site is known."""
 USUAL_PINGS: Final = _usual(_USELESS / 4, 1.0 / FALSE_PER_DAY)
 """That of signals which a user gives on purpose: few are expected to be false."""
 PRIOR_SITES: Final = 3.0
-"""As many sites the usual prior counts as, where a prior is fitted."""
+"""The number of sites for which the usual prior counts when a prior is fitted."""
 MOST_GAPS: Final = 400.0
 """How much the visits of a site count at most: sites change, and pages of one are not alike."""
 MOST_SIGNALS: Final = 30.0
-"""As so many signals those of a site count at most by their number alone: many come at once, and exact
-numbers would have r make up for a phi that is between two points."""
+"""Cap on the evidence from a site's signal count: many signals come together, and exact numbers would
+make r compensate for a phi that is between two points."""
 OWN_SHARE: Final = 0.03
-"""The share of the prior in what is expected of a page: it may differ from its site."""
+"""The share of the prior in the expectation for a page: it may differ from its site."""
 _BLOCK: Final = 2048
 _STEPS: Final = 30
 _TINY: Final = 1e-300
@@ -76,11 +76,11 @@ _LEAST_DAYS: Final = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class SignalRecords:
-    """What was heard of pages since they were last visited; arrays with one element a page.
+    """Signals of pages since they were last visited; arrays with one element a page.
 
     Times in days, all on one axis. `visit` is the last visit, `update` the last one that found an update
     and `before` the one before that (nan: none). `count` signals came since, at `first` to `latest`, in
-    `watched` days of which it is known when each signal came. `quiet_count` and `quiet_days` are of
+    `watched` days in which the time of each signal is known. `quiet_count` and `quiet_days` are of
     earlier times between visits that found no update.
     """
 
@@ -110,7 +110,7 @@ class Trust:
     false_per_day: float
     delay_days: float
     useful: float
-    """The probability that they tell anything at all, r > 0."""
+    """The probability that the signals are evidence at all, r > 0."""
 
 
 def gap_log_likelihood(
@@ -119,7 +119,7 @@ def gap_log_likelihood(
     gap_days: FloatArray,
     updated: NDArray[np.bool_],
 ) -> FloatArray:
-    """Return how likely it is at each point what visits found, given signals; (n_pages, `POINTS`), logs.
+    """Return the log-likelihood of visits' outcomes at each point, given signals; (n_pages, `POINTS`).
 
     The next visit of each page came `gap_days` after the last, and found whether it was `updated`. λ is
     one of two (see `Rates`).
@@ -155,8 +155,8 @@ def fit_prior_of_signals(
 ) -> FloatArray:
     """Return the prior of the points fitted to sites; log-likelihoods of shape (n_sites, `POINTS`).
 
-    Maximises the marginal likelihood by expectation and maximisation, with the `usual` prior as after
-    `PRIOR_SITES` sites more (empirical Bayes; without sites it is what is returned).
+    Maximises the marginal likelihood by expectation and maximisation, with the `usual` prior as
+    `PRIOR_SITES` more sites (empirical Bayes; without sites it is returned as it is).
     """
     prior = usual
     for _ in range(_STEPS if len(log_likelihood) else 0):
@@ -166,7 +166,7 @@ def fit_prior_of_signals(
 
 
 def trust_of(weights: FloatArray) -> Trust:
-    """Return what the probabilities of the points of one site come to, in a few numbers."""
+    """Return the sums over one site's points that p needs."""
     return Trust(
         float(weights @ _RECALL),
         float(np.exp(weights @ np.log(_FALSE))),
@@ -206,18 +206,18 @@ def log_quiet_factor(
     rates: Rates,
     left: FloatArray,
 ) -> FloatArray:
-    """Return by what signals multiply the probability of no update since the last visit; logs.
+    """Return the log factors by which signals change the probability of no update since the last visit.
 
     `site` are the pages' places in `beliefs`. `left` is the share of the time since the last visit that
-    nothing else has shown to be quiet, 0 to 1. Below 0 if signals make an update likely, above 0
-    if their absence makes it unlikely. Exactly 0 if signals are believed to tell nothing.
+    no other evidence has shown to be quiet, 0 to 1. Below 0 if signals make an update likely, above 0
+    if their absence makes it unlikely. Exactly 0 if signals are believed to carry no information.
     """
     found = np.zeros(len(heard))
     recall, false = (axis.ravel() for axis in np.meshgrid(RECALLS, FALSE_PER_DAY, indexing="ij"))
     for part in _parts(len(heard)):
         some, where = heard.take(part), site[part]
         own = np.log(np.maximum(beliefs.weights[where], _TINY))
-        # what the page's own times without updates tell of its false signals
+        # evidence of the page's own times without updates on its false signals
         own += np.multiply.outer(some.quiet_count, np.log(false))
         own -= np.multiply.outer(some.quiet_days, false)
         delay = np.maximum(beliefs.delay_days[where], _TINY)[:, None]
@@ -271,7 +271,7 @@ def _logs_at(
     signalled = recall * (watched + delay * np.expm1(-watched / delay)) * left
     quiet = np.broadcast_to(-exposure, signalled.shape).copy()
 
-    # most pages have no signal at all, and of the others most have one
+    # most pages have no signal at all, and most of the others have one
     shares = []
     for least, times, begin, end in (
         (1, np.ones(len(heard)), heard.first, heard.first),
@@ -291,7 +291,7 @@ def _logs_at(
         shares.append((places, number, own * (1.0 - _mean_decay(*since, late)) / base))
 
     total = np.zeros_like(quiet)
-    # a rate that grows is taken for the one that it comes up to
+    # a growing rate is replaced by its limit
     is_fast = np.maximum(rates.fast_share, 0.0)
     for rate, weight in ((rates.fast_per_day, is_fast), (rates.slow_per_day, 1.0 - is_fast)):
         own = rate[:, None]

@@ -1,8 +1,8 @@
-"""How a page goes on: its mean rate, and the probability of no update in x days after its last visit.
+"""The future of a page: its mean rate, and the probability of no update in x days after its last visit.
 
     S(x) = w e^(-a x) + (1 - w) e^(-b x),   p = 1 - S(x),   a >= b
 
-is all that ranking, bounds, signals and reports know of a page, whatever its estimator. A page of one
+is all that ranking, bounds, signals and reports use of a page, whatever its estimator. A page of one
 known rate has w = 1 and a = b; an uncertain rate, or one that falls in quiet time, has w between 0 and
 1; a rate that grows has w below 0 (then a = 2b and w >= -1, so that S falls all the time).
 """
@@ -25,7 +25,7 @@ _WINDOW: Final = 0.06, 3.5
 _LEVELS: Final = 0.4, 0.98
 """And those at which S lies between: most visits are made then, whatever the gaps were so far."""
 _WEIGHTS: Final = 1.0, 0.05, 0.02
-"""What the window counts, what the levels outside of it do, and what all other times do."""
+"""The weights of the window, of the levels outside of it, and of all other times."""
 _LEAST_VARIANCE: Final = 0.15
 """What is added to S (1 - S), by which each time's weight is divided: small p count in proportion."""
 _STEPS: Final = 6
@@ -54,7 +54,7 @@ class Rates:
         return Rates(*(getattr(self, name)[places] for name in Rates.__slots__))
 
     def probability(self, days: ArrayLike) -> FloatArray:
-        """Return p of an update in so many days; see `chance_of_update`."""
+        """Return p of an update in that number of days; see `chance_of_update`."""
         return chance_of_update(self.fast_share, self.fast_per_day, self.slow_per_day, days)
 
 
@@ -67,8 +67,8 @@ def known_rates(rate_per_day: FloatArray) -> Rates:
 def elapsed_days(now_day: ArrayLike, reference_day: ArrayLike) -> FloatArray:
     """Elapsed time e = now - reference, in days, at least 0. Shapes broadcast.
 
-    reference_day is the last visit, or tau, the last known update, under the paper's rule; nan if there
-    is none yet, which gives inf. A reference in the future (clocks that disagree) gives 0.
+    reference_day is the last visit, or tau, the last known update, under the paper's rule; nan without a
+    visit or an update, which gives inf. A reference in the future (clocks that disagree) gives 0.
     """
     now = np.asarray(now_day, dtype=np.float64)
     reference = np.asarray(reference_day, dtype=np.float64)
@@ -109,8 +109,8 @@ def days_out_of_date(
 ) -> FloatArray:
     """Return F(x) = x p(x) - ∫₀ˣ p(t) dt of x = days, finite; shapes broadcast.
 
-    How long a page that is visited now is expected to have been out of date is ∫₀ˣ p; F is by how much
-    longer it would have been had its visits come x days apart. It is ∫₀ˣ S - x S(x), for one rate
+    A page that is visited now is expected to have been out of date for ∫₀ˣ p days; F is the additional
+    time if its visits came x days apart. It is ∫₀ˣ S - x S(x), for one rate
     [1 - (1 + λx) e^(-λx)] / λ: the index of freshness of Olston and Pandey, "Recrawl scheduling based on
     information longevity", WWW 2008, whose optimum is that of Cho and Garcia-Molina 2003.
     """
@@ -154,7 +154,7 @@ def fitted(survival: FloatArray, mean_gap_days: FloatArray) -> tuple[FloatArray,
 
     weight /= _LEAST_VARIANCE + survival * (1.0 - survival)
 
-    # S at a time where about 0.7 of it is left, and at twice that: does the rate fall or grow?
+    # S at a time when about 0.7 of it is left, and at twice that: does the rate fall or grow?
     at = np.clip(np.count_nonzero(survival >= 0.7, axis=1) - 1, 0, len(TIMES) - 3)
     pages = np.arange(len(survival))
     one, two = np.clip(survival[pages, at], _LEAST, 1 - _LEAST), survival[pages, at + 2]

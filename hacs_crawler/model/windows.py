@@ -1,7 +1,7 @@
-"""A page's updates, cut into windows within which the gaps between them stay as they began.
+"""A page's updates, cut into windows within which the gaps between them keep their trend.
 
 S. R. Singh, "Estimating the Rate of Web Page Updates", IJCAI 2007: updates are a Poisson process whose
-rate changes with time, and the rate that counts is that of the last consistent window.
+rate changes with time, and the rate to use is that of the last consistent window.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Kind(IntEnum):
     CONSTANT = 0
     GROWING = 1
     REMAINS = 2
-    """Put together of what was left of windows under three points, which have no such difference."""
+    """Joined from the rest of windows under three points, which have no such difference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class Windows:
 def update_points(
     visit_days: FloatArray, updated: BoolArray, offsets: IndexArray
 ) -> tuple[FloatArray, IndexArray]:
-    """Return the moments at which each page was updated, one for each gap between visits with an update.
+    """Return the update times of each page, one for each gap between visits with an update.
 
     Visits as for `gaps_between`; the update point is the middle of its gap. Returns the points, strictly
     increasing within a page, and n_pages + 1 positions in them.
@@ -117,14 +117,14 @@ def consistent_windows(
 
     A window begins with three points, and its state is the sign of the difference between their two
     gaps: shrinking, constant or growing. The next point keeps the state if its gap differs from the
-    gap before in the same direction (or by nothing, where the state is constant). One that does not is
+    gap before in the same direction (or not at all, if the state is constant). A point that does not is
     let in while the discrepancy, the days by which its gap differs from the one before, is within the
     threshold: summed over all points so let in (`is_summed`), or each by itself. Else it is the first
     point of the next window. The paper does not say which; benchmarks/README.md compares both.
 
     Then windows under `MIN_POINTS` points are given away, in the order in which they were found: the
     half nearer to the neighbour found before (and the odd point) goes to that, the rest to the next one.
-    What has a neighbour on one side only goes there whole. A page of fewer points has one window.
+    Points with a neighbour on one side only go there together. A page of fewer points has one window.
 
     With backward = False all of it runs from the first update forward. Raises ValueError for points that
     are not strictly increasing, or not after the first visit.
@@ -147,7 +147,7 @@ def consistent_windows(
 
 
 class _Scan:
-    """Update points in the order in which they are looked at, of all pages at once."""
+    """Update points of all pages in the order in which they are scanned."""
 
     def __init__(self, days: FloatArray, counts: IndexArray) -> None:
         self.days, self.counts = days, counts
@@ -198,7 +198,7 @@ class _Scan:
 def _without_small(
     sizes: IndexArray, kinds: NDArray[np.int8], windows: IndexArray
 ) -> tuple[IndexArray, NDArray[np.int8], IndexArray]:
-    """Give windows under `MIN_POINTS` points to their neighbours, of all pages at once."""
+    """Give windows under `MIN_POINTS` points to their neighbours, for all pages together."""
     order = np.argsort(-windows, kind="stable")
     active = np.searchsorted(-windows[order], -np.arange(windows.max(initial=0)))
     first = offsets_of(windows)[:-1][order]
