@@ -1,4 +1,4 @@
-"""The settings that say where the state is, and opening it."""
+"""The settings of the state's address, and opening it."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class StateSettings:
         ),
     ] = None
     shards: int | None = None
-    """How many shards a command reads as one; None for those that it finds."""
+    """How many shards a command reads as one; None for those that it finds by itself."""
     flush_visits: Annotated[
         Count,
         Setting(
@@ -85,7 +85,7 @@ class StateSettings:
 
 
 StateArguments = tuple[str, str, Path, Estimation]
-"""What `open_state` takes: address, namespace, where a relative path starts, estimation."""
+"""Arguments of `open_state`: address, namespace, base of a relative path, estimation."""
 
 
 def check_state(url: str, namespace: str) -> None:
@@ -118,10 +118,10 @@ def open_state(
 def open_store(url: str, namespace: str, base: Path, *, reads_only: bool = False) -> Store:
     """Open the store at `url`; a relative SQLite path starts at `base`.
 
-    With `reads_only` nothing is made or changed, and nothing can be written.
+    With `reads_only` nothing is created or changed, and nothing can be written.
 
     Raises ConfigError for a malformed address, StateError if the store cannot be used, and
-    StateUnavailableError where it cannot be reached.
+    StateUnavailableError if it cannot be reached.
     """
     check_state(url, namespace)
     path = sqlite_path(url, base)

@@ -54,14 +54,14 @@ ROW: Final = np.dtype(
         ("is_baseline", "u1"),
     ]
 )
-"""What ranking needs of a page: rate in 1/day, w, a and b of its survival, churn and churning (see
+"""A ranking row: rate in 1/day, w, a and b of its survival, churn and churning (see
 `model.Rates`), times in seconds since 1970 UTC, counts.
 
 Visits that did not show the page (`Page.sound`) are not in it. `last_visit` is 0 if the page was never
 seen. If no update is known (`updates` is 0), `last_update` is the first visit or the last baseline: from
 then on the page is known not to have changed. `before_update` is the visit before the last one that
 found an update, 0 if there is none; `site` is `site_id` of the page's URL. `failures` counts the 404s
-and 410s, too, of a page that was never seen. `is_baseline` is 1 if the last visit is one
+and 410s, too, of a page that was never seen. `is_baseline` is 1 if the last visit is a baseline
 (`Page.baselines`).
 """
 UNKNOWN_ROW: Final = np.zeros(1, ROW)
@@ -155,7 +155,7 @@ def unsound(rows: NDArray[np.void]) -> NDArray[np.intp]:
 
 
 def row_of(body: bytes) -> bytes:
-    """Return the ranking row of a page's bytes, that of an unknown page if they are damaged."""
+    """Return the ranking row of a page's bytes; the row of an unknown page if they are damaged."""
     try:
         return encode_row(decode_page(body))
     except StateError:

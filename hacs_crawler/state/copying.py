@@ -22,7 +22,7 @@ from hacs_crawler.state.store import Change, Contents, Store
 from hacs_crawler.utils.times import MAX_SECOND
 
 COPYING: Final = "copying"
-"""Name of the note of a copy under way: from where."""
+"""Name of the note of a copy under way, which holds its source."""
 TWINS: Final = "twins"
 """Name of the note of an experiment, which a copy does not take part in; see `experiment.twins`."""
 _OWN: Final = frozenset({"schema", "identity", "round", COPYING, TWINS})
@@ -54,8 +54,9 @@ def copy_states(
 ) -> int:
     """Copy states, the shards of one, into others, empty ones; return the number of pages.
 
-    `name` says what is copied, `on_pages` is called with how many pages have been. The targets are not
-    to be opened until `finish_copy`. No crawl may write to the sources meanwhile. Raises StateError.
+    `name` is the source's name, `on_pages` is called with the number of pages copied so far. The
+    targets must not be opened until `finish_copy`. No crawl may write to the sources meanwhile. Raises
+    StateError.
     """
     stores = [target.store for target in targets]
     for store in stores:
@@ -112,7 +113,7 @@ def _batches(source: State) -> Iterator[dict[int, Page]]:
 
 
 def _write(target: State, pages: dict[int, Page]) -> None:
-    """Write pages as they are, over those that a copy which was stopped has written."""
+    """Write pages as they are, over those written by a copy that was stopped."""
     known = target.store.load(list(pages)) if pages else {}
     present = target.load(list(known)) if known else {}
     changes = []
@@ -127,7 +128,7 @@ def _write(target: State, pages: dict[int, Page]) -> None:
 def _part_of(
     contents: Contents, shard: int, shard_of: dict[int, int], shard_of_site: dict[int, int]
 ) -> Contents:
-    """Return what a shard needs; what is of no page or site that is known goes to all of them."""
+    """Return a shard's contents; contents of no known page or site go to all shards."""
 
     def mine(kept: dict[int, bytes], known: dict[int, int]) -> dict[int, bytes]:
         return {key: value for key, value in kept.items() if known.get(key, shard) == shard}

@@ -71,7 +71,7 @@ class State:
         self.store.close()
 
     def read_prior(self) -> None:
-        """Estimate from now on with what the store keeps of its pages in common."""
+        """Estimate from now on with the priors that the store keeps."""
         with self.store.hold_notes():
             self.estimation = read_priors(self.store, self.estimation)
 
@@ -80,7 +80,7 @@ class State:
         return decode_pages(self.store.load(page_ids))
 
     def site_links(self, sites: Sequence[int]) -> dict[int, bytes]:
-        """Return what is remembered of the links of sites, in one round trip."""
+        """Return the memories of the links of sites, in one round trip."""
         return self.store.site_links(sites)
 
     def record(
@@ -89,13 +89,13 @@ class State:
         known: Mapping[int, Page] | None = None,
         merges: Sequence[Recorded] = (),
     ) -> list[Recorded]:
-        """Record visits, of any pages and in any order, and return what each of them brought.
+        """Record visits, of any pages and in any order, and return their outcomes.
 
         Each page is written whole or not at all, with its new rate. `known` are pages as the caller
-        loaded them, and `merges` what each visit brought where it has merged it with them: then nothing
-        is merged again but what the store has otherwise. Writing takes one round trip, a further one
-        for the pages that are in the store otherwise than in `known`, and one more where sites count
-        and links are new (see `state.site_links`).
+        loaded them, and `merges` the outcomes of visits that it has merged with them: then nothing is
+        merged again except pages that differ in the store. Writing takes one round trip, a further one
+        for the pages that differ in the store from `known`, and one more if sites count and links are
+        new (see `state.site_links`).
 
         Raises StateUnavailableError if the store cannot be reached; recording the same visits
         again later is safe, whatever part of them was written. Visits of a page whose bytes in the
@@ -105,7 +105,7 @@ class State:
         for index, visit in enumerate(visits):
             by_page.setdefault(page_id_of(visit.url), []).append(index)
         recorded: dict[int, Recorded] = {}
-        counts_sites = self.estimation.updates == "site"  # of which only the store can tell
+        counts_sites = self.estimation.updates == "site"  # which only the store can decide
 
         def advance(base: _Base) -> dict[int, Page]:
             after: dict[int, Page] = {}
@@ -146,7 +146,7 @@ class State:
         return [recorded[index] for index in sorted(recorded)]
 
     def restore(self, pages: Iterable[Page]) -> Restored:
-        """Merge pages as another state, or this one at another time, knew them into the store.
+        """Merge pages of another state, or of this state at another time, into the store.
 
         A page that is new to the store, or to which visits or links are added, is estimated with this
         state's prior; any other stays as it is. Takes one round trip, and a
@@ -174,7 +174,7 @@ class State:
         return Restored(sum(written), written.count(False), len(damaged))
 
     def reestimate(self, page_ids: Sequence[int]) -> Reestimated:
-        """Estimate the rates of pages anew; writes only pages whose rate that changes.
+        """Estimate the rates of pages again; writes only pages whose rate changes.
 
         Raises as `record`.
         """
@@ -220,12 +220,12 @@ class State:
         return outcomes
 
     def bound_outcomes(self, most: int = MOST_OUTCOMES) -> Outcomes:
-        """Forget the oldest outcome records where there are a tenth more than `most`, or more.
+        """Forget the oldest outcome records if there are at least a tenth more than `most`.
 
         Returns the rest, as `outcomes` does.
         """
         outcomes = self.outcomes()
-        # Forgetting rewrites what is kept: not at each crawl for a few records.
+        # Forgetting rewrites all records that are kept: not at each crawl for a few of them.
         if len(outcomes) <= 1.1 * most:
             return outcomes
         first = int(outcomes["at"][-most])
@@ -266,9 +266,9 @@ class State:
     ) -> set[int]:
         """Write the pages that `advance` makes of those in `base` (None: unknown), by id.
 
-        Where the store has others, `advance` is called again with what it has. `outcomes` returns the
-        outcome records that are written with a page. Returns the ids of the
-        pages that could not be written because their bytes in the store are damaged; each is logged.
+        If the store has another version of a page, `advance` is called again with that. `outcomes`
+        returns the outcome records that are written with a page. Returns the ids of the pages that
+        could not be written because their bytes in the store are damaged; each is logged.
         """
         damaged: set[int] = set()
         for _ in range(_TRIES):
@@ -304,7 +304,7 @@ class State:
 
 
 def _by_id(pages: Iterable[Page]) -> dict[int, Page]:
-    """Return pages by id, those of one id merged."""
+    """Return pages by id, merging pages of one id."""
     by_id: dict[int, Page] = {}
     for page in pages:
         page_id = page_id_of(page.url)

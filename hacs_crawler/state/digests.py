@@ -3,8 +3,8 @@
 Which captures found a change follows from all of them, so that it does not matter in which order an
 index's rows are read, nor into how many files they are split. Kept are pairs of numbers in the order of
 time: the second, and twice the digest's number, plus 1 for a capture that repeats an earlier one (a
-revisit record); and the numbers of the contents that the page itself had, for what is repeated may also
-have been an error. Numbers are made by `digest_number`; those of different algorithms are not compared.
+revisit record); and the numbers of the contents that the page itself had, as a repetition may also be
+of an error. Numbers are made by `digest_number`; those of different algorithms are not compared.
 """
 
 from __future__ import annotations
@@ -79,9 +79,9 @@ def pairs(digests: array[int]) -> Iterator[tuple[int, int]]:
 
 
 def changes(digests: array[int], contents: array[int]) -> Iterator[int]:
-    """Yield the times at which the content was another than at the capture before.
+    """Yield the times at which the content differed from the capture before.
 
-    A capture that repeats an earlier one is none of them. One that repeats the unknown says nothing.
+    A capture that repeats an earlier one is not such a time. A repetition of the unknown proves nothing.
     """
     known = set(contents)
     last: dict[int, int] = {}

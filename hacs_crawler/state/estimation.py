@@ -1,4 +1,4 @@
-"""How rates are estimated from what is kept of the pages."""
+"""Estimation of rates from the stored pages."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from hacs_crawler.utils.settings import Setting
 from hacs_crawler.utils.times import DAY
 
 CONTROL_SECONDS: Final = 30
-"""Within how many seconds a page is visited again to see what the request brings."""
+"""A second visit within so short a time finds only changes that the request brings."""
 _NO_CHURN: Final = 1e-12
 _SAME_RATE = 1e-9
 """Up to which relative difference a rate is the same: sums of other batches are rounded otherwise."""
 _SAME_SINGLE = 1e-5
-"""The same of what is kept in four bytes."""
+"""The same for values that are kept in four bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +105,14 @@ class Estimation:
         return self.estimator == "bursts"
 
     def expected(self) -> Rates:
-        """Return what is expected of an unknown page."""
+        """Return the expected rates of an unknown page."""
         is_known = not ESTIMATORS[self.estimator].uses_prior
         return _expected("bayes" if is_known else self.estimator, self.prior, self.bursts, is_known)
 
     def rates(self, pages: Sequence[Page]) -> Rates:
-        """Return what is estimated of each page.
+        """Return the estimated rates of each page.
 
-        Of what somebody chose to watch every update is time's, unless a control visit showed otherwise.
+        If the marks are the user's choice, every update is time's, unless a control visit differed.
         """
         pages = [page.sound for page in pages]
         is_trusted = np.array(
@@ -151,7 +151,7 @@ class Estimation:
         return found
 
     def estimate(self, pages: Sequence[Page]) -> None:
-        """Estimate what is kept of pages, in place."""
+        """Estimate the stored values of pages, in place."""
         for page in pages:
             page.count(self.updates)
         rates = self.rates(pages)
@@ -162,7 +162,7 @@ class Estimation:
             page.rate, page.share, page.fast, page.slow, page.churn, page.churning = estimated
 
     def kept_rates(self, page: Page) -> Rates:
-        """Return what is kept of the page."""
+        """Return the stored rates of the page."""
         kept = (page.rate, page.share, page.fast, page.slow, page.churn, page.churning)
         return Rates(*np.array(kept)[:, None])
 
@@ -208,11 +208,11 @@ def histories(
 
 
 def lifetimes(pages: Sequence[Page]) -> LinkLifetimes:
-    """Return of each visit, flat as in `histories`, what became of its new links.
+    """Return for each visit, flat as in `histories`, the lifetime of its new links.
 
-    Of other marks, such as a price or a text, those that two visits in a row showed are as good as
-    lasting, and of those that were gone at once nothing is known: the next one takes their place anyway,
-    whoever brought it.
+    For other marks, such as a price or a text, marks that two visits in a row showed count as
+    lasting, and the lifetime of marks that were gone at once is unknown: the next value replaces them
+    anyway, whoever brought it.
     """
     visits, offsets = _joined([page.visits for page in pages])
     found = np.zeros(len(visits), np.uint8)
@@ -283,7 +283,7 @@ def _lifetimes_of_gaps(
 
 
 def _is_measured(page: Page) -> bool:
-    """Whether a visit just after another one, as control visits are, found an update."""
+    """Whether a visit shortly after another one, as control visits are, found an update."""
     visits = page.visits
     places = (bisect_left(visits, at) for at in page.update_times)
     return any(
@@ -312,7 +312,7 @@ def _first_from(
     times: np.ndarray[tuple[int], np.dtype[np.uint32]],
     time_offsets: np.ndarray[tuple[int], np.dtype[np.int64]],
 ) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Return which visits are the first of their page from one of its times on, itself included."""
+    """Return which visits are the first of their page from one of its times on, inclusive."""
     is_first = np.zeros(len(visits), np.bool_)
     if not len(times):
         return is_first
@@ -325,7 +325,7 @@ def _first_from(
 def _joined(
     times: Sequence[array[int]],
 ) -> tuple[np.ndarray[tuple[int], np.dtype[np.uint32]], np.ndarray[tuple[int], np.dtype[np.int64]]]:
-    """Return arrays of seconds one after the other, and where each begins; last where all end."""
+    """Return concatenated arrays of seconds, and the start of each; last the end of all."""
     offsets = np.zeros(len(times) + 1, np.int64)
     np.cumsum([len(array_) for array_ in times], out=offsets[1:])
     return np.frombuffer(b"".join(times), np.uint32), offsets

@@ -27,7 +27,8 @@ class Finding(NamedTuple):
     """A new thing and the second since 1970 UTC of the visit that showed it.
 
     `kind` is "link", "item" or "text". `text` is a link's text, the texts and numbers of an item, or a
-    text; `was` is what it replaced, "" if unknown. `url` is where a link or item leads, "" if nowhere.
+    text; `was` is the text that it replaced, "" if unknown. `url` is the address of a link or item, ""
+    if it has none.
     """
 
     at: Annotated[int, Meta(ge=0)]
@@ -62,12 +63,12 @@ def findings_text(text: str) -> str:
 
 
 def read_findings(store: Store, page_ids: Sequence[int]) -> dict[int, Findings]:
-    """Return what is kept of pages; damaged entries are left out. Raises StateError."""
+    """Return the findings of pages; damaged entries are left out. Raises StateError."""
     return _undamaged(store.annotations(KIND, page_ids))
 
 
 def all_findings(store: Store) -> Iterator[tuple[int, Findings]]:
-    """Yield what is kept of each page, by page id; damaged entries are left out. Raises StateError."""
+    """Yield the findings of each page, by page id; damaged entries are left out. Raises StateError."""
     for batch in store.all_annotations(KIND):
         yield from _undamaged(batch).items()
 

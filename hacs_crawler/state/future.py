@@ -1,9 +1,9 @@
 """Visits later than now, which a fast clock left: set aside until their time has come.
 
-Nothing is deleted of them, and merging pages knows no clock, so that it gives the same in any order.
-What ranking looks at is the page as it was known without them; where it is the present clock that is
-wrong, they count again as soon as that is put right. What 404s and failures told between now and the
-latest of such visits is not kept, as of those the state keeps the latest only.
+They are not deleted, and merging pages ignores the clock, so that it gives the same in any order.
+Ranking uses the page as it was without them; if it is the present clock that is
+wrong, they count again as soon as that is corrected. 404s and failures between now and the
+latest of such visits are not kept, as the state keeps the latest only.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ def latest_of(page: Page) -> int:
 
 
 def as_of(page: Page, now: float) -> Page:
-    """Return a page without what came later than `now`, in seconds since 1970 UTC, and some minutes.
+    """Return a page without its visits later than `now`, in seconds since 1970 UTC, and some minutes.
 
-    The page itself, where nothing did. Its rate is left as it is.
+    The page itself, if it has none. Its rate stays.
     """
     until = int(now) + SKEW_SECONDS
     if latest_of(page) <= until:
@@ -86,11 +86,11 @@ def _shows_future(rows: Rows, now: float) -> bool:
 def without_future(
     state: State, page_ids: Ids, rows: Rows, now: float
 ) -> tuple[Rows, Future | None]:
-    """Return ranking rows as they are without visits later than `now`, and what there is of these.
+    """Return ranking rows without visits later than `now`, and the pages that have such visits.
 
-    The rows themselves, and None, where there are none. Reads the pages whose rows show such a visit, or
-    may hide one: those last visited then, and those that are to be left alone for longer than after one
-    404. Where there are any of the first, failures and first 404s may be later than now, too.
+    The rows themselves, and None, if there are no such pages. Reads the pages whose rows show such a
+    visit, or may hide one: last visited after now, or to be left alone for longer than after one 404. If
+    there are pages of the first kind, failures and first 404s may be later than now, too.
     """
     until = int(now) + SKEW_SECONDS
     has_ahead = _shows_future(rows, now)
@@ -127,7 +127,7 @@ def _suspects(rows: Rows, until: int, *, has_ahead: bool) -> NDArray[np.int64]:
 
 
 def _pieces(rows: Rows) -> Iterator[tuple[int, Rows]]:
-    """Yield rows some at a time, and where these begin: what is made of them stays small."""
+    """Yield slices of rows, and their starts: arrays made from a slice stay small."""
     for start in range(0, len(rows), _ROWS_A_PIECE):
         yield start, rows[start : start + _ROWS_A_PIECE]
 

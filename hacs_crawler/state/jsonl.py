@@ -116,7 +116,7 @@ def is_export(beginning: bytes) -> bool:
 
 
 def to_line(page: Page) -> bytes:
-    """Return the page as a line of JSON; raises ValueError if its URL is none, or its rate no number."""
+    """Return the page as a line of JSON; raises ValueError for an invalid URL or rate."""
     if _HAS_SCHEME(page.url) is None:  # a damaged one, for which an import would refuse all lines
         raise ValueError("its URL is none")
     sound = page.sound
@@ -140,7 +140,7 @@ def to_line(page: Page) -> bytes:
         "gone": page.gone > 0,
         "gone_in_a_row": page.gone,
         "failures": page.failures,
-        # where it is damaged, no import would read an earlier one
+        # if it is damaged, no import would read the earlier fields
         "last_news": iso(max(page.last_news, page.last_visit or 0)),
         "not_before": iso(page.not_before),
         "etag": page.etag,
@@ -170,7 +170,7 @@ def to_line(page: Page) -> bytes:
 
 
 def from_line(line: bytes) -> Page:
-    """Return the page of a line; raises ValueError that says what is wrong with it."""
+    """Return the page of a line; raises ValueError that names the fault."""
     fields = decoded(_LINES, line)
     for name in ("url", "etag", "last_modified"):
         if len(getattr(fields, name).encode()) > _LONGEST_TEXT_BYTES:
@@ -204,7 +204,7 @@ def from_line(line: bytes) -> Page:
 
 
 def decoded(decoder: msgspec.json.Decoder[T], line: bytes) -> T:
-    """Return the value of a line; raises ValueError that says what is wrong, and where in it."""
+    """Return the value of a line; raises ValueError that names the fault, and its place."""
     try:
         return decoder.decode(line)
     except RecursionError as error:
@@ -216,11 +216,11 @@ def decoded(decoder: msgspec.json.Decoder[T], line: bytes) -> T:
 
 
 def read_export(lines: Iterable[bytes], name: str) -> Iterator[Page]:
-    """Yield the pages of an export, reading as they are asked for.
+    """Yield the pages of an export, reading lazily.
 
-    A line whose page no crawl could visit is passed over; the first of these are logged, and how many
-    there are. Raises ExportError, with `name` and a line number, at the first line that is no page, and
-    passes on what reading raises.
+    A line whose page no crawl could visit is skipped; the first of these are logged, and their
+    number. Raises ExportError, with `name` and a line number, at the first line that is not a page, and
+    passes on errors of reading.
     """
     number = refused = 0
 

@@ -1,14 +1,14 @@
-"""Which visits did not show the page, as its other visits tell: a block page, a login, half a page.
+"""Visits that did not show the page, judged by its other visits: a block page, a login, half a page.
 
-A visit is *unlike* the one before it if it shows hardly anything of what that one did: nothing at all,
-or much less with little in its place. It is doubted until the next visit, or the one after that if it
-showed little in place of what is missing. If most of what it did not show is back by then, the visits in
-between did not show the page, and are left out. Otherwise the page was replaced as a whole: the visit
-stays, and what it brought is dated when a visit confirmed it. If the page is back after a few visits,
-all of these are left out after all. A page that is replaced at each visit, as a list of today's offers,
-is not doubted a second time.
+A visit is *unlike* the one before it if it shows hardly any of that visit's marks: none at all,
+or much fewer with few in their place. It is doubted until the next visit, or the one after that if it
+showed few marks in place of the missing ones. If most of the missing marks are back by then, the visits
+in between did not show the page, and are left out. Otherwise the page was replaced as a whole: the visit
+stays, and its update is dated when a visit confirmed it. If the page is back after a few visits,
+all of these are left out after all. A page that is replaced at each visit, such as a list of today's
+offers, is not doubted a second time.
 
-All of it follows from what the visits showed: the order in which they are recorded does not matter.
+The judgement follows from the marks of the visits: the order in which they are recorded does not matter.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MOST_AWAY: Final = 5
 
 
 def may_mislead(spells: Spells, visits: Sequence[int], fewest: int) -> bool:
-    """Whether any visit is unlike the one before it; counts alone tell that it is not."""
+    """Whether any visit may be unlike the one before it; decided by counts alone."""
     periods = spells.periods
     if len(periods) <= 3 or len(visits) < 2:
         return False
@@ -51,10 +51,10 @@ def may_mislead(spells: Spells, visits: Sequence[int], fewest: int) -> bool:
 
 
 def judged(shown: MarksByVisit, baselines: Container[int], fewest: int) -> MarksByVisit:
-    """Return what the visits showed of the page, without those that did not show it.
+    """Return the marks of the visits, without visits that did not show the page.
 
-    A visit that waits to be confirmed is left out. So is a confirmed one, until the visit that
-    confirmed it: it is said to have shown what the visit before it did.
+    A visit that waits for confirmation is left out. A confirmed one counts from the visit that
+    confirmed it: until then its marks are replaced by those of the visit before it.
     """
     times = sorted(shown)
     kept: MarksByVisit = {}
@@ -97,7 +97,7 @@ def _are_unlike(before: set[int], after: set[int], fewest: int) -> bool:
 
 
 def _is_unlike(shown: int, gone: int, come: int, fewest: int) -> bool:
-    """Whether a visit is unlike the one before it, which showed so many marks, by how many it shares."""
+    """Whether a visit is unlike the last, of whose `shown` marks `gone` are missing; `come` are new."""
     if shown < fewest:
         return False
     return gone == shown or (gone >= FEWEST_MARKS and 4 * gone >= shown and 2 * come <= gone)

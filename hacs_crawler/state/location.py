@@ -1,4 +1,4 @@
-"""Where a state is: what the text of HACS_STATE may be, and how it may be shown."""
+"""The address of a state: the forms of HACS_STATE, and how it may be shown."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def state_url(given: object) -> str:
 
 @contextmanager
 def needing_redis() -> Iterator[None]:
-    """Raise ConfigError that names the extra where redis-py is not installed."""
+    """Raise ConfigError that names the extra if redis-py is not installed."""
     try:
         yield
     except ImportError as error:
@@ -66,9 +66,9 @@ def describe(url: str) -> str:
 
 
 def split_replicas(url: str) -> tuple[str, int]:
-    """Return the address without `replicas=N` in its query, and N: how many have to have each write.
+    """Return the address without `replicas=N` in its query, and N: how many must have each write.
 
-    Raises ConfigError if that is no number.
+    Raises ConfigError if N is not a number.
     """
     base, _, query = url.partition("?")
     parts = query.split("&")
@@ -83,5 +83,5 @@ def split_replicas(url: str) -> tuple[str, int]:
 
 
 def _without_secret(text: str) -> str:
-    """Return what is no address as it may be shown: what stands before an @ may be a password."""
+    """Return an invalid address as it may be shown: the part before an @ may be a password."""
     return "…" + text.rpartition("@")[2] if "@" in text else text

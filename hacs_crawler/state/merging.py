@@ -1,4 +1,4 @@
-"""How a visit changes what is known of its page, and what two states know of one page together.
+"""How a visit changes its page, and how two states' versions of a page are merged.
 
 The state of a page is a function of the *set* of its visits, not of the order in which they were
 recorded, so that archived captures that arrive after live visits lead to the same state:
@@ -6,18 +6,18 @@ recorded, so that archived captures that arrive after live visits lead to the sa
 - of marks, all spells are kept in which the visits that are kept showed them (see `state.spells`);
 - of the visits' times, the latest `RECENT_VISITS` are kept, of the older ones the last in every slot of
   `SLOT_SECONDS`, and the latest that showed marks. Thinning before or after a merge gives the same
-  result, and what is left is what a crawler with fewer visits would have seen: two gaps become one, and
+  result, which is the record of a crawler with fewer visits: two gaps become one, and
   every estimator stays as unbiased as it was.
 
-Digests that an archive's index names are kept for the same reason: that a capture found another content
-than the one before it is only known when both are.
+Digests that an archive's index names are kept for the same reason: whether a capture's content differed
+from the capture before is only known when both are.
 
-What an attempt other than a visit told (gone, failed), the URL as seen and the validators follow the
-latest news; older news than that is ignored. Of each archive's captures the page remembers up to which
+The outcome of attempts other than visits (gone, failed), the URL as seen and the validators follow the
+latest news; older news is ignored. Of each archive's captures the page remembers up to which
 one they were recorded, in the same write as their visits.
 
-Whether an update was new to the site depends on the order in which visits come: it is what the site's
-pages were known to show when the visit was recorded (see `state.site_links`).
+Whether an update was new to the site depends on the order in which visits come: it is judged by the
+marks that the site's pages were known to show when the visit was recorded (see `state.site_links`).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ LONGEST_WAIT_GONE: Final = 365 * DAY
 
 
 def merge(page: Page, visit: Visit) -> None:
-    """Add a visit to what is known of its page, in place; a second time it changes nothing."""
+    """Add a visit to its page, in place; adding it a second time changes nothing."""
     if not 0 < visit.at <= MAX_SECOND:
         msg = f"a visit of {visit.url} at second {visit.at} is outside 1970-2106"
         raise ValueError(msg)
@@ -83,10 +83,10 @@ def remember_harvest(page: Page, harvest: Harvest) -> None:
 
 
 def merge_pages(page: Page, other: Page) -> Page:
-    """Return what the visits of two pages, of one key, tell together; both stay as they are.
+    """Return the merged visits of two pages with one key; both stay as they are.
 
-    It is what recording all their visits on one page leads to, except that what attempts told that saw
-    nothing (gone, failures, waiting) is that of the page with the latest news, and URL and validators
+    It is the result of recording all their visits on one page, except that the outcome of unsuccessful
+    attempts (gone, failures, waiting) is that of the page with the latest news, and URL and validators
     are those of the page with the latest visit. In whatever order and however often pages are merged,
     the result is the same, but for `rate`, `updates` and `version`, which are those of `page`, and for
     which spelling of the URL it has if the latest visit repeats a capture that only another page has.
@@ -159,7 +159,7 @@ def _add_digest(page: Page, visit: Visit) -> None:
 
 
 def _see_repeated(page: Page) -> None:
-    """Take captures for visits that are now known to repeat what the page had."""
+    """Take captures for visits that are now known to repeat a content of the page."""
     for at in digests.repeated(page.digests, page.contents):
         if at > page.last_news or (at == page.last_news and (page.gone or page.failures)):
             _set_present(page, at)
@@ -227,12 +227,12 @@ def _insert(times: array[int], at: int) -> None:
 
 
 def _thin_visits(page: Page) -> None:
-    """Leave of visits, and of what is known of each, what is kept."""
+    """Thin the visits, and the data of each, to those that are kept."""
     if len(page.visits) <= RECENT_VISITS:
         return
     shown_at, kept = page.shown_at, page.visits[:]
     _thin(kept)
-    if shown_at:  # what it showed holds for all visits since that were told "not modified"
+    if shown_at:  # its marks hold for all visits since that were answered "not modified"
         _insert(kept, shown_at[-1])
     if len(kept) == len(page.visits):
         return
@@ -253,8 +253,8 @@ def _thin(times: array[int]) -> None:
     old = len(times) - RECENT_VISITS
     if old <= 0:
         return
-    # Which times stay depends on times alone, never on what was found then: so the order in which
-    # visits come makes no difference, and what is left is not skewed.
+    # Which times stay depends on times alone, never on their outcomes: so the order in which
+    # visits come makes no difference, and the rest is not skewed.
     kept = [
         at
         for at, following in pairwise(times[: old + 1])

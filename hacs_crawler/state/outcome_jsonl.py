@@ -81,7 +81,7 @@ _LABEL: Final = tuple(field.name for field in fields(Label))
 
 
 def is_outcomes(beginning: bytes) -> bool:
-    """Whether a file that begins like this is one of outcome records."""
+    """Whether a file that begins like this has outcome records."""
     return _BEGINNING.match(beginning.partition(b"\n")[0]) is not None
 
 
@@ -134,7 +134,7 @@ def to_line(outcome: np.void, label: Label, url: str | None) -> bytes:
 
 
 def from_line(line: bytes) -> Labelled:
-    """Return the outcome record of a line; raises ValueError that says what is wrong with it."""
+    """Return the outcome record of a line; raises ValueError that names the fault."""
     found = decoded(_LINES, line)
     label = {name: getattr(found, name) for name in _LABEL}
     label["fade_days"] = _or_infinite(found.fade_days)
@@ -189,7 +189,7 @@ def _visits(outcomes: Outcomes) -> np.ndarray[tuple[int], np.dtype[np.void]]:
 
 
 def _number(value: np.floating) -> float | None:
-    """Return a number with the digits that tell 32-bit floats apart, None for an infinite one."""
+    """Return a number with enough digits for a 32-bit float, None for an infinite one."""
     return float(f"{value:.9g}") if np.isfinite(value) else None
 
 

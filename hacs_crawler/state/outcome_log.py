@@ -1,7 +1,7 @@
-"""Outcome records: what was predicted of each ranked visit, and what it found.
+"""Outcome records: the prediction and the outcome of each ranked visit.
 
-Comparisons and calibration are computed from them alone. They are kept beside the pages, of a bounded
-number, and in the same write as the visit that they belong to.
+Comparisons and calibration are computed from them alone. They are kept in addition to the pages, up to
+a limit, and in the same write as the visit that they belong to.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ OUTCOME: Final = np.dtype(
 seconds since 1970 UTC, `site` is `site_id` of its URL, `label` the number of its `Label`. `p` is the
 probability of an update as predicted.
 `days_since_visit` is infinite if the page had never been seen. `bytes` is the size of the answer's
-body. `new_to_site` is how many of the `new_links` were new to the site. `flags` has SEEN where the page
-was observed, UPDATED where there was what HACS_UPDATES says is an update, and in its upper six bits the
+body. `new_to_site` is how many of the `new_links` were new to the site. `flags` has SEEN if the page
+was observed, UPDATED if there was an update as HACS_UPDATES defines it, and in its upper six bits the
 page's churn as estimated then, see `churn_of`.
 """
 MOST_OUTCOMES: Final = 1_000_000
@@ -74,7 +74,7 @@ class Label:
 
     @property
     def number(self) -> int:
-        """A number that tells labels apart, 1 to 2^32 - 1."""
+        """A unique number of the label, 1 to 2^32 - 1."""
         return _number_of(self)
 
     @property
@@ -132,7 +132,7 @@ def predictions(
     return list(map(Prediction, repeat(label), repeat(run), *columns))
 
 
-def outcome(  # noqa: PLR0913 - one for each field
+def outcome(  # noqa: PLR0913 - an argument for each field
     prediction: Prediction,
     *,
     page_id: int,
@@ -172,7 +172,7 @@ def churn_of(outcomes: Outcomes | np.void) -> Floats:
 
 
 def is_new_to_site(outcomes: Outcomes) -> NDArray[np.bool_]:
-    """Return which visits found an update that was new to the site; one of unknown links counts."""
+    """Return which visits found an update that was new to the site; unknown links count as new."""
     is_update = (outcomes["flags"] & UPDATED) > 0
     return np.where(outcomes["new_links"] > 0, outcomes["new_to_site"] > 0, is_update)
 
@@ -180,7 +180,7 @@ def is_new_to_site(outcomes: Outcomes) -> NDArray[np.bool_]:
 def chance_of_new_links(p: Floats, churn: Floats) -> Floats:
     """Return 1 - (1 - c)(1 - p), the chance of new links whoever brings them: time, or the request.
 
-    p comes back as it is where there is no churn.
+    Without churn p is returned as it is.
     """
     return np.where(churn > 0.0, 1.0 - (1.0 - churn) * (1.0 - p), p)
 

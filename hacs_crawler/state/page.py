@@ -1,10 +1,10 @@
-"""One page: what is known of it, and the visits that told it.
+"""A page as the state keeps it, and visits, from which it is made.
 
-Whether a visit found an update is derived from what the page showed before. A visit whose marks were
-taken by other rules than those of the visit before it is a baseline, as the first one is: it found
-neither an update nor a quiet page (`state.rule_changes`). A visit that did not show the page, as the
-visits around it tell, counts for nothing (`state.judging`). How a visit changes a page is
-`state.merging`'s.
+Whether a visit found an update is derived from the marks that the page showed before. A visit whose
+marks were taken by other rules than those of the visit before it is a baseline, as the first one is:
+it found neither an update nor a quiet page (`state.rule_changes`). A visit that did not show the page,
+judged by the visits around it, counts for nothing (`state.judging`). How a visit changes a page is
+the subject of `state.merging`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 else:
     Numbers = array  # signatures are looked at, and Python 3.11 cannot look at `array[int]`
 _NO_TIMES: Numbers = array("I")
-"""What is shared by all pages that have none, and never changed."""
+"""Shared by all pages without such times, and never changed."""
 _JUDGED: Numbers = array("I")
 """What `Page.unread` is of a page whose visits were judged already: they are not judged twice."""
 Byte = Annotated[int, Meta(ge=0, le=255)]
@@ -45,7 +45,7 @@ Counted = Updates | Literal["default"]
 
 
 class News(Enum):
-    """What a request for a page told about it."""
+    """The result of a request for a page."""
 
     SEEN = "seen"
     """The page answered: 2xx with its marks, or 304."""
@@ -54,7 +54,7 @@ class News(Enum):
     FAILED = "failed"
     """No observation: an error, a timeout, a refusal."""
     REPEATED = "repeated"
-    """An archive was answered as once before, by the page or with an error: its digest tells which."""
+    """An archive answered as before, with the page or with an error: its digest decides."""
 
 
 class Harvest(Struct, frozen=True, array_like=True):
@@ -70,17 +70,17 @@ class Harvest(Struct, frozen=True, array_like=True):
 
 
 class Visit(Struct, frozen=True):
-    """One request for a page, live or archived, and what it told.
+    """One request for a page, live or archived, and its result.
 
     `url` is stored as its `kept_url`. `at` is in whole seconds since 1970 UTC. `marks` are the
-    fingerprints of what is watched, or None if the visit did not show it (304, an archive's revisit
+    fingerprints of the watched marks, or None if the visit did not show them (304, an archive's revisit
     record). `digest` is the `digest_number` of the content, 0 if it is not known; `repeats` says that an
     archive found the same content as before. `rules` is the fingerprint of the rules by which marks were
     taken, and 0 for a visit without marks unless an archive says with which visit it shares its content.
-    `harvest` is set if the visit came from an archive that is to be asked for later captures only,
+    `harvest` is set if the visit came from an archive that will be asked for later captures only,
     `prediction` if its seed was ranked. `bytes` is the size of the answer's body. `hrefs` is a number of
-    the source that links were taken from, of the body in its upper half and of what they follow from in
-    its lower one, 0 if it is not known.
+    the links' source, of the body in its upper half and of the extracted hrefs in
+    its lower half, 0 if it is not known.
     """
 
     url: str
@@ -105,21 +105,22 @@ class Visit(Struct, frozen=True):
 
 
 class Page(Struct, array_like=True):
-    """What is known of one page; `state.codec` writes its fields in their order.
+    """A page as the state keeps it; `state.codec` writes its fields in their order.
 
     `url` has no login and no space, whatever the bytes are that it was read from. Times are whole
-    seconds since 1970 UTC. `periods` and `marks` are the page's `Spells`. `rule_changes` says by which
-    rules marks were taken (see `state.rule_changes`). `digests` and `contents` say which visits found
-    changed content without showing marks (see `state.digests`). `echoes` are the times of updates that
-    were not new to the site, as other pages of it had shown all of their marks first or a template
-    brought them; `unread` are those of visits at which other pages of the site showed the very same.
-    `is_in_site` says whether the page's marks are in the memory of its site. `last_news` is the time of
-    the latest attempt of any kind. `gone` counts the 404s and 410s since the page was last seen,
-    `failures` the attempts since then (or since it was last gone) that told nothing. `hrefs` is the
-    number of the source of what the page showed last, 0 if it is not known. `harvests` are the archives'
-    harvests by source. `updates` says what counts as an update, `rate` is the estimate in 1/day by
-    these; `share`, `fast` and `slow` are w, a and b of its survival; `churn` and `churning` tell of
-    requests that bring marks by themselves (see `model.Rates`). `version` grows with every write.
+    seconds since 1970 UTC. `periods` and `marks` are the page's `Spells`. `rule_changes` are the
+    changes of the rules by which marks were taken (see `state.rule_changes`). `digests` and `contents`
+    say which visits found changed content without showing marks (see `state.digests`). `echoes` are the
+    times of updates that were not new to the site, as other pages of it had shown all of their marks
+    first or a template brought them; `unread` are those of visits at which other pages of the site
+    showed the very same. `is_in_site` says whether the page's marks are in the memory of its site.
+    `last_news` is the time of the latest attempt of any kind. `gone` counts the 404s and 410s since the
+    page was last seen, `failures` the unsuccessful attempts since then (or since it was last gone).
+    `hrefs` is the number of the source of the last marks, 0 if it is not known. `harvests` are the
+    archives' harvests by source. `updates` is the definition of an update, `rate` is the estimate in
+    1/day by it; `share`, `fast` and `slow` are w, a and b of its survival; `churn` and `churning`
+    describe requests that bring marks by themselves (see `model.Rates`). `version` grows with every
+    write.
     """
 
     url: str
@@ -174,7 +175,7 @@ class Page(Struct, array_like=True):
 
     @property
     def shown_at(self) -> array[int]:
-        """Seconds of the visits kept that showed what the page's marks were, ascending."""
+        """Seconds of the kept visits that showed which marks the page had, ascending."""
         changes = self.rule_changes
         if len(changes) == 2:  # like most pages: all from the first that did
             return self.visits[bisect_left(self.visits, changes[0]) :]
@@ -201,9 +202,9 @@ class Page(Struct, array_like=True):
 
     @property
     def sound(self) -> Page:
-        """The page as the visits tell that did show it: itself, unless there are others.
+        """The page by the visits that did show it: itself, unless there are other visits.
 
-        Visits that only other pages tell not to have shown it are left out only if there was one before.
+        Visits that only other pages reveal as wrong are left out only if there was a visit before.
         """
         if self.unread is _JUDGED:
             return self
@@ -232,9 +233,9 @@ class Page(Struct, array_like=True):
 
     @property
     def update_times(self) -> array[int]:
-        """Seconds at which what counts as an update was found, ascending; of a sound page.
+        """Seconds at which an update was found, ascending; of a sound page.
 
-        An update whose marks are not known is taken for one of any kind.
+        An update whose marks are not known counts as an update by any definition.
         """
         periods, updates = self.periods, self.updates
         if not self.digests and (
@@ -275,9 +276,9 @@ class Page(Struct, array_like=True):
         return self.spells.shown_by(shown_at)[shown_at[place - 1]] if place else set()
 
     def known_marks(self, rules: int) -> frozenset[int]:
-        """Return what the next visit may show, by these rules, without news.
+        """Return the marks that the next visit may show, by these rules, without news.
 
-        What a visit showed that waits to be confirmed was news then, and is none again.
+        The marks of a visit that waits for confirmation were news then, and are not news again.
         """
         shown_at = self.shown_at
         if not shown_at or self.rules_at(shown_at[-1]) != rules:

@@ -28,7 +28,7 @@ from hacs_crawler.state.store import Ids, Store, read_note
 from hacs_crawler.utils.times import DAY
 
 SAME_PRIOR: Final = 0.05
-"""Up to which difference of log_sd, and relative one of the mean rate, a prior is the same."""
+"""The difference of log_sd, and the relative one of the mean rate, up to which priors are the same."""
 PAGES_TO_FIT: Final = 5_000
 """How many pages at most priors are fitted to: their error is far below their spread by then."""
 _SAME_SHARE: Final = 0.3
@@ -37,7 +37,7 @@ _AT_REST: Final = 0.005
 """Up to which difference another fit is not needed, and how often the sample is fitted at most."""
 _MOST_FITS: Final = 6
 _UPDATES_TO_TELL: Final = 2
-"""From how many updates on a page tells whether it churns."""
+"""The number of updates from which a page is evidence on churn."""
 PAGES_TO_COMPARE: Final = 3_000
 PAGES_OF_A_SITE: Final = 200
 """Most pages of a site that are compared, lest a few giants be the whole sample."""
@@ -56,7 +56,7 @@ class _Siblings(Struct):
 
 
 def read_priors(store: Store, estimation: Estimation) -> Estimation:
-    """Return an estimation with what the store keeps; raise StateError if that is damaged."""
+    """Return an estimation with the priors that the store keeps; StateError if they are damaged."""
     siblings = read_note(store, _SIBLINGS, _Siblings) or _Siblings(USUAL_SIBLING_CORRELATION)
     return replace(
         estimation,
@@ -70,9 +70,9 @@ def read_priors(store: Store, estimation: Estimation) -> Estimation:
 def refit_priors(
     store: Store, load: Callable[[Sequence[int]], Mapping[int, Page]], estimation: Estimation
 ) -> LogNormalPrior:
-    """Fit to samples of the store's own pages what `read_priors` reads, and keep it for the next run.
+    """Fit the priors that `read_priors` reads to samples of the store's pages, and keep them.
 
-    What is nearly the same as what is kept does not take its place: pages would have to be estimated
+    A prior that hardly differs from the kept one does not replace it: pages would have to be estimated
     again for next to nothing. Returns the prior that is kept.
     """
     from hacs_crawler.model import fit_sibling_correlation  # noqa: PLC0415 - only if it is refitted
@@ -135,8 +135,8 @@ def sampled(store: Store, size: int) -> tuple[Ids, Ids]:
     """Return ids of up to `size` pages with a gap between visits, and of some updated together, maybe.
 
     The latter are those of whole sites; the numbers of sites are hashes, so any do. Pages without a
-    known update tell nothing, nor do sites with one such page: they are left out. Of a store with more
-    than `ROWS_TO_READ` rows so many are read. These are some pages of each of its sites.
+    known update are no evidence, nor are sites with one such page: they are left out. From a store with
+    more than `ROWS_TO_READ` rows only that number is read: some pages of each of its sites.
     """
     ids, sites, number = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], 0
     revisited = [np.zeros(0, np.int64)]

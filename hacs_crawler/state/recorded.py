@@ -21,19 +21,19 @@ from hacs_crawler.state.site_links import LinkClaim, owned_links
 
 
 class Memories(Protocol):
-    """What remembers the links of sites: a store, or what was read of one."""
+    """Holds the memories of the links of sites: a store, or memories read from one."""
 
     def claim(self, claims: Sequence[LinkClaim]) -> list[NDArray[np.bool_]]:
         """Claim links for pages; see `Store.claim`."""
 
 
 class Recorded(Struct, frozen=True):
-    """What a recorded visit brought, and its page before and after.
+    """The outcome of a recorded visit, and its page before and after.
 
     `new_marks` are those that are news as HACS_UPDATES says, by default the links l*(m_i) of the paper
     (Jayawardana et al. 2020); `lost` counts the marks that the visit before showed and this one did not.
     `new_to_site` are the new marks that no other page of the site was known to show, None if
-    `on_their_sites` was not asked. `is_known` is False if what was known of the page could not be read.
+    `on_their_sites` was not asked. `is_known` is False if the page could not be read from the store.
     `is_doubtful` says that the visit counts once the next one confirms it (see `state.judging`).
     """
 
@@ -49,7 +49,7 @@ class Recorded(Struct, frozen=True):
 
     @property
     def is_baseline(self) -> bool:
-        """Whether the visit went by other rules than the one before: it found no gap."""
+        """Whether the rules changed since the visit before: then there is no gap."""
         return self.visit.at in self.after.baselines
 
     @property
@@ -65,9 +65,9 @@ class Recorded(Struct, frozen=True):
 def merged(
     before: Page, page: Page, visit: Visit, updates: Counted = "default", *, is_known: bool = True
 ) -> Recorded:
-    """Merge a visit into `page`, a copy of `before`, and say what it brought.
+    """Merge a visit into `page`, a copy of `before`, and return its outcome.
 
-    `updates` says what is news.
+    `updates` is the definition of news.
     """
     merge(page, visit)
     page.count(updates)
@@ -98,9 +98,9 @@ def still_hold(recorded: Sequence[Recorded], present: Page | None) -> bool:
 
 
 def on_their_sites(recorded: Sequence[Recorded], memories: Memories) -> list[Recorded]:
-    """Return what visits brought, given in the order of time, with what of it was new to their sites.
+    """Return the outcomes of visits, given in the order of time, with the marks new to their sites.
 
-    Echoes are noted in their pages. One call of `memories.claim`, if there is anything to ask for.
+    Echoes are noted in their pages. One call of `memories.claim`, if there is anything to claim.
     """
     for visited in recorded:
         if _shows_marks(visited):
@@ -149,11 +149,11 @@ def _shows_marks(visited: Recorded) -> bool:
 
 
 def _claim_of(recorded: Recorded) -> LinkClaim | None:
-    """Return what a visit asks of its site's memory: new links, all where it has none of the page."""
+    """Return a visit's claim on its site's memory: new links, all links if it has none of the page."""
     visit = recorded.visit
     if not _shows_marks(recorded):
         return None
-    if recorded.before.churn >= CHURNING:  # passing links would push out what the site remembers
+    if recorded.before.churn >= CHURNING:  # passing links would push lasting ones out of the memory
         return None
     is_known = recorded.before.is_in_site and not recorded.is_baseline
     links = recorded.new_marks if is_known else visit.marks

@@ -74,7 +74,7 @@ class RedisStore(Store):
         try:
             with self._server.pipeline("open") as pipe:
                 if not reads_only:
-                    # Of several processes that open a new state at once, the first decides.
+                    # If several processes open a new state at the same time, the first decides.
                     pipe.hsetnx(self._notes, "schema", SCHEMA)
                     pipe.hsetnx(self._notes, "identity", token_hex(8))
                 pipe.hmget(self._notes, "schema", "identity")
@@ -191,7 +191,7 @@ class RedisStore(Store):
                 pipe.execute()
 
     def trim_outcomes(self, before: int) -> None:
-        """See `Store.trim_outcomes`; each bucket at once."""
+        """See `Store.trim_outcomes`; each bucket in one step."""
         for _ in self._buckets.run_on_all("write to", TRIM_OUTCOMES, "outcomes", before):
             pass
 
@@ -202,7 +202,7 @@ class RedisStore(Store):
             keys = self._redis.scan_iter(pattern, count=10_000)
             kinds = sorted({key.split(b":annotations:", 1)[1].decode() for key in keys})
             notes = self._redis.hgetall(self._notes)
-            for key in (b"schema", b"identity"):  # of this store, not of what it holds
+            for key in (b"schema", b"identity"):  # of this store, not of its contents
                 notes.pop(key, None)
             own = {key.decode(): note(key.decode(), text) for key, text in notes.items()}
         annotations = {kind: dict(ChainMap(*self.all_annotations(kind))) for kind in kinds}
@@ -210,7 +210,7 @@ class RedisStore(Store):
         return Contents(links, annotations, own)
 
     def put(self, contents: Contents) -> None:
-        """See `Store.put`; a pipeline a few thousand keys, and the notes in another one."""
+        """See `Store.put`; a pipeline a few thousand keys, and the notes in another pipeline."""
         kinds = {"site_links": contents.site_links}
         kinds |= {f"annotations:{kind}": kept for kind, kept in contents.annotations.items()}
         for kind, kept in kinds.items():
@@ -269,7 +269,7 @@ class RedisStore(Store):
             self._server.answers(pipe)
 
     def swap_meta(self, key: str, seen: Any, value: Any) -> bool:
-        """See `Store.swap_meta`; compared is the text of what was seen."""
+        """See `Store.swap_meta`; the JSON texts are compared."""
         with self._server.naming_errors("write to"):
             text, new = self._note_text(key), json.dumps(value).encode()
             if (note(key, text) if text else None) != seen:
@@ -334,7 +334,7 @@ class RedisStore(Store):
             refuse_other(self._place, "was replaced")
 
     def _checked(self, found: Sequence[bytes | None]) -> bytes:
-        """Return by what a state is known again, from its schema, which is checked, and identity."""
+        """Return a state's identity, after a check of its schema."""
         schema, identity = found
         check_schema(0 if schema is None else int(note("schema", schema)), self._place)
         return b"%b %b" % (schema or b"false", identity or b"false")
@@ -346,7 +346,7 @@ class RedisStore(Store):
         return np.sort(np.frombuffer(joined, np.dtype("<i8")).astype(np.int64))
 
     def _all(self, kind: str) -> Iterator[dict[int, bytes]]:
-        """Stream what the hashes of that kind hold, by bucket."""
+        """Stream the contents of the hashes of that kind, by bucket."""
         for _, answers in self._buckets.run_on_all("read", GATHER_FIELDS, kind):
             texts = list(chain.from_iterable(answers))
             if texts:
@@ -357,7 +357,7 @@ class RedisStore(Store):
         return {key: value for key, value in zip(keys, values, strict=True) if value is not None}
 
     def _mended_rows(self, buckets: Sequence[int]) -> bytes:
-        """Return the ids and ranking rows of buckets, damaged rows made anew."""
+        """Return the ids and ranking rows of buckets, with damaged rows repaired."""
         rows: dict[int, bytes] = {}
         for bucket in self._buckets.whole(buckets, "rows"):
             for field, row in bucket.items():
@@ -382,5 +382,5 @@ def _written_of(change: Change) -> tuple[bytes, bytes, bytes, bytes, bytes]:
 
 
 def _refused(keys: Sequence[int], answers: Sequence[Any]) -> dict[int, bytes]:
-    """Return what is stored under the keys whose scripts did not answer that they wrote."""
+    """Return the stored values of the keys whose scripts did not answer that they wrote."""
     return {key: answer for key, answer in zip(keys, answers, strict=True) if answer != 1}

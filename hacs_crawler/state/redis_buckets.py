@@ -3,9 +3,9 @@
 Pages fall into `BUCKETS` buckets by their id. A bucket has two hashes, `<namespace>:{<bucket>}:pages`
 (id -> page bytes) and `<namespace>:{<bucket>}:rows` (id -> ranking row), and a list,
 `<namespace>:{<bucket>}:outcomes`, of the outcome records of its pages' visits; sites fall into
-buckets, too: `<namespace>:{<bucket>}:site_links` (site -> what is remembered of its links). What else
-is kept of pages and sites has a hash a kind, `<namespace>:{<bucket>}:annotations:<kind>`. The braces
-make them one hash tag: whatever touches a page, or a site, stays on one node. With 65,536 buckets the
+buckets, too: `<namespace>:{<bucket>}:site_links` (site -> memory of its links). Other data
+of pages and sites have a hash a kind, `<namespace>:{<bucket>}:annotations:<kind>`. The braces
+make them one hash tag: all keys of a page, or a site, stay on one node. With 65,536 buckets the
 rows of up to 28 million pages stay in Redis's compact encoding (at most 512 fields a hash), see
 benchmarks/README.md.
 """
@@ -50,7 +50,7 @@ class RedisBuckets:
         return [bucket + kind for kind in kinds]
 
     def fetched(self, kind: str, page_ids: Sequence[int]) -> list[bytes | None]:
-        """Return what the hashes of that kind hold of pages or sites, in one round trip."""
+        """Return the values of pages or sites in the hashes of that kind, in one round trip."""
         if not page_ids:
             return []
         with self._server.pipeline("read") as pipe:
@@ -64,7 +64,7 @@ class RedisBuckets:
             return list(chain.from_iterable(self._server.answers(pipe)))
 
     def calls(self, page_ids: Sequence[int]) -> Iterator[Sequence[int]]:
-        """Yield pages or sites in the order given, as many at a time as one call of a script takes."""
+        """Yield pages or sites in the order given, in groups that fit one call of a script."""
         # keys of one script have to be in one slot in a cluster, and it keeps others waiting
         size = 1 if self._server.is_cluster else _PAGES_A_CALL
         return (page_ids[start : start + size] for start in range(0, len(page_ids), size))
@@ -90,9 +90,9 @@ class RedisBuckets:
     ) -> Iterator[tuple[Sequence[Sequence[int]], list[Any]]]:
         """Run a script on the keys of that kind of all buckets, many at a time.
 
-        Yields groups of buckets, and what the call for each of them returned, from those of number
-        `first` on. Where the first of them hold little, or all did when something was read before,
-        all others are asked for in one round trip.
+        Yields groups of buckets, and the results of the calls for them, from number
+        `first` on. If the first buckets hold little, or all did at an earlier reading,
+        all others are requested in one round trip.
         """
         parts = list(islice(self._groups(), first, None))
         is_small = self._is_small or script == COUNT  # numbers are
@@ -120,7 +120,7 @@ class RedisBuckets:
         return next(part for part, groups in parts if any(bucket in group for group in groups))
 
     def whole(self, buckets: Sequence[int], kind: str) -> list[Any]:
-        """Return what the keys of that kind hold, one by one: rows as dicts, outcomes as lists."""
+        """Return the values of the keys of that kind, one by one: rows as dicts, outcomes as lists."""
         with self._server.pipeline("read") as pipe:
             for bucket in buckets:
                 if kind == "rows":
@@ -130,7 +130,7 @@ class RedisBuckets:
             return list(pipe.execute())
 
     def _groups(self) -> Iterator[Sequence[Sequence[int]]]:
-        """Buckets, in groups that a script may be called with, as many as fit a round trip."""
+        """Buckets, in groups that fit one call of a script, as many as fit a round trip."""
         groups: Sequence[Sequence[int]]
         if self._server.is_cluster:
             groups, a_trip = _buckets_by_slot(), _SLOTS_A_PIPELINE
@@ -153,7 +153,7 @@ def page_of(field: bytes) -> int:
 
 
 def _size_of(answer: Any) -> int:
-    """Return the bytes of what a script returned: a text, a list of texts, or a number."""
+    """Return the bytes of a script's result: a text, a list of texts, or a number."""
     if isinstance(answer, list):
         return sum(map(len, answer))
     return len(answer) if isinstance(answer, bytes) else 0
@@ -168,10 +168,10 @@ def _buckets_by_slot() -> list[list[int]]:
     return list(slots.values())
 
 
-_AT: Final = 8  # where the second of the visit stands in an outcome record
+_AT: Final = 8  # offset of the second of the visit in an outcome record
 
 REPLACED: Final = "HACS_REPLACED"
-"""The error of a script that writes where its last key does not hold the state that was opened."""
+"""The error of a writing script if its last key does not hold the state that was opened."""
 _GUARD: Final = f"""
 if ARGV[1] ~= '' then
   local known_by = redis.pcall('HMGET', KEYS[#KEYS], 'schema', 'identity')
@@ -265,7 +265,7 @@ GATHER_OUTCOMES: Final = f"""{_READ}
 for i, key in ipairs(KEYS) do found[i] = table.concat(read('LRANGE', key, 0, -1)) end
 return failed or table.concat(found)
 """
-# Several processes append at once, so that a list is in the order of time only by and large.
+# Several processes append concurrently, so that a list is only roughly in the order of time.
 TRIM_OUTCOMES: Final = f"""{_READ}
 for _, key in ipairs(KEYS) do
   local kept = {{}}

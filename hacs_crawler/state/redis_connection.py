@@ -47,7 +47,7 @@ _PASSING_KINDS = (
 class RedisServer:
     """A server (`redis://`, `rediss://`, `unix://`) or cluster (`redis+cluster://`).
 
-    Raises StateUnavailableError where a cluster cannot be reached; one server is asked only when it is
+    Raises StateUnavailableError if a cluster cannot be reached; a single server is asked only when it is
     used. Raises ConfigError if the address is malformed.
     """
 
@@ -65,14 +65,14 @@ class RedisServer:
                 self.client: Any = RedisCluster.from_url(url.replace("+cluster", "", 1), **options)
             else:
                 # A connection that the server closed while it was idle shows that only when it is
-                # used: once more, at once. Waiting longer is up to whoever asks, redis-py would
+                # used: one retry, immediately. Waiting longer is up to the caller: redis-py would
                 # block meanwhile.
                 options["retry"] = Retry(NoBackoff(), 1)
                 self.client = redis.Redis.from_url(url, **options)
 
     @contextmanager
     def pipeline(self, action: str) -> Iterator[Any]:
-        """Open a pipeline, which is no transaction; see `naming_errors`."""
+        """Open a pipeline, not a transaction; see `naming_errors`."""
         with self.naming_errors(action), self.client.pipeline(transaction=False) as pipe:
             yield pipe
 
@@ -110,14 +110,14 @@ class RedisServer:
 
     def add_call(self, pipe: Any, script: str, keys: Sequence[str], *args: object) -> None:
         """Add a script's call with keys of one slot to a pipeline."""
-        # Not EVALSHA: a server that was restarted, or a replica that took over, has no scripts.
+        # Not EVALSHA: a restarted server, or a replica that took over, has no scripts.
         pipe.execute_command("EVAL", script, len(keys), *keys, *args, **self._node(keys[0]))
 
     def add_waits(self, pipe: Any, keys: Sequence[str]) -> int:
         """Have a pipeline end only when as many replicas as the address asks for have its writes.
 
-        Adds a call for each server that serves any of the keys, and returns how many; each call answers
-        how many replicas have the writes.
+        Adds a call for each server that serves any of the keys, and returns their number; each call
+        returns how many replicas have the writes.
         """
         if not self.replicas:
             return 0
@@ -155,18 +155,18 @@ class RedisServer:
             raise StateError(msg) from error
 
     def _look_up_anew(self) -> None:
-        """Have the next call connect anew: another server may have taken over the address meanwhile."""
+        """Have the next call open a new connection: another server may have taken over the address."""
         client = getattr(self, "client", None)
         if client is not None and not self.is_cluster:
             client.connection_pool.disconnect()
 
     def _node(self, key: str) -> dict[str, Any]:
-        # Not told the node, redis-py asks the server for each call which of its arguments are keys
+        # Without the node, redis-py asks the server for each call which of its arguments are keys
         return {"target_nodes": self.client.get_node_from_key(key)} if self.is_cluster else {}
 
 
 def check_address(url: str) -> None:
-    """Raise ConfigError where redis-py cannot make sense of the address; what it says may be secret."""
+    """Raise ConfigError if redis-py cannot parse the address; its own message may show secrets."""
     try:
         parse_url(url.replace("+cluster", "", 1))  # type: ignore[no-untyped-call]
     except (ValueError, TypeError):

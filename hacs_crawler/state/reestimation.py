@@ -1,4 +1,4 @@
-"""Estimates of all pages follow what the state learned: in batches, and in slices after a crawl.
+"""Estimates of all pages follow the priors: in batches, and in slices after a crawl.
 
 A run that is stopped, or whose slice is over, continues where it was.
 """
@@ -26,9 +26,9 @@ FOLLOWED: Final = "estimated"
 REFIT_SHARE: Final = 0.02
 """Visits since the last fit, as a share of all pages, after which priors are fitted again."""
 SLICE_PAGES: Final = 5_000
-"""How many pages, in addition to as many as it visited, are estimated again after a crawl."""
+"""How many pages, in addition to the number that it visited, are estimated again after a crawl."""
 ROWS_A_PAGE: Final = 20
-"""A slice ends after so many rows for each of these pages, if most of them need no estimate."""
+"""A slice ends after this many rows for each of these pages, if most of them need no estimate."""
 
 _SHARE: Final = "churning_pages"
 _PageId = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
@@ -36,7 +36,7 @@ _PageId = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """How far a run has come, and what it estimates with (`how`; see `Estimation.note`).
+    """The progress of a run, and its estimation (`how`; see `Estimation.note`).
 
     The store's batches up to the one that ends with the page `after` are done, of the next one the pages
     whose ids are not above `done`. The numbers are of pages. `only_churning`: only pages that may churn
@@ -53,7 +53,7 @@ class Run:
 
 
 def stopped_run(state: State) -> Run | None:
-    """Return the run to go on with, if one was stopped that estimated as this one is to.
+    """Return a stopped run with the same estimation as this one, to continue it.
 
     Raises StateError if the note of it is damaged.
     """
@@ -85,9 +85,9 @@ def advanced(
     is_asked_to_stop: Callable[[], bool] = lambda: False,
     most: int | None = None,
 ) -> tuple[Run, bool]:
-    """Estimate until all pages are done or it is asked to stop; return how far, and whether all.
+    """Estimate until all pages are done or a stop is requested; return the progress, and whether all.
 
-    At `most` so many pages are estimated at a time, None: all. `on_progress` gets the run as far as it
+    At most `most` pages are estimated in one call, None: all. `on_progress` gets the run as far as it
     has come.
     """
     store, begun, rows_read = state.store, run, 0
@@ -159,11 +159,11 @@ def follow_prior(
     visited: int | None = None,
     shards: int = 1,
 ) -> Run | None:
-    """Fit the prior, and estimate again the pages whose estimates what changed can change.
+    """Fit the prior, and estimate again the pages whose estimates it changes.
 
-    What is the same to within `State.refit_prior`'s tolerance is no change. After a crawl that `visited`
-    so many pages, only a slice of the pages is estimated again, and the prior is fitted only if the
-    visits since the last fit are many enough and no earlier run is under way: meanwhile rows of an older
+    A difference within `State.refit_prior`'s tolerance is no change. After a crawl that `visited`
+    that many pages, only a slice of the pages is estimated again, and the prior is fitted only if enough
+    visits were made since the last fit and no earlier run is under way: meanwhile rows of an older
     fit are used. In a round of several `shards` the prior stays as the plan fitted it, and the slice is
     divided among them. Returns the run as far as it came, None if there was nothing to do; one that was
     stopped continues next time. Raises StateError.
@@ -178,7 +178,7 @@ def follow_prior(
 
 
 def _begun_run(state: State, refits: bool, visited: int | None) -> Run | None:
-    """Return the run that was stopped, or one of the pages that what changed can change, if any."""
+    """Return the stopped run, or a new run of the pages whose estimates change, if any."""
     opened_with = state.estimation
     state.read_prior()
     run = stopped_run(state)
@@ -196,7 +196,7 @@ def _begun_run(state: State, refits: bool, visited: int | None) -> Run | None:
 
 
 def _is_fit_due(state: State, visited: int | None) -> bool:
-    """Whether the priors are to be fitted; counts the visits where they are not."""
+    """Whether a fit of the priors is due; counts the visits if it is not."""
     since = (read_note(state.store, UNFITTED, int) or 0) + (visited or 0)
     is_due = (
         visited is None

@@ -1,14 +1,14 @@
-"""By which rules the marks of a page's visits were taken, and which visits are baselines therefore.
+"""The rules by which the marks of a page's visits were taken, and the baselines that follow from them.
 
-What counts as a link is up to settings and to this package's version. If two visits that follow each
-other went by different rules, marks that only the second one shows may have been there all the time: it
-tells neither of an update nor of a quiet page, and what it shows is known from then on, as on a first
-visit. Visits without known rules, such as those that showed no marks, are passed over: the rules of
+Settings and this package's version define a link. If two consecutive visits followed
+different rules, marks that only the second one shows may have been there all the time: it
+is evidence neither of an update nor of a quiet page, and its marks are known from then on, as on a
+first visit. Visits without known rules, such as those that showed no marks, are skipped: the rules of
 two visits are compared across them.
 
 Kept are pairs of numbers in the order of time: the second of a visit whose rules are not those of the
 visit before it, and its rules (`LinkRules.fingerprint`, or `UNKNOWN`, as before the first pair). Rules
-by which something else than links is watched are odd (`CHOSEN`).
+by which other marks than links are watched are odd (`CHOSEN`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def is_chosen(changes: array[int]) -> bool:
 def baselines(changes: array[int]) -> array[int]:
     """Return the seconds of the visits whose rules differ from those of the visit before.
 
-    The first of those that showed marks is a baseline anyway, and not among them.
+    The first visit that showed marks is a baseline anyway, and not among them.
     """
     pairs = zip(changes[::2], changes[1::2], strict=True)
     return encoded({at: rules for at, rules in pairs if rules != UNKNOWN})[2::2]

@@ -1,9 +1,9 @@
-"""What was heard of pages since their last visits: records beside rows, and what a reading changes.
+"""Signals of pages since their last visits: records in addition to rows, and changes by a reading.
 
-A source of signals (a site's sitemap, a feed, a user's pings) is read now and then, and shows for each
-page that it lists when it was last signalled. What came between two readings and was followed by another
-signal is not seen: of that time nothing is known. What a source is worth (`Reputations`) is added up as
-its pages are visited.
+A source of signals (a site's sitemap, a feed, a user's pings) is read now and then, and gives for each
+page that it lists the time of its last signal. A signal between two readings that was followed by
+another is not seen: of that time nothing is known. The reliability of a source (`Reputations`) is
+summed up as its pages are visited.
 """
 
 from __future__ import annotations
@@ -49,10 +49,10 @@ RECORD: Final = np.dtype(
         ("slow", "<f4"),
     ]
 )
-"""What was heard of a page; see `model.SignalRecords`. Times in seconds since 1970 UTC, 0 for none.
+"""The signals of a page; see `model.SignalRecords`. Times in seconds since 1970 UTC, 0 for none.
 
-The last four are as in the page's row at its last `visit`. `latest` is what the source said of the
-page when it was last `read`: that may be before `visit`, or, where it named a day, after it was read.
+The last four are as in the page's row at its last `visit`. `latest` is the time that the source gave
+for the page when it was last `read`: it may be before `visit`, or, if it named a day, after the reading.
 """
 Records = NDArray[np.void]
 VISITS_OF_A_RATE: Final = 2
@@ -72,7 +72,7 @@ class SignalGaps(NamedTuple):
     """Times between two visits of pages, with the signals in them; one element a page."""
 
     places: IndexArray
-    """The number of each one's record."""
+    """The index of the record of each gap."""
     heard: SignalRecords
     rates: Rates
     days: FloatArray
@@ -84,7 +84,7 @@ class SignalGaps(NamedTuple):
 
 
 def heard_of(records: Records) -> SignalRecords:
-    """Return what was heard, as the model looks at it: in days, of signals since the last visit."""
+    """Return the signals since the last visit in the form that the model takes: in days."""
     is_heard = records["count"] > 0
     is_found = (records["update"] > 0) & (records["before"] > 0)
     nan = np.nan
@@ -104,7 +104,7 @@ def heard_of(records: Records) -> SignalRecords:
 def settled(records: Records, rows: Rows, estimation: Estimation) -> tuple[Records, SignalGaps]:
     """Return records that begin at their pages' last visits, and the gaps that ended with these.
 
-    `rows` are the pages' ranking rows. Gaps that end with a baseline tell nothing, and are left out.
+    `rows` are the pages' ranking rows. Gaps that end with a baseline are no evidence, and are left out.
     """
     is_over = rows["last_visit"] > records["visit"]
     is_gap = is_over & (records["visit"] > 0) & (rows["visits"] > 1) & (rows["is_baseline"] == 0)
@@ -121,7 +121,7 @@ def settled(records: Records, rows: Rows, estimation: Estimation) -> tuple[Recor
     for name, more in (("quiet_count", "count"), ("quiet_days", "watched")):
         after[name][quiet] = records[name][quiet] * fade + records[more][quiet]
     visit = rows["last_visit"].astype(np.int64)
-    # what was read before the visit, which has seen it, is over even where its time was a whole day
+    # a signal read before the visit, which has seen it, is over even if its time was a whole day
     is_new = is_over & (records["latest"] > visit) & (records["read"] > visit)
     after["visit"][is_over] = visit[is_over]
     after["update"] = np.where(rows["updates"] > 0, rows["last_update"], 0)
@@ -138,9 +138,9 @@ def settled(records: Records, rows: Rows, estimation: Estimation) -> tuple[Recor
 
 
 def read_before_visits(records: Records, rows: Rows, times: Seconds) -> Records:
-    """Return records with what a source that is read now tells of the time before the latest visits.
+    """Return records with a source's signals, read now, for the time before the latest visits.
 
-    `times` as for `read_again`. What came after its latest signal before such a visit is known, too.
+    `times` as for `read_again`. The time after its latest signal before such a visit is known, too.
     """
     visit = rows["last_visit"].astype(np.int64)
     is_told = (visit > records["visit"]) & (visit > records["read"]) & (times <= visit)
@@ -171,7 +171,7 @@ def read_again(records: Records, times: Seconds, at: int | Seconds) -> Records:
 
 
 def joined_ids(records: Records, page_ids: Ids) -> Records:
-    """Return the records of these pages (ascending ids), empty ones where there are none."""
+    """Return the records of these pages (ascending ids), empty ones for pages without."""
     after = np.zeros(len(page_ids), RECORD)
     after["page_id"] = page_ids
     if len(records):
@@ -182,9 +182,9 @@ def joined_ids(records: Records, page_ids: Ids) -> Records:
 
 
 def open_likelihood(records: Records, rows: Rows, estimation: Estimation) -> FloatArray:
-    """Return how likely the signals since the last visits are; logs, (n_pages, points).
+    """Return the log-likelihoods of the signals since the last visits, (n_pages, points).
 
-    Pages without a signal since their last visit tell nothing: 0.
+    Pages without a signal since their last visit are no evidence: 0.
     """
     places = np.flatnonzero((records["visit"] > 0) & (records["watched"] > 0))
     found = np.zeros((len(records), POINTS))
@@ -201,7 +201,7 @@ def signals_looked_for(records: Records, rows: Rows, estimation: Estimation) -> 
 
 
 def rates_of(rows: Rows, estimation: Estimation) -> Rates:
-    """Return the pages' rates; a page seen once has those that are expected of any."""
+    """Return the pages' rates; a page seen once has the expected rates of any page."""
     rates, expected = _rates_in(rows), estimation.expected()
     is_unknown = rows["visits"] < VISITS_OF_A_RATE
     for name in _RATES.values():
@@ -216,10 +216,10 @@ def _rates_in(rows: Rows | Records) -> Rates:
 
 @dataclass(slots=True)
 class Reputations:
-    """What was seen of sources, one row a source: log-likelihoods at the points of `model.signals`.
+    """The evidence on sources, one row a source: log-likelihoods at the points of `model.signals`.
 
     `closed` is of `gaps` times between two visits, `open` of the signals of `pages` since their last
-    visits: `signals` in number, or as many as there would be if every update were signalled.
+    visits: `signals` in number, or the number that there would be if every update were signalled.
     """
 
     closed: FloatArray
@@ -230,7 +230,7 @@ class Reputations:
 
     @classmethod
     def empty(cls, sources: int) -> Reputations:
-        """Return what is expected of unknown sources."""
+        """Return the expectation for unknown sources."""
         zeros = np.zeros(sources)
         points = np.zeros((sources, POINTS))
         return cls(points, zeros, points.copy(), zeros.copy(), zeros.copy())
@@ -253,7 +253,7 @@ class Reputations:
             self.gaps[place] *= share
 
     def set_open(self, source: IndexArray, log_likelihood: FloatArray, signals: FloatArray) -> None:
-        """Set what signals say of pages since their last visits, instead of what they said before."""
+        """Replace the evidence from pages' signals since their last visits."""
         self.open[:] = 0.0
         np.add.at(self.open, source, log_likelihood)
         self.pages = np.bincount(source, minlength=len(self.gaps)).astype(np.float64)

@@ -1,7 +1,7 @@
-"""Where a state keeps what signals said of pages, and what their sources turned out to be worth.
+"""Signals of pages in a state, and the reliability of their sources.
 
-Beside each site (the number in its pages' rows) stand the records of its pages, by kind of signal;
-beside each source what was seen of it. A source is one host's, whatever its pages.
+Each site (the number in its pages' rows) has the records of its pages, by kind of signal;
+each source its evidence. A source is one host's, whatever its pages.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ logger = safe_logger(__name__)
 
 Others = Literal["gone", "silent", "unread"]
 NOTE: Final = "signals"
-"""The note that names the kinds of signals that there are, and what is expected of a new source."""
+"""The note that names the kinds of signals in use, and the expectation for a new source."""
 MOST_PAGES: Final = 50_000
-"""From how many pages of a source signals are taken at most: as many as one sitemap may list."""
+"""The most pages of a source whose signals are taken: as many as one sitemap may list."""
 SITES_A_CALL: Final = 10_000
 MOST_SOURCES_TO_FIT: Final = 2_000
 _HEARD_VERSION: Final = 1
@@ -87,7 +87,7 @@ def source_id(origin: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class KnownSignals:
-    """Records of one kind, by ascending page id, and what is known of their sources.
+    """Records of one kind, by ascending page id, and the reliability of their sources.
 
     `source` are places in `sources` (numbers of sources) and in the rows of `weights`, the probabilities
     of the model's points; `prior` are those of an unknown source.
@@ -108,9 +108,9 @@ def signal_kinds(store: Store) -> dict[str, FloatArray]:
 
 
 def read_known_signals(store: Store, sites: NDArray[np.integer]) -> list[KnownSignals]:
-    """Return what was heard of the pages of these sites (0: none), by kind.
+    """Return the signals of the pages of these sites (0: none), by kind.
 
-    Where the state holds no signal, that takes one round trip; else two more for each kind.
+    If the state holds no signal, that takes one round trip; else two more for each kind.
     """
     kinds = signal_kinds(store)
     wanted = [site for site in np.unique(sites).tolist() if site] if kinds else []
@@ -135,7 +135,7 @@ def _of_kind(store: Store, kind: str, prior: FloatArray, sites: Sequence[int]) -
 
 
 def read_reputations(store: Store, kind: str, sources: Sequence[int]) -> Reputations:
-    """Return what was seen of sources, in the order asked."""
+    """Return the evidence on sources, in the order asked."""
     found = store.annotations(_worth(kind), sources) if sources else {}
     return Reputations.joined([_worth_of(found.get(source, b"")) for source in sources])
 
@@ -151,12 +151,12 @@ def hear(
     others: Others = "gone",
     sites: Sequence[int] = (),
 ) -> tuple[int, ...]:
-    """Take in what a source of a host showed at second `at`: the latest signal of pages, by their ids.
+    """Take in a source's content at second `at`: the latest signal of pages, by their ids.
 
-    Pages that the state does not know are passed over, and those of further than `MOST_PAGES`. `others`
+    Unknown pages are skipped, and pages beyond `MOST_PAGES`. `others`
     says what becomes of pages of `sites`, listed before, that are not now: they are "gone" from it, it
-    was "silent" about them, or they are "unread". What visits found of its earlier signals is learned.
-    Returns the sites whose pages' signals are taken. Raises StateError.
+    was "silent" about them, or they are "unread". The source's earlier signals are compared with the
+    outcomes of visits. Returns the sites whose pages' signals are taken. Raises StateError.
     """
     ids, shown = _latest_of_each(page_ids, times)
     rows = state.rows(ids)
@@ -234,7 +234,7 @@ def trusted_sources(store: Store, most: int) -> list[SourceTrust]:
 
 
 def refit_signals(store: Store) -> None:
-    """Fit to the sources known what is expected of a new one, for the next run."""
+    """Fit the expectation for a new source to the known sources, for the next run."""
     kinds = signal_kinds(store)
     if not kinds:
         return
@@ -334,7 +334,7 @@ def _encoded(source: int, records: Records | None) -> bytes:
 
 
 def _decoded(body: bytes) -> tuple[int, Records]:
-    """Return a source and its records; what is damaged, or of a version to come, is no record."""
+    """Return a source and its records; damaged ones, or those of a later version, are left out."""
     rest = len(body) - _HEARD.size
     if rest < 0 or body[0] != _HEARD_VERSION or rest % RECORD.itemsize:
         return 0, np.zeros(0, RECORD)

@@ -1,18 +1,18 @@
-"""Which links the pages of a site have shown, and which page showed each first.
+"""The links that the pages of a site have shown, and the page that showed each first.
 
-A link that comes up on several pages of a site at once, in a menu, a footer or a box of news, is one
+A link that comes up on several pages of a site together, in a menu, a footer or a box of news, is one
 event: the page that is seen with it first has an update that is new to the site, the others have an
 echo of it. A store keeps for each site the latest `MOST_LINKS` links that were claimed, in six bytes
-each: 32 bits of the link's fingerprint and 16 of the page's id. What that costs in truth:
+each: 32 bits of the link's fingerprint and 16 of the page's id. The errors that follow:
 
 - a link new to a site that remembers n is taken for a known one with probability n / 2^32, one in a
   million at the most;
 - another page is taken for the one that claimed a link with probability 2^-16;
-- what is older than the latest `MOST_LINKS` is forgotten, and new again where a page shows it for the
+- links older than the latest `MOST_LINKS` are forgotten, and new again if a page shows one for the
   first time.
 
-A claim may be made twice: a page keeps what it claimed. So visits that are recorded again after an
-error get the same answer, and of two workers that find a link at once one has it.
+A claim may be made twice: a page keeps its claims. So visits that are recorded again after an
+error get the same answer, and if two workers find a link at the same time one of them has it.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ class LinkClaim:
 
 
 def claimed(memory: bytes, claims: Sequence[LinkClaim]) -> tuple[bytes, list[NDArray[np.bool_]]]:
-    """Return a site's memory after some claims, and of each claim which links are its page's.
+    """Return a site's memory after some claims, and for each claim which links are its page's.
 
-    A memory that is cut begins anew.
+    A truncated memory is replaced by an empty one.
     """
     if len(memory) % ENTRY.itemsize:
         memory = b""
@@ -78,7 +78,7 @@ def claimed(memory: bytes, claims: Sequence[LinkClaim]) -> tuple[bytes, list[NDA
 def claimed_of(
     memories: Mapping[int, bytes], claims: Sequence[LinkClaim]
 ) -> tuple[dict[int, bytes], list[NDArray[np.bool_]]]:
-    """Return the memories of sites that claims have changed, and of each claim what is its page's."""
+    """Return the memories of sites that claims have changed, and for each claim its page's links."""
     by_site: dict[int, list[int]] = {}
     for place, claim in enumerate(claims):
         by_site.setdefault(claim.site, []).append(place)

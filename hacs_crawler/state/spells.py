@@ -1,12 +1,12 @@
-"""Spells: when a page showed each of its marks, as visits that follow each other and all showed it.
+"""Spells: when a page showed each of its marks, as runs of consecutive visits that all showed it.
 
-What every visit kept has shown can be told exactly from the spells, so that A, B, A is three changes in
-whatever order the visits are recorded. What only visits showed that were thinned out is forgotten.
+The marks of every kept visit follow exactly from the spells, so that A, B, A is three changes in
+whatever order the visits are recorded. Marks that only thinned-out visits showed are forgotten.
 
 Spells are kept as `periods`, triples of a spell's first second, its last one, and the number of marks
 that share both, and as `marks`, their fingerprints in that order. The last second is 0 (`OPEN`) while
 the latest visit that showed marks shows them: a visit that finds a page as it was changes nothing here.
-`visits` below are the seconds, ascending, of the visits that showed what the page's marks were.
+`visits` below are the seconds, ascending, of the visits that showed which marks the page had.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Spells(NamedTuple):
         return shown
 
     def shown_last(self) -> frozenset[int]:
-        """Return what the latest visit that showed marks has shown."""
+        """Return the marks of the latest visit that showed marks."""
         return frozenset(mark for _, last, marks in self.each() if last == OPEN for mark in marks)
 
     def begun(self, at: int) -> set[int]:
@@ -104,7 +104,7 @@ class Spells(NamedTuple):
 
 
 def spells_of(shown: Mapping[int, set[int]]) -> Spells:
-    """Return in which spells visits showed what they did, by their seconds."""
+    """Return the spells of visits' marks, given by the visits' seconds."""
     first: dict[int, int] = {}
     found: list[tuple[int, int, int]] = []
     before: set[int] = set()

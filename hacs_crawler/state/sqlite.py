@@ -29,7 +29,7 @@ from hacs_crawler.state.store import (
 
 # SQLite before 3.32 takes 999 parameters in a statement at most.
 _BATCH = 500
-# What is read of more rows at a time has to be asked of the system anew each time, which takes longer.
+# A larger read has to get new memory from the system each time, which takes longer.
 _ROW_BATCH = 10_000
 _COLUMNS = {
     "meta": "key TEXT PRIMARY KEY, value TEXT NOT NULL",
@@ -46,8 +46,8 @@ _COLUMNS = {
 class SQLiteStore(Store):
     """Pages in tables `<namespace>.pages`, `.rows` and so on of one file, see `_COLUMNS`.
 
-    Several processes may use the file at once; a writer waits up to `BUSY_SECONDS` for another. With
-    `reads_only` nothing is made or changed.
+    Several processes may use the file at the same time; a writer waits up to `BUSY_SECONDS` for another.
+    With `reads_only` nothing is created or changed.
     """
 
     def __init__(self, path: Path, namespace: str, *, reads_only: bool = False) -> None:

@@ -47,9 +47,9 @@ class SQLiteFile:
                 else:
                     self._check_room()
                     self._use_write_ahead_log()
-                    # In WAL mode NORMAL forgets what was committed last when the power fails.
+                    # In WAL mode NORMAL loses the last commits when the power fails.
                     self.db.execute("PRAGMA synchronous = FULL")
-                    # What is written anew, as pages that held a login, leaves no copy behind.
+                    # Overwritten bytes, such as pages that held a login, leave no copy behind.
                     self.db.execute("PRAGMA secure_delete = FAST")
                 self._place = _place_of(path)
         except BaseException:
@@ -57,7 +57,7 @@ class SQLiteFile:
             raise
 
     def _check_room(self) -> None:
-        """Raise StateUnavailableError if the disk is full: what is written at first may still fit in."""
+        """Raise StateUnavailableError if the disk is full: the first small writes may still fit in."""
         try:
             with TemporaryFile(dir=self.path.parent) as file:
                 file.write(bytes(ROOM_BYTES))
@@ -87,7 +87,7 @@ class SQLiteFile:
     def transaction(self) -> Iterator[None]:
         """Begin a transaction that writes, and commit it, or roll it back at an exception."""
         # A plain BEGIN takes the lock at the first write; if another process has written since the
-        # first read, SQLite then refuses at once, however long a writer may wait.
+        # first read, SQLite then refuses immediately, however long a writer may wait.
         self.db.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -118,7 +118,7 @@ class SQLiteFile:
         self.db.close()
 
     def _needs_a_writable_folder(self) -> bool:
-        """Whether SQLite would make files to read this one, and cannot: it has no log of writes."""
+        """Whether SQLite would create files to read this one, and cannot: it has no log of writes."""
         try:
             self.db.execute("PRAGMA schema_version")
         except sqlite3.OperationalError as error:
@@ -146,7 +146,7 @@ class SQLiteFile:
         return int(self.db.execute(f"PRAGMA {name}").fetchone()[0])
 
     def _use_write_ahead_log(self) -> None:
-        """Switch the file to WAL mode; SQLite does not wait by itself where another does so, too."""
+        """Switch the file to WAL mode; SQLite does not wait if another process does the same."""
         deadline = time.monotonic() + BUSY_SECONDS
         while True:
             try:

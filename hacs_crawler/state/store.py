@@ -1,7 +1,7 @@
-"""The store protocol: where pages are kept, as bytes that the store need not understand.
+"""The store protocol: keeps pages, as bytes that the store need not understand.
 
-With the version of all that a store holds, and the mending of damage: ranking rows are made again from
-their pages, damaged outcome records are skipped.
+It also has the version of a store's contents, and the repair of damage: ranking rows are made again
+from their pages, damaged outcome records are skipped.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Ids = NDArray[np.int64]
 Rows = NDArray[np.void]
 T = TypeVar("T")
 TRIES: Final = 100
-"""How often a change is made anew because others changed the same meanwhile."""
+"""How often a change is retried because other processes changed the same value meanwhile."""
 
 
 class Change(Struct, frozen=True):
@@ -45,9 +45,9 @@ class Change(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """What is to be kept of a page or a site beside its row, if the store still has `seen` of it.
+    """A new value for a page or a site, kept in addition to its row, if the store still has `seen`.
 
-    `key` is a page id or a site id; an empty `seen` stands for nothing, an empty `value` removes.
+    `key` is a page id or a site id; an empty `seen` stands for no value, an empty `value` removes.
     """
 
     key: int
@@ -76,22 +76,22 @@ class Store(Protocol):
     def write(self, changes: Sequence[Change]) -> dict[int, bytes]:
         """Write every change whose page is still at the version seen, in one round trip.
 
-        Returns the present bytes of the pages that were not written because somebody else did
-        (empty bytes where the page is gone from the store). Each page is written whole, with its row
+        Returns the present bytes of the pages that were not written because another process did
+        (empty bytes if the page is gone from the store). Each page is written whole, with its row
         and its outcome records, or not at all. A page id occurs at most once in a call.
         """
 
     def site_links(self, sites: Sequence[int]) -> dict[int, bytes]:
-        """Return what is remembered of the links of those sites, in one round trip.
+        """Return the memories of the links of those sites, in one round trip.
 
-        See `state.site_links`. Sites without any are left out.
+        See `state.site_links`. Sites without a memory are left out.
         """
 
     def claim(self, claims: Sequence[LinkClaim]) -> list[NDArray[np.bool_]]:
-        """LinkClaim links for pages, one claim after the other, in one round trip.
+        """Claim links for pages, one claim after the other, in one round trip.
 
         Returns for each claim which of its links are its page's. Each is made whole or not at all, and
-        none at the same time as another one of its site.
+        never concurrently with another claim on its site.
         """
 
     def annotations(self, kind: str, keys: Sequence[int]) -> dict[int, bytes]:
@@ -107,10 +107,10 @@ class Store(Protocol):
         """Stream the annotations of a kind, in batches, in no particular order."""
 
     def annotate(self, kind: str, changes: Sequence[Annotation]) -> dict[int, bytes]:
-        """Make every change whose key still has what was seen of it, in one round trip.
+        """Make every change whose key still has the value seen, in one round trip.
 
-        Returns what is kept under the keys of those that were not made because somebody else changed
-        it first (empty bytes where it is gone). A key occurs at most once in a call.
+        Returns the values of the keys whose changes were not made because another process changed
+        them first (empty bytes if it is gone). A key occurs at most once in a call.
         """
 
     def rows(self, page_ids: Ids) -> Rows:
@@ -119,9 +119,9 @@ class Store(Protocol):
     def all_rows(self, after: int | None = None) -> Iterator[tuple[Ids, Rows]]:
         """Stream the ids and ranking rows of every page, in batches.
 
-        The batches' order is the store's own and the same each time, that of pages within a batch is
-        none. `after` is the last id of a batch: then those that come behind it are streamed. Pages
-        that are added meanwhile may be missed.
+        The order of the batches is the store's own and the same each time; pages within a batch are in
+        no order. `after` is the last id of a batch: then the batches behind it are streamed. Pages that
+        are added meanwhile may be missed.
         """
 
     def count(self) -> int:
@@ -150,7 +150,7 @@ class Store(Protocol):
         """Keep JSON values under their keys, all or none, in one round trip."""
 
     def swap_meta(self, key: str, seen: Any, value: Any) -> bool:
-        """Keep a JSON value under `key` if what was seen is there still; returns whether it was."""
+        """Keep a JSON value under `key` if the value seen is still there; return whether it was."""
 
     def contents(self) -> Contents:
         """Return all that is kept apart from pages and outcome records, to be copied."""
@@ -176,15 +176,15 @@ class Store(Protocol):
 def read_note(store: Store, key: str, kind: type[T], remedy: str = "remove it") -> T | None:
     """Return the note kept under `key`, a value of that type, or None.
 
-    Raises StateError that names the note, and the remedy, where it holds anything else.
+    Raises StateError that names the note, and the remedy, if it holds anything else.
     """
     return _converted(store.read_meta(key), key, kind, remedy)
 
 
 def change_note(store: Store, key: str, kind: type[T], change: Callable[[T | None], Any]) -> None:
-    """Keep under `key` what `change` makes of the note, of that type, that is there at that moment.
+    """Replace the note under `key` by the result of `change`, given the note at that moment.
 
-    Of several processes that change a note at once, each is given what the others wrote. Raises
+    If several processes change a note concurrently, each is given the others' writes. Raises
     StateError as `read_note` does.
     """
     for _ in range(TRIES):
@@ -198,10 +198,10 @@ def change_note(store: Store, key: str, kind: type[T], change: Callable[[T | Non
 def change_annotations(
     store: Store, kind: str, keys: Iterable[int], change: Callable[[int, bytes], bytes]
 ) -> set[int]:
-    """Keep under each key what `change` makes of the key and of what is there at that moment.
+    """Replace the value under each key by the result of `change`, given the value at that moment.
 
-    Returns the keys whose value is another than before. Of several processes that change one
-    at once, each is given what the others wrote.
+    Returns the keys whose value changed. If several processes change a value
+    concurrently, each is given the others' writes.
     """
     waiting, changed = list(keys), set[int]()
     for _ in range(TRIES):
@@ -282,7 +282,7 @@ def whole_rows(store: Store, page_ids: Ids, stored: Sequence[Any], place: str) -
 def sound_rows(
     store: Store, page_ids: Ids, rows: Rows, place: str, damaged: Sequence[int] = ()
 ) -> Rows:
-    """Return ranking rows; those that cannot be are made anew, and so are those at `damaged`."""
+    """Return ranking rows; invalid rows, and those at `damaged`, are made again from their pages."""
     places = [*damaged, *unsound(rows).tolist()]
     if not places:
         return rows
@@ -301,7 +301,7 @@ def sound_rows(
 
 
 def whole_outcomes(stored: Sequence[Any], place: str) -> Outcomes:
-    """Join outcome records as they were read, one or more in a row, but for what is damaged: logged."""
+    """Join outcome records as they were read, one or more in a row; damaged ones are logged."""
     whole = [
         records
         for records in stored
@@ -313,7 +313,7 @@ def whole_outcomes(stored: Sequence[Any], place: str) -> Outcomes:
 
 
 def _misfits(stored: Sequence[Any]) -> list[int]:
-    """Return the places of what is no ranking row."""
+    """Return the places of invalid ranking rows."""
     # Four times as fast as asking one by one, of millions.
     if {*map(type, stored)} <= {bytes} and {*map(len, stored)} <= {ROW.itemsize}:
         return []

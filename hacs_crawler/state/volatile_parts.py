@@ -22,7 +22,7 @@ class _StoredParts(Struct):
 
 
 def read_volatile_parts(state: State) -> dict[str, VolatileLinkParts]:
-    """Return what is known of each host; raises StateError if the note of it is damaged."""
+    """Return the volatile parts of each host; raises StateError if the note of them is damaged."""
     return _decoded(read_note(state.store, NOTE, dict[str, _StoredParts]))
 
 
@@ -44,7 +44,7 @@ def learn_volatile_parts(
     second: Iterable[str],
     is_known: Callable[[str], bool],
 ) -> VolatileLinkParts:
-    """Compare two fetches of a page (see `VolatileLinkParts.learned`), and write what its host has."""
+    """Compare two fetches of a page (see `VolatileLinkParts.learned`), and write its host's parts."""
     found = VolatileLinkParts(host)
 
     def learned(notes: dict[str, _StoredParts] | None) -> Any:
