@@ -1,12 +1,12 @@
-"""True histories of pages, from CSV files: which updates there were, and when an archive captured them.
+"""True histories of pages, from CSV files: their updates, and when an archive captured them.
 
 `pages.csv` has the columns url, site, level ("homepage" or "subpage") and first_seen, `updates.csv` url,
-updated_at and new_links, `captures.csv` url and captured_at; further columns are passed over. Times are
-ISO 8601, UTC where they name no zone.
+updated_at and new_links, `captures.csv` url and captured_at; further columns are ignored. Times are
+ISO 8601, UTC if they name no zone.
 
-`versions.jsonl` says which links the updates added, one JSON object a line, `.gz` or not:
-`{"url": …, "versions": [{"at": …, "added": [link, …]}, …]}`, with further keys passed over. Links are
-texts of any kind, the same one for the same link.
+`versions.jsonl` has the links that the updates added, one JSON object a line, `.gz` or not:
+`{"url": …, "versions": [{"at": …, "added": [link, …]}, …]}`, with further keys ignored. Links are
+texts of any kind, the same text for the same link.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Timelines:
 def read_timelines(pages: Path, updates: Path, captures: Path | None) -> Timelines:
     """Read the three files; without captures a page has none.
 
-    Raises TimelineError where a file cannot be read, a column is missing, a value does not parse, an
+    Raises TimelineError if a file cannot be read, a column is missing, a value does not parse, an
     event is of an unknown page or before the page was first seen, or two of the pages are one.
     """
     places: dict[str, int] = {}
@@ -113,7 +113,7 @@ def read_timelines(pages: Path, updates: Path, captures: Path | None) -> Timelin
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One line of a file, which names itself where something is wrong with it."""
+    """One line of a file, which names its place in errors."""
 
     place: str
     values: Mapping[str, str | None]

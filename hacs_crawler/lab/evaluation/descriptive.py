@@ -28,7 +28,7 @@ class Intervals:
 
 @dataclass(frozen=True, slots=True)
 class PoissonCheck:
-    """How long the intervals of units are whose 1 / lambda lies in a bin, against what is expected.
+    """Lengths of the intervals of units whose 1 / lambda lies in a bin, against the expected lengths.
 
     `edges` are the bars' ends in days, `observed` the shares of the intervals, `expected` those of
     exponential intervals with each unit's own lambda. The last bar holds all longer ones too.

@@ -80,7 +80,7 @@ class Plot:
 
 
 def check_matplotlib() -> None:
-    """Raise HacsError where figures cannot be drawn."""
+    """Raise HacsError if figures cannot be drawn."""
     try:
         import matplotlib  # noqa: F401, PLC0415 - an extra
     except ImportError as error:
@@ -90,7 +90,7 @@ def check_matplotlib() -> None:
 
 
 def add_legend(figure: Figure, axes: Axes) -> None:
-    """Put the legend of the axes above all, where it covers nothing."""
+    """Put the legend of the axes above the figure, so that it covers nothing."""
     handles, labels = axes.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper left", ncols=len(labels))
 
@@ -253,7 +253,7 @@ def plots(result: Evaluation) -> Iterator[Plot]:
 
 
 def check_curves(target: Path) -> None:
-    """Raise HacsError where curves cannot be drawn to a file of that name."""
+    """Raise HacsError if curves cannot be drawn to a file of that name."""
     if target.suffix not in CURVE_KINDS:
         raise HacsError(f"--plot = {str(target)!r}: must be a name that ends in .svg or .png")
     check_matplotlib()

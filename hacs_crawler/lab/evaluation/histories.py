@@ -69,7 +69,7 @@ class History:
 
 
 def captures_of(timelines: Timelines) -> Captures:
-    """Return the timelines' captures, and what they found; the truth are the timelines' updates."""
+    """Return the timelines' captures, and their outcomes; the truth are the timelines' updates."""
     captures, updates = timelines.captures, timelines.updates
     update_page = page_of_value(updates.offsets)
     known = np.searchsorted(
@@ -97,10 +97,10 @@ def from_pages(
     on_batch: Callable[[int], None] = lambda _done: None,
     deepest: int | None = None,
 ) -> dict[str, History]:
-    """Return the histories of both levels as a state knows them, read page by page.
+    """Return the histories of both levels from a state, read page by page.
 
     The truth are the updates that visits found, interpolated. `seeds` are the homepages, and `deepest`
-    bounds websites, as for `group_by_website`; `on_batch` is told how many pages are read.
+    bounds websites, as for `group_by_website`; `on_batch` gets the number of pages read.
     """
     urls: list[str] = []
     days, updated, counts = [np.zeros(0)], [np.zeros(0, np.bool_)], [np.zeros(0, np.int64)]
@@ -200,11 +200,10 @@ class UnitRates:
 
 
 def window(history: History, day: float, days: float, horizon_days: float) -> PaperWindow:
-    """Return what captures within [day - days, day], both included, tell of day + horizon_days.
+    """Return the evidence of captures within [day - days, day], inclusive, for day + horizon_days.
 
-    Each tells whether it found an update since its page's capture before, which may lie before the
-    window.
-    p = 1 - exp(-lambda e), e = day + horizon_days - tau (Jayawardana et al. 2020, Eq. 1).
+    Each capture says whether it found an update since its page's capture before, which may lie before
+    the window. p = 1 - exp(-lambda e), e = day + horizon_days - tau (Jayawardana et al. 2020, Eq. 1).
     """
     first = np.searchsorted(history.capture_days, day - days)
     last = np.searchsorted(history.capture_days, day, side="right")
@@ -226,7 +225,7 @@ def window(history: History, day: float, days: float, horizon_days: float) -> Pa
 def estimated(history: History, gaps: Units) -> UnitRates:
     """Estimate lambda of each unit from these of its gaps: Eq. 5 on interpolated updates.
 
-    Where every interval ends in an update Eq. 5 has no root, and Eq. 4 is used on the accesses. For a
+    If every interval ends in an update, Eq. 5 has no root, and Eq. 4 is used on the accesses. For a
     unit of one page it is the estimator `mle-interpolated`. A website is watched from the start of
     its first gap on, and an access or update of any page ends an interval.
     """
@@ -245,7 +244,7 @@ def estimated(history: History, gaps: Units) -> UnitRates:
 def _intervals(unit: Units, since: FloatArray, events: FloatArray, updated: BoolArray) -> Gaps:
     """Return the intervals from `since` to a unit's first event, and from one event to the next.
 
-    Of events at one moment one is left, an update if there is one.
+    Events at the same moment count as one, which is an update if any of them is.
     """
     order = np.lexsort((~updated, events, unit))
     unit, events, updated = unit[order], events[order], updated[order]

@@ -30,7 +30,7 @@ MOST_POINTS: Final = 30
 
 @dataclass(frozen=True, slots=True)
 class Contestant:
-    """An estimator of the paper: the law that it fits to a window, and what it takes for the rate.
+    """An estimator of the paper: the law that it fits to a window, and its rate.
 
     Duane's rate is the cumulative one, the others' the intensity.
     """
@@ -50,7 +50,7 @@ CONTESTANTS: Final[Mapping[str, Contestant]] = MappingProxyType(
         "naive": Contestant(naive_law),
     }
 )
-"""`weibull` has both corrections of the paper, `weibull-shape` that of the shape, `weibull-ml` none."""
+"""`weibull` has both corrections of the paper, `weibull-shape` only the shape's, `weibull-ml` none."""
 
 
 class LocalizedErrors:
@@ -74,7 +74,7 @@ class LocalizedErrors:
         self.beaten: FloatArray = np.zeros((len(CONTESTANTS),) * 2)
 
     def add(self, points: Points) -> None:
-        """Add pages. Those never updated have no window, and are counted in Table 1 alone."""
+        """Add pages. Pages without an update have no window, and are counted in Table 1 alone."""
         windows = consistent_windows(points.days, points.offsets, points.first_days)
         is_whole = windows.counts >= MIN_POINTS
         kind = windows.kind.astype(np.int64) + 1
@@ -114,7 +114,7 @@ def next_gaps(windows: Windows) -> FloatArray:
 def errors_of(windows: Windows, next_gap: FloatArray) -> FloatArray:
     """Return (1/lambda(t_n) - the days to the next update)² of each contestant in each window, in days².
 
-    The shape is (n_contestants, n_windows). The paper leaves open what its squared error is of:
+    The shape is (n_contestants, n_windows). The paper does not define its squared error:
     benchmarks/singh.py tries other readings.
     """
     rates = [entry.rate(entry.law(windows), windows.last_days) for entry in CONTESTANTS.values()]
@@ -175,7 +175,7 @@ _SIZES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class LocalizedEvaluation:
-    """All of it. `data` says in words what the pages are."""
+    """The whole evaluation. `data` describes the pages in words."""
 
     data: str
     errors: LocalizedErrors
@@ -187,7 +187,7 @@ def evaluate_localized(
     data: str,
     on_pages: Callable[[int], None] = lambda _done: None,
 ) -> LocalizedEvaluation:
-    """Evaluate pages; `on_pages` is told how many are done."""
+    """Evaluate pages; `on_pages` gets the number of finished pages."""
     errors, visits, done = LocalizedErrors(), LocalizedVisits(), 0
     for chunk in chunks:
         errors.add(chunk)
@@ -198,7 +198,7 @@ def evaluate_localized(
 
 
 def localized_tables(result: LocalizedEvaluation) -> dict[str, dict[str, Any]]:
-    """Return all numbers; what is undefined is None. Rows are by estimator."""
+    """Return all numbers, None if undefined. Rows are by estimator."""
     errors = result.errors
     return {
         "table1": _table_1(errors),

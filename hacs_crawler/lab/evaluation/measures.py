@@ -1,7 +1,7 @@
 """The measures of both evaluations: selections by a threshold, and orders.
 
 Evaluation 1: at a moment t the pages are those with a capture in the window before it. HACS selects the
-pages with p >= theta, Random as many pages drawn without replacement, Brute Force all of them. A
+pages with p >= theta, Random the same number of pages drawn without replacement, Brute Force all. A
 selected page that is updated within the horizon is a true positive.
 
 Evaluation 2: P@K is the share of an order's first K pages that are among the first K pages of the true
@@ -40,7 +40,7 @@ class Tally:
         self._hits: list[FloatArray] = []
 
     def add(self, p: FloatArray, changed: BoolArray) -> None:
-        """Add a moment: each page's p, and whether it was updated. A moment without pages is none."""
+        """Add a moment: each page's p, and whether it was updated. Moments without pages are ignored."""
         if p.size:
             self._pages.append(p.size)
             self._changed.append(int(np.count_nonzero(changed)))
@@ -53,7 +53,7 @@ class Tally:
         return len(self._pages)
 
     def counts(self, model: str) -> Counts:
-        """Return what a model's selections were; of Random the mean of all possible draws.
+        """Return the counts of a model's selections; for Random the mean of all possible draws.
 
         That mean is exact: of n pages with m updated ones, a draw of k has k m / n true positives on
         average (hypergeometric), and every measure here is linear in them.
@@ -138,7 +138,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A model's measures at each threshold, averaged over the moments; nan where undefined."""
+    """A model's measures at each threshold, averaged over the moments; nan if undefined."""
 
     true_positives: FloatArray
     false_positives: FloatArray
@@ -158,8 +158,8 @@ def curve(counts: Counts, average: str) -> Curve:
     """Average over moments: micro sums the counts first, macro takes the mean of each moment's measure.
 
     The macro mean of a measure is over the moments at which it is defined. "macro-found" is macro with
-    `f1_where_found`, as in the paper's Table I: moments without a true positive are no part of the mean
-    of F1, where "macro" counts them as 0. The four counts are sums in all.
+    `f1_where_found`, as in the paper's Table I: moments without a true positive are left out of the mean
+    of F1, while "macro" counts them as 0. The four counts are sums in all cases.
     """
     total = counts.summed()
     of = total if average == "micro" else counts
@@ -182,7 +182,7 @@ def _share(part: FloatArray, whole: FloatArray) -> FloatArray:
 
 
 def _mean(values: FloatArray) -> FloatArray:
-    """Mean of each column over what is defined; nan if nothing is."""
+    """Mean of each column over its defined values; nan if there are none."""
     defined = ~np.isnan(values)
     return _share(np.where(defined, values, 0.0).sum(axis=0), defined.sum(axis=0))
 
@@ -191,7 +191,7 @@ def weighted_precision(score: FloatArray, next_update: FloatArray) -> float | No
     """Weighted mean of P@K over K = 1 to n, with the weights 1 / log2(K + 1).
 
     The highest score comes first, and in truth the earliest `next_update` (infinite: never). None
-    where there is no order to find: fewer than two pages, or none that is updated again.
+    if there is no order to find: fewer than two pages, or none that is updated again.
     """
     if score.size < 2 or not np.isfinite(next_update).any():
         return None
@@ -217,7 +217,7 @@ def precision_at_k(predicted: FloatArray, actual: FloatArray) -> FloatArray:
     With s keys before its own and g equal to it, a page is among the first K with probability
     clip((K - s) / g, 0, 1). The expected number among the first K of both orders is the sum over the
     pages of the two probabilities' product: 0 up to the later s, a parabola from there to the earlier
-    s + g, a line to the later s + g, then 1. The pieces' coefficients are summed where each begins,
+    s + g, a line to the later s + g, then 1. The pieces' coefficients are summed at their starts,
     so the cost is that of sorting.
     """
     n = predicted.size

@@ -1,7 +1,7 @@
 """The paper's two evaluations on known histories (Jayawardana et al. 2020).
 
-Each week t the rates are estimated from the captures of the w weeks before, and compared with what was
-updated after t.
+Each week t the rates are estimated from the captures of the w weeks before, and compared with the
+updates after t.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Ordering:
         return len(self.values[ORDERS[0]])
 
     def mean(self, name: str) -> float | None:
-        """Return the mean of an order over the moments, None if there is none."""
+        """Return the mean of an order over the moments, None without moments."""
         values = self.values[name]
         return math.fsum(values) / len(values) if values else None
 
@@ -87,9 +87,9 @@ def evaluate(
     period: Period,
     on_moment: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> Evaluation:
-    """Run both evaluations at every level; `on_moment` is told how many moments of all are done.
+    """Run both evaluations at every level; `on_moment` gets the numbers of finished and of all moments.
 
-    Raises HacsError where no window of any moment holds a capture.
+    Raises HacsError if no window of any moment holds a capture.
     """
     moments = period.moments.tolist()
     for history in levels.values():
@@ -111,7 +111,7 @@ def evaluate(
 
 
 def _evaluate_at(day: float, history: History, result: LevelResult) -> None:
-    """Add what is found at one moment."""
+    """Add the results of one moment."""
     next_updates = history.next_updates(day)
     for weeks in WINDOW_WEEKS:
         known = window(history, day, weeks * WEEK, HORIZON_DAYS)
@@ -128,8 +128,8 @@ def choose_period(
     """Return the moments to evaluate, and the last one after which the truth is known.
 
     `since` is by default the longest window after the first capture, `until` the last moment whose
-    horizon ends before the last capture or update; a later one is moved there. Raises HacsError where
-    that leaves no moment.
+    horizon ends before the last capture or update; a later one is moved there. Raises HacsError if
+    no moment is left.
     """
     times = [
         days

@@ -25,9 +25,9 @@ _ROUNDING: Final = 1e-9  # days; a point at the end of an interval belongs to it
 class PowerLaw:
     """Updates expected up to t, Lambda(t) = count (t / end_days)^shape, of many windows.
 
-    `count` is the number expected up to `end_days`, the end of what was watched. shape is beta of the
+    `count` is the number expected up to `end_days`, the end of the watched time. shape is beta of the
     Weibull process: above 1 the rate rises, below 1 it falls, at 1 it is constant. Shape (n_windows,)
-    each; nan where an estimator says nothing.
+    each; nan if an estimator gives no value.
     """
 
     count: FloatArray
@@ -100,7 +100,7 @@ def corrected_weibull_law(windows: Windows, *, of_rate: bool = True) -> PowerLaw
     lambda^(t) = (n - 3)/(n - 2) lambda~(t) is the paper's. R. Calabria, M. Guida, G. Pulcini, "Some
     modified maximum likelihood estimators for the Weibull process", Reliability Engineering and System
     Safety 23, 1988. n of at least 4, else nan. At t_n both together multiply the rate by (n - 3)/n: 1/4
-    where n = 4.
+    for n = 4.
     """
     plain = weibull_law(windows)
     n = np.where(plain.count >= 4, plain.count, np.nan)

@@ -43,7 +43,7 @@ SELECTION_TITLES: Final = (
 
 
 Row = dict[str, Any]
-"""One model at one level, window and average, at theta-hat; None where undefined.
+"""One model at one level, window and average, at theta-hat; None if undefined.
 
 `weeks` counts the moments t with pages. The counts are sums over them, of Random the mean over all
 draws. docs/evaluation.md has the columns.
@@ -72,7 +72,7 @@ def table_rows(level: str, result: LevelResult) -> Iterator[Row]:
 
 
 def _at(measured: Curve, place: int | None) -> dict[str, float | None]:
-    """Return the measures at a threshold; none is defined where none selects an updated page."""
+    """Return the measures at a threshold; all undefined if no threshold selects an updated page."""
     names = [field.name for field in fields(Curve)]
     if place is None:
         return dict.fromkeys(names)

@@ -121,7 +121,7 @@ def in_chunks(points: Points) -> Iterator[Points]:
 def of_timelines(timelines: Timelines, *, by_captures: bool) -> Points:
     """Return the update points of timelines: as captures show them, or accesses once a day.
 
-    Pages without a capture, or never updated, have no point. All are watched until the last thing known.
+    Pages without a capture, or never updated, have no point. All are watched until the last known event.
     """
     known = timelines.first_seen, timelines.updates.at, timelines.captures.at
     latest = max(float(at.max()) for at in known if at.size)

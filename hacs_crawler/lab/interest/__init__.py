@@ -1,1 +1,1 @@
-"""Page views from files: access logs and tables, and what they tell of pages and sites."""
+"""Page views from files: access logs and tables, and the interest that they show in pages and sites."""

@@ -1,4 +1,4 @@
-"""Curves of interest, one a page, and how thousands of them are fitted at once."""
+"""Curves of interest, one a page, and their fit to thousands of pages together."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def minimise(
     lower: FloatArray,
     upper: FloatArray,
 ) -> Solution:
-    """Minimise many losses at once, each from its row of `start` (n, k), within bounds.
+    """Minimise many losses together, each from its row of `start` (n, k), within bounds.
 
     `lower` and `upper` broadcast to (n, k); a step that leaves them ends on them, and a parameter that
     presses against its bound is held there for the step. Each problem has a damping of its own, scaled
@@ -91,7 +91,7 @@ def _step(
     lower: FloatArray,
     upper: FloatArray,
 ) -> FloatArray:
-    """Solve (H + damping * diag H) step = -gradient, with held parameters left where they are."""
+    """Solve (H + damping * diag H) step = -gradient, without moving held parameters."""
     gradient, curvature = here.gradient.copy(), here.curvature.copy()
     held = ((parameters <= lower) & (gradient > 0)) | ((parameters >= upper) & (gradient < 0))
     gradient[held] = 0.0
@@ -122,7 +122,7 @@ STRAY_SHARE: Final = 0.02
 RISE_RATIO: Final = 3.0
 """By which factor a rise multiplies the views a day."""
 _BLOCK: Final = 1024
-"""Pages solved at once: what a step needs of them stays in a core's cache."""
+"""Pages solved together: the arrays of a step stay in a core's cache."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,11 +146,11 @@ class Curves:
 def rise_of(views: FloatArray, days: int = 3) -> IndexArray:
     """Day of the window on which each page's interest rises, (n,), of views (n, days of the window).
 
-    Views that came before a day are fewest, compared with what an even spread would have brought by
-    then, where a rise follows a quiet time. That day is the rise if the `days` days from it on bring
-    `RISE_RATIO` times what the days before it did. Else it is the first day by whose end more than
-    `STRAY_SHARE` of all views have come: day 0 of a page that was there before. Any multiple of the
-    views has the same rise; pages without views have 0.
+    Views that came before a day are fewest, compared with those that an even spread would have brought
+    by then, if a rise follows a quiet time. That day is the rise if the `days` days from it on bring
+    `RISE_RATIO` times the views of the days before it. Else it is the first day by whose end more than
+    `STRAY_SHARE` of all views have come: day 0 of a page that existed before. Any multiple of the views
+    has the same rise; pages without views have 0.
     """
     n_days = views.shape[1]
     total = views.sum(axis=1, keepdims=True)
@@ -184,7 +184,7 @@ def by_block(
     fit: Callable[[FloatArray], Curves],
     on_rows: Callable[[int, int], None],
 ) -> Curves:
-    """Fit the rows that have views, a block at a time; `on_rows` is told how many of all are done."""
+    """Fit the rows that have views in blocks; `on_rows` gets the finished and the total number."""
     out = Curves(*(np.full(len(views), np.nan) for _ in fields(Curves)))
     seen = np.flatnonzero(views.sum(axis=1) > 0)
     for start in range(0, seen.size, _BLOCK):

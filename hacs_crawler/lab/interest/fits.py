@@ -27,11 +27,11 @@ ANCHOR_BINS: Final = 2.0
 """How many bins (days, or hours) before the rise b lies at most."""
 MU_RANGE: Final = (-6.0, 8.0)
 LOG_SIGMA_RANGE: Final = (math.log(0.05), math.log(4.0))
-"""Of curves that days can tell apart: half of the interest in four minutes to eight years."""
+"""For curves that daily views can distinguish: half of the interest in four minutes to eight years."""
 FINE_DAYS: Final = 7
 """Hourly views are used by the hour for so long after the rise, and by the day from then on."""
 _PENALTY: Final = 1e-4
-"""Weight a view of a pull to mu = 0 and sigma = 1, which decides only where the views do not."""
+"""Weight, in views, of a pull to mu = 0 and sigma = 1, which decides only if the views do not."""
 _FLOOR: Final = 1e-9
 """Least share of a bin, so that one stray view does not rule a curve out."""
 _ANCHORED_STARTS: Final = ((-0.1, 0.0, 0.5), (-0.1, 0.0, 1.2), (-1.0, 0.7, 0.5), (-1.0, 4.0, 2.5))
@@ -177,7 +177,7 @@ class _SquaredLoss:
         u[is_before] = 1.0
         logs = np.log(u)
         z = (logs - mu) * per_sigma
-        # in place: an array more costs more than what is computed with it
+        # in place: another array costs more than the computation
         density = z * z
         density *= -0.5
         density -= logs

@@ -57,7 +57,7 @@ class InterestParameters:
     """How the links of sites are read: arrays with an element a site.
 
     `mu` and `sigma` are mean and standard deviation of ln(days) of all reading of a site's temporal
-    pages, `worth` is how often one of them is read, 1 being the mean of all sites'.
+    pages, `worth` is how often one of them is read, relative to the mean of all sites.
     """
 
     mu: FloatArray
@@ -71,9 +71,9 @@ def score_sites(
     """Score `count` sites by their pages: page i is of site `site_of[i]` and has views[i] in all.
 
     raw_score = (3 * share of temporal pages + 2 * share of views on temporal pages) / 5 (Wang et al.,
-    IJCNLP 2008, section 4). `score` adds to each site as many pages as `pages_to_add` says, of which
-    the share is temporal that is among all pages, and likewise of the views: a site of one page says
-    little, and raw shares would fill a list with such sites.
+    IJCNLP 2008, section 4). `score` adds to each site `pages_to_add` pages, with
+    the share of temporal pages, and of their views, of all sites: a site of one page is little evidence,
+    and raw shares would fill a list with such sites.
     """
 
     def by_site(weight: FloatArray | BoolArray) -> FloatArray:
@@ -98,10 +98,10 @@ def score_sites(
 
 
 def pages_to_add(temporal: FloatArray, pages: FloatArray) -> float:
-    """Pages of the usual kind that each site's own are weighed against, 0.5 to 200.
+    """Return how many usual pages, 0.5 to 200, each site's own pages are weighed against.
 
     The most likely strength of a beta-binomial distribution over the sites, with the mean of all their
-    pages: few where sites are all one thing or all the other, many where they are alike.
+    pages: few if most sites are entirely of one kind, many if sites are alike.
     """
     seen = pages > 0
     k, n = temporal[seen], pages[seen]
@@ -120,7 +120,7 @@ def interest_in_sites(
 
     A site's reading is a mixture of its pages' log-normal curves, of equal weight, whose logarithm has
     the mean E[mu] and the variance E[sigma²] + Var[mu]. All three means are shrunk to those of all
-    temporal pages. Where no page is temporal, all sites have mu 0, sigma 1 and worth 1.
+    temporal pages. If no page is temporal, all sites have mu 0, sigma 1 and worth 1.
     """
     is_used = is_temporal & np.isfinite(curves.mu) & np.isfinite(curves.sigma)
     if not is_used.any():
@@ -150,8 +150,8 @@ def _score(page_share: FloatArray, view_share: FloatArray) -> FloatArray:
 def hub_of(page: str, kind: str) -> str:
     """Return the URL of the site or the folder that a page lies in.
 
-    A folder is the page's path without its last part, and without all from the first part on that is
-    a number or a date: those of a news site are other folders tomorrow.
+    A folder is the page's path without its last part, cut at the first part that is
+    a number or a date: a news site's dated folders are others tomorrow.
     """
     parts = urlsplit(page)
     root = f"{parts.scheme}://{parts.netloc}/" if parts.netloc else "/"

@@ -59,7 +59,7 @@ def temporal_by_curve(curves: Curves) -> BoolArray:
 
 @dataclass(frozen=True, slots=True)
 class JudgedWindow:
-    """A window and what was found of its pages."""
+    """A window and the judgement of its pages."""
 
     window: Window
     curves: Curves
@@ -72,7 +72,7 @@ class JudgedWindow:
         return totals
 
     def columns(self) -> dict[str, Any]:
-        """Return a column for each fact of the pages: `phi` is at 3 days, nan is what is undefined."""
+        """Return a column for each fact of the pages: `phi` is at 3 days, nan if undefined."""
         numbers = {
             **{field.name: getattr(self.curves, field.name) for field in fields(Curves)},
             "phi": self.curves.phi(BEST_DAYS),
@@ -91,9 +91,9 @@ def judge(
     model: str = MODELS[0],
     on_pages: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> JudgedWindow:
-    """Fit the pages of a window, and tell the temporal ones by a model's rule (see `MODELS`).
+    """Fit the pages of a window, and find the temporal pages by a model's rule (see `MODELS`).
 
-    `on_pages` is told how many of those with views are done, and of how many.
+    `on_pages` gets the finished and the total number of pages with views.
     """
     if model == "paper":
         curves = fit_paper(window.daily, on_pages)

@@ -37,7 +37,7 @@ _ROBOT: Final = re.compile(r"bot|crawl|spider|https?:|@|^(?!Mozilla/|Opera/)", r
 _ANSWERED: Final = frozenset({200, 203, 206, 304})
 """Status codes with which a page was seen; 304 is one seen again from the browser's cache."""
 _EARLIEST: Final = 788_918_400.0
-"""1995: what is dated before is a wrong clock."""
+"""1995: an earlier date comes from a wrong clock."""
 _NOWHERE: Final = "http://nowhere.invalid"
 
 
@@ -45,8 +45,8 @@ _NOWHERE: Final = "http://nowhere.invalid"
 class LogReader:
     """Gathers views from access logs of one format (a name of `FORMATS`, or Apache's notation).
 
-    Counted are answered GET requests of people, for what is no asset. A visitor is an address and a
-    user agent, and counts once a page and day (UTC). Left out are robots: by their user agent, and those
+    It counts answered GET requests of people, except for assets. A visitor is an address and a
+    user agent, and counts once a page and day (UTC). Robots are left out: by their user agent, and those
     that asked for robots.txt. `site` (https://host) is put before paths; without it, and without virtual
     hosts in the log, pages are paths. Lines later than `latest` (seconds UTC) are wrong.
 
@@ -69,7 +69,7 @@ class LogReader:
         self._parser = _parser(FORMATS.get(self.format, self.format))
 
     def read(self, lines: Iterable[bytes]) -> int:
-        """Read the lines of a log; return how many are none of the format, or have a wrong date."""
+        """Read the lines of a log; return how many have another format, or a wrong date."""
         from apachelogs import InvalidEntryError  # noqa: PLC0415 - an extra
 
         bad = 0
@@ -133,7 +133,7 @@ class LogReader:
 
 
 def check_site(site: str) -> str:
-    """Return a site as https://host, without a slash at its end; raises HacsError if it is none."""
+    """Return a site as https://host, without a slash at its end; raises HacsError if it is invalid."""
     url = canonical_url(site if "://" in site else f"https://{site}")
     if url is None or urlsplit(url).query:
         raise HacsError(f"--site {site!r}: must be a site such as https://news.example")
@@ -161,7 +161,7 @@ def _parser(log_format: str) -> LogParser:
 
 @lru_cache(maxsize=65_536)
 def _page_of(base: str, target: str) -> str | None:
-    """Return the page of a request, None of an asset, or of what is no URL."""
+    """Return the page of a request, None for an asset or an invalid URL."""
     if _ASSET(target.partition("?")[0]):
         return None
     url = canonical_url(target if target.startswith(("http://", "https://")) else base + target)

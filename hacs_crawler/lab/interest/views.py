@@ -30,8 +30,8 @@ _ROWS_A_STEP: Final = 20_000
 class Views:
     """How often pages were viewed; the arrays have an element for each page and bin with a record.
 
-    `page` are places in `pages`; `bin` counts days since 1970, or hours where `bins_a_day` is 24;
-    rows are sorted by page and bin, and none is double.
+    `page` are places in `pages`; `bin` counts days since 1970, or hours if `bins_a_day` is 24;
+    rows are sorted by page and bin, without duplicates.
     """
 
     pages: list[str]
@@ -72,7 +72,7 @@ class Window:
 def gathered(
     pages: Sequence[str], page: IndexArray, bins: IndexArray, views: FloatArray, bins_a_day: int
 ) -> Views:
-    """Sort rows by page and bin, and add up those of one page and bin."""
+    """Sort rows by page and bin, and add up the views of equal page and bin."""
     order = np.lexsort((bins, page))
     page, bins, views = page[order], bins[order], views[order]
     starts = np.flatnonzero((np.diff(page, prepend=-1) != 0) | (np.diff(bins, prepend=-1) != 0))
@@ -81,7 +81,7 @@ def gathered(
 
 
 def window_of(views: Views, days: int, least_views: float) -> Window:
-    """Cut out the last `days` days on record, or all where there are fewer.
+    """Cut out the last `days` days on record, or all if there are fewer.
 
     Pages with fewer than `least_views` views in them are left out. Raises HacsError if there are no
     views in the window.
@@ -114,8 +114,8 @@ def read_views(path: str, on_rows: Callable[[int], None] = lambda _rows: None) -
     """Read CSV with the columns page, date and views, gzipped or not; "-" is standard input.
 
     Dates are 2026-01-31, or all of them 2026-01-31T13; rows of one page and time are added up.
-    `on_rows` is told now and then how many rows there were. Raises HacsError that names the line, and
-    ArchiveError where the file cannot be read to its end.
+    `on_rows` gets the number of rows from time to time. Raises HacsError that names the line, and
+    ArchiveError if the file cannot be read to its end.
     """
     lines = (line.decode("utf-8-sig", "replace") for line in read_lines(path))
     rows = csv.reader(lines)

@@ -1,4 +1,4 @@
-"""What can be simulated, by name: the policies of a crawl, and what they are compared with.
+"""Contenders of simulations, by name: the policies of a crawl, and their baselines.
 
 A further baseline is one further entry of `BASELINES`.
 """
@@ -46,7 +46,7 @@ _BEFORE_ALL_OTHERS: Final = 1e9
 
 
 class Stateless(Contender):
-    """A policy, which remembers nothing but what the state does."""
+    """A policy, which remembers nothing but the state."""
 
     def __init__(
         self, score: Scorer, *, is_unbounded: bool = False, uses_rate: bool = False
@@ -70,9 +70,9 @@ def paper_rule(candidates: Candidates) -> Floats:
 
 
 class Oracle(Contender):
-    """Knows every update: the page that has had an unseen one for the longest comes first.
+    """Knows every update: the page that has had an unseen update for the longest comes first.
 
-    Where no page has any, the page seen longest ago does.
+    Without any such page, the page seen longest ago does.
     """
 
     def __init__(self, world: World) -> None:
@@ -116,18 +116,18 @@ BASELINES: Final[Mapping[str, Baseline]] = MappingProxyType(
         "stormcrawler": Baseline(StormCrawler),
         # Cho and Garcia-Molina 2003: visits evenly spaced, pages in a fixed order
         "optimal-freshness": Baseline(lambda world: EvenlySpaced(world, freshness_demand)),
-        # Kolobov et al. 2019: as published, with even spacing, and what they compare with
+        # Kolobov et al. 2019: as published, with even spacing, and with their baselines
         "lambda-crawl": Baseline(lambda world: AtRandomTimes(world, harmonic_demand)),
         "lambda-crawl-even": Baseline(lambda world: EvenlySpaced(world, harmonic_demand)),
         "lambda-crawl-binary": Baseline(lambda world: AtRandomTimes(world, binary_demand)),
         "oracle": Baseline(Oracle),
     }
 )
-"""The policies of a crawl, and what they are compared with."""
+"""The policies of a crawl, and their baselines."""
 
 
 def find_baseline(name: str) -> Baseline:
-    """Return the baseline of that name, or one of the policy at that dotted path; raises HacsError."""
+    """Return the baseline of that name, or a baseline of the policy at that path; raises HacsError."""
     if name in BASELINES:
         return BASELINES[name]
     what = f"{', '.join(BASELINES)}, or the dotted path of a function"
@@ -141,7 +141,7 @@ def find_baseline(name: str) -> Baseline:
 
 
 def compete(scenario: Scenario, name: str, on_day: Callable[[], None] = lambda: None) -> Score:
-    """Simulate what is known by that name, with its own estimator if it has one."""
+    """Simulate the contender of that name, with its own estimator if it has one."""
     baseline = find_baseline(name)
     if baseline.estimator is not None:
         estimation = replace(scenario.estimation, estimator=baseline.estimator)

@@ -92,7 +92,7 @@ class Nutch(IntervalSchedule):
         return at - shift + interval
 
     def due(self, now: int) -> Places:
-        """Return when pages are due; one that is due too far ahead is fetched at once."""
+        """Return when pages are due; a page that is due too far ahead is fetched immediately."""
         due = super().due(now)
         return np.where(due - now > self.LONGEST_SECONDS, now, due)
 
@@ -148,8 +148,8 @@ def freshness_demand(
         mu/lambda [1 - (1 + lambda/f) exp(-lambda/f)] = price,
 
     the left side being P(2, lambda/f) mu/lambda. Pages that change too often for the price get f = 0,
-    as do those that never change. A frequency below lambda/36 is not to be had: in double precision its
-    price is that of none.
+    as do those that never change. A frequency below lambda/36 cannot be had: in double precision its
+    price is that of frequency 0.
     """
     worth = np.divide(rate_per_day, importance)
     is_worth_it = (rate_per_day > 0) & (price * worth < 1)
@@ -222,7 +222,7 @@ class Allocation:
 class EvenlySpaced(Contender):
     """Divides the budget among the pages by their estimated rates and spaces each page's visits evenly.
 
-    Every day the budget is divided anew; the pages most overdue against their share come first.
+    Every day the budget is divided again; the pages most overdue against their share come first.
     """
 
     uses_rate = False  # as published: without control visits
@@ -242,7 +242,7 @@ class EvenlySpaced(Contender):
 class AtRandomTimes(EvenlySpaced):
     """Divides the budget alike, but visits each page at the times of a Poisson process.
 
-    Given how many visits there are in a day, those of independent Poisson processes are a sample
+    Given the number of visits in a day, those of independent Poisson processes are a sample
     weighted by the processes' rates f; the largest log(U)/f, U uniform, are one without replacement
     (Efraimidis and Spirakis, "Weighted random sampling with a reservoir", IPL 97(5), 2006).
     """

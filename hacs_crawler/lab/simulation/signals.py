@@ -30,7 +30,7 @@ from hacs_crawler.utils.times import DAY
 
 KIND: Final = "simulated"
 RELEARN_DAYS: Final = 7
-"""How often what signals alone tell of their sources is looked at anew, to save time."""
+"""How often the evidence of signals on their sources is computed again, to save time."""
 _NAMES: Final = ("r", "phi", "delay")
 
 
@@ -48,7 +48,7 @@ class SignalHabits:
 
     @classmethod
     def parse(cls, text: str) -> SignalHabits:
-        """Read `r=0.3..0.9,phi=0.01,delay=0.5`; what is not named is 0. Raises HacsError."""
+        """Read `r=0.3..0.9,phi=0.01,delay=0.5`; missing values are 0. Raises HacsError."""
         found = dict.fromkeys(_NAMES, (0.0, 0.0))
         for part in text.split(","):
             name, _, value = part.partition("=")

@@ -1,4 +1,4 @@
-"""A recrawl loop on known histories: what each policy would have found, with production's own code.
+"""A recrawl loop on known histories: the finds of each policy, with production's own code.
 
 The estimators, the store's logic, the ranking and the policies are those of a crawl; only the clock and
 the web are simulated. Once a day, or every few days, at 00:00 UTC, a policy picks as many pages as its
@@ -32,14 +32,14 @@ Places = NDArray[np.int64]
 Counts = NDArray[np.int64]
 
 REFIT_DAYS: Final = 30
-"""How often the prior is fitted anew to what the policy has seen; a crawl does it at its end."""
+"""How often the prior is fitted again to the policy's visits; a crawl does it at its end."""
 BATCH: Final = 1_000
 _BASELINE_LINK: Final = -1
 _NEVER: Final = np.iinfo(np.int64).max
 
 
 class Contender(ABC):
-    """What picks pages in a simulation: a policy, and what it remembers by itself if anything."""
+    """Picks pages in a simulation: a policy, and its own memory if it has one."""
 
     is_unbounded = False
     """Whether the budget does not apply: every page is visited every day."""
@@ -51,19 +51,19 @@ class Contender(ABC):
         """Score the pages; the highest are visited."""
 
     def note(self, places: Places, now: int, found: Counts) -> None:  # noqa: B027 - most forget it
-        """Learn what visits of pages at second `now` found, in numbers of updates."""
+        """Learn the outcomes of visits of pages at second `now`, in numbers of updates."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """What is simulated. Times are seconds since 1970 UTC, `start` included and `end` not.
+    """The setting of a simulation. Times are seconds since 1970 UTC, `start` included and `end` not.
 
-    `links` are those of the timelines' versions (`archive.read_versions`), None where not known.
+    `links` are those of the timelines' versions (`archive.read_versions`), None if unknown.
     `budget` is in visits a day, `has_siblings` as HACS_SIBLINGS, `control_share` as HACS_CONTROLS,
     `stale_days` as HACS_STALE_DAYS.
     There is a run each `every` days, which spends the budget of them all.
     `signals` are the habits of sites that signal their updates, None if there are no signals.
-    Pages first seen at or after `start` are left out. Raises HacsError where nothing can be simulated.
+    Pages first seen at or after `start` are left out. Raises HacsError if nothing can be simulated.
     """
 
     timelines: Timelines
@@ -90,7 +90,7 @@ class Scenario:
             raise HacsError("no page was first seen before the start: there is nothing to visit")
 
     def places(self) -> Places:
-        """Return where in the timelines the simulated pages stand."""
+        """Return the positions of the simulated pages in the timelines."""
         return np.flatnonzero(self.timelines.first_seen < self.start)
 
     @property
@@ -105,7 +105,7 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """How a policy did.
+    """The result of a policy.
 
     `hits` are visits that found at least one update, `precision` is hits / visits and `wasted_share`
     the rest (None without visits). `mean_delay_days` is from an update to the visit that found it, over
@@ -115,7 +115,7 @@ class Score:
 
     `site_hits` are visits that found a link which no page of the site had shown in any visit before,
     `site_updates_found` the updates that had added such a link, and `mean_site_delay_days` is over
-    these; None where links are not known.
+    these; None if links are unknown.
     """
 
     policy: str
@@ -145,7 +145,7 @@ class World:
     """The true web of a scenario, as one contender comes to know it; pages are numbered from 0.
 
     `history` are the visits before the start, the same for all contenders: a page's captures, or one at
-    its first sight where it has none. `past` says what they found, page by page and in time order; a
+    its first sight if it has none. `past` are their outcomes, page by page and in time order; a
     page's first visit is the baseline and finds nothing.
     """
 
@@ -176,7 +176,7 @@ class World:
         self._delay_seconds = self._stale_seconds = 0
 
     def first_unseen(self) -> Seconds:
-        """Return when each page had its first update that no visit found; far away if there is none."""
+        """Return the time of each page's first update that no visit found; far away if there is none."""
         return self._first_unseen
 
     def visit(self, pages: Places, now: int) -> Counts:
@@ -274,7 +274,7 @@ class World:
         return is_new
 
     def _shown(self, page: int, at: int) -> Visit:
-        """Return a visit that shows all links so far; where they are not known, one for each update."""
+        """Return a visit that shows all links so far; if links are unknown, one for each update."""
         seen = self._seen[page]
         if self._links is None:
             links = frozenset((_BASELINE_LINK, *range(seen)))
@@ -284,7 +284,7 @@ class World:
 
 
 def _by_site(urls: Sequence[str]) -> list[set[int]]:
-    """Return for each page an empty set, the same one for all pages that share menus."""
+    """Return for each page an empty set, shared by all pages that share menus."""
     sites: dict[str, set[int]] = {}
     return [sites.setdefault(menu_of(url), set()) for url in urls]
 
@@ -318,7 +318,7 @@ def simulate(
         world.now = now
         share = scenario.control_share if scenario.estimation.has_posterior else 0.0
         allowance = Allowance(allowance.rest(), share * scenario.run_budget)
-        if contender.is_unbounded:  # one that visits every page picks no better by learning
+        if contender.is_unbounded:  # it visits every page, so learning would not help it
             everything = np.arange(len(world.page_ids))
             contender.note(everything, now, world.visit(everything, now))
         else:
@@ -339,7 +339,7 @@ def _picked(
     number: int,
     controls: int,
 ) -> tuple[Places, Places]:
-    """Return which pages are to be visited in the run of that number, and which of them twice."""
+    """Return which pages are visited in the run of that number, and which of them twice."""
     scenario = world.scenario
     options = RankingOptions(
         policy,

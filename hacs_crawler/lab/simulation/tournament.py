@@ -62,8 +62,8 @@ def compare(
 ) -> list[Standing]:
     """Simulate every policy at every budget: return the standings, budget by budget.
 
-    `scenario.budget` is not used. The result does not depend on the number of processes (one a core
-    unless told otherwise). Raises HacsError for a name that is not known, and where a policy fails.
+    `scenario.budget` is not used. The result does not depend on the number of processes (by default one
+    a core). Raises HacsError for an unknown name, and if a policy fails.
     """
     for name in names:
         find_baseline(name)
@@ -75,7 +75,7 @@ def compare(
 
 
 def _matches(names: Sequence[str], budgets: Sequence[int]) -> list[Match]:
-    """Return what has to be simulated; a policy without budget once, the longest first."""
+    """Return the matches to simulate; a policy without budget once, the longest first."""
     wanted = dict.fromkeys([*names, *REFERENCES])
     return list(
         dict.fromkeys(
@@ -131,7 +131,7 @@ def _play_in_parallel(
 
 @contextmanager
 def _for_children() -> Iterator[None]:
-    """Have processes that are started meanwhile leave Ctrl-C to this one, and use one core each."""
+    """Make processes that start in this block ignore Ctrl-C, and use one core each."""
     has_masks = hasattr(signal, "pthread_sigmask")  # not on Windows
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if has_masks else ()
     threads = os.environ.get("OPENBLAS_NUM_THREADS")
