@@ -154,7 +154,7 @@ class LinkAdditionsMiddleware:
         self._end(response, is_whole=False)
 
     def _observe(self, request: Request, response: Response, url: str, tag: Tag) -> None:
-        """Observe a page's marks, and tell the outcome; it is recorded after the callback."""
+        """Observe a page's marks, and report the outcome; it is recorded after the callback."""
         crawl = self._crawl
         at = int(crawl.clock())
         crawl.stats.answers += 1
@@ -222,7 +222,7 @@ class LinkAdditionsMiddleware:
             self._end(response, is_whole=False)
 
     def _conclude(self, awaited: AwaitedVisit, *, is_whole: bool = True) -> None:
-        """Record an observation, and tell its outcome."""
+        """Record an observation, and report its outcome."""
         crawl, request, url = self._crawl, awaited.request, awaited.url
         visit, reason = awaited.end(is_whole=is_whole)
         if visit is not None and visit.news is News.SEEN and awaited.takes_items:

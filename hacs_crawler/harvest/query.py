@@ -121,7 +121,7 @@ def pages_within(
 
 
 def _cut_key(body: bytes) -> tuple[bytes, str]:
-    """Return an answer without its resume key, and the key, "" if it has none."""
+    """Return an answer without its resume key, and the key, or ""."""
     end = max(0, len(body) - 8_192)
     found = _JSON_KEY.search(body, end)
     if found is not None:

@@ -1,4 +1,4 @@
-"""Control visits: a page is asked a second time at once; differences come from the request.
+"""Control visits: a page is asked a second time immediately; differences come from the request.
 
 See `ranking.controls` for the choice of pages. Parts of links that differ with every request are left
 out of the links of the host's pages from then on.

@@ -1,4 +1,4 @@
-"""Keeps the new things of updates as text, so that people can read what was found."""
+"""Keeps the new things of updates as text, for people to read."""
 
 from __future__ import annotations
 

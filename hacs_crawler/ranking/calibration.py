@@ -123,7 +123,7 @@ def groups(state: State, outcomes: Outcomes | None = None) -> list[Group]:
 
 
 def drift(outcomes: Outcomes) -> Drift | None:
-    """Return the lasting difference between predictions and outcomes, None if there is none.
+    """Return the lasting difference between predictions and outcomes, or None.
 
     `outcomes` are the records of one model, by time; the last DRIFT_VISITS predicted visits count, in at
     least DRIFT_RUNS runs. It is a drift if the updates found are outside of 1 / DRIFT_RATIO to

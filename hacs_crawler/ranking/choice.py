@@ -42,7 +42,7 @@ class Quota:
         return replace(self, budget=budget)
 
     def sharing(self, discover: float | None) -> Quota:
-        """Return the quota with this share of the budget for pages never seen, if it has none yet.
+        """Return the quota with this share of the budget for pages never seen, unless it is set.
 
         Unless the user wants none, at least one of two or more visits is for such pages: a page that no
         other page leads to would never be found.

@@ -1,4 +1,4 @@
-"""Control visits: pages asked a second time at once, if that best tells updates from churn.
+"""Control visits: second requests for pages, made immediately, to tell updates from churn.
 
 Differences between two fetches of a page within seconds come from the request, not from time.
 Controls are taken out of a run's budget, at most a share of it; a run leaves the unused part of its

@@ -253,7 +253,7 @@ class RankingOptions:
         return self.policy.is_by_p and self.stale_days is None and not self.demands
 
     def seeded(self, seed: int) -> RankingOptions:
-        """Return the same options with a random seed, if they have none."""
+        """Return the options, adding a random seed if it is missing."""
         return self if self.random_seed is not None else replace(self, random_seed=seed)
 
     def label(self, estimation: Estimation) -> Label:

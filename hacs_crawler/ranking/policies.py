@@ -34,7 +34,7 @@ class Candidates:
     prior's mean for a page never visited). Without evidence from other pages, a page stays x days
     without an update with probability w e^(-a x) + (1 - w) e^(-b x): w is `fast_share`, a
     `fast_per_day` and b `slow_per_day` (see `model.survival`). `days_since_visit` and
-    `days_since_update` are infinite if there was none. `p` is the probability that the page has gained
+    `days_since_update` are infinite without one. `p` is the probability that the page has gained
     links, 1 if it was never visited. `visits` and `updates` count the history behind the rate,
     `failures` the unsuccessful attempts since then, for a page never seen all attempts. `churn` is the
     chance that a request brings links by itself, `churning` the probability that the page has such

@@ -182,7 +182,7 @@ def _share(part: FloatArray, whole: FloatArray) -> FloatArray:
 
 
 def _mean(values: FloatArray) -> FloatArray:
-    """Mean of each column over its defined values; nan if there are none."""
+    """Mean of each column over its defined values; or nan."""
     defined = ~np.isnan(values)
     return _share(np.where(defined, values, 0.0).sum(axis=0), defined.sum(axis=0))
 

@@ -81,7 +81,7 @@ def read_feed(body: bytes, url: str, now: int) -> Listing:
 
 
 def _outline(body: bytes) -> bytes:
-    """Return the outline of a feed, as XML; raises ValueError or LxmlError if it has none."""
+    """Return the outline of a feed, as XML; raises ValueError or LxmlError if that is impossible."""
     root = etree.fromstring(body.strip(), etree.XMLParser(recover=True, resolve_entities=False))
     if root is None:
         raise ValueError("it is no XML")
