@@ -176,7 +176,7 @@ class World:
         self._delay_seconds = self._stale_seconds = 0
 
     def first_unseen(self) -> Seconds:
-        """Return the time of each page's first update that no visit found; without one far in the future."""
+        """Return when each page had its first update that no visit found; without one far ahead."""
         return self._first_unseen
 
     def visit(self, pages: Places, now: int) -> Counts:
