@@ -317,7 +317,8 @@ class CrawlStats:
 
     def log_pages_known_before(self, pages: int) -> None:
         """Log that none of the pages of the state, of which this crawl added some, was visited again."""
-        if (before := pages - self.get("first_visits")) > 0:
+        added = self.get("first_visits") + self.get("not_observed")  # a failed page is added, too
+        if (before := pages - added) > 0:
             logger.info(
                 "None of the %s that the state knew before was visited: if the pages are the same, "
                 "their URLs change with each run, as with a session id, and HACS learns nothing of them",

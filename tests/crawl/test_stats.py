@@ -116,11 +116,12 @@ def test_what_a_run_did_beside_its_list_is_a_line_of_its_own(stats, caplog):
 def test_pages_of_which_a_crawl_visits_none_again_are_counted(stats, caplog):
     stats.count("visits", 30)
     stats.count("first_visits", 30)
+    stats.count_not_observed("status")
     assert stats.saw_only_new_pages
     with caplog.at_level(logging.INFO):
-        stats.log_pages_known_before(30)
+        stats.log_pages_known_before(31)
         assert caplog.messages == []
-        stats.log_pages_known_before(42)
+        stats.log_pages_known_before(43)
     assert caplog.messages[0].startswith(
         "None of the 12 pages that the state knew before was visited"
     )

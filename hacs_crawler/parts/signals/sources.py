@@ -170,19 +170,19 @@ class SignalSources(Part):
         if not due:
             return
         due.sort(key=lambda one: one.tried)  # else those at the end would never have their turn
-        read = 0
+        answered = 0
 
         async def one(source: SignalSource) -> bool:
             return await self._read_one(kind, source)
 
         async for was_read in at_once(one, each(due), HOSTS_AT_ONCE):
-            read += was_read
+            answered += was_read
         logger.info(
-            "Signals: read %d of %s due, in %.1f s; not read: %s",
-            read,
+            "Signals: %d of %s answered, in %.1f s%s",
+            answered,
             counted(len(due), kind),
             time.monotonic() - started,
-            counted(self._requests.left, "request"),
+            "" if self._requests.left else "; HACS_SIGNALS allows no more requests, the rest follow next time",
         )
 
     async def _read_one(self, kind: str, source: SignalSource) -> bool:
