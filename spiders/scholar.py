@@ -107,6 +107,14 @@ class ScholarSpider(Spider):
             crawl.fail(problem)
         await crawl.open()
         if crawl.is_open:  # else it has said why
+            ranking, pages = crawl.ranking, crawl.config.pages
+            if ranking.budget is not None and pages == "start" and self._most_links():
+                self.logger.info(
+                    "HACS_BUDGET = %d holds for the seeds; the pages that they lead to are visited in "
+                    "addition. -a level=homepage leaves these out, and -s HACS_PAGES=all "
+                    "-s HACS_REVISIT=budget ranks all pages together",
+                    ranking.budget,
+                )
             requests = self._rounds(crawl)
             tier = crawl.parts.of(InstantTier)
             if tier is not None and self.is_endless:

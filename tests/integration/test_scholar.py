@@ -237,6 +237,7 @@ def test_a_gone_page_is_marked_and_with_a_budget_left_alone_for_a_while(
     crawl = project.crawl(seeds, HACS_BUDGET=1)
     assert site.visited() == []
     assert crawl.stat("hacs/dropped/gone") == 1
+    assert "HACS_BUDGET = 1 holds for the seeds" in crawl.log
 
 
 def test_without_a_budget_a_gone_page_comes_last(site: Site, project: Project) -> None:
