@@ -35,7 +35,7 @@ from hacs_crawler.links import (
 )
 from hacs_crawler.outcome import Outcome
 from hacs_crawler.parts.instant import PRIORITY, InstantTier, with_tier
-from hacs_crawler.state import new_texts
+from hacs_crawler.state import note_texts
 from hacs_crawler.utils.text import printable
 
 LEVELS = ("website", "homepage")
@@ -251,7 +251,8 @@ class ScholarSpider(Spider):
             return
         tree = tree_of(response)
         shown = list(publications(tree, response.url))
-        for one in await self._new(outcome, shown):
+        title = "" if tree is None else tree.findtext(".//title") or ""
+        for one in await self._new(outcome, shown, title):
             url = one.links[0] if one.links else outcome.url
             yield NewPublication(one.title, outcome.url, outcome.visited_at, url)
         taken = {link for one in shown for link in one.links if is_file(link)}
@@ -267,13 +268,18 @@ class ScholarSpider(Spider):
                     meta={"hacs": "record"},
                 )
 
-    async def _new(self, outcome: Outcome, shown: list[Publication]) -> list[Publication]:
+    async def _new(
+        self, outcome: Outcome, shown: list[Publication], title: str
+    ) -> list[Publication]:
         """Return the publications with a new link, and without links those with a new text."""
         new = [one for one in shown if any(map(outcome.is_new, one.links))]
         texts = {one.title: one for one in shown if not one.links}
-        state = Crawl.of(self.crawler).state
+        crawl = Crawl.of(self.crawler)
+        state, page_id, at = crawl.state, page_id_of(outcome.url), outcome.visited_at.timestamp()
         try:
-            some = await state.once(new_texts, page_id_of(outcome.url), tuple(texts))
+            some = await state.once(
+                note_texts, page_id, tuple(texts), int(at), title, crawl.config.findings
+            )
         except StateError as error:
             state.on_error(error)
             return new

@@ -46,6 +46,7 @@ _VENUE: Final = re.compile(
     r"|chapter|Bulletin|Zeitschrift|Tagungsband|Actes|Revue|Verlag|Nature|Science)\b\.?"
     r"|\b(?:[Vv]ol|pp|[Nn]o|eds?|Bd)\.|\bS\. \d|\b\d+ ?\(\d+\)|\bIn:|\bISBN\b|\bdoi\b",
 )
+_BEFORE_STOP: Final = re.compile(r" (?=[.,;:)](?:\s|$))")
 _OTHER: Final = re.compile(
     r"\b(?:committee|reviewer|referee|invited|keynote|talk|seminar|colloquium|teaching|course|syllabus"
     r"|lecturer|office hours|award(?:ed)?|prize|grant|chair|organi[sz](?:er|ing|ed)|join(?:ed)?"
@@ -157,14 +158,19 @@ def _lines(block: HtmlElement) -> Iterator[Entry]:
     for event, one in etree.iterwalk(block, events=("start", "end")):
         if event == "start":
             if one.tag == "br":
-                yield " ".join(" ".join(texts).split()), hrefs
+                yield _joined(texts), hrefs
                 texts, hrefs = [], []
             elif one.tag not in ("script", "style", "template"):
                 texts.append(one.text or "")
                 hrefs += filter(None, [one.get("href")])
         elif one is not block:
             texts.append(one.tail or "")
-    yield " ".join(" ".join(texts).split()), hrefs
+    yield _joined(texts), hrefs
+
+
+def _joined(texts: Iterable[str]) -> str:
+    # an element such as `b` ends before a full stop, one such as `div` ends a word
+    return _BEFORE_STOP.sub("", " ".join(" ".join(texts).split()))
 
 
 def _is_title(text: str) -> bool:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
         Findings as Findings,
         all_findings as all_findings,
         findings_text as findings_text,
-        new_texts as new_texts,
+        note_texts as note_texts,
         read_findings as read_findings,
         write_findings as write_findings,
     )

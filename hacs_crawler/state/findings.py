@@ -82,10 +82,13 @@ def write_findings(store: Store, found: Mapping[int, Findings], most: int) -> No
     change_annotations(store, KIND, found, joined)
 
 
-def new_texts(state: State, page_id: int, texts: Sequence[str]) -> list[str]:
-    """Return which texts a page never showed, none the first time, and keep that it did.
+def note_texts(
+    state: State, page_id: int, texts: Sequence[str], at: int, title: str, most: int
+) -> list[str]:
+    """Return which texts a page never showed before second `at`, none the first time, and keep them.
 
-    At most `MOST_TEXTS` are kept of a page, the latest, by their words. Raises StateError.
+    They are kept among the findings of the page, of which `most` stay, and as known: at most the latest
+    `MOST_TEXTS` of a page, by their words. Raises StateError.
     """
     numbers = {text: fingerprint(" ".join(_WORDS.findall(text.lower()))) for text in texts}
     new = list[str]()
@@ -98,6 +101,9 @@ def new_texts(state: State, page_id: int, texts: Sequence[str]) -> list[str]:
         return known[-MOST_TEXTS:].tobytes()
 
     change_annotations(state.store, TEXTS, [page_id], added)
+    things = tuple(Finding(at, "text", findings_text(text)) for text in new)
+    if things and most:
+        write_findings(state.store, {page_id: Findings(findings_text(title), things)}, most)
     return new
 
 

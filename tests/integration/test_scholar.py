@@ -15,6 +15,8 @@ import pytest
 from hacs_crawler.links import LinkRules
 from hacs_crawler.links.canonical import canonical_link
 from hacs_crawler.links.keys import link_fingerprint
+from hacs_crawler.state.address import open_store
+from hacs_crawler.state.findings import all_findings
 from hacs_crawler.state.page import Page, Visit
 from hacs_crawler.utils.times import DAY
 from integration_support import AnySpider, Project
@@ -446,9 +448,9 @@ def test_a_new_citation_without_a_link_is_a_publication_of_its_page(
     site: Site, project: Project
 ) -> None:
     old = "<li>A. Lovelace. Sketch of the engine. Taylor's Memoirs, vol. 3, 1843-1950.</li>"
-    new = "<li>A. Lovelace, C. Babbage. On loops. In Proceedings of Engines, 2026.</li>"
+    new = "<li>A. Lovelace, C. Babbage. <i>On loops</i>. In Proceedings of Engines, 2026.</li>"
     found = []
-    for shown in (old, new + old, old + new.replace("On loops.", "<b>On loops</b>.")):
+    for shown in (old, new + old, old + new.replace("<i>On loops</i>.", "<b>On loops.</b>")):
         site.pages["/~ada/"] = (200, {}, f"<html><body><ul>{shown}</ul></body></html>".encode())
         found.append(project.crawl([f"{site.url}/~ada/"]).items)
     first, second, third = found
@@ -457,6 +459,10 @@ def test_a_new_citation_without_a_link_is_a_publication_of_its_page(
     assert list(item) == ["title", "page", "found_at", "url", "type"]
     assert item["title"] == "A. Lovelace, C. Babbage. On loops. In Proceedings of Engines, 2026."
     assert item["page"] == item["url"] == f"{site.url}/~ada/"
+    store = open_store(project.state, "hacs", Path(), reads_only=True)
+    ((_, findings),) = all_findings(store)
+    store.close()
+    assert [(one.kind, one.text) for one in findings.things] == [("text", item["title"])]
 
 
 def test_other_rules_of_links_make_a_baseline_of_each_page_and_no_update(

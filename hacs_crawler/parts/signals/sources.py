@@ -182,7 +182,7 @@ class SignalSources(Part):
             answered,
             counted(len(due), kind),
             time.monotonic() - started,
-            "" if self._requests.left else "; HACS_SIGNALS allows no more requests, the rest follow next time",
+            "" if self._requests.left else "; HACS_SIGNALS is used up, the rest follow next time",
         )
 
     async def _read_one(self, kind: str, source: SignalSource) -> bool:
