@@ -259,13 +259,15 @@ class CrawlStats:
             now, before = (int(values.get(f"hacs/{name}", 0)) for values in stats)
             return now - before
 
-        gone = stat("gone")
-        failed = stat("not_observed") - sum(stat(f"not_observed/{why}") for why in _NOT_FAILED)
+        gone, empty = stat("gone"), stat("not_observed/nothing_shown")
+        others = sum(stat(f"not_observed/{why}") for why in _NOT_FAILED)
+        failed = stat("not_observed") - empty - others
         left = stat("dropped/threshold") + stat("dropped/budget")
         visits, firsts, updates = stat("visits"), stat("first_visits"), stat("updates")
-        total = visits + failed + gone + left
+        total = visits + failed + empty + gone + left
         of_all = f"{visits:,} of {total:,} pages" if total > visits else counted(visits, "page")
         unseen = [
+            *([f"{counted(empty, 'page')} showed no {self.watched}"] if empty else []),
             *([f"{counted(gone, 'page')} answered 404 or 410"] if gone else []),
             *([f"{counted(failed, 'request')} failed"] if failed else []),
         ]

@@ -77,6 +77,10 @@ def test_a_run_without_predictions_is_summed_up_too(stats, caplog):
         ),
         ({"visits": 2, "updates": 2}, "HACS visited 2 pages: 2 pages changed."),
         (
+            {"visits": 2, "not_observed": 3, "not_observed/nothing_shown": 2},
+            "HACS visited 2 of 5 pages: nothing new. 2 pages showed no link and 1 request failed.",
+        ),
+        (
             {"not_observed": 1, "dropped/threshold": 1, "dropped/budget": 2, "dropped/gone": 9},
             "HACS visited 0 of 4 pages. 1 request failed. Left for next time: 3.",
         ),
