@@ -51,15 +51,25 @@ class FindingsWriter(PageWriter[Findings]):
                 item_texts,
             )
 
+            config = self.crawl.config
             items = self._items.setdefault(response, [])
-            if len(items) < self.crawl.config.findings:
+            if len(items) < config.findings:
                 page = None if response.request is None else page_url(response.request)
                 before = {} if page is None else self.crawl.parts.items_before(page)
-                key = item_key(item, name) if (name := self.crawl.config.watch_key) else 0
+                key = item_key(item, name) if (name := config.watch_key) else 0
                 known = {} if key is None else before.get(key, {})
                 fields = item_fields(item)
-                changed = {name: was for name, was in known.items() if fields.get(name) != was}
-                items.append(_of_item(item_texts(item), changed))
+                changed = {
+                    name: was
+                    for name, was in known.items()
+                    if fields.get(name) != was and config.watches_field(name)
+                }
+                texts = {
+                    name: text
+                    for name, text in item_texts(item).items()
+                    if name in _ADDRESSES or name not in config.watch_ignore
+                }
+                items.append(_of_item(texts, changed))
 
     def observed(self, observed: Observed) -> Iterable[Visit]:
         """Keep what an update brought; most visits find none."""

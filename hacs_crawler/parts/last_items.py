@@ -104,10 +104,8 @@ class LastItems(PageWriter[Items]):
             )
         for name, visits in self._differed.most_common():
             share = visits / self._compared
-            is_watched = name not in config.watch_ignore and (
-                not config.watch_fields or name in config.watch_fields
-            )
-            if self._compared >= ENOUGH_VISITS and share >= NEARLY_ALL and is_watched:
+            is_often = self._compared >= ENOUGH_VISITS and share >= NEARLY_ALL
+            if is_often and config.watches_field(name):
                 logger.info(
                     "The field %r differed at %.0f %% of the visits of %d pages: HACS_WATCH_IGNORE = "
                     "[%r] leaves it out",

@@ -130,6 +130,11 @@ class WatchSettings:
         """Whether the marks are the items that callbacks yield."""
         return self.watch is not None and self.watch.takes_items
 
+    def watches_field(self, name: str) -> bool:
+        """Whether a field of an item is watched."""
+        is_chosen = not self.watch_fields or name in self.watch_fields
+        return is_chosen and name not in self.watch_ignore
+
     @property
     def noun(self) -> str:
         """What is watched, in a word."""

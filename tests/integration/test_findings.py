@@ -121,3 +121,14 @@ def test_an_item_is_kept_by_its_title_first_with_where_it_is_and_what_it_was(
         any_spider.run(ITEMS, HACS_WATCH="items")
     (item,) = findings_of(any_spider, f"{site.url}/news").things
     assert item[1:] == ("item", "A book 9.99", f"{site.url}/book", "price 10.49")
+
+
+def test_a_field_that_is_left_out_is_no_news(any_spider: AnySpider, site: Site) -> None:
+    code = ITEMS.replace('"token": "s3cr3t"', '"seen": row.css("i::text").get()')
+    for day, (price, seen) in enumerate(((10.49, 7), (9.99, 8))):
+        row = f"<p><a href=/book>A book</a><b>{price}</b><i>{seen} people look at it</i></p>"
+        site.pages["/news"] = (200, {}, f"<html><body>{row}</body></html>".encode())
+        any_spider.days = day
+        any_spider.run(code, HACS_WATCH="items", HACS_WATCH_IGNORE='["seen"]')
+    (item,) = findings_of(any_spider, f"{site.url}/news").things
+    assert item[1:] == ("item", "A book 9.99", f"{site.url}/book", "price 10.49")
