@@ -270,6 +270,13 @@ def test_any_other_word_of_pages_is_a_pattern() -> None:
     assert Config.from_settings(Settings({"HACS_PAGES": "/art"})).pages[0].pattern == "/art"  # type: ignore[union-attr]
 
 
+def test_a_list_of_texts_may_be_given_in_json() -> None:
+    found = config(HACS_PAGES='["/art", "[12]"]', HACS_WATCH="items", HACS_WATCH_IGNORE='["seen"]')
+    assert [one.pattern for one in found.pages] == ["/art", "[12]"]  # type: ignore[union-attr]
+    assert found.watch_ignore == ("seen",)
+    assert config(HACS_LINKS_DENY="[12]").link_rules.deny[0].pattern == "[12]"
+
+
 def test_a_setting_that_nothing_reads_is_found_with_the_one_it_looks_like() -> None:
     settings = Settings({"HACS_BUGDET": 5, "HACS_QQQQQQ": 1, "HACS_BUDGET": 5})
     assert unknown_settings(settings) == {"HACS_BUGDET": "HACS_BUDGET", "HACS_QQQQQQ": ""}

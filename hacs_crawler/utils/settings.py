@@ -13,7 +13,7 @@ it into words (`allowed`), and the command line completes it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import cache
@@ -151,12 +151,20 @@ def parsed_json(given: Any) -> Any:
     return given
 
 
-def patterns(given: Any) -> tuple[re.Pattern[str], ...]:
-    """Return regular expressions, of a list or of a text with commas; raises NotAllowedError."""
+def listed(given: Any) -> Iterable[Any]:
+    """Return the elements of a list, of a list of texts in JSON, or of a text with commas."""
+    if not isinstance(given, str) or not given:
+        return given or ()
     try:
-        return tuple(
-            map(re.compile, given.split(",") if isinstance(given, str) and given else given or ())
-        )
+        return msgspec.json.decode(given, type=list[str])
+    except msgspec.DecodeError:  # such as a character class of a regular expression
+        return given.split(",")
+
+
+def patterns(given: Any) -> tuple[re.Pattern[str], ...]:
+    """Return regular expressions, see `listed`; raises NotAllowedError."""
+    try:
+        return tuple(map(re.compile, listed(given)))
     except (re.error, TypeError) as error:
         raise NotAllowedError(f"regular expressions ({error})") from error
 

@@ -10,7 +10,7 @@ from lxml.html import HtmlElement
 from scrapy.http import Response
 
 from hacs_crawler.exceptions import ConfigError
-from hacs_crawler.utils.settings import NotAllowedError, Setting, loaded
+from hacs_crawler.utils.settings import NotAllowedError, Setting, listed, loaded
 from hacs_crawler.watch.rules import MarkRules, Reader, Shown
 
 _ALLOWED: Final = (
@@ -50,7 +50,7 @@ def _calling(function: Callable[[Response], Iterable[Shown]]) -> Reader:
 
 
 def _names(given: Any) -> tuple[str, ...]:
-    names = tuple(given.split(",") if isinstance(given, str) and given else given or ())
+    names = tuple(listed(given))
     if not all(isinstance(name, str) and name.strip() for name in names):
         raise NotAllowedError("names of fields")
     return tuple(name.strip() for name in names)
