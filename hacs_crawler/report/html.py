@@ -50,15 +50,16 @@ def report_data(state: State, config: Config, now: float, limit: int) -> dict[st
     pages = numbers.load_pages(state, listed, now)
     chance = numbers.chances(state, config.ranking, listed, known, now)
     shown = {
-        "newest": tables.newest_table(pages, read_findings(state.store, list(pages))),
+        "newest": tables.newest_table(pages, read_findings(state.store, list(pages)), config.noun),
         "pages": tables.pages_table(pages, plan, chance, now),
-        "runs": tables.runs_table(runs),
+        "runs": tables.runs_table(runs, config.noun),
         "calibration": tables.calibration_table(calibrated),
         "signals": tables.signals_table(state, limit),
         "state": words.facts(state, config, view, outcomes),
     }
     return {
         "now": int(now),
+        "noun": config.noun,
         "subtitle": f"{describe(config.state)}, {minute_text(now)} UTC",
         "words": {
             "headline": [words.headline(view, plan, outcomes, now)],

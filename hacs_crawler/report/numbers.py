@@ -30,10 +30,12 @@ from hacs_crawler.state import (
 from hacs_crawler.statistics import reliability
 from hacs_crawler.utils.arrays import IndexArray
 from hacs_crawler.utils.text import printable
+from hacs_crawler.utils.times import DAY
 
 INTERVAL_EDGES_DAYS: Final = 2.0 ** np.arange(-10.0, 13.5, 0.5)
 """Bounds of the classes of update intervals: 84 seconds to 22 years, two classes per doubling. The outer
 classes include the intervals beyond."""
+LATELY_DAYS: Final = 30
 REMARKABLE: Final = 100
 """Number of pages of each kind that are listed whatever their rank."""
 CURVE_POINTS: Final = 200
@@ -47,11 +49,13 @@ class Overview:
 
     `evident` pages were visited at least twice, so their λ rests on evidence; `intervals` counts them by
     1/λ, in the classes of `INTERVAL_EDGES_DAYS`. `remarkable` pages have the lowest λ, show new links at
-    every second request, are gone, or were updated last.
+    every second request, are gone, or were updated last. `changed` pages had an update in the last
+    `LATELY_DAYS` days.
     """
 
     known: int
     visited: int
+    changed: int
     evident: int
     intervals: IndexArray
     remarkable: Ids
@@ -61,6 +65,7 @@ def overview(page_ids: Ids, rows: Rows, now: float) -> Overview:
     """Return the overview of ranking rows; `now` is in seconds since 1970 UTC."""
     is_waiting = rows["not_before"] > now
     is_evident = rows["visits"] > 1
+    is_changed = (rows["updates"] > 0) & (rows["last_update"] > now - LATELY_DAYS * DAY)
     interval_days = 1.0 / rows["rate"][is_evident & (rows["rate"] > 0)]
     within = interval_days.clip(INTERVAL_EDGES_DAYS[0], INTERVAL_EDGES_DAYS[-1])
 
@@ -78,6 +83,7 @@ def overview(page_ids: Ids, rows: Rows, now: float) -> Overview:
     return Overview(
         known=len(page_ids),
         visited=int((rows["visits"] > 0).sum()),
+        changed=int(is_changed.sum()),
         evident=int(is_evident.sum()),
         intervals=np.histogram(within, INTERVAL_EDGES_DAYS)[0],
         remarkable=np.unique(np.concatenate(remarkable)),

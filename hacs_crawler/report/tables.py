@@ -63,16 +63,16 @@ def _status(page: Page, now: float) -> str:
     if page.failures:
         return f"failed {counted(page.failures, 'time')}"
     if page.churn >= CHURNING:
-        return "new links at every request"
+        return "changes at every request"
     return "" if page.visits else "never seen"
 
 
-def newest_table(pages: Mapping[int, Page], found: Mapping[int, Findings]) -> Table:
+def newest_table(pages: Mapping[int, Page], found: Mapping[int, Findings], noun: str) -> Table:
     """Return the latest updates, the newest first, with their findings as text."""
     shown, ids = list(pages.values()), list(pages)
     updated = [place for place, page in enumerate(shown) if updates_of(page)]
     latest = sorted(updated, key=lambda place: shown[place].last_update or 0, reverse=True)[:NEWEST]
-    things = {place: _newest(shown[place], found.get(ids[place])) for place in latest}
+    things = {place: _newest(shown[place], found.get(ids[place]), noun) for place in latest}
     return [
         Column("Page", "page", latest, "Click for its history"),
         Column("What", "things", list(things.values()), "What was new"),
@@ -82,17 +82,17 @@ def newest_table(pages: Mapping[int, Page], found: Mapping[int, Findings]) -> Ta
     ]
 
 
-def _newest(page: Page, found: Findings | None) -> list[str]:
-    links = list(updates_of(page).values())[-1]
+def _newest(page: Page, found: Findings | None, noun: str) -> list[str]:
+    new = list(updates_of(page).values())[-1]
     things = [] if found is None else [one for one in found.things if one.at == page.last_update]
     if not things:
-        return [counted(links, "link") if links else "its content"]
-    more = links - len(things)
+        return [counted(new, noun) if new else "its content"]
+    more = new - len(things)
     said = [f"{one.text}{f', was {one.was}' * bool(one.was)} {one.url}".strip() for one in things]
     return [*said, *([f"and {more:,} more"] if more > 0 else [])]
 
 
-def runs_table(found: Mapping[str, list[Any]]) -> Table:
+def runs_table(found: Mapping[str, list[Any]], noun: str) -> Table:
     """Return the finds of each run, a row for each policy, the latest first."""
     runs = {name: values[::-1] for name, values in found.items()}
     known = zip(runs["updates"], runs["visits"], runs["firsts"], strict=True)
@@ -102,7 +102,7 @@ def runs_table(found: Mapping[str, list[Any]]) -> Table:
     return [
         Column("Start, UTC", "time", runs["at"], "When the run began"),
         Column("Ranked by", "text", runs["name"], "The policy"),
-        Column("Visits", "number", runs["visits"], "Visits of start requests that HACS ranked"),
+        Column("Visits", "number", runs["visits"], "Visits that HACS ranked"),
         Column("First", "number", runs["firsts"], "Visits that saw a page for the first time"),
         Column("Unseen", "number", runs["unseen"], "Visits without a page: errors, gone"),
         Column("Updates", "number", runs["updates"], "Visits that found an update"),
@@ -113,7 +113,7 @@ def runs_table(found: Mapping[str, list[Any]]) -> Table:
         Column(
             "Per 100 visits", "number", per_100, "Updates per 100 visits, first visits left out"
         ),
-        Column("New links", "number", runs["links"], "That no visit of the page had shown before"),
+        Column(f"New {noun}s", "number", runs["links"], "That the visits before had not shown"),
         Column("Size", "bytes", runs["bytes"], "Of the answers"),
     ]
 

@@ -10,13 +10,12 @@ import numpy as np
 from hacs_crawler.config import Config
 from hacs_crawler.ranking.calibration import Group
 from hacs_crawler.ranking.plan import Plan
-from hacs_crawler.report.numbers import Overview
+from hacs_crawler.report.numbers import LATELY_DAYS, Overview
 from hacs_crawler.report.tables import Column, Table
 from hacs_crawler.state import MOST_OUTCOMES, UPDATED, Outcomes, State, describe
 from hacs_crawler.utils.text import counted
 from hacs_crawler.utils.times import DAY
 
-LATELY_DAYS = 30
 CALIBRATION = (
     "Of visits made with p = 0.3, three in ten should find an update. Points above the diagonal say "
     "that p is too low, points below it that p is too high."
@@ -25,8 +24,8 @@ NEGATIVE_SKILL = (
     "The skill of {policy} is negative: {share:.1f} % for every visit would have been the better "
     "prediction. The order of visits may still be good, but do not use `HACS_THRESHOLD`, which takes p "
     "at its word, until the skill is positive. What helps: more visits; `hacs estimate`, if "
-    "HACS_ESTIMATOR or HACS_FADE_DAYS were changed; `HACS_LINKS_DENY` for links that change by "
-    "themselves, on the pages that show new links at every request."
+    "HACS_ESTIMATOR or HACS_FADE_DAYS were changed; `HACS_LINKS_DENY`, or for items "
+    "`HACS_WATCH_IGNORE`, if something on the pages changes at every request."
 )
 
 
@@ -35,15 +34,15 @@ def headline(view: Overview, plan: Plan, outcomes: Outcomes, now: float) -> str:
     late = outcomes[outcomes["at"] > now - LATELY_DAYS * DAY]
     late = late[np.isfinite(late["days_since_visit"])]  # a page's first visit can find no update
     updates = int(((late["flags"] & UPDATED) > 0).sum())
-    visits = counted(len(late), "visit")
     found = (
-        f"In the last {LATELY_DAYS} days {updates:,} of {visits} to known pages found an update."
+        f"In the last {LATELY_DAYS} days {view.changed:,} of {counted(view.known, 'page')} changed, "
+        f"and {updates:,} of {counted(len(late), 'ranked visit')} to known pages found an update."
     )
     if len(outcomes) and np.isinf(outcomes["days_since_visit"]).all():
         found = "Every visit so far was a page's first: from the second on, updates can be found."
     expected = round(float(plan.p[plan.visits > 0].sum()))
     return (
-        f"{found} A crawl of all {counted(view.known, 'page')} that started now would make "
+        f"{found} A crawl of all pages that started now would make "
         f"{counted(len(plan), 'visit')} and find {f'about {expected:,}' if expected else 'hardly any'} "
         f"update{'s' * (expected != 1)}."
     )
