@@ -88,7 +88,8 @@ def _second(since: str, now: float) -> float:
 
 def _why_none(state: State, config: Config, since: str, site: str) -> str:
     """Return why there is nothing to show yet, and what to do."""
-    visits = read_rows(state)[1]["visits"]
+    rows = read_rows(state)[1]
+    visits = rows["visits"]
     if not len(visits):
         return NO_PAGES % place_of(config)
     if not config.findings:
@@ -97,6 +98,8 @@ def _why_none(state: State, config: Config, since: str, site: str) -> str:
         pages = counted(int((visits > 0).sum()), "page")
         return f"{pages} visited once so far: what is new is known from the second visit on"
     where = f" on {site}" * bool(site) + f" since {since}" * bool(since)
+    if not where and rows["updates"].any():  # exports have no texts, nor have archives
+        return "no update was found since the state keeps texts: imported pages come without them"
     return f"nothing new was found{where or ' yet'}"
 
 

@@ -170,7 +170,9 @@ def test_what_has_to_happen_first_is_one_line(
     fill(tmp_path, visits=2)
     hacs_new(tmp_path, "--since", "7d")
     assert caplog.messages[-1] == "nothing new was found since 7d"
-    assert len(caplog.messages) == 4
+    hacs_new(tmp_path)  # as after an import
+    assert "imported pages come without" in caplog.messages[-1]
+    assert len(caplog.messages) == 5
 
 
 def test_an_empty_feed_is_valid(tmp_path: Path) -> None:
