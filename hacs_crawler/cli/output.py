@@ -151,6 +151,8 @@ def shows_rows(
             with ending_in_a_line(), writing_to_stdout():
                 check_target(json_file, "--json")
                 check_target(csv, "--csv")
+                if json_file == csv == STDOUT:
+                    raise HacsError("--json and --csv: only one of them can be standard output")
                 found = command(**given)
                 if found is None:
                     return

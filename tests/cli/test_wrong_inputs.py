@@ -1,0 +1,176 @@
+"""What commands say to wrong arguments, settings and files: one line that names the fault, no traceback."""
+
+from __future__ import annotations
+
+import logging
+import shlex
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from hacs_crawler.cli.app import app
+from hacs_crawler.state import Estimation, State, Visit
+from hacs_crawler.state.address import open_store
+
+SETTINGS = {
+    "HACS_BUDGET=0": "HACS_BUDGET",
+    "HACS_BUDGET=ten": "HACS_BUDGET",
+    "HACS_BUDGET=-3": "HACS_BUDGET",
+    "HACS_BUGDET=5": "HACS_BUDGET",
+    "HACS_CONTROLS=2": "HACS_CONTROLS",
+    "HACS_CLOCK=no.such.clock": "HACS_CLOCK",
+    "HACS_DISCOVER=1.5": "HACS_DISCOVER",
+    "HACS_ELAPSED_FROM=tau": "must be",
+    "HACS_ESTIMATOR=best": "must be",
+    "HACS_EVERY=7": "HACS_EVERY",
+    'HACS_EVERY={"/a": [9, 3]}': "HACS_EVERY",
+    'HACS_EVERY={"(": [1, 3]}': "HACS_EVERY",
+    "HACS_FADE_DAYS=0": "HACS_FADE_DAYS",
+    "HACS_FINDINGS=-1": "HACS_FINDINGS",
+    "HACS_FLUSH_VISITS=0": "HACS_FLUSH_VISITS",
+    "HACS_LINKS=some": "must be",
+    "HACS_LINKS_ALLOW=(": "HACS_LINKS_ALLOW",
+    "HACS_METRICS=here": "HACS_METRICS",
+    "HACS_NAMESPACE=a b": "HACS_NAMESPACE",
+    "HACS_PAGES=al": "start or all",
+    "HACS_PAGES=[": "HACS_PAGES",
+    "HACS_PARTS=mine": "HACS_PARTS",
+    "HACS_POLICY=best": "HACS_POLICY",
+    "HACS_POLICY=no.such.policy": "HACS_POLICY",
+    "HACS_RENDER=yes": "must be",
+    "HACS_REVISIT=many": "HACS_REVISIT",
+    "HACS_SHARD=3": "HACS_SHARD",
+    "HACS_SHARD=3/2": "HACS_SHARD",
+    "HACS_SIBLINGS=maybe": "HACS_SIBLINGS",
+    "HACS_SIGNALS=-1": "HACS_SIGNALS",
+    "HACS_STALE_DAYS=0": "HACS_STALE_DAYS",
+    "HACS_STATE=mysql://localhost/db": "HACS_STATE",
+    "HACS_STATE=redis://localhost/abc": "abc",
+    "HACS_STATE=redis://localhost:99999/0": "HACS_STATE",
+    "HACS_THRESHOLD=1.1": "HACS_THRESHOLD",
+    "HACS_UPDATES=both": "must be",
+    "HACS_WATCH=css:p[": "HACS_WATCH",
+    "HACS_WATCH=jmespath:[": "HACS_WATCH",
+    "HACS_WATCH=xpath://p[": "HACS_WATCH",
+    "HACS_WATCH=no.such.function": "HACS_WATCH",
+    "HACS_WATCH_KEY=sku": "HACS_WATCH",
+    'HACS_WATCH_IGNORE=["seen"]': "HACS_WATCH",
+    "HACS_WEIGHTS=2": "HACS_WEIGHTS",
+    'HACS_WEIGHTS={"/a": -1}': "HACS_WEIGHTS",
+    "BUDGET": "NAME=VALUE",
+}
+"""Settings, given to `hacs rank`, and what the line has to name."""
+
+COMMANDS = {
+    "no-such-command": "No such command",
+    "crawl news": "--shards",
+    "crawl news --shards 0": "--shards",
+    "crawl scholar --shards 2 -a depth": "NAME=VALUE",
+    "crawl no-such-spider --shards 2": "no-such-spider",
+    "crawl scholar --shards 2 --dask nowhere": "nowhere",
+    "plan": "--shards",
+    "plan --shards 2000": "--shards",
+    "new --since yesterday": "yesterday",
+    "new --since 2026-13-01": "2026-13-01",
+    "new --limit 0": "--limit",
+    "new --atom {folder}/none/feed.xml": "none",
+    "rank --limit 0": "--limit",
+    "rank --csv {folder}": "{folder}",
+    "rank --json --csv -": "--csv",
+    "rank --shards x": "--shards",
+    "show": "url",
+    "show http://nobody.example/": "nobody.example",
+    "show ftp://a.example/": "ftp://a.example/",
+    "show http://[": "http://[",
+    "report -o {folder}/none/report.html": "none",
+    "report --limit none": "--limit",
+    "import": "files",
+    "import {folder}/none.cdx": "none.cdx",
+    "import {folder}": "{folder}",
+    "import {folder}/rubbish": "rubbish",
+    "import {folder}/cut.gz": "cut.gz",
+    "export -o {folder}/none/pages.jsonl": "none",
+    "export -o {folder}/state.db": "state.db",
+    "copy sqlite:///{folder}/state.db": "TO",
+    "copy sqlite:///{folder}/none.db sqlite:///{folder}/copy.db": "none.db",
+    "copy sqlite:///{folder}/state.db sqlite:///{folder}/state.db": "state.db",
+    "copy sqlite:///{folder}/state.db mysql://localhost": "mysql:",
+    "signal {folder}/none.csv": "none.csv",
+    "signal {folder}/rubbish": "rubbish",
+    "estimate --shards 0": "--shards",
+    "experiment": "COMMAND",
+    "experiment start": "ADDRESS",
+    "experiment start sqlite:///{folder}/state.db": "state.db",
+    "experiment status sqlite:///{folder}/none.db": "none.db",
+    "experiment end sqlite:///{folder}/none.db": "none.db",
+    "simulate --budget 5 --pages {folder}/none.csv": "--updates",
+    "simulate --budget 5 --pages {folder}/none.csv --updates {folder}/none.csv": "--start",
+    "simulate --budget 0": "budget",
+    "simulate --budgets 1,x": "x",
+    "simulate --policy best": "best",
+    "simulate --estimator best": "best",
+    "simulate --start 2024-01-01 --end 2023-01-01": "before the end",
+    "simulate --signals r=2": "r=2",
+    "evaluate --paper other": "--paper",
+    "evaluate --pages {folder}/rubbish": "--updates",
+    "evaluate --since monday": "monday",
+    "interest fit {folder}/none.csv": "none.csv",
+    "interest fit {folder}/rubbish": "rubbish",
+    "interest seeds {folder}/none.csv": "none.csv",
+    "interest import {folder}/none.log": "--",
+}
+"""Commands, and what the line has to name."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "rubbish").write_bytes(bytes(range(256)) * 4)
+    (tmp_path / "cut.gz").write_bytes(b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\x4b")
+    with closing(open_store(f"sqlite:///{tmp_path}/state.db", "hacs", tmp_path)) as store:
+        visits = [
+            Visit("http://a.example/", at, marks=frozenset([at])) for at in (10**9, 10**9 + 9)
+        ]
+        State(store, Estimation()).record(visits)
+    return tmp_path
+
+
+def check(arguments: list[str], named: str, folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    before = sorted(path.name for path in folder.iterdir())
+    result = CliRunner().invoke(app, arguments, env={"COLUMNS": "300", "NO_COLOR": "1"})
+    errors = [one for one in caplog.records if one.levelno >= logging.ERROR]
+    said = f"{result.output}\n" + "\n".join(one.getMessage() for one in errors)
+    assert result.exit_code in {1, 2}, said
+    assert result.exception is None or isinstance(result.exception, SystemExit), said
+    assert "Traceback" not in said
+    assert not any(one.exc_info for one in errors)
+    assert named.format(folder=folder) in said
+    assert len(errors) == (result.exit_code == 1), said
+    assert sorted(path.name for path in folder.iterdir() if "state.db-" not in path.name) == before
+
+
+@pytest.mark.parametrize(("setting", "named"), SETTINGS.items())
+def test_a_wrong_setting(
+    setting: str, named: str, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    state = f"-sHACS_STATE=sqlite:///{folder}/state.db"
+    check(["rank", state, "-s", setting], named, folder, caplog)
+
+
+@pytest.mark.parametrize(("command", "named"), COMMANDS.items())
+def test_a_wrong_command(
+    command: str, named: str, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    arguments = shlex.split(command.format(folder=folder))
+    if arguments[0] not in {
+        "no-such-command",
+        "copy",
+        "simulate",
+        "interest",
+        "experiment",
+        "evaluate",
+    }:
+        arguments += ["-s", f"HACS_STATE=sqlite:///{folder}/state.db"]
+    check(arguments, named, folder, caplog)
