@@ -170,7 +170,7 @@ def test_commands_read_all_shards_as_one_state(
     assert "the state does not know http://other.example/" in caplog.text
     page = tmp_path / "report.html"
     assert sharded("report", "-o", str(page), "--shards", "4").exit_code == 0
-    assert f"A crawl of all {len(URLS)} pages" in page.read_text()
+    assert f"of {len(URLS)} pages changed" in page.read_text()
 
 
 def test_shards_are_not_read_beside_a_state_that_knows_pages(

@@ -1,4 +1,4 @@
-"""What commands say to wrong arguments, settings and files: one line that names the fault, no traceback."""
+"""What commands say to wrong arguments, settings and files: one line that names the fault."""
 
 from __future__ import annotations
 
