@@ -65,7 +65,7 @@ def report_data(state: State, config: Config, now: float, limit: int) -> dict[st
             "headline": [words.headline(view, plan, outcomes, now)],
             "plan": [words.of_plan(plan, config)],
             "pages": [words.of_pages(view)],
-            "runs": words.of_runs(runs),
+            "runs": [*words.of_runs(runs), *words.of_delay(outcomes, view.visited)],
             "calibration": words.of_calibration(calibrated),
         },
         "tables": {name: [column._asdict() for column in table] for name, table in shown.items()},

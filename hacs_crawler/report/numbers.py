@@ -63,9 +63,8 @@ class Overview:
 
 def overview(page_ids: Ids, rows: Rows, now: float) -> Overview:
     """Return the overview of ranking rows; `now` is in seconds since 1970 UTC."""
-    is_waiting = rows["not_before"] > now
+    is_waiting, late = rows["not_before"] > now, now - LATELY_DAYS * DAY
     is_evident = rows["visits"] > 1
-    is_changed = (rows["updates"] > 0) & (rows["last_update"] > now - LATELY_DAYS * DAY)
     interval_days = 1.0 / rows["rate"][is_evident & (rows["rate"] > 0)]
     within = interval_days.clip(INTERVAL_EDGES_DAYS[0], INTERVAL_EDGES_DAYS[-1])
 
@@ -83,7 +82,7 @@ def overview(page_ids: Ids, rows: Rows, now: float) -> Overview:
     return Overview(
         known=len(page_ids),
         visited=int((rows["visits"] > 0).sum()),
-        changed=int(is_changed.sum()),
+        changed=int((rows["last_update"][rows["updates"] > 0] > late).sum()),
         evident=int(is_evident.sum()),
         intervals=np.histogram(within, INTERVAL_EDGES_DAYS)[0],
         remarkable=np.unique(np.concatenate(remarkable)),

@@ -76,9 +76,7 @@ def newest_table(pages: Mapping[int, Page], found: Mapping[int, Findings], noun:
     return [
         Column("Page", "page", latest, "Click for its history"),
         Column("What", "things", list(things.values()), "What was new"),
-        Column(
-            "Found", "ago", [shown[place].last_update for place in latest], "When a visit saw it"
-        ),
+        Column("Found", "ago", [shown[place].last_update for place in latest], "By a visit"),
     ]
 
 
@@ -106,13 +104,9 @@ def runs_table(found: Mapping[str, list[Any]], noun: str) -> Table:
         Column("First", "number", runs["firsts"], "Visits that saw a page for the first time"),
         Column("Unseen", "number", runs["unseen"], "Visits without a page: errors, gone"),
         Column("Updates", "number", runs["updates"], "Visits that found an update"),
-        Column(
-            "New to the site", "number", runs["siteUpdates"], "That no other page of it had shown"
-        ),
+        Column("New to the site", "number", runs["siteUpdates"], "On none of its other pages"),
         Column("Predicted", "number", runs["predicted"], "The number of updates expected"),
-        Column(
-            "Per 100 visits", "number", per_100, "Updates per 100 visits, first visits left out"
-        ),
+        Column("Per 100 visits", "number", per_100, "Updates; first visits are left out"),
         Column(f"New {noun}s", "number", runs["links"], "That the visits before had not shown"),
         Column("Size", "bytes", runs["bytes"], "Of the answers"),
     ]

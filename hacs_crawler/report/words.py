@@ -42,9 +42,8 @@ def headline(view: Overview, plan: Plan, outcomes: Outcomes, now: float) -> str:
         found = "Every visit so far was a page's first: from the second on, updates can be found."
     expected = round(float(plan.p[plan.visits > 0].sum()))
     return (
-        f"{found} A crawl of all pages that started now would make "
-        f"{counted(len(plan), 'visit')} and find {f'about {expected:,}' if expected else 'hardly any'} "
-        f"update{'s' * (expected != 1)}."
+        f"{found} A crawl that started now would make {counted(len(plan), 'visit')} and find "
+        f"{f'about {expected:,}' if expected else 'hardly any'} update{'s' * (expected != 1)}."
     )
 
 
@@ -83,6 +82,23 @@ def of_runs(runs: Mapping[str, Sequence[int]]) -> list[str]:
             "visits included."
         )
     return found
+
+
+def of_delay(outcomes: Outcomes, known: int) -> list[str]:
+    """Return how late updates were found, and would have been by visits to all pages in turn."""
+    again = outcomes[np.isfinite(outcomes["days_since_visit"])]
+    updated = again["days_since_visit"][(again["flags"] & UPDATED) > 0]
+    runs = np.unique(again["run"]).astype(np.int64)
+    if not len(updated) or len(runs) < 2:
+        return []
+    days = (runs[-1] - runs[0]) / DAY * len(runs) / (len(runs) - 1)
+    # an update is as likely at any time since the visit before
+    late, in_turn = float(updated.mean()) / 2, known * days / len(again) / 2
+    sentence = (
+        f"Updates were found {late:.1f} days after they happened, on average; the same visits to all "
+        f"pages in turn would have found them after {in_turn:.1f} days."
+    )
+    return [sentence] if late < in_turn else []
 
 
 def of_pages(view: Overview) -> str:

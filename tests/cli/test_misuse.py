@@ -72,13 +72,6 @@ def test_a_packed_file_that_is_cut_in_its_first_bytes_is_damaged(
     assert f"cut.jsonl.gz, gzip member at byte 0: truncated at byte {size}" in caplog.text
 
 
-def test_an_unknown_setting_is_named_with_the_one_meant(
-    folder: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    hacs(folder, "rank", HACS_BUGDET=5)
-    assert "HACS_BUGDET is not a setting of hacs-crawler; did you mean HACS_BUDGET?" in caplog.text
-
-
 def test_an_unknown_parameter_of_a_server_is_named() -> None:
     with pytest.raises(ConfigError, match="no parameter 'nonsense'"):
         check_address("redis://127.0.0.1:1/0?nonsense=1")

@@ -22,7 +22,7 @@ from hacs_crawler.report.numbers import (
     overview,
     yields,
 )
-from hacs_crawler.report.words import of_runs
+from hacs_crawler.report.words import of_delay, of_runs
 from hacs_crawler.state import describe
 from hacs_crawler.state.codec import ROW
 from hacs_crawler.state.outcome_log import OUTCOME, SEEN, UPDATED, Label, Outcomes
@@ -210,6 +210,18 @@ def test_what_the_runs_saved_and_what_an_update_cost_is_said() -> None:
     assert saved.endswith("would have taken 72 visits: 60 were made, 83% of these.")
     assert cost == "An update cost 3.0 visits and 1.2 kB, first visits included."
     assert of_runs({name: values[:1] for name, values in runs.items()}) == []
+
+
+def test_how_much_sooner_updates_were_found_than_in_turn_is_said() -> None:
+    """Two of ten pages are visited each day, the one that changes every second day."""
+    found = np.zeros(8, OUTCOME)
+    found["run"] = np.repeat(np.arange(4) * DAY, 2)
+    found["days_since_visit"] = [2.0, 9.0] * 4
+    found["flags"] = [SEEN | UPDATED, SEEN] * 4
+    (sentence,) = of_delay(found, known=10)
+    assert sentence.startswith("Updates were found 1.0 days after they happened")
+    assert sentence.endswith("would have found them after 2.5 days.")
+    assert of_delay(found, known=3) == of_delay(found[:2], known=10) == []
 
 
 @given(st.recursive(st.text() | st.floats(allow_nan=False, allow_infinity=False), st.lists))
