@@ -273,11 +273,12 @@ class CrawlStats:
         ]
         sentences = [
             f"HACS visited {of_all}{self._news(visits, firsts, updates, stat('new_links'))}",
-            " and ".join(unseen),
+            f"{empty + gone + failed:,} were not seen" if len(unseen) > 1 else "".join(unseen),
             f"Left for next time: {left:,}" if left else "",
         ]
         logger.info("%s.", ". ".join(filter(None, sentences)))
-        beside = [counted(stat(name), noun) for name, noun in self._beside.items() if stat(name)]
+        beside = unseen if len(unseen) > 1 else []  # so that the sentence stays short
+        beside += [counted(stat(name), noun) for name, noun in self._beside.items() if stat(name)]
         if beside:
             logger.info("Not counted as visits: %s", ", ".join(beside))
         if same := stat("same_second"):
@@ -307,10 +308,10 @@ class CrawlStats:
             return f": nothing new{f' ({expected})' * bool(self.predicted)}"
         kind = "new or changed" if self.watched == "item" else "new"
         what = f"{counted(new, f'{kind} {self.watched}')} on " * bool(new)
-        if self.found_updates < updates and self.predicted:
+        if self.found_updates < updates:
             expected = f"{self.found_updates:,} of them ranked, {expected}"
         pages = counted(updates, "page") + " changed" * (not new)
-        return f": {what}{pages}{f' ({expected})' * bool(self.predicted)}"
+        return f": {what}{pages}{f' ({expected})' * bool(self.found_updates)}"
 
     @property
     def saw_only_new_pages(self) -> bool:

@@ -2,6 +2,7 @@
 
 import logging
 import math
+import re
 from array import array
 
 import pytest
@@ -78,7 +79,7 @@ def test_a_run_without_predictions_is_summed_up_too(stats, caplog):
         ({"visits": 2, "updates": 2}, "HACS visited 2 pages: 2 pages changed."),
         (
             {"visits": 2, "not_observed": 3, "not_observed/nothing_shown": 2},
-            "HACS visited 2 of 5 pages: nothing new. 2 pages showed no link and 1 request failed.",
+            "HACS visited 2 of 5 pages: nothing new. 3 were not seen.",
         ),
         (
             {"not_observed": 1, "dropped/threshold": 1, "dropped/budget": 2, "dropped/gone": 9},
@@ -91,7 +92,19 @@ def test_the_sentence_leaves_zeros_out(stats, caplog, counts, sentence):
         stats.count(name, number)
     with caplog.at_level(logging.INFO):
         stats.log_summary()
-    assert caplog.messages == [sentence]
+    assert caplog.messages[0] == sentence
+    assert len(re.findall(r"\d+", sentence.replace("404 or 410", ""))) <= 7
+
+
+def test_why_pages_were_not_seen_is_a_line_of_its_own_if_there_are_several_reasons(stats, caplog):
+    for name in ("not_observed/nothing_shown", "not_observed", "not_observed", "gone"):
+        stats.count(name)
+    with caplog.at_level(logging.INFO):
+        stats.log_summary()
+    assert caplog.messages == [
+        "HACS visited 0 of 3 pages. 3 were not seen.",
+        "Not counted as visits: 1 page showed no link, 1 page answered 404 or 410, 1 request failed",
+    ]
 
 
 def test_the_sentence_has_the_words_of_what_is_watched(stats, caplog):
