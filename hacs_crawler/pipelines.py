@@ -63,11 +63,12 @@ class OnlyChanges:
     def process_item(self, item: Any, spider: Spider | None = None) -> Any:
         """Drop an item that is not news."""
         del spider
-        told = self._taken(item)
+        told, stats = self._taken(item), Crawl.of(self._crawler).stats
         if told is None:
-            Crawl.of(self._crawler).stats.count("unknown_items")
+            stats.count("unknown_items")
             self._warn()
         elif not told.is_news:
+            stats.count("unchanged_items")
             raise DropItem("its page showed it before", log_level="DEBUG")
         return item
 

@@ -181,6 +181,14 @@ def test_only_get_visits_a_page(method: str) -> None:
     assert page_url(request) is None
 
 
+@pytest.mark.parametrize("method", ["POST", "HEAD", "PUT"])
+def test_another_method_visits_a_page_if_its_request_says_so(method: str) -> None:
+    request = start(hacs=True).replace(method=method)
+    assert seed_key(request) == page_id_of(URL)
+    assert page_url(follow_up(hacs=True).replace(method=method)) == URL
+    assert page_url(follow_up(hacs_page=URL).replace(method=method)) == URL
+
+
 def test_a_form_that_is_sent_with_post_visits_no_page() -> None:
     form = FormRequest(URL, formdata={"q": "1"}, meta={"is_start_request": True})
     assert page_url(form) is None
