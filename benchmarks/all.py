@@ -56,6 +56,7 @@ BENCHMARKS = {
     "signals": f"{FOLDER} --seeds 1 --recall 0.9 --false 0.01",
     "churn": f"{FOLDER} --budgets 5 --numbers 6",
     "traps": "--runs 20 --pages 100 --traps 10 --budget 11",
+    "shop": "",
     "calibration": FOLDER,
     "instant": "--webs 1 --days 15",
     "experiment": f"{FOLDER} {TERMS}",
