@@ -116,6 +116,23 @@ def test_a_job_that_is_killed_loses_nothing_of_what_it_was_resumed_with(
     assert {path.name for path in (any_spider.folder / "job").iterdir()} == PLAIN_JOB
 
 
+@pytest.mark.parametrize("moment", ["opening", "ranking", "downloading"])
+def test_a_job_that_is_killed_in_its_first_run_begins_again(
+    any_spider: AnySpider, site: Site, moment: str
+) -> None:
+    """Scrapy's queues on disk note where they are when they close, so a killed one is empty."""
+    for number in range(60):
+        site.set(f"/{number}")
+    job = {"JOBDIR": any_spider.folder / "job"}
+    kill_at = {"EXTENSIONS": '{"tests.killing.KillAt": 1}', "KILL_AT": moment}
+    kill_at["ACKNOWLEDGED"] = f"{any_spider.folder}/acknowledged"
+    assert any_spider.run(FOLLOWING, **kill_at, **job).exit_status == -signal.SIGKILL
+    begun = set(site.visited())
+    again = any_spider.run(FOLLOWING, **job)
+    assert (again.exit_status, again.log.count("Traceback")) == (0, 0)
+    assert set(map("/{}".format, range(60))) <= begun | set(site.visited())
+
+
 def test_a_queue_that_a_killed_job_left_cut_costs_no_request(
     any_spider: AnySpider, site: Site
 ) -> None:
