@@ -47,7 +47,7 @@ def slow(candidates):
 
 
 class Sender:
-    def process_request(self, request):
+    def process_request(self, request, spider=None):
         # not by the spider: a request handed over keeps the headers of the crawl that made it
         request.headers["User-Agent"] = str(os.getpid())
 

@@ -37,6 +37,7 @@ STOPPED_SECONDS: Final = 60.0
 """After how long a crawl that SIGSTOP holds is killed and begun again; then it may not send any more."""
 PATIENCE_SECONDS: Final = 30.0
 """How long a crawl may take to end in order once nobody looks after it."""
+_LOG_LINE: Final = re.compile(r"\S+ \S+ \[[^]]+\] (?:DEBUG|INFO|WARNING): ")
 _ALSO_PRELOADED: Final = (
     "hacs_crawler.addon",
     "hacs_crawler.crawl.scheduler",
@@ -164,6 +165,7 @@ def _preloaded() -> list[str]:
     """
     components = str([*BUILT_IN_PARTS, vars(default_settings)])
     modules = re.findall(r"'((?:scrapy|hacs_crawler)\.[\w.]+)\.[A-Z]\w*'", components)
+    modules.remove("scrapy.core.downloader.handlers.ftp")  # in Scrapy 2.13 it installs a reactor
     commands = iter_modules(scrapy.commands.__path__, "scrapy.commands.")
     return [*_ALSO_PRELOADED, *(command.name for command in commands), *sorted({*modules})]
 
@@ -193,7 +195,8 @@ def _end_with_starter() -> None:
 
 
 def _last_error(log: Path) -> str:
-    """Return the last line of a log that says an error, or its last one."""
+    """Return the last error in a log, or the end of a traceback."""
     lines = [line for line in log.read_text(errors="replace").splitlines()[-200:] if line.strip()]
-    errors = [line for line in lines if " ERROR: " in line] or lines
-    return errors[-1][-300:] if errors else "it said nothing"
+    errors = [line for line in lines if " ERROR: " in line]
+    errors = errors or [line for line in lines if not _LOG_LINE.match(line)]
+    return errors[-1][-300:] if errors else "its log has no error"

@@ -24,7 +24,7 @@ from hacs_crawler.state.outcome_log import OUTCOME
 from hacs_crawler.state.store import Change
 from servers import redis_server
 
-OF_CONNECTIONS = {"hello", "client", "acl", "config"}
+OF_CONNECTIONS = {"auth", "hello", "client", "acl", "config"}
 """What each client may ask, and what this test does."""
 PAGE = Path(__file__).parents[2] / "docs" / "state.md"
 
