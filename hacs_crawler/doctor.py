@@ -181,7 +181,7 @@ def _is_new(config: Config, path: Path) -> bool:
 
 def _try_folder(path: Path) -> None:
     """Make a state next to a file that does not exist yet, and delete it; raises StateError."""
-    folder = next(one for one in path.absolute().parents if one.exists())
+    folder = next(parent for parent in path.absolute().parents if parent.exists())
     try:
         with TemporaryDirectory(dir=folder) as made:
             open_store("sqlite:///state.db", "hacs", Path(made)).close()

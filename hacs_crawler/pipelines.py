@@ -84,7 +84,7 @@ class OnlyChanges:
             told = next(iter(self._by_marks.get(self._marks_of(item), ())), None)
         if told is not None:
             del self._by_id[id(told.item)]
-            others = [one for one in self._by_marks.pop(told.marks) if one is not told]
+            others = [other for other in self._by_marks.pop(told.marks) if other is not told]
             if others:
                 self._by_marks[told.marks] = others
         return told

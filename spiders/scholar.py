@@ -252,10 +252,10 @@ class ScholarSpider(Spider):
         tree = tree_of(response)
         shown = list(publications(tree, response.url))
         title = "" if tree is None else tree.findtext(".//title") or ""
-        for one in await self._new(outcome, shown, title):
-            url = one.links[0] if one.links else outcome.url
-            yield NewPublication(one.title, outcome.url, outcome.visited_at, url)
-        taken = {link for one in shown for link in one.links if is_file(link)}
+        for publication in await self._new(outcome, shown, title):
+            url = publication.links[0] if publication.links else outcome.url
+            yield NewPublication(publication.title, outcome.url, outcome.visited_at, url)
+        taken = {link for publication in shown for link in publication.links if is_file(link)}
         site: str = kwargs.get("site") or website_of(response.url)
         links: int = kwargs.get("links", 0)
         for url, _ in page_links(tree, response.url):
@@ -272,8 +272,8 @@ class ScholarSpider(Spider):
         self, outcome: Outcome, shown: list[Publication], title: str
     ) -> list[Publication]:
         """Return the publications with a new link, and without links those with a new text."""
-        new = [one for one in shown if any(map(outcome.is_new, one.links))]
-        texts = {one.title: one for one in shown if not one.links}
+        new = [publication for publication in shown if any(map(outcome.is_new, publication.links))]
+        texts = {publication.title: publication for publication in shown if not publication.links}
         crawl = Crawl.of(self.crawler)
         state, page_id, at = crawl.state, page_id_of(outcome.url), outcome.visited_at.timestamp()
         try:

@@ -33,10 +33,10 @@ def newest(
     With a `host`, only its pages and those of hosts below it count. At most `limit` things are returned.
     """
     found = [
-        (one.at, page_id, one, findings.title)
+        (thing.at, page_id, thing, findings.title)
         for page_id, findings in all_findings(state.store)
-        for one in findings.things
-        if one.at >= since
+        for thing in findings.things
+        if thing.at >= since
     ]
     found.sort(key=lambda one: one[:2], reverse=True)
     return list(islice(_with_pages(state, found, host.lower().removeprefix("www.")), limit))
@@ -48,23 +48,23 @@ def _with_pages(
     for start in range(0, len(found), PAGES_A_CALL):
         batch = found[start : start + PAGES_A_CALL]
         pages = state.load(list({page_id for _, page_id, _, _ in batch}))
-        for _, page_id, one, title in batch:
+        for _, page_id, thing, title in batch:
             if page_id not in pages:
                 continue
             url = printable(pages[page_id].url)
             if f".{urlsplit(url).hostname or ''}".endswith(f".{host}" if host else ""):
-                yield NewThing(url, title, one)
+                yield NewThing(url, title, thing)
 
 
 def newest_table(things: Sequence[NewThing]) -> Table:
     """Return a row for each new thing: the time of the visit, its page, the thing, and its address."""
-    found = [one.found for one in things]
+    found = [thing.found for thing in things]
     texts = {
-        "page": [one.page for one in things],
-        "title": [one.title for one in things],
-        "kind": [one.kind for one in found],
-        "text": [one.text for one in found],
-        "was": [one.was for one in found],
-        "url": [one.where for one in things],
+        "page": [thing.page for thing in things],
+        "title": [thing.title for thing in things],
+        "kind": [finding.kind for finding in found],
+        "text": [finding.text for finding in found],
+        "was": [finding.was for finding in found],
+        "url": [thing.where for thing in things],
     }
-    return table({"found_at": times([one.at for one in found]), **texts}, texts=texts)
+    return table({"found_at": times([finding.at for finding in found]), **texts}, texts=texts)

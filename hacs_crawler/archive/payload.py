@@ -138,7 +138,9 @@ def decoded(body: bytes, codings: str, most_bytes: int) -> bytes | None:
     and say so once: bytes that look like gzip in place of a page are unpacked too. Raises
     MissingCodecError.
     """
-    names = [name for one in codings.split(",") if (name := one.strip().lower()) not in _PLAIN]
+    names = [
+        name for coding in codings.split(",") if (name := coding.strip().lower()) not in _PLAIN
+    ]
     if len(names) > _MOST_CODINGS:
         return None
     content: bytes | None = body

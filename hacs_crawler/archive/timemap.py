@@ -121,7 +121,7 @@ def _link_format(text: str, name: str) -> tuple[str, _Rows]:
     ahead: list[tuple[str, int | None]] = []
     for link in links:  # the original usually comes first, but need not
         if "original" in link.relations:
-            rest = ((one.uri, one.at) for one in links if "memento" in one.relations)
+            rest = ((link.uri, link.at) for link in links if "memento" in link.relations)
             return link.uri, chain(ahead, rest)
         if "memento" in link.relations:
             ahead.append((link.uri, link.at))

@@ -117,7 +117,7 @@ def _planned(config: Config, shards: int) -> Round:
 
 
 def _options(arguments: list[str] | None, pairs: list[str] | None) -> list[str]:
-    given = [("-a", one) for one in arguments or ()] + [("-s", one) for one in pairs or ()]
+    given = [("-a", pair) for pair in arguments or ()] + [("-s", pair) for pair in pairs or ()]
     return [part for option in given for part in option]
 
 

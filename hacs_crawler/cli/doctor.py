@@ -23,8 +23,8 @@ def doctor(settings: Set = None) -> Records:
     return Records(
         rows=lambda: table_of_rows(rows, texts=Check._fields),
         text=lambda: [
-            f"{one.status:8} {one.name:9} {one.found}{one.advice and f' -> {one.advice}'}"
-            for one in found
+            f"{check.status:8} {check.name:9} {check.found}{check.advice and f' -> {check.advice}'}"
+            for check in found
         ],
         json=lambda: [json.dumps(rows, indent=2)],
         status=int(any(check.status == "failure" for check in found)),

@@ -74,7 +74,7 @@ def copy(
         state = stack.enter_context(open_existing_state(mine))
         targets = stack.enter_context(_new(theirs))
         name = _place(mine)
-        refuse_filled([one.store for one in targets], name, _place(theirs))
+        refuse_filled([target.store for target in targets], name, _place(theirs))
         with Progress("copy") as progress:
             number = copy_states(
                 states_in(state), targets, name, lambda done: progress.update(f"{done} pages")
@@ -92,7 +92,7 @@ def start_(addresses: Addresses, shards: Shards = None, settings: Set = None) ->
     """
     with opened(settings, shards, writes=True) as (config, state), ExitStack() as stack:
         configs = [replace(config, state=address) for address in addresses]
-        others = [stack.enter_context(_new(one)) for one in configs]
+        others = [stack.enter_context(_new(config)) for config in configs]
         places = _places(config, configs)
         with Progress("experiment") as progress:
             show = lambda done: progress.update(f"{done} pages")  # noqa: E731
@@ -179,7 +179,7 @@ def _new(config: Config) -> Iterator[list[State]]:
 
 def _places(config: Config, others: list[Config]) -> list[str]:
     """Return how states are shown; raises HacsError if two are the same."""
-    places = [_place(one) for one in (config, *others)]
+    places = [_place(each) for each in (config, *others)]
     if len({*places}) < len(places):
         raise HacsError("twins are states at different addresses, each named once")
     return places

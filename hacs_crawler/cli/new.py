@@ -106,10 +106,10 @@ def _why_none(state: State, config: Config, since: str, site: str) -> str:
 def _table(things: Sequence[NewThing]) -> RichTable:
     return column_table(
         {
-            "found, UTC": [minute_text(one.found.at) for one in things],
-            "page": [one.title or one.page for one in things],
-            "what is new": [_told(one) for one in things],
-            "where": [one.where for one in things],
+            "found, UTC": [minute_text(thing.found.at) for thing in things],
+            "page": [thing.title or thing.page for thing in things],
+            "what is new": [_told(thing) for thing in things],
+            "where": [thing.where for thing in things],
         },
         texts=("found, UTC", "page", "what is new"),
         page="where",
@@ -135,11 +135,11 @@ def _feed(things: Sequence[NewThing], config: Config) -> bytes:
     add(feed, "title", f"New on the pages of {place_of(config)}")
     add(feed, "updated", iso_text(newest_at) or "")
     add(add(feed, "author"), "name", "hacs-crawler")
-    for one in things:
+    for thing in things:
         entry = add(feed, "entry")
-        add(entry, "id", uuid5(NAMESPACE_URL, f"{one.page} {tuple(one.found)}").urn)
-        add(entry, "title", _told(one))
-        add(entry, "link", href=one.where)
-        add(entry, "updated", iso_text(one.found.at) or "")
-        add(entry, "summary", f"{one.found.kind} on {one.title or one.page}, {one.page}")
+        add(entry, "id", uuid5(NAMESPACE_URL, f"{thing.page} {tuple(thing.found)}").urn)
+        add(entry, "title", _told(thing))
+        add(entry, "link", href=thing.where)
+        add(entry, "updated", iso_text(thing.found.at) or "")
+        add(entry, "summary", f"{thing.found.kind} on {thing.title or thing.page}, {thing.page}")
     return b'<?xml version="1.0" encoding="utf-8"?>\n' + tostring(feed, "unicode").encode() + b"\n"

@@ -75,8 +75,8 @@ def _as_json(facts: PageFacts) -> dict[str, Any]:
         "last_news": iso_text(page.last_news),
         "not_before": iso_text(page.not_before),
         "harvests": [
-            {"source": f"{one.source:08x}", "until": iso_text(one.until)}
-            for one in page.harvests.values()
+            {"source": f"{harvest.source:08x}", "until": iso_text(harvest.until)}
+            for harvest in page.harvests.values()
         ],
         "rate_per_day": facts.rate_per_day,
         "churn": facts.churn,
@@ -92,8 +92,8 @@ def _as_json(facts: PageFacts) -> dict[str, Any]:
         "rendered": facts.is_rendered,
         "seconds": facts.rendering.seconds or None,
         "signals": [
-            {**asdict(one), "latest": iso_text(one.latest), "read": iso_text(one.read)}
-            for one in facts.signals
+            {**asdict(signal), "latest": iso_text(signal.latest), "read": iso_text(signal.read)}
+            for signal in facts.signals
         ],
         "p": forecast.p,
         "rank": forecast.rank,

@@ -150,12 +150,12 @@ class Importer:
             raise HacsError(NOT_ARCHIVED)
         number = updates = waiting = 0
         for batch in _batches(self._not_in_future(visits)):
-            for one in self.state.record(batch):
-                at, is_kept = one.visit.at, one.visit.at in one.after.visits
-                is_new = is_kept and at not in one.before.visits
+            for recorded in self.state.record(batch):
+                at, is_kept = recorded.visit.at, recorded.visit.at in recorded.after.visits
+                is_new = is_kept and at not in recorded.before.visits
                 number += is_new
-                updates += is_new and one.updated
-                waiting += one.visit.news is News.REPEATED and not is_kept
+                updates += is_new and recorded.updated
+                waiting += recorded.visit.news is News.REPEATED and not is_kept
             progress.update(f"{number} visits, {updates} updates")
         recorded_visits = counted(number, "visit")
         logger.info(

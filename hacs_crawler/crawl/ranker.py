@@ -261,7 +261,9 @@ class Ranker:
         """Return what patterns and seeds ask of the seeds' pages; raises ConfigError."""
         options = self._crawl.ranking
         metas = [seed.meta for seed in held]
-        if not options.demands and not any(WEIGHT_KEY in one or EVERY_KEY in one for one in metas):
+        if not options.demands and not any(
+            WEIGHT_KEY in meta or EVERY_KEY in meta for meta in metas
+        ):
             return None, frozenset()
         urls = [seed_url(seed) for seed in held]
         return demands_of(urls, options.weights, options.every, metas)

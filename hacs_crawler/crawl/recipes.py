@@ -320,8 +320,8 @@ def _texts_in(callback: Any, spider: Spider) -> set[str]:
     while waiting:
         code = waiting.pop()
         constants = getattr(code, "co_consts", ())
-        found |= {one for one in constants if isinstance(one, str)}
-        waiting += [one for one in constants if hasattr(one, "co_consts")]
+        found |= {constant for constant in constants if isinstance(constant, str)}
+        waiting += [constant for constant in constants if hasattr(constant, "co_consts")]
         names = set(getattr(code, "co_names", ())) - seen
         seen |= names
         methods = (getattr(type(spider), name, None) for name in names)

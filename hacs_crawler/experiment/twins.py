@@ -67,7 +67,7 @@ def start(
     repeated.
     """
     known = twins_of(state)
-    is_stopped = any(one.store.read_meta(COPYING) for targets in others for one in targets)
+    is_stopped = any(target.store.read_meta(COPYING) for targets in others for target in targets)
     if known is not None and not (is_stopped and known.places == tuple(places)):
         raise HacsError(f"{known}: `hacs experiment end` ends it")
     if not state.store.count():
@@ -78,8 +78,8 @@ def start(
     for targets in others:
         number = copy_states(states_in(state), targets, places[0], on_pages)
     note = Twins(token_hex(8), int(now), tuple(places))
-    for one in (*(target for targets in others for target in targets), state):
-        one.store.write_meta({TWINS: to_builtins(note)})
+    for each in (*(target for targets in others for target in targets), state):
+        each.store.write_meta({TWINS: to_builtins(note)})
     for targets in others:
         finish_copy(targets)
     return number
@@ -106,8 +106,8 @@ def join(state: State, other: State) -> None:
         state.restore(batch)
     theirs = other.outcomes()
     for label in other.labels_of(theirs).values():
-        for one in states_in(state):
-            one.keep_label(label)
+        for shard in states_in(state):
+            shard.keep_label(label)
     known = {*_visits_of(state.outcomes())}
     state.store.add_outcomes(theirs[[visit not in known for visit in _visits_of(theirs)]])
 
@@ -127,8 +127,8 @@ def end(state: State, others: Sequence[State], places: Sequence[str]) -> None:
         raise HacsError(f"{note}: name {' and '.join(missing)}, too")
     for other in others:
         join(state, other)
-    for one in (*others, state):
-        one.store.write_meta({TWINS: None})
+    for each in (*others, state):
+        each.store.write_meta({TWINS: None})
     for shard in states_in(state):
         follow_prior(shard, lambda _: None)
 

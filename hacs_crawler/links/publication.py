@@ -112,29 +112,29 @@ def _entries(root: HtmlElement) -> Iterator[Entry]:
 
     A part of a card or a row that reads as one by itself stands for the whole, if there is no other.
     """
-    elements = [one for one in root.iter() if isinstance(one.tag, str)]
+    elements = [element for element in root.iter() if isinstance(element.tag, str)]
     sizes: dict[HtmlElement, int] = {}
-    for one in reversed(elements):
-        inner = sum(sizes.get(child, 0) + len(child.tail or "") for child in one)
-        sizes[one] = inner + len(one.text or "")
+    for element in reversed(elements):
+        inner = sum(sizes.get(child, 0) + len(child.tail or "") for child in element)
+        sizes[element] = inner + len(element.text or "")
     listed = _listed(elements, sizes)
     within: dict[HtmlElement, list[Entry]] = {}
     """The entries in each element."""
     has_blocks = set[HtmlElement]()
-    for one in reversed(elements):
-        found = within.pop(one, [])
-        if one.tag in _BLOCKS:
-            is_short = _FEWEST <= sizes[one] <= 2 * _MOST
+    for element in reversed(elements):
+        found = within.pop(element, [])
+        if element.tag in _BLOCKS:
+            is_short = _FEWEST <= sizes[element] <= 2 * _MOST
             is_whole = not found or (len(found) == 1 and not found[0][1])
-            if is_whole and (is_short or one not in has_blocks):
-                lines = _lines(one)
+            if is_whole and (is_short or element not in has_blocks):
+                lines = _lines(element)
                 found = [
-                    line for line in lines if is_citation(line[0], is_listed=one in listed)
+                    line for line in lines if is_citation(line[0], is_listed=element in listed)
                 ] or found
-        parent = one.getparent()
+        parent = element.getparent()
         if found and parent is not None:
             within.setdefault(parent, [])[:0] = found
-        if one.tag in _BLOCKS or one in has_blocks:
+        if element.tag in _BLOCKS or element in has_blocks:
             has_blocks.add(parent)
     yield from found
 
@@ -142,29 +142,29 @@ def _entries(root: HtmlElement) -> Iterator[Entry]:
 def _listed(elements: Iterable[HtmlElement], sizes: Mapping[HtmlElement, int]) -> set[HtmlElement]:
     """Return the items below headings such as "Publications"."""
     is_below, listed = False, set[HtmlElement]()
-    for one in elements:
-        if one.tag in _HEADINGS and sizes[one] <= _MOST:
-            heading = next(_lines(one))[0]
+    for element in elements:
+        if element.tag in _HEADINGS and sizes[element] <= _MOST:
+            heading = next(_lines(element))[0]
             if not _is_title(heading):  # else it is a title itself
                 is_below = _SECTION.search(heading) is not None
-        elif is_below and one.tag in _ITEMS:
-            listed.add(one)
+        elif is_below and element.tag in _ITEMS:
+            listed.add(element)
     return listed
 
 
 def _lines(block: HtmlElement) -> Iterator[Entry]:
     """Yield the text and the links of each line of a block; the element `br` ends a line."""
     texts, hrefs = list[str](), list[str]()
-    for event, one in etree.iterwalk(block, events=("start", "end")):
+    for event, element in etree.iterwalk(block, events=("start", "end")):
         if event == "start":
-            if one.tag == "br":
+            if element.tag == "br":
                 yield _joined(texts), hrefs
                 texts, hrefs = [], []
-            elif one.tag not in ("script", "style", "template"):
-                texts.append(one.text or "")
-                hrefs += filter(None, [one.get("href")])
-        elif one is not block:
-            texts.append(one.tail or "")
+            elif element.tag not in ("script", "style", "template"):
+                texts.append(element.text or "")
+                hrefs += filter(None, [element.get("href")])
+        elif element is not block:
+            texts.append(element.tail or "")
     yield _joined(texts), hrefs
 
 

@@ -115,7 +115,7 @@ class SharedLinkParts:
     """
 
     def __init__(self, known: Mapping[str, VolatileLinkParts]) -> None:
-        hosts = Counter(part.name for one in known.values() for part in one.parts if part.name)
+        hosts = Counter(part.name for parts in known.values() for part in parts.parts if part.name)
         names = [name for name, number in hosts.items() if number >= _HOSTS_OF_SHARED]
         one_of = "|".join(map(re.escape, sorted(names)))
         self._parameter = re.compile(rf"[?&;]({one_of})=([\w.~-]+)") if names else None

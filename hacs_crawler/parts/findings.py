@@ -80,8 +80,10 @@ class FindingsWriter(PageWriter[Findings]):
             tree = tree_of(response) if is_html(response) else None
             new = items or _new_things(self.crawl, response, tree, recorded.new_marks)
             things = tuple(
-                Finding(at, one.kind, *map(findings_text, (one.text, one.url, one.was)))
-                for one in islice(new, most)
+                Finding(
+                    at, finding.kind, *map(findings_text, (finding.text, finding.url, finding.was))
+                )
+                for finding in islice(new, most)
             )
             if things:
                 page_id = page_id_of(observed.visit.url)

@@ -69,7 +69,9 @@ class LastItems(PageWriter[Items]):
         shown = self._shown.pop(observed.response, [])
         before = self._before.pop(observed.visit.url, {})
         keys = Counter(key for key, _ in shown)
-        items = {key: one for key, one in shown[:MOST_ITEMS] if key is not None and keys[key] == 1}
+        items = {
+            key: fields for key, fields in shown[:MOST_ITEMS] if key is not None and keys[key] == 1
+        }
         if observed.reason or not items:
             return ()
         if items != before:

@@ -79,7 +79,7 @@ class Watchers(Part):
 
     def recorded(self, batch: Sequence[Recorded]) -> None:
         """Count the visits that showed a watched mark."""
-        self._visits += sum(one.visit.marks is not None for one in batch)
+        self._visits += sum(recorded.visit.marks is not None for recorded in batch)
 
     def sum_up(self) -> None:
         """Warn if no page showed, or can show, a watched mark: an expression may be wrong."""

@@ -182,7 +182,7 @@ _OURS: Final = (
         uses_signals=False,
     ),
 )
-POLICIES: Final[Mapping[str, Policy]] = MappingProxyType({one.name: one for one in _OURS})
+POLICIES: Final[Mapping[str, Policy]] = MappingProxyType({policy.name: policy for policy in _OURS})
 
 
 def policy_of(name: str, function: Scorer) -> Policy:

@@ -84,8 +84,8 @@ class Round(Struct):
         """
         share, free, for_new = self.shards[number], self.free, self.for_new or 0
         lot = min(LOT, max(1, free // (2 * len(self.shards))))
-        left_seen = (self.budget or 0) - for_new - sum(one.seen for one in self.shards)
-        left_new = for_new - sum(one.new for one in self.shards)
+        left_seen = (self.budget or 0) - for_new - sum(shard.seen for shard in self.shards)
+        left_new = for_new - sum(shard.new for shard in self.shards)
         got_seen = max(0, min(seen, lot, free, left_seen))
         got_new = max(0, min(new, lot, free - got_seen, left_new))
         share.seen += got_seen
@@ -107,10 +107,10 @@ class Round(Struct):
         share.new -= min(lost - from_seen, share.new)
         share.is_open, share.has_more = False, has_more
         share.has_ended = share.given == given
-        if self.free > 0 and all(one.has_ended for one in self.shards):
+        if self.free > 0 and all(shard.has_ended for shard in self.shards):
             self.cut_off = self.for_new = None
-            for one in self.shards:
-                one.has_ended, one.has_more = not one.has_more, False
+            for shard in self.shards:
+                shard.has_ended, shard.has_more = not shard.has_more, False
 
     def give(self, numbers: Collection[int]) -> None:
         """Note that shards were given requests: they crawl again, if they have ended."""

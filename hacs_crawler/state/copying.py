@@ -80,7 +80,7 @@ def copy_states(
                 ids = np.array(list(pages), np.int64)
                 sites = source.store.rows(ids)["site"].tolist()
                 shard_of_site |= dict(
-                    zip(sites, (shard_of[one] for one in ids.tolist()), strict=True)
+                    zip(sites, (shard_of[page_id] for page_id in ids.tolist()), strict=True)
                 )
         outcomes = source.outcomes()
         places = np.array(

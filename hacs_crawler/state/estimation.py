@@ -232,7 +232,9 @@ def lifetimes(pages: Sequence[Page]) -> LinkLifetimes:
     page_of = np.repeat(np.arange(len(pages)), numbers)[begins]
     is_known = latest_of_page > first
     # marks taken by other rules are not seen again, whatever became of them
-    last_baseline = [one[-1] if one else 0 for one in (page.baselines for page in pages)]
+    last_baseline = [
+        baselines[-1] if baselines else 0 for baselines in (page.baselines for page in pages)
+    ]
     is_known &= first >= np.array(last_baseline, np.uint32)[page_of]
     of_runs = np.select(
         [~is_known, seen_again == latest_of_page, seen_again > first],

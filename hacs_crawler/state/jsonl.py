@@ -177,7 +177,7 @@ def from_line(line: bytes) -> Page:
             raise ValueError(f"{name!r} is longer than {_LONGEST_TEXT_BYTES} bytes")
     page = Page(
         url=_url(fields.url),
-        visits=_ascending("visits", [one.at for one in fields.visits]),
+        visits=_ascending("visits", [visit.at for visit in fields.visits]),
         last_news=second_of("last_news", fields.last_news),
         gone=fields.gone_in_a_row,
         failures=fields.failures,
@@ -185,16 +185,18 @@ def from_line(line: bytes) -> Page:
         rate=fields.rate_per_day,
         etag=fields.etag,
         last_modified=fields.last_modified,
-        harvests={one.source: _harvest(one) for one in fields.harvests},
+        harvests={harvest.source: _harvest(harvest) for harvest in fields.harvests},
         contents=digests.union_of_contents(array("I", fields.contents), array("I")),
         echoes=_ascending("echoes", fields.echoes),
         unread=_ascending("unread", fields.unread),
         updates=fields.updates,
     )
-    for one in fields.digests:
-        digests.add(page.digests, second_of("digests", one.at), one.number, repeats=one.repeats)
-    since = _ascending("rules", [one.since for one in fields.rules])
-    rules = (one.fingerprint for one in fields.rules)
+    for digest in fields.digests:
+        digests.add(
+            page.digests, second_of("digests", digest.at), digest.number, repeats=digest.repeats
+        )
+    since = _ascending("rules", [change.since for change in fields.rules])
+    rules = (change.fingerprint for change in fields.rules)
     page.rule_changes.extend(chain.from_iterable(zip(since, rules, strict=True)))
     _add_marks(page, fields.marks)
     if page.visits and page.last_news < page.visits[-1]:
@@ -308,15 +310,18 @@ def _url(url: str) -> str:
 
 def _add_marks(page: Page, spells: list[_Spells]) -> None:
     shown_at, before = page.shown_at, (0, 0)
-    for one in spells:
-        first, last = second_of("first_seen", one.first_seen), second_of("last_seen", one.last_seen)
+    for spell in spells:
+        first, last = (
+            second_of("first_seen", spell.first_seen),
+            second_of("last_seen", spell.last_seen),
+        )
         if first not in shown_at or (last and last not in shown_at) or 0 < last < first:
             raise ValueError("an entry of 'marks' begins or ends at no visit that showed marks")
         if (first, last) <= before:
             raise ValueError("'marks' are not in ascending order of time")
         before = first, last
-        page.periods.extend((first, last, len(one.fingerprints)))
-        page.marks.extend(sorted(from_hex(one.fingerprints)))
+        page.periods.extend((first, last, len(spell.fingerprints)))
+        page.marks.extend(sorted(from_hex(spell.fingerprints)))
 
 
 def _harvest(fields: _Harvest) -> Harvest:

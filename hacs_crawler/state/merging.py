@@ -110,10 +110,10 @@ def merge_pages(page: Page, other: Page) -> Page:
         not_before=latest.not_before,
         etag=appeared.etag,
         last_modified=appeared.last_modified,
-        hrefs=_hrefs_of([(max(one.shown_at, default=0), one.hrefs) for one in (page, other)]),
+        hrefs=_hrefs_of([(max(side.shown_at, default=0), side.hrefs) for side in (page, other)]),
         harvests=page.harvests.copy(),
         rule_changes=rule_changes.union(
-            *(rule_changes.marks(one.rule_changes, one.visits) for one in (page, other))
+            *(rule_changes.marks(side.rule_changes, side.visits) for side in (page, other))
         ),
     )
     for harvest in other.harvests.values():
@@ -123,7 +123,7 @@ def merge_pages(page: Page, other: Page) -> Page:
     result.harvests = dict(sorted(result.harvests.items()))  # equal pages have equal bytes
     result.periods, result.marks = spells_of(shown)
     result.is_in_site = (page.is_in_site and other.is_in_site) or any(
-        one.is_in_site and one.marks == result.marks for one in (page, other)
+        side.is_in_site and side.marks == result.marks for side in (page, other)
     )
     _see_repeated(result)
     return result

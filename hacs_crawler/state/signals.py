@@ -167,7 +167,7 @@ def hear(
         before = state.store.annotations(_heard(kind), wanted)
         known = {site: _decoded(body)[1] for site, body in before.items()}
         listed = _listed(known, ids, shown, page_sites, others)
-        joined = np.concatenate([np.zeros(0, RECORD), *(one for one, _ in listed.values())])
+        joined = np.concatenate([np.zeros(0, RECORD), *(kept for kept, _ in listed.values())])
         latest = np.concatenate([np.zeros(0, np.int64), *(one for _, one in listed.values())])
         rows = state.rows(joined["page_id"].astype(np.int64))
         joined = read_before_visits(joined, rows, latest)
@@ -177,7 +177,7 @@ def hear(
         else:
             is_read = np.isin(records["page_id"], ids)
             records[is_read] = read_again(records[is_read], latest[is_read], at)
-        ends = np.cumsum([len(one) for one, _ in listed.values()])[:-1]
+        ends = np.cumsum([len(kept) for kept, _ in listed.values()])[:-1]
         parts = dict(zip(listed, np.split(records, ends) if listed else [], strict=True))
         changes = [
             Annotation(site, before.get(site, b""), _encoded(source_id(origin), parts.get(site)))

@@ -21,7 +21,7 @@ def face(package: str, init: str) -> Callable[[str], Any]:
         if not places:
             for node in ast.walk(ast.parse(Path(init).read_text())):
                 if isinstance(node, ast.ImportFrom) and node.module:
-                    places.update(dict.fromkeys((one.name for one in node.names), node.module))
+                    places.update(dict.fromkeys((alias.name for alias in node.names), node.module))
         if name.startswith("__") or name not in places:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         return getattr(import_module(places[name]), name)

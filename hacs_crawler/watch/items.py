@@ -158,10 +158,10 @@ def _(value: Enum, field: str) -> Any:
 @_plain.register(set)
 @_plain.register(frozenset)
 def _(value: Any, field: str) -> Any:
-    return sorted((_plain(one, field) for one in value), key=_encode)
+    return sorted((_plain(element, field) for element in value), key=_encode)
 
 
 @_plain.register(list)
 @_plain.register(tuple)
 def _(value: Any, field: str) -> Any:
-    return [_plain(one, field) for one in value]
+    return [_plain(element, field) for element in value]

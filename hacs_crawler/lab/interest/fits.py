@@ -83,8 +83,8 @@ class _LogLoss:
         expected = share / whole
         y = self._y[rows]
         loss = -np.einsum("nb,nb->n", y, np.log(expected))
-        gradient = np.stack([-np.einsum("nb,nb->n", y, one) for one in slopes], axis=1)
-        curvature = products(slopes, [expected * one for one in slopes])
+        gradient = np.stack([-np.einsum("nb,nb->n", y, slope) for slope in slopes], axis=1)
+        curvature = products(slopes, [expected * slope for slope in slopes])
         loss += 0.5 * _PENALTY * (mu**2 + log_sigma**2)
         gradient[:, 1] += _PENALTY * mu
         gradient[:, 2] += _PENALTY * log_sigma

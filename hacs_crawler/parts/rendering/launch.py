@@ -39,7 +39,9 @@ def short_folder() -> tempfile.TemporaryDirectory[str]:
     """Make a temporary folder with a short name, whatever TMPDIR says."""
     folders = (tempfile.gettempdir(), "/tmp", "/var/tmp")  # noqa: S108 - mkdtemp makes one in it
     short = (
-        one for one in folders if len(one) <= MOST_FOLDER_CHARACTERS and os.access(one, os.W_OK)
+        folder
+        for folder in folders
+        if len(folder) <= MOST_FOLDER_CHARACTERS and os.access(folder, os.W_OK)
     )
     return tempfile.TemporaryDirectory(
         prefix="hacs-", dir=next(short, None), ignore_cleanup_errors=True

@@ -61,7 +61,7 @@ def hand_over(
                 }
                 known = read_recipes(state, spider, list(recipes))
                 new = {key: recipes[key] for key in recipes.keys() - known}
-                names = {name for one in new.values() for name in (one.callback, one.errback)}
+                names = {name for page in new.values() for name in (page.callback, page.errback)}
                 write_recipes(state, spider, new, names)
                 kind = handed_over_kind(spider)
                 if change_annotations(state.store, kind, recipes, lambda *_: _WAITS):

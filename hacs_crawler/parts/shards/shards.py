@@ -161,7 +161,7 @@ class Shards(Part):
 
     def recorded(self, batch: Sequence[Recorded]) -> None:
         """Forget the requests for pages that were visited."""
-        visited = {page_id_of(one.visit.url) for one in batch}
+        visited = {page_id_of(recorded.visit.url) for recorded in batch}
         for page_id in visited & self._waiting.keys():
             del self._waiting[page_id]
         self._to_forget |= visited & self._kept

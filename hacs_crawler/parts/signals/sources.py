@@ -158,14 +158,16 @@ class SignalSources(Part):
         for kind in READINGS:
             known = await self._crawl.state.once(_known_sources, kind, MOST_NEW_SOURCES)
             if sites is not None:
-                known = [one for one in known if not set(sites).isdisjoint(one.sites)]
+                known = [source for source in known if not set(sites).isdisjoint(source.sites)]
             self._asked.update(source.origin for source in known)
             await self._read(kind, known)
 
     async def _read(self, kind: str, sources: Sequence[SignalSource]) -> None:
         started, now = time.monotonic(), int(self._crawl.clock())
         due = [
-            one for one in sources if _is_due(one, now) and (one.files or READINGS[kind].is_guessed)
+            source
+            for source in sources
+            if _is_due(source, now) and (source.files or READINGS[kind].is_guessed)
         ]
         if not due:
             return
