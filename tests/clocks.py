@@ -12,7 +12,7 @@ _calls = count()
 
 
 def jumping_back() -> float:
-    """Ten days after START, and from the 30th call on five days earlier; a second more each call."""
+    """Ten days after START, and from the 36th call on five days earlier; a second more each call."""
     call = next(_calls)
     return START + (10 if call < 30 else 5) * DAY + call
 
@@ -27,15 +27,15 @@ def before_1970() -> float:
 
 
 def failing() -> float:
-    """START, and from the 25th call on no time at all."""
-    if next(_calls) < 25:
+    """START, and from the 36th call on no time at all."""
+    if next(_calls) < 36:
         return START
     raise ValueError("no time left")
 
 
 def leaving() -> float:
-    """START, and from the 25th call on no time that can be recorded."""
-    return START if next(_calls) < 25 else float("nan")
+    """START, and from the 36th call on no time that can be recorded."""
+    return START if next(_calls) < 36 else float("nan")
 
 
 _began = time.time()
