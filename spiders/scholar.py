@@ -302,8 +302,9 @@ class ScholarSpider(Spider):
         if type(failure.value).__name__ in NO_HOST:
             return
         request: Request = failure.request  # type: ignore[attr-defined]
-        response = getattr(failure.value, "response", None)
-        reason = failure.getErrorMessage() if response is None else f"status {response.status}"
+        response = getattr(failure.value, "response", None)  # Twisted's own if it was cut short
+        status = getattr(response, "status", None)
+        reason = failure.getErrorMessage() if status is None else f"status {status}"
         self.logger.warning("%s was not seen: %s", printable(request.url), printable(reason))
 
 
