@@ -23,12 +23,14 @@ from hacs_crawler.state import (
     Findings,
     State,
     Visit,
+    change_annotations,
     findings_text,
     write_findings,
 )
-from hacs_crawler.watch import MarkRules
+from hacs_crawler.watch import MarkRules, Rules
 
 _PARAMETER: Final = re.compile(r"(?<=[?&;])([^=&;#]+)=[^&;#]*")
+LAST_TEXT: Final = "last_text"
 _ADDRESSES: Final = ("url", "link", "href")
 """Fields of an item that hold its address."""
 
@@ -41,6 +43,8 @@ class FindingsWriter(PageWriter[Findings]):
     def __init__(self, crawl: Crawl) -> None:
         super().__init__(crawl)
         self._items: WeakKeyDictionary[Response, list[Finding]] = WeakKeyDictionary()
+        self._texts: dict[int, str] = {}
+        """The text of pages whose text is new, "" for pages with several."""
 
     def shown(self, response: Response, item: object, *, is_news: bool) -> None:
         """Keep the text of an item: pipelines may change it before the visit ends."""
@@ -73,34 +77,58 @@ class FindingsWriter(PageWriter[Findings]):
 
     def observed(self, observed: Observed) -> Iterable[Visit]:
         """Keep what an update brought; most visits find none."""
-        recorded = observed.recorded
-        items = self._items.pop(observed.response, ()) if self._items else ()
-        if recorded.updated and recorded.is_known and not observed.reason:
-            response, at, most = observed.response, observed.visit.at, self.crawl.config.findings
+        recorded, response = observed.recorded, observed.response
+        items = self._items.pop(response, ()) if self._items else ()
+        if observed.reason or not recorded.is_known:
+            return ()
+        rules, page_id = self.crawl.rules(response), page_id_of(observed.visit.url)
+        is_text = isinstance(rules, MarkRules) and not rules.takes_items
+        has_new_text = is_text and len(observed.visit.marks or ()) == 1
+        if recorded.updated or (has_new_text and not recorded.before.visits):
+            at, most = observed.visit.at, self.crawl.config.findings
             tree = tree_of(response) if is_html(response) else None
-            new = items or _new_things(self.crawl, response, tree, recorded.new_marks)
+            marks = recorded.new_marks if recorded.updated else observed.visit.marks or frozenset()
+            new = items or _new_things(rules, response, tree, marks)
             things = tuple(
                 Finding(
                     at, finding.kind, *map(findings_text, (finding.text, finding.url, finding.was))
                 )
                 for finding in islice(new, most)
             )
+            if is_text:
+                self._texts[page_id] = things[0].text if has_new_text and things else ""
             if things:
-                page_id = page_id_of(observed.visit.url)
                 before = self.unwritten.get(page_id, Findings())
-                self.unwritten[page_id] = Findings(_title_of(tree), things).joined(before, most)
+                found = Findings(_title_of(tree), things if recorded.updated else ())
+                self.unwritten[page_id] = found.joined(before, most)
         return ()
 
     def write(self, state: State, unwritten: Mapping[int, Findings]) -> None:
         """Add the findings to those that the state has of the pages."""
-        write_findings(state.store, unwritten, self.crawl.config.findings)
+        texts = {
+            page_id: self._texts.pop(page_id) for page_id in unwritten if page_id in self._texts
+        }
+        before = state.store.annotations(LAST_TEXT, list(texts)) if texts else {}
+        found = dict(unwritten)
+        for page_id, was in before.items():
+            newest, *others = found[page_id].things or (None,)
+            if newest is not None and texts[page_id]:
+                newest = newest._replace(was=was.decode("utf-8", "replace"))
+                found[page_id] = found[page_id]._replace(things=(newest, *others))
+        write_findings(
+            state.store,
+            {page_id: some for page_id, some in found.items() if some.things},
+            self.crawl.config.findings,
+        )
+        change_annotations(
+            state.store, LAST_TEXT, texts, lambda page_id, _: texts[page_id].encode()
+        )
 
 
 def _new_things(
-    crawl: Crawl, response: Response, tree: HtmlElement | None, marks: frozenset[int]
+    rules: Rules, response: Response, tree: HtmlElement | None, marks: frozenset[int]
 ) -> Iterator[Finding]:
     """Yield the things of a response that have one of the marks: links with their texts, or texts."""
-    rules = crawl.rules(response)
     if isinstance(rules, MarkRules):
         for thing in rules.read(response, tree):
             if not rules.marks_of(thing).isdisjoint(marks):

@@ -75,6 +75,20 @@ def test_of_what_else_is_watched_the_texts_are_kept_as_long_as_there_is_room(
     ]
 
 
+def test_the_only_text_of_a_page_is_kept_with_the_text_that_it_replaced(
+    any_spider: AnySpider, site: Site
+) -> None:
+    shown = ("9.99", "9.99", "8.49", "8.49 7.99", "6.99", "5.99")
+    for day, prices in enumerate(shown):
+        body = "".join(f"<p>{price}</p>" for price in prices.split())
+        site.pages["/news"] = (200, {}, f"<html><body>{body}</body></html>".encode())
+        any_spider.days = day
+        any_spider.run(SPIDER, HACS_WATCH="css:p")
+    kept = findings_of(any_spider, f"{site.url}/news").things
+    told = [(one.text, one.was) for one in kept]
+    assert told == [("5.99", "6.99"), ("6.99", ""), ("7.99", ""), ("8.49", "9.99")]
+
+
 def test_nothing_is_kept_if_nothing_is_to_be(any_spider: AnySpider, site: Site) -> None:
     assert found(any_spider, site, 2, HACS_FINDINGS=0) == [()] * 2
 
