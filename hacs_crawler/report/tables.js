@@ -110,6 +110,7 @@ function table(holder, name, columns, without) {
     })),
   });
   made.closest(".dt-container").querySelector("nav")?.setAttribute("aria-label", `More ${name}`);
+  for (const [event, length] of isLong ? [["beforeprint", 100], ["afterprint", 10]] : []) addEventListener(event, () => shown.page.len(length).draw());
   shown.columns().every(function explain(place) {
     this.header().title = columns[place].words;
   });

@@ -168,6 +168,15 @@ def test_a_search_leaves_the_pages_that_it_names(opened: Callable[..., Tab], bus
     assert all(url.startswith("s03.example.edu/") for url in urls)
 
 
+def test_a_printed_table_has_a_hundred_rows(opened: Callable[..., Tab], busy: Path) -> None:
+    tab = opened(busy)
+    shown = []
+    for event in ("beforeprint", "afterprint"):
+        tab.run(f"dispatchEvent(new Event('{event}'))")
+        shown.append(len(column(tab, "Page")))
+    assert shown == [100, 10]
+
+
 def test_every_head_of_a_table_is_explained(opened: Callable[..., Tab], busy: Path) -> None:
     heads = opened(busy).run(
         "[...document.querySelectorAll('th')].map(one => [one.innerText, one.title])"
