@@ -31,6 +31,7 @@ from hacs_crawler.state import (
     Recorded,
     State,
     Visit,
+    describe,
     open_state,
 )
 from hacs_crawler.utils.loop import Worker, begin, shutdown_waits
@@ -251,7 +252,8 @@ class Crawl:
             self.stats.log_first_crawl(self.state.estimation)
             if self.stats.saw_only_new_pages:
                 with suppress(StateError):  # all is written
-                    self.stats.log_pages_known_before(await self.state.once(_number_of_pages))
+                    pages = await self.state.once(_number_of_pages)
+                    self.stats.log_pages_known_before(pages, describe(self.config.state))
         self.parts.tell(Part.sum_up)
 
     def _record_unfinished(self) -> None:

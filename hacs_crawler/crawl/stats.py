@@ -318,14 +318,19 @@ class CrawlStats:
         """Whether every visit was a page's first."""
         return 0 < self.get("visits") == self.get("first_visits")
 
-    def log_pages_known_before(self, pages: int) -> None:
-        """Log that none of the pages of the state, of which this crawl added some, was visited again."""
+    def log_pages_known_before(self, pages: int, place: str) -> None:
+        """Log which pages the state in a place had before this crawl, which visited only new ones."""
         added = self.get("first_visits") + self.get("not_observed")  # a failed page is added, too
         if (before := pages - added) > 0:
             logger.info(
                 "None of the %s that the state knew before was visited: if the pages are the same, "
                 "their URLs change with each run, as with a session id, and HACS learns nothing of them",
                 counted(before, "page"),
+            )
+        else:
+            logger.info(
+                "%s held no page before: if there was a crawl, it had another state, or that is lost",
+                place,
             )
 
     def log_first_crawl(self, estimation: Estimation) -> None:

@@ -136,10 +136,10 @@ def test_pages_of_which_a_crawl_visits_none_again_are_counted(stats, caplog):
     stats.count_not_observed("status")
     assert stats.saw_only_new_pages
     with caplog.at_level(logging.INFO):
-        stats.log_pages_known_before(31)
-        assert caplog.messages == []
-        stats.log_pages_known_before(43)
-    assert caplog.messages[0].startswith(
+        stats.log_pages_known_before(31, "sqlite:///state.db")
+        assert caplog.messages[-1].startswith("sqlite:///state.db held no page before: ")
+        stats.log_pages_known_before(43, "")
+    assert caplog.messages[-1].startswith(
         "None of the 12 pages that the state knew before was visited"
     )
 
