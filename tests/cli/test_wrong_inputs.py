@@ -164,13 +164,9 @@ def test_a_wrong_command(
     command: str, named: str, folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     arguments = shlex.split(command.format(folder=folder))
-    if arguments[0] not in {
-        "no-such-command",
-        "copy",
-        "simulate",
-        "interest",
-        "experiment",
-        "evaluate",
-    }:
+    has_state = {"no-such-command", "copy", "simulate", "interest", "evaluate"}.isdisjoint(
+        arguments
+    )
+    if has_state and arguments != ["experiment"]:
         arguments += ["-s", f"HACS_STATE=sqlite:///{folder}/state.db"]
     check(arguments, named, folder, caplog)
