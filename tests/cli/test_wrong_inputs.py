@@ -102,7 +102,7 @@ COMMANDS = {
     "estimate --shards 0": "--shards",
     "experiment": "COMMAND",
     "experiment start": "ADDRESS",
-    "experiment start sqlite:///{folder}/state.db": "state.db",
+    "experiment start sqlite:///{folder}/state.db": "different addresses",
     "experiment status sqlite:///{folder}/none.db": "none.db",
     "experiment end sqlite:///{folder}/none.db": "none.db",
     "simulate --budget 5 --pages {folder}/none.csv": "--updates",
