@@ -300,7 +300,11 @@ class CrawlStats:
             self._causes.clear()
 
     def _news(self, visits: int, firsts: int, updates: int, new: int) -> str:
-        """Return the new marks and updates of visits, in words, with the expected number of updates."""
+        """Return the new marks and updates of visits, in words, with the expected number of updates.
+
+        The number is left out if some of the updates were on pages that were not ranked, as it counts
+        ranked pages only.
+        """
         if visits == firsts:
             return f", {'all ' * (visits > 1)}for the first time" if visits else ""
         expected = f"{self.expected_updates:.{0 if self.expected_updates >= 10 else 1}f} expected"
@@ -308,10 +312,8 @@ class CrawlStats:
             return f": nothing new{f' ({expected})' * bool(self.predicted)}"
         kind = "new or changed" if self.watched == "item" else "new"
         what = f"{counted(new, f'{kind} {self.watched}')} on " * bool(new)
-        if self.found_updates < updates:
-            expected = f"{self.found_updates:,} of them ranked, {expected}"
         pages = counted(updates, "page") + " changed" * (not new)
-        return f": {what}{pages}{f' ({expected})' * bool(self.found_updates)}"
+        return f": {what}{pages}{f' ({expected})' * (self.found_updates == updates)}"
 
     @property
     def saw_only_new_pages(self) -> bool:

@@ -43,6 +43,13 @@ def test_the_end_of_a_run_says_how_many_updates_were_predicted_and_found(stats, 
     assert caplog.messages == ["HACS visited 4 pages: 2 new links on 2 pages (1.9 expected)."]
 
 
+def test_the_sentence_expects_nothing_if_pages_without_a_prediction_had_updates(stats, caplog):
+    stats.count_recorded([recorded(0.5, True), recorded(0.5, True, days=math.inf)], "page")
+    with caplog.at_level(logging.INFO):
+        stats.log_summary()
+    assert caplog.messages == ["HACS visited 2 pages: 2 new links on 2 pages."]
+
+
 def test_predictions_may_come_after_they_were_compared(stats):
     stats.count_recorded([recorded(0.5, True)], "page")
     assert stats.found_updates == 1
