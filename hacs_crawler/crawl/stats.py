@@ -64,6 +64,7 @@ class CrawlStats:
     matched: set[str] = field(default_factory=set)
     """The patterns of HACS_WEIGHTS and HACS_EVERY that counted for a page."""
     _has_said_overdue: bool = False
+    _counts_by_site: bool = False
     _causes: Counter[str] = field(default_factory=Counter)
     _rejected: Counter[str] = field(default_factory=Counter)
     _p: array[float] = field(default_factory=lambda: array("f"))
@@ -209,6 +210,7 @@ class CrawlStats:
     def count_recorded(self, recorded: Sequence[Recorded], updates: Counted) -> None:
         """Count visits that the store has acknowledged; `updates` says what counts as an update."""
         seen = [visited for visited in recorded if visited.visit.news is News.SEEN]
+        self._counts_by_site = updates == "site"
         self._count_predictions(seen, updates)
         asked_sites = [visited for visited in seen if visited.new_to_site is not None]
         updated = [visited for visited in seen if visited.updated]
@@ -263,7 +265,10 @@ class CrawlStats:
         others = sum(stat(f"not_observed/{why}") for why in _NOT_FAILED)
         failed = stat("not_observed") - empty - others
         left = stat("dropped/threshold") + stat("dropped/budget")
-        visits, firsts, updates = stat("visits"), stat("first_visits"), stat("updates")
+        visits, firsts = stat("visits"), stat("first_visits")
+        updates, new = stat("updates"), stat("new_links")
+        if self._counts_by_site:
+            updates, new = stat("site_updates"), stat("links_new_to_site")
         total = visits + failed + empty + gone + left
         of_all = f"{visits:,} of {total:,} pages" if total > visits else counted(visits, "page")
         unseen = [
@@ -272,7 +277,7 @@ class CrawlStats:
             *([f"{counted(failed, 'request')} failed"] if failed else []),
         ]
         sentences = [
-            f"HACS visited {of_all}{self._news(visits, firsts, updates, stat('new_links'))}",
+            f"HACS visited {of_all}{self._news(visits, firsts, updates, new)}",
             f"{empty + gone + failed:,} were not seen" if len(unseen) > 1 else "".join(unseen),
             f"Left for next time: {left:,}" if left else "",
         ]

@@ -6,6 +6,7 @@ import re
 from array import array
 
 import pytest
+from msgspec import structs
 from scrapy.statscollectors import MemoryStatsCollector
 from scrapy.utils.test import get_crawler
 
@@ -121,6 +122,15 @@ def test_the_sentence_has_the_words_of_what_is_watched(stats, caplog):
     with caplog.at_level(logging.INFO):
         stats.log_summary()
     assert caplog.messages == ["HACS visited 9 pages: 3 new or changed items on 2 pages."]
+
+
+def test_the_sentence_counts_what_is_new_to_the_site_if_that_makes_an_update(stats, caplog):
+    seen = recorded(0.5, True)
+    for new_to_site in ({2}, set()):
+        stats.count_recorded([structs.replace(seen, new_to_site=frozenset(new_to_site))], "site")
+    with caplog.at_level(logging.INFO):
+        stats.log_summary()
+    assert caplog.messages == ["HACS visited 2 pages: 1 new link on 1 page (1.0 expected)."]
 
 
 def test_what_a_run_did_beside_its_list_is_a_line_of_its_own(stats, caplog):
