@@ -15,7 +15,7 @@ from hacs_crawler.cli.common import Set, Shards, opened, place_of
 from hacs_crawler.cli.output import Records, chance_text, days_text, interval_text, shows_rows
 from hacs_crawler.shards import JoinedState, plan_of_all, states_in
 from hacs_crawler.utils.terminal import Progress, column_table
-from hacs_crawler.utils.text import safe_logger
+from hacs_crawler.utils.text import counted, safe_logger
 
 logger = safe_logger(__name__)
 
@@ -51,7 +51,7 @@ def rank(
             return None
         rows = plan_table(plan, *states_in(state))
         notes = [
-            f"of {plan.known} pages known, {len(plan)} are shown; skipped: {plan.waiting} gone, "
+            f"{len(plan)} of {counted(plan.known, 'page')} shown; skipped: {plan.waiting} gone, "
             + f"{plan.early} visited too recently for HACS_EVERY, " * bool(plan.early)
             + f"{plan.below_threshold} below the threshold, {plan.left_out} over budget or limit"
         ]

@@ -181,26 +181,18 @@ def close_after_start_items(crawler: Crawler) -> None:
     and nothing is downloaded never closes. Start requests that are held make that the usual case.
     """
     scraper = _engine_of(crawler).scraper
-    is_async = hasattr(scraper, "start_itemproc_async")  # Scrapy 2.14
-    name = "start_itemproc_async" if is_async else "start_itemproc"
-    process: Callable[..., Any] = getattr(scraper, name)
-
-    def check(result: object = None) -> object:
-        closing = scraper.slot.closing
-        if closing is not None and not closing.called:
-            scraper._check_if_closing()  # noqa: SLF001
-        return result
+    process: Callable[..., Any] | None = getattr(scraper, "start_itemproc_async", None)
+    if process is None:  # Scrapy 2.13, which closes without waiting for such items
+        return
 
     async def process_and_check(*item: Any, **more: Any) -> None:
         try:
             await process(*item, **more)
         finally:
-            check()
+            if scraper.slot.closing is not None and not scraper.slot.closing.called:
+                scraper._check_if_closing()  # noqa: SLF001
 
-    def processing(*item: Any, **more: Any) -> Any:
-        return process(*item, **more).addBoth(check)
-
-    setattr(scraper, name, process_and_check if is_async else processing)
+    scraper.start_itemproc_async = process_and_check
 
 
 def hold_back(

@@ -88,7 +88,7 @@ def test_the_last_line_says_what_became_of_all_pages(
     hacs(folder, "rank", "--limit", "2", "-s", "HACS_THRESHOLD=0.1")
     (said,) = (record.message for record in caplog.records)
     assert said == (
-        "of 5 pages known, 2 are shown; skipped: 1 gone, 1 below the threshold, 1 over budget or limit"
+        "2 of 5 pages shown; skipped: 1 gone, 1 below the threshold, 1 over budget or limit"
     )
 
 

@@ -533,6 +533,7 @@ def test_a_request_can_be_held_back_until_it_is_sent(crawling: Run) -> None:
     crawling(TinyCrawl(page(1), page(2)), act)
 
 
+@pytest.mark.skipif(scrapy.version_info < (2, 14), reason="it does not wait for these items")
 def test_a_spider_closes_once_the_items_of_its_start_are_processed(crawling: Run) -> None:
     gate: Deferred[None] = Deferred()
     in_pipeline: list[bool] = []
