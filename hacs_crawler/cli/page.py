@@ -171,10 +171,10 @@ def _lines(facts: PageFacts, config: Config, now: float) -> Iterator[tuple[str, 
     if facts.confirmed[1]:
         seen_again, known = facts.confirmed
         share = 100 * confirmed_share(seen_again, known)
-        shown = f"{seen_again} of {known} updates had a link that was seen again"
+        shown = f"{seen_again} of {known} changes brought {config.noun}s that were seen again"
         yield "confirmed", f"{shown}; {share:.0f} % are expected to"
     if facts.churning > LEAST_CHURNING:
-        yield "churn", _churn(facts)
+        yield "churn", _churn(facts, config)
     if config.ranking.counts_siblings:
         yield "siblings", _siblings(facts)
     if words := visit_text(facts.rendering, facts.site_rendering):
@@ -233,8 +233,8 @@ def _rate(facts: PageFacts, config: Config) -> str:
     return text
 
 
-def _churn(facts: PageFacts) -> str:
-    text = f"a request shows new links by itself with probability {facts.churn:.2f}"
+def _churn(facts: PageFacts, config: Config) -> str:
+    text = f"a request shows new {config.noun}s by itself with probability {facts.churn:.2f}"
     if facts.churning < SURE_CHURNING:
         text += (
             f" ({100 * facts.churning:.0f} % likely to do so at all; with HACS_BUDGET set, control "
