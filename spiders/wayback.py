@@ -171,11 +171,7 @@ class WaybackSpider(Spider):
             # what one archive takes the digest of, another unpacks first
             raise HacsError("mode = 'digest': must be one archive, with a CDX server, at a time")
         return HarvestOptions(
-            source=0,
-            since=since,
-            until=min(until, now),
-            by_digest=by_digest,
-            max_captures=most,
+            source=0, since=since, until=min(until, now), by_digest=by_digest, max_captures=most
         )
 
     async def _unique_seeds(self, crawl: Crawl) -> list[str]:

@@ -194,10 +194,7 @@ def _cdxj(text: str, name: str) -> tuple[str, _Rows]:
 
 
 _MEMENTO: Final = re.compile(r"/([0-9]{4,17})(?:[a-z]{2}_)?/(https?:/.+|[^/:]+\..+)\Z", re.DOTALL)
-_TOOLBAR: Final = (
-    "<!-- BEGIN WAYBACK TOOLBAR INSERT -->",
-    "<!-- END WAYBACK TOOLBAR INSERT -->",
-)
+_TOOLBAR: Final = ("<!-- BEGIN WAYBACK TOOLBAR INSERT -->", "<!-- END WAYBACK TOOLBAR INSERT -->")
 """What OpenWayback and the Wayback Machine put around the links of their own."""
 # not joined by "|", for which libxml2 compares each with each
 _anchors: Final = etree.XPath("//*[self::a or self::area][@href]")

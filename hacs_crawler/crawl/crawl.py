@@ -25,15 +25,7 @@ from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableErr
 from hacs_crawler.ranking.choice import Quota
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.selection import informed
-from hacs_crawler.state import (
-    News,
-    Prediction,
-    Recorded,
-    State,
-    Visit,
-    describe,
-    open_state,
-)
+from hacs_crawler.state import News, Prediction, Recorded, State, Visit, describe, open_state
 from hacs_crawler.utils.loop import Worker, begin, shutdown_waits
 from hacs_crawler.utils.text import counted, safe_logger
 from hacs_crawler.utils.times import MAX_SECOND

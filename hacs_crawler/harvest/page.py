@@ -223,12 +223,7 @@ class PageHarvest:
             memento = Memento(memento.at, problem="moved")
         if memento.marks is not None:
             self._count("mementos")
-            visit = Visit(
-                step.capture.url,
-                memento.at,
-                marks=memento.marks,
-                rules=memento.rules,
-            )
+            visit = Visit(step.capture.url, memento.at, marks=memento.marks, rules=memento.rules)
             if memento.at == step.capture.at:
                 self._shown[step.digest] = visit
             elif memento.at in self._redirected:

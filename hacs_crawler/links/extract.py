@@ -14,13 +14,7 @@ from zlib import crc32
 from lxml import etree
 from xxhash import xxh3_64_intdigest
 
-from hacs_crawler.links.canonical import (
-    FORM,
-    TRACKERS,
-    Resolver,
-    canonical_url,
-    join_link,
-)
+from hacs_crawler.links.canonical import FORM, TRACKERS, Resolver, canonical_url, join_link
 from hacs_crawler.links.keys import fingerprints_of
 from hacs_crawler.links.markup import MarkupError
 from hacs_crawler.links.sites import domain_of, domain_of_netloc

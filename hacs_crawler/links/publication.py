@@ -44,7 +44,7 @@ _VENUE: Final = re.compile(
     r"|Review|Magazine|Quarterly|Lecture Notes|LNCS|arXiv|bioRxiv|SSRN|preprint|Press|Springer|Elsevier"
     r"|Wiley|IEEE|ACM|CoRR|USENIX|NeurIPS|ICML|Tech(?:nical|\.) Report|PhD thesis|Dissertation|pages"
     r"|chapter|Bulletin|Zeitschrift|Tagungsband|Actes|Revue|Verlag|Nature|Science)\b\.?"
-    r"|\b(?:[Vv]ol|pp|[Nn]o|eds?|Bd)\.|\bS\. \d|\b\d+ ?\(\d+\)|\bIn:|\bISBN\b|\bdoi\b",
+    r"|\b(?:[Vv]ol|pp|[Nn]o|eds?|Bd)\.|\bS\. \d|\b\d+ ?\(\d+\)|\bIn:|\bISBN\b|\bdoi\b"
 )
 _BEFORE_STOP: Final = re.compile(r" (?=[.,;:)](?:\s|$))")
 _OTHER: Final = re.compile(

@@ -138,10 +138,7 @@ def host_of(url: str) -> str:
 
 
 def differences(
-    host: str,
-    first: set[str],
-    second: set[str],
-    is_known: Callable[[str], bool] = lambda _: False,
+    host: str, first: set[str], second: set[str], is_known: Callable[[str], bool] = lambda _: False
 ) -> tuple[set[LinkPart], set[LinkPart]]:
     """Return which parts of a host's links make two fetches differ: sessions, and what may be tokens.
 

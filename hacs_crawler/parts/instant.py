@@ -173,10 +173,7 @@ async def hubs_of(crawl: Crawl, tier: InstantTier) -> list[str]:
 
 
 async def with_tier(
-    crawl: Crawl,
-    tier: InstantTier,
-    requests: AsyncIterator[Any],
-    request_of: Callable[[str], Any],
+    crawl: Crawl, tier: InstantTier, requests: AsyncIterator[Any], request_of: Callable[[str], Any]
 ) -> AsyncIterator[Any]:
     """Yield requests as they come, and whenever a round of the tier begins those for its hubs.
 

@@ -15,14 +15,7 @@ from hacs_crawler.archive import Capture, read_cdx, read_warc
 from hacs_crawler.archive.capture import REVISIT
 from hacs_crawler.links.extract import link_fingerprints
 from hacs_crawler.utils.times import DAY
-from pywb_archive import (
-    Archived,
-    PywbArchive,
-    PywbServer,
-    page_of,
-    pywb_archive,
-    write_warc,
-)
+from pywb_archive import Archived, PywbArchive, PywbServer, page_of, pywb_archive, write_warc
 
 pytest.importorskip("warcio")
 

@@ -189,10 +189,7 @@ def test_revisits_of_errors_are_no_captures(archive: Warc) -> None:
 )
 @pytest.mark.parametrize("split", [chunked, bytes])
 def test_encodings_are_undone(
-    archive: Warc,
-    encoding: str,
-    pack: Callable[[bytes], bytes],
-    split: Callable[[bytes], bytes],
+    archive: Warc, encoding: str, pack: Callable[[bytes], bytes], split: Callable[[bytes], bytes]
 ) -> None:
     transfer = ("Transfer-Encoding", "chunked")  # archives keep it even where they unchunked
     archive.add(split(pack(PAGE)), HTML, ("Content-Encoding", encoding), transfer)

@@ -9,10 +9,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from wayback_machine import (
-    WaybackMachine,
-    page,
-)
+from wayback_machine import WaybackMachine, page
 
 URL = "http://a.org/"
 TIMES = ["20010101000000", "20010101000009", "20020101000000", "20030101000000", "20040601000000"]

@@ -360,9 +360,7 @@ def test_a_redirect_that_the_filter_drops_shares_the_visit_of_its_target(
     assert (list(page.visits), page.failures) == ([NOW], 0)
 
 
-def test_a_dropped_request_that_is_for_no_page_or_was_never_sent_is_nothing(
-    crawl: Crawl,
-) -> None:
+def test_a_dropped_request_that_is_for_no_page_or_was_never_sent_is_nothing(crawl: Crawl) -> None:
     async def scenario() -> None:
         await crawl.open()
         assert [*crawl.parts.observed(observed(Visit("http://b.example/", NOW)))] == []

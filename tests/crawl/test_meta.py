@@ -362,8 +362,7 @@ def test_whoever_asks_again_may_opt_out() -> None:
 
 
 @pytest.mark.parametrize(
-    "first",
-    [mark_ranked(start(), PREDICTION), sent(mark_ranked(start(), PREDICTION))],
+    "first", [mark_ranked(start(), PREDICTION), sent(mark_ranked(start(), PREDICTION))]
 )
 def test_a_spider_that_yields_a_request_made_of_one_under_way_asks_for_another_page(
     first: Request,

@@ -241,9 +241,7 @@ def test_what_takes_too_long_to_be_parsed_tells_nothing_and_is_named(
 ) -> None:
     attributes = b" ".join(b"a%d" % number for number in range(10_000))
     assert why_not_seen(html(b"<p " + attributes + b">" + TWO_LINKS)) == "markup"
-    assert caplog.messages == [
-        f"{PAGE} is not read: it has a tag with more than 500 attributes",
-    ]
+    assert caplog.messages == [f"{PAGE} is not read: it has a tag with more than 500 attributes"]
 
 
 def test_of_a_page_one_tree_is_made_whoever_looks_at_it() -> None:

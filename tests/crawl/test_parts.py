@@ -140,9 +140,7 @@ def test_where_it_fails_over_a_request_the_page_is_not_observed_and_the_tenth_ti
 
 
 @pytest.mark.parametrize("hook", sorted(OVER_A_REQUEST))
-def test_where_another_part_fails_over_a_request_the_page_is_observed(
-    hook: str,
-) -> None:
+def test_where_another_part_fails_over_a_request_the_page_is_observed(hook: str) -> None:
     mark_unseen(REQUEST, "")
     Crawl(part_with(hook, raising)).call(hook)
     assert not tag_of(REQUEST).unseen

@@ -48,9 +48,7 @@ class World:
 
     def __init__(self, timers: Timers, folder: Path) -> None:
         self.timers = timers
-        settings = {
-            "HACS_STATE": f"sqlite:///{folder}/state.db",
-        }
+        settings = {"HACS_STATE": f"sqlite:///{folder}/state.db"}
         crawler = new_crawler(**settings)
         self.under_way = UnderWay(crawler)
         self.set_scraper(is_idle=True)
@@ -150,9 +148,7 @@ def test_a_round_is_over_when_nothing_waits_is_under_way_or_is_parsed(
     run(scenario())
 
 
-def test_after_a_round_that_took_longer_than_its_time_the_next_begins_at_once(
-    world: World,
-) -> None:
+def test_after_a_round_that_took_longer_than_its_time_the_next_begins_at_once(world: World) -> None:
     async def scenario() -> None:
         world.timers.now += ROUND_MINUTES * MINUTE + 1.0
         begun = await world.begin()
@@ -196,9 +192,7 @@ def test_a_crawl_that_fails_in_a_round_has_no_other(world: World) -> None:
     run(scenario())
 
 
-def test_where_another_scheduler_ranks_nothing_a_round_is_over_all_the_same(
-    world: World,
-) -> None:
+def test_where_another_scheduler_ranks_nothing_a_round_is_over_all_the_same(world: World) -> None:
     async def scenario() -> None:
         world.rounds = world.rounds_of_another_scheduler()
         begun = await world.begin()

@@ -77,9 +77,7 @@ def test_when_start_is_over_what_it_yielded_is_to_be_ranked(world: World) -> Non
     assert world.pauses == 1
 
 
-def test_a_start_that_yields_in_one_go_never_pauses_however_long_it_computes(
-    world: World,
-) -> None:
+def test_a_start_that_yields_in_one_go_never_pauses_however_long_it_computes(world: World) -> None:
     async def computes() -> AsyncIterator[int]:
         for number in range(5):
             world.timers.now += 10 * PAUSE_SECONDS  # the loop has no turn meanwhile

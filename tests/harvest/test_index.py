@@ -13,13 +13,7 @@ from hypothesis import given, strategies as st
 from hacs_crawler.archive import Capture
 from hacs_crawler.archive.capture import Cleaning
 from hacs_crawler.harvest.asking import UnansweredError
-from hacs_crawler.harvest.client import (
-    LEAST_LIMIT,
-    LIMIT,
-    LIMIT_WITHOUT_KEYS,
-    TRIES,
-    IndexReader,
-)
+from hacs_crawler.harvest.client import LEAST_LIMIT, LIMIT, LIMIT_WITHOUT_KEYS, TRIES, IndexReader
 from hacs_crawler.harvest.query import IndexAnswer, Site, Span
 
 URL = "http://foo.edu/"

@@ -14,10 +14,7 @@ from scrapy.http import Response
 from crawl_support import Timers, UnderWay, new_crawler
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.middlewares.downloads import AdmissionMiddleware
-from hacs_crawler.parts.pauses import (
-    DEFAULT_PAUSE_SECONDS,
-    HostPauses,
-)
+from hacs_crawler.parts.pauses import DEFAULT_PAUSE_SECONDS, HostPauses
 
 
 class World:

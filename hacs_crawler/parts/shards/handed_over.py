@@ -13,12 +13,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from hacs_crawler.config import Config
-from hacs_crawler.crawl.recipes import (
-    RequestRecipe,
-    handed_over_kind,
-    read_recipes,
-    write_recipes,
-)
+from hacs_crawler.crawl.recipes import RequestRecipe, handed_over_kind, read_recipes, write_recipes
 from hacs_crawler.state import (
     PAGES_A_CALL,
     Page,

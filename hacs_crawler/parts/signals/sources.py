@@ -9,12 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import (
-    Collection,
-    Iterable,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any, Final
@@ -36,13 +31,7 @@ from hacs_crawler.parts.signals.register import (
     read_sources,
 )
 from hacs_crawler.parts.signals.requests import FILES_A_HOST, READINGS, SignalRequests, origin_of
-from hacs_crawler.state import (
-    Others,
-    State,
-    Visit,
-    hear,
-    source_id,
-)
+from hacs_crawler.state import Others, State, Visit, hear, source_id
 from hacs_crawler.utils.loop import at_once, each
 from hacs_crawler.utils.text import counted, safe_logger
 from hacs_crawler.utils.times import DAY

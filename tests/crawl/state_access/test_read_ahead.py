@@ -46,9 +46,7 @@ def test_pages_claimed_at_almost_the_same_time_are_read_together(world: StateAcc
     run(scenario())
 
 
-def test_pages_claimed_while_others_are_read_are_read_right_after_those(
-    world: StateAccess,
-) -> None:
+def test_pages_claimed_while_others_are_read_are_read_right_after_those(world: StateAccess) -> None:
     async def scenario() -> None:
         world.road.reads.clear()
         async with busy(world.worker):
@@ -95,9 +93,7 @@ def test_who_waits_for_a_page_that_cannot_be_read_goes_on_too(world: StateAccess
     run(scenario())
 
 
-def test_an_error_in_reading_that_no_store_should_have_says_what_it_is(
-    world: StateAccess,
-) -> None:
+def test_an_error_in_reading_that_no_store_should_have_says_what_it_is(world: StateAccess) -> None:
     async def scenario() -> None:
         world.road.error = KeyError("no such thing")
         await world.claim(A)

@@ -105,9 +105,7 @@ def test_what_was_written_is_told_in_the_order_of_the_visits(new_world: Make) ->
     run(scenario())
 
 
-def test_a_page_that_is_visited_while_it_is_written_keeps_both_visits(
-    world: StateAccess,
-) -> None:
+def test_a_page_that_is_visited_while_it_is_written_keeps_both_visits(world: StateAccess) -> None:
     async def scenario() -> None:
         await world.visit(A, 1, 7)
         await world.claim(A)
@@ -262,9 +260,7 @@ def test_a_broken_state_is_not_tried_again_and_its_visits_are_counted_as_lost(
     run(scenario())
 
 
-def test_an_error_in_writing_that_no_store_should_have_says_what_it_is(
-    world: StateAccess,
-) -> None:
+def test_an_error_in_writing_that_no_store_should_have_says_what_it_is(world: StateAccess) -> None:
     async def scenario() -> None:
         world.road.error = KeyError("no such thing")
         world.write_behind.record(visit(A, 1))
@@ -350,9 +346,7 @@ def test_at_the_end_a_state_that_is_away_is_waited_for_a_few_times(world: StateA
     run(scenario())
 
 
-def test_at_the_end_nothing_is_lost_where_the_state_comes_back_in_time(
-    world: StateAccess,
-) -> None:
+def test_at_the_end_nothing_is_lost_where_the_state_comes_back_in_time(world: StateAccess) -> None:
     async def scenario() -> None:
         world.road.close_for()
         world.write_behind.record(visit(A, 1))

@@ -71,9 +71,7 @@ def test_verdicts_reach_the_next_crawl(store: MemoryStore) -> None:
     assert not second.advice(URLS[1]).rendered
 
 
-def test_of_two_crawls_the_first_to_write_wins_and_the_other_goes_by_it(
-    store: MemoryStore,
-) -> None:
+def test_of_two_crawls_the_first_to_write_wins_and_the_other_goes_by_it(store: MemoryStore) -> None:
     crawls = [crawl(store)[1] for _ in range(2)]
     for marks, verdict in zip(crawls, (Verdict.BROWSER, Verdict.PLAIN), strict=True):
         read(marks, URLS[0])
