@@ -17,7 +17,7 @@ REQUEST: Final = {
     "crawl/scheduler.py": "takes the request, and gives it to the engine in the end",
     "crawl/meta.py": "keeps what is known of a request in its tag",
     "crawl/scrapy_internals.py": "asks Scrapy for its filter, its slots, and what is under way",
-    "crawl/queues": "holds it until it is ranked, then until a slot of its host is free",
+    "crawl/queues.py": "holds it until it is ranked, then until a slot of its host is free",
     "crawl/ranker.py": "has it scored with others, and chooses",
     "crawl/crawl.py": "says by which options, and whether the state is open",
     "crawl/parts.py": "asks parts what they know of its page",

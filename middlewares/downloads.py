@@ -11,7 +11,6 @@ from scrapy.exceptions import IgnoreRequest, NotConfigured
 from scrapy.http import Response
 from scrapy.utils.defer import maybe_deferred_to_future
 
-from hacs_crawler.crawl.admission import LONGEST_WAIT_SECONDS, PutBackError
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import (
     claim,
@@ -23,6 +22,7 @@ from hacs_crawler.crawl.meta import (
     take_put_back,
     tell,
 )
+from hacs_crawler.crawl.part import LONGEST_WAIT_SECONDS, PutBackError
 from hacs_crawler.crawl.scrapy_internals import is_closing
 from hacs_crawler.outcome import NotObserved
 from hacs_crawler.utils.loop import sleep

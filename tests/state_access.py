@@ -11,8 +11,7 @@ from typing import Any
 from scrapy.utils.defer import maybe_deferred_to_future
 
 from crawl_support import Timers, settled
-from hacs_crawler.crawl.state_access.read_ahead import GATHER_SECONDS, ReadAhead
-from hacs_crawler.crawl.state_access.state_thread import StateThread
+from hacs_crawler.crawl.state_access.read_ahead import GATHER_SECONDS, ReadAhead, StateThread
 from hacs_crawler.crawl.state_access.write_behind import WriteBehind
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.links import page_id_of

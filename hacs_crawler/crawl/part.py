@@ -11,7 +11,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from msgspec import Struct
 from scrapy import Request
@@ -24,6 +24,13 @@ from hacs_crawler.state import Page, Recorded, Rows, Visit
 from hacs_crawler.utils.arrays import BoolArray
 from hacs_crawler.utils.loop import each
 from hacs_crawler.watch import Rules
+
+LONGEST_WAIT_SECONDS: Final = 120.0
+"""A request that would have to wait longer is given up."""
+
+
+class PutBackError(Exception):
+    """The request goes back to the scheduler, and waits there."""
 
 
 class Observed(Struct, frozen=True):

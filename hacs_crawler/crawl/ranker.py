@@ -20,11 +20,10 @@ from twisted.python.failure import Failure
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import mark_ranked, seed_url
 from hacs_crawler.crawl.part import Part
-from hacs_crawler.crawl.queues.seed_queue import SeedQueue
-from hacs_crawler.crawl.queues.unranked_seeds import UnrankedSeeds
+from hacs_crawler.crawl.queues import SeedQueue, UnrankedSeeds
 from hacs_crawler.crawl.scrapy_internals import wake
 from hacs_crawler.crawl.start_watch import StartWatch
-from hacs_crawler.crawl.state_access.state_thread import RETRY_SECONDS
+from hacs_crawler.crawl.state_access.read_ahead import RETRY_SECONDS
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
 from hacs_crawler.ranking.demands import EVERY_KEY, WEIGHT_KEY, Demands, demands_of
 from hacs_crawler.ranking.selection import Chosen, Dropped, Selection
@@ -171,9 +170,7 @@ class Ranker:
             await self._release(is_idle=is_idle)
 
     async def _rank(self) -> None:
-        held, page_ids = self.seeds.begin_ranking()
-        held, page_ids = self.seeds.without_twins(held, page_ids, self._is_filtered)
-        self.seeds.ranking = held
+        held, page_ids = self.seeds.begin_ranking(self._is_filtered)
         is_done = False
         try:
             if self._crawl.parts.override("before_rank"):

@@ -12,7 +12,6 @@ from scrapy.core.scheduler import BaseScheduler, Scheduler
 from scrapy.crawler import Crawler
 from twisted.internet.defer import Deferred
 
-from hacs_crawler.crawl.admission import LEAST_SECONDS, WaitingRequests
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.inner_scheduler import (
     end_job,
@@ -35,7 +34,7 @@ from hacs_crawler.crawl.meta import (
     was_sent,
 )
 from hacs_crawler.crawl.page_filter import PageFilter
-from hacs_crawler.crawl.queues.seed_queue import SeedQueue
+from hacs_crawler.crawl.queues import LEAST_SECONDS, SeedQueue, WaitingRequests
 from hacs_crawler.crawl.ranker import Ranker
 from hacs_crawler.crawl.scrapy_internals import (
     Downloads,

@@ -21,8 +21,8 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.error import ConnectionRefusedError as TwistedConnectionRefusedError
 
 from hacs_crawler.archive import PAUSE_SECONDS, ArchiveAddress
-from hacs_crawler.crawl.admission import PutBackError
 from hacs_crawler.crawl.crawl import Crawl
+from hacs_crawler.crawl.part import PutBackError
 from hacs_crawler.crawl.scrapy_internals import Downloads, is_closing
 from hacs_crawler.harvest.asking import REQUESTS_AT_ONCE, GivenUpError, slots_of
 from hacs_crawler.utils.loop import sleep

@@ -17,8 +17,8 @@ from scrapy.http import Response
 from scrapy.utils.defer import maybe_deferred_to_future
 
 from hacs_crawler.archive import ArchiveAddress
-from hacs_crawler.crawl.admission import PutBackError
 from hacs_crawler.crawl.crawl import Crawl
+from hacs_crawler.crawl.part import PutBackError
 from hacs_crawler.crawl.scrapy_internals import Downloads, download, is_closing
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.utils.loop import Worker, call_later

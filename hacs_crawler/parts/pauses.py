@@ -14,9 +14,8 @@ from scrapy import Request, signals
 from scrapy.http import Response
 from scrapy.robotstxt import RobotParser
 
-from hacs_crawler.crawl.admission import PutBackError
 from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.crawl.part import Part
+from hacs_crawler.crawl.part import Part, PutBackError
 from hacs_crawler.crawl.scrapy_internals import Downloads
 from hacs_crawler.utils.text import safe_logger
 from hacs_crawler.utils.times import retry_after

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from crawl_support import Timers
-from hacs_crawler.crawl.state_access import read_ahead, state_thread, write_behind
+from hacs_crawler.crawl.state_access import read_ahead, write_behind
 from hacs_crawler.state import Store, Updates
 from state_access import Make, StateAccess
 
@@ -17,7 +17,6 @@ def timers(monkeypatch: pytest.MonkeyPatch) -> Timers:
     timers = Timers()
     for module in (read_ahead, write_behind):
         monkeypatch.setattr(module, "call_later", timers.call_later)
-    for module in (state_thread, write_behind):
         monkeypatch.setattr(module, "sleep", timers.sleep)
     return timers
 

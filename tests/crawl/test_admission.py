@@ -8,8 +8,9 @@ import pytest
 from scrapy import Request
 
 from crawl_support import Timers
-from hacs_crawler.crawl import admission
-from hacs_crawler.crawl.admission import LONGEST_WAIT_SECONDS, WaitingRequests
+from hacs_crawler.crawl import queues
+from hacs_crawler.crawl.part import LONGEST_WAIT_SECONDS
+from hacs_crawler.crawl.queues import WaitingRequests
 
 
 class World:
@@ -53,7 +54,7 @@ def slot_of(request: Request) -> str:
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
     timers = Timers()
-    monkeypatch.setattr(admission, "call_later", timers.call_later)
+    monkeypatch.setattr(queues, "call_later", timers.call_later)
     return World(timers)
 
 

@@ -1,10 +1,10 @@
-"""Pages read ahead of their responses, in batches, and held while requests for them are under way."""
+"""The state in its thread, and pages read ahead of their responses, held while these are under way."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Concatenate, Final, ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,20 +12,29 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
-from hacs_crawler.crawl.state_access.state_thread import StateThread
-from hacs_crawler.exceptions import StateError
+from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.links import menu_id, page_id_of
 from hacs_crawler.state import (
+    Estimation,
+    Future,
     LinkClaim,
     Page,
     Prediction,
     Recorded,
+    Rows,
     State,
     claimed_of,
     elsewhere,
     on_their_sites,
+    without_future,
 )
-from hacs_crawler.utils.loop import call_later
+from hacs_crawler.utils.loop import Worker, call_later, in_batches, sleep
+from hacs_crawler.utils.text import safe_logger
+
+logger = safe_logger(__name__)
+
+RETRY_SECONDS: Final = 5.0
+"""After how long a state that was away is asked again."""
 
 GATHER_SECONDS: Final = 0.005
 """How long pages are gathered into one read: less than any answer from the network takes."""
@@ -33,6 +42,66 @@ MOST_SITES: Final = 256
 """How many sites' memories are kept, of at most 24 KB each; the oldest are read again."""
 _Read = tuple[dict[int, Page], Sequence[int], dict[int, bytes]]
 """What one read brought: the pages that are known, and which sites remember which of their links."""
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class StateThread:
+    """Calls functions with the state in its thread. All methods are called from the event loop.
+
+    `on_error` receives errors after which the crawl goes on, such as an unreachable state.
+    """
+
+    def __init__(
+        self, state: State, worker: Worker, on_error: Callable[[StateError], None]
+    ) -> None:
+        self._state = state
+        self._worker = worker
+        self.on_error = on_error
+
+    @property
+    def estimation(self) -> Estimation:
+        """How the state's rates are estimated."""
+        return self._state.estimation
+
+    def run(
+        self, function: Callable[Concatenate[State, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> Deferred[T]:
+        """Queue a call of a function of the state; the Deferred has its result or its exception."""
+        return self._worker.run(function, self._state, *args, **kwargs)
+
+    async def once(
+        self, function: Callable[Concatenate[State, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Return the result of a function of the state; raises StateError also if it is away."""
+        return await maybe_deferred_to_future(self.run(function, *args, **kwargs))
+
+    async def patiently(
+        self, function: Callable[Concatenate[State, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Return the result of a function of the state, however long the state is away.
+
+        Raises StateError if trying again is useless.
+        """
+        while True:
+            try:
+                return await self.once(function, *args, **kwargs)
+            except StateUnavailableError as error:
+                self.on_error(error)
+                logger.warning("%s; next try in %g s", error, RETRY_SECONDS)
+                await maybe_deferred_to_future(sleep(RETRY_SECONDS))
+
+    async def rows(self, page_ids: Sequence[int], now: float) -> tuple[Rows, Future | None]:
+        """Return the pages' ranking rows without visits later than `now`, and what there is of these.
+
+        Raises StateError.
+        """
+        ids = np.array(page_ids, np.int64)
+        return await self.once(lambda state: without_future(state, ids, state.rows(ids), now))
+
+    def urls(self) -> AsyncIterator[str]:
+        """Stream the URL of every page known; raises StateError."""
+        return in_batches(self._worker, self._state.urls())
 
 
 @dataclass(slots=True)

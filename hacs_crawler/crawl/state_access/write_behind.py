@@ -11,8 +11,7 @@ from scrapy.utils.log import failure_to_exc_info
 from twisted.internet.defer import Deferred
 from twisted.python.failure import Failure
 
-from hacs_crawler.crawl.state_access.read_ahead import ReadAhead
-from hacs_crawler.crawl.state_access.state_thread import StateThread
+from hacs_crawler.crawl.state_access.read_ahead import ReadAhead, StateThread
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.links import page_id_of
 from hacs_crawler.state import Page, Recorded, State, Visit, copy_of, merged

@@ -24,8 +24,8 @@ from scrapy.exceptions import IgnoreRequest
 from scrapy.http import Response
 from scrapy.settings import BaseSettings
 
-from hacs_crawler.crawl.admission import PutBackError
 from hacs_crawler.crawl.crawl import Crawl
+from hacs_crawler.crawl.part import PutBackError
 from hacs_crawler.crawl.scrapy_internals import Downloads, check_robotstxt
 from hacs_crawler.parts.rendering.launch import (
     CLOSING_SECONDS,

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from crawl_support import run
-from hacs_crawler.crawl.state_access.state_thread import RETRY_SECONDS
+from hacs_crawler.crawl.state_access.read_ahead import RETRY_SECONDS
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.links import page_id_of
 from hacs_crawler.state import State

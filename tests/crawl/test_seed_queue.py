@@ -19,7 +19,7 @@ from hypothesis.stateful import (
 from scrapy import Request
 
 from crawl_support import UnderWay
-from hacs_crawler.crawl.queues.seed_queue import Key, SeedQueue
+from hacs_crawler.crawl.queues import Key, SeedQueue
 from hacs_crawler.crawl.scrapy_internals import Downloads
 
 HOSTS = ("a", "b", "c")

@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 from scrapy import Request
 
-from hacs_crawler.crawl.queues.unranked_seeds import LEAST_CHUNK, MOST_AHEAD, UnrankedSeeds
+from hacs_crawler.crawl.queues import LEAST_CHUNK, MOST_AHEAD, UnrankedSeeds
+
+
+def is_filtered(_: Request) -> bool:
+    return False
 
 
 def seeds(number: int) -> list[Request]:
@@ -21,7 +25,7 @@ def filled(number: int, budget: int | None = None) -> UnrankedSeeds:
 
 def test_what_is_being_ranked_is_not_held_and_not_lost() -> None:
     unranked = filled(3)
-    ranking, page_ids = unranked.begin_ranking()
+    ranking, page_ids = unranked.begin_ranking(is_filtered)
     assert page_ids == [0, 1, 2]
     assert len(unranked) == 0
     assert unranked.all() == ranking
@@ -29,16 +33,16 @@ def test_what_is_being_ranked_is_not_held_and_not_lost() -> None:
 
 def test_what_could_not_be_ranked_is_held_before_what_came_meanwhile() -> None:
     unranked = filled(2)
-    ranking, page_ids = unranked.begin_ranking()
+    ranking, page_ids = unranked.begin_ranking(is_filtered)
     late = Request("http://a.example/late")
     unranked.add(late, 9)
     unranked.end_ranking(ranking, page_ids)
-    assert unranked.begin_ranking() == ([*ranking, late], [0, 1, 9])
+    assert unranked.begin_ranking(is_filtered) == ([*ranking, late], [0, 1, 9])
 
 
 def test_what_was_ranked_is_forgotten() -> None:
     unranked = filled(2)
-    unranked.begin_ranking()
+    unranked.begin_ranking(is_filtered)
     unranked.end_ranking([], [])
     assert unranked.all() == []
 

@@ -1,24 +1,134 @@
-"""Ranked start requests that wait, by slot, and counts of the requests given to the inner scheduler."""
+"""Requests that wait in the scheduler: to be ranked, for a free slot, and for parts to admit them."""
 
 from __future__ import annotations
 
+import time
 from bisect import insort
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Sequence
 from heapq import heappop, heappush
-from itertools import chain
-from typing import TypeVar
+from itertools import chain, count
+from typing import Final, TypeVar
 
 from msgspec import Struct
 from scrapy import Request
 
+from hacs_crawler.crawl.meta import KEY, is_start, tag_of, take_added_mark
+from hacs_crawler.crawl.part import LONGEST_WAIT_SECONDS
 from hacs_crawler.crawl.scrapy_internals import Downloads
+from hacs_crawler.ranking.selection import Chosen, Selection
+from hacs_crawler.utils.loop import call_later
 
+LEAST_CHUNK: Final = 1_000
+"""With a budget, seeds are ranked in chunks of at least this many, so that memory stays O(budget)."""
+MOST_AHEAD: Final = 2_000
+"""How many requests of a `start()` that may never end are read ahead of sending: it may count until a
+callback stops it, and each request that was read is sent."""
+LEAST_SECONDS: Final = 0.01
+"""The least time after which a part that has a request wait is asked again."""
 T = TypeVar("T")
 Key = tuple[int, float, int]
 """What orders seeds, the least first: priority (negated), place in the ranking, arrival."""
 Mark = Callable[[Request, int], object]
 """Stores its prediction in a seed, by the seed's number among those added together."""
+
+
+class UnrankedSeeds:
+    """Holds seeds until they are ranked.
+
+    `selection` chooses among the seeds of one round; None if no seed was ranked in it.
+    """
+
+    def __init__(self, budget: int | None) -> None:
+        self._budget = budget
+        self._held: list[Request] = []
+        self._page_ids: list[int] = []
+        self.ranking: list[Request] = []
+        """What is being ranked."""
+        self._has_tagged = False
+        self._added: set[int] = set()
+        self.selection: Selection[Request] | None = None
+        self.ends_surely = False
+        """Whether the held seeds come from a list, which can be ranked whole."""
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    @property
+    def is_chunk(self) -> bool:
+        """Whether enough seeds are held to be ranked before more are read."""
+        if self._budget:
+            return len(self._held) >= max(self._budget, LEAST_CHUNK)
+        return not self.ends_surely and len(self._held) >= MOST_AHEAD
+
+    @property
+    def most_ahead(self) -> int | None:
+        """How many ranked seeds may wait before more are read; None for any number."""
+        return None if self._budget or self.ends_surely else MOST_AHEAD
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the ranked seeds are kept for the rest of the budget at the end."""
+        return self.selection is not None and self.selection.waits
+
+    def add(self, seed: Request, page_id: int) -> None:
+        """Hold a seed, whose page has that id."""
+        self._held.append(seed)
+        self._page_ids.append(page_id)
+        self._has_tagged = self._has_tagged or KEY in seed.meta
+
+    def passes_filter(self, seed: Request, page_id: int) -> bool:
+        """Whether a seed for the page of that id bypasses the duplicate filter.
+
+        A seed that HACS added meets the filter when it is ranked: the spider may have requested the page
+        by then. If the spider does so later, the filter has seen only HACS's seed.
+        """
+        is_first = page_id in self._added and is_start(seed)
+        if is_first:
+            self._added.remove(page_id)
+        return is_first or (KEY in seed.meta and tag_of(seed).added)
+
+    def all(self) -> list[Request]:
+        """Return all seeds that are kept, being ranked, or held."""
+        ranked = [] if self.selection is None else self.selection.entries
+        return [*ranked, *self.ranking, *self._held]
+
+    def begin_ranking(
+        self, is_filtered: Callable[[Request], bool]
+    ) -> tuple[list[Request], list[int]]:
+        """Return the seeds held, which are being ranked until `end_ranking`, and their pages' ids.
+
+        Seeds that HACS added are left out if the spider asks for their pages itself, or if filtered.
+        """
+        self.ranking, self._held = self._held, []
+        page_ids, self._page_ids = self._page_ids, []
+        if self._has_tagged:
+            seeds = [*zip(self.ranking, page_ids, strict=True)]
+            own = {page_id for seed, page_id in seeds if not tag_of(seed).added}
+            seeds = [
+                (seed, page_id)
+                for seed, page_id in seeds
+                # whatever the request says of the filter: HACS asks for a page once
+                if not take_added_mark(seed)
+                or not (page_id in own or is_filtered(seed.replace(dont_filter=False)))
+            ]
+            self.ranking, page_ids = [seed for seed, _ in seeds], [page_id for _, page_id in seeds]
+            self._added.update(set(page_ids) - own)
+        return self.ranking, page_ids
+
+    def end_ranking(self, unranked: list[Request], page_ids: list[int]) -> None:
+        """Hold again what could not be ranked."""
+        self.ranking = []
+        self._held[:0], self._page_ids[:0] = unranked, page_ids
+
+    def begin_round(self) -> None:
+        """Renew the budget."""
+        self.selection = None
+        self._added.clear()
+
+    def take(self, *, is_last: bool) -> tuple[Chosen[Request] | None, list[Request]]:
+        """Return the chosen seeds, and the seeds that the budget drops; see `Selection`."""
+        return (None, []) if self.selection is None else self.selection.take(is_last=is_last)
 
 
 class _Waiting(Struct, order=True, gc=False):
@@ -62,7 +172,7 @@ class SeedQueue:
         self._slot_of: dict[Request, str] = {}
         self._under_way: Counter[str] = Counter()
         # requests that the inner scheduler was given, by slot, and has not given back
-        self._given: dict[str, Counter[int]] = {}
+        self._given: defaultdict[str, Counter[int]] = defaultdict(Counter)
         self._given_by_priority: Counter[int] = Counter()
 
     def __len__(self) -> int:
@@ -76,9 +186,7 @@ class SeedQueue:
         first, changed = self._arrived, dict[str, list[_Waiting]]()
         for arrival, (seed, order) in enumerate(zip(seeds, orders, strict=True), first):
             slot = self._downloads.slot_of(seed)
-            line = changed.get(slot)
-            if line is None:
-                line = changed[slot] = self._lines.setdefault(slot, [])
+            line = changed[slot] = self._lines.setdefault(slot, [])
             line.append(_Waiting(seed.priority, -order, -arrival, seed, first, mark))
         self._arrived += len(seeds)
         self._number += len(seeds)
@@ -104,10 +212,7 @@ class SeedQueue:
 
     def on_enqueued(self, request: Request, slot: str) -> None:
         """Count a request that the inner scheduler took."""
-        given = self._given.get(slot)
-        if given is None:
-            given = self._given[slot] = Counter()
-        given[request.priority] += 1
+        self._given[slot][request.priority] += 1
         self._given_by_priority[request.priority] += 1
 
     def on_dequeued(self, request: Request, slot: str) -> None:
@@ -132,11 +237,9 @@ class SeedQueue:
             line = self._lines.get(slot)
             if line is None or slot in left_out:
                 continue
-            if chosen is None:
-                chosen = slot, line[-1], self._downloads.waiting_in(slot, number)
-            elif chosen[2] or chosen[1] < line[-1]:
+            if chosen is None or chosen[2] or chosen[1] < line[-1]:
                 waiting = self._downloads.waiting_in(slot, number)
-                if (chosen[2], line[-1]) > (waiting, chosen[1]):
+                if chosen is None or (chosen[2], line[-1]) > (waiting, chosen[1]):
                     chosen = slot, line[-1], waiting
         return None if chosen is None else (chosen[0], chosen[1].key, chosen[2])
 
@@ -222,6 +325,70 @@ class SeedQueue:
         line = self._lines.get(slot)
         if line is not None and slot not in self._under_way:
             heappush(self._idle, (line[-1].key, slot))
+
+
+class WaitingRequests:
+    """Waiting requests by downloader slot, then by priority, then by order of arrival.
+
+    If `admit` makes one request wait, all requests of its slot wait until `wake` is called for the
+    slot; then `admit` is asked again.
+    """
+
+    def __init__(
+        self,
+        admit: Callable[[Request], float],
+        wake: Callable[[], object],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._admit = admit
+        self._wake = wake
+        self._clock = clock
+        self._until: dict[str, float] = {}
+        self._arrivals = count()
+        self._by_slot: dict[str, list[tuple[int, int, Request]]] = {}
+
+    def __len__(self) -> int:
+        return sum(map(len, self._by_slot.values()))
+
+    @property
+    def slots(self) -> Collection[str]:
+        """The slots whose requests wait now."""
+        if self._until:
+            now = self._clock()
+            self._until = {slot: until for slot, until in self._until.items() if until > now}
+        return self._until
+
+    def may_send(self, request: Request, slot: str) -> bool:
+        """Whether a request may be sent now, or is given up, which whoever sends it does."""
+        if slot in self.slots:
+            return False
+        seconds = self._admit(request)
+        if not 0.0 < seconds <= LONGEST_WAIT_SECONDS:
+            return True
+        seconds = max(LEAST_SECONDS, seconds)
+        self._until[slot] = self._clock() + seconds
+        call_later(seconds, self._wake)
+        return False
+
+    def keep(self, request: Request, slot: str) -> None:
+        """Hold a request that may not be sent yet."""
+        waiting = self._by_slot.setdefault(slot, [])
+        heappush(waiting, (-request.priority, next(self._arrivals), request))
+
+    def take(self, is_free: Callable[[str], bool]) -> tuple[Request, str] | None:
+        """Return a request that may be sent now, with its slot, if that is free."""
+        for slot, waiting in self._by_slot.items():
+            if is_free(slot) and self.may_send(waiting[0][2], slot):
+                request = heappop(waiting)[2]
+                if not waiting:
+                    del self._by_slot[slot]
+                return request, slot
+        return None
+
+    def take_all(self) -> list[Request]:
+        """Return the requests that wait, and forget them."""
+        lines, self._by_slot = self._by_slot.values(), {}
+        return [request for line in lines for _, _, request in sorted(line)]
 
 
 def _decrease(counts: Counter[T], key: T) -> bool:

@@ -1,1 +1,0 @@
-"""Start requests that wait: to be ranked, and then to be sent."""
