@@ -16,8 +16,7 @@ from twisted.python.failure import Failure
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import planned_meta
 from hacs_crawler.crawl.observation import is_html, tree_of
-from hacs_crawler.crawl.rounds import Rounds
-from hacs_crawler.crawl.seeds import planned_seeds, seeds_of
+from hacs_crawler.crawl.seeds import Rounds, planned_seeds, seeds_of
 from hacs_crawler.demo.play import SEEDS, Play, begin
 from hacs_crawler.exceptions import HacsError, StateError
 from hacs_crawler.harvest.dialects import NO_HOST

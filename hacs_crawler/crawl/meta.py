@@ -93,7 +93,7 @@ def pack(request: Request) -> Request:
 def page_url(request: Request, tag: Tag | None = None) -> str | None:
     """Return the URL of the page that the request visits; None if HACS does not track it.
 
-    The request's own `meta["hacs"]` counts first, then HACS_PAGES (`crawl.page_filter`). Here and below
+    The request's own `meta["hacs"]` counts first, then HACS_PAGES (`crawl.outputs`). Here and below
     `tag` is passed if the caller has read it already.
     """
     tag = tag or tag_of(request)

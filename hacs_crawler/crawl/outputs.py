@@ -1,20 +1,24 @@
-"""Outputs of callbacks: requests inherit marks, and watched items are the marks of their page."""
+"""Which requests are for pages, and what callbacks yield: requests inherit marks, items are marks."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
+from urllib.parse import urlsplit
 
 from msgspec.structs import replace
-from scrapy import Request
+from scrapy import Request, Spider
 from scrapy.http import Response
+from scrapy.linkextractors import IGNORED_EXTENSIONS
+from scrapy.spiders import CSVFeedSpider, SitemapSpider, XMLFeedSpider
 
+from hacs_crawler.config import Pages
 from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.crawl.meta import KEY, tag_of, take_over
-from hacs_crawler.crawl.observation import Observation
-from hacs_crawler.crawl.page_filter import names_pages
+from hacs_crawler.crawl.meta import KEY, is_start, set_is_page, tag_of, take_over
+from hacs_crawler.crawl.observation import Observation, is_html
 from hacs_crawler.crawl.part import Part
 from hacs_crawler.outcome import Expected, NotObserved, Outcome
 from hacs_crawler.state import Recorded
@@ -22,6 +26,70 @@ from hacs_crawler.utils.text import safe_logger
 from hacs_crawler.watch import MarkRules, Rules, UnreadableMarksError
 
 logger = safe_logger(__name__)
+
+_LISTS: Final = ("atom", "csv", "json", "rss", "txt", "xml")
+"""File types that are not pages but list some: sitemaps, feeds, robots.txt."""
+
+
+class PageFilter:
+    """Decides which of the scheduled requests are for pages.
+
+    `meta["hacs"]` takes precedence. A request is marked only if it differs from the default: start
+    requests are for pages, others are not.
+    """
+
+    def __init__(self, pages: Pages, spider: Spider, watch: MarkRules | None = None) -> None:
+        self._pages = pages
+        self._is_other_file = _other_files(watch)
+        self._reads_lists = isinstance(spider, SitemapSpider | XMLFeedSpider | CSVFeedSpider)
+        self._may_be_fed = hasattr(spider, "redis_key")
+        self.is_needed = pages != "start" or self._reads_lists or self._may_be_fed
+        """Whether requests without a tag may have to be marked."""
+
+    def mark(self, request: Request) -> None:
+        """Mark a request that is scheduled; a redirect or retry keeps its mark."""
+        tag = tag_of(request)
+        if tag.stage != "waiting" or request.method != "GET":
+            return
+        # given by an external queue, as scrapy-redis's spiders have one: requests that reach the engine
+        # when the spider is idle, and not from `start()` or a callback
+        is_follow_up = "depth" in request.meta or "retry_times" in request.meta
+        is_fed = self._may_be_fed and not is_follow_up and not is_start(request)
+        is_list = self._reads_lists and is_start(request)
+        is_page: bool | None = None
+        if self._pages == "all":
+            is_page = not is_list and not self._is_other_file(request.url)
+        elif self._pages != "start":
+            is_page = any(pattern.search(request.url) for pattern in self._pages)
+        elif is_fed:
+            is_page = True
+        elif tag.listed:
+            is_page = not self._is_other_file(request.url)
+        elif is_list:
+            is_page = False
+        if is_fed or is_page is not tag.is_page:
+            set_is_page(request, is_page, is_fed=is_fed)
+
+
+def names_pages(response: Response) -> bool:
+    """Whether a response is not a page but a list of pages, such as a sitemap.
+
+    If only start requests are for pages, requests for the listed pages are treated as such.
+    """
+    request = response.request
+    if request is None or is_html(response) or request.method != "GET":
+        return False
+    return is_start(request) or tag_of(request).listed
+
+
+def _other_files(watch: MarkRules | None) -> Callable[[str], bool]:
+    """Return a test of whether a URL names a file that cannot show any watched mark."""
+    if watch is not None and not watch.answers:
+        return lambda _: False
+    may_show = {kind.lower() for kind in (watch.answers if watch is not None else ())}
+    names = [name for name in (*IGNORED_EXTENSIONS, *_LISTS) if name not in may_show]
+    ending = re.compile(rf"\.(?:{'|'.join(map(re.escape, names))})(?:\.gz)?\Z", re.IGNORECASE)
+    return lambda url: ending.search(urlsplit(url).path) is not None
 
 
 @dataclass(slots=True, eq=False)

@@ -33,7 +33,7 @@ from hacs_crawler.crawl.meta import (
     tag_of,
     was_sent,
 )
-from hacs_crawler.crawl.page_filter import PageFilter
+from hacs_crawler.crawl.outputs import PageFilter
 from hacs_crawler.crawl.queues import LEAST_SECONDS, SeedQueue, WaitingRequests
 from hacs_crawler.crawl.ranker import Ranker
 from hacs_crawler.crawl.scrapy_internals import (

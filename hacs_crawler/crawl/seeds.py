@@ -1,4 +1,4 @@
-"""Seed files: lines with a URL, or CSV, from a plain file, a gzipped one, or standard input."""
+"""Seeds of files and of the state, and the rounds of a continuous crawl in which they are visited."""
 
 from __future__ import annotations
 
@@ -9,26 +9,34 @@ import sys
 import time
 import zlib
 from codecs import BOM_UTF8
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
 
 import numpy as np
+from scrapy.crawler import Crawler
+from scrapy.utils.defer import maybe_deferred_to_future
 
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import planned_meta
 from hacs_crawler.crawl.part import Part
 from hacs_crawler.crawl.ranker import Ranker, reading_a_list
+from hacs_crawler.crawl.scrapy_internals import Downloads, is_parsing
+from hacs_crawler.crawl.stats import CrawlStats
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links import check_url, without_login
 from hacs_crawler.ranking.demands import WEIGHT_KEY, weight_of
 from hacs_crawler.ranking.plan import Plan, make_plan
 from hacs_crawler.state import PAGES_A_CALL, State
-from hacs_crawler.utils.loop import Worker, in_batches
+from hacs_crawler.utils.loop import Worker, in_batches, sleep
 from hacs_crawler.utils.text import counted, reason_of, safe_logger
 
 logger = safe_logger(__name__)
+
+MINUTE: Final = 60.0
+CHECK_SECONDS: Final = 0.25
+"""How often to check whether a round is done."""
 
 LONGEST_LINE_BYTES = 65_536
 """A longer line is malformed; this bounds the memory that a file without line ends takes."""
@@ -41,22 +49,8 @@ _BARE = re.compile(r"[a-z][a-z0-9+.-]*://\S*", re.IGNORECASE)
 _HOST = re.compile(r"(?:[\w-]+\.)+[a-z]{2,}(?::\d+)?(?:[/?]\S*)?", re.IGNORECASE)
 """A URL without its scheme."""
 _DELIMITERS = ",;\t"
-_COLUMNS = frozenset(
-    {
-        "url",
-        "urls",
-        "uri",
-        "homepage",
-        "website",
-        "webpage",
-        "link",
-        "address",
-        "web",
-        "site",
-        "page",
-    }
-)
-"""Heads of the column of a CSV file that has the URLs."""
+_COLUMN = re.compile("urls?|uri|homepage|website|webpage|link|address|web|site|page")
+"""Head of the column of a CSV file that has the URLs."""
 _WEIGHT: Final = "weight"
 _WEIGHTED: Final = re.compile(r"(\S+?)[,;]?\s+(-?\d+(?:\.\d+)?)")
 """A URL, and behind white space its weight: URLs themselves may end in a comma and a number."""
@@ -213,6 +207,58 @@ async def _granted(crawl: Crawl, plan: Plan) -> AsyncIterator[slice]:
         start += number
 
 
+class Rounds:
+    """The rounds of one crawl; `next` is called from the spider's `start()` when its seeds are over."""
+
+    def __init__(
+        self,
+        crawler: Crawler,
+        clock: Callable[[], float] = time.monotonic,
+        turn: Callable[[CrawlStats], bool] | None = None,
+        minutes: float = 0.0,
+    ) -> None:
+        self._crawler = crawler
+        self._crawl = Crawl.of(crawler)
+        self._ranker = Ranker.of(crawler)
+        self._clock = clock
+        self._turn = turn
+        self._minutes = minutes
+        self._began = clock()
+
+    async def next(self) -> bool:
+        """End a round and return when the next round begins; False if the crawl has failed.
+
+        A round is over when every request that its seeds led to has been visited and written to the
+        state. The next round begins `minutes` after this round began, or now if that is past. With a
+        simulated clock, `turn` lets the time pass and says whether there is a next round.
+        """
+        crawl = self._crawl
+        if self._ranker is not None:
+            await self._ranker.end_round()
+        while crawl.failure is None and not self._is_idle():
+            await maybe_deferred_to_future(sleep(CHECK_SECONDS))
+        await crawl.end_round()
+        if crawl.failure is not None:
+            return False
+        if self._turn is not None and not self._turn(crawl.stats):
+            return False
+        rest = self._began + self._minutes * MINUTE - self._clock()
+        if rest > 0 and self._turn is None:
+            logger.info("The next round begins in %.1f minutes", rest / MINUTE)
+            await maybe_deferred_to_future(sleep(rest))
+        self._began = self._clock()
+        await crawl.begin_round()
+        if self._ranker is not None:
+            self._ranker.begin_round()
+        return crawl.failure is None
+
+    def _is_idle(self) -> bool:
+        """Whether nothing is waiting, under way or being parsed, as Scrapy's engine asks it."""
+        if self._ranker is not None:
+            return not self._ranker.has_work and self._ranker.is_quiet()
+        return not (Downloads(self._crawler).active or is_parsing(self._crawler))
+
+
 class _UnvisitablePages:
     """Pages of the state that cannot be visited, to be logged in one line."""
 
@@ -268,7 +314,7 @@ def _column_of(line: bytes) -> _Column | None:
     text = line.decode("utf-8", "replace").strip().lower()
     for delimiter in _DELIMITERS:
         heads = _cells(text, delimiter)
-        if (named := [place for place, head in enumerate(heads) if head in _COLUMNS]) and (
+        if (named := [place for place, head in enumerate(heads) if _COLUMN.fullmatch(head)]) and (
             len(heads) > 1 or delimiter == _DELIMITERS[-1]
         ):
             weight = heads.index(_WEIGHT) if _WEIGHT in heads else None

@@ -14,9 +14,9 @@ from scrapy import Request
 from scrapy.http import Response
 
 from hacs_crawler.crawl.crawl import Crawl
+from hacs_crawler.crawl.for_parts import SecondVisits
 from hacs_crawler.crawl.observation import NOT_MODIFIED
 from hacs_crawler.crawl.part import Observed, Part
-from hacs_crawler.crawl.second_visits import SecondVisits
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.state import Recorded, State, Visit, change_annotations, source_id
 from hacs_crawler.utils.text import safe_logger

@@ -12,10 +12,10 @@ from dataclasses import replace
 from scrapy.http import Response, TextResponse
 
 from hacs_crawler.crawl.crawl import Crawl
+from hacs_crawler.crawl.for_parts import SecondVisits
 from hacs_crawler.crawl.meta import tag_of
 from hacs_crawler.crawl.observation import tree_of
 from hacs_crawler.crawl.part import Observed, Part
-from hacs_crawler.crawl.second_visits import SecondVisits
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.links import (
     LinkRules,

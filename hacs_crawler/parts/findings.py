@@ -12,9 +12,9 @@ from lxml.html import HtmlElement
 from scrapy.http import Response
 
 from hacs_crawler.crawl.crawl import Crawl
+from hacs_crawler.crawl.for_parts import PageWriter
 from hacs_crawler.crawl.meta import page_url
 from hacs_crawler.crawl.observation import is_html, tree_of
-from hacs_crawler.crawl.page_writer import PageWriter
 from hacs_crawler.crawl.part import Observed
 from hacs_crawler.crawl.recipes import is_secret_name
 from hacs_crawler.links import link_fingerprint, page_id_of, page_links

@@ -12,7 +12,7 @@ from scrapy import Request
 from scrapy.http import Response
 
 from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.crawl.page_writer import PageWriter
+from hacs_crawler.crawl.for_parts import PageWriter
 from hacs_crawler.crawl.part import Observed
 from hacs_crawler.links import page_id_of
 from hacs_crawler.state import State, Visit, change_annotations

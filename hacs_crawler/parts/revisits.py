@@ -13,8 +13,8 @@ from scrapy.http import Response
 
 from hacs_crawler.config import Config
 from hacs_crawler.crawl.crawl import Crawl
+from hacs_crawler.crawl.for_parts import PageWriter
 from hacs_crawler.crawl.meta import page_url
-from hacs_crawler.crawl.page_writer import PageWriter
 from hacs_crawler.crawl.part import Observed, Part
 from hacs_crawler.crawl.recipes import (
     RequestRecipe,

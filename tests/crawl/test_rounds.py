@@ -12,9 +12,9 @@ import pytest
 from scrapy import Request, Spider
 
 from crawl_support import Timers, UnderWay, new_crawler, run, settled
-from hacs_crawler.crawl import rounds as rounds_module
+from hacs_crawler.crawl import seeds
 from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.crawl.rounds import CHECK_SECONDS, MINUTE, Rounds
+from hacs_crawler.crawl.seeds import CHECK_SECONDS, MINUTE, Rounds
 
 ROUND_MINUTES = 10.0
 PAGE = Request("http://a.example/")
@@ -94,7 +94,7 @@ def int_of(state: object) -> int:
 @pytest.fixture
 def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> World:
     timers = Timers()
-    monkeypatch.setattr(rounds_module, "sleep", timers.sleep)
+    monkeypatch.setattr(seeds, "sleep", timers.sleep)
     return World(timers, tmp_path)
 
 

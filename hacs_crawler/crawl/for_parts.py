@@ -1,14 +1,9 @@
-"""Second visits: a page that was just visited is fetched again, by a request that no callback sees.
-
-It is the first request as it was sent, with its cookies and without anything the first answer set: as
-different requests of different runs are. It goes through the project's downloader middlewares, its
-robots.txt and its delays.
-"""
+"""What the kernel offers to several parts: data written behind visits, and second visits of pages."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
-from typing import Any, Final
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, ClassVar, Final, Generic, Self, TypeVar
 
 from scrapy import Request
 from scrapy.http import Response
@@ -17,19 +12,68 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import BESIDE, second_request
 from hacs_crawler.crawl.observation import observe
+from hacs_crawler.crawl.part import Part
 from hacs_crawler.crawl.scrapy_internals import download, is_closing
-from hacs_crawler.state import Recorded
+from hacs_crawler.exceptions import StateError
+from hacs_crawler.state import Recorded, State
 from hacs_crawler.utils.loop import begin, sleep
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
-
+T = TypeVar("T")
 PAUSE_SECONDS: Final = 1.0
 """Visits are timed in whole seconds, and a page may show the second of its answer."""
 
 
+class PageWriter(Part, Generic[T]):
+    """A part that writes `unwritten`, by page id, once visits are written, and when the crawl closes."""
+
+    content: ClassVar[str]
+    """What is written, for the log: "the fields of items"."""
+
+    def __init__(self, crawl: Crawl) -> None:
+        self.crawl = crawl
+        self.unwritten: dict[int, T] = {}
+
+    @classmethod
+    def from_crawl(cls, crawl: Crawl) -> Self | None:
+        """Return the part of a crawl."""
+        return cls(crawl)
+
+    def write(self, state: State, unwritten: Mapping[int, T]) -> None:
+        """Write the gathered data. Called in the state's thread; may raise StateError."""
+        raise NotImplementedError
+
+    def recorded(self, batch: Sequence[Recorded]) -> None:
+        """Write the data gathered so far."""
+        del batch
+        if self.unwritten:
+            begin(self._write())
+
+    async def closing(self) -> None:
+        """Write the rest."""
+        await self._write()
+
+    async def _write(self) -> None:
+        unwritten, self.unwritten = self.unwritten, {}
+        if not unwritten:
+            return
+        try:
+            await self.crawl.state.once(self.write, unwritten)
+        except StateError as error:
+            self.crawl.state.on_error(error)
+            logger.warning(
+                "Of %d pages, %s could not be written: %s", len(unwritten), self.content, error
+            )
+
+
 class SecondVisits:
-    """Visits pages again that were just visited; counted in `hacs/controls`."""
+    """Visits pages again that were just visited; counted in `hacs/controls`.
+
+    No callback sees the second request. It goes through the project's downloader middlewares, its
+    robots.txt and its delays, and has nothing that the first answer set: with cookies of that answer the
+    server would show again the content that it showed then.
+    """
 
     def __init__(self, crawl: Crawl) -> None:
         self._crawl = crawl
@@ -48,7 +92,8 @@ class SecondVisits:
         """
         if self._crawl.config.takes_items:
             return
-        again = _again(request)  # before the callback can change it
+        url = (request.meta.get("redirect_urls") or [request.url])[0]
+        again = second_request(request, url, **BESIDE)  # before the callback can change it
         self.under_way += 1
 
         async def visit_again() -> None:
@@ -85,12 +130,3 @@ class SecondVisits:
             return None
         crawl.stats.count_beside("controls", "control visit")
         return crawl.state.write_behind.record(visit), response
-
-
-def _again(first: Request) -> Request:
-    """Return a second request for a page, as it was before any redirect.
-
-    With cookies of the first answer the server would show again the content that it showed then.
-    """
-    url = (first.meta.get("redirect_urls") or [first.url])[0]
-    return second_request(first, url, **BESIDE)
