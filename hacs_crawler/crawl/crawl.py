@@ -111,12 +111,12 @@ class Crawl:
         self.failure, self.is_open = message, False
         self._end_with_error(message)
         # those in the downloader would be sent one by one, and their visits recorded nowhere
-        Downloads(self.crawler).recall(self._is_dropped, IgnoreRequest("the crawl has failed"))
+        Downloads(self.crawler).recall(self.drop, IgnoreRequest("the crawl has failed"))
         for function in self._on_failure:
             function()
 
-    def _is_dropped(self, request: Request) -> bool:
-        """Tell the project that a request is dropped, as Scrapy does."""
+    def drop(self, request: Request) -> bool:
+        """Tell the project that a request is dropped, as Scrapy does; return True."""
         self.crawler.signals.send_catch_log(
             signals.request_dropped, request=request, spider=self.crawler.spider
         )
@@ -139,33 +139,26 @@ class Crawl:
     async def _open(self) -> None:
         if self.failure is not None:
             return
-        config = self.config
         try:
             count_no_page(self.crawler, lambda request: tag_of(request).beside)
             await self.parts.each(Part.opening)
             if self._is_closing or self.failure is not None:
                 return
             self.run = int(_checked(self.clock()))
-            opening = self._worker.run(_opened, config)
+            opening = self._worker.run(_opened, self.config)
             state, ranking = await maybe_deferred_to_future(opening)
-        except (ConfigError, StateError) as error:
-            self.fail(str(error))
-            return
-        except Exception as error:  # noqa: BLE001 - whatever it is, no request may go out
-            self.fail(f"cannot open the state: {type(error).__name__}: {error}")
-            return
-        self._ranking = ranking
-        self._state = OpenState(
-            state, self._worker, self._on_state_error, self._on_recorded, config.flush_visits
-        )
-        try:
+            self._ranking = ranking
+            on_error, flush_visits = self._on_state_error, self.config.flush_visits
+            self._state = OpenState(state, self._worker, on_error, self._on_recorded, flush_visits)
             with await self._state.once(_held_notes):
                 await self.parts.each(Part.opened)
         except (ConfigError, StateError) as error:
             self.fail(str(error))
-            return
-        self.parts.begin_round()
-        self.is_open = self.failure is None
+        except Exception as error:  # noqa: BLE001 - whatever it is, no request may go out
+            self.fail(f"cannot open the state: {type(error).__name__}: {error}")
+        else:
+            self.parts.begin_round()
+            self.is_open = self.failure is None
 
     @property
     def ranking(self) -> RankingOptions:
@@ -244,7 +237,7 @@ class Crawl:
             self.stats.log_first_crawl(self.state.estimation)
             if self.stats.saw_only_new_pages:
                 with suppress(StateError):  # all is written
-                    pages = await self.state.once(_number_of_pages)
+                    pages = await self.state.once(lambda state: state.store.count())
                     self.stats.log_pages_known_before(pages, describe(self.config.state))
         self.parts.tell(Part.sum_up)
 
@@ -371,7 +364,3 @@ def _checked(second: float) -> float:
         f"HACS_CLOCK, or this machine's clock, says second {second:.0f} since 1970 UTC: visits can be "
         "recorded from 1970 to 2106"
     )
-
-
-def _number_of_pages(state: State) -> int:
-    return state.store.count()

@@ -77,7 +77,11 @@ def tag_of(request: Request) -> Tag:
     """Return the tag of a request; empty if a spider copied it from another request's meta."""
     tag = request.meta.get(KEY, UNTAGGED)
     if tag.__class__ is not Tag:
-        tag = request.meta[KEY] = _unpacked(tag)
+        try:
+            tag = msgspec.convert(tag, Tag)
+        except msgspec.ValidationError:  # not what `pack` has written
+            tag = UNTAGGED
+        request.meta[KEY] = tag
     return UNTAGGED if tag.stage == "answered" and tag.url != request.url else tag
 
 
@@ -268,11 +272,13 @@ def mark_answered(request: Request, tag: Tag | None = None) -> None:
 
 def tell(request: Request, news: dict[str, Any] | Outcome | NotObserved) -> None:
     """Put the news of a request into `meta["hacs"]`, unless the spider has put a value there."""
-    meta = request.meta
-    hacs = meta.get("hacs")
-    is_told = isinstance(hacs, dict) and _is_told(request, hacs)
+    hacs = request.meta.get("hacs")
+    is_told = isinstance(hacs, Expected)
+    if not is_told and isinstance(hacs, dict):  # from a queue, which writes no classes
+        predicted = tag_of(request).prediction
+        is_told = predicted is not None and hacs == predicted._asdict()
     if hacs is None or is_told or _said(request):
-        meta["hacs"] = news
+        request.meta["hacs"] = news
 
 
 def renew(request: Request) -> Tag:
@@ -328,22 +334,6 @@ def second_request(first: Request, url: str, **meta: Any) -> Request:
 def _further(tag: Tag, url: str, page: str | None, stage: Stage) -> Tag:
     """Return the tag of a request that has come further; `_replace` takes four times as long."""
     return Tag._make((url, page, stage, *tag[3:]))
-
-
-def _is_told(request: Request, hacs: dict[Any, Any]) -> bool:
-    """Whether the value is the prediction that HACS put there, and not a value of the spider's."""
-    if isinstance(hacs, Expected):
-        return True
-    predicted = tag_of(request).prediction
-    return predicted is not None and hacs == predicted._asdict()
-
-
-def _unpacked(packed: object) -> Tag:
-    """Return the tag that `pack` made plain; an empty tag if the value has another form."""
-    try:
-        return msgspec.convert(packed, Tag)
-    except msgspec.ValidationError:
-        return UNTAGGED
 
 
 def _forget(request: Request) -> None:

@@ -10,7 +10,7 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scrapy import Request, signals
+from scrapy import Request
 from scrapy.crawler import Crawler
 from scrapy.utils.defer import maybe_deferred_to_future
 from scrapy.utils.log import failure_to_exc_info
@@ -28,7 +28,7 @@ from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableErr
 from hacs_crawler.ranking.demands import EVERY_KEY, WEIGHT_KEY, Demands, demands_of
 from hacs_crawler.ranking.selection import Chosen, Dropped, Selection
 from hacs_crawler.ranking.signals import Signals
-from hacs_crawler.state import Future, Rows
+from hacs_crawler.state import Rows
 from hacs_crawler.utils.loop import begin, sleep
 from hacs_crawler.utils.text import safe_logger
 
@@ -205,14 +205,10 @@ class Ranker:
                 self._crawl.fail(str(error))
                 return None
             else:
-                self._say(future)
+                if future is not None and not self._has_said_future:  # visits are set aside
+                    self._has_said_future = True
+                    logger.warning("%s", future)
                 return rows, signals, np.isin(page_ids, list(exempt))
-
-    def _say(self, future: Future | None) -> None:
-        """Log once in a crawl that visits are set aside."""
-        if future is not None and not self._has_said_future:
-            self._has_said_future = True
-            logger.warning("%s", future)
 
     def _offer(
         self,
@@ -245,10 +241,8 @@ class Ranker:
             crawl.fail(str(error))
             return False
         crawl.stats.matched |= matched
-        self.drop(dropped.gone, "gone")
-        self.drop(dropped.early, "early")
-        self.drop(dropped.threshold, "threshold")
-        self.drop(dropped.budget, "budget")
+        for reason in ("gone", "early", "threshold", "budget"):
+            self.drop(getattr(dropped, reason), reason)
         self._has_ranked = True
         crawl.stats.count("seeds", len(held))
         crawl.stats.count("rank_seconds", time.perf_counter() - started)
@@ -288,8 +282,12 @@ class Ranker:
             crawl.stats.gauge_overdue(selection.demanded, chosen.overdue, self._budget)
         crawl.parts.tell(Part.chosen, chosen.p, int(chosen.visit_twice.sum()))
         label = crawl.ranking.label(crawl.state.estimation).number
-        marking = _marking(chosen, label, crawl.run)
-        self._queue.add(chosen.entries, (-chosen.score).tolist(), marking)
+        predicted, visit_twice = chosen.predictor(label, crawl.run), chosen.visit_twice
+
+        def mark(seed: Request, place: int) -> None:  # when it is sent: a tag only takes memory
+            mark_ranked(seed, predicted(place), visit_twice=bool(visit_twice[place]))
+
+        self._queue.add(chosen.entries, (-chosen.score).tolist(), mark)
         crawl.stats.count("ranked", len(chosen.entries))
 
     async def _granted(
@@ -307,13 +305,10 @@ class Ranker:
 
     def drop(self, requests: list[Request], reason: str) -> None:
         """Count requests that will not be sent, and signal them to the project as Scrapy does."""
-        crawler = self._crawl.crawler
         if requests:
             self._crawl.stats.count(f"dropped/{reason}", len(requests))
         for request in requests:
-            crawler.signals.send_catch_log(
-                signals.request_dropped, request=request, spider=crawler.spider
-            )
+            self._crawl.drop(request)
 
     def _on_error(self, failure: Failure) -> None:
         logger.debug("Ranking failed", exc_info=failure_to_exc_info(failure))
@@ -322,14 +317,6 @@ class Ranker:
         error = failure.value
         self._crawl.fail(f"the seeds could not be ranked: {type(error).__name__}: {error}")
         wake(self._crawl.crawler)
-
-
-def _marking(chosen: Chosen[Request], label: int, run: int) -> Callable[[Request, int], object]:
-    """Return the function that marks seeds when they are sent; before, a tag only takes memory."""
-    predicted, visit_twice = chosen.predictor(label, run), chosen.visit_twice
-    return lambda seed, place: mark_ranked(
-        seed, predicted(place), visit_twice=bool(visit_twice[place])
-    )
 
 
 @contextmanager

@@ -138,8 +138,11 @@ class HacsScheduler(BaseScheduler):
             self._page_filter.mark(request)
             tag = tag_of(request)
         is_again = tag.stage == "again"
-        if self._crawl.parts.override("takes") and not is_again and not self._takes(request):
-            return False
+        if self._crawl.parts.override("takes") and not is_again:
+            # neither a request for no page, nor one under way already
+            url = None if was_sent(request) else page_url(request)
+            if url is not None and not self._crawl.parts.takes(url, request):
+                return False
         page_id = self._page_to_rank(request, tag)
         if page_id is None or is_again:  # such as a spider's own retry, which was let through once
             return self._pass_on(request)
@@ -175,11 +178,6 @@ class HacsScheduler(BaseScheduler):
         """Return the number of waiting requests; TypeError if the inner scheduler cannot tell."""
         own = len(self._waiting) + len(self._seeds) + len(self._ranker.seeds)
         return own + len(self._inner)  # type: ignore[arg-type]
-
-    def _takes(self, request: Request) -> bool:
-        """Whether a request belongs to this crawl: for no page, for its own, or already under way."""
-        url = None if was_sent(request) else page_url(request)
-        return url is None or self._crawl.parts.takes(url, request)
 
     def _page_to_rank(self, request: Request, tag: Tag) -> int | None:
         """Return the id of the page that a request is ranked by, None if it is sent without ranking.
@@ -220,7 +218,11 @@ class HacsScheduler(BaseScheduler):
 
     def _pass_on(self, request: Request) -> bool:
         """Give a request to the inner scheduler, whose filter may drop it."""
-        is_held = not self._is_scrapys_own and self._is_held(pack(request))
+        if not self._is_scrapys_own:
+            pack(request)
+        shared = self._shared_filter
+        if is_held := shared is not None and shared.is_held(request):
+            shared.log(request, self._spider)
         if is_held or not self._inner.enqueue_request(request):
             if page_url(request) is not None:
                 self._crawl.on_filtered(request)
@@ -236,14 +238,6 @@ class HacsScheduler(BaseScheduler):
         if seen is None or request.dont_filter or not seen.request_seen(request):
             return False
         seen.log(request, self._spider)
-        return True
-
-    def _is_held(self, request: Request) -> bool:
-        """Whether a request duplicates a held request that the filter has not seen yet."""
-        shared = self._shared_filter
-        if shared is None or not shared.is_held(request):
-            return False
-        shared.log(request, self._spider)
         return True
 
     def _next(self) -> Request | None:

@@ -259,8 +259,12 @@ class ReadAhead:
         self._reading, self._wanted = self._wanted, {}
         sites = [] if self._sites is None else self._sites.unread(self._wanted_sites)
         self._wanted_sites.clear()
-        reading = self._state.run(_load, [*self._reading], sites)
-        reading.addCallbacks(self._keep, self._fail_to_read)
+        page_ids = [*self._reading]
+
+        def read(state: State) -> _Read:
+            return state.load(page_ids), sites, state.site_links(sites) if sites else {}
+
+        self._state.run(read).addCallbacks(self._keep, self._fail_to_read)
 
     def _keep(self, read: _Read) -> None:
         pages, sites, memories = read
@@ -285,7 +289,3 @@ class ReadAhead:
             reader.callback(None)
         if self._wanted:
             self._read()
-
-
-def _load(state: State, page_ids: Sequence[int], sites: Sequence[int]) -> _Read:
-    return state.load(page_ids), sites, state.site_links(sites) if sites else {}
