@@ -135,11 +135,6 @@ class RedisServer:
         """Turn what redis-py raises into errors that name the server, never its password."""
         try:
             yield
-        except redis.exceptions.AuthenticationError as error:
-            # it may be changed back, or the address mean another server by then
-            refused = "the server refuses the user or the password in HACS_STATE"
-            msg = f"cannot {action} the state in {self.shown}: {refused}"
-            raise StateUnavailableError(msg) from error
         except (
             redis.exceptions.RedisError,
             redis.exceptions.RedisClusterException,
@@ -148,6 +143,13 @@ class RedisServer:
             TypeError,
             OverflowError,
         ) as error:
+            # the server's word for a long command from a client that gave no password
+            is_refused = "unauthenticated" in str(error)
+            if is_refused or isinstance(error, redis.exceptions.AuthenticationError):
+                reason = "the server refuses the user or the password in HACS_STATE"
+                msg = f"cannot {action} the state in {self.shown}: {reason}"
+                # it may be changed back, or the address mean another server by then
+                raise StateUnavailableError(msg) from error
             msg = f"cannot {action} the state in {self.shown}: {error}"
             if may_pass(error):
                 self._look_up_anew()

@@ -17,7 +17,7 @@ from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.memory import MemoryStore
 from hacs_crawler.state.page import News, Visit
 from integration_support import Project
-from reliability_support import fill, record, visits_of, whole_pages
+from reliability_support import PROMPT, fill, record, visits_of, whole_pages
 from servers import Site
 
 
@@ -113,7 +113,7 @@ def test_a_clock_outside_1970_to_2106_ends_the_crawl_before_its_first_request(
 def test_a_clock_that_fails_while_a_crawl_runs_ends_it_with_a_line_and_what_was_recorded_is_kept(
     clock: str, line: str, site: Site, project: Project
 ) -> None:
-    crawl = project.crawl(fill(site, 40), HACS_CLOCK=f"tests.clocks.{clock}")
+    crawl = project.crawl(fill(site, 40), HACS_CLOCK=f"tests.clocks.{clock}", **PROMPT)
     assert crawl.exit_status == 1
     assert crawl.log.count(line) == 1, crawl.log
     assert "Traceback" not in crawl.log
