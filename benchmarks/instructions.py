@@ -63,8 +63,8 @@ ENVIRONMENT = {"PYTHONHASHSEED": "0", "OPENBLAS_NUM_THREADS": "1"}
 PARTS = {
     "aliases": "aliases.Aliases",
     "controls": "controls.Controls",
-    "rendered links": "rendering.links.RenderedLinks",
-    "evidence of signals": "signals.evidence.SignalEvidence",
+    "rendered links": "rendering.verdicts.RenderedLinks",
+    "evidence of signals": "signals.register.SignalEvidence",
 }
 
 

@@ -16,8 +16,8 @@ from hacs_crawler.cli.common import Set, Shards, opened, place_of, showing, sign
 from hacs_crawler.cli.output import say, writing_to_stdout
 from hacs_crawler.exceptions import HacsError, StateError
 from hacs_crawler.links import page_id_of
-from hacs_crawler.parts.signals.pings import read_pings
 from hacs_crawler.parts.signals.register import read_sources, write_sources
+from hacs_crawler.parts.signals.sitemap import read_pings
 from hacs_crawler.shards import states_in
 from hacs_crawler.state import (
     State,

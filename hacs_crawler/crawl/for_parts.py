@@ -1,4 +1,4 @@
-"""What the kernel offers to several parts: data written behind visits, and second visits of pages."""
+"""What the kernel offers to parts: their crawl, data written behind visits, and second visits."""
 
 from __future__ import annotations
 
@@ -25,20 +25,27 @@ PAUSE_SECONDS: Final = 1.0
 """Visits are timed in whole seconds, and a page may show the second of its answer."""
 
 
-class PageWriter(Part, Generic[T]):
+class CrawlPart(Part):
+    """A part that works with its crawl."""
+
+    def __init__(self, crawl: Crawl) -> None:
+        self._crawl = crawl
+
+    @classmethod
+    def from_crawl(cls, crawl: Crawl) -> Self | None:
+        """Return the part of a crawl."""
+        return cls(crawl)
+
+
+class PageWriter(CrawlPart, Generic[T]):
     """A part that writes `unwritten`, by page id, once visits are written, and when the crawl closes."""
 
     content: ClassVar[str]
     """What is written, for the log: "the fields of items"."""
 
     def __init__(self, crawl: Crawl) -> None:
-        self.crawl = crawl
+        super().__init__(crawl)
         self.unwritten: dict[int, T] = {}
-
-    @classmethod
-    def from_crawl(cls, crawl: Crawl) -> Self | None:
-        """Return the part of a crawl."""
-        return cls(crawl)
 
     def write(self, state: State, unwritten: Mapping[int, T]) -> None:
         """Write the gathered data. Called in the state's thread; may raise StateError."""
@@ -59,9 +66,9 @@ class PageWriter(Part, Generic[T]):
         if not unwritten:
             return
         try:
-            await self.crawl.state.once(self.write, unwritten)
+            await self._crawl.state.once(self.write, unwritten)
         except StateError as error:
-            self.crawl.state.on_error(error)
+            self._crawl.state.on_error(error)
             logger.warning(
                 "Of %d pages, %s could not be written: %s", len(unwritten), self.content, error
             )

@@ -219,6 +219,11 @@ def pages_with_recipe(state: State, spider_name: str) -> Ids:
     return state.store.annotated(kind_of(spider_name))
 
 
+def pages_handed_over(state: State, spider_name: str) -> Ids:
+    """Return the ids of the pages whose requests wait for a spider's next crawl of the shard."""
+    return state.store.annotated(handed_over_kind(spider_name))
+
+
 def used_callbacks(state: State, spider_name: str) -> frozenset[str]:
     """Return the names of the methods that a spider has used for pages."""
     names = read_note(state.store, _callbacks_note(spider_name), list[Any])

@@ -14,7 +14,7 @@ from scrapy import Request
 from scrapy.http import Response
 
 from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.crawl.for_parts import SecondVisits
+from hacs_crawler.crawl.for_parts import CrawlPart, SecondVisits
 from hacs_crawler.crawl.observation import NOT_MODIFIED
 from hacs_crawler.crawl.part import Observed, Part
 from hacs_crawler.exceptions import StateError
@@ -30,20 +30,15 @@ _VERSION: Final = 1
 CONTRADICTED: Final = 255
 
 
-class ConditionalRequests(Part):
+class ConditionalRequests(CrawlPart):
     """Sends conditions, and keeps what control visits said of hosts' 304s: confirmed, or wrong."""
 
-    def __init__(self, crawl: Crawl, *, checks: bool) -> None:
-        self._crawl = crawl
-        self._checks = checks
+    def __init__(self, crawl: Crawl) -> None:
+        super().__init__(crawl)
+        self._checks = crawl.config.conditional_requests == "auto"
         self._looks = SecondVisits(crawl)
         self._confirmed: dict[int, int] = {}
         self._is_checked: set[int] = set()
-
-    @classmethod
-    def from_crawl(cls, crawl: Crawl) -> ConditionalRequests:
-        """Return the part of a crawl."""
-        return cls(crawl, checks=crawl.config.conditional_requests == "auto")
 
     async def before_request(self, request: Request, page_url: str | None) -> None:
         """Make a request conditional on the page having changed, once the page has been read."""

@@ -12,10 +12,10 @@ from dataclasses import replace
 from scrapy.http import Response, TextResponse
 
 from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.crawl.for_parts import SecondVisits
+from hacs_crawler.crawl.for_parts import CrawlPart, SecondVisits
 from hacs_crawler.crawl.meta import tag_of
 from hacs_crawler.crawl.observation import tree_of
-from hacs_crawler.crawl.part import Observed, Part
+from hacs_crawler.crawl.part import Observed
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.links import (
     LinkRules,
@@ -36,20 +36,15 @@ from hacs_crawler.watch import Rules
 logger = safe_logger(__name__)
 
 
-class Controls(Part):
+class Controls(CrawlPart):
     """Makes control visits of the pages that ranking marked, and learns from them."""
 
     def __init__(self, crawl: Crawl) -> None:
-        self._crawl = crawl
+        super().__init__(crawl)
         self._looks = SecondVisits(crawl)
         self._volatile: dict[str, VolatileLinkParts] = {}
         self._shared = SharedLinkParts({})
         self._allowance = Allowance()
-
-    @classmethod
-    def from_crawl(cls, crawl: Crawl) -> Controls:
-        """Return the part, even without control visits: the volatile parts found before are left out."""
-        return cls(crawl)
 
     async def opened(self) -> None:
         """Read the volatile parts of hosts' links, and how many control visits there may be."""

@@ -55,11 +55,11 @@ class FindingsWriter(PageWriter[Findings]):
                 item_texts,
             )
 
-            config = self.crawl.config
+            config = self._crawl.config
             items = self._items.setdefault(response, [])
             if len(items) < config.findings:
                 page = None if response.request is None else page_url(response.request)
-                before = {} if page is None else self.crawl.parts.items_before(page)
+                before = {} if page is None else self._crawl.parts.items_before(page)
                 key = item_key(item, name) if (name := config.watch_key) else 0
                 known = {} if key is None else before.get(key, {})
                 fields = item_fields(item)
@@ -81,11 +81,11 @@ class FindingsWriter(PageWriter[Findings]):
         items = self._items.pop(response, ()) if self._items else ()
         if observed.reason or not recorded.is_known:
             return ()
-        rules, page_id = self.crawl.rules(response), page_id_of(observed.visit.url)
+        rules, page_id = self._crawl.rules(response), page_id_of(observed.visit.url)
         is_text = isinstance(rules, MarkRules) and not rules.takes_items
         has_new_text = is_text and len(observed.visit.marks or ()) == 1
         if recorded.updated or (has_new_text and not recorded.before.visits):
-            at, most = observed.visit.at, self.crawl.config.findings
+            at, most = observed.visit.at, self._crawl.config.findings
             tree = tree_of(response) if is_html(response) else None
             marks = recorded.new_marks if recorded.updated else observed.visit.marks or frozenset()
             new = items or _new_things(rules, response, tree, marks)
@@ -99,7 +99,9 @@ class FindingsWriter(PageWriter[Findings]):
                 self._texts[page_id] = things[0].text if has_new_text and things else ""
             if things:
                 before = self.unwritten.get(page_id, Findings())
-                found = Findings(_title_of(tree), things if recorded.updated else ())
+                element = None if tree is None else tree.find(".//title")
+                title = "" if element is None else findings_text(" ".join(element.itertext()))
+                found = Findings(title, things if recorded.updated else ())
                 self.unwritten[page_id] = found.joined(before, most)
         return ()
 
@@ -118,7 +120,7 @@ class FindingsWriter(PageWriter[Findings]):
         write_findings(
             state.store,
             {page_id: some for page_id, some in found.items() if some.things},
-            self.crawl.config.findings,
+            self._crawl.config.findings,
         )
         change_annotations(
             state.store, LAST_TEXT, texts, lambda page_id, _: texts[page_id].encode()
@@ -157,8 +159,3 @@ def _without_secrets(url: str) -> str:
         return f"{found[1]}=…" if is_secret_name(found[1]) else found[0]
 
     return _PARAMETER.sub(masked, url)
-
-
-def _title_of(tree: HtmlElement | None) -> str:
-    title = None if tree is None else tree.find(".//title")
-    return "" if title is None else findings_text(" ".join(title.itertext()))

@@ -49,7 +49,7 @@ class LastItems(PageWriter[Items]):
     async def answered(self, request: Request, response: Response, page_url: str) -> Response:
         """Read the page's items of the last visit."""
         del request
-        self._before[page_url] = await self.crawl.state.once(_read, page_id_of(page_url))
+        self._before[page_url] = await self._crawl.state.once(_read, page_id_of(page_url))
         return response
 
     def items_before(self, page_url: str) -> Mapping[int, Mapping[str, Any]]:
@@ -59,7 +59,7 @@ class LastItems(PageWriter[Items]):
     def shown(self, response: Response, item: object, *, is_news: bool) -> None:
         """Take the fields of an item: pipelines may change it before the visit ends."""
         del is_news
-        key = item_key(item, name) if (name := self.crawl.config.watch_key) else 0
+        key = item_key(item, name) if (name := self._crawl.config.watch_key) else 0
         self._items += 1
         self._named += key is not None
         self._shown.setdefault(response, []).append((key, item_fields(item)))
@@ -97,7 +97,7 @@ class LastItems(PageWriter[Items]):
 
     def sum_up(self) -> None:
         """Point out fields that differ at nearly every visit, and a key that no item has."""
-        config = self.crawl.config
+        config = self._crawl.config
         if self._items and not self._named:
             logger.warning(
                 "HACS_WATCH_KEY = %r: none of %d items has such a field",

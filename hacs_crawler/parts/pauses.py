@@ -15,6 +15,7 @@ from scrapy.http import Response
 from scrapy.robotstxt import RobotParser
 
 from hacs_crawler.crawl.crawl import Crawl
+from hacs_crawler.crawl.for_parts import CrawlPart
 from hacs_crawler.crawl.part import Part, PutBackError
 from hacs_crawler.crawl.scrapy_internals import Downloads
 from hacs_crawler.utils.text import safe_logger
@@ -29,7 +30,7 @@ LONGEST_DELAY_SECONDS: Final = 300.0
 """Longer ones count as this, as in Heritrix: no robots.txt makes a crawl last for ever."""
 
 
-class HostPauses(Part):
+class HostPauses(CrawlPart):
     """The time until which each host must not be asked after a 429 or 503.
 
     Scrapy retries such answers without regard to their Retry-After (scrapy/scrapy issue 3849).
@@ -40,16 +41,12 @@ class HostPauses(Part):
     required = True
 
     def __init__(self, crawl: Crawl, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(crawl)
         self._downloads = Downloads(crawl.crawler)
         self._clock = clock
         self._until: dict[str, float] = {}
         # before a middleware sees a response, Scrapy has sent what waited for its turn behind it
         crawl.crawler.signals.connect(self.on_response, signals.response_downloaded)
-
-    @classmethod
-    def from_crawl(cls, crawl: Crawl) -> HostPauses:
-        """Return the part of a crawl."""
-        return cls(crawl)
 
     def admit(self, request: Request) -> float:
         """Return for how many seconds from now a request's host wants to be left alone."""

@@ -6,8 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.crawl.part import Part
+from hacs_crawler.crawl.for_parts import CrawlPart
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.state import Run, State, follow_prior
 from hacs_crawler.utils.text import counted, safe_logger
@@ -19,16 +18,8 @@ MANY_PAGES: Final = 10_000
 """Estimating this many pages again takes some seconds."""
 
 
-class Refit(Part):
+class Refit(CrawlPart):
     """Has the pages follow their prior, and bounds and judges the record of outcomes."""
-
-    def __init__(self, crawl: Crawl) -> None:
-        self._crawl = crawl
-
-    @classmethod
-    def from_crawl(cls, crawl: Crawl) -> Refit:
-        """Return the part: every crawl that records visits learns from them."""
-        return cls(crawl)
 
     async def round_ended(self, is_asked_to_end: Callable[[], bool]) -> None:
         """Fit the prior again if anything was recorded, and judge the predictions that there were."""
@@ -45,12 +36,14 @@ def _follow_prior(
 ) -> None:
     progress = _log_progress(state)
     run = follow_prior(state, progress, is_asked_to_end, visited=visited, shards=shards)
-    if run is not None and is_asked_to_end():
-        pages = counted(run.pages, "page")
-        logger.info("%s estimated again; the next crawl goes on from there", pages)
-    elif run is not None and run.changed:
-        pages = counted(run.pages, "page")
-        logger.info("%s estimated again: the prior or its use has changed", pages)
+    if run is not None and (run.changed or is_asked_to_end()):
+        is_cut = is_asked_to_end()
+        why = (
+            "; the next crawl goes on from there"
+            if is_cut
+            else ": the prior or its use has changed"
+        )
+        logger.info("%s estimated again%s", counted(run.pages, "page"), why)
 
 
 def _bound_and_judge(state: State, options: RankingOptions) -> None:

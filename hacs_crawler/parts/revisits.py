@@ -13,13 +13,13 @@ from scrapy.http import Response
 
 from hacs_crawler.config import Config
 from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.crawl.for_parts import PageWriter
+from hacs_crawler.crawl.for_parts import CrawlPart, PageWriter
 from hacs_crawler.crawl.meta import page_url
 from hacs_crawler.crawl.part import Observed, Part
 from hacs_crawler.crawl.recipes import (
     RequestRecipe,
     forget_recipes,
-    handed_over_kind,
+    pages_handed_over,
     pages_with_recipe,
     read_recipes,
     recipe_of,
@@ -92,9 +92,9 @@ class RecipeWriter(PageWriter[RequestRecipe]):
 
     async def exempt(self, page_ids: Sequence[int]) -> Collection[int]:
         """Return which pages only lead on to others."""
-        if not self.crawl.config.ranking.threshold:
+        if not self._crawl.config.ranking.threshold:
             return ()
-        recipe = await self.crawl.state.once(read_recipes, self._spider.name, page_ids)
+        recipe = await self._crawl.state.once(read_recipes, self._spider.name, page_ids)
         return [page_id for page_id, how in recipe.items() if how is not None and how.leads_on]
 
     async def round_began(self) -> None:
@@ -126,8 +126,8 @@ class RecipeWriter(PageWriter[RequestRecipe]):
 
     @property
     def _spider(self) -> Spider:
-        assert self.crawl.crawler.spider is not None  # noqa: S101 - it crawls
-        return self.crawl.crawler.spider
+        assert self._crawl.crawler.spider is not None  # noqa: S101 - it crawls
+        return self._crawl.crawler.spider
 
 
 @dataclass(slots=True)
@@ -143,17 +143,12 @@ class Choice:
     """Ids and callbacks of pages whose callback the spider no longer has."""
 
 
-class Revisits(Part):
+class Revisits(CrawlPart):
     """Has a crawl begin with known pages, which are ranked together with its start requests."""
 
     def __init__(self, crawl: Crawl) -> None:
-        self._crawl = crawl
+        super().__init__(crawl)
         self._config = crawl.config
-
-    @classmethod
-    def from_crawl(cls, crawl: Crawl) -> Revisits:
-        """Return the part of a crawl; the crawl of a shard also gets pages from other crawls."""
-        return cls(crawl)
 
     async def start_requests(self) -> AsyncIterator[Request]:
         """Yield the requests for known pages that a crawl begins with."""
@@ -179,7 +174,7 @@ class Revisits(Part):
 
     async def _handed_over(self, spider: Spider) -> AsyncIterator[Request]:
         """Yield the requests that wait for this crawl of a shard."""
-        page_ids = await self._crawl.state.patiently(_handed_over, spider.name)
+        page_ids = await self._crawl.state.patiently(pages_handed_over, spider.name)
         for start in range(0, len(page_ids), PAGES_A_CALL):
             some = page_ids[start : start + PAGES_A_CALL]
             choice = await self._crawl.state.patiently(_chosen_of, some, spider)
@@ -195,20 +190,10 @@ def _sites(state: State, spider_name: str) -> set[int]:
     return set(np.unique(rows["site"]).tolist())
 
 
-def _handed_over(state: State, spider_name: str) -> Ids:
-    """Return the pages whose requests wait for a spider's next crawl."""
-    return state.store.annotated(handed_over_kind(spider_name))
-
-
-def _most(config: Config) -> int:
-    number = config.ranking.budget if config.revisit == "budget" else config.revisit
-    assert isinstance(number, int)  # noqa: S101 - checked with the settings
-    return number
-
-
 def _chosen(state: State, config: Config, spider: Spider, now: float) -> Choice:
     """Return the best of the pages that the spider has requested."""
-    number = _most(config)
+    number = config.ranking.budget if config.revisit == "budget" else config.revisit
+    assert isinstance(number, int)  # noqa: S101 - checked with the settings
     page_ids = pages_with_recipe(state, spider.name)
     rows, _ = without_future(state, page_ids, state.rows(page_ids), now)
     is_known = rows["visits"] > 0
@@ -236,17 +221,12 @@ def _chosen_of(state: State, page_ids: Ids, spider: Spider, most: int | None = N
                 choice.damaged += 1
             elif how.after_form:
                 choice.behind_form += 1
-            elif request := _request(how, callbacks, spider):
+            elif {how.callback, how.errback} <= callbacks and (request := request_of(how, spider)):
                 choice.requests.append(request)
             else:
                 choice.gone.append((page_id, how.callback))
     forget_recipes(state, spider.name, [page_id for page_id, _ in choice.gone])
     return choice
-
-
-def _request(recipe: RequestRecipe, callbacks: frozenset[str], spider: Spider) -> Request | None:
-    is_used = {recipe.callback, recipe.errback} <= callbacks
-    return request_of(recipe, spider) if is_used else None
 
 
 def _say(choice: Choice, spider: Spider) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.crawl.part import Part
+from hacs_crawler.crawl.for_parts import CrawlPart
 from hacs_crawler.links import menu_id, site_of
 from hacs_crawler.state import FEWEST_LINKS, FEWEST_MARKS, Page, Recorded, State
 from hacs_crawler.utils.text import counted, safe_logger
@@ -62,18 +62,13 @@ class _Site:
         return [(url, at) for url, at, marks in self.gained if marks and marks <= shared]
 
 
-class Templates(Part):
+class Templates(CrawlPart):
     """Takes updates back that a template brought, once the run is over: `echoes` of their pages."""
 
     def __init__(self, crawl: Crawl) -> None:
-        self._crawl = crawl
+        super().__init__(crawl)
         self._sites: dict[int, _Site] = {}
         self._marks = 0
-
-    @classmethod
-    def from_crawl(cls, crawl: Crawl) -> Templates:
-        """Return the part of a crawl."""
-        return cls(crawl)
 
     def recorded(self, batch: Sequence[Recorded]) -> None:
         """Count which new marks the pages of a site have in common."""
@@ -100,7 +95,8 @@ class Templates(Part):
         sites, self._sites, self._marks = self._sites, {}, 0
         for site in sites.values():
             if unread := site.unread():
-                await self._crawl.state.once(_leave_out, unread)
+                pages = [Page(url, unread=array("I", [at])) for url, at in unread]
+                await self._crawl.state.once(State.restore, pages)
                 self._crawl.stats.count("unread_visits", len(unread))
                 logger.info(
                     "%s of %s showed the very same, as a block page or a login: what they showed does "
@@ -110,7 +106,8 @@ class Templates(Part):
                 )
             visits = site.of_template()
             if visits:
-                await self._crawl.state.once(_take_back, visits)
+                pages = [Page(url, echoes=array("I", [at])) for url, at in visits]
+                await self._crawl.state.once(State.restore, pages)
                 self._crawl.stats.count("template_updates", len(visits))
                 logger.info(
                     "The same is new on most of the %s of %s that were visited, as after a change of "
@@ -135,11 +132,3 @@ def _may_be_unread(visited: Recorded) -> bool:
     shown_before = before.sound.spells.shown_last()
     fewest = FEWEST_MARKS if after.is_chosen else FEWEST_LINKS
     return len(shown_before) >= fewest and marks != shown_before
-
-
-def _leave_out(state: State, visits: Sequence[tuple[str, int]]) -> None:
-    state.restore(Page(url, unread=array("I", [at])) for url, at in visits)
-
-
-def _take_back(state: State, visits: Sequence[tuple[str, int]]) -> None:
-    state.restore(Page(url, echoes=array("I", [at])) for url, at in visits)

@@ -12,7 +12,8 @@ from typing import Final
 from msgspec import Struct
 
 from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.crawl.part import Observed, Part
+from hacs_crawler.crawl.for_parts import CrawlPart
+from hacs_crawler.crawl.part import Observed
 from hacs_crawler.state import Page, Recorded, State, Visit, change_note, read_note
 from hacs_crawler.utils.text import counted, safe_logger
 from hacs_crawler.watch import MarkRules
@@ -33,21 +34,16 @@ class _Watcher(Struct):
     rules: list[int]
 
 
-class Watchers(Part):
+class Watchers(CrawlPart):
     """Ends a crawl that comes across a page which another spider watches otherwise.
 
     Warns if a spider watches marks that no page shows.
     """
 
     def __init__(self, crawl: Crawl) -> None:
-        self._crawl = crawl
+        super().__init__(crawl)
         self._others: dict[int, tuple[str, str]] = {}
         self._visits = self._empty = 0
-
-    @classmethod
-    def from_crawl(cls, crawl: Crawl) -> Watchers:
-        """Return the part: every crawl may meet pages of others."""
-        return cls(crawl)
 
     async def opened(self) -> None:
         """Read the rules of other spiders, and note this spider's."""

@@ -16,9 +16,9 @@ from scrapy import Request
 from scrapy.http import HtmlResponse, Response
 
 from hacs_crawler.crawl.crawl import Crawl
+from hacs_crawler.crawl.for_parts import CrawlPart
 from hacs_crawler.crawl.meta import mark_unseen, remove_conditions, second_request, tag_of
 from hacs_crawler.crawl.observation import shown_marks, tree_of
-from hacs_crawler.crawl.part import Part
 from hacs_crawler.crawl.scrapy_internals import download, is_closing
 from hacs_crawler.links import UNREADABLE
 from hacs_crawler.parts.rendering.browser import (
@@ -27,9 +27,8 @@ from hacs_crawler.parts.rendering.browser import (
     RenderingError,
     UnreachableError,
 )
-from hacs_crawler.parts.rendering.links import is_rendered
 from hacs_crawler.parts.rendering.memory import RenderingMemory
-from hacs_crawler.parts.rendering.verdicts import Verdict, shows_more
+from hacs_crawler.parts.rendering.verdicts import Verdict, is_rendered, shows_more
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
@@ -61,7 +60,7 @@ _texts: Final = etree.XPath(
 _asks_for_scripts = re.compile(r"java\s*script", re.IGNORECASE).search
 
 
-class Rendering(Part):
+class Rendering(CrawlPart):
     """Has pages rendered that need a browser.
 
     A failure of this code costs the visit of the page at hand, which may not show its links; see
@@ -70,16 +69,11 @@ class Rendering(Part):
 
     required = True
 
-    def __init__(self, crawl: Crawl, *, is_always: bool) -> None:
-        self._crawl = crawl
-        self._is_always = is_always
+    def __init__(self, crawl: Crawl) -> None:
+        super().__init__(crawl)
+        self._is_always = crawl.config.render == "always"
         self._memory = RenderingMemory(crawl)
         self._browser = Browser(crawl)
-
-    @classmethod
-    def from_crawl(cls, crawl: Crawl) -> Rendering:
-        """Return the part of a crawl."""
-        return cls(crawl, is_always=crawl.config.render == "always")
 
     async def download(
         self, request: Request, plainly: Callable[[Request], Awaitable[Response]]

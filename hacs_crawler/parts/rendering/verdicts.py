@@ -1,4 +1,4 @@
-"""Records of a page, and of its site: whether a browser is needed, and the cost of visits.
+"""Which pages a browser showed, and records of pages and their sites: whether one is needed, its cost.
 
 Both are annotations of the state that begin with a version: `PageRendering` by page id, `SiteRendering`
 by the `links.menu_id` of pages that share a template.
@@ -12,7 +12,11 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import ClassVar, Final, NamedTuple, Self
 
+from scrapy.http import Response
+
+from hacs_crawler.crawl.part import Part
 from hacs_crawler.exceptions import StateError
+from hacs_crawler.watch import Rules
 
 CHECK_EVERY: Final = 20
 """After how many visits a verdict is checked again."""
@@ -28,6 +32,19 @@ _FRESH_SHARE: Final = 0.3
 """Weight of the latest visit in the mean duration of visits."""
 NOTABLE: Final = 0.25
 """The least change of the mean duration of visits, as a share of it, that is worth writing."""
+
+
+class RenderedLinks(Part):
+    """Keeps links of rendered pages apart from links of plain answers: see `LinkRules.rendered`."""
+
+    def rules(self, response: Response, rules: Rules) -> Rules:
+        """Return the rules for a page as a browser shows it if it is one."""
+        return replace(rules, rendered=True) if is_rendered(response) else rules
+
+
+def is_rendered(response: Response) -> bool:
+    """Whether a response shows a page as a browser does: scrapy-playwright says so."""
+    return "playwright" in response.flags
 
 
 class Verdict(IntEnum):
@@ -62,8 +79,12 @@ class PageRendering:
         """Return what bytes stand for, nothing known for none; raises StateError if damaged."""
         if not value:
             return cls()
-        verdict, visits, rendered, seconds = _fields(cls._FORM, value)
-        return cls(_verdict(verdict), visits, bool(rendered), seconds)
+        number, visits, rendered, seconds = _fields(cls._FORM, value)
+        try:
+            return cls(Verdict(number), visits, bool(rendered), seconds)
+        except ValueError as error:
+            msg = f"a note of how a page is rendered is damaged: verdict {number}"
+            raise StateError(msg) from error
 
     def visited(self) -> PageRendering:
         """Return the record after a visit that did not check the verdict."""
@@ -169,11 +190,3 @@ def _fields(form: struct.Struct, value: bytes) -> tuple[int, ...]:
         msg = f"a note of how a page is rendered is damaged, or of a newer version: {value[:16].hex()}"
         raise StateError(msg)
     return form.unpack(value)[1:]
-
-
-def _verdict(number: int) -> Verdict:
-    try:
-        return Verdict(number)
-    except ValueError as error:
-        msg = f"a note of how a page is rendered is damaged: verdict {number}"
-        raise StateError(msg) from error

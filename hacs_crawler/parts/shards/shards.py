@@ -12,12 +12,11 @@ from scrapy import Request, Spider, signals
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred, DeferredLock
 
-from hacs_crawler.config import Config
 from hacs_crawler.crawl.crawl import Crawl
+from hacs_crawler.crawl.for_parts import CrawlPart
 from hacs_crawler.crawl.meta import is_seed, is_start
-from hacs_crawler.crawl.part import Part
 from hacs_crawler.crawl.ranker import Ranker
-from hacs_crawler.crawl.recipes import handed_over_kind, recipe_of
+from hacs_crawler.crawl.recipes import pages_handed_over, recipe_of
 from hacs_crawler.crawl.scrapy_internals import is_closing
 from hacs_crawler.crawl.state_access.write_behind import CLOSING_PAUSES_SECONDS
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
@@ -34,7 +33,7 @@ from hacs_crawler.shards import (
     shard_lock,
     visited_since,
 )
-from hacs_crawler.state import Recorded, Shard, State, shard_of_page
+from hacs_crawler.state import Recorded, State, shard_of_page
 from hacs_crawler.utils.arrays import BoolArray
 from hacs_crawler.utils.loop import Worker, begin, call_later, sleep
 from hacs_crawler.utils.text import counted, safe_logger
@@ -54,15 +53,16 @@ COUNTED: Final = {
 T = TypeVar("T")
 
 
-class Shards(Part):
+class Shards(CrawlPart):
     """The shard of one crawl, and its share of the round of all shards, if one was planned."""
 
     required = True
 
-    def __init__(self, crawl: Crawl, config: Config, shard: Shard) -> None:
-        self._crawl = crawl
-        self._config = config
-        self._shard = shard
+    def __init__(self, crawl: Crawl) -> None:
+        super().__init__(crawl)
+        self._config = crawl.config
+        assert crawl.config.shard is not None  # noqa: S101 - else the part is off
+        self._shard = shard = crawl.config.shard
         self._worker = Worker()
         self._hold: ShardHold | None = None
         self._notes: RoundNotes | None = None
@@ -89,12 +89,6 @@ class Shards(Part):
         self._may_be_a_queue = not type(spider).start.__module__.startswith(("scrapy.", "hacs_"))
         crawl.crawler.signals.connect(self._on_closed, signals.spider_closed)
 
-    @classmethod
-    def from_crawl(cls, crawl: Crawl) -> Shards | None:
-        """Return None unless the settings name a shard."""
-        config = crawl.config
-        return None if config.shard is None else cls(crawl, config, config.shard)
-
     async def opening(self) -> None:
         """Take the shard; raises ConfigError and StateError."""
         config, crawler = self._config, self._crawl.crawler
@@ -108,7 +102,8 @@ class Shards(Part):
         """Join the round that was planned, if there is one."""
         config, count = self._config, self._shard.count
         self._notes = await self._patiently(lambda: self._worker.run(open_rounds, config, count))
-        self._kept = await self._crawl.state.once(_kept, self._spider.name)
+        kept = await self._crawl.state.once(pages_handed_over, self._spider.name)
+        self._kept = set(kept.tolist())
         await self._join()
 
     async def round_began(self) -> None:
@@ -374,8 +369,3 @@ def _done_since(state: State, began: int) -> frozenset[int]:
     """Return the ids of the pages that were visited since a second, or tried."""
     tried = (some["page_id"][some["at"] >= began].tolist() for some in state.store.outcomes())
     return visited_since(state, began)[0].union(*tried)
-
-
-def _kept(state: State, spider: str) -> set[int]:
-    """Return the ids of the pages whose requests wait in the state."""
-    return set(state.store.annotated(handed_over_kind(spider)).tolist())

@@ -1,4 +1,4 @@
-"""The register of signal sources in a state: their addresses, and when they were last read."""
+"""What a state holds of signals: the register of their sources, and evidence for ranking."""
 
 from __future__ import annotations
 
@@ -8,10 +8,37 @@ from typing import Final
 
 import msgspec
 
-from hacs_crawler.state import Store, change_annotations, source_id, source_kind
+from hacs_crawler.crawl.for_parts import CrawlPart
+from hacs_crawler.ranking.signals import Signals, read_signals
+from hacs_crawler.state import (
+    Rows,
+    Store,
+    change_annotations,
+    refit_signals,
+    source_id,
+    source_kind,
+)
 
 MOST_SITES: Final = 5_000
 """How many sites whose pages a source lists are remembered at most."""
+
+
+class SignalEvidence(CrawlPart):
+    """Has signals count, whoever brought them and whatever HACS_SIGNALS says."""
+
+    async def evidence(self, rows: Rows) -> Sequence[Signals]:
+        """Return the signals of the pages of ranking rows."""
+        policy = self._crawl.config.ranking.policy
+
+        return await self._crawl.state.once(
+            lambda state: read_signals(state.store, rows["site"], policy)
+        )
+
+    async def round_ended(self, is_asked_to_end: Callable[[], bool]) -> None:
+        """Learn the reliability of signals from the recorded visits."""
+        del is_asked_to_end
+        if self._crawl.stats.recorded:
+            await self._crawl.state.once(lambda state: refit_signals(state.store))
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +102,7 @@ def change_sources(
         if new is None:
             return now
         written[key] = new
-        return _source_bytes(new)
+        return msgspec.json.encode(replace(new, sites=new.sites[:MOST_SITES]))
 
     change_annotations(store, source_kind(kind), keys, changed)
     return list(written.values())
@@ -92,10 +119,6 @@ def claim_source(store: Store, kind: str, source: SignalSource, at: int) -> bool
         return replace(now, tried=at) if now.tried == source.tried else None
 
     return bool(change_sources(store, kind, [source_id(source.origin)], claimed))
-
-
-def _source_bytes(source: SignalSource) -> bytes:
-    return msgspec.json.encode(replace(source, sites=source.sites[:MOST_SITES]))
 
 
 def _source_of(body: bytes) -> SignalSource | None:

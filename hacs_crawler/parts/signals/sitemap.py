@@ -1,8 +1,12 @@
-"""Sitemaps, and what robots.txt says of them: read with Scrapy's own reader."""
+"""Lists of changed pages: sitemaps, which Scrapy's own reader reads, and a user's own lines."""
 
 from __future__ import annotations
 
+import csv
+import math
 import re
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from io import BytesIO
@@ -16,7 +20,7 @@ from scrapy.utils.gz import gunzip
 from scrapy.utils.sitemap import Sitemap, sitemap_urls_from_robots
 
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.links import check_url
+from hacs_crawler.links import check_url, page_id_of
 from hacs_crawler.utils.times import DAY, MAX_SECOND
 
 MOST_BYTES: Final = 10 * 1024 * 1024
@@ -48,7 +52,9 @@ def read_sitemap(body: bytes, url: str, now: int) -> Listing:
         _, root = next(
             etree.iterparse(BytesIO(body), ("start",), recover=True, resolve_entities=False)
         )
-        if _declares_entities(root):
+        declared = root.getroottree().docinfo.internalDTD
+        if declared is not None and next(declared.iterentities(), None) is not None:
+            # which take Scrapy's reader quadratic time
             raise SignalError(f"{url}: it declares entities")
         sitemap = Sitemap(body)
         if sitemap.type not in {"urlset", "sitemapindex"}:
@@ -65,12 +71,6 @@ def read_sitemap(body: bytes, url: str, now: int) -> Listing:
         raise SignalError(f"{url}: no sitemap: {error or 'it is empty'}") from error
     listing.files = [file for _, file in sorted(files, key=lambda one: -one[0])]
     return listing
-
-
-def _declares_entities(root: Any) -> bool:
-    """Whether a document has entities of its own: Scrapy's reader takes quadratic time for them."""
-    declared = root.getroottree().docinfo.internalDTD
-    return declared is not None and next(declared.iterentities(), None) is not None
 
 
 def sitemaps_of_robots(body: bytes, url: str) -> list[str]:
@@ -91,13 +91,10 @@ def same_host(url: str, base: str) -> str | None:
 
 
 def _unpacked(body: bytes) -> bytes:
-    if not body.startswith(_GZIP_MAGIC):
-        unpacked = body
-    else:
-        try:
-            unpacked = gunzip(body, max_size=MOST_BYTES)
-        except Exception as error:  # Scrapy's error for too much data has no public name
-            raise SignalError(f"cannot be unpacked: {error}") from error
+    try:
+        unpacked = gunzip(body, max_size=MOST_BYTES) if body.startswith(_GZIP_MAGIC) else body
+    except Exception as error:  # Scrapy's error for too much data has no public name
+        raise SignalError(f"cannot be unpacked: {error}") from error
     if len(unpacked) > MOST_BYTES:
         raise SignalError(f"larger than {MOST_BYTES} bytes")
     return unpacked
@@ -143,14 +140,52 @@ def second_of(text: str, now: int) -> int | None:
         second = int(found.timestamp())
     except (OverflowError, ValueError):
         return None
-    if _is_day(text.strip()):
+    with suppress(ValueError):
+        date.fromisoformat(text.strip())
         second += DAY - 1
     return second if 0 < second <= min(now + DAY, MAX_SECOND) else None
 
 
-def _is_day(text: str) -> bool:
+HEADERS: Final = {"url", "page", "loc"}
+"""What may stand in the first line above the pages."""
+
+
+def read_pings(lines: Iterable[str], name: str, now: int) -> Iterator[tuple[str, int]]:
+    """Yield pages and seconds since 1970 UTC from lines `url,time`.
+
+    A time is in ISO 8601 or in seconds; without one it is `now`. Empty lines, and a first line of names,
+    are passed over. Raises SignalError that names the line.
+    """
+    rows = csv.reader(lines)
     try:
-        date.fromisoformat(text)
+        for row in rows:
+            if not row or not any(cell.strip() for cell in row):
+                continue
+            url, time = row[0].strip(), row[1].strip() if len(row) > 1 else ""
+            if rows.line_num == 1 and url.lower() in HEADERS:
+                continue
+            place = f"{name}, line {rows.line_num}"
+            problem = check_url(url)
+            if problem is not None:
+                raise SignalError(f"{place}: {url[:200]!r}: {problem}")
+            second = _second(time, now)
+            if second is None:
+                raise SignalError(
+                    f"{place}: {time[:100]!r}: must be a time in ISO 8601, or in seconds since 1970 "
+                    "UTC, at most a day ahead"
+                )
+            page_id_of(url)
+            yield url, second
+    except csv.Error as error:
+        raise SignalError(f"{name}, line {rows.line_num}: {error}") from error
+
+
+def _second(text: str, now: int) -> int | None:
+    if not text:
+        return now
+    try:
+        seconds = float(text)
     except ValueError:
-        return False
-    return True
+        return second_of(text, now)
+    is_time = math.isfinite(seconds) and 0 < seconds <= now + DAY
+    return int(seconds) if is_time else None

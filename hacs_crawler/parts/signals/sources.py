@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 import numpy as np
 from scrapy.http import HtmlResponse
 
 from hacs_crawler.crawl.crawl import Crawl
+from hacs_crawler.crawl.for_parts import CrawlPart
 from hacs_crawler.crawl.observation import NOT_MODIFIED, tree_of
-from hacs_crawler.crawl.part import Observed, Part
+from hacs_crawler.crawl.part import Observed
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.links import page_id_of, site_id
 from hacs_crawler.parts.signals.feed import announced_feeds
@@ -31,7 +32,7 @@ from hacs_crawler.parts.signals.register import (
     read_sources,
 )
 from hacs_crawler.parts.signals.requests import FILES_A_HOST, READINGS, SignalRequests, origin_of
-from hacs_crawler.state import Others, State, Visit, hear, source_id
+from hacs_crawler.state import Others, State, Store, Visit, hear, source_id
 from hacs_crawler.utils.loop import at_once, each
 from hacs_crawler.utils.text import counted, safe_logger
 from hacs_crawler.utils.times import DAY
@@ -50,6 +51,10 @@ MOST_NEW_SITES: Final = 100
 """How many sites of a host are remembered at most, until its sources say whose pages they list."""
 
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
 @dataclass(slots=True)
 class _HostRecord:
     """What was met of a host in this crawl, for the next one."""
@@ -60,19 +65,14 @@ class _HostRecord:
     feeds: list[str] = field(default_factory=list)
 
 
-class SignalSources(Part):
+class SignalSources(CrawlPart):
     """Reads sources of signals in a crawl, up to a number of requests in a run or a round."""
 
-    def __init__(self, crawl: Crawl, most: int) -> None:
-        self._crawl = crawl
-        self._requests = SignalRequests(crawl, most)
+    def __init__(self, crawl: Crawl) -> None:
+        super().__init__(crawl)
+        self._requests = SignalRequests(crawl, crawl.config.signals or 0)
         self._asked: set[str] = set()
         self._met: dict[str, _HostRecord] = {}
-
-    @classmethod
-    def from_crawl(cls, crawl: Crawl) -> SignalSources | None:
-        """Return None unless HACS_SIGNALS is on."""
-        return cls(crawl, crawl.config.signals) if crawl.config.signals else None
 
     async def round_began(self) -> None:
         """Let sources be read again."""
@@ -131,21 +131,27 @@ class SignalSources(Part):
         except Exception as error:  # noqa: BLE001 - no signal is worth a crawl
             logger.warning("Signals are not read: %s", _text(error))
 
+    async def _once(
+        self, function: Callable[Concatenate[Store, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Return the result of a function of the state's store; raises StateError."""
+        return await self._crawl.state.once(lambda state: function(state.store, *args, **kwargs))
+
     async def _keep(self) -> None:
         for kind in READINGS:
             met = {o: record for o, record in self._met.items() if kind != "feed" or record.feeds}
             if met:
-                await self._crawl.state.once(_keep_met, kind, met)
+                await self._once(_keep_met, kind, met)
 
     async def _listen(self, origins: Sequence[str]) -> None:
         self._asked.update(origins)
         for kind in READINGS:
-            known = await self._crawl.state.once(_read_sources, kind, origins)
+            known = await self._once(read_sources, kind, origins)
             await self._read(kind, list(known.values()))
 
     async def _listen_to_known(self, sites: Collection[int] | None) -> None:
         for kind in READINGS:
-            known = await self._crawl.state.once(_known_sources, kind, MOST_NEW_SOURCES)
+            known = await self._once(known_sources, kind, MOST_NEW_SOURCES)
             if sites is not None:
                 known = [source for source in known if not set(sites).isdisjoint(source.sites)]
             self._asked.update(source.origin for source in known)
@@ -180,7 +186,7 @@ class SignalSources(Part):
         """Read one source, and keep its signals; return whether anything answered."""
         crawl = self._crawl
         at = int(crawl.clock())
-        if not self._requests.may_ask or not await crawl.state.once(_claim, kind, source, at):
+        if not self._requests.may_ask or not await self._once(claim_source, kind, source, at):
             return False
         crawl.stats.count("signals/sources")
         try:
@@ -193,7 +199,7 @@ class SignalSources(Part):
         if after is None:
             crawl.stats.count("signals/failed")
         failed = replace(source, tried=at, failures=min(source.failures + 1, 16))
-        await crawl.state.once(_write, kind, source, after or failed)
+        await self._once(_write, kind, source, after or failed)
         return after is not None
 
     async def _heard(self, kind: str, source: SignalSource, at: int) -> SignalSource | None:
@@ -214,19 +220,7 @@ def _text(error: Exception) -> str:
     return str(error) if isinstance(error, StateError) else f"{type(error).__name__}: {error}"
 
 
-def _read_sources(state: State, kind: str, origins: Sequence[str]) -> dict[str, SignalSource]:
-    return read_sources(state.store, kind, origins)
-
-
-def _known_sources(state: State, kind: str, most: int) -> list[SignalSource]:
-    return known_sources(state.store, kind, most)
-
-
-def _claim(state: State, kind: str, source: SignalSource, at: int) -> bool:
-    return claim_source(state.store, kind, source, at)
-
-
-def _write(state: State, kind: str, before: SignalSource, after: SignalSource) -> None:
+def _write(store: Store, kind: str, before: SignalSource, after: SignalSource) -> None:
     """Keep how a source was read, and the files that others have found of it meanwhile."""
 
     def written(_: int, now: SignalSource | None) -> SignalSource:
@@ -234,7 +228,7 @@ def _write(state: State, kind: str, before: SignalSource, after: SignalSource) -
         new = {url: seen for url, seen in known.items() if url not in before.files}
         return replace(after, files=_first({**after.files, **new}))
 
-    change_sources(state.store, kind, [source_id(after.origin)], written)
+    change_sources(store, kind, [source_id(after.origin)], written)
 
 
 def _hear(
@@ -259,7 +253,7 @@ def _hear(
     )
 
 
-def _keep_met(state: State, kind: str, met: Mapping[str, _HostRecord]) -> None:
+def _keep_met(store: Store, kind: str, met: Mapping[str, _HostRecord]) -> None:
     own = {source_id(origin): (origin, record) for origin, record in met.items()}
 
     def changed(key: int, now: SignalSource | None) -> SignalSource | None:
@@ -273,7 +267,7 @@ def _keep_met(state: State, kind: str, met: Mapping[str, _HostRecord]) -> None:
         )
         return None if new == now else new
 
-    change_sources(state.store, kind, list(own), changed)
+    change_sources(store, kind, list(own), changed)
 
 
 def _first(files: Mapping[str, tuple[str, str]]) -> dict[str, tuple[str, str]]:

@@ -15,8 +15,8 @@ from crawl_support import run
 from hacs_crawler.crawl.meta import tag_of
 from hacs_crawler.crawl.parts import Parts
 from hacs_crawler.links import LinkRules
-from hacs_crawler.parts.rendering.links import RenderedLinks
 from hacs_crawler.parts.rendering.rendering import Rendering
+from hacs_crawler.parts.rendering.verdicts import RenderedLinks
 
 URL = "http://a.example/"
 SHELL = HtmlResponse(URL, body=b"<div id=root></div><script>draw()</script>")
