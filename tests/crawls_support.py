@@ -38,6 +38,7 @@ import time
 from pathlib import Path
 
 import scrapy
+from scrapy.utils.defer import maybe_deferred_to_future
 
 
 def slow(candidates):
@@ -122,7 +123,11 @@ class Async(Many):
 
     async def start(self):
         url = f"http://127.0.0.100:{self.port}/login"  # by each crawl
-        await self.crawler.engine.download_async(scrapy.FormRequest(url, formdata={"user": "x"}))
+        engine, login = self.crawler.engine, scrapy.FormRequest(url, formdata={"user": "x"})
+        if hasattr(engine, "download_async"):
+            await engine.download_async(login)
+        else:  # Scrapy 2.13
+            await maybe_deferred_to_future(engine.download(login))
         async for request in super().start():
             yield request
 
