@@ -218,7 +218,11 @@ PASSWORD = [["CONFIG", "SET", "requirepass", "x"], ["CLIENT", "KILL", "TYPE", "n
         ("writing", [NOT_A_WRITE], "can't run this command"),
         ("writing", PASSWORD, "refuses the user or the password in HACS_STATE"),
         ("learning", [["SHUTDOWN", "NOSAVE"]], "could not be learned from as a whole: .* refused"),
-        ("learning", [["CONFIG", "SET", "maxmemory", "1"]], "learned from as a whole: .*used memory"),
+        (
+            "learning",
+            [["CONFIG", "SET", "maxmemory", "1"]],
+            "learned from as a whole: .*used memory",
+        ),
         ("learning", [["FLUSHALL"]], "the server came back empty"),
         ("learning", [NOT_A_WRITE], "can't run this command"),
     ],
