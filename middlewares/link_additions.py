@@ -172,7 +172,9 @@ class LinkAdditionsMiddleware:
         visit, reason = observation
         if reason == OTHER_TYPE:
             crawl.stats.other_answers[type_of(response)] += 1
-            if visit is not None and not _is_tried_again(known, crawl.config.ranking.budget):
+            # a feed or an image is not a page, but a budget would be spent on the same ones for ever
+            is_attempt = crawl.config.ranking.budget is not None or (known and known.visits)
+            if visit is not None and not is_attempt:
                 visit, observation = None, Observation(None, reason)
         takes_items = isinstance(rules, MarkRules) and rules.takes_items
         awaited = AwaitedVisit(request, response, url, rules, observation)
@@ -289,14 +291,6 @@ class LinkAdditionsMiddleware:
         if getReceivers(self._crawler, page_visited):  # to send it to nobody takes 20 times as long
             signals = self._crawler.signals
             signals.send_catch_log(page_visited, page=visit.url, outcome=outcome)
-
-
-def _is_tried_again(known: Page | None, budget: int | None) -> bool:
-    """Whether an answer of a type that cannot show any watched mark counts as an attempt at its page.
-
-    A feed or an image is not a page. But without that a budget would be spent on the same ones for ever.
-    """
-    return budget is not None or (known is not None and bool(known.visits))
 
 
 def _is_list(spider: Spider | None) -> bool:

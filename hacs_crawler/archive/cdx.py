@@ -198,15 +198,11 @@ def _named(values: Any) -> dict[str, Any]:
     named = {_ALIASES.get(str(key), str(key)): value for key, value in values.items()}
     locator = _IPFS(str(named.get("locator")))
     if locator is not None:  # the address of the content is its digest
-        named.setdefault("digest", _from_base58(locator[1]).hex())
+        number = 0
+        for letter in locator[1]:
+            number = number * 58 + _BASE58.index(letter)
+        named.setdefault("digest", number.to_bytes(34, "big").hex())
     return named
-
-
-def _from_base58(text: str) -> bytes:
-    number = 0
-    for letter in text:
-        number = number * 58 + _BASE58.index(letter)
-    return number.to_bytes(34, "big")
 
 
 def _url_of_surt(key: str) -> str | None:

@@ -119,9 +119,8 @@ def _next_record(stream: _Stream, most_bytes: int) -> Record | None:
 def _warc_record(stream: _Stream, line: bytes, most_bytes: int) -> Record:
     lines = [line]
     for one in stream.lines_to_blank():
-        if (
-            one[:1] in b" \t" and one.strip()
-        ):  # folded: no header that is read here has a blank inside
+        # folded: no header that is read here has a blank inside
+        if one[:1] in b" \t" and one.strip():
             lines[-1] = lines[-1].rstrip() + one.lstrip()
         else:
             lines.append(one)
@@ -219,15 +218,11 @@ class _Stream:
             if wanted:
                 parts.append(part[:wanted])
                 wanted -= len(parts[-1])
-        if not self._ends_here():
-            raise _DamagedError("damaged: wrong length", b"".join(parts))
-        return b"".join(parts), length > most_bytes
-
-    def _ends_here(self) -> bool:
-        """Whether a blank line begins here, or nothing."""
         while (end := self._buffer.find(b"\n", self._position)) < 0 and self._fill():
             pass
-        return not self._buffer[self._position : end if end >= 0 else None].strip()
+        if self._buffer[self._position : end if end >= 0 else None].strip():
+            raise _DamagedError("damaged: wrong length", b"".join(parts))
+        return b"".join(parts), length > most_bytes
 
     def _fill(self) -> bool:
         """Read more of the present member into the buffer; return whether there was more."""

@@ -73,9 +73,8 @@ class Part:
     """Hooks that are not called in this round, as the content of the open state makes them useless."""
 
     @classmethod
-    def from_crawl(
-        cls, crawl: Any
-    ) -> Self | None:  # the crawl holds parts: no type can name it here
+    # the crawl holds parts: no type can name it here
+    def from_crawl(cls, crawl: Any) -> Self | None:
         """Return the part of a crawl (`crawl.crawl.Crawl`), None if it is off."""
         del crawl
         return cls()

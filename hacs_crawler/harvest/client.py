@@ -119,9 +119,8 @@ class ArchiveClient:
         memento = await self._follow(url, host, capture)
         if not memento.is_passing:
             self._errors_in_a_row[host] = 0
-        elif (
-            memento.problem == "error" or host not in self._shown
-        ):  # else only this memento is missing
+        # else only this memento is missing
+        elif memento.problem == "error" or host not in self._shown:
             self._errors_in_a_row[host] += 1
         if self._errors_in_a_row[host] >= MOST_ERRORS:
             self._errors_in_a_row[host] = 0

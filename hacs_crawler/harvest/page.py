@@ -94,9 +94,7 @@ def _content(capture: Capture) -> int:
     return _fingerprint(known) if known else 0
 
 
-@lru_cache(maxsize=4_096)
-def _fingerprint(digest: str) -> int:
-    return fingerprint(digest)
+_fingerprint: Final = lru_cache(maxsize=4_096)(fingerprint)
 
 
 def source_of(facts: object) -> int:
@@ -219,7 +217,7 @@ class PageHarvest:
         await self._take(step, memento)
 
     async def _take(self, step: Step, memento: Memento) -> None:
-        if not self._is_wanted(memento):
+        if not self._options.since <= memento.at <= self._options.until:  # it is another capture's
             memento = Memento(memento.at, problem="moved")
         if memento.marks is not None:
             self._count("mementos")
@@ -238,10 +236,6 @@ class PageHarvest:
         if memento.is_passing:
             self._passing.add(step.digest)
             self._miss(step.capture, memento.reason)
-
-    def _is_wanted(self, memento: Memento) -> bool:
-        """Whether it is of the requested time, if the archive has shown another capture."""
-        return self._options.since <= memento.at <= self._options.until
 
     async def _visit(self, step: Step, visit: Visit) -> None:
         is_shown = self._options.by_digest or step.digest in self._shown

@@ -64,7 +64,7 @@ _PLAIN_LINK: Final = re.compile(
     rf"(?:(https?:)?({_HOST})({_PATH})?|({_PATH})|(?:\./)?((?:\.\./)*)({_SEGMENT}(?:/{_SEGMENT})*+/?)|(?=\?))"
     rf"(?:\?({_PARAMETER}(?:&{_PARAMETER})*+))?(?:#[!-~]*)?"
 )
-_PLAIN_ORIGIN: Final = re.compile(rf"https?:{_HOST}/")
+_is_plain_origin: Final = lru_cache(maxsize=4096)(re.compile(rf"https?:{_HOST}/").fullmatch)
 _SAFE: Final = f"{ascii_letters}{digits}_~,+!*'@$().-/".encode()
 """Characters of paths that are plain."""
 _PLAIN_QUERIES: Final = frozenset({b"?=", b"?=&=", b"?=&=&=", b"?=&=&=&=", b"?=&=&=&=&="})
@@ -185,11 +185,6 @@ class Resolver:
         return link if query is None else _with_query(link, query)
 
 
-@lru_cache(maxsize=4096)
-def _is_plain_origin(origin: str) -> bool:
-    return _PLAIN_ORIGIN.fullmatch(origin) is not None
-
-
 def plain_url(url: str) -> str | None:
     """Return the canonical form of a URL that is plain, None of any other."""
     plain = _PLAIN_URL.fullmatch(url)
@@ -250,7 +245,7 @@ def _with_query(place: str, query: str) -> str:
     if not parameters:
         return place
     if len(parameters) > 1:
-        parameters.sort(key=_decoded)
+        parameters.sort(key=lambda one: unquote_to_bytes(one.replace("+", " ")).partition(b"="))
     return f"{place}?{'&'.join(parameters)}"
 
 
@@ -260,11 +255,6 @@ def _with_sorted_query(href: str) -> str:
     parameters = query.split("&")
     parameters.sort(key=lambda parameter: parameter.replace("+", " ").partition("="))
     return f"{path}?{'&'.join(parameters)}"
-
-
-def _decoded(parameter: str) -> tuple[bytes, bytes, bytes]:
-    """Return what parameters are sorted by."""
-    return unquote_to_bytes(parameter.replace("+", " ")).partition(b"=")
 
 
 def _kept_parameters(query: str) -> list[str]:

@@ -70,9 +70,8 @@ def _keys_of(lines: str) -> str:
     Rare features are searched for in all URLs together, since most pages have none in any link.
     """
     text = lines.replace("\nhttps://", "\n").replace("\nhttp://", "\n")
-    if text.startswith(
-        "\nwww"
-    ):  # most links are to one host: the expression takes ten times as long
+    # most links are to one host: the expression takes ten times as long
+    if text.startswith("\nwww"):
         host = text[: text.find("/", 1) + 1]
         text = text.replace(host, _WWW.sub("\n", host))
     if "\nwww" in text:

@@ -105,11 +105,8 @@ def check_url(url: str) -> str | None:
 def _check_parts(url: str) -> str | None:
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https"}:
-        return (
-            "no scheme; http:// or https:// expected"
-            if not parts.scheme
-            else (f"scheme {parts.scheme!r} is not http or https")
-        )
+        wrong = f"scheme {parts.scheme!r} is not http or https"
+        return wrong if parts.scheme else "no scheme; http:// or https:// expected"
     host = parts.hostname
     if not host:
         return "no host"

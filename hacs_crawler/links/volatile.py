@@ -172,7 +172,9 @@ def differences(
         if has_one_value and len(before) >= _FEWEST_OF_SESSION:
             sessions.add(part)
         elif (
-            of_first.keys() == before.keys() and len(old) == len(before) and _are_tokens(old | new)
+            of_first.keys() == before.keys()
+            and len(old) == len(before)
+            and all(map(_TOKEN.fullmatch, old | new))
         ):
             tokens.add(part)
     return sessions, tokens
@@ -211,10 +213,6 @@ def _with_part(links: Iterable[str], part: LinkPart) -> dict[str, str]:
             doubled.add(rest)
         values[rest] = value
     return {} if doubled else values
-
-
-def _are_tokens(values: Iterable[str]) -> bool:
-    return all(_TOKEN.fullmatch(value) for value in values)
 
 
 def _parts_of(link: str) -> Iterator[LinkPart]:

@@ -58,9 +58,8 @@ class Aliases(Part):
 
     def _remember(self, target: str, shown: Visit) -> None:
         self._size -= len(self._shown.pop(target, b""))
-        self._shown[target] = encode(
-            shown
-        )  # of many visits: a single object, which the collector passes by
+        # of many visits: a single object, which the collector passes by
+        self._shown[target] = encode(shown)
         self._size += len(self._shown[target])
         while self._size > MOST_BYTES and len(self._shown) > 1:
             self._size -= len(self._shown.popitem(last=False)[1])

@@ -132,9 +132,8 @@ def caller_into_loop() -> Callable[..., object]:
 
 
 def _call_in(loop: asyncio.AbstractEventLoop, *call: Any) -> None:
-    if (
-        not loop.is_closed()
-    ):  # without Twisted's reactor, Ctrl-C closes it while a thread still works
+    # without Twisted's reactor, Ctrl-C closes it while a thread still works
+    if not loop.is_closed():
         loop.call_soon_threadsafe(*call)
 
 

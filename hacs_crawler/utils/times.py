@@ -44,9 +44,8 @@ def retry_after(header: bytes | None, now: float) -> float | None:
         return float(text[:12])
     try:
         until = parsedate_to_datetime(text)
-        if (
-            until.tzinfo is None
-        ):  # as in the oldest form of an HTTP date, which is UTC (RFC 9110, 5.6.7)
+        # as in the oldest form of an HTTP date, which is UTC (RFC 9110, 5.6.7)
+        if until.tzinfo is None:
             until = until.replace(tzinfo=UTC)
         return until.timestamp() - now
     except (ValueError, OverflowError):

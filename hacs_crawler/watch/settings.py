@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, Literal
 
-from lxml.html import HtmlElement
-from scrapy.http import Response
-
 from hacs_crawler.exceptions import ConfigError
 from hacs_crawler.utils.settings import NotAllowedError, Setting, listed, loaded
-from hacs_crawler.watch.rules import MarkRules, Reader, Shown
+from hacs_crawler.watch.rules import MarkRules
 
 _ALLOWED: Final = (
     "links, items, text, css:…, xpath:…, jmespath:…, or the dotted path of a function of a response"
@@ -38,15 +34,7 @@ def mark_rules(given: Any) -> MarkRules | None:
     function = loaded(name, _ALLOWED)
     if not callable(function):
         raise NotAllowedError(_ALLOWED)
-    return MarkRules(name, _calling(function), ())
-
-
-def _calling(function: Callable[[Response], Iterable[Shown]]) -> Reader:
-    def read(response: Response, tree: HtmlElement | None) -> Iterable[Shown]:
-        del tree
-        return function(response)
-
-    return read
+    return MarkRules(name, lambda response, _: function(response), ())
 
 
 def _names(given: Any) -> tuple[str, ...]:

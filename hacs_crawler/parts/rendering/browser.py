@@ -156,9 +156,8 @@ class Browser:
         handler, name = self._handler, f"{CONTEXT}{next(self._names)}"
         rendering = _Rendering(request, time.monotonic() + self._seconds)
         inner = request.replace(callback=None, errback=None, meta=self._meta(name, rendering))
-        inner.headers.pop(
-            "Proxy-Authorization", None
-        )  # it is the context's, and no server's business
+        # it is the context's, and no server's business
+        inner.headers.pop("Proxy-Authorization", None)
         try:
             response: Response = await asyncio.wait_for(
                 handler._download_request(inner, self._crawler.spider),  # noqa: SLF001
@@ -189,9 +188,8 @@ class Browser:
             started = time.monotonic()
 
             def note(_: object) -> None:
-                if (
-                    not rendering.latency
-                ):  # else AutoThrottle would take rendering for a slow server
+                # else AutoThrottle would take rendering for a slow server
+                if not rendering.latency:
                     rendering.latency = time.monotonic() - started
 
             page.on("response", note)

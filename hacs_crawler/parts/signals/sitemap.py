@@ -44,9 +44,8 @@ def read_sitemap(body: bytes, url: str, now: int) -> Listing:
     listing = Listing()
     files: list[tuple[int, str]] = []
     body = _unpacked(body)
-    if (
-        b"<![CDATA[" not in body and b"\0" not in body
-    ):  # in the latter, & may not be a byte of its own
+    # in the latter, & may not be a byte of its own
+    if b"<![CDATA[" not in body and b"\0" not in body:
         body = _BARE_AMPERSAND.sub(b"&amp;", body)
     try:
         _, root = next(
