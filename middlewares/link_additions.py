@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -69,8 +70,11 @@ class LinkAdditionsMiddleware:
             async for entry in start:
                 yield entry
             return
-        if _is_list(self._crawler.spider):
-            ranker.seeds.ends_surely = True
+        # read by Scrapy's own `start()`, its start requests are its `start_urls`
+        kind, names = type(self._crawler.spider), ("start", "start_requests")
+        ranker.seeds.ends_surely |= all(
+            getattr(kind, name, None) is getattr(Spider, name, None) for name in names
+        )
         try:
             is_added_to = crawl.is_open and crawl.parts.override("start_requests")
             entries = self._with_added(start) if is_added_to else start
@@ -121,25 +125,24 @@ class LinkAdditionsMiddleware:
     ) -> Iterator[Any]:
         """Let requests that follow from a page inherit its tag; see `Output`."""
         del spider
-        output = Output(response, self._crawl, self._awaited.get(response), self.told_items)
-        try:
+        with self._output(response) as output:
             for entry in result:
                 yield output.take(entry)
-        except BaseException:
-            self._end(response, is_whole=False)
-            raise
-        output.end()
-        self._end(response)
 
     async def process_spider_output_async(
         self, response: Response, result: AsyncIterator[Any], spider: Spider | None = None
     ) -> AsyncIterator[Any]:
         """Do the same for callbacks that are asynchronous generators."""
         del spider
-        output = Output(response, self._crawl, self._awaited.get(response), self.told_items)
-        try:
+        with self._output(response) as output:
             async for entry in result:
                 yield output.take(entry)
+
+    @contextmanager
+    def _output(self, response: Response) -> Iterator[Output]:
+        output = Output(response, self._crawl, self._awaited.get(response), self.told_items)
+        try:
+            yield output
         except BaseException:
             self._end(response, is_whole=False)
             raise
@@ -291,14 +294,6 @@ class LinkAdditionsMiddleware:
         if getReceivers(self._crawler, page_visited):  # to send it to nobody takes 20 times as long
             signals = self._crawler.signals
             signals.send_catch_log(page_visited, page=visit.url, outcome=outcome)
-
-
-def _is_list(spider: Spider | None) -> bool:
-    """Whether a spider's start requests are its `start_urls`, read by Scrapy's own `start()`."""
-    return all(
-        getattr(type(spider), name, None) is getattr(Spider, name, None)
-        for name in ("start", "start_requests")
-    )
 
 
 def _expected(known: Page, visit: Visit, state: OpenState, *, is_known: bool) -> Expected:

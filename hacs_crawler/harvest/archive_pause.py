@@ -20,7 +20,7 @@ from scrapy.http import Response
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.error import ConnectionRefusedError as TwistedConnectionRefusedError
 
-from hacs_crawler.archive import PAUSE_SECONDS, ArchiveAddress
+from hacs_crawler.archive import PAUSE_SECONDS
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.part import PutBackError
 from hacs_crawler.crawl.scrapy_internals import Downloads, is_closing
@@ -166,12 +166,6 @@ class ArchivePauseMiddleware:
     def _host(self, request: Request) -> _Host:
         return self._hosts.setdefault(urlsplit(request.url).netloc, _Host())
 
-    def _archive(self, request: Request) -> ArchiveAddress | None:
-        """Return the archive at whose address a request is, else the archive that made the request."""
-        host = urlsplit(request.url).netloc
-        there = [archive for archive in self._archives.values() if host in archive.hosts]
-        return there[0] if there else self._archives.get(request.meta.get("hacs_archive", ""))
-
     def _leave_alone(self, request: Request, reason: str, asked: float | None) -> None:
         """Begin a pause, or make one longer if asked to; raises GivenUpError if there were too many."""
         self._refuse_to_wait_for_ever(request, asked or 0.0)
@@ -179,7 +173,9 @@ class ArchivePauseMiddleware:
         if self._clock() < host.until:
             host.until = max(host.until, self._clock() + (asked or 0.0))
             return
-        archive = self._archive(request)
+        # the archive at whose address the request is, else the one that made the request
+        there = [archive for archive in self._archives.values() if name in archive.hosts]
+        archive = there[0] if there else self._archives.get(request.meta.get("hacs_archive", ""))
         if host.pauses >= (PAUSES if host.has_answered else PAUSES_WITHOUT_ANSWER):
             hint = "" if host.has_answered or archive is None else f" (is {archive.setting} right?)"
             self._give_up(request, f"{name} {reason}, also after {host.pauses} pauses{hint}")
