@@ -7,19 +7,26 @@ from pathlib import Path
 
 from hacs_crawler.analysis.tables import Table, table_of_rows
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.lab.simulation import shipped
 from hacs_crawler.lab.simulation.simulation import Scenario
-from hacs_crawler.lab.simulation.tournament import Standing, compare
-from hacs_crawler.lab.timelines import parse_day, read_timelines
-from hacs_crawler.model import ESTIMATORS
+from hacs_crawler.lab.simulation.tournament import (
+    BUDGET,
+    END,
+    MADE_UP,
+    POLICIES,
+    START,
+    Standing,
+    check_estimator,
+    compare,
+    histories,
+)
 from hacs_crawler.state import Estimation
 
 
 def simulate(
     timelines: Path | str | None = None,
     *,
-    policies: Sequence[str] = shipped.POLICIES,
-    budgets: Sequence[int] = (shipped.BUDGET,),
+    policies: Sequence[str] = POLICIES,
+    budgets: Sequence[int] = (BUDGET,),
     start: str | None = None,
     end: str | None = None,
     estimator: str = "bayes",
@@ -37,27 +44,13 @@ def simulate(
     for name, some in (("policy", policies), ("budget", budgets)):
         if not some:
             raise HacsError(f"name at least one {name}")
-    if estimator not in ESTIMATORS:
-        raise HacsError(f"estimator {estimator!r}: must be one of {', '.join(ESTIMATORS)}")
+    check_estimator(estimator)
     if timelines is None:
-        known = shipped.shipped_timelines()
-        first, last = shipped.START, shipped.END
+        timelines, start, end = MADE_UP, start or START, end or END
     elif start is None or end is None:
         raise HacsError("timelines of your own need start and end: days such as 2024-01-01")
-    else:
-        pages, updates, captures = (
-            Path(timelines) / f"{name}.csv" for name in ("pages", "updates", "captures")
-        )
-        known = read_timelines(pages, updates, captures if captures.exists() else None)
-        first = last = 0
-    scenario = Scenario(
-        known,
-        first if start is None else parse_day(start, "start"),
-        last if end is None else parse_day(end, "end"),
-        min(budgets),
-        Estimation(estimator),
-        seed,
-    )
+    known = histories(Path(timelines), start, end)
+    scenario = Scenario(*known, min(budgets), Estimation(estimator), seed)
     return standings_table(compare(scenario, list(policies), list(budgets), processes))
 
 

@@ -18,13 +18,21 @@ from hacs_crawler.cli.common import CapturesFile, PagesFile, UpdatesFile
 from hacs_crawler.cli.output import Records, check_target, shows_rows, write_file
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.lab.evaluation.figures import check_curves, draw_curves
-from hacs_crawler.lab.simulation import shipped
 from hacs_crawler.lab.simulation.baselines import BASELINES, find_baseline
 from hacs_crawler.lab.simulation.signals import SignalHabits
 from hacs_crawler.lab.simulation.simulation import Scenario
-from hacs_crawler.lab.simulation.tournament import Standing, compare
+from hacs_crawler.lab.simulation.tournament import (
+    BUDGET,
+    END,
+    MADE_UP,
+    POLICIES,
+    START,
+    Standing,
+    check_estimator,
+    compare,
+    histories,
+)
 from hacs_crawler.lab.timelines import Timelines, parse_day, read_timelines, read_versions
-from hacs_crawler.model import ESTIMATORS
 from hacs_crawler.state import Estimation
 from hacs_crawler.utils.terminal import Progress, column_table
 from hacs_crawler.utils.text import safe_logger, shown
@@ -56,7 +64,7 @@ def simulate(  # noqa: PLR0913, PLR0917 - an argument for each option
         str | None,
         typer.Option(
             help="names, or dotted paths of functions, separated by commas  [default: all; of "
-            f"made-up pages {','.join(shipped.POLICIES)}]"
+            f"made-up pages {','.join(POLICIES)}]"
         ),
     ] = None,
     estimator: Annotated[str, typer.Option(help="as HACS_ESTIMATOR")] = DEFAULT.estimator,
@@ -85,19 +93,22 @@ def simulate(  # noqa: PLR0913, PLR0917 - an argument for each option
     sys.path.append(str(Path.cwd()))  # so that a policy of the user's own is found
     files = pages, updates, captures
     is_own = any(file is not None for file in (*files, versions))
-    of_all = BASELINES if is_own else shipped.POLICIES
+    of_all = BASELINES if is_own else POLICIES
     names = _names(",".join(of_all) if policy is None else policy)
     if not is_own and budget is None and budgets is None:
-        budget = shipped.BUDGET
+        budget = BUDGET
     visits_a_day = _budgets(budget, budgets)
     target = _plot_target(plot, is_wanted=budgets is not None)
     estimation = _estimation(estimator, fade_days, new_to)
     if estimation.updates == "site" and versions is None:
         raise HacsError("--new-to site needs --versions: which links are new to a site")
-    timelines, period = _histories(files, start, end) if is_own else _made_up(start, end)
+    if stale_days is not None and not stale_days > 0:
+        raise HacsError(f"--stale-days = {stale_days}: must be a number above 0")
+    timelines, first, last = _histories(files, start, end, is_own=is_own)
     scenario = Scenario(
         timelines,
-        *period,
+        first,
+        last,
         min(visits_a_day),
         estimation,
         seed,
@@ -107,9 +118,15 @@ def simulate(  # noqa: PLR0913, PLR0917 - an argument for each option
         else read_versions(versions, timelines.urls, timelines.updates),
         every=every,
         signals=None if signals is None else SignalHabits.parse(signals),
-        stale_days=_stale_days(stale_days),
+        stale_days=stale_days,
     )
-    standings = _compared(scenario, names, visits_a_day)
+    with Progress("simulate") as progress:
+        standings = compare(
+            scenario,
+            names,
+            visits_a_day,
+            on_progress=lambda done, total: progress.update(f"{done} runs", done, total),
+        )
     if target is not None:
         write_file(target, [draw_curves(standings, target.suffix[1:])])
     return Records(
@@ -120,22 +137,22 @@ def simulate(  # noqa: PLR0913, PLR0917 - an argument for each option
 
 
 def _histories(
-    files: tuple[Path | None, Path | None, Path | None], start: str | None, end: str | None
-) -> tuple[Timelines, tuple[int, int]]:
+    files: tuple[Path | None, Path | None, Path | None],
+    start: str | None,
+    end: str | None,
+    *,
+    is_own: bool,
+) -> tuple[Timelines, int, int]:
+    if not is_own:
+        logger.info("made-up pages that come with the package; --pages and --updates take your own")
+        return histories(MADE_UP, start or START, end or END)
     pages, updates, captures = files
     given = {"--pages": pages, "--updates": updates, "--start": start, "--end": end}
     missing = [name for name, value in given.items() if value is None]
     if pages is None or updates is None or start is None or end is None:
         raise HacsError(f"histories of your own need {', '.join(missing)} too")
     period = parse_day(start, "start"), parse_day(end, "end")
-    return read_timelines(pages, updates, captures), period
-
-
-def _made_up(start: str | None, end: str | None) -> tuple[Timelines, tuple[int, int]]:
-    first = shipped.START if start is None else parse_day(start, "start")
-    last = shipped.END if end is None else parse_day(end, "end")
-    logger.info("made-up pages that come with the package; --pages and --updates take your own")
-    return shipped.shipped_timelines(), (first, last)
+    return read_timelines(pages, updates, captures), *period
 
 
 COLUMNS: Final[Mapping[str, Callable[[Standing], str]]] = {
@@ -191,19 +208,12 @@ def _budgets(budget: int | None, budgets: str | None) -> list[int]:
 
 
 def _estimation(estimator: str, fade_days: float, new_to: str) -> Estimation:
-    if estimator not in ESTIMATORS:
-        raise HacsError(f"estimator {estimator!r}: must be one of {', '.join(ESTIMATORS)}")
+    check_estimator(estimator)
     if math.isnan(fade_days) or fade_days <= 0:
         raise HacsError(f"--fade-days = {fade_days}: must be a number above 0")
     if new_to not in {"page", "site"}:
         raise HacsError(f"--new-to {new_to!r}: must be one of page, site")
     return Estimation(estimator, fade_days, updates="site" if new_to == "site" else "page")
-
-
-def _stale_days(days: float | None) -> float | None:
-    if days is not None and not days > 0:
-        raise HacsError(f"--stale-days = {days}: must be a number above 0")
-    return days
 
 
 def _plot_target(plot: Path | None, *, is_wanted: bool) -> Path | None:
@@ -223,26 +233,17 @@ def _plot_target(plot: Path | None, *, is_wanted: bool) -> Path | None:
     return plot or DEFAULT_PLOT
 
 
-def _compared(scenario: Scenario, names: list[str], budgets: list[int]) -> list[Standing]:
-    with Progress("simulate") as progress:
-        return compare(
-            scenario,
-            names,
-            budgets,
-            on_progress=lambda done, total: progress.update(f"{done} runs", done, total),
-        )
-
-
 def _as_json(scenario: Scenario, standings: Sequence[Standing], *, has_budgets: bool) -> str:
     policies = [
         ({"budget": standing.budget} if has_budgets else {}) | standing.as_json()
         for standing in standings
     ]
+    fade_days = scenario.estimation.fade_days
     body = {
         "days": (scenario.end - scenario.start) // DAY,
         "pages": len(scenario.places()),
         "estimator": scenario.estimation.estimator,
-        "fade_days": _finite(scenario.estimation.fade_days),
+        "fade_days": fade_days if math.isfinite(fade_days) else None,
         "siblings": scenario.has_siblings,
         "stale_days": scenario.stale_days,
         "every": scenario.every,
@@ -252,7 +253,3 @@ def _as_json(scenario: Scenario, standings: Sequence[Standing], *, has_budgets: 
         "policies": policies,
     }
     return f"{json.dumps(body, indent=1, allow_nan=False)}\n"
-
-
-def _finite(number: float) -> float | None:
-    return number if math.isfinite(number) else None

@@ -209,11 +209,11 @@ def test_a_simulation_needs_no_files() -> None:
 
 
 def test_a_simulation_of_files_of_ones_own(tmp_path: Path) -> None:
-    from hacs_crawler.lab.simulation import shipped
+    from hacs_crawler.lab.simulation.tournament import MADE_UP
 
     with pytest.raises(hacs.HacsError, match="need start and end"):
-        hacs.simulate(shipped.FOLDER)
-    own = hacs.simulate(shipped.FOLDER, policies=["last-obs"], start="2024-01-01", end="2024-02-01")
+        hacs.simulate(MADE_UP)
+    own = hacs.simulate(MADE_UP, policies=["last-obs"], start="2024-01-01", end="2024-02-01")
     assert (
         own["hits"].tolist()
         == hacs.simulate(policies=["last-obs"], end="2024-02-01")["hits"].tolist()

@@ -10,15 +10,24 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from multiprocessing import active_children, get_context, parent_process
+from pathlib import Path
 from threading import Thread
 from typing import Any, Final
 
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.lab.simulation.baselines import compete, find_baseline
 from hacs_crawler.lab.simulation.simulation import Scenario, Score
+from hacs_crawler.lab.timelines import Timelines, parse_day, read_timelines
+from hacs_crawler.model import ESTIMATORS
 
 REFERENCES: Final = ("last-obs", "oracle")
 """What every policy is compared with, asked for or not."""
+MADE_UP: Final = Path(__file__).parent / "made-up"
+"""Histories of 40 authors of the demonstration's generator, see `benchmarks/timelines.py`."""
+START, END = "2024-01-01", "2025-01-01"
+BUDGET: Final = 2
+"""In visits a day: each of the 120 made-up pages about every two months."""
+POLICIES: Final = ("hacs", "last-obs", "random", "oracle")
 
 OnProgress = Callable[[int, int], None]
 """Called with the simulated days so far, and all that there will be."""
@@ -51,6 +60,22 @@ class Match:
 
     name: str
     budget: int
+
+
+def histories(folder: Path, start: str, end: str) -> tuple[Timelines, int, int]:
+    """Return the histories in a folder, captures if it has any, and the seconds of two days.
+
+    Raises HacsError.
+    """
+    pages, updates, captures = (folder / f"{name}.csv" for name in ("pages", "updates", "captures"))
+    known = read_timelines(pages, updates, captures if captures.exists() else None)
+    return known, parse_day(start, "start"), parse_day(end, "end")
+
+
+def check_estimator(name: str) -> None:
+    """Raise HacsError if there is no estimator of that name."""
+    if name not in ESTIMATORS:
+        raise HacsError(f"estimator {name!r}: must be one of {', '.join(ESTIMATORS)}")
 
 
 def compare(
