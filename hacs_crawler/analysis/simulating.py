@@ -46,7 +46,11 @@ def simulate(
             raise HacsError(f"name at least one {name}")
     check_estimator(estimator)
     if timelines is None:
-        timelines, start, end = MADE_UP, start or START, end or END
+        timelines, start, end = (
+            MADE_UP,
+            START if start is None else start,
+            END if end is None else end,
+        )
     elif start is None or end is None:
         raise HacsError("timelines of your own need start and end: days such as 2024-01-01")
     known = histories(Path(timelines), start, end)

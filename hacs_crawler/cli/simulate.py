@@ -145,7 +145,7 @@ def _histories(
 ) -> tuple[Timelines, int, int]:
     if not is_own:
         logger.info("made-up pages that come with the package; --pages and --updates take your own")
-        return histories(MADE_UP, start or START, end or END)
+        return histories(MADE_UP, START if start is None else start, END if end is None else end)
     pages, updates, captures = files
     given = {"--pages": pages, "--updates": updates, "--start": start, "--end": end}
     missing = [name for name, value in given.items() if value is None]
