@@ -24,6 +24,8 @@ FEWEST_MARKS: Final = 5
 """What a page with fewer shows, such as a price, may be replaced as a whole by an ordinary update."""
 FEWEST_LINKS: Final = 2
 """The same of links, of which an update brings some and leaves others."""
+FEWEST_GONE: Final = 3
+"""A visit that misses as many marks, with few in their place, may show half of its page."""
 MOST_AWAY: Final = 5
 """A page that is back after more visits than this was replaced, and replaced again."""
 
@@ -100,4 +102,4 @@ def _is_unlike(shown: int, gone: int, come: int, fewest: int) -> bool:
     """Whether a visit is unlike the last, of whose `shown` marks `gone` are missing; `come` are new."""
     if shown < fewest:
         return False
-    return gone == shown or (gone >= FEWEST_MARKS and 4 * gone >= shown and 2 * come <= gone)
+    return gone == shown or (gone >= FEWEST_GONE and 4 * gone >= shown and 2 * come <= gone)

@@ -10,9 +10,9 @@ import jmespath
 import msgspec
 from cssselect import SelectorError
 from jmespath.exceptions import JMESPathError
-from lxml.etree import iselement, iterwalk
+from lxml.etree import Comment, iselement, iterwalk, strip_elements
 from lxml.html import HtmlElement
-from parsel import Selector
+from parsel import Selector, SelectorList
 from scrapy.http import Response, TextResponse, XmlResponse
 
 from hacs_crawler.utils.settings import NotAllowedError
@@ -54,25 +54,36 @@ def visible_texts(element: Any) -> list[str]:
     return blocks if len(blocks) > MOST_WHOLE else [" ".join(blocks)]
 
 
+def _without_hidden(tree: HtmlElement) -> HtmlElement:
+    """Return a copy of a page without its comments, and without elements that nobody sees."""
+    copy = deepcopy(tree)
+    strip_elements(copy, Comment, *_HIDDEN, with_tail=False)
+    return copy
+
+
 def css_reader(expression: str) -> Reader:
     """Return the reader of the texts that a CSS expression of parsel's selects."""
-    return _selecting(lambda page: page.css(expression))
+    return _selecting(expression, lambda page: page.css(expression))
 
 
 def xpath_reader(expression: str) -> Reader:
     """Return the reader of the texts that an XPath expression selects."""
-    return _selecting(lambda page: page.xpath(expression))
+    return _selecting(expression, lambda page: page.xpath(expression))
 
 
-def _selecting(select: Any) -> Reader:
+def _selecting(expression: str, select: Callable[[Selector], SelectorList[Selector]]) -> Reader:
+    names_hidden = any(tag in expression for tag in _HIDDEN)
+
     def read(response: Response, tree: HtmlElement | None) -> Iterator[Shown]:
         if tree is not None:
-            page = Selector(root=tree, type="html")
+            found = select(Selector(root=tree, type="html"))
+            if not names_hidden and not all(iselement(selected.root) for selected in found):
+                found = select(Selector(root=_without_hidden(tree), type="html"))
         elif isinstance(response, XmlResponse):
-            page = response.selector
+            found = select(response.selector)
         else:
             return
-        for selected in select(page):
+        for selected in found:
             if iselement(selected.root):
                 yield from visible_texts(selected.root)
             else:
@@ -122,9 +133,10 @@ def text_reader() -> Reader:
 
     def read(response: Response, tree: HtmlElement | None) -> Iterator[Shown]:
         del response
-        # it changes trees; of a page without a main text it would take the menus
+        assert tree is not None  # noqa: S101 - only HTML is read
+        # it changes trees, and takes scripts and menus for the text of a page without one
         text = extract(
-            deepcopy(tree),
+            _without_hidden(tree),
             include_comments=False,
             favor_recall=True,
             prune_xpath=["//nav", "//footer"],

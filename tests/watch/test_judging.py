@@ -88,6 +88,16 @@ def test_what_is_not_the_page_is_no_update_nor_is_the_page_when_it_is_back(
     assert START + 2 * DAY not in page.sound.visits or watch == "links"
 
 
+def test_the_first_half_of_a_short_page_is_no_update() -> None:
+    texts = [f"Paragraph {n} says in plain words what readers may do." for n in range(9)]
+    good = page_of("".join(f"<p>{text}</p>" for text in texts))
+    page = Page(URL)
+    for day in range(5):
+        body = good[: good.index("words", good.index("Paragraph 5"))] if day == 2 else good
+        record(page, day, body, "css:main p")
+    assert list(page.sound.update_times) == []
+
+
 @pytest.mark.parametrize("watch", ["links", "css:main", "items"])
 def test_a_page_that_was_replaced_is_an_update_once_that_is_confirmed(watch: str) -> None:
     other = GOOD.replace("item/", "other/").replace("Item", "Other").replace("costs", "is for")

@@ -49,6 +49,33 @@ def test_of_an_expression_for_texts_they_count() -> None:
     assert marks("xpath:count(//p)", KETTLE) == rules("css:b").marks_of("2.0")
 
 
+@pytest.mark.parametrize(
+    "watch",
+    ["css:main", "css:main *::text", "xpath://main//text()", "xpath:string(//main)", "text"],
+)
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        "<script>token = '{}'</script>",
+        "<style>.c{} {{}}</style>",
+        "<noscript>{}</noscript>",
+        "<template>{}</template>",
+        "<!-- {} -->",
+    ],
+)
+def test_text_that_nobody_sees_does_not_count(watch: str, hidden: str) -> None:
+    one, other = (
+        marks(watch, html(f"<main><p>10 euros</p><div>text {hidden.format(number)}</div></main>"))
+        for number in (1, 2)
+    )
+    assert one == other
+
+
+def test_a_script_that_is_asked_for_counts() -> None:
+    one, other = (html(f"<script>token = '{number}'</script>") for number in (1, 2))
+    assert marks("css:script::text", one) != marks("css:script::text", other)
+
+
 def test_xml_is_a_page_where_an_expression_is_watched() -> None:
     feed = XmlResponse(URL, body=b"<items><item>one</item><item>two</item></items>")
     assert len(marks("xpath://item", feed)) == 2
