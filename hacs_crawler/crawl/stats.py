@@ -39,7 +39,7 @@ FEW: Final = 0.5
 SOME: Final = 10
 """Fewer requests say little of a project."""
 MOST_CHURNING: Final = 10_000
-_NOT_FAILED: Final = frozenset({"cached", "other_type", "rejected"})
+_NOT_FAILED: Final = frozenset({"cached", "doubtful", "other_type", "rejected"})
 """Why a page was not observed though its request did not fail."""
 
 
@@ -286,6 +286,11 @@ class CrawlStats:
         beside += [counted(stat(name), noun) for name, noun in self._beside.items() if stat(name)]
         if beside:
             logger.info("Not counted as visits: %s", ", ".join(beside))
+        if doubtful := stat("not_observed/doubtful"):
+            logger.info(
+                "%s showed hardly anything of the page, and will count if the next visit confirms it",
+                counted(doubtful, "visit"),
+            )
         if same := stat("same_second"):
             logger.info(
                 "%s fell into the second of another visit of the page, such as one by another crawl, "

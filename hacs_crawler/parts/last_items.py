@@ -72,7 +72,7 @@ class LastItems(PageWriter[Items]):
         items = {
             key: fields for key, fields in shown[:MOST_ITEMS] if key is not None and keys[key] == 1
         }
-        if observed.reason or not items:
+        if observed.reason or not shown:
             return ()
         if items != before:
             self.unwritten[page_id_of(observed.visit.url)] = items

@@ -99,10 +99,10 @@ class Templates(CrawlPart):
                 await self._crawl.state.once(State.restore, pages)
                 self._crawl.stats.count("unread_visits", len(unread))
                 logger.info(
-                    "%s of %s showed the very same, as a block page or a login: what they showed does "
-                    "not count",
+                    "%s of one site showed the very same, as a block page or a login: what they showed "
+                    "does not count; one is %s",
                     counted(len(unread), "page"),
-                    site_of(unread[0][0]),
+                    unread[0][0],
                 )
             visits = site.of_template()
             if visits:

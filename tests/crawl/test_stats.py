@@ -115,6 +115,17 @@ def test_why_pages_were_not_seen_is_a_line_of_its_own_if_there_are_several_reaso
     ]
 
 
+def test_a_doubtful_visit_is_no_failure_and_has_a_line_of_its_own(stats, caplog):
+    for name in ("visits", "not_observed", "not_observed/doubtful"):
+        stats.count(name)
+    with caplog.at_level(logging.INFO):
+        stats.log_summary()
+    assert caplog.messages == [
+        "HACS visited 1 page: nothing new.",
+        "1 visit showed hardly anything of the page, and will count if the next visit confirms it",
+    ]
+
+
 def test_the_sentence_has_the_words_of_what_is_watched(stats, caplog):
     stats.watched = "item"
     for name, number in {"visits": 9, "updates": 2, "new_links": 3}.items():

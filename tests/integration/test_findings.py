@@ -146,3 +146,15 @@ def test_a_field_that_is_left_out_is_no_news(any_spider: AnySpider, site: Site) 
         any_spider.run(code, HACS_WATCH="items", HACS_WATCH_IGNORE='["seen"]')
     (item,) = findings_of(any_spider, f"{site.url}/news").things
     assert item[1:] == ("item", "A book 9.99", f"{site.url}/book", "price 10.49")
+
+
+def test_an_item_that_comes_beside_another_has_not_replaced_it(
+    any_spider: AnySpider, site: Site
+) -> None:
+    rows = [f"<p><a href=/{name}>{name}</a><b>9.5</b></p>" for name in ("one", "two")]
+    for day, shown in enumerate((rows[:1], rows)):
+        site.pages["/news"] = (200, {}, f"<html><body>{''.join(shown)}</body></html>".encode())
+        any_spider.days = day
+        any_spider.run(ITEMS, HACS_WATCH="items")
+    (item,) = findings_of(any_spider, f"{site.url}/news").things
+    assert item[1:] == ("item", "two 9.5", f"{site.url}/two", "")
