@@ -35,7 +35,7 @@ from hacs_crawler.links import (
 from hacs_crawler.outcome import Outcome
 from hacs_crawler.parts.instant import PRIORITY, InstantTier, with_tier
 from hacs_crawler.state import note_texts
-from hacs_crawler.utils.text import printable
+from hacs_crawler.utils.text import counted, printable
 
 LEVELS = ("website", "homepage")
 MOST_LINKS = {"links": DEEPEST, "path": 10}
@@ -82,6 +82,7 @@ class ScholarSpider(Spider):
         self.pages = pages
         self.play: Play | None = None
         self.problem = ""
+        self._pages_with_texts_only = 0
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
@@ -282,7 +283,18 @@ class ScholarSpider(Spider):
         except StateError as error:
             state.on_error(error)
             return new
+        self._pages_with_texts_only += bool(some) and not outcome.is_update
         return [*new, *(texts[text] for text in some)]
+
+    def closed(self, reason: str) -> None:
+        """Say how many pages showed publications that no visit is planned by."""
+        del reason
+        if self._pages_with_texts_only:
+            self.logger.info(
+                "%s showed new publications without a new link: they are in the results, but the plan "
+                "of visits counts new links only",
+                counted(self._pages_with_texts_only, "page"),
+            )
 
     def _most_links(self) -> int:
         # no property: a feed's exporter reads all properties, also those of a spider with a wrong depth

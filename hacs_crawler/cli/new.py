@@ -63,7 +63,8 @@ def new(
         if not things:
             logger.info("%s", _why_none(state, config, since, site))
         shown = things[: limit or ROWS_SHOWN]
-        notes = [f"{counted(len(things), 'new thing')}, the newest {len(shown)} are shown: --limit"]
+        number = counted(len(things), "new thing")
+        notes = [f"{number}; a table shows the newest {len(shown)}: --limit"]
         rows = newest_table(things)
         return Records(
             rows=lambda: rows,

@@ -341,7 +341,7 @@ class CrawlStats:
             )
         else:
             logger.info(
-                "%s held no page before: if there was a crawl, it had another state, or that is lost",
+                "%s is a new state: if these pages were crawled before, that was with another",
                 place,
             )
 
@@ -352,9 +352,9 @@ class CrawlStats:
         visits = self.get("visits")
         rate_per_day = estimation.rate_per_day(Page("http://a.example/", array("I", [0])))
         logger.info(
-            "This was the first visit of all these pages; about %.1f updates are expected by "
-            "tomorrow. `hacs import` and `scrapy crawl wayback` add what web archives know of them",
+            "This was the first visit of all these pages; about %.1f updates are expected by tomorrow%s",
             -visits * math.expm1(-rate_per_day),
+            ". `hacs import` adds what web archives know of them" * (self.watched == "link"),
         )
 
     def log_if_few_were_pages(self, pages: Pages) -> None:

@@ -17,7 +17,7 @@ from hacs_crawler.crawl.meta import page_url
 from hacs_crawler.crawl.observation import is_html, tree_of
 from hacs_crawler.crawl.part import Observed
 from hacs_crawler.crawl.recipes import is_secret_name
-from hacs_crawler.links import link_fingerprint, page_id_of, page_links
+from hacs_crawler.links import is_file, link_fingerprint, page_id_of, page_links, publications
 from hacs_crawler.state import (
     Finding,
     Findings,
@@ -33,6 +33,8 @@ _PARAMETER: Final = re.compile(r"(?<=[?&;])([^=&;#]+)=[^&;#]*")
 LAST_TEXT: Final = "last_text"
 _ADDRESSES: Final = ("url", "link", "href")
 """Fields of an item that hold its address."""
+_MOST_LABEL: Final = 2
+"""A link to a file with as few words, such as "PDF", is named by the publication around it."""
 
 
 class FindingsWriter(PageWriter[Findings]):
@@ -139,9 +141,15 @@ def _new_things(
                 text = thing if isinstance(thing, str) else thing.decode("utf-8", "replace")
                 yield Finding(0, "text", text)
         return
+    titles: dict[str, str] | None = None
     for link, text in page_links(tree, response.url):
         identity = rules.volatile.identity(link) if rules.volatile is not None else link
         if link_fingerprint(identity) in marks:
+            if is_file(link) and len(text.split()) <= _MOST_LABEL:
+                if titles is None:
+                    read = publications(tree, response.url)
+                    titles = {link: entry.title for entry in read for link in entry.links}
+                text = titles.get(link, text)  # noqa: PLW2901 - such as "PDF"
             yield Finding(0, "link", text, _without_secrets(link))
 
 

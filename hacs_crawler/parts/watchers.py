@@ -94,7 +94,18 @@ class Watchers(CrawlPart):
             )
         if self._empty and not self._visits and config.watch is not None:
             name, pages = config.watch.name, counted(self._empty, "page")
-            logger.warning("HACS_WATCH = %r: none of it was on any of %s visited", name, pages)
+            fields = f", HACS_WATCH_FIELDS = {list(config.watch_fields)}" * bool(
+                config.watch_fields
+            )
+            said = "HACS_WATCH = %r%s: none of it was on any of %s visited"
+            logger.warning(said, name, fields, pages)
+        items = stats.collector.get_value("item_scraped_count")
+        is_ours = type(self._crawl.crawler.spider).__module__.startswith("hacs_crawler.")
+        is_again = stats.get("visits") > stats.get("first_visits")
+        if config.watch is None and items and is_again and not stats.get("updates") and not is_ours:
+            logger.info(
+                'No page had a new link. To watch the items of this spider, set HACS_WATCH = "items"'
+            )
         self._visits = self._empty = 0
 
 

@@ -25,7 +25,7 @@ def state_url(given: object) -> str:
             raise ConfigError(msg)
     elif scheme not in REDIS_SCHEMES or not separator:
         shown = f"{scheme}://…" if separator else _without_secret(given)
-        msg = f"HACS_STATE = {shown!r}: must be sqlite:///PATH and " + ", ".join(
+        msg = f"HACS_STATE = {shown!r}: must be one of sqlite:///PATH, " + ", ".join(
             f"{name}://…" for name in REDIS_SCHEMES
         )
         raise ConfigError(msg)

@@ -165,7 +165,7 @@ def test_pages_of_which_a_crawl_visits_none_again_are_counted(stats, caplog):
     assert stats.saw_only_new_pages
     with caplog.at_level(logging.INFO):
         stats.log_pages_known_before(31, "sqlite:///state.db")
-        assert caplog.messages[-1].startswith("sqlite:///state.db held no page before: ")
+        assert caplog.messages[-1].startswith("sqlite:///state.db is a new state: ")
         stats.log_pages_known_before(43, "")
     assert caplog.messages[-1].startswith(
         "None of the 12 pages that the state knew before was visited"

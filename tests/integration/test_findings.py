@@ -110,6 +110,20 @@ def test_the_title_of_the_page_is_kept_and_no_secret_of_a_link(
     ]
 
 
+def test_a_link_with_a_label_such_as_pdf_is_kept_with_its_publication(
+    any_spider: AnySpider, site: Site
+) -> None:
+    citation = "A. Adler, D. Drew. Ranking for the web. In Proceedings of the ACM, 2026, pp. 1-10."
+    row = f"<li>{citation} [<a href=/1.pdf>pdf</a>] [<a href=/slides/>slides</a>]</li>"
+    for day, rows in enumerate(("<li><a href=/a>A</a></li>", row)):
+        site.pages["/news"] = (200, {}, f"<html><body><ul>{rows}</ul></body></html>".encode())
+        any_spider.days = day
+        any_spider.run(SPIDER)
+    pdf, slides = findings_of(any_spider, f"{site.url}/news").things
+    assert (pdf.text, pdf.url) == (f"{citation} [ pdf ] [ slides ]", f"{site.url}/1.pdf")
+    assert slides.text == "slides"
+
+
 ITEMS = (
     SPIDER
     + """

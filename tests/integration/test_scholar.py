@@ -449,12 +449,14 @@ def test_a_new_citation_without_a_link_is_a_publication_of_its_page(
 ) -> None:
     old = "<li>A. Lovelace. Sketch of the engine. Taylor's Memoirs, vol. 3, 1843-1950.</li>"
     new = "<li>A. Lovelace, C. Babbage. <i>On loops</i>. In Proceedings of Engines, 2026.</li>"
-    found = []
+    crawls = []
     for shown in (old, new + old, old + new.replace("<i>On loops</i>.", "<b>On loops.</b>")):
         site.pages["/~ada/"] = (200, {}, f"<html><body><ul>{shown}</ul></body></html>".encode())
-        found.append(project.crawl([f"{site.url}/~ada/"]).items)
-    first, second, third = found
+        crawls.append(project.crawl([f"{site.url}/~ada/"]))
+    first, second, third = (crawl.items for crawl in crawls)
     assert (first, third) == ([], [])
+    said = "1 page showed new publications without a new link"
+    assert [said in crawl.log for crawl in crawls] == [False, True, False]
     (item,) = second
     assert list(item) == ["title", "page", "found_at", "url", "type"]
     assert item["title"] == "A. Lovelace, C. Babbage. On loops. In Proceedings of Engines, 2026."

@@ -477,3 +477,15 @@ def test_an_expression_that_selects_nothing_anywhere_is_said(
     said = "HACS_WATCH = 'css:.cost': none of it was on any of 1 page visited"
     assert said in wrong.log
     assert "none of it" not in right.log
+
+
+def test_of_items_that_nobody_watches_a_line_says_how_they_are(
+    any_spider: AnySpider, site: Site
+) -> None:
+    logs = []
+    for day, euros in enumerate(("5", "6")):
+        price(site, euros)
+        any_spider.days = day
+        logs.append(any_spider.run(SHOP).log)
+    hint = 'To watch the items of this spider, set HACS_WATCH = "items"'
+    assert [hint in log for log in logs] == [False, True]
