@@ -83,7 +83,7 @@ class FindingsWriter(PageWriter[Findings]):
         items = self._items.pop(response, ()) if self._items else ()
         if observed.reason or not recorded.is_known:
             return ()
-        if not self._crawl.config.watch_key and len(observed.visit.marks or ()) > 1:
+        if items and not self._crawl.config.watch_key and len(observed.visit.marks or ()) > 1:
             items = [item._replace(was="") for item in items]  # which one it was is not known
         rules, page_id = self._crawl.rules(response), page_id_of(observed.visit.url)
         is_text = isinstance(rules, MarkRules) and not rules.takes_items

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from typing import Any, Final
@@ -19,6 +20,7 @@ from hacs_crawler.utils.settings import NotAllowedError
 from hacs_crawler.watch.rules import AnswerType, Reader, Shown
 
 _HIDDEN: Final = frozenset({"noscript", "script", "style", "template"})
+_NAMES_HIDDEN: Final = re.compile(rf"(?<![\w.#-])(?:{'|'.join(sorted(_HIDDEN))})(?![\w-])")
 _BLOCKS: Final = frozenset(
     {
         *("address", "article", "aside", "blockquote", "br", "dd", "details", "div", "dl", "dt"),
@@ -72,7 +74,7 @@ def xpath_reader(expression: str) -> Reader:
 
 
 def _selecting(expression: str, select: Callable[[Selector], SelectorList[Selector]]) -> Reader:
-    names_hidden = any(tag in expression for tag in _HIDDEN)
+    names_hidden = _NAMES_HIDDEN.search(expression) is not None
 
     def read(response: Response, tree: HtmlElement | None) -> Iterator[Shown]:
         if tree is not None:

@@ -71,6 +71,14 @@ def test_text_that_nobody_sees_does_not_count(watch: str, hidden: str) -> None:
     assert one == other
 
 
+def test_a_class_such_as_description_names_no_script() -> None:
+    one, other = (
+        html(f"<div class=description>10 euros<script>{number}</script></div>") for number in (1, 2)
+    )
+    for watch in ("css:.description *::text", "xpath://*[@class='description']//text()"):
+        assert marks(watch, one) == marks(watch, other)
+
+
 def test_a_script_that_is_asked_for_counts() -> None:
     one, other = (html(f"<script>token = '{number}'</script>") for number in (1, 2))
     assert marks("css:script::text", one) != marks("css:script::text", other)
