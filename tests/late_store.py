@@ -28,11 +28,6 @@ class Late:
         self._write()
         return found
 
-    def site_links(self, sites: Sequence[int]) -> dict[int, bytes]:
-        found = type(self._store).site_links(self._store, sites)
-        self._write()
-        return found
-
     def _write(self) -> None:
         if self._writes:
             self._writes.pop(0)()

@@ -135,7 +135,7 @@ if TYPE_CHECKING:
     )
     from hacs_crawler.state.site_links import (
         LinkClaim as LinkClaim,
-        claimed_of as claimed_of,
+        claim_links as claim_links,
         elsewhere as elsewhere,
     )
     from hacs_crawler.state.store import (

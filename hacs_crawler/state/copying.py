@@ -7,13 +7,13 @@ was stopped is repeated: each step leaves the target as if it had been done once
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from itertools import islice
 from typing import Final
 
 import numpy as np
 
 from hacs_crawler.exceptions import StateError
+from hacs_crawler.links import menu_id, site_id
 from hacs_crawler.state.codec import encode_page, encode_row
 from hacs_crawler.state.database import PAGES_A_CALL, State
 from hacs_crawler.state.page import Page
@@ -64,24 +64,22 @@ def copy_states(
         store.trim_outcomes(MAX_SECOND)  # a copy that was stopped may have added some
     number = 0
     for source in sources:
-        shard_of_site: dict[int, int] = {}
         shard_of: dict[int, int] = {}
         for pages in _batches(source):
             parts: list[dict[int, Page]] = [{} for _ in targets]
             for page_id, page in pages.items():
                 shard = shard_of_page(page.url, len(targets)) if len(targets) > 1 else 0
                 parts[shard][page_id] = page
-                shard_of[page_id] = shard
+                if (
+                    len(targets) > 1
+                ):  # annotations are by page, site or group of pages: all are hashes
+                    shard_of |= dict.fromkeys(
+                        (page_id, site_id(page.url), menu_id(page.url)), shard
+                    )
             for target, part in zip(targets, parts, strict=True):
                 _write(target, part)
             number += len(pages)
             on_pages(number)
-            if len(targets) > 1:
-                ids = np.array(list(pages), np.int64)
-                sites = source.store.rows(ids)["site"].tolist()
-                shard_of_site |= dict(
-                    zip(sites, (shard_of[page_id] for page_id in ids.tolist()), strict=True)
-                )
         outcomes = source.outcomes()
         places = np.array(
             [
@@ -95,7 +93,7 @@ def copy_states(
         contents = source.store.contents()
         for shard, store in enumerate(stores):
             store.add_outcomes(outcomes[places == shard])
-            store.put(_part_of(contents, shard, shard_of, shard_of_site))
+            store.put(_part_of(contents, shard, shard_of))
     return number
 
 
@@ -125,17 +123,11 @@ def _write(target: State, pages: dict[int, Page]) -> None:
         raise StateError("another process writes to the copy: stop it, and repeat the copy")
 
 
-def _part_of(
-    contents: Contents, shard: int, shard_of: dict[int, int], shard_of_site: dict[int, int]
-) -> Contents:
+def _part_of(contents: Contents, shard: int, shard_of: dict[int, int]) -> Contents:
     """Return a shard's contents; contents of no known page or site go to all shards."""
-
-    def mine(kept: dict[int, bytes], known: dict[int, int]) -> dict[int, bytes]:
-        return {key: value for key, value in kept.items() if known.get(key, shard) == shard}
-
-    return replace(
-        contents,
-        site_links=mine(contents.site_links, shard_of_site),
-        annotations={kind: mine(kept, shard_of) for kind, kept in contents.annotations.items()},
-        notes={key: value for key, value in contents.notes.items() if key not in _OWN},
-    )
+    annotations = {
+        kind: {key: value for key, value in kept.items() if shard_of.get(key, shard) == shard}
+        for kind, kept in contents.annotations.items()
+    }
+    notes = {key: value for key, value in contents.notes.items() if key not in _OWN}
+    return Contents(annotations, notes)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 
 import numpy as np
 from msgspec.structs import replace
+from numpy.typing import NDArray
 
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.links import page_id_of
 from hacs_crawler.model import LogNormalPrior
+from hacs_crawler.state import site_links
 from hacs_crawler.state.codec import decode_page, decode_pages, encode_page, encode_row
 from hacs_crawler.state.estimation import Estimation, is_same_estimate
 from hacs_crawler.state.merging import merge_pages
@@ -31,7 +34,15 @@ from hacs_crawler.state.recorded import (
     outcome_record,
     still_hold,
 )
-from hacs_crawler.state.store import PASSED_OVER, Change, Ids, Rows, Store
+from hacs_crawler.state.site_links import LinkClaim, claim_links
+from hacs_crawler.state.store import (
+    PASSED_OVER,
+    Change,
+    Ids,
+    Rows,
+    Store,
+    change_annotations,
+)
 from hacs_crawler.utils.text import counted, safe_logger
 
 logger = safe_logger(__name__)
@@ -81,7 +92,11 @@ class State:
 
     def site_links(self, sites: Sequence[int]) -> dict[int, bytes]:
         """Return the memories of the links of sites, in one round trip."""
-        return self.store.site_links(sites)
+        return self.store.annotations(site_links.KIND, sites)
+
+    def claim(self, claims: Sequence[LinkClaim]) -> list[NDArray[np.bool_]]:
+        """Claim links for pages; see `site_links.claim_links`."""
+        return claim_links(claims, partial(change_annotations, self.store, site_links.KIND))
 
     def record(
         self,
@@ -94,7 +109,7 @@ class State:
         Each page is written whole or not at all, with its new rate. `known` are pages as the caller
         loaded them, and `merges` the outcomes of visits that it has merged with them: then nothing is
         merged again except pages that differ in the store. Writing takes one round trip, a further one
-        for the pages that differ in the store from `known`, and one more if sites count and links are
+        for the pages that differ in the store from `known`, and two more if sites count and links are
         new (see `state.site_links`).
 
         Raises StateUnavailableError if the store cannot be reached; recording the same visits
@@ -128,7 +143,7 @@ class State:
             if counts_sites:
                 advanced = (index for page_id in base for index in by_page[page_id])
                 by_time = sorted(advanced, key=lambda index: visits[index].at)
-                on_sites = on_their_sites([recorded[index] for index in by_time], self.store)
+                on_sites = on_their_sites([recorded[index] for index in by_time], self.claim)
                 recorded.update(zip(by_time, on_sites, strict=True))
             self.estimation.estimate([*after.values()])
             return after

@@ -7,11 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hacs_crawler.state.codec import ROW, UNKNOWN_ROW, VERSION_OFFSET
 from hacs_crawler.state.outcome_log import OUTCOME, Outcomes
-from hacs_crawler.state.site_links import LinkClaim, claimed_of
 from hacs_crawler.state.store import Annotation, Change, Contents, Ids, Rows, Store
 
 BATCH = 10_000
@@ -25,7 +23,6 @@ class MemoryStore(Store):
         self._places: dict[int, int] = {}
         self._rows: Rows = np.zeros(16, ROW)
         self._outcomes: list[bytes] = []
-        self._site_links: dict[int, bytes] = {}
         self._annotations: dict[str, dict[int, bytes]] = {}
         self._meta: dict[str, str] = {}
         self._order = self._sorted_ids = np.zeros(0, np.int64)
@@ -36,7 +33,6 @@ class MemoryStore(Store):
         other._bodies, other._places = self._bodies.copy(), self._places.copy()
         other._rows, other._meta = self._rows.copy(), self._meta.copy()
         other._outcomes = self._outcomes[:]
-        other._site_links = self._site_links.copy()
         other._annotations = {kind: kept.copy() for kind, kept in self._annotations.items()}
         return other
 
@@ -58,14 +54,6 @@ class MemoryStore(Store):
             self._rows[place] = np.frombuffer(change.row, ROW)[0]
             self._outcomes.append(change.outcomes)
         return refused
-
-    def site_links(self, sites: Sequence[int]) -> dict[int, bytes]:
-        return {site: self._site_links[site] for site in sites if site in self._site_links}
-
-    def claim(self, claims: Sequence[LinkClaim]) -> list[NDArray[np.bool_]]:
-        after, owned = claimed_of(self._site_links, claims)
-        self._site_links |= after
-        return owned
 
     def annotations(self, kind: str, keys: Sequence[int]) -> dict[int, bytes]:
         values = self._annotations.get(kind, {})
@@ -125,17 +113,17 @@ class MemoryStore(Store):
     def contents(self) -> Contents:
         kinds = {kind: kept.copy() for kind, kept in self._annotations.items()}
         notes = {key: json.loads(text) for key, text in self._meta.items()}
-        return Contents(self._site_links.copy(), kinds, notes)
+        return Contents(kinds, notes)
 
     def put(self, contents: Contents) -> None:
-        self._site_links |= contents.site_links
         for kind, kept in contents.annotations.items():
             self._annotations.setdefault(kind, {}).update(kept)
         self.write_meta(contents.notes)
 
     def size_bytes(self) -> int:
-        """Return how many bytes pages, rows, outcome records and memories of links take."""
-        parts = (*self._bodies.values(), *self._outcomes, *self._site_links.values())
+        """Return how many bytes pages, rows, outcome records and annotations take."""
+        annotations = (value for kept in self._annotations.values() for value in kept.values())
+        parts = (*self._bodies.values(), *self._outcomes, *annotations)
         return sum(map(len, parts)) + self._rows.nbytes
 
     def read_meta(self, key: str) -> Any:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Protocol
 
 import numpy as np
 from msgspec import Struct
@@ -18,13 +17,6 @@ from hacs_crawler.state.merging import merge, remember_echo
 from hacs_crawler.state.outcome_log import outcome
 from hacs_crawler.state.page import Counted, News, Page, Visit
 from hacs_crawler.state.site_links import LinkClaim, owned_links
-
-
-class Memories(Protocol):
-    """Holds the memories of the links of sites: a store, or memories read from one."""
-
-    def claim(self, claims: Sequence[LinkClaim]) -> list[NDArray[np.bool_]]:
-        """Claim links for pages; see `Store.claim`."""
 
 
 class Recorded(Struct, frozen=True):
@@ -97,17 +89,21 @@ def still_hold(recorded: Sequence[Recorded], present: Page | None) -> bool:
     )
 
 
-def on_their_sites(recorded: Sequence[Recorded], memories: Memories) -> list[Recorded]:
+def on_their_sites(
+    recorded: Sequence[Recorded],
+    claim: Callable[[Sequence[LinkClaim]], list[NDArray[np.bool_]]],
+) -> list[Recorded]:
     """Return the outcomes of visits, given in the order of time, with the marks new to their sites.
 
-    Echoes are noted in their pages. One call of `memories.claim`, if there is anything to claim.
+    `claim` claims links as `site_links.claim_links` does; it is called once, if there is anything to
+    claim. Echoes are noted in their pages.
     """
     for visited in recorded:
         if _shows_marks(visited):
             visited.after.is_in_site = True  # from when this visit is written
     claims = [_claim_of(visited) for visited in recorded]
     made = [visited for visited in claims if visited is not None]
-    owned = iter(memories.claim(made) if made else ())
+    owned = iter(claim(made) if made else ())
     on_sites = []
     echoes: dict[int, list[int]] = {}
     for visited, own in zip(recorded, claims, strict=True):

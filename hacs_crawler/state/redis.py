@@ -11,7 +11,6 @@ from secrets import token_hex
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 from redis.exceptions import ResponseError
 
 from hacs_crawler.exceptions import StateUnavailableError
@@ -34,10 +33,8 @@ from hacs_crawler.state.redis_buckets import (
     page_of,
 )
 from hacs_crawler.state.redis_connection import RedisServer
-from hacs_crawler.state.site_links import LinkClaim, claimed_of
 from hacs_crawler.state.store import (
     SCHEMA,
-    TRIES,
     Annotation,
     Change,
     Contents,
@@ -108,26 +105,6 @@ class RedisStore(Store):
             raise StateUnavailableError(msg)
         return _refused([*by_id], [*chain.from_iterable(answers[: len(calls)])])
 
-    def site_links(self, sites: Sequence[int]) -> dict[int, bytes]:
-        return self._known("site_links", sites)
-
-    def claim(self, claims: Sequence[LinkClaim]) -> list[NDArray[np.bool_]]:
-        """See `Store.claim`; a script would keep the server from all others while it compares."""
-        owned: dict[int, NDArray[np.bool_]] = {}
-        left = list(range(len(claims)))
-        for _ in range(TRIES):
-            if not left:
-                return [owned[place] for place in range(len(claims))]
-            some = [claims[place] for place in left]
-            before = self.site_links(list({claim.site for claim in some}))
-            after, found = claimed_of(before, some)
-            changes = [Annotation(site, before.get(site, b""), after[site]) for site in after]
-            refused = self._swap("site_links", changes)
-            owned |= zip(left, found, strict=True)
-            left = [place for place in left if claims[place].site in refused]
-        msg = f"what is known of links was changed by others {TRIES} times while being changed"
-        raise StateUnavailableError(msg)
-
     def annotations(self, kind: str, keys: Sequence[int]) -> dict[int, bytes]:
         return self._known(f"annotations:{kind}", keys)
 
@@ -136,10 +113,23 @@ class RedisStore(Store):
 
     def all_annotations(self, kind: str) -> Iterator[dict[int, bytes]]:
         """See `Store.all_annotations`; by bucket."""
-        return self._all(f"annotations:{kind}")
+        trips = self._buckets.run_on_all("read", GATHER_FIELDS, f"annotations:{kind}")
+        for _, answers in trips:
+            texts = list(chain.from_iterable(answers))
+            if texts:
+                yield dict(zip(map(page_of, texts[::2]), texts[1::2], strict=True))
 
     def annotate(self, kind: str, changes: Sequence[Annotation]) -> dict[int, bytes]:
-        return self._swap(f"annotations:{kind}", changes)
+        """See `Store.annotate`; one pipeline of one script a change."""
+        if not changes:
+            return {}
+        with self._server.pipeline("write to") as pipe:
+            for change in changes:
+                args = (field_of(change.key), change.seen, change.value)
+                keys = self._buckets.keys(change.key, f"annotations:{kind}")
+                self._add_write(pipe, SWAP, keys, *args)
+            answers = self._written(pipe)
+        return _refused([change.key for change in changes], answers)
 
     def rows(self, page_ids: Ids) -> Rows:
         parts = [np.zeros(0, ROW)]
@@ -206,19 +196,16 @@ class RedisStore(Store):
                 notes.pop(key, None)
             own = {key.decode(): note(key.decode(), text) for key, text in notes.items()}
         annotations = {kind: dict(ChainMap(*self.all_annotations(kind))) for kind in kinds}
-        links = dict(ChainMap(*self._all("site_links")))
-        return Contents(links, annotations, own)
+        return Contents(annotations, own)
 
     def put(self, contents: Contents) -> None:
         """See `Store.put`; a pipeline a few thousand keys, and the notes in another pipeline."""
-        kinds = {"site_links": contents.site_links}
-        kinds |= {f"annotations:{kind}": kept for kind, kept in contents.annotations.items()}
-        for kind, kept in kinds.items():
+        for kind, kept in contents.annotations.items():
             values = iter(kept.items())
             while some := list(islice(values, _ROWS_A_CALL)):
                 with self._server.pipeline("write to") as pipe:
                     for key, value in some:
-                        pipe.hset(self._key(key, kind), field_of(key), value)
+                        pipe.hset(self._key(key, f"annotations:{kind}"), field_of(key), value)
                     pipe.execute()
         self.write_meta(contents.notes)
 
@@ -283,17 +270,6 @@ class RedisStore(Store):
     def close(self) -> None:
         self._server.close()
 
-    def _swap(self, kind: str, changes: Sequence[Annotation]) -> dict[int, bytes]:
-        """Make changes as `Store.annotate` does; one pipeline of one script a change."""
-        if not changes:
-            return {}
-        with self._server.pipeline("write to") as pipe:
-            for change in changes:
-                args = (field_of(change.key), change.seen, change.value)
-                self._add_write(pipe, SWAP, [self._key(change.key, kind)], *args)
-            answers = self._written(pipe)
-        return _refused([change.key for change in changes], answers)
-
     def _note_text(self, key: str) -> bytes:
         held = self._held
         found = self._redis.hget(self._notes, key) if held is None else held.get(key.encode())
@@ -344,13 +320,6 @@ class RedisStore(Store):
         trips = self._buckets.run_on_all("read", GATHER_KEYS, kind)
         joined = b"".join(found for _, answers in trips for found in answers)
         return np.sort(np.frombuffer(joined, np.dtype("<i8")).astype(np.int64))
-
-    def _all(self, kind: str) -> Iterator[dict[int, bytes]]:
-        """Stream the contents of the hashes of that kind, by bucket."""
-        for _, answers in self._buckets.run_on_all("read", GATHER_FIELDS, kind):
-            texts = list(chain.from_iterable(answers))
-            if texts:
-                yield dict(zip(map(page_of, texts[::2]), texts[1::2], strict=True))
 
     def _known(self, kind: str, keys: Sequence[int]) -> dict[int, bytes]:
         values = self._buckets.fetched(kind, keys)

@@ -2,12 +2,10 @@
 
 Pages fall into `BUCKETS` buckets by their id. A bucket has two hashes, `<namespace>:{<bucket>}:pages`
 (id -> page bytes) and `<namespace>:{<bucket>}:rows` (id -> ranking row), and a list,
-`<namespace>:{<bucket>}:outcomes`, of the outcome records of its pages' visits; sites fall into
-buckets, too: `<namespace>:{<bucket>}:site_links` (site -> memory of its links). Other data
-of pages and sites have a hash a kind, `<namespace>:{<bucket>}:annotations:<kind>`. The braces
-make them one hash tag: all keys of a page, or a site, stay on one node. With 65,536 buckets the
-rows of up to 28 million pages stay in Redis's compact encoding (at most 512 fields a hash), see
-benchmarks/README.md.
+`<namespace>:{<bucket>}:outcomes`, of the outcome records of its pages' visits. Annotations of pages and
+sites have a hash a kind, `<namespace>:{<bucket>}:annotations:<kind>`. The braces make them one hash
+tag: all keys of a page, or a site, stay on one node. With 65,536 buckets the rows of up to 28 million
+pages stay in Redis's compact encoding (at most 512 fields a hash), see benchmarks/README.md.
 """
 
 from __future__ import annotations
@@ -237,10 +235,16 @@ FETCH: Final = f"""{_READ}
 for i, key in ipairs(KEYS) do found[i] = read('HGET', key, ARGV[i]) end
 return failed or found
 """
-GATHER_KEYS: Final = f"""{_READ}
-for i, key in ipairs(KEYS) do found[i] = table.concat(read('HKEYS', key)) end
+_JOIN: Final = (
+    _READ
+    + """
+for i, key in ipairs(KEYS) do found[i] = table.concat(read(%s)) end
 return failed or table.concat(found)
 """
+)
+GATHER_KEYS: Final = _JOIN % "'HKEYS', key"
+GATHER_ROWS_OF_ALL: Final = _JOIN % "'HGETALL', key"
+GATHER_OUTCOMES: Final = _JOIN % "'LRANGE', key, 0, -1"
 GATHER_FIELDS: Final = f"""{_READ}
 for _, key in ipairs(KEYS) do
   for _, text in ipairs(read('HGETALL', key)) do found[#found + 1] = text end
@@ -251,19 +255,11 @@ GATHER_ROWS: Final = f"""{_READ}
 for i, key in ipairs(KEYS) do found[i] = read('HGET', key, ARGV[i]) or ARGV[#ARGV] end
 return failed or table.concat(found)
 """
-GATHER_ROWS_OF_ALL: Final = f"""{_READ}
-for i, key in ipairs(KEYS) do found[i] = table.concat(read('HGETALL', key)) end
-return failed or table.concat(found)
-"""
 COUNT: Final = f"""{_READ}
 for i, key in ipairs(KEYS) do found[i] = read('HLEN', key) end
 local number = 0
 for i = 1, failed and 0 or #found do number = number + found[i] end
 return failed or number
-"""
-GATHER_OUTCOMES: Final = f"""{_READ}
-for i, key in ipairs(KEYS) do found[i] = table.concat(read('LRANGE', key, 0, -1)) end
-return failed or table.concat(found)
 """
 # Several processes append concurrently, so that a list is only roughly in the order of time.
 TRIM_OUTCOMES: Final = f"""{_READ}

@@ -17,13 +17,15 @@ error get the same answer, and if two workers find a link at the same time one o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+KIND: Final = "site_links"
+"""The kind of annotations that holds the memories, by site."""
 ENTRY: Final = np.dtype([("link", "<u4"), ("page", "<u2")])
 """A link that a site's memory holds, and the page that claimed it."""
 MOST_LINKS: Final = 4096
@@ -75,22 +77,27 @@ def claimed(memory: bytes, claims: Sequence[LinkClaim]) -> tuple[bytes, list[NDA
     return memory, owned
 
 
-def claimed_of(
-    memories: Mapping[int, bytes], claims: Sequence[LinkClaim]
-) -> tuple[dict[int, bytes], list[NDArray[np.bool_]]]:
-    """Return the memories of sites that claims have changed, and for each claim its page's links."""
+def claim_links(
+    claims: Sequence[LinkClaim],
+    change: Callable[[Iterable[int], Callable[[int, bytes], bytes]], object],
+) -> list[NDArray[np.bool_]]:
+    """Claim links for pages, one claim after the other; return for each which links are its page's.
+
+    `change` replaces the memory of each site by a function's result, given the present memory, as
+    `store.change_annotations` does.
+    """
     by_site: dict[int, list[int]] = {}
-    for place, claim in enumerate(claims):
-        by_site.setdefault(claim.site, []).append(place)
-    after: dict[int, bytes] = {}
+    for number, claim in enumerate(claims):
+        by_site.setdefault(claim.site, []).append(number)
     owned: dict[int, NDArray[np.bool_]] = {}
-    for site, places in by_site.items():
-        before = memories.get(site, b"")
-        memory, found = claimed(before, [claims[place] for place in places])
-        owned |= zip(places, found, strict=True)
-        if memory != before:
-            after[site] = memory
-    return after, [owned[place] for place in range(len(claims))]
+
+    def memory_after(site: int, memory: bytes) -> bytes:
+        after, of_claims = claimed(memory, [claims[number] for number in by_site[site]])
+        owned.update(zip(by_site[site], of_claims, strict=True))
+        return after
+
+    change(by_site, memory_after)
+    return [owned[number] for number in range(len(claims))]
 
 
 def elsewhere(memory: bytes, page_id: int) -> Callable[[int], bool]:

@@ -8,12 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hacs_crawler.exceptions import NoStateError, StateError
 from hacs_crawler.state.codec import ROW, UNKNOWN_ROW, unsound
 from hacs_crawler.state.outcome_log import OUTCOME, Outcomes
-from hacs_crawler.state.site_links import LinkClaim, claimed_of
 from hacs_crawler.state.sqlite_file import SQLiteFile
 from hacs_crawler.state.store import (
     Annotation,
@@ -38,7 +36,6 @@ _COLUMNS = {
     "rows": "id INTEGER PRIMARY KEY, row BLOB NOT NULL",
     # Those of a write in one row: a row and an entry in an index for each take as long as the page.
     "outcomes": "id INTEGER PRIMARY KEY, first INTEGER, last INTEGER, outcomes BLOB NOT NULL",
-    "site_links": "site INTEGER PRIMARY KEY, links BLOB NOT NULL",
     "annotations": "kind TEXT, key INTEGER, value BLOB NOT NULL, PRIMARY KEY (kind, key)",
 }
 
@@ -52,9 +49,8 @@ class SQLiteStore(Store):
 
     def __init__(self, path: Path, namespace: str, *, reads_only: bool = False) -> None:
         names = {kind: f"{namespace}.{kind}" for kind in _COLUMNS}
-        self._pages, self._rows, self._outcomes, self._site_links, self._annotations, self._meta = (
-            f'"{names[kind]}"'
-            for kind in ("pages", "rows", "outcomes", "site_links", "annotations", "meta")
+        self._pages, self._rows, self._outcomes, self._annotations, self._meta = (
+            f'"{names[kind]}"' for kind in ("pages", "rows", "outcomes", "annotations", "meta")
         )
         self._file = SQLiteFile(path, reads_only=reads_only)
         self._db = self._file.db
@@ -92,23 +88,6 @@ class SQLiteStore(Store):
             self._insert_outcomes(b"".join([c.outcomes for c in fresh]))
             present = self.load(stale) if stale else {}
         return {page_id: present.get(page_id, b"") for page_id in stale}
-
-    def site_links(self, sites: Sequence[int]) -> dict[int, bytes]:
-        with self._naming_errors("read"):
-            return self._links_of(sites)
-
-    def claim(self, claims: Sequence[LinkClaim]) -> list[NDArray[np.bool_]]:
-        """See `Store.claim`; one transaction."""
-        if not claims:
-            return []
-        with self._file.writing():
-            known = self._links_of([*{claim.site for claim in claims}])
-            after, owned = claimed_of(known, claims)
-            self._db.executemany(
-                f"INSERT OR REPLACE INTO {self._site_links} VALUES (?, ?)",  # noqa: S608
-                after.items(),
-            )
-        return owned
 
     def annotations(self, kind: str, keys: Sequence[int]) -> dict[int, bytes]:
         with self._naming_errors("read"):
@@ -223,23 +202,17 @@ class SQLiteStore(Store):
     def contents(self) -> Contents:
         """See `Store.contents`; one snapshot."""
         with self._naming_errors("read"):
-            links = self._db.execute(f"SELECT site, CAST(links AS BLOB) FROM {self._site_links}")  # noqa: S608
-            site_links = dict(links.fetchall())
             annotations: dict[str, dict[int, bytes]] = {}
             query = f"SELECT kind, key, CAST(value AS BLOB) FROM {self._annotations}"  # noqa: S608
             for kind, key, value in self._db.execute(query):
                 annotations.setdefault(kind, {})[key] = value
             texts = self._db.execute(f"SELECT key, value FROM {self._meta}").fetchall()  # noqa: S608
-            return Contents(site_links, annotations, {key: note(key, text) for key, text in texts})
+            return Contents(annotations, {key: note(key, text) for key, text in texts})
 
     def put(self, contents: Contents) -> None:
         """See `Store.put`; one transaction."""
         annotations = contents.annotations.items()
         with self._file.writing():
-            self._db.executemany(
-                f"INSERT OR REPLACE INTO {self._site_links} VALUES (?, ?)",  # noqa: S608
-                contents.site_links.items(),
-            )
             self._db.executemany(
                 f"INSERT OR REPLACE INTO {self._annotations} VALUES (?, ?, ?)",  # noqa: S608
                 [(kind, key, value) for kind, kept in annotations for key, value in kept.items()],
@@ -304,13 +277,6 @@ class SQLiteStore(Store):
         has = f"it has {known}" if known else "it is empty"
         msg = f"there is no state of the namespace {namespace} in {self._file.path}: {has}"
         raise NoStateError(msg)
-
-    def _links_of(self, sites: Sequence[int]) -> dict[int, bytes]:
-        query = (
-            f"SELECT s.site, CAST(s.links AS BLOB) FROM json_each(?) AS j "  # noqa: S608
-            f"JOIN {self._site_links} AS s ON s.site = j.value"
-        )
-        return dict(self._db.execute(query, (json.dumps(sites),)))
 
     def _annotations_of(self, kind: str, keys: Sequence[int]) -> dict[int, bytes]:
         query = (

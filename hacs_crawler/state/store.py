@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.state.codec import ROW, UNKNOWN_ROW, row_of, unsound
 from hacs_crawler.state.outcome_log import OUTCOME, Outcomes
-from hacs_crawler.state.site_links import LinkClaim
 from hacs_crawler.utils.text import safe_logger
 
 Ids = NDArray[np.int64]
@@ -59,10 +58,9 @@ class Annotation:
 class Contents:
     """What a store keeps of sites, pages and the whole state, apart from pages and outcome records.
 
-    `site_links` are by site, `annotations` by kind and key, `notes` JSON values by key.
+    `annotations` are by kind and key, `notes` JSON values by key.
     """
 
-    site_links: dict[int, bytes]
     annotations: dict[str, dict[int, bytes]]
     notes: dict[str, Any]
 
@@ -79,19 +77,6 @@ class Store(Protocol):
         Returns the present bytes of the pages that were not written because another process did
         (empty bytes if the page is gone from the store). Each page is written whole, with its row
         and its outcome records, or not at all. A page id occurs at most once in a call.
-        """
-
-    def site_links(self, sites: Sequence[int]) -> dict[int, bytes]:
-        """Return the memories of the links of those sites, in one round trip.
-
-        See `state.site_links`. Sites without a memory are left out.
-        """
-
-    def claim(self, claims: Sequence[LinkClaim]) -> list[NDArray[np.bool_]]:
-        """Claim links for pages, one claim after the other, in one round trip.
-
-        Returns for each claim which of its links are its page's. Each is made whole or not at all, and
-        never concurrently with another claim on its site.
         """
 
     def annotations(self, kind: str, keys: Sequence[int]) -> dict[int, bytes]:

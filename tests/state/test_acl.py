@@ -15,7 +15,6 @@ from hacs_crawler.shards import shard_lock
 from hacs_crawler.state import (
     ROW,
     Annotation,
-    LinkClaim,
     Outcomes,
     Store,
     open_store,
@@ -49,8 +48,6 @@ def use(store: Store) -> None:
             [Change(5, 0, b"x", bytes(ROW.itemsize), outcomes_of(5).tobytes())]
         ),
         "load": lambda: store.load([5]),
-        "claim": lambda: store.claim([LinkClaim.of(1, 5, [1, 2])]),
-        "site_links": lambda: store.site_links([1]),
         "annotate": lambda: (
             store.annotate("kind", [Annotation(5, b"", b"x")]),
             store.annotate("kind", [Annotation(5, b"x", b"")]),

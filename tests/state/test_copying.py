@@ -12,8 +12,17 @@ from typer.testing import CliRunner
 from hacs_crawler.cli.app import app
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.links.keys import page_id_of
-from hacs_crawler.links.sites import site_id
-from hacs_crawler.state import Annotation, Estimation, Label, Prediction, State, Visit, copying
+from hacs_crawler.links.sites import menu_id
+from hacs_crawler.state import (
+    Annotation,
+    Estimation,
+    Label,
+    Prediction,
+    State,
+    Visit,
+    copying,
+    site_links,
+)
 from hacs_crawler.state.address import open_state, open_store
 from hacs_crawler.state.copying import COPYING, copy_states, finish_copy, refuse_filled
 from hacs_crawler.utils.times import DAY
@@ -46,7 +55,7 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
 def source(tmp_path: Path) -> Iterator[State]:
     """A state with something of each kind."""
     store = open_store(f"sqlite:///{tmp_path}/source.db", "hacs", tmp_path)
-    with closing(State(store, Estimation())) as state:
+    with closing(State(store, Estimation(updates="site"))) as state:
         state.keep_label(LABEL)
         predicted = Prediction(LABEL.number, DAY, 0.5, 0.1, 3.0, 0.0)
         for day in (1, 5, 9):
@@ -64,20 +73,19 @@ def source(tmp_path: Path) -> Iterator[State]:
 
 def contents(*states: State) -> object:
     """All that states hold together, however they share it."""
-    pages, links, annotations, outcomes = {}, {}, {}, []
+    pages, annotations, outcomes = {}, {}, []
     for state in states:
         for page in state.pages():
             assert page is not None
             page.version = 0
             pages[page.url] = page
         held = state.store.contents()
-        links |= held.site_links
         for kind, kept in held.annotations.items():
             annotations.setdefault(kind, {}).update(kept)
         outcomes += state.outcomes().tolist()
     own = {"schema", "identity", "estimate", COPYING}
     notes = {key: value for key, value in held.notes.items() if key not in own}
-    return pages, links, annotations, sorted(outcomes), notes
+    return pages, annotations, sorted(outcomes), notes
 
 
 def copied(source: State, *targets: State) -> None:
@@ -103,8 +111,8 @@ def test_a_copy_may_have_another_number_of_shards(source: State, opened: Open) -
     finish_copy(two)
     assert contents(*two) == contents(source)
     for state in two:
-        sites = {site_id(page.url) for page in state.pages() if page is not None}
-        assert set(state.store.contents().site_links) <= sites
+        menus = {menu_id(page.url) for page in state.pages() if page is not None}
+        assert set(state.store.contents().annotations[site_links.KIND]) == menus
 
 
 @pytest.mark.parametrize("step", ["_write", "_part_of"])

@@ -69,7 +69,7 @@ def test_live_and_archived_urls_of_a_page_meet(store: Store) -> None:
     assert recorded.new_marks == {2}
 
 
-def test_a_page_known_to_the_caller_costs_one_round_trip_and_one_more_where_sites_count(
+def test_a_page_known_to_the_caller_costs_one_round_trip_and_two_more_if_sites_count(
     store: Store,
 ) -> None:
     state = state_of(store)
@@ -78,7 +78,7 @@ def test_a_page_known_to_the_caller_costs_one_round_trip_and_one_more_where_site
     counting = CountingStore(store)
     State(counting, Estimation()).record([visit(url, 2, 1, 2) for url in URLS], known)
     assert counting.calls == ["hold_notes", *["read_meta"] * 4, "write"]
-    for day, claims in ((3, ["claim"]), (4, [])):
+    for day, claims in ((3, ["annotations", "annotate"]), (4, [])):
         known = state.load([page_id_of(url) for url in URLS])
         counting = CountingStore(store)
         by_site = State(counting, Estimation(updates="site"))

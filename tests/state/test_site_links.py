@@ -6,6 +6,7 @@ import dataclasses
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from functools import partial
 from itertools import permutations
 
 import numpy as np
@@ -32,8 +33,15 @@ from hacs_crawler.state.outcome_log import (
 from hacs_crawler.state.page import News, Page, Visit
 from hacs_crawler.state.recorded import Recorded
 from hacs_crawler.state.reestimation import follow_prior
-from hacs_crawler.state.site_links import ENTRY, MOST_BYTES, MOST_LINKS, LinkClaim
-from hacs_crawler.state.store import Store
+from hacs_crawler.state.site_links import (
+    ENTRY,
+    KIND,
+    MOST_BYTES,
+    MOST_LINKS,
+    LinkClaim,
+    claim_links,
+)
+from hacs_crawler.state.store import Store, change_annotations
 from hacs_crawler.utils.times import DAY
 
 HOME, PAPERS = "http://a.example/~ada/", "http://a.example/~ada/papers.html"
@@ -41,8 +49,16 @@ TALKS = "http://a.example/~ada/talks.html"
 
 
 def owned(store: Store, page: int, *links: int, site: int = 7) -> list[bool]:
-    (found,) = store.claim([LinkClaim.of(site, page, links)])
+    (found,) = claim(store, [LinkClaim.of(site, page, links)])
     return found.tolist()
+
+
+def claim(store: Store, claims: Sequence[LinkClaim]) -> list[NDArray[np.bool_]]:
+    return claim_links(claims, partial(change_annotations, store, KIND))
+
+
+def memories(store: Store, *sites: int) -> dict[int, bytes]:
+    return store.annotations(KIND, sites)
 
 
 def state_of(store: Store, updates: str = "site") -> State:
@@ -69,7 +85,7 @@ def test_a_claim_made_twice_gets_the_same_answer(store: Store) -> None:
 
 def test_of_claims_made_at_once_the_first_has_the_link(store: Store) -> None:
     claims = [LinkClaim.of(7, page, [10]) for page in (3, 4)]
-    assert [one.tolist() for one in store.claim([*claims, LinkClaim.of(8, 5, [10])])] == [
+    assert [one.tolist() for one in claim(store, [*claims, LinkClaim.of(8, 5, [10])])] == [
         [True],
         [False],
         [True],
@@ -79,7 +95,7 @@ def test_of_claims_made_at_once_the_first_has_the_link(store: Store) -> None:
 def test_what_is_remembered_takes_six_bytes_a_link(store: Store) -> None:
     owned(store, 1, 10, -20)
     owned(store, 2, 20)
-    (memory,) = store.site_links([7, 8]).values()
+    (memory,) = memories(store, 7, 8).values()
     assert np.frombuffer(memory, ENTRY).tolist() == [(10, 1), (2**32 - 20, 1), (20, 2)]
 
 
@@ -87,7 +103,7 @@ def test_what_is_remembered_takes_six_bytes_a_link(store: Store) -> None:
 def test_past_the_bound_the_oldest_links_are_forgotten(store: Store) -> None:
     owned(store, 1, 10)
     owned(store, 2, *range(100, 100 + MOST_LINKS))
-    assert len(store.site_links([7])[7]) == MOST_BYTES
+    assert len(memories(store, 7)[7]) == MOST_BYTES
     assert owned(store, 3, 10, 101) == [True, False]
 
 
@@ -101,12 +117,12 @@ def test_a_memory_that_is_cut_begins_anew(open_state: Callable[[], Store]) -> No
 
 def cut(store: Store) -> None:
     """Leave the memory of site 7 with a byte too few."""
-    memory = store.site_links([7])[7][:-1]
+    memory = memories(store, 7)[7][:-1]
     if hasattr(store, "_db"):
-        store._db.execute(f"UPDATE {store._site_links} SET links = ?", (memory,))
+        store._db.execute(f"UPDATE {store._annotations} SET value = ?", (memory,))
     else:
         field = (7).to_bytes(8, "little")
-        store._redis.hset(store._key(7, "site_links"), field, memory)
+        store._redis.hset(store._key(7, f"annotations:{KIND}"), field, memory)
 
 
 def test_a_link_that_comes_up_on_several_pages_is_new_to_the_site_once(store: Store) -> None:
@@ -126,7 +142,7 @@ def test_where_pages_count_a_site_is_neither_asked_nor_told(store: Store) -> Non
     for found in state.record([visit(HOME, 9, 1, 7), visit(PAPERS, 9, 1, 7)]):
         assert found.updated
         assert found.new_to_site is None
-    assert store.site_links([menu_id(HOME)]) == {}
+    assert memories(store, menu_id(HOME)) == {}
 
 
 def test_what_a_page_shows_is_told_to_its_site_from_when_sites_count(store: Store) -> None:
@@ -201,10 +217,10 @@ def test_a_page_that_was_imported_tells_its_site_its_links_when_it_shows_them(st
 def test_what_saw_no_links_claims_none(store: Store) -> None:
     state = state_of(store)
     state.record([visit(HOME, 1, 1)])
-    before = store.site_links([menu_id(HOME)])
+    before = memories(store, menu_id(HOME))
     state.record([Visit(HOME, 2 * DAY), Visit(HOME, 3 * DAY, News.FAILED)])
     state.record([Visit(PAPERS, 2 * DAY), Visit(PAPERS, 3 * DAY, News.GONE)])
-    assert store.site_links([menu_id(HOME)]) == before
+    assert memories(store, menu_id(HOME)) == before
     assert not page_in(state, PAPERS).is_in_site
 
 
@@ -300,10 +316,10 @@ def test_pages_that_churn_claim_nothing(store: Store) -> None:
     state.record([visit(HOME, 1, 1), visit(PAPERS, 1, 1)])
     trap = page_in(state, HOME)
     trap.churn = 0.9
-    before = store.site_links([menu_id(HOME)])
+    before = memories(store, menu_id(HOME))
     (found,) = state.record([visit(HOME, 2, 1, 77)], {page_id_of(HOME): trap})
     assert found.updated_site
-    assert store.site_links([menu_id(HOME)]) == before
+    assert memories(store, menu_id(HOME)) == before
 
 
 def test_a_baseline_under_other_rules_of_links_claims_all_that_it_shows(store: Store) -> None:
@@ -312,7 +328,7 @@ def test_a_baseline_under_other_rules_of_links_claims_all_that_it_shows(store: S
     state.record([replace(visit(url, 2, 2), rules=2) for url in (HOME, PAPERS)])
     (found,) = state.record([replace(visit(PAPERS, 3, 2, 7), rules=2)])
     assert (found.updated, found.updated_site) == (True, True)
-    memory = np.frombuffer(store.site_links([menu_id(HOME)])[menu_id(HOME)], ENTRY)
+    memory = np.frombuffer(memories(store, menu_id(HOME))[menu_id(HOME)], ENTRY)
     assert memory["link"].tolist() == [1, 2, 7]
     of_home, of_papers = (page_id_of(url) & 0xFFFF for url in (HOME, PAPERS))
     assert memory["page"].tolist() == [of_home, of_home, of_papers]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.merging import merge, remember_echo
 from hacs_crawler.state.outcome_log import OUTCOME, Outcomes, sorted_outcomes
 from hacs_crawler.state.page import Page, Visit
-from hacs_crawler.state.site_links import LinkClaim
+from hacs_crawler.state.site_links import KIND, LinkClaim, claim_links
 from hacs_crawler.state.store import (
     SCHEMA,
     Change,
@@ -57,8 +58,6 @@ def test_nothing_is_known_to_an_empty_store_and_nothing_to_do_is_done(store: Sto
     assert store.write([]) == store.load([]) == {}
     assert len(store.rows(np.zeros(0, np.int64))) == 0
     assert store.annotations("kind", []) == store.annotate("kind", []) == {}
-    assert store.claim([]) == []
-    assert store.site_links([]) == {}
 
 
 @pytest.mark.cluster
@@ -515,10 +514,13 @@ def test_of_crawls_that_claim_links_of_one_site_at_once_one_has_each(
     open_state: Callable[[], Store],
 ) -> None:
     first, second = open_state(), open_state()
+
+    def claim(store: Any, claims: list[LinkClaim]) -> list[Any]:
+        return claim_links(claims, partial(change_annotations, store, KIND))
+
     rival = LinkClaim.of(7, 2, range(50, 150))
-    late = Late(first, lambda: second.claim([rival]))
-    first.site_links = late.site_links  # type: ignore[method-assign]
-    found, other = first.claim([LinkClaim.of(7, 1, range(100)), LinkClaim.of(8, 1, range(5))])
-    (theirs,) = second.claim([rival])
+    late = Late(first, lambda: claim(second, [rival]))
+    found, other = claim(late, [LinkClaim.of(7, 1, range(100)), LinkClaim.of(8, 1, range(5))])
+    (theirs,) = claim(second, [rival])
     assert np.count_nonzero(found) + np.count_nonzero(theirs) == 150
     assert other.all()

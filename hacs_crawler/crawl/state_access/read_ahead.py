@@ -23,7 +23,7 @@ from hacs_crawler.state import (
     Recorded,
     Rows,
     State,
-    claimed_of,
+    claim_links,
     elsewhere,
     on_their_sites,
     without_future,
@@ -143,12 +143,15 @@ class SiteMemories:
         return elsewhere(self._memories.get(site, b""), page_id)
 
     def claim(self, claims: Sequence[LinkClaim]) -> list[NDArray[np.bool_]]:
-        """Claim links as `Store.claim` does; of a site that was not read everything is new."""
-        after, owned = claimed_of(self._memories, claims)
-        self._memories.update(
-            {site: links for site, links in after.items() if site in self._memories}
-        )
-        return owned
+        """Claim links as `State.claim` does; of a site that was not read everything is new."""
+
+        def change(sites: Iterable[int], memory_after: Callable[[int, bytes], bytes]) -> None:
+            for site in sites:
+                after = memory_after(site, self._memories.get(site, b""))
+                if site in self._memories:
+                    self._memories[site] = after
+
+        return claim_links(claims, change)
 
 
 class ReadAhead:
@@ -238,7 +241,7 @@ class ReadAhead:
 
     def on_its_site(self, recorded: Recorded) -> Recorded:
         """Return a visit's outcome; if sites count, with the marks new to its site as last read."""
-        return recorded if self._sites is None else on_their_sites([recorded], self._sites)[0]
+        return recorded if self._sites is None else on_their_sites([recorded], self._sites.claim)[0]
 
     def elsewhere(self, url: str) -> Callable[[int], bool]:
         """Return what says of a mark whether another page of the site has shown it, if sites count."""
