@@ -52,7 +52,7 @@ known = state.load(ids)
 
 def seen(answers, at=FIRST + DAY, known=known):
     return [
-        observe(one, one.url, at, rules, predicted, known=known.get(key)).visit
+        observe(one, one.url, at, rules, predicted, page=known.get(key)).visit
         for key, one in zip(ids, answers)
     ]
 

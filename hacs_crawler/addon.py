@@ -126,10 +126,10 @@ def _set_browser(settings: BaseSettings) -> None:
     from hacs_crawler.parts.rendering.handler import with_browser  # noqa: PLC0415 - of few crawls
 
     name = "DOWNLOAD_HANDLERS"
-    handlers, known = settings.getdict(name), settings.getwithbase(name)
+    handlers, as_set = settings.getdict(name), settings.getwithbase(name)
     for scheme in ("http", "https"):
-        if known.get(scheme) is not None:
-            handlers[scheme] = with_browser(known[scheme])
+        if as_set.get(scheme) is not None:
+            handlers[scheme] = with_browser(as_set[scheme])
     settings.set(name, handlers, max(settings.getpriority(name) or 0, SETTINGS_PRIORITIES["addon"]))
 
 

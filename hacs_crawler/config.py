@@ -82,22 +82,22 @@ def _pages(given: Any) -> Pages:
         return given  # type: ignore[no-any-return]
     if isinstance(given, str) and get_close_matches(given.lower(), words, 1, _MISSPELLED):
         raise NotAllowedError("start or all, or regular expressions for URLs")
-    found = patterns(given)
-    if not found:
+    pages = patterns(given)
+    if not pages:
         raise NotAllowedError("start, all, or regular expressions for URLs")
-    return found
+    return pages
 
 
 def _clock(given: Any) -> Clock:
     what = "the dotted path of a function that returns seconds since 1970 UTC"
-    found = loaded(given, what)
+    clock = loaded(given, what)
     try:
-        seconds = found()
+        seconds = clock()
     except Exception as error:
         raise NotAllowedError(f"{what} ({error!r})") from error
     if not isinstance(seconds, int | float) or not math.isfinite(seconds):
         raise NotAllowedError(f"{what} (it returned {seconds!r})")
-    return found  # type: ignore[no-any-return]
+    return clock  # type: ignore[no-any-return]
 
 
 def _parts(given: Any) -> tuple[str | type, ...]:

@@ -92,8 +92,8 @@ def _versions() -> Check:
         if is_wrong:
             wrong.append(f"'{requirement.name}{requirement.specifier}'")
     if wrong:
-        found = f"missing, or of another version: {', '.join(wrong)}"
-        return Check("versions", "failure", found, f"pip install {' '.join(wrong)}")
+        result = f"missing, or of another version: {', '.join(wrong)}"
+        return Check("versions", "failure", result, f"pip install {' '.join(wrong)}")
     shown = ", ".join(f"{name} {metadata.version(name)}" for name in (PACKAGE, "scrapy", "numpy"))
     return Check("versions", "ok", f"Python {platform.python_version()}, {shown}")
 
@@ -105,18 +105,18 @@ def wiring(given: Settings) -> Check:
     if any(order is not None and _loaded(key) is HacsAddon for key, order in addons):
         HacsAddon().update_settings(settings)
     elif _loaded(settings["SCHEDULER"]) is not HacsScheduler:
-        found = f"ADDONS does not have {ADDON}: nothing is ranked, nothing recorded"
-        return Check("add-on", "failure", found, f'set ADDONS = {{"{ADDON}": 500}}')
+        result = f"ADDONS does not have {ADDON}: nothing is ranked, nothing recorded"
+        return Check("add-on", "failure", result, f'set ADDONS = {{"{ADDON}": 500}}')
     if _loaded(settings["SCHEDULER"]) is not HacsScheduler:
-        found = f"SCHEDULER is {settings['SCHEDULER']}: seeds are recorded, but not ranked"
+        result = f"SCHEDULER is {settings['SCHEDULER']}: seeds are recorded, but not ranked"
         advice = "remove SCHEDULER, and set HACS_INNER_SCHEDULER to it"
-        return Check("add-on", "failure", found, advice)
+        return Check("add-on", "failure", result, advice)
     for name, component, _ in COMPONENTS:
         on = [key for key, order in settings.getdict(name).items() if order is not None]
         if component not in map(_loaded, on):
             title = component.__name__
-            found = f"{name} switches {title} off: without it parts of HACS do not work"
-            return Check("add-on", "failure", found, f"take {title} out of {name}")
+            result = f"{name} switches {title} off: without it parts of HACS do not work"
+            return Check("add-on", "failure", result, f"take {title} out of {name}")
     spiders = "" if settings.getbool("HACS_SPIDERS") else "; HACS_SPIDERS = True adds our spiders"
     return Check("add-on", "ok", f"scheduler and middlewares are in place{spiders}")
 
@@ -155,8 +155,8 @@ def _state(config: Config) -> Iterator[Check]:
             State(store, Estimation())
             store.try_to_write()
             pages = store.count() if pages is None else pages
-            found = f"{shown}: schema {SCHEMA}, {counted(pages, 'page')}, readable and writable"
-            yield Check("state", "ok", found)
+            result = f"{shown}: schema {SCHEMA}, {counted(pages, 'page')}, readable and writable"
+            yield Check("state", "ok", result)
             for risk, advice in store.risks():
                 yield Check("state", "warning", f"{describe(config.state)}: {risk}", advice)
     except (ConfigError, StateError) as error:
@@ -202,12 +202,12 @@ def _browser(settings: BaseSettings) -> Check:
             browser_type = getattr(playwright, kind)
             options = launch_options(settings, browser_type.executable_path)
             browser = browser_type.launch(**in_folder(options, folder))
-            found = f"{kind} {browser.version} starts"
+            result = f"{kind} {browser.version} starts"
             browser.close()
     except (Error, BrowserMissingError, AttributeError, TypeError, OSError) as error:
-        found = f"{kind} does not start: {str(error).strip().splitlines()[0]}"
-        return Check("browser", "failure", found, f"playwright install {kind}")
-    return Check("browser", "ok", found)
+        result = f"{kind} does not start: {str(error).strip().splitlines()[0]}"
+        return Check("browser", "failure", result, f"playwright install {kind}")
+    return Check("browser", "ok", result)
 
 
 def _archive(name: str, url: str, settings: BaseSettings) -> Check:

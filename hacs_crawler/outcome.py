@@ -146,8 +146,8 @@ class Outcome(_Told):
         Items are matched by HACS_WATCH_KEY, or as the only item of their page. Long fields are cut.
         """
         key = self._rules.key_of if isinstance(self._rules, MarkRules) else None
-        found = 0 if key is None else key(item)
-        return None if found is None else self._items_before.get(found)
+        key_of_item = 0 if key is None else key(item)
+        return None if key_of_item is None else self._items_before.get(key_of_item)
 
     @cached_property
     def _shown_before(self) -> set[int]:

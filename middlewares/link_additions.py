@@ -162,21 +162,21 @@ class LinkAdditionsMiddleware:
         at = int(crawl.clock())
         crawl.stats.answers += 1
         rules = crawl.rules(response)
-        known = crawl.state.write_behind.page(url)
-        if known is not None and crawl.parts.override("known"):
-            crawl.parts.tell(Part.known, known)
+        before = crawl.state.write_behind.page(url)
+        if before is not None and crawl.parts.override("known"):
+            crawl.parts.tell(Part.known, before)
             if not crawl.is_open:
                 return
         told = request.meta.get("hacs")
         if isinstance(told, Expected) and told.rejected:
             self._conclude(AwaitedVisit(request, response, url, rules, _NOTHING, told=told))
             return
-        observation = observe(response, url, at, rules, tag.prediction, tag.unseen, known=known)
+        observation = observe(response, url, at, rules, tag.prediction, tag.unseen, page=before)
         visit, reason = observation
         if reason == OTHER_TYPE:
             crawl.stats.other_answers[type_of(response)] += 1
             # a feed or an image is not a page, but a budget would be spent on the same ones for ever
-            is_attempt = crawl.config.ranking.budget is not None or (known and known.visits)
+            is_attempt = crawl.config.ranking.budget is not None or (before and before.visits)
             if visit is not None and not is_attempt:
                 visit, observation = None, Observation(None, reason)
         takes_items = isinstance(rules, MarkRules) and rules.takes_items
@@ -185,11 +185,11 @@ class LinkAdditionsMiddleware:
         crawl.state.read_ahead.on_answer(url)
         if visit is not None and visit.marks is not None and takes_items:
             awaited.takes_items = True
-            page = copy_of(known) if known is not None else Page(url)
+            page = copy_of(before) if before is not None else Page(url)
             page.count(crawl.state.estimation.updates)  # the page's own are those of its last visit
             awaited.are_news = self._news(page, rules)
             awaited.shown = self._shown
-            awaited.told = _expected(page, visit, crawl.state, is_known=known is not None)
+            awaited.told = _expected(page, visit, crawl.state, is_known=before is not None)
         elif visit is None or reason:
             awaited.told = NotObserved(request.url, reason)
         else:
@@ -197,10 +197,10 @@ class LinkAdditionsMiddleware:
             awaited.told = self._told(request, rules, awaited.recorded)
         tell(request, awaited.told)
 
-    def _news(self, known: Page, rules: Rules) -> Callable[[frozenset[int]], bool]:
+    def _news(self, page: Page, rules: Rules) -> Callable[[frozenset[int]], bool]:
         """Return what says of the marks of an item whether they are news, as HACS_UPDATES says."""
-        marks = known.known_marks(rules.fingerprint)
-        is_elsewhere = self._crawl.state.read_ahead.elsewhere(known.url)
+        marks = page.known_marks(rules.fingerprint)
+        is_elsewhere = self._crawl.state.read_ahead.elsewhere(page.url)
 
         def are_news(mine: frozenset[int]) -> bool:
             return mine.isdisjoint(marks) and not (mine and all(map(is_elsewhere, mine)))
@@ -231,8 +231,8 @@ class LinkAdditionsMiddleware:
         crawl, request, url = self._crawl, awaited.request, awaited.url
         visit, reason = awaited.end(is_whole=is_whole)
         if visit is not None and visit.news is News.SEEN and awaited.takes_items:
-            known = crawl.state.write_behind.page(url)
-            visit, reason = seen_or_failed(visit, known, awaited.rules)
+            page = crawl.state.write_behind.page(url)
+            visit, reason = seen_or_failed(visit, page, awaited.rules)
         if visit is not None and awaited.only_leads_on and (visit.etag or visit.last_modified):
             # a 304 has no requests for a callback to yield
             visit, awaited.recorded = replace(visit, etag="", last_modified=""), None
@@ -296,8 +296,8 @@ class LinkAdditionsMiddleware:
             signals.send_catch_log(page_visited, page=visit.url, outcome=outcome)
 
 
-def _expected(known: Page, visit: Visit, state: OpenState, *, is_known: bool) -> Expected:
-    page, estimation = known.sound, state.estimation
+def _expected(before: Page, visit: Visit, state: OpenState, *, is_known: bool) -> Expected:
+    page, estimation = before.sound, state.estimation
     last_update = page.last_update
     expected = Expected(
         p=_p(page, estimation, visit.at),

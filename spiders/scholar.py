@@ -159,8 +159,8 @@ class ScholarSpider(Spider):
         """Return how many minutes the beginnings of two rounds are apart; None for one round."""
         if self.forever == "1":
             return _MINUTES["h"]
-        found = _AGE.fullmatch(self.forever)
-        return None if found is None else float(found[1]) * _MINUTES[found[2]]
+        match = _AGE.fullmatch(self.forever)
+        return None if match is None else float(match[1]) * _MINUTES[match[2]]
 
     async def _rounds(self, crawl: Crawl) -> AsyncIterator[Request]:
         """Yield the seeds of one round after the other."""

@@ -214,7 +214,7 @@ class WaybackSpider(Spider):
         with_history, none = self._stat("seeds/history"), self._stat("seeds/none")
         blocked, unanswered = self._stat("seeds/blocked"), self._stat("seeds/unanswered")
         unread = self._stat("seeds/unread")
-        known = with_history + none + blocked + unread
+        looked_up = with_history + none + blocked + unread
         fetched, saved = self._stat("mementos"), self._stat("mementos_saved")
         failed = self._stat("mementos_failed")
         logger.info(
@@ -223,11 +223,11 @@ class WaybackSpider(Spider):
             "end; %d captures, %d visits written; %d mementos fetched, %d not needed (%s), %d could "
             "not be read",
             "the archive" if len(self._found) < 2 else f"{len(self._found)} archives",
-            known + unanswered,
+            looked_up + unanswered,
             with_history,
             none,
             blocked,
-            _share(with_history, known),
+            _share(with_history, looked_up),
             unread,
             unanswered,
             self._stat("captures"),

@@ -32,21 +32,21 @@ def newest(
 
     With a `host`, only its pages and those of hosts below it count. At most `limit` things are returned.
     """
-    found = [
+    things = [
         (thing.at, page_id, thing, findings.title)
         for page_id, findings in all_findings(state.store)
         for thing in findings.things
         if thing.at >= since
     ]
-    found.sort(key=lambda one: one[:2], reverse=True)
-    return list(islice(_with_pages(state, found, host.lower().removeprefix("www.")), limit))
+    things.sort(key=lambda entry: entry[:2], reverse=True)
+    return list(islice(_with_pages(state, things, host.lower().removeprefix("www.")), limit))
 
 
 def _with_pages(
-    state: State, found: Sequence[tuple[int, int, Finding, str]], host: str
+    state: State, entries: Sequence[tuple[int, int, Finding, str]], host: str
 ) -> Iterator[NewThing]:
-    for start in range(0, len(found), PAGES_A_CALL):
-        batch = found[start : start + PAGES_A_CALL]
+    for start in range(0, len(entries), PAGES_A_CALL):
+        batch = entries[start : start + PAGES_A_CALL]
         pages = state.load(list({page_id for _, page_id, _, _ in batch}))
         for _, page_id, thing, title in batch:
             if page_id not in pages:
@@ -58,13 +58,13 @@ def _with_pages(
 
 def newest_table(things: Sequence[NewThing]) -> Table:
     """Return a row for each new thing: the time of the visit, its page, the thing, and its address."""
-    found = [thing.found for thing in things]
+    findings = [thing.found for thing in things]
     texts = {
         "page": [thing.page for thing in things],
         "title": [thing.title for thing in things],
-        "kind": [finding.kind for finding in found],
-        "text": [finding.text for finding in found],
-        "was": [finding.was for finding in found],
+        "kind": [finding.kind for finding in findings],
+        "text": [finding.text for finding in findings],
+        "was": [finding.was for finding in findings],
         "url": [thing.where for thing in things],
     }
-    return table({"found_at": times([finding.at for finding in found]), **texts}, texts=texts)
+    return table({"found_at": times([finding.at for finding in findings]), **texts}, texts=texts)

@@ -102,30 +102,30 @@ class StateReader:
         `run` is when its crawl began, `p` the predicted probability, `churn` the chance that a request
         shows new links by itself. `url` is None if the page is no longer known.
         """
-        found = self.state.outcomes()
-        labels = self.state.labels_of(found)
-        page_ids = np.unique(found["page_id"]).tolist()
+        outcomes = self.state.outcomes()
+        labels = self.state.labels_of(outcomes)
+        page_ids = np.unique(outcomes["page_id"]).tolist()
         urls: dict[int, str] = {}
         for start in range(0, len(page_ids), PAGES_A_CALL):
             pages = self.state.load(page_ids[start : start + PAGES_A_CALL])
             urls.update((page_id, page.url) for page_id, page in pages.items())
-        known = [labels.get(number) for number in found["label"].tolist()]
+        known_labels = [labels.get(number) for number in outcomes["label"].tolist()]
         return table(
             {
-                "url": [urls.get(page_id) for page_id in found["page_id"].tolist()],
-                "site": found["site"].astype(np.int64),
-                "at": times(found["at"].tolist()),
-                "run": times(found["run"].tolist()),
-                "policy": [label.policy if label else None for label in known],
-                "estimator": [label.estimator if label else None for label in known],
-                "p": found["p"].astype(np.float64),
-                "churn": churn_of(found),
-                "days_since_visit": _finite(found["days_since_visit"]),
-                "is_seen": (found["flags"] & SEEN) > 0,
-                "is_update": (found["flags"] & UPDATED) > 0,
-                "new_links": found["new_links"].astype(np.int64),
-                "new_to_site": found["new_to_site"].astype(np.int64),
-                "bytes": found["bytes"].astype(np.int64),
+                "url": [urls.get(page_id) for page_id in outcomes["page_id"].tolist()],
+                "site": outcomes["site"].astype(np.int64),
+                "at": times(outcomes["at"].tolist()),
+                "run": times(outcomes["run"].tolist()),
+                "policy": [label.policy if label else None for label in known_labels],
+                "estimator": [label.estimator if label else None for label in known_labels],
+                "p": outcomes["p"].astype(np.float64),
+                "churn": churn_of(outcomes),
+                "days_since_visit": _finite(outcomes["days_since_visit"]),
+                "is_seen": (outcomes["flags"] & SEEN) > 0,
+                "is_update": (outcomes["flags"] & UPDATED) > 0,
+                "new_links": outcomes["new_links"].astype(np.int64),
+                "new_to_site": outcomes["new_to_site"].astype(np.int64),
+                "bytes": outcomes["bytes"].astype(np.int64),
             },
             texts=("url", "policy", "estimator"),
         )
@@ -161,8 +161,8 @@ def plan_table(plan: Plan, *states: State) -> Table:
     for start in range(0, len(plan), PAGES_A_CALL):
         places = slice(start, start + PAGES_A_CALL)
         pages = pages_of(plan, places, states)
-        for place, page_id in enumerate(plan.page_ids[places].tolist(), start):
-            urls[place] = pages[page_id].url if page_id in pages else None
+        for number, page_id in enumerate(plan.page_ids[places].tolist(), start):
+            urls[number] = pages[page_id].url if page_id in pages else None
     is_known = np.array([url is not None for url in urls], np.bool_)
     whole = table(
         {
@@ -192,7 +192,7 @@ def visits_table(pages: Iterable[Page]) -> Table:
         updates, echoes = set(page.update_times), set(page.echoes)
         columns["url"] += [page.url] * len(page.visits)
         columns["at"] += page.visits
-        columns["is_first"] += [place == 0 for place in range(len(page.visits))]
+        columns["is_first"] += [number == 0 for number in range(len(page.visits))]
         columns["is_update"] += [at in updates for at in page.visits]
         columns["is_new_to_site"] += [at in updates - echoes for at in page.visits]
         columns["new_links"] += page.new_marks_by_visit()
@@ -230,13 +230,13 @@ def open(state: str | None = None, **settings: object) -> StateReader:  # noqa: 
     HacsError if the state does not exist, StateError if it cannot be read.
     """
     given = {f"HACS_{name.upper()}": value for name, value in settings.items()}
-    found = get_project_settings()
-    found.setdict({"HACS_STATE": state, **given} if state else given, priority="cmdline")
-    for name, similar in unknown_settings(found).items():
+    project = get_project_settings()
+    project.setdict({"HACS_STATE": state, **given} if state else given, priority="cmdline")
+    for name, similar in unknown_settings(project).items():
         if name in given:
             hint = f"; did you mean {_keyword(similar)}?" if similar else ""
             raise ConfigError(f"{_keyword(name)} is not a setting of hacs-crawler{hint}")
-    config = Config.from_settings(found)
+    config = Config.from_settings(project)
     return StateReader(config, open_existing(config))
 
 

@@ -53,8 +53,8 @@ def simulate(
         )
     elif start is None or end is None:
         raise HacsError("timelines of your own need start and end: days such as 2024-01-01")
-    known = histories(Path(timelines), start, end)
-    scenario = Scenario(*known, min(budgets), Estimation(estimator), seed)
+    history = histories(Path(timelines), start, end)
+    scenario = Scenario(*history, min(budgets), Estimation(estimator), seed)
     return standings_table(compare(scenario, list(policies), list(budgets), processes))
 
 

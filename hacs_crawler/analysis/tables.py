@@ -107,16 +107,16 @@ def table_of_rows(
 
 
 def _numbers(values: Iterable[Any]) -> Column:
-    found = np.asarray(values)
-    return found.astype(np.float64) if found.dtype == object else found
+    array = np.asarray(values)
+    return array.astype(np.float64) if array.dtype == object else array
 
 
 def times(seconds: Iterable[float | None]) -> Column:
     """Return seconds since 1970 UTC as `datetime64[us]`, NaT for None and 0."""
     whole = np.array([int(second or 0) for second in seconds], np.int64)
-    found = whole.astype("datetime64[s]").astype("datetime64[us]")
-    found[whole == 0] = np.datetime64("NaT", "us")
-    return found
+    microseconds = whole.astype("datetime64[s]").astype("datetime64[us]")
+    microseconds[whole == 0] = np.datetime64("NaT", "us")
+    return microseconds
 
 
 def _values(column: Column) -> list[Any]:

@@ -131,41 +131,43 @@ def archives_of(given: Any) -> tuple[ArchiveAddress, ...]:
         )
     if isinstance(given, str) or not _KEYS.isdisjoint(given):
         return (_address("", given),)
-    found = tuple(_address(str(name), entry) for name, entry in given.items())
+    archives = tuple(_address(str(name), entry) for name, entry in given.items())
     names: dict[str, str] = {}
-    for address in found:
+    for address in archives:
         other = names.setdefault(address.index_url, address.name)
         if other != address.name:
             raise NotAllowedError(f"in {address.name!r} another archive than {other!r}")
-    return found
+    return archives
 
 
 def _address(name: str, given: object) -> ArchiveAddress:
-    place = f"in {name!r} " if name else ""
+    context = f"in {name!r} " if name else ""
     if isinstance(given, str):
-        kind, entry = ArchiveKind.CDX, _at(_checked(given, place))
+        kind, entry = ArchiveKind.CDX, _at(_checked(given, context))
     elif isinstance(given, Mapping):
         kinds = [kind for kind in ArchiveKind if kind.value in given]
         if len(kinds) > 1:
-            raise NotAllowedError(f"{place}one of {', '.join(kind.value for kind in ArchiveKind)}")
+            raise NotAllowedError(
+                f"{context}one of {', '.join(kind.value for kind in ArchiveKind)}"
+            )
         kind = kinds[0] if kinds else ArchiveKind.CDX
         try:
             entry = converted_object(given, _ENTRIES[kind] if kinds else _Wayback)
         except NotAllowedError as error:
-            raise NotAllowedError(f"{place}{error}") from error
+            raise NotAllowedError(f"{context}{error}") from error
     else:
-        raise NotAllowedError(f"{place}a URL, or an object with the archive's address")
+        raise NotAllowedError(f"{context}a URL, or an object with the archive's address")
     address = ArchiveAddress(name, kind, **structs.asdict(entry))
     for url in filter(None, (address.index_url, address.memento_url)):
-        _checked(url, place)
+        _checked(url, context)
     return address
 
 
-def _checked(url: str, place: str) -> str:
+def _checked(url: str, context: str) -> str:
     problem = check_url(url)
     if problem is not None:
         shown = without_login(url)
-        raise NotAllowedError(f"{place}the URL of a web archive, not {shown!r} ({problem})")
+        raise NotAllowedError(f"{context}the URL of a web archive, not {shown!r} ({problem})")
     return url
 
 
@@ -175,13 +177,13 @@ def _at(url: str) -> _Entry:
     if parts.hostname == urlsplit(WAYBACK_MACHINE).hostname:
         return _Wayback()
     if base.endswith("/cdx/search/cdx"):
-        found = _Cdx(index_url=base, memento_url=f"{base.removesuffix('/cdx/search/cdx')}/web")
+        address = _Cdx(index_url=base, memento_url=f"{base.removesuffix('/cdx/search/cdx')}/web")
     else:
         root = base.removesuffix("/cdx")
-        found = _Cdx(index_url=f"{root}/cdx", memento_url=root)
+        address = _Cdx(index_url=f"{root}/cdx", memento_url=root)
     if parts.hostname in _LOCAL:  # one's own machine needs no pace
-        found.cdx_per_minute = found.mementos_per_minute = 0.0
-    return found
+        address.cdx_per_minute = address.mementos_per_minute = 0.0
+    return address
 
 
 @dataclass(frozen=True, kw_only=True)

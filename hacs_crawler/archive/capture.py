@@ -161,8 +161,8 @@ def content_type(text: str) -> str:
         kind = kind.strip().lower()
         if _TYPE(kind) is None or kind == "*/*":
             continue
-        found = _CHARSET(parameters)
-        charset = found[1] if found else (charset if kind == essence else "")
+        match = _CHARSET(parameters)
+        charset = match[1] if match else (charset if kind == essence else "")
         essence = kind
     return f"{essence}; charset={charset}" if charset else essence or text
 

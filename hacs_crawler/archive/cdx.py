@@ -87,12 +87,12 @@ def read_cdx(
     rows = well_formed = 0
     for line in _readable(lines, name):
         try:
-            found = parse(line.decode().strip("\ufeff\r\n"))
+            parsed = parse(line.decode().strip("\ufeff\r\n"))
         except (ValueError, RecursionError):  # no UTF-8, no JSON or JSON nested too deeply
             rows += 1
             dropped["malformed"] += 1
             continue
-        for fields in found:
+        for fields in parsed:
             rows += 1
             capture = _capture(fields, repeated, warc_url)
             if isinstance(capture, Capture) and _is_of_other_file(capture, previous):
@@ -207,10 +207,10 @@ def _named(values: Any) -> dict[str, Any]:
 
 def _url_of_surt(key: str) -> str | None:
     """Return a URL that has a key; older indexes of ipwb name no other."""
-    found = _SURT(key)
-    if found is None:
+    match = _SURT(key)
+    if match is None:
         return None
-    return f"http://{'.'.join(reversed(found[1].split(',')))}{found[2] or ''}{found[3]}"
+    return f"http://{'.'.join(reversed(match[1].split(',')))}{match[2] or ''}{match[3]}"
 
 
 class _Repeated:
@@ -271,9 +271,9 @@ def _capture(row: Mapping[str, Any], repeated: _Repeated, warc_url: str) -> Capt
         problem = problem or repeated.problem(key, digest)
     if problem:
         return problem
-    place = _place(row, warc_url) if warc_url else ""
+    location = _place(row, warc_url) if warc_url else ""
     number = None if status == "-" else int(status)
-    return Capture(key, url, at, number, mime, digest, place)
+    return Capture(key, url, at, number, mime, digest, location)
 
 
 def _place(row: Mapping[str, Any], warc_url: str) -> str:

@@ -84,11 +84,11 @@ def _parsed(text: str, url: str) -> etree._Element:
 
 
 @cache
-def _say_rewritten(place: str) -> None:
+def _say_rewritten(location: str) -> None:
     logger.warning(
         "%s answers with pages whose links it has rewritten, although asked for them as they were "
         "archived; that is undone",
-        place,
+        location,
     )
 
 

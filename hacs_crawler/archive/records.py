@@ -118,12 +118,12 @@ def _next_record(stream: _Stream, most_bytes: int) -> Record | None:
 
 def _warc_record(stream: _Stream, line: bytes, most_bytes: int) -> Record:
     lines = [line]
-    for one in stream.lines_to_blank():
+    for header in stream.lines_to_blank():
         # folded: no header that is read here has a blank inside
-        if one[:1] in b" \t" and one.strip():
-            lines[-1] = lines[-1].rstrip() + one.lstrip()
+        if header[:1] in b" \t" and header.strip():
+            lines[-1] = lines[-1].rstrip() + header.lstrip()
         else:
-            lines.append(one)
+            lines.append(header)
     try:
         headers = headers_parser().parse(io.BytesIO(b"".join(lines)))
     except header_errors() as error:
@@ -170,12 +170,12 @@ class _Stream:
         """
         self._buffer, self._position = block + self._buffer[self._position :], 0
         self._offset -= len(block)
-        while (found := _NEXT_WARC.search(self._buffer, self._position)) is None:
+        while (match := _NEXT_WARC.search(self._buffer, self._position)) is None:
             left = len(self._buffer) - self._position
             self._drop(max(0, left - _LONGEST_BEGINNING))
             if not self._fill():
                 return False
-        self._drop(found.start() - self._position)
+        self._drop(match.start() - self._position)
         return True
 
     def after_blank_lines(self) -> bytes:

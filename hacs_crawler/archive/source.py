@@ -131,8 +131,8 @@ class Source(io.RawIOBase):
         try:
             data = self._file.read(size)
         except OSError as error:
-            place = f"{self.name}, byte {self._read_bytes}"
-            raise ArchiveError(f"{place}: cannot read: {reason_of(error)}") from error
+            position = f"{self.name}, byte {self._read_bytes}"
+            raise ArchiveError(f"{position}: cannot read: {reason_of(error)}") from error
         self._read_bytes += len(data)
         return data
 
@@ -181,16 +181,16 @@ class _Gunzip(Source):
         return True
 
     def _unpack(self, size: int) -> bytes:
-        place = f"{self.name}, gzip member at byte {self._member_at}"
+        position = f"{self.name}, gzip member at byte {self._member_at}"
         if not self._packed:
             self._packed = super()._next(_BLOCK_BYTES)
         is_end = not self._packed
         try:
             piece = self._unpacker.decompress(self._packed, size)
         except zlib.error as error:
-            raise ArchiveError(f"{place}: damaged: {error}") from error
+            raise ArchiveError(f"{position}: damaged: {error}") from error
         if is_end and not piece and not self._unpacker.eof:
-            raise ArchiveError(f"{place}: truncated at byte {self._read_bytes}")
+            raise ArchiveError(f"{position}: truncated at byte {self._read_bytes}")
         self._packed = self._unpacker.unused_data or self._unpacker.unconsumed_tail
         self._is_inside = not self._unpacker.eof
         return piece

@@ -66,12 +66,14 @@ def timemaps_in(links: bytes) -> list[str]:
     An answer that is a part of a longer TimeMap names the other parts, with the time of each; a
     TimeMap in another format of the same answer has no time. Raises ArchiveError as `read_timemap`.
     """
-    found = [
+    timemaps = [
         link
         for link in _links(links.decode(errors="replace"), "the Link header")
         if link.is_timemap
     ]
-    return [link.uri for link in sorted(found, key=lambda link: link.type not in {LINK_FORMAT, ""})]
+    return [
+        link.uri for link in sorted(timemaps, key=lambda link: link.type not in {LINK_FORMAT, ""})
+    ]
 
 
 def parts_of(timemap: bytes) -> list[str]:
@@ -203,22 +205,22 @@ _bases: Final = etree.XPath("//base[@href]")
 
 def timestamp_of(uri: str) -> int | None:
     """Return the second that a memento's URI names, None if it names none."""
-    found = _MEMENTO.search(uri)
-    return None if found is None else parse_timestamp(found[1])
+    match = _MEMENTO.search(uri)
+    return None if match is None else parse_timestamp(match[1])
 
 
 def original_of(uri: str) -> str:
     """Return the URL whose memento a URI says it is, "" if it does not say."""
-    found = _MEMENTO.search(uri)
-    return "" if found is None else found[2]
+    match = _MEMENTO.search(uri)
+    return "" if match is None else match[2]
 
 
 def raw_uri(uri: str) -> str:
     """Return the URI of the same memento as it was archived, if it has Wayback's form."""
-    found = _MEMENTO.search(uri)
-    if found is None:
+    match = _MEMENTO.search(uri)
+    if match is None:
         return uri
-    return f"{uri[: found.start()]}/{found[1]}id_/{found[2]}"
+    return f"{uri[: match.start()]}/{match[1]}id_/{match[2]}"
 
 
 def without_toolbar(text: str) -> str:
@@ -227,8 +229,8 @@ def without_toolbar(text: str) -> str:
     first, *others = text.split(begin)  # an expression would look for the end from each beginning
     kept = [first]
     for part in others:
-        _, found, after = part.partition(end)
-        kept.append(after if found else begin + part)
+        _, end_found, after = part.partition(end)
+        kept.append(after if end_found else begin + part)
     return "".join(kept)
 
 
@@ -240,9 +242,9 @@ class Rewriting:
 
     def __init__(self, uri: str) -> None:
         self._uri = uri
-        found = _MEMENTO.search(uri)
-        self._at = None if found is None else parse_timestamp(found[1])
-        self.place = "" if found is None else _place(uri[: found.start()])
+        match = _MEMENTO.search(uri)
+        self._at = None if match is None else parse_timestamp(match[1])
+        self.place = "" if match is None else _place(uri[: match.start()])
         """Host and path below which the archive's mementos are."""
 
     def is_in(self, root: etree._Element | None) -> bool:
@@ -271,12 +273,12 @@ class Rewriting:
             return ""
         try:
             uri = urljoin(self._uri, href)
-            found = _MEMENTO.search(uri)
-            is_own = found is not None and _place(uri[: found.start()]) == self.place
+            match = _MEMENTO.search(uri)
+            is_own = match is not None and _place(uri[: match.start()]) == self.place
         except ValueError:  # no URL at all
             return ""
-        is_same_time = found is not None and parse_timestamp(found[1]) == self._at
-        return found[2] if found is not None and is_own and is_same_time else ""
+        is_same_time = match is not None and parse_timestamp(match[1]) == self._at
+        return match[2] if match is not None and is_own and is_same_time else ""
 
 
 def _href(link: etree._Element) -> str:

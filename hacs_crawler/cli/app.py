@@ -64,17 +64,17 @@ class Entry(NamedTuple):
     def load(name: str) -> Any:
         """Import a command, and return it as a click command."""
         module, _, attribute = _PLACES.get(name, f"{name}:{name}").partition(":")
-        found = getattr(import_module(f"hacs_crawler.cli.{module}"), attribute)
-        if not isinstance(found, typer.Typer):
+        loaded = getattr(import_module(f"hacs_crawler.cli.{module}"), attribute)
+        if not isinstance(loaded, typer.Typer):
             app = typer.Typer(add_completion=False)
-            app.command(name)(found)
-            found = app
-        command = typer.main.get_command(found)
+            app.command(name)(loaded)
+            loaded = app
+        command = typer.main.get_command(loaded)
         command.name = name
-        for one in (command, *getattr(command, "commands", {}).values()):
+        for named in (command, *getattr(command, "commands", {}).values()):
             # typer keeps the line ends of docstrings, wherever the terminal wraps lines
-            one.help = "\n\n".join(
-                " ".join(part.split()) for part in (one.help or "").split("\n\n")
+            named.help = "\n\n".join(
+                " ".join(part.split()) for part in (named.help or "").split("\n\n")
             )
         return command
 

@@ -28,14 +28,14 @@ def complete_setting(incomplete: str) -> list[tuple[str, str]]:
     """Return completions of NAME=VALUE: names of settings with summaries, or values of one setting."""
     name, separator, _ = incomplete.partition("=")
     if not separator:
-        found = [
+        completions = [
             (f"{setting.name}=", shorten(setting.summary, 70, placeholder="…"))
             for setting in SETTINGS.values()
         ]
     else:
         kind = SETTINGS[name].kind if name in SETTINGS else None
-        found = [(f"{name}={choice}", "") for choice in choices(kind)]
-    return [setting for setting in found if setting[0].startswith(incomplete)]
+        completions = [(f"{name}={choice}", "") for choice in choices(kind)]
+    return [setting for setting in completions if setting[0].startswith(incomplete)]
 
 
 Set = Annotated[

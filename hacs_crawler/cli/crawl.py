@@ -105,10 +105,10 @@ def crawl(
 
 
 def _planned(config: Config, shards: int) -> Round:
-    round_, known = plan_round(config, shards)
+    round_, pages = plan_round(config, shards)
     logger.info(
         "%s known; budget: %s%s; cut-off: %s",
-        counted(known, "page"),
+        counted(pages, "page"),
         "all" if round_.budget is None else round_.budget,
         "" if round_.for_new is None else f", {round_.for_new} of it for pages never seen",
         "none" if round_.cut_off is None else f"{round_.cut_off:.4g}",
@@ -207,10 +207,10 @@ class _ShardCrawls:
 
     def round(self) -> Round:
         """Return the round as it is now; raises HacsError if another round was planned."""
-        found = self._notes.read()
-        if found is None or found.began != self._began:
+        round_ = self._notes.read()
+        if round_ is None or round_.began != self._began:
             raise HacsError("another round was planned meanwhile: this one is over")
-        return found
+        return round_
 
     def _start(self, round_: Round) -> None:
         for number, share in enumerate(round_.shards):

@@ -18,14 +18,14 @@ def doctor(settings: Set = None) -> Records:
 
     The exit status is 1 if a check fails. With --json the checks are an array.
     """
-    found = list(all_checks(project_settings(settings), has_project=bool(closest_scrapy_cfg())))
-    rows = [check._asdict() for check in found]
+    checks = list(all_checks(project_settings(settings), has_project=bool(closest_scrapy_cfg())))
+    rows = [check._asdict() for check in checks]
     return Records(
         rows=lambda: table_of_rows(rows, texts=Check._fields),
         text=lambda: [
             f"{check.status:8} {check.name:9} {check.found}{check.advice and f' -> {check.advice}'}"
-            for check in found
+            for check in checks
         ],
         json=lambda: [json.dumps(rows, indent=2)],
-        status=int(any(check.status == "failure" for check in found)),
+        status=int(any(check.status == "failure" for check in checks)),
     )

@@ -187,12 +187,12 @@ def _singh(
         number = len(timelines.urls)
         data = f"{pages.name}, {'captures' if captures else 'an access a day'}"
     with Progress("evaluate") as progress:
-        found = evaluate_localized(
+        result = evaluate_localized(
             chunks, data, lambda done: progress.update(f"{done} pages", done, number)
         )
     return Records(
-        rows=lambda: _rows(localized_rows(found)),
-        text=lambda: localized_parts(found),
+        rows=lambda: _rows(localized_rows(result)),
+        text=lambda: localized_parts(result),
     )
 
 

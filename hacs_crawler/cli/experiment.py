@@ -109,7 +109,7 @@ def status(addresses: Addresses, shards: Shards = None, settings: Set = None) ->
     """
     with opened(settings, shards) as (config, state), ExitStack() as stack:
         configs = [replace(config, state=address) for address in addresses]
-        others = [stack.enter_context(open_existing_state(one)) for one in configs]
+        others = [stack.enter_context(open_existing_state(twin)) for twin in configs]
         places = _places(config, configs)
         note = checked(state, others, places)
         first, *records = records_of([state, *others], places, note.began)
@@ -133,7 +133,7 @@ def end_(addresses: Addresses, shards: Shards = None, settings: Set = None) -> N
     """
     with opened(settings, shards, writes=True) as (config, state), ExitStack() as stack:
         configs = [replace(config, state=address) for address in addresses]
-        others = [stack.enter_context(open_existing_state(one, writes=True)) for one in configs]
+        others = [stack.enter_context(open_existing_state(twin, writes=True)) for twin in configs]
         places = _places(config, configs)
         end(state, others, places)
     logger.info("the experiment is over: %s has what its twins saw", places[0])
@@ -169,12 +169,12 @@ def _new(config: Config) -> Iterator[list[State]]:
     """Open the states of all shards at an address without a state, or with an unfinished copy."""
     shards = [None] if config.shards is None else shards_of(config.shards)
     with ExitStack() as stack:
-        found = []
+        states = []
         for shard in shards:
-            place = replace(config, shard=shard or config.shard).state_arguments
-            found.append(State(open_store(*place[:3]), place[3]))
-            stack.callback(found[-1].close)
-        yield found
+            arguments = replace(config, shard=shard or config.shard).state_arguments
+            states.append(State(open_store(*arguments[:3]), arguments[3]))
+            stack.callback(states[-1].close)
+        yield states
 
 
 def _places(config: Config, others: list[Config]) -> list[str]:
@@ -198,14 +198,14 @@ def _separated(paragraphs: Iterator[str]) -> Iterator[str]:
 
 def _row(answer: Answer) -> dict[str, object]:
     flat = asdict(answer)
-    one, other = flat.pop("one"), flat.pop("other")
+    side, other = flat.pop("one"), flat.pop("other")
     flat.pop("updated_sites")
     return {
-        "one": one["name"],
+        "one": side["name"],
         "other": other["name"],
-        "visits": one["visits"],
+        "visits": side["visits"],
         "other_visits": other["visits"],
-        "updates": one["updates"],
+        "updates": side["updates"],
         "other_updates": other["updates"],
         **flat,
     }

@@ -117,13 +117,15 @@ def _table(things: Sequence[NewThing]) -> RichTable:
     )
 
 
-def _told(one: NewThing) -> str:
-    return (one.found.text or one.found.kind) + f", was {one.found.was}" * bool(one.found.was)
+def _told(thing: NewThing) -> str:
+    return (thing.found.text or thing.found.kind) + f", was {thing.found.was}" * bool(
+        thing.found.was
+    )
 
 
 def _feed(things: Sequence[NewThing], config: Config) -> bytes:
     """Return an Atom feed (RFC 4287). An entry's id follows from its page, its time and its content."""
-    place = f"{place_of(config)} {config.own_namespace}"
+    state_name = f"{place_of(config)} {config.own_namespace}"
     feed = Element("feed", xmlns="http://www.w3.org/2005/Atom")
 
     def add(parent: Element, name: str, text: str = "", **attributes: str) -> Element:
@@ -132,7 +134,7 @@ def _feed(things: Sequence[NewThing], config: Config) -> bytes:
         return child
 
     newest_at = things[0].found.at if things else config.clock()
-    add(feed, "id", uuid5(NAMESPACE_URL, place).urn)
+    add(feed, "id", uuid5(NAMESPACE_URL, state_name).urn)
     add(feed, "title", f"New on the pages of {place_of(config)}")
     add(feed, "updated", iso_text(newest_at) or "")
     add(add(feed, "author"), "name", "hacs-crawler")

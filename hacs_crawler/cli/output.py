@@ -153,20 +153,20 @@ def shows_rows(
                 check_target(csv, "--csv")
                 if json_file == csv == STDOUT:
                     raise HacsError("--json and --csv: only one of them can be standard output")
-                found = command(**given)
-                if found is None:
+                rows = command(**given)
+                if rows is None:
                     return
                 if json_file is not None:
-                    _write(json_file, "".join(found.json()))
+                    _write(json_file, "".join(rows.json()))
                 if csv is not None:
-                    _write(csv, found.rows().csv_text())
+                    _write(csv, rows.rows().csv_text())
                 asked = [target for target in (json_file, csv) if target is not None]
                 if STDOUT not in asked and not (asked and json == "flag"):
-                    show(*found.text())
-                for note in found.notes:
+                    show(*rows.text())
+                for note in rows.notes:
                     logger.info("%s", note)
-            if found.status:
-                raise typer.Exit(found.status)
+            if rows.status:
+                raise typer.Exit(rows.status)
 
         parameters = _parameters(command, {"json_": json, "csv": "csv"})
         run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]

@@ -94,7 +94,7 @@ def facts_of(url: str, state: State, config: Config, now: float) -> PageFacts:
     if problem is not None:
         raise HacsError(f"{url!r} is not a page's URL: {problem}")
     page_id = page_id_of(url)
-    known = state.load([page_id]).get(page_id)
+    stored = state.load([page_id]).get(page_id)
     with Progress("show") as progress:
         page_ids, rows = read_rows(state, progress, now)
     if page_id not in page_ids:
@@ -102,13 +102,13 @@ def facts_of(url: str, state: State, config: Config, now: float) -> PageFacts:
         similar = ", ".join(page.url for page in state.load(same_site).values())
         hint = f"; of the same site it knows {similar}" if similar else ""
         raise HacsError(f"the state does not know {url} (of {len(page_ids)} pages){hint}")
-    if known is None:
+    if stored is None:
         raise HacsError(f"the record of {url} in the state is damaged")
-    if problem := check_url(known.url):
-        raise HacsError(f"no crawl could visit {known.url}: {problem}")
-    page, estimation = as_of(known, now).sound, state.estimation
-    rates, found = estimation.rates([page]), lifetimes([page])
-    is_again = (found == LinkLifetime.LASTING) | (found == LinkLifetime.PASSING)
+    if problem := check_url(stored.url):
+        raise HacsError(f"no crawl could visit {stored.url}: {problem}")
+    page, estimation = as_of(stored, now).sound, state.estimation
+    rates, of_links = estimation.rates([page]), lifetimes([page])
+    is_again = (of_links == LinkLifetime.LASTING) | (of_links == LinkLifetime.PASSING)
     estimator = estimation.estimator
     if estimator in LOCALIZED and histories([page])[1].sum() < MIN_POINTS:
         estimator = "bayes"  # a localized rate takes more updates than the page has
@@ -123,11 +123,11 @@ def facts_of(url: str, state: State, config: Config, now: float) -> PageFacts:
         interval=_interval(page, state, estimator, may_churn=bool(rates.churning[0])),
         churn=float(rates.churn[0]),
         churning=float(rates.churning[0]),
-        confirmed=(int(is_again.sum()), int((found != LinkLifetime.UNKNOWN).sum())),
+        confirmed=(int(is_again.sum()), int((of_links != LinkLifetime.UNKNOWN).sum())),
         forecast=forecast_of(page_id, page_ids, rows, state, config.ranking, now),
         siblings=int(np.count_nonzero(rows["site"] == site_id(page.url))) - 1,
         sibling_correlation=estimation.sibling_correlation,
-        set_aside=len(known.visits) - len(page.visits),
+        set_aside=len(stored.visits) - len(page.visits),
         signals=signals_of_page(state.store, page_id, rows[page_ids == page_id], estimation),
         rendering=PageRendering.decoded(rendering),
         site_rendering=SiteRendering.decoded(site_rendering),
@@ -169,9 +169,9 @@ def _lines(facts: PageFacts, config: Config, now: float) -> Iterator[tuple[str, 
     yield from _news(facts)
     yield "rate", _rate(facts, config)
     if facts.confirmed[1]:
-        seen_again, known = facts.confirmed
-        share = 100 * confirmed_share(seen_again, known)
-        shown = f"{seen_again} of {known} changes brought {config.noun}s that were seen again"
+        seen_again, confirmable = facts.confirmed
+        share = 100 * confirmed_share(seen_again, confirmable)
+        shown = f"{seen_again} of {confirmable} changes brought {config.noun}s that were seen again"
         yield "confirmed", f"{shown}; {share:.0f} % are expected to"
     if facts.churning > LEAST_CHURNING:
         yield "churn", _churn(facts, config)
@@ -303,9 +303,9 @@ def _next(forecast: Forecast, config: Config, now: float) -> str:
 
 def _visits(facts: PageFacts) -> Iterator[str]:
     page = facts.page
-    found = list(zip(page.visits, facts.updated, page.new_marks_by_visit(), strict=True))
+    visits = list(zip(page.visits, facts.updated, page.new_marks_by_visit(), strict=True))
     new = "new mark" if page.is_chosen else "new link"
-    for at, updated, links in found[: -VISITS_SHOWN - 1 : -1]:
+    for at, updated, links in visits[: -VISITS_SHOWN - 1 : -1]:
         what = f"update, {counted(links, new)}" if links else "update" if updated else "nothing new"
         if updated and at in page.echoes:
             what += ", known on other pages of the site"
@@ -314,8 +314,8 @@ def _visits(facts: PageFacts) -> Iterator[str]:
         elif at in page.baselines:
             what = "a baseline: the rules for links had changed"
         yield f"  {minute_text(at)}   {what}"
-    if len(found) > VISITS_SHOWN:
-        yield f"  and {len(found) - VISITS_SHOWN} before (--json has all)"
+    if len(visits) > VISITS_SHOWN:
+        yield f"  and {len(visits) - VISITS_SHOWN} before (--json has all)"
 
 
 def ordinal(number: int) -> str:

@@ -106,25 +106,27 @@ def _as_json(facts: PageFacts) -> dict[str, Any]:
 
 def _host_records(state: State, host: str) -> Records:
     """Return the parts of a host's links that change with every request, as far as is known."""
-    known = read_volatile_parts(state).get(host, VolatileLinkParts(host))
+    volatile = read_volatile_parts(state).get(host, VolatileLinkParts(host))
 
     def rows() -> Table:
-        parts = [(part, True) for part in sorted(known.parts)]
-        parts += [(part, False) for part in sorted(known.suspected)]
-        found = [{"host": host, "part": str(part), "is_left_out": is_out} for part, is_out in parts]
-        return table_of_rows(found, texts=("host", "part"), names=("host", "part", "is_left_out"))
+        parts = [(part, True) for part in sorted(volatile.parts)]
+        parts += [(part, False) for part in sorted(volatile.suspected)]
+        records = [
+            {"host": host, "part": str(part), "is_left_out": is_out} for part, is_out in parts
+        ]
+        return table_of_rows(records, texts=("host", "part"), names=("host", "part", "is_left_out"))
 
     def text() -> Iterator[str]:
         yield host
-        if not known.parts and not known.suspected:
+        if not volatile.parts and not volatile.suspected:
             yield "  nothing is left out of its links"
-        if known.parts:
-            parts = ", ".join(map(str, sorted(known.parts)))
+        if volatile.parts:
+            parts = ", ".join(map(str, sorted(volatile.parts)))
             yield f"  left out of its links, because each control visit showed other ones: {parts}"
             yield f"  `hacs forget {host}` counts them again"
-        if known.suspected:
-            parts = ", ".join(map(str, sorted(known.suspected)))
+        if volatile.suspected:
+            parts = ", ".join(map(str, sorted(volatile.suspected)))
             yield f"  may be left out after another control visit: {parts}"
 
-    json_text = json.dumps({"host": host, **known.to_json()}, indent=2)
+    json_text = json.dumps({"host": host, **volatile.to_json()}, indent=2)
     return Records(rows=rows, text=text, json=lambda: [json_text])

@@ -182,7 +182,7 @@ def table(standings: Sequence[Standing], *, has_budgets: bool) -> RichTable:
     has_sites = any(standing.score.site_hits is not None for standing in standings)
     cells_of = {**COLUMNS, **SITE_COLUMNS} if has_sites else dict(COLUMNS)
     if has_budgets:
-        budget = {"visits a day": lambda one: str(one.budget)}
+        budget = {"visits a day": lambda standing: str(standing.budget)}
         cells_of = {"policy": COLUMNS["policy"], **budget, **cells_of}
     columns = {title: map(cell, standings) for title, cell in cells_of.items()}
     return column_table(columns, texts=("policy",), is_markdown=True)

@@ -88,12 +88,12 @@ def signal(
             own = by_host.setdefault(f"{parts.scheme.lower()}://{parts.netloc.lower()}", {})
             page_id = page_id_of(url)
             own[page_id] = max(second, own.get(page_id, 0))
-        known = sum(_record(state, origin, own, now) for origin, own in by_host.items())
-        unknown = sum(map(len, by_host.values())) - known
+        known_pages = sum(_record(state, origin, own, now) for origin, own in by_host.items())
+        unknown = sum(map(len, by_host.values())) - known_pages
         skipped = f"; skipped: {counted(unknown, 'page')} that the state does not know" * (
             unknown > 0
         )
-        pages = f"{counted(known, 'page')} of {counted(len(by_host), 'host')}"
+        pages = f"{counted(known_pages, 'page')} of {counted(len(by_host), 'host')}"
         say(f"{counted(len(pings), 'signal')} of {pages}{skipped}")
 
 
@@ -116,9 +116,9 @@ def forget(
     host's pages is a baseline.
     """
     with opened(settings, writes=True) as (_, state):
-        found = forget_volatile_parts(state, host.lower())
-        if found is None or not found.parts:
+        forgotten = forget_volatile_parts(state, host.lower())
+        if forgotten is None or not forgotten.parts:
             logger.info("nothing was left out of the links of %s", host)
         else:
-            parts = ", ".join(map(str, sorted(found.parts)))
+            parts = ", ".join(map(str, sorted(forgotten.parts)))
             logger.info("no longer left out of the links of %s: %s", host, parts)

@@ -130,7 +130,7 @@ class SecondVisits:
         crawl.state.read_ahead.claim(url)
         await crawl.state.read_ahead.ready(url)
         at = max(int(crawl.clock()), first.visit.at + 1)
-        visit, reason = observe(response, url, at, crawl.rules(response), known=first.after)
+        visit, reason = observe(response, url, at, crawl.rules(response), page=first.after)
         if visit is None or reason or visit.marks is None:
             crawl.state.read_ahead.drop(url)
             crawl.stats.count("controls/failed")

@@ -191,9 +191,9 @@ def take_added_mark(request: Request) -> bool:
 
 def mark_ranked(seed: Request, prediction: Prediction, *, visit_twice: bool = False) -> Request:
     """Give a seed its prediction; return the seed."""
-    known = tag_of(seed)
-    page = seed_url(seed, known)
-    seed.meta[KEY] = Tag._make((seed.url, page, "ranked", prediction, visit_twice, *known[5:]))
+    tag = tag_of(seed)
+    page = seed_url(seed, tag)
+    seed.meta[KEY] = Tag._make((seed.url, page, "ranked", prediction, visit_twice, *tag[5:]))
     return seed
 
 

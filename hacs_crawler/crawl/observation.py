@@ -74,14 +74,14 @@ def observe(
     prediction: Prediction | None = None,
     unseen: str = "",
     *,
-    known: Page | None = None,
+    page: Page | None = None,
 ) -> Observation:
     """Return the observation that a response makes of a page, at second `at` since 1970 UTC.
 
     A visit is a 2xx answer of a type that may show a watched mark, as `rules` say, or a 304, which
     shows no update. 404 and 410 mark the page gone. Any other answer is not a visit, nor is an answer
     that is `unseen` for a reason or that comes from Scrapy's HTTP cache alone. If the source of the
-    links equals the source stored in `known`, the page's row in the state, the links are equal, too.
+    links equals the source stored in `page`, the page's row in the state, the links are equal, too.
     """
     # of an answer that the cache had the server confirm, the request was downloaded
     sent = {} if response.request is None else response.request.meta
@@ -94,7 +94,7 @@ def observe(
     if response.status == NOT_MODIFIED and not unseen:
         return Observation(Visit(page_url, at, prediction=prediction, bytes=size))
     links, reason, hrefs = (
-        ShownMarks(None, unseen) if unseen else shown_marks(response, rules, known)
+        ShownMarks(None, unseen) if unseen else shown_marks(response, rules, page)
     )
     if links is None:
         visit = Visit(page_url, at, News.FAILED, prediction=prediction, bytes=size)
@@ -111,7 +111,7 @@ def observe(
         hrefs=hrefs,
     )
     is_awaited = isinstance(rules, MarkRules) and rules.takes_items
-    return Observation(visit) if is_awaited else seen_or_failed(visit, known, rules)
+    return Observation(visit) if is_awaited else seen_or_failed(visit, page, rules)
 
 
 def is_html(response: Response) -> TypeGuard[TextResponse]:
@@ -148,14 +148,14 @@ def _unpacked(response: TextResponse) -> TextResponse:
     return response
 
 
-def shown_marks(response: Response, rules: Rules, known: Page | None = None) -> ShownMarks:
+def shown_marks(response: Response, rules: Rules, page: Page | None = None) -> ShownMarks:
     """Return the marks that the page shows, or the reason if it shows no marks."""
     if not 200 <= response.status < 300:
         return ShownMarks(None, "status")
     try:
         if isinstance(rules, MarkRules):
             return _marks(response, rules)
-        return _links(response, rules, known) if is_html(response) else _OTHER_TYPE
+        return _links(response, rules, page) if is_html(response) else _OTHER_TYPE
     except UnreadableMarksError as error:
         logger.warning("%s is not read: %s", response.url, error)
         return ShownMarks(None, "unreadable")
@@ -191,22 +191,22 @@ def _marks(response: Response, rules: MarkRules) -> ShownMarks:
     return ShownMarks(rules.marks(response, tree))
 
 
-def _links(response: TextResponse, rules: LinkRules, known: Page | None) -> ShownMarks:
-    source = 0 if known is None else known.hrefs
+def _links(response: TextResponse, rules: LinkRules, page: Page | None) -> ShownMarks:
+    source = 0 if page is None else page.hrefs
     body = body_number(response.body, response.url, rules)
-    if known is not None and has_same_body(source, body):  # then no tree of it is made, either
-        return ShownMarks(known.spells.shown_last(), hrefs=source)
+    if page is not None and has_same_body(source, body):  # then no tree of it is made, either
+        return ShownMarks(page.spells.shown_last(), hrefs=source)
     tree = tree_of(response)
     if tree is None:
         return ShownMarks(None, "empty")
     links = source_links(tree, response.url)
     hrefs = links.number(rules, body)
-    if known is not None and has_same_links(source, hrefs):
-        return ShownMarks(known.spells.shown_last(), hrefs=hrefs)
+    if page is not None and has_same_links(source, hrefs):
+        return ShownMarks(page.spells.shown_last(), hrefs=hrefs)
     return ShownMarks(links.fingerprints(rules), hrefs=hrefs)
 
 
-def seen_or_failed(visit: Visit, known: Page | None, rules: Rules) -> Observation:
+def seen_or_failed(visit: Visit, page: Page | None, rules: Rules) -> Observation:
     """Return a visit as it is, unless it shows no watched mark: then the page was not read.
 
     Some pages have no links. Such a page is seen, but its visit is not a baseline. A page that had
@@ -215,11 +215,11 @@ def seen_or_failed(visit: Visit, known: Page | None, rules: Rules) -> Observatio
     if visit.marks is None or visit.marks:
         return Observation(visit)
     if isinstance(rules, LinkRules):
-        shown_at = array("I") if known is None else known.shown_at
-        if known is None or not shown_at:
+        shown_at = array("I") if page is None else page.shown_at
+        if page is None or not shown_at:
             return Observation(replace(visit, marks=None, rules=0))
-        if known.rules_at(shown_at[-1]) != visit.rules or not all(
-            known.spells.shown_by(shown_at).values()
+        if page.rules_at(shown_at[-1]) != visit.rules or not all(
+            page.spells.shown_by(shown_at).values()
         ):
             return Observation(visit)
     return Observation(

@@ -88,8 +88,8 @@ class Parts:
     def items_before(self, page_url: str) -> Mapping[int, Mapping[str, Any]]:
         """Return the fields of a page's items at its last visit, by their keys, if a part has them."""
         for part, hook in self._hooks["items_before"]:
-            if found := self._call(part, _items, hook, page_url):
-                return found
+            if items := self._call(part, _items, hook, page_url):
+                return items
         return {}
 
     def filtered(self, request: Request, page_url: str) -> Iterator[Visit]:
@@ -183,10 +183,10 @@ class Parts:
     async def granted(self, score: Floats, is_new: BoolArray, *, is_last: bool) -> BoolArray | None:
         """Return which of the ranked pages may be visited now; raises StateError."""
         for part, hook in self._hooks["granted"]:
-            found: BoolArray | None = await self._awaited(
+            granted: BoolArray | None = await self._awaited(
                 part, hook, score, is_new, is_last=is_last
             )
-            return found
+            return granted
         return None
 
     def tell(
@@ -299,15 +299,15 @@ def _needs(part: Part, name: str) -> bool:
 
 
 def _items(hook: Callable[[str], Any], page_url: str) -> Mapping[int, Mapping[str, Any]]:
-    found = hook(page_url)
-    if not isinstance(found, Mapping):
-        raise TypeError(f"{found!r:.100} are no items")
-    return found
+    items = hook(page_url)
+    if not isinstance(items, Mapping):
+        raise TypeError(f"{items!r:.100} are no items")
+    return items
 
 
 def _visits(hook: Callable[..., Iterable[Visit]], *given: Any) -> list[Visit]:
-    found = hook(*given)
-    return [_checked(visit, Visit) for visit in found] if found else []
+    visits = hook(*given)
+    return [_checked(visit, Visit) for visit in visits] if visits else []
 
 
 async def _signals(

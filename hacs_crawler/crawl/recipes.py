@@ -242,8 +242,8 @@ def write_recipes(
 ) -> None:
     """Write a spider's recipes by page id, and the names of the methods that they use."""
 
-    def added(known: list[Any] | None) -> list[str]:
-        return sorted(callbacks.union(name for name in known or () if isinstance(name, str)))
+    def added(before: list[Any] | None) -> list[str]:
+        return sorted(callbacks.union(name for name in before or () if isinstance(name, str)))
 
     change_note(state.store, _callbacks_note(spider_name), list[Any], added)
     encoded = {page_id: recipe.encoded() for page_id, recipe in waiting.items()}
@@ -292,15 +292,15 @@ def _has_secret(value: object) -> bool:
     if isinstance(value, str):
         value = value[:MOST_UNPACKED]  # a longer text is in no recipe
         names = _NAME_WITH_VALUE.finditer(value)
-        return bool(_SECRET_VALUE.search(value)) or any(is_secret_name(one[1]) for one in names)
+        return bool(_SECRET_VALUE.search(value)) or any(is_secret_name(item[1]) for item in names)
     if isinstance(value, dict):
         if "value" in value and any(is_secret_name(str(value.get(key))) for key in ("name", "key")):
             return True  # a field of a form, or a cookie as browsers write it
         return any(
-            (not isinstance(one, bool) and one and is_secret_name(str(name)))
-            or _has_secret(one)
+            (not isinstance(item, bool) and item and is_secret_name(str(name)))
+            or _has_secret(item)
             or _SECRET_VALUE.search(str(name))
-            for name, one in value.items()  # a flag, as `dont_merge_cookies`, is not a secret
+            for name, item in value.items()  # a flag, as `dont_merge_cookies`, is not a secret
         )
     if isinstance(value, list | tuple):
         is_pair = len(value) == 2 and isinstance(value[0], str)  # as the fields of a form are given
@@ -319,19 +319,19 @@ def _texts_in(callback: Any, spider: Spider) -> set[str]:
 
     They include the keys of `meta` that it uses.
     """
-    found: set[str] = set()
+    texts: set[str] = set()
     seen: set[str] = set()
     waiting = [getattr(unwrap(callback), "__code__", None)]
     while waiting:
         code = waiting.pop()
         constants = getattr(code, "co_consts", ())
-        found |= {constant for constant in constants if isinstance(constant, str)}
+        texts |= {constant for constant in constants if isinstance(constant, str)}
         waiting += [constant for constant in constants if hasattr(constant, "co_consts")]
         names = set(getattr(code, "co_names", ())) - seen
         seen |= names
         methods = (getattr(type(spider), name, None) for name in names)
         waiting += [unwrap(method).__code__ for method in methods if isfunction(method)]
-    return found
+    return texts
 
 
 def _is_json(value: object) -> bool:

@@ -162,22 +162,22 @@ async def _seeds_of_plan(crawl: Crawl, plan: Plan) -> AsyncIterator[tuple[str, d
     label = crawl.ranking.label(crawl.state.estimation)
     async for some in _granted(crawl, plan):
         page_ids = plan.page_ids[some].tolist()
-        known = await crawl.state.patiently(State.load, page_ids)
+        pages = await crawl.state.patiently(State.load, page_ids)
         predictions = plan.predictions(some, label, crawl.run)
-        for place, (page_id, prediction) in enumerate(
+        for number, (page_id, prediction) in enumerate(
             zip(page_ids, predictions, strict=True), some.start
         ):
             if ranker is not None:
                 await ranker.make_room()
             if crawl.failure is not None:
                 return
-            page = known.get(page_id)
+            page = pages.get(page_id)
             if page is None or not crawl.parts.takes(page.url):
                 continue
             if problem := check_url(page.url):
                 passed_over.add(page.url, problem)
                 continue
-            twice = bool(plan.visit_twice[place])
+            twice = bool(plan.visit_twice[number])
             yield page.url, planned_meta(page.url, prediction, visit_twice=twice)
     passed_over.log()
 
@@ -314,7 +314,7 @@ def _column_of(line: bytes) -> _Column | None:
     text = line.decode("utf-8", "replace").strip().lower()
     for delimiter in _DELIMITERS:
         heads = _cells(text, delimiter)
-        if (named := [place for place, head in enumerate(heads) if _COLUMN.fullmatch(head)]) and (
+        if (named := [index for index, head in enumerate(heads) if _COLUMN.fullmatch(head)]) and (
             len(heads) > 1 or delimiter == _DELIMITERS[-1]
         ):
             weight = heads.index(_WEIGHT) if _WEIGHT in heads else None
@@ -344,8 +344,8 @@ def _parse(line: bytes, column: _Column | None) -> tuple[Seed, str | None]:
     if column is not None:
         cells = _cells(text, column.delimiter)
         text, number = (
-            cells[place] if place is not None and place < len(cells) else ""
-            for place in (column.url, column.weight)
+            cells[index] if index is not None and index < len(cells) else ""
+            for index in (column.url, column.weight)
         )
         if not text:
             return _NO_SEED, "it has no URL"
@@ -367,8 +367,8 @@ def _url_in(text: str) -> str:
     """Return the URL in a line, adding "http://" if needed; the whole line if it has no URL."""
     if _BARE.fullmatch(text):
         return text
-    if (found := _URL.search(text)) is not None:
-        return found[0].rstrip(_DELIMITERS)
+    if (match := _URL.search(text)) is not None:
+        return match[0].rstrip(_DELIMITERS)
     words = (word.strip("\"'()") for word in re.split(rf"[\s{_DELIMITERS}]+", text))
     hosts = [word for word in words if _HOST.fullmatch(word)]
     return f"http://{hosts[-1]}" if hosts else text

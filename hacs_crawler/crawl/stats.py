@@ -93,8 +93,8 @@ class CrawlStats:
 
     def count_cause(self, cause: str) -> None:
         """Count why a page was not seen, in words."""
-        known = cause in self._causes or len(self._causes) < MOST_CAUSES
-        self._causes[cause if known else "other"] += 1
+        is_counted = cause in self._causes or len(self._causes) < MOST_CAUSES
+        self._causes[cause if is_counted else "other"] += 1
 
     def causes(self) -> str:
         """Return why pages were not seen, the most frequent cause first."""
@@ -112,16 +112,16 @@ class CrawlStats:
 
     def count_rejected(self, reason: str) -> None:
         """Count why the project rejected an answer, in its words."""
-        known = reason in self._rejected or len(self._rejected) < MOST_CAUSES
-        self._rejected[reason if known else "other"] += 1
+        is_counted = reason in self._rejected or len(self._rejected) < MOST_CAUSES
+        self._rejected[reason if is_counted else "other"] += 1
 
     def count_churning(self, url: str, *, is_update: bool) -> None:
         """Count a visit of a page whose links change with the request rather than with time."""
         self.count("churn/visits")
         if is_update:
             self.count("churn/updates")
-        known = url in self._churning or len(self._churning) < MOST_CHURNING
-        self._churning[url if known else ""] += 1
+        is_counted = url in self._churning or len(self._churning) < MOST_CHURNING
+        self._churning[url if is_counted else ""] += 1
 
     @property
     def predicted(self) -> int:
@@ -199,7 +199,7 @@ class CrawlStats:
     def log_unmatched(self, ranking: RankingOptions) -> None:
         """Log the patterns of HACS_WEIGHTS and HACS_EVERY that count for no page."""
         for name, rules in (("HACS_WEIGHTS", ranking.weights), ("HACS_EVERY", ranking.every)):
-            idle = [found.pattern for found, _ in rules if found.pattern not in self.matched]
+            idle = [rule.pattern for rule, _ in rules if rule.pattern not in self.matched]
             if idle and self.get("seeds"):
                 logger.warning(
                     "%s: %s counts for no page: no URL has it, or an earlier pattern finds these first",
@@ -330,7 +330,7 @@ class CrawlStats:
         """Whether every visit was a page's first."""
         return 0 < self.get("visits") == self.get("first_visits")
 
-    def log_pages_known_before(self, pages: int, place: str) -> None:
+    def log_pages_known_before(self, pages: int, state_name: str) -> None:
         """Log which pages the state in a place had before this crawl, which visited only new ones."""
         added = self.get("first_visits") + self.get("not_observed")  # a failed page is added, too
         if (before := pages - added) > 0:
@@ -342,7 +342,7 @@ class CrawlStats:
         else:
             logger.info(
                 "%s is a new state: if these pages were crawled before, that was with another",
-                place,
+                state_name,
             )
 
     def log_first_crawl(self, estimation: Estimation) -> None:

@@ -93,15 +93,15 @@ class Play:
 
     def sentence(self) -> str:
         """Return the result in words."""
-        found, others = self.hits
-        ahead = "HACS" if found >= others else "Last-Obs"
+        hits, others = self.hits
+        ahead = "HACS" if hits >= others else "Last-Obs"
         more = (
             f" {ahead} found {100 * (max(self.hits) / min(self.hits) - 1):.0f} % more."
             if min(self.hits)
             else ""
         )
         return fill(
-            f"HACS found an update in {found} of {self._seen} visits; Last-Obs, which visits the page "
+            f"HACS found an update in {hits} of {self._seen} visits; Last-Obs, which visits the page "
             f"not seen for longest, in {others} of {self._seen}.{more}",
             WIDTH,
         )
@@ -125,7 +125,7 @@ class LastObs:
 
     def visit(self, number: int, now: float) -> None:
         """Visit a number of pages at a time; a page that is gone is not visited again."""
-        for path in sorted(self._last, key=lambda one: self._last[one])[:number]:
+        for path in sorted(self._last, key=lambda candidate: self._last[candidate])[:number]:
             page, before = self._pages[path], self._last[path]
             if page.is_gone(now):
                 del self._last[path]

@@ -150,7 +150,7 @@ def _site(random: np.random.Generator, homepage: str) -> list[WebPage]:
     sessions = sessions[sessions < stop]
     subpages = min(MOST_SUBPAGES, int(random.geometric(0.45)))
     paths = [homepage, *(f"{homepage}{name}.html" for name in NAMES[:subpages])]
-    return [_page(random, path, sessions, is_main=place < 2) for place, path in enumerate(paths)]
+    return [_page(random, path, sessions, is_main=index < 2) for index, path in enumerate(paths)]
 
 
 def _page(

@@ -99,8 +99,8 @@ class TwinRecord:
     def updates(self) -> FloatArray:
         """For each visit that is not a page's first, the probability that it found an update by time."""
         is_updated = (self.again["flags"] & UPDATED) > 0
-        found: FloatArray = is_updated * share_of_time(self.again)
-        return found
+        updates: FloatArray = is_updated * share_of_time(self.again)
+        return updates
 
     @property
     def days(self) -> set[int]:
@@ -110,29 +110,32 @@ class TwinRecord:
 
 def records_of(states: Sequence[State], places: Sequence[str], began: int) -> list[TwinRecord]:
     """Read what twins recorded since they began; raises HacsError if one changed its policy."""
-    found, labels = [], []
-    for state, place in zip(states, places, strict=True):
+    records, labels = [], []
+    for state, address in zip(states, places, strict=True):
         outcomes = state.outcomes()
         outcomes = outcomes[outcomes["at"] >= began]
         own = list(state.labels_of(outcomes).values())
         if len(own) > 1:
             raise HacsError(
-                f"{place} was crawled with other settings in between ({_differing(own)}): an "
+                f"{address} was crawled with other settings in between ({_differing(own)}): an "
                 "experiment compares crawls that keep theirs; end it, and start again"
             )
-        found.append(outcomes)
+        records.append(outcomes)
         labels.append(own[0] if own else None)
     names = _names(labels, places)
     return [
         TwinRecord(name, outcomes, outcomes[np.isfinite(outcomes["days_since_visit"])])
-        for name, outcomes in zip(names, found, strict=True)
+        for name, outcomes in zip(names, records, strict=True)
     ]
 
 
 def _names(labels: Sequence[Label | None], places: Sequence[str]) -> list[str]:
     """Return the names that distinguish crawls: policies, the inputs of their p, or addresses."""
-    known = [label for label in labels if label is not None]
-    for names in ([label.policy for label in known], [label.model for label in known]):
+    known_labels = [label for label in labels if label is not None]
+    for names in (
+        [label.policy for label in known_labels],
+        [label.model for label in known_labels],
+    ):
         if len({*names}) == len(labels):
             return names
     return list(places)
@@ -175,9 +178,9 @@ def compare(
         )
     ends = _ends_of_days(one, other)
     mine, theirs = (_tally(record, ends, past.sites) for record in (one, other))
-    found = contrast(mine, theirs, past.pages, columns)
-    verdicts = _verdicts(found, (mine, theirs), alpha)
-    low, high = found.interval(alpha)
+    result = contrast(mine, theirs, past.pages, columns)
+    verdicts = _verdicts(result, (mine, theirs), alpha)
+    low, high = result.interval(alpha)
     both, sooner_days, only_one, only_other = _matched(one, other)
     updated = [int(np.count_nonzero(tally.updates[-1])) for tally in (mine, theirs)]
     return Answer(
@@ -191,7 +194,7 @@ def compare(
         alpha=alpha,
         verdict=verdicts[-1],
         updated_sites=(updated[0], updated[1]),
-        ratio=float(np.exp(found.log_ratio[-1])),
+        ratio=float(np.exp(result.log_ratio[-1])),
         low=float(low[-1]),
         high=float(high[-1]),
         since=_since(verdicts, ends),
@@ -239,12 +242,12 @@ def _refuse_unlike(one: TwinRecord, other: TwinRecord) -> None:
 
 def _refuse_other_pages(mine: TwinRecord, theirs: TwinRecord, state: State) -> None:
     """Raise HacsError if one twin visited pages that the other's state does not know."""
-    known = state.rows(mine.all["page_id"].astype(np.int64))["site"] > 0
-    unknown = len(known) - int(np.count_nonzero(known))
-    if unknown > MOST_UNKNOWN * len(known):
+    is_known = state.rows(mine.all["page_id"].astype(np.int64))["site"] > 0
+    unknown = len(is_known) - int(np.count_nonzero(is_known))
+    if unknown > MOST_UNKNOWN * len(is_known):
         raise HacsError(
-            f"{unknown:,} of {len(known):,} visits of {mine.name} were to pages that {theirs.name} does "
-            "not know: give both crawls the same seeds, and start again"
+            f"{unknown:,} of {len(is_known):,} visits of {mine.name} were to pages that {theirs.name} "
+            "does not know: give both crawls the same seeds, and start again"
         )
 
 
@@ -269,7 +272,7 @@ class _Past:
         """Return the updates expected of one visit to each page, after a day and after `days`."""
         if not self.is_known:
             return np.zeros((len(self.sites), 0))
-        sums = [self._summed(update_probability(self.rates, one)) for one in (1.0, days)]
+        sums = [self._summed(update_probability(self.rates, elapsed)) for elapsed in (1.0, days)]
         return np.stack(sums, axis=-1)
 
     def _summed(self, values: FloatArray) -> FloatArray:
@@ -284,14 +287,14 @@ def _past_of(state: State, began: int, visited: dict[int, int]) -> _Past:
     """
     sites: list[int] = []
     rates: list[FloatArray] = [np.zeros(0)]
-    known, has_gap = set[int](), 0
+    page_ids, has_gap = set[int](), 0
     for batch in _batches(state, began):
         rates.append(state.estimation.rates(batch).rate_per_day)
         has_gap += sum(len(page.visits) > 1 for page in batch)
         sites += [site_id(page.url) for page in batch]
-        known |= {page_id_of(page.url) for page in batch}
+        page_ids |= {page_id_of(page.url) for page in batch}
     is_known = has_gap > len(sites) / 2
-    new = [site for page_id, site in visited.items() if page_id not in known]
+    new = [site for page_id, site in visited.items() if page_id not in page_ids]
     rates.append(np.repeat(state.estimation.expected().rate_per_day[:1], len(new)))
     return _Past(np.array(sites + new, np.int64), np.concatenate(rates), is_known)
 
@@ -324,10 +327,10 @@ def _tally(record: TwinRecord, ends: NDArray[np.int64], sites: NDArray[np.int64]
     """Return a crawl's finds up to the end of each day."""
     again = record.again
     look = np.searchsorted(ends, again["at"].astype(np.int64), "right")
-    place = look * len(sites) + np.searchsorted(sites, again["site"].astype(np.int64))
+    index = look * len(sites) + np.searchsorted(sites, again["site"].astype(np.int64))
 
     def upto(values: FloatArray) -> FloatArray:
-        by_look = np.bincount(place, values, len(ends) * len(sites)).reshape(len(ends), len(sites))
+        by_look = np.bincount(index, values, len(ends) * len(sites)).reshape(len(ends), len(sites))
         return np.cumsum(by_look, axis=0).astype(np.float64)
 
     visits = upto(np.ones(len(again)))
@@ -335,12 +338,12 @@ def _tally(record: TwinRecord, ends: NDArray[np.int64], sites: NDArray[np.int64]
     return SiteTally(upto(record.updates), visits, worth / np.maximum(visits.sum(-1), 1.0))
 
 
-def _verdicts(found: Contrast, tallies: Sequence[SiteTally], alpha: float) -> list[str]:
+def _verdicts(result: Contrast, tallies: Sequence[SiteTally], alpha: float) -> list[str]:
     """Return what could be said at the end of each day."""
-    low, high = found.interval(alpha)
+    low, high = result.interval(alpha)
     sites = np.min([(tally.updates > 0).sum(-1) for tally in tallies], axis=0)
     verdict = np.where(low > 1.0, "more", np.where(high < 1.0, "fewer", "undecided"))
-    return [str(one) for one in np.where(sites < LEAST_SITES, "too early", verdict)]
+    return [str(text) for text in np.where(sites < LEAST_SITES, "too early", verdict)]
 
 
 def _since(verdicts: Sequence[str], ends: NDArray[np.int64]) -> int | None:
@@ -380,12 +383,12 @@ def _matched(one: TwinRecord, other: TwinRecord) -> tuple[int, float, int, int]:
 
 def _spans(record: TwinRecord) -> dict[int, list[tuple[float, float]]]:
     """Return the times, by page, in which updates were that visits found: from the visit before."""
-    found = record.again[(record.again["flags"] & UPDATED) > 0]
-    ends = found["at"].astype(np.float64)
-    begins = ends - found["days_since_visit"].astype(np.float64) * DAY
+    updates = record.again[(record.again["flags"] & UPDATED) > 0]
+    ends = updates["at"].astype(np.float64)
+    begins = ends - updates["days_since_visit"].astype(np.float64) * DAY
     spans: dict[int, list[tuple[float, float]]] = {}
     for page_id, begin, end in zip(
-        found["page_id"].tolist(), begins.tolist(), ends.tolist(), strict=True
+        updates["page_id"].tolist(), begins.tolist(), ends.tolist(), strict=True
     ):
         spans.setdefault(page_id, []).append((begin, end))
     return spans

@@ -66,14 +66,14 @@ def start(
     HacsError if an experiment is on, StateError if a place is not empty. A start that was stopped is
     repeated.
     """
-    known = twins_of(state)
+    twins = twins_of(state)
     is_stopped = any(target.store.read_meta(COPYING) for targets in others for target in targets)
-    if known is not None and not (is_stopped and known.places == tuple(places)):
-        raise HacsError(f"{known}: `hacs experiment end` ends it")
+    if twins is not None and not (is_stopped and twins.places == tuple(places)):
+        raise HacsError(f"{twins}: `hacs experiment end` ends it")
     if not state.store.count():
         raise HacsError(f"{places[0]} knows no page yet: crawl first, or bootstrap from archives")
-    for place, targets in zip(places[1:], others, strict=True):
-        refuse_filled([target.store for target in targets], places[0], place)
+    for address, targets in zip(places[1:], others, strict=True):
+        refuse_filled([target.store for target in targets], places[0], address)
     number = 0
     for targets in others:
         number = copy_states(states_in(state), targets, places[0], on_pages)
@@ -90,9 +90,9 @@ def checked(state: State, others: Sequence[State], places: Sequence[str]) -> Twi
     note = twins_of(state)
     if note is None:
         raise HacsError(f"{places[0]} is no twin: `hacs experiment start ADDRESS` copies it")
-    for other, place in zip(others, places[1:], strict=True):
+    for other, address in zip(others, places[1:], strict=True):
         if twins_of(other) != note:
-            raise HacsError(f"{place} is no twin of {places[0]}: {note}")
+            raise HacsError(f"{address} is no twin of {places[0]}: {note}")
     return note
 
 
@@ -108,8 +108,8 @@ def join(state: State, other: State) -> None:
     for label in other.labels_of(theirs).values():
         for shard in states_in(state):
             shard.keep_label(label)
-    known = {*_visits_of(state.outcomes())}
-    state.store.add_outcomes(theirs[[visit not in known for visit in _visits_of(theirs)]])
+    visits = {*_visits_of(state.outcomes())}
+    state.store.add_outcomes(theirs[[visit not in visits for visit in _visits_of(theirs)]])
 
 
 def end(state: State, others: Sequence[State], places: Sequence[str]) -> None:
@@ -120,10 +120,10 @@ def end(state: State, others: Sequence[State], places: Sequence[str]) -> None:
     note = twins_of(state)
     if note is None:
         raise HacsError(f"{places[0]} is no twin: there is nothing to end")
-    for other, place in zip(others, places[1:], strict=True):
-        if twins_of(other) not in (note, None) or place not in note.places:
-            raise HacsError(f"{place} is no twin of {places[0]}: {note}")
-    if missing := [place for place in note.places[1:] if place not in places]:
+    for other, address in zip(others, places[1:], strict=True):
+        if twins_of(other) not in (note, None) or address not in note.places:
+            raise HacsError(f"{address} is no twin of {places[0]}: {note}")
+    if missing := [address for address in note.places[1:] if address not in places]:
         raise HacsError(f"{note}: name {' and '.join(missing)}, too")
     for other in others:
         join(state, other)

@@ -19,26 +19,26 @@ def paragraph(answer: Answer) -> str:
 
 
 def _sentences(answer: Answer) -> Iterator[str]:
-    one, other = answer.one, answer.other
+    mine, other = answer.one, answer.other
     span = f"from {day_text(answer.first)} to {day_text(answer.last)}"
     made = (
-        f"each made {one.visits:,} visits"
-        if one.visits == other.visits
-        else f"made {one.visits:,} and {other.visits:,} visits"
+        f"each made {mine.visits:,} visits"
+        if mine.visits == other.visits
+        else f"made {mine.visits:,} and {other.visits:,} visits"
     )
     yield (
-        f"{one.name} and {other.name} {made} to the same {answer.pages:,} pages of "
+        f"{mine.name} and {other.name} {made} to the same {answer.pages:,} pages of "
         f"{answer.sites:,} sites {span}, pages' first visits left out."
     )
     if answer.verdict == "too early":
         yield (
-            f"Too early to compare them: {one.name} has found updates on {answer.updated_sites[0]} "
+            f"Too early to compare them: {mine.name} has found updates on {answer.updated_sites[0]} "
             f"sites and {other.name} on {answer.updated_sites[1]}, and each has to on {LEAST_SITES}."
         )
         return
     yield (
-        f"{one.name} found {one.updates:,.0f} updates, {other.name} {other.updates:,.0f}: "
-        f"{answer.ratio:.2f} times as many{' by each visit' * (one.visits != other.visits)}."
+        f"{mine.name} found {mine.updates:,.0f} updates, {other.name} {other.updates:,.0f}: "
+        f"{answer.ratio:.2f} times as many{' by each visit' * (mine.visits != other.visits)}."
     )
     yield (
         f"With {100 * (1 - answer.alpha):.3g} % confidence, however often one looks, it is on sites "
@@ -47,12 +47,12 @@ def _sentences(answer: Answer) -> Iterator[str]:
     if answer.since is None:
         yield "So it cannot be said yet which of the two finds more, nor that they are equal."
     else:
-        yield f"So {one.name} finds {answer.verdict}; it could be said since {day_text(answer.since)}."
+        yield f"So {mine.name} finds {answer.verdict}; it could be said since {day_text(answer.since)}."
     yield (
         f"Both found {answer.both:,} of the same updates, {_sooner(answer)}; {answer.only_one:,} were "
-        f"found by {one.name} only and {answer.only_other:,} by {other.name} only."
+        f"found by {mine.name} only and {answer.only_other:,} by {other.name} only."
     )
-    yield f"{one.name} visited {one.pages:,} of the pages, {other.name} {other.pages:,}."
+    yield f"{mine.name} visited {mine.pages:,} of the pages, {other.name} {other.pages:,}."
     yield "Each had half of the visits; with all of them the ratio may differ somewhat."
     if not answer.has_past and answer.last - answer.first < EARLY_DAYS * DAY:
         yield (

@@ -124,16 +124,16 @@ class ArchiveClient:
             self._errors_in_a_row[host] += 1
         if self._errors_in_a_row[host] >= MOST_ERRORS:
             self._errors_in_a_row[host] = 0
-            place = self.address.memento_url or host
-            msg = f"{place} failed {MOST_ERRORS} times in a row: {memento.reason}"
+            address = self.address.memento_url or host
+            msg = f"{address} failed {MOST_ERRORS} times in a row: {memento.reason}"
             raise UnansweredError(msg, is_narrowable=False)
         return memento
 
     async def _follow(self, url: str, host: str, capture: Capture) -> Memento:
-        place, _, part = url.partition("#bytes=")
+        file, _, part = url.partition("#bytes=")
         for _ in range(HOPS):
             try:
-                response = await self._get(place, part)
+                response = await self._get(file, part)
             except RefusedError as error:
                 return self._refusal(error, host, capture)
             except HostSkippedError as error:
@@ -147,8 +147,8 @@ class ArchiveClient:
                 return Memento(
                     capture.at, problem="error", is_passing=True, reason=type(error).__name__
                 )
-            place = other_capture(response)
-            if not place:
+            file = other_capture(response)
+            if not file:
                 return await self._read(response, host, capture, is_part=bool(part))
         return Memento(capture.at, problem="moved")
 

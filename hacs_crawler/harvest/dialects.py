@@ -72,11 +72,11 @@ async def crawl_indexes(asker: Asker) -> list[CrawlIndex]:
     if response.status != 200:
         raise _unanswered(response)
     try:
-        found = [_crawl_index(index) for index in json.loads(response.body)]
+        indexes = [_crawl_index(index) for index in json.loads(response.body)]
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         msg = f"{url} is no list of crawls such as Common Crawl's collinfo.json: {error!r}"
         raise UnansweredError(msg, is_narrowable=False) from error
-    return sorted(found, key=lambda index: (index.since, index.url))
+    return sorted(indexes, key=lambda index: (index.since, index.url))
 
 
 def spread(todo: Sequence[Span], indexes: Sequence[CrawlIndex]) -> list[Span]:
@@ -104,7 +104,7 @@ async def timemap_answer(asker: Asker, url: str, site: Site, span: Span) -> Inde
 
     Raises BlockedError, UnansweredError, and as `Asker.get`.
     """
-    left, asked, found, dropped = deque([url]), {url}, list[Capture](), Cleaning()
+    left, asked, captures_listed, dropped = deque([url]), {url}, list[Capture](), Cleaning()
     while left:
         if len(asked) > MOST_PARTS:
             logger.warning("%s: more than %d parts; the others are left out", url, MOST_PARTS)
@@ -117,10 +117,10 @@ async def timemap_answer(asker: Asker, url: str, site: Site, span: Span) -> Inde
             captures, more = await asker.beside(_read_part, body, part, dropped)
         except ArchiveError as error:
             raise UnansweredError(str(error), is_narrowable=False) from error
-        found += captures
-        left.extend(one for one in dict.fromkeys(more) if one not in asked)
+        captures_listed += captures
+        left.extend(url_left for url_left in dict.fromkeys(more) if url_left not in asked)
         asked.update(more)
-    return await asker.beside(_answer, found, site, span, dropped)
+    return await asker.beside(_answer, captures_listed, site, span, dropped)
 
 
 async def timegate_answer(asker: Asker, site: Site, span: Span) -> IndexAnswer:
@@ -208,19 +208,19 @@ def _read_part(body: bytes, url: str, dropped: Cleaning) -> tuple[list[Capture],
 
 def _captures(timemap: bytes, name: str, dropped: Cleaning) -> list[Capture]:
     """Return the captures that a TimeMap names, except any that could not be requested."""
-    found = []
+    listed = []
     for entry in read_timemap(timemap, name, dropped):
-        place = raw_uri(urljoin(name, entry.uri))
-        if check_url(place) is None:
+        address = raw_uri(urljoin(name, entry.uri))
+        if check_url(address) is None:
             key = key_of(entry.url)[0]
-            found.append(Capture(key, entry.url, entry.at, None, "text/html", "", place))
+            listed.append(Capture(key, entry.url, entry.at, None, "text/html", "", address))
         else:
             dropped["not_http"] += 1
-    return found
+    return listed
 
 
-def _answer(found: list[Capture], site: Site, span: Span, dropped: Cleaning) -> IndexAnswer:
-    return IndexAnswer(pages_within(found, site, span, dropped), len(found), "", dropped)
+def _answer(captures: list[Capture], site: Site, span: Span, dropped: Cleaning) -> IndexAnswer:
+    return IndexAnswer(pages_within(captures, site, span, dropped), len(captures), "", dropped)
 
 
 def _crawl_index(entry: Mapping[str, str]) -> CrawlIndex:

@@ -90,8 +90,8 @@ def steps_again(captures: Iterable[Capture]) -> Iterator[Step]:
 
 def _content(capture: Capture) -> int:
     """Return a number for a capture's content: equal numbers in one archive mean equal content."""
-    known = capture.digest or (capture.place if not capture.is_revisit else "")
-    return _fingerprint(known) if known else 0
+    digest = capture.digest or (capture.place if not capture.is_revisit else "")
+    return _fingerprint(digest) if digest else 0
 
 
 _fingerprint: Final = lru_cache(maxsize=4_096)(fingerprint)
@@ -161,23 +161,23 @@ class PageHarvest:
         Raises BlockedError if the archive shows no mementos of the page, UnansweredError if it
         failed at too many in a row, RefusedError, StoppedError.
         """
-        known = None if page is None else page.harvests.get(self._options.source)
-        if page is not None and known is not None and known.digest:
-            shown = page.spells.shown_by(page.shown_at).get(known.until)
+        before = None if page is None else page.harvests.get(self._options.source)
+        if page is not None and before is not None and before.digest:
+            shown = page.spells.shown_by(page.shown_at).get(before.until)
             if shown is not None:
-                rules = page.rules_at(known.until)
+                rules = page.rules_at(before.until)
                 marks = frozenset(shown)
-                self._shown[known.digest] = Visit(page.url, known.until, marks=marks, rules=rules)
+                self._shown[before.digest] = Visit(page.url, before.until, marks=marks, rules=rules)
         if self._options.max_captures is not None:
             # recorded captures included, so that a killed harvest goes on with the same ones
             captures = thinned(captures, self._options.max_captures)
         captures = [capture for capture in captures if capture.key not in missed]
         if self._options.by_digest:
-            for step in steps(captures, known):
+            for step in steps(captures, before):
                 for visit in visits_by_digest([step.capture]):
                     await self._visit(step, visit)
         else:
-            await self._record_links(steps(captures, known))
+            await self._record_links(steps(captures, before))
 
     async def _record_links(self, to_do: Iterator[Step]) -> None:
         waiting: deque[tuple[Step, Deferred[Memento] | None]] = deque()

@@ -123,15 +123,15 @@ def pages_within(
 def _cut_key(body: bytes) -> tuple[bytes, str]:
     """Return an answer without its resume key, and the key, or ""."""
     end = max(0, len(body) - 8_192)
-    found = _JSON_KEY.search(body, end)
-    if found is not None:
+    match = _JSON_KEY.search(body, end)
+    if match is not None:
         try:
-            return body[: found.start()] + b"]", str(loads(found[1]))
+            return body[: match.start()] + b"]", str(loads(match[1]))
         except ValueError:
             return body, ""
-    found = _TEXT_KEY.search(body, end)
+    match = _TEXT_KEY.search(body, end)
     return (
-        (body, "") if found is None else (body[: found.start()], found[1].decode(errors="replace"))
+        (body, "") if match is None else (body[: match.start()], match[1].decode(errors="replace"))
     )
 
 
@@ -197,11 +197,11 @@ class Site:
                 dropped[problem] += sum(1 for _ in run)
             else:
                 by_page.setdefault(key, []).extend(run)
-        for key, found in by_page.items():
-            if names_other_file(key) and all(capture.is_revisit for capture in found):
-                dropped["not_html"] += len(found)
+        for key, of_page in by_page.items():
+            if names_other_file(key) and all(capture.is_revisit for capture in of_page):
+                dropped["not_html"] += len(of_page)
             else:
-                yield key, list(_one_a_second(found, dropped))
+                yield key, list(_one_a_second(of_page, dropped))
 
     def problem(self, key: str) -> str:
         """Return the kind under which a page is left out, "" if it belongs to the site.
@@ -211,18 +211,18 @@ class Site:
         """
         if key == self.page_key:
             return ""
-        place = key.partition("?")[0]
-        if place != self._folder and not place.startswith(self._folder + "/"):
+        folder = key.partition("?")[0]
+        if folder != self._folder and not folder.startswith(self._folder + "/"):
             return "outside"
-        if _without_index(place) == self._folder:
+        if _without_index(folder) == self._folder:
             return "second_homepage"
-        below = place[len(self._folder) :].strip("/")
+        below = folder[len(self._folder) :].strip("/")
         return "too_deep" if not self.has_subpages or below.count("/") >= DEEPEST else ""
 
 
-def _without_index(place: str) -> str:
-    folder, _, name = place.rpartition("/")
-    return folder if not name or _INDEX_FILE(name.lower()) else place
+def _without_index(address: str) -> str:
+    folder, _, name = address.rpartition("/")
+    return folder if not name or _INDEX_FILE(name.lower()) else address
 
 
 def _one_a_second(captures: list[Capture], dropped: Cleaning) -> Iterator[Capture]:

@@ -201,10 +201,10 @@ class Harvester:
         for start in range(0, len(pages), BATCH):
             batch = pages[start : start + BATCH]
             ids = [fingerprint(key) for key, _ in batch]
-            known = await self._crawl.state.patiently(State.load, ids)
+            pages_before = await self._crawl.state.patiently(State.load, ids)
             jobs = [
-                (seed, key, found, known.get(key))
-                for key, (_, found) in zip(ids, batch, strict=True)
+                (seed, key, visits, pages_before.get(key))
+                for key, (_, visits) in zip(ids, batch, strict=True)
             ]
             async for _ in at_once(self._record_page, each(jobs), PAGES_AT_ONCE):
                 self._on_page()
@@ -231,7 +231,7 @@ class Harvester:
         by_host: dict[str, list[Capture]] = {}
         for item in captures:
             by_host.setdefault(self._host_of(item), []).append(item)
-        jobs = [(seed, host, found, page) for host, found in by_host.items()]
+        jobs = [(seed, host, of_host, page) for host, of_host in by_host.items()]
         failures = [
             item async for item in at_once(self._record_at_host, each(jobs), HOSTS_AT_ONCE) if item
         ]
@@ -271,7 +271,7 @@ class Harvester:
 
     def _on_answer(self, seed: _Seed, answer: IndexAnswer) -> None:
         self._unanswered, self._has_answered = 0, True
-        captures = sum(len(found) for _, found in answer.pages)
+        captures = sum(len(captures_of_page) for _, captures_of_page in answer.pages)
         seed.counts["captures"] += captures
         stats = self._crawl.stats
         if captures:

@@ -167,10 +167,10 @@ def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[_Row]:
             if missing:
                 raise TimelineError(f"{path}, line 1: there is no column {', '.join(missing)}")
             for values in reader:
-                place = f"{path}, line {reader.line_num}"
+                line = f"{path}, line {reader.line_num}"
                 if None in values:
-                    raise TimelineError(f"{place}: more values than columns")
-                yield _Row(place, values)
+                    raise TimelineError(f"{line}: more values than columns")
+                yield _Row(line, values)
     except (OSError, ValueError) as error:
         raise TimelineError(f"{path}: cannot read: {reason_of(error)}") from error
     except csv.Error as error:
@@ -180,18 +180,18 @@ def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[_Row]:
 def _events(
     path: Path, column: str, places: Mapping[str, int], first_seen: Seconds, *, has_links: bool
 ) -> Events:
-    found: list[tuple[int, int, int]] = []
+    events: list[tuple[int, int, int]] = []
     for row in _rows(path, ("url", column, *(("new_links",) if has_links else ()))):
-        place = places.get(row.text("url"))
-        if place is None:
+        number = places.get(row.text("url"))
+        if number is None:
             raise row.wrong("url", "not among the pages")
         at = row.time(column)
-        if at < first_seen[place]:
+        if at < first_seen[number]:
             raise row.wrong(column, "before the page was first seen")
-        found.append((place, at, row.number("new_links") if has_links else 0))
-    if not found:
+        events.append((number, at, row.number("new_links") if has_links else 0))
+    if not events:
         return _no_events(len(places))
-    table = np.array(sorted(found), np.int64)
+    table = np.array(sorted(events), np.int64)
     offsets = np.searchsorted(table[:, 0], np.arange(len(places) + 1))
     return Events(table[:, 1], table[:, 2], offsets.astype(np.int64))
 
@@ -221,38 +221,38 @@ def read_versions(path: Path, urls: Sequence[str], updates: Events) -> Links:
     the next one is that update's. Pages that are not among `urls` are passed over. Raises TimelineError
     where the file cannot be read, a value does not parse, a page is missing, or an update added nothing.
     """
-    places = {url: place for place, url in enumerate(urls)}
-    found: dict[int, list[frozenset[int]]] = {}
+    places = {url: number for number, url in enumerate(urls)}
+    versions: dict[int, list[frozenset[int]]] = {}
     for where, fields in _objects(path):
         url = fields.get("url") if isinstance(fields, dict) else None
         if not isinstance(url, str):
             raise TimelineError(f"{where}: there is no text 'url'")
-        place = places.get(url)
-        if place is None:
+        number = places.get(url)
+        if number is None:
             continue
-        if place in found:
+        if number in versions:
             raise TimelineError(f"{where}: url = {url!r}: a second time")
-        times = updates.of(place).tolist()
-        found[place] = _added(where, fields.get("versions"), times)
-        if not all(found[place][1:]):
+        times = updates.of(number).tolist()
+        versions[number] = _added(where, fields.get("versions"), times)
+        if not all(versions[number][1:]):
             raise TimelineError(f"{where}: url = {url!r}: an update added no link")
-    for place, url in enumerate(urls):
-        if place not in found:
+    for number, url in enumerate(urls):
+        if number not in versions:
             raise TimelineError(f"{path}: there are no versions of {url}")
-    return [found[place] for place in range(len(urls))]
+    return [versions[number] for number in range(len(urls))]
 
 
 def _added(where: str, versions: Any, times: list[int]) -> list[frozenset[int]]:
     """Return the links of the time before a page's first update, then of each update."""
     added: list[set[int]] = [set() for _ in range(len(times) + 1)]
-    known: set[int] = set()
+    seen: set[int] = set()
     try:
         in_order = [(second_of(version["at"]), version["added"]) for version in versions]
         if any(at > following for (at, _), (following, _) in pairwise(in_order)):
             raise TimelineError(f"{where}: its versions are not in the order of time")
         for at, links in in_order:
-            new = {fingerprint(link) for link in links} - known
-            known |= new
+            new = {fingerprint(link) for link in links} - seen
+            seen |= new
             added[bisect_right(times, at)] |= new
     except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
         msg = f"{where}: each of 'versions' has to have a time 'at' and texts 'added': {error!r}"

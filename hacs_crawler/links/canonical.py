@@ -191,8 +191,8 @@ def plain_url(url: str) -> str | None:
     if plain is None or len(url) > LONGEST_URL:
         return None
     host, path, query = plain.groups()
-    place = f"{host}{path or '/'}"
-    return place if query is None else _with_query(place, query)
+    beginning = f"{host}{path or '/'}"
+    return beginning if query is None else _with_query(beginning, query)
 
 
 def slow_link(base: str, href: str) -> str | None:
@@ -239,14 +239,14 @@ def canonical_url(url: str) -> str | None:
     return urlunsplit((parts.scheme, netloc, path, query, ""))
 
 
-def _with_query(place: str, query: str) -> str:
+def _with_query(beginning: str, query: str) -> str:
     """Return a URL with a query whose parameters are plain."""
     parameters = _kept_parameters(query)
     if not parameters:
-        return place
+        return beginning
     if len(parameters) > 1:
-        parameters.sort(key=lambda one: unquote_to_bytes(one.replace("+", " ")).partition(b"="))
-    return f"{place}?{'&'.join(parameters)}"
+        parameters.sort(key=lambda text: unquote_to_bytes(text.replace("+", " ")).partition(b"="))
+    return f"{beginning}?{'&'.join(parameters)}"
 
 
 def _with_sorted_query(href: str) -> str:

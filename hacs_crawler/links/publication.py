@@ -80,8 +80,8 @@ def publications(root: HtmlElement | None, base_url: str) -> Iterator[Publicatio
     texts = dict(page_links(root, base_url))
     resolver, taken = Resolver(base_of(root, base_url)), set[str]()
     for text, hrefs in _entries(root):
-        found = filter(None, map(resolver.link, hrefs))
-        leading = {link for link in found if _is_title(texts.get(link, "")) or is_file(link)}
+        targets = filter(None, map(resolver.link, hrefs))
+        leading = {link for link in targets if _is_title(texts.get(link, "")) or is_file(link)}
         links = sorted(leading - taken, key=lambda link: (not is_file(link), link))
         if leading and not links:
             continue
@@ -122,21 +122,21 @@ def _entries(root: HtmlElement) -> Iterator[Entry]:
     """The entries in each element."""
     has_blocks = set[HtmlElement]()
     for element in reversed(elements):
-        found = within.pop(element, [])
+        entries = within.pop(element, [])
         if element.tag in _BLOCKS:
             is_short = _FEWEST <= sizes[element] <= 2 * _MOST
-            is_whole = not found or (len(found) == 1 and not found[0][1])
+            is_whole = not entries or (len(entries) == 1 and not entries[0][1])
             if is_whole and (is_short or element not in has_blocks):
                 lines = _lines(element)
-                found = [
+                entries = [
                     line for line in lines if is_citation(line[0], is_listed=element in listed)
-                ] or found
+                ] or entries
         parent = element.getparent()
-        if found and parent is not None:
-            within.setdefault(parent, [])[:0] = found
+        if entries and parent is not None:
+            within.setdefault(parent, [])[:0] = entries
         if element.tag in _BLOCKS or element in has_blocks:
             has_blocks.add(parent)
-    yield from found
+    yield from entries
 
 
 def _listed(elements: Iterable[HtmlElement], sizes: Mapping[HtmlElement, int]) -> set[HtmlElement]:

@@ -43,8 +43,8 @@ def site_of(url: str) -> str:
     """
     host, path = _host_and_path(url)
     user = _USER.match(path)
-    place = user[0] if user is not None else path.rpartition("/")[0]
-    return f"{host}{place.lower().replace('%7e', '~')}"
+    folder = user[0] if user is not None else path.rpartition("/")[0]
+    return f"{host}{folder.lower().replace('%7e', '~')}"
 
 
 def menu_of(url: str) -> str:
@@ -115,8 +115,8 @@ def website_of(homepage: str) -> str:
 def is_inside(url: str, website: str) -> bool:
     """Whether a URL lies in a website, as `website_of` names it, however either is spelled."""
     parts = _canonical_parts(url)
-    place = parts.netloc + (parts.path or "/")
-    return place.startswith(website) or place + "/" == website
+    address = parts.netloc + (parts.path or "/")
+    return address.startswith(website) or address + "/" == website
 
 
 def _canonical_parts(url: str) -> SplitResult:
@@ -148,21 +148,21 @@ def group_by_website(
     """
     keys = [page_key(url) for url in urls]
     folders = [_folder(url, key) for url, key in zip(urls, keys, strict=True)]
-    in_order = sorted(range(len(urls)), key=lambda place: (folders[place], keys[place]))
+    in_order = sorted(range(len(urls)), key=lambda index: (folders[index], keys[index]))
     if seeds is None:
         homes = _outermost(folders, in_order)
     else:
         wanted = {page_key(url) for url in seeds}
-        homes = [place for place in in_order if keys[place] in wanted]
-    own = {folders[place]: place for place in reversed(homes)}  # of a folder's pages its own
+        homes = [index for index in in_order if keys[index] in wanted]
+    own = {folders[index]: index for index in reversed(homes)}  # of a folder's pages its own
     homes = sorted(own.values())
-    site_of = {folders[place]: site for site, place in enumerate(homes)}
+    site_of = {folders[index]: site for site, index in enumerate(homes)}
     sites = [
         next((site_of[outer] for outer in _upwards(folder) if outer in site_of), -1)
         for folder in folders
     ]
     if deepest is not None:
-        websites = [website_of(urls[place]) for place in homes]
+        websites = [website_of(urls[index]) for index in homes]
         sites = [
             site if site >= 0 and path_depth(url, websites[site]) <= deepest else -1
             for url, site in zip(urls, sites, strict=True)
@@ -173,9 +173,9 @@ def group_by_website(
 def _outermost(folders: Sequence[str], in_order: Sequence[int]) -> list[int]:
     """Return the pages that are in no other page's folder; `in_order` has outer folders first."""
     homes: list[int] = []
-    for place in in_order:
-        if not homes or not folders[place].startswith(folders[homes[-1]]):
-            homes.append(place)
+    for index in in_order:
+        if not homes or not folders[index].startswith(folders[homes[-1]]):
+            homes.append(index)
     return homes
 
 

@@ -94,8 +94,8 @@ def check_url(url: str) -> str | None:
         return "empty URL"
     if len(url) > LONGEST_URL:
         return f"longer than {LONGEST_URL} characters"
-    if (found := _UNUSABLE(url)) is not None:
-        return f"space or control character U+{ord(found[0]):04X} at column {found.start() + 1}"
+    if (match := _UNUSABLE(url)) is not None:
+        return f"space or control character U+{ord(match[0]):04X} at column {match.start() + 1}"
     try:
         return _check_parts(url)
     except ValueError as error:

@@ -114,8 +114,10 @@ class SharedLinkParts:
     values that look drawn at random, it is left out of them from the first visit on.
     """
 
-    def __init__(self, known: Mapping[str, VolatileLinkParts]) -> None:
-        hosts = Counter(part.name for parts in known.values() for part in parts.parts if part.name)
+    def __init__(self, by_host: Mapping[str, VolatileLinkParts]) -> None:
+        hosts = Counter(
+            part.name for parts in by_host.values() for part in parts.parts if part.name
+        )
         names = [name for name, number in hosts.items() if number >= _HOSTS_OF_SHARED]
         one_of = "|".join(map(re.escape, sorted(names)))
         self._parameter = re.compile(rf"[?&;]({one_of})=([\w.~-]+)") if names else None
@@ -124,9 +126,9 @@ class SharedLinkParts:
         """Return the parts to leave out of the links of a page of a host, None for nothing."""
         if self._parameter is None:
             return None
-        found = self._parameter.findall(html)
-        names = {name for name, value in found if _TOKEN.fullmatch(value)}
-        names -= {name for name, value in found if not _TOKEN.fullmatch(value)}
+        parameters = self._parameter.findall(html)
+        names = {name for name, value in parameters if _TOKEN.fullmatch(value)}
+        names -= {name for name, value in parameters if not _TOKEN.fullmatch(value)}
         parts = frozenset(LinkPart("", name) for name in names)
         return VolatileLinkParts(host, parts) if parts else None
 
@@ -190,10 +192,10 @@ def _values(links: Iterable[str]) -> dict[LinkPart, set[str]]:
 
 
 def _masked(links: Iterable[str], parts: Iterable[LinkPart]) -> set[str]:
-    found = set(links)
+    masked = set(links)
     for part in parts:
-        found = {_without(link, part) for link in found}
-    return found
+        masked = {_without(link, part) for link in masked}
+    return masked
 
 
 def _of_host(links: Iterable[str], host: str) -> set[str]:

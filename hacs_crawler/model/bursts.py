@@ -117,8 +117,8 @@ class _Types(NamedTuple):
         """Return the log of the faded Bayes factor of the types."""
         logs = self.logs + np.log(shares)
         most = logs.max(axis=1)
-        found: FloatArray = most + np.log(np.exp(logs - most[:, None]).sum(axis=1)) - self.log_rates
-        return found
+        gain: FloatArray = most + np.log(np.exp(logs - most[:, None]).sum(axis=1)) - self.log_rates
+        return gain
 
 
 def with_bursts(
@@ -134,7 +134,7 @@ def with_bursts(
     For a page that may churn, the types' mean of that with its churn and of that without; `churn` is the
     posterior mean of c, `churning` the probability that c > 0.
     """
-    found = survival.copy()
+    shortened = survival.copy()
     for pages, _, some in gaps.in_blocks(_BLOCK):
         mine = _with_types(survival[pages], some, np.zeros(len(some)), prior, bursts)
         is_churning = churning[pages] > 0
@@ -143,8 +143,8 @@ def with_bursts(
             given = churn[pages][is_churning] / share
             theirs = _with_types(of_them, some.of(is_churning), given, prior, bursts)
             mine[is_churning] += share[:, None] * (theirs - mine[is_churning])
-        found[pages] = mine
-    return found
+        shortened[pages] = mine
+    return shortened
 
 
 def _with_types(
@@ -155,8 +155,8 @@ def _with_types(
     trust = 1.0 / (1.0 + np.exp(-np.clip(odds, -_MOST_LOG_ODDS, _MOST_LOG_ODDS)))
     shares = normalised(types.logs + np.log(bursts.shares))
     of_types = shares @ _SURVIVAL_IF_QUIET + (shares * types.busy) @ _MORE_IF_BUSY
-    found: FloatArray = survival + trust[:, None] * (of_types - survival)
-    return found
+    mixed: FloatArray = survival + trust[:, None] * (of_types - survival)
+    return mixed
 
 
 def fit_bursts(
@@ -197,8 +197,8 @@ def _types_of(gaps: Gaps, churn: FloatArray, prior: LogNormalPrior) -> _Types:
 
     page = page_of_value(gaps.offsets)
     step = np.arange(len(page)) - gaps.offsets[page]
-    place = np.argsort(np.argsort(-gaps.counts, kind="stable"))
-    order = np.lexsort((place[page], step))
+    rank = np.argsort(np.argsort(-gaps.counts, kind="stable"))
+    order = np.lexsort((rank[page], step))
     days, updated = gaps.days[order], gaps.updated[order]
     steady = 1.0 - churn[page[order]]
 
@@ -218,7 +218,7 @@ def _types_of(gaps: Gaps, churn: FloatArray, prior: LogNormalPrior) -> _Types:
     logs[order] = np.log(more_total, out=more_total).T
     logs *= weight[:, None]
     counts = sum_by_page(weight, gaps.offsets)
-    return _Types(busy[:, place].T, sum_by_page(logs, gaps.offsets), log_rates, counts)
+    return _Types(busy[:, rank].T, sum_by_page(logs, gaps.offsets), log_rates, counts)
 
 
 def _steps(days: FloatArray, updated: BoolArray, steady: FloatArray) -> FloatArray:

@@ -132,13 +132,13 @@ def churn_of(
     return Churn(rates, churn, churning)
 
 
-def confirmed_share(seen_again: int, known: int) -> float:
+def confirmed_share(seen_again: int, number: int) -> float:
     """Return the expected share of a page's updates that are seen again.
 
     The posterior mean under a Beta prior worth five updates, 99 % of them confirmed, as many as on
     scholarly pages visited every 30 days.
     """
-    return (seen_again + _UPDATES_OF_PRIOR * _USUALLY_CONFIRMED) / (known + _UPDATES_OF_PRIOR)
+    return (seen_again + _UPDATES_OF_PRIOR * _USUALLY_CONFIRMED) / (number + _UPDATES_OF_PRIOR)
 
 
 def fit_churning_pages(churning: FloatArray, share: float = CHURNING_PAGES) -> float:
@@ -173,8 +173,8 @@ def _suspicious(
     fleeting = sum_by_page(gaps.weight * (lifetimes == LinkLifetime.FLEETING), gaps.offsets)
     is_lasting = (lasting > 2.5) & (lasting > 0.7 * updates)
     looks_fast = (updates > 1.0) & (is_fast | is_steep) & ~is_lasting
-    found: BoolArray = looks_fast | ((fleeting > 0.5) & (fleeting > lasting))
-    return found
+    suspicious: BoolArray = looks_fast | ((fleeting > 0.5) & (fleeting > lasting))
+    return suspicious
 
 
 def _posterior(

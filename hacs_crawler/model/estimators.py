@@ -177,11 +177,11 @@ def _bayes(
 ) -> Rates:
     gaps = visits.gaps()
     lifetimes = visits.gap_lifetimes()
-    found = churn_of(gaps, posterior(gaps, prior), prior, lifetimes, churning_pages)
-    survival = found.rates @ SURVIVAL
+    churned = churn_of(gaps, posterior(gaps, prior), prior, lifetimes, churning_pages)
+    survival = churned.rates @ SURVIVAL
     if bursts is not None:
-        survival = with_bursts(survival, gaps, found.churn, found.churning, prior, bursts)
-    return _fitted(gaps, found.rates @ RATES, survival, found.churn, found.churning)
+        survival = with_bursts(survival, gaps, churned.churn, churned.churning, prior, bursts)
+    return _fitted(gaps, churned.rates @ RATES, survival, churned.churn, churned.churning)
 
 
 def _localized(name: str) -> Estimator:

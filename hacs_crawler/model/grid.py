@@ -74,25 +74,25 @@ def log_likelihood(gaps: Gaps, weight: FloatArray, churn: FloatArray | None = No
     """
     quiet = np.where(gaps.updated, 0.0, weight)
     days = sum_by_page(quiet * gaps.days, gaps.offsets)
-    found = np.multiply.outer(-days, RATES)
+    logs = np.multiply.outer(-days, RATES)
     missed = np.exp(np.multiply.outer(-gaps.days[gaps.updated], RATES))
     if churn is not None:
         number = sum_by_page(quiet, gaps.offsets)
-        found += (number * np.log1p(-np.minimum(churn, 1.0 - 1e-12)))[:, np.newaxis]
+        logs += (number * np.log1p(-np.minimum(churn, 1.0 - 1e-12)))[:, np.newaxis]
         missed *= 1.0 - np.repeat(churn, gaps.counts)[gaps.updated, np.newaxis]
     seen = np.subtract(1.0, missed, out=missed)
     np.log(np.maximum(seen, _TINY, out=seen), out=seen)
     seen *= weight[gaps.updated, np.newaxis]
     number_updated = sum_by_page(gaps.updated.astype(np.int64), gaps.offsets)
-    found += sum_by_page(seen, offsets_of(number_updated.astype(np.int64)))
-    return found
+    logs += sum_by_page(seen, offsets_of(number_updated.astype(np.int64)))
+    return logs
 
 
 def log_prior(prior: LogNormalPrior) -> FloatArray:
     """Return the logarithms of the prior weights of the rates, which add up to 1."""
     logs = -0.5 * ((LOG_RATES - prior.log_median) / prior.log_sd) ** 2
-    found: FloatArray = logs - np.log(np.exp(logs - logs.max()).sum()) - logs.max()
-    return found
+    normalized: FloatArray = logs - np.log(np.exp(logs - logs.max()).sum()) - logs.max()
+    return normalized
 
 
 def normalised(logs: FloatArray) -> FloatArray:
@@ -104,10 +104,10 @@ def normalised(logs: FloatArray) -> FloatArray:
 
 def posterior(gaps: Gaps, prior: LogNormalPrior) -> FloatArray:
     """Return the probabilities of the rates of each page, shape (n_pages, n_rates)."""
-    found = np.empty((len(gaps), len(RATES)))
+    weights = np.empty((len(gaps), len(RATES)))
     for pages, _, some in gaps.in_blocks(BLOCK):
-        found[pages] = normalised(log_likelihood(some, some.weight) + log_prior(prior))
-    return found
+        weights[pages] = normalised(log_likelihood(some, some.weight) + log_prior(prior))
+    return weights
 
 
 def bayes(gaps: Gaps, prior: LogNormalPrior) -> FloatArray:
@@ -134,8 +134,8 @@ def bayes_quantiles(gaps: Gaps, prior: LogNormalPrior, q: ArrayLike) -> FloatArr
         raise ValueError(f"q must be flat and between 0 and 1, not {q!r}")
     half = (LOG_RATES[1] - LOG_RATES[0]) / 2
     below = np.cumsum(posterior(gaps, prior), axis=1)
-    found = [np.interp(levels, one, LOG_RATES + half) for one in below]
-    quantiles: FloatArray = np.exp(np.array(found).reshape(len(below), len(levels)))
+    logs = [np.interp(levels, cumulated, LOG_RATES + half) for cumulated in below]
+    quantiles: FloatArray = np.exp(np.array(logs).reshape(len(below), len(levels)))
     return quantiles
 
 
@@ -182,11 +182,11 @@ def fit_prior(
     step = 0.25
     while step > _LEAST_STEP:
         around = step * np.array([0.0, -1.0, 1.0])  # argmax takes the earlier of two equal points
-        found = best_of(
+        optimum = best_of(
             np.clip(best[0] + around, *_LOG_MEDIAN_BOUNDS),
             np.clip(best[1] + around / 2, *LOG_SD_BOUNDS),
         )
-        if found == best:
+        if optimum == best:
             step /= 2
-        best = found
+        best = optimum
     return LogNormalPrior(*best)

@@ -38,15 +38,15 @@ class LastWindows(NamedTuple):
 
     def rate_per_day(self) -> FloatArray:
         """Return λ = c b / T."""
-        found: FloatArray = self.expected * self.shape / self.watched_days
-        return found
+        rate: FloatArray = self.expected * self.shape / self.watched_days
+        return rate
 
     def survival(self) -> FloatArray:
         """Return e^-(Λ(T + x) - Λ(T)) of each of `TIMES` x; (n_windows, times)."""
         grown = self.shape[:, None] * np.log1p(TIMES / self.watched_days[:, None])
         more = self.expected[:, None] * np.expm1(np.minimum(grown, _MOST_LOG))
-        found: FloatArray = np.exp(-more)
-        return found
+        survival: FloatArray = np.exp(-more)
+        return survival
 
 
 def last_windows(

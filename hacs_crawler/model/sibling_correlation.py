@@ -118,7 +118,7 @@ def _pairs(
     is_compared = (sites > 0) & (rates > 0)
     ends = np.flatnonzero(is_end & updated & is_compared[page])
     source, after, until = page[ends], visit_days[ends - 1], visit_days[ends]
-    found, parts = [np.zeros(0, np.int64)], [np.zeros(0)]
+    updates, parts = [np.zeros(0, np.int64)], [np.zeros(0)]
     for sibling in _siblings(np.where(is_compared, sites, 0), source) if len(ends) else ():
         begin = np.maximum(after, visit_days[offsets[sibling]])
         end = np.minimum(until, visit_days[offsets[sibling + 1] - 1])
@@ -126,9 +126,9 @@ def _pairs(
         at = sibling[both] * span - epoch
         seen = np.interp(at + end[both], axis, surplus) - np.interp(at + begin[both], axis, surplus)
         ratio = np.minimum(1.0, rates[sibling[both]] / rates[source[both]])
-        found.append(both)
+        updates.append(both)
         parts.append(ratio * seen / (until - after)[both])
-    update = np.concatenate(found)
+    update = np.concatenate(updates)
     return _Pairs(sites[source[update]], update, np.concatenate(parts))
 
 
@@ -139,11 +139,11 @@ def _siblings(sites: Ints, pages: Ints) -> list[Ints]:
     """
     order = np.argsort(sites, kind="stable")
     in_order = sites[order]
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order))
+    rank_of = np.empty(len(order), np.int64)
+    rank_of[order] = np.arange(len(order))
     start = np.searchsorted(in_order, sites[pages], side="left")
     size = np.searchsorted(in_order, sites[pages], side="right") - start
-    rank = place[pages] - start
+    rank = rank_of[pages] - start
     return [
         np.where(size > step, order[start + (rank + step) % size], pages)
         for step in range(1, SIBLINGS_COMPARED + 1)

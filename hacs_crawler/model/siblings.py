@@ -107,9 +107,9 @@ def _together(pages: SiblingVisits, own: Ints, starts: Ints, asked: Ints) -> Flo
     together = np.zeros(len(asked))
     for latest in _latest_updated(pages, own, starts):
         sibling = latest[own[asked]]
-        found, before = pages.last_update[sibling], pages.before[sibling]
+        latest_update, before = pages.last_update[sibling], pages.before[sibling]
         with np.errstate(divide="ignore", invalid="ignore"):
-            share = (found - np.maximum(before, last_visit)) / (found - before)
+            share = (latest_update - np.maximum(before, last_visit)) / (latest_update - before)
         share *= np.minimum(1.0, rate[asked] / rate[sibling])
         np.maximum(together, np.where(share > 0.0, share, 0.0), out=together)
     return np.minimum(together, 1.0)
@@ -121,10 +121,10 @@ def _latest_updated(pages: SiblingVisits, own: Ints, starts: Ints) -> list[Ints]
     Of several the first. Without such a page, any page of the site.
     """
     update = np.nan_to_num(pages.last_update, nan=-np.inf)
-    found = []
+    pages_of_sites = []
     for _ in range(MOST_UPDATES):
         is_latest = update == np.maximum.reduceat(update, starts)[own]
         latest = np.flatnonzero(is_latest)
-        found.append(latest[np.searchsorted(latest, starts)])
-        update[found[-1]] = -np.inf
-    return found
+        pages_of_sites.append(latest[np.searchsorted(latest, starts)])
+        update[pages_of_sites[-1]] = -np.inf
+    return pages_of_sites

@@ -124,22 +124,22 @@ def gap_log_likelihood(
     The next visit of each page came `gap_days` after the last, and found whether it was `updated`. λ is
     one of two (see `Rates`).
     """
-    found = np.empty((len(heard), POINTS))
+    logs = np.empty((len(heard), POINTS))
     for part in _parts(len(heard)):
         false, all_ = _logs(heard.take(part), rates.of(part))
         unseen = np.maximum(1.0 - rates.of(part).probability(gap_days[part]), _TINY)[:, None]
         quiet = np.minimum(false + np.log(unseen) - all_, 0.0)
         seen = np.log(np.maximum(-np.expm1(quiet), _TINY))
-        found[part] = np.where(updated[part, None], seen, quiet)
-    return found
+        logs[part] = np.where(updated[part, None], seen, quiet)
+    return logs
 
 
 def open_log_likelihood(heard: SignalRecords, rates: Rates) -> FloatArray:
     """Return how likely the signals since the last visits are at each point; (n_pages, `POINTS`)."""
-    found = np.empty((len(heard), POINTS))
+    logs = np.empty((len(heard), POINTS))
     for part in _parts(len(heard)):
-        found[part] = _logs(heard.take(part), rates.of(part))[1]
-    return found
+        logs[part] = _logs(heard.take(part), rates.of(part))[1]
+    return logs
 
 
 def posterior(log_likelihood: FloatArray, prior: FloatArray) -> FloatArray:
@@ -212,7 +212,7 @@ def log_quiet_factor(
     no other evidence has shown to be quiet, 0 to 1. Below 0 if signals make an update likely, above 0
     if their absence makes it unlikely. Exactly 0 if signals are believed to carry no information.
     """
-    found = np.zeros(len(heard))
+    logs = np.zeros(len(heard))
     recall, false = (axis.ravel() for axis in np.meshgrid(RECALLS, FALSE_PER_DAY, indexing="ij"))
     for part in _parts(len(heard)):
         some, where = heard.take(part), site[part]
@@ -227,8 +227,8 @@ def log_quiet_factor(
             (recall[None], false[None], delay),
             left[part, None],
         )
-        found[part] = _log_sum(own + quiet) - _log_sum(own + all_)
-    return found
+        logs[part] = _log_sum(own + quiet) - _log_sum(own + all_)
+    return logs
 
 
 def _parts(number: int) -> list[slice]:
@@ -237,8 +237,8 @@ def _parts(number: int) -> list[slice]:
 
 def _log_sum(logs: FloatArray) -> FloatArray:
     most = logs.max(axis=1)
-    found: FloatArray = most + np.log(np.exp(logs - most[:, None]).sum(axis=1))
-    return found
+    total: FloatArray = most + np.log(np.exp(logs - most[:, None]).sum(axis=1))
+    return total
 
 
 def _logs(heard: SignalRecords, rates: Rates) -> tuple[FloatArray, FloatArray]:
@@ -312,8 +312,8 @@ def _residual_strength(
     update = np.nan_to_num(heard.update)
 
     def between(begin: FloatArray, end: FloatArray) -> FloatArray:
-        found: FloatArray = most * _mean_decay(begin - update, end - update, delay)
-        return found
+        strength: FloatArray = most * _mean_decay(begin - update, end - update, delay)
+        return strength
 
     return between
 
@@ -322,7 +322,7 @@ def _mean_decay(begin: FloatArray, end: FloatArray, delay: FloatArray) -> FloatA
     """Return the mean of e^(-x/delay) for x from begin to end, (n_pages, points)."""
     first, last = np.maximum(begin, 0.0)[:, None], np.maximum(end, 0.0)[:, None]
     span = np.maximum(last - first, 0.0)
-    found: FloatArray = np.exp(-first / delay)
+    decay: FloatArray = np.exp(-first / delay)
     with np.errstate(divide="ignore", invalid="ignore"):
-        mean = found * -np.expm1(-span / delay) * delay / span
-    return np.where(span > _LEAST_DAYS, mean, found)
+        mean = decay * -np.expm1(-span / delay) * delay / span
+    return np.where(span > _LEAST_DAYS, mean, decay)

@@ -116,8 +116,8 @@ def days_out_of_date(
     """
     share, time = np.asarray(fast_share, np.float64), np.asarray(days, np.float64)
     fast, slow = (_of_one_rate(rate, time) for rate in (fast_per_day, slow_per_day))
-    found: FloatArray = np.maximum(share * fast + (1.0 - share) * slow, 0.0)
-    return found
+    stale_days: FloatArray = np.maximum(share * fast + (1.0 - share) * slow, 0.0)
+    return stale_days
 
 
 def _of_one_rate(rate_per_day: ArrayLike, days: FloatArray) -> FloatArray:
@@ -157,9 +157,9 @@ def fitted(survival: FloatArray, mean_gap_days: FloatArray) -> tuple[FloatArray,
     # S at a time when about 0.7 of it is left, and at twice that: does the rate fall or grow?
     at = np.clip(np.count_nonzero(survival >= 0.7, axis=1) - 1, 0, len(TIMES) - 3)
     pages = np.arange(len(survival))
-    one, two = np.clip(survival[pages, at], _LEAST, 1 - _LEAST), survival[pages, at + 2]
-    rate = -np.log(one) / TIMES[at]
-    grows = two < one * one * (1 - 1e-6)
+    first, two = np.clip(survival[pages, at], _LEAST, 1 - _LEAST), survival[pages, at + 2]
+    rate = -np.log(first) / TIMES[at]
+    grows = two < first * first * (1 - 1e-6)
     share = np.where(grows, -0.5, 0.5)
     fast, slow = np.where(grows, 2.2, 2.0) * rate, np.where(grows, 1.1, 0.5) * rate
     least, most = np.where(grows, -1.0, 0.0), np.where(grows, 0.0, 1.0)

@@ -94,9 +94,9 @@ def update_points(
     increasing within a page, and n_pages + 1 positions in them.
     """
     visit_days, updated, offsets = checked_visits(visit_days, updated, offsets)
-    found = updated.copy()
-    found[offsets[:-1][offsets[1:] > offsets[:-1]]] = False
-    at = np.flatnonzero(found)
+    points = updated.copy()
+    points[offsets[:-1][offsets[1:] > offsets[:-1]]] = False
+    at = np.flatnonzero(points)
     start, end = visit_days[at - 1], visit_days[at]
     return start + (end - start) / 2, np.searchsorted(at, offsets).astype(np.int64)
 
@@ -131,8 +131,8 @@ def consistent_windows(
     """
     days, offsets, first_days = _checked_points(point_days, offsets, first_days)
     counts = np.diff(offsets)
-    found = _Scan(days if not backward else -days[::-1], counts if not backward else counts[::-1])
-    sizes, kinds, windows = found.windows(threshold_days, is_summed=is_summed)
+    scan = _Scan(days if not backward else -days[::-1], counts if not backward else counts[::-1])
+    sizes, kinds, windows = scan.windows(threshold_days, is_summed=is_summed)
     sizes, kinds, windows = _without_small(sizes, kinds, windows)
     if backward:  # a mirror leaves shrinking gaps growing
         is_known = kinds != Kind.REMAINS
@@ -170,11 +170,11 @@ class _Scan:
         state = np.zeros(len(order), np.int8)
         started = first.copy()
         for step, number in enumerate(active.tolist()):
-            place = first[:number] + step
+            end = first[:number] + step
             if step == 0:
-                begins[place], size[:number] = True, 1
+                begins[end], size[:number] = True, 1
                 continue
-            gap = self.days[place] - self.days[place - 1]
+            gap = self.days[end] - self.days[end - 1]
             change = gap - before[:number]
             sign = np.where(np.abs(change) <= _SAME, 0.0, np.sign(change))
             is_third = size[:number] == 2
@@ -184,8 +184,8 @@ class _Scan:
             opens = breaks & (total > threshold)
             state[:number] = np.where(is_third, sign, state[:number])
             kind_at[started[:number][is_third]] = sign[is_third]
-            begins[place[opens]] = True
-            started[:number] = np.where(opens, place, started[:number])
+            begins[end[opens]] = True
+            started[:number] = np.where(opens, end, started[:number])
             size[:number] = np.where(opens, 1, size[:number] + 1)
             used[:number] = np.where(opens, 0.0, used[:number] + off)
             before[:number] = gap
@@ -206,11 +206,11 @@ def _without_small(
     carried = np.zeros(len(order), np.int64)
     neighbour = np.full(len(order), -1, np.int64)
     for step, number in enumerate(active.tolist()):
-        place = first[:number] + step
-        size = sizes[place] + carried[:number]
+        end = first[:number] + step
+        size = sizes[end] + carried[:number]
         is_large = size >= MIN_POINTS
-        kept[place[is_large]] = size[is_large]
-        neighbour[:number] = np.where(is_large, place, neighbour[:number])
+        kept[end[is_large]] = size[is_large]
+        neighbour[:number] = np.where(is_large, end, neighbour[:number])
         takes = ~is_large & (neighbour[:number] >= 0)
         half = (size + 1) // 2
         kept[neighbour[:number][takes]] += half[takes]

@@ -126,10 +126,10 @@ def keep_judgement(state: State, key: int, *, was_right: bool) -> int:
     """Keep what one more check said of a host, and return what `confirmed` says then."""
 
     def judged(_: int, now: bytes) -> bytes:
-        known = _decoded(now)
-        if known != CONTRADICTED:
-            known = min(known + 1, CHECKS) if was_right else CONTRADICTED
-        return bytes([_VERSION, known])
+        confirmed_before = _decoded(now)
+        if confirmed_before != CONTRADICTED:
+            confirmed_before = min(confirmed_before + 1, CHECKS) if was_right else CONTRADICTED
+        return bytes([_VERSION, confirmed_before])
 
     change_annotations(state.store, KIND, [key], judged)
     return confirmed(state, key)

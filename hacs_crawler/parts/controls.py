@@ -107,8 +107,8 @@ class Controls(CrawlPart):
         """How many crawls share the budget, and with it the control visits."""
         return self._crawl.quota.shards
 
-    def _begin(self, known: tuple[dict[str, VolatileLinkParts], Allowance]) -> None:
-        self._volatile, self._allowance = known
+    def _begin(self, read: tuple[dict[str, VolatileLinkParts], Allowance]) -> None:
+        self._volatile, self._allowance = read
         self._shared = SharedLinkParts(self._volatile)
         is_idle = not self._volatile and self._allowance.most <= 0
         self.unneeded = ("rules", "observed") if is_idle else ()
@@ -117,10 +117,10 @@ class Controls(CrawlPart):
         self, host: str, links: frozenset[str], others: frozenset[str], first: Recorded
     ) -> None:
         """Find out which parts of the links change with every request."""
-        known = set(first.before.marks)
+        marks_before = set(first.before.marks)
 
         def is_known(link: str) -> bool:
-            return link_fingerprint(link) in known
+            return link_fingerprint(link) in marks_before
 
         try:
             volatile = await self._crawl.state.once(

@@ -63,11 +63,11 @@ class FindingsWriter(PageWriter[Findings]):
                 page = None if response.request is None else page_url(response.request)
                 before = {} if page is None else self._crawl.parts.items_before(page)
                 key = item_key(item, name) if (name := config.watch_key) else 0
-                known = {} if key is None else before.get(key, {})
+                fields_before = {} if key is None else before.get(key, {})
                 fields = item_fields(item)
                 changed = {
                     name: was
-                    for name, was in known.items()
+                    for name, was in fields_before.items()
                     if fields.get(name) != was and config.watches_field(name)
                 }
                 texts = {
@@ -105,8 +105,8 @@ class FindingsWriter(PageWriter[Findings]):
                 before = self.unwritten.get(page_id, Findings())
                 element = None if tree is None else tree.find(".//title")
                 title = "" if element is None else findings_text(" ".join(element.itertext()))
-                found = Findings(title, things if recorded.updated else ())
-                self.unwritten[page_id] = found.joined(before, most)
+                findings = Findings(title, things if recorded.updated else ())
+                self.unwritten[page_id] = findings.joined(before, most)
         return ()
 
     def write(self, state: State, unwritten: Mapping[int, Findings]) -> None:
@@ -115,15 +115,15 @@ class FindingsWriter(PageWriter[Findings]):
             page_id: self._texts.pop(page_id) for page_id in unwritten if page_id in self._texts
         }
         before = state.store.annotations(LAST_TEXT, list(texts)) if texts else {}
-        found = dict(unwritten)
+        findings = dict(unwritten)
         for page_id, was in before.items():
-            newest, *others = found[page_id].things or (None,)
+            newest, *others = findings[page_id].things or (None,)
             if newest is not None and texts[page_id]:
                 newest = newest._replace(was=was.decode("utf-8", "replace"))
-                found[page_id] = found[page_id]._replace(things=(newest, *others))
+                findings[page_id] = findings[page_id]._replace(things=(newest, *others))
         write_findings(
             state.store,
-            {page_id: some for page_id, some in found.items() if some.things},
+            {page_id: some for page_id, some in findings.items() if some.things},
             self._crawl.config.findings,
         )
         change_annotations(
@@ -165,7 +165,7 @@ def _of_item(texts: Mapping[str, str], changed: Mapping[str, object]) -> Finding
 def _without_secrets(url: str) -> str:
     """Return a URL without the values of parameters that are named like secrets."""
 
-    def masked(found: re.Match[str]) -> str:
-        return f"{found[1]}=…" if is_secret_name(found[1]) else found[0]
+    def masked(match: re.Match[str]) -> str:
+        return f"{match[1]}=…" if is_secret_name(match[1]) else match[0]
 
     return _PARAMETER.sub(masked, url)

@@ -127,7 +127,7 @@ class InstantTier(Part):
         self._sent = {url: at for url, at in self._sent.items() if at > now - LONGEST_SECONDS}
         most = 2**31 if budget is None else max(0, math.floor(MOST_SHARE * budget) - self._made)
         places = due(hubs, self.price, most, math.floor(self._explore_owed + 1e-9))
-        urls = [hubs.tier.urls[place] for place in places.tolist()]
+        urls = [hubs.tier.urls[index] for index in places.tolist()]
         urls = [url for url in urls if url not in self._sent]
         self._sent |= dict.fromkeys(urls, now)
         self._made += len(urls)
@@ -188,10 +188,10 @@ async def with_tier(
         await wait_for(coming, max(0.0, tier.due_in()))
         if not coming.called:
             continue
-        found = await maybe_deferred_to_future(coming)
-        if found is _END:
+        request = await maybe_deferred_to_future(coming)
+        if request is _END:
             return
-        yield found
+        yield request
         coming = begin(_next(requests))
 
 

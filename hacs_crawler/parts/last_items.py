@@ -76,11 +76,11 @@ class LastItems(PageWriter[Items]):
             return ()
         if items != before:
             self.unwritten[page_id_of(observed.visit.url)] = items
-        if known := items.keys() & before.keys():
+        if keys_of_both := items.keys() & before.keys():
             self._compared += 1
             differed = [
                 (name, value, before[key].get(name))
-                for key in known
+                for key in keys_of_both
                 for name, value in items[key].items()
                 if value != before[key].get(name)
             ]

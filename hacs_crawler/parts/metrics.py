@@ -130,10 +130,10 @@ def metrics_of(stats: Mapping[str, Any], spider: str) -> Iterator[Metric]:
 def _named(stat: str) -> tuple[str, dict[str, str]]:
     """Return the name of a stat's metric, and its labels but for the spider's."""
     for pattern, name, label in LABELS:
-        found = pattern.fullmatch(stat)
-        if found is not None:
-            place = pattern.groupindex["label"] - 1
-            parts = [part for at, part in enumerate(found.groups()) if at != place]
-            return name.format(*parts), {label: found["label"]}
+        match = pattern.fullmatch(stat)
+        if match is not None:
+            group = pattern.groupindex["label"] - 1
+            parts = [part for at, part in enumerate(match.groups()) if at != group]
+            return name.format(*parts), {label: match["label"]}
     name = _NOT_IN_NAMES.sub("_", stat)
     return (name if name.startswith("hacs_") else f"scrapy_{name}"), {}

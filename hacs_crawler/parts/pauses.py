@@ -115,5 +115,5 @@ class CrawlDelays(Part):
         Downloads(self._crawler).plan(slot, self._delays[slot], 1)
 
 
-def _host(found: Request | Response) -> str:
-    return urlsplit(found.url).hostname or ""
+def _host(message: Request | Response) -> str:
+    return urlsplit(message.url).hostname or ""

@@ -45,13 +45,13 @@ class _Site:
 
     def unread(self) -> list[tuple[str, int]]:
         """Return the visits at which different pages showed the very same."""
-        found = []
+        urls_and_times = []
         for visits in self.alike.values():
             shown_before = {before for _, _, before in visits} - {0}
             firsts = {url for url, _, before in visits if not before}
             if len(shown_before) > 1 or len(firsts) >= FEWEST_ALIKE:
-                found += [(url, at) for url, at, _ in visits]
-        return found
+                urls_and_times += [(url, at) for url, at, _ in visits]
+        return urls_and_times
 
     def of_template(self) -> list[tuple[str, int]]:
         """Return the visits that brought nothing but what most pages got."""

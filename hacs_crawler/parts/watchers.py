@@ -113,19 +113,21 @@ def _noted(
     state: State, spider: str, rules: MarkRules | None
 ) -> tuple[dict[str, _Watcher], list[int]]:
     """Write a spider's rules if they changed; return the rules of others, and this spider's."""
-    known = read_note(state.store, NOTE, dict[str, _Watcher]) or {}
-    before, own = known.pop(spider, None), None
+    watchers = read_note(state.store, NOTE, dict[str, _Watcher]) or {}
+    before, own = watchers.pop(spider, None), None
     if rules is not None:
         own = _Watcher(rules.name, sorted(rules.fingerprints))
-    found = known, own.rules if own is not None else []
+    noted = watchers, own.rules if own is not None else []
     if own == before:
-        return found
+        return noted
 
     def changed(notes: dict[str, _Watcher] | None) -> object:
-        kept = {name: one for name, one in (notes or {}).items() if name != spider}
+        kept = {name: watcher for name, watcher in (notes or {}).items() if name != spider}
         if own is not None:
             kept[spider] = own
-        return {name: {"watch": one.watch, "rules": one.rules} for name, one in kept.items()}
+        return {
+            name: {"watch": watcher.watch, "rules": watcher.rules} for name, watcher in kept.items()
+        }
 
     change_note(state.store, NOTE, dict[str, _Watcher], changed)
-    return found
+    return noted

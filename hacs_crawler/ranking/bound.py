@@ -97,12 +97,12 @@ class Bounds:
 
     def reaching(self, least: float, below: float = np.inf) -> PageBounds:
         """Return the pages whose bound is that, but not `below` or more if that is finite."""
-        found, waiting = [np.zeros(0, np.int64)], 0
+        ids, waiting = [np.zeros(0, np.int64)], 0
         for start in range(0, len(self.rows), PIECE_ROWS):
             some = self.rows[start : start + PIECE_ROWS]
-            found.append(start + np.flatnonzero(self._may_have(some, least)))
+            ids.append(start + np.flatnonzero(self._may_have(some, least)))
             waiting += int(np.count_nonzero(some["not_before"] > self.now))
-        places = np.concatenate(found)
+        places = np.concatenate(ids)
         bound = np.empty(len(places))
         for start in range(0, len(places), PIECE_ROWS):
             piece = slice(start, start + PIECE_ROWS)
@@ -142,11 +142,11 @@ def reach_of(score: float) -> float:
     return float(_expected(max(score - _ROUNDING, 0.0)))
 
 
-def may_be_bounded(options: RankingOptions, state: State, known: int, most: int) -> bool:
-    """Whether bounds of p bound scores, and make it faster to find the best `most` of `known` pages."""
+def may_be_bounded(options: RankingOptions, state: State, number: int, most: int) -> bool:
+    """Whether bounds of p bound scores, and make it faster to find the best `most` of `number` pages."""
     policy = options.policy
     return (
-        known >= LEAST_SHARE * most
+        number >= LEAST_SHARE * most
         and options.ranks_by_p
         and not options.least_p
         and options.elapsed_from == "visit"

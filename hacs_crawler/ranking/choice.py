@@ -116,8 +116,8 @@ def contenders(score: Floats, quota: Quota, visits: NDArray[np.integer] | None =
     kinds = [np.arange(len(score))]
     if quota.unseen is not None and visits is not None:
         kinds = [np.flatnonzero(visits > 0), np.flatnonzero(visits == 0)]
-    found = [kind[foremost(-score[kind], quota.budget)] for kind in kinds]
-    return np.sort(np.concatenate(found))
+    best = [kind[foremost(-score[kind], quota.budget)] for kind in kinds]
+    return np.sort(np.concatenate(best))
 
 
 def choose(

@@ -108,10 +108,10 @@ def interval_of(given: Any) -> Interval:
     if not isinstance(given, list | tuple) or len(given) != 2:
         raise NotAllowedError(what)
     least, most = (_days(days, what) for days in given)
-    found = Interval(0.0 if least is None else least, math.inf if most is None else most)
-    if not found.least_days <= found.most_days or not found.most_days > 0:
+    interval = Interval(0.0 if least is None else least, math.inf if most is None else most)
+    if not interval.least_days <= interval.most_days or not interval.most_days > 0:
         raise NotAllowedError(what)
-    return found
+    return interval
 
 
 def _days(given: Any, what: str) -> float | None:
@@ -137,15 +137,15 @@ def _by_pattern(
     given = parsed_json(given) or {}
     if not isinstance(given, Mapping) or not all(isinstance(key, str) and key for key in given):
         raise NotAllowedError(_NO_PATTERNS.format(what=what, example=example))
-    found = []
+    by_pattern = []
     for pattern, value in given.items():
         try:
-            found.append((re.compile(pattern), value_of(value)))
+            by_pattern.append((re.compile(pattern), value_of(value)))
         except re.error as error:
             raise NotAllowedError(f"regular expressions ({pattern!r}: {error})") from error
         except NotAllowedError as error:
             raise NotAllowedError(f"for {pattern!r} {error}") from error
-    return tuple(found)
+    return tuple(by_pattern)
 
 
 def demands_of(
@@ -162,16 +162,16 @@ def demands_of(
     matched: set[str] = set()
     demands = nothing_asked(len(urls))
     weight, interval = demands.weight, np.stack(demands[1:])
-    for place, url in enumerate(urls):
+    for number, url in enumerate(urls):
         if (heavy := _first(weights, url, matched)) is not None:
-            weight[place] = heavy
+            weight[number] = heavy
         if (spaced := _first(every, url, matched)) is not None:
-            interval[:, place] = spaced
-    for place, meta in enumerate(metas):
+            interval[:, number] = spaced
+    for number, meta in enumerate(metas):
         if WEIGHT_KEY in meta:
-            weight[place] = _asked(meta, WEIGHT_KEY, weight_of, urls[place])
+            weight[number] = _asked(meta, WEIGHT_KEY, weight_of, urls[number])
         if EVERY_KEY in meta:
-            interval[:, place] = _asked(meta, EVERY_KEY, interval_of, urls[place])
+            interval[:, number] = _asked(meta, EVERY_KEY, interval_of, urls[number])
     return Demands(weight, *interval), frozenset(matched)
 
 

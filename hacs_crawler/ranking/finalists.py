@@ -135,8 +135,8 @@ def urls_of(page_ids: Ids, state: State) -> list[str]:
     urls: list[str] = []
     for start in range(0, len(page_ids), PAGES_A_CALL):
         some = page_ids[start : start + PAGES_A_CALL].tolist()
-        known = state.load(some)
-        urls += [known[page_id].url if page_id in known else "" for page_id in some]
+        pages = state.load(some)
+        urls += [pages[page_id].url if page_id in pages else "" for page_id in some]
     return urls
 
 
@@ -338,15 +338,15 @@ def _groups(numbers: Places, bound: Floats) -> NDArray[np.int16]:
 def _members(rows: Rows, group_of: NDArray[np.int16]) -> tuple[Places, Places]:
     """Return the places of all pages by group, ascending in each, and the end of each group."""
     is_meant = group_of != _NONE
-    found, groups = [], []
+    members, groups = [], []
     for start in range(0, len(rows), ROWS_A_SEARCH):
         numbers = _numbers(rows[start : start + ROWS_A_SEARCH])
         here = np.flatnonzero(is_meant.take(numbers, mode="clip"))
-        found.append(start + here)
+        members.append(start + here)
         groups.append(group_of[numbers[here]])
     group = np.concatenate(groups)
     order = np.argsort(group, kind="stable")
-    return np.concatenate(found)[order], np.cumsum(np.bincount(group))
+    return np.concatenate(members)[order], np.cumsum(np.bincount(group))
 
 
 def _numbers(rows: Rows) -> Places:

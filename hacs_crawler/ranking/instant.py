@@ -122,9 +122,9 @@ def read_hubs(path: Path) -> list[ListedHub]:
 
 def _hub_of(line: str) -> Iterator[ListedHub]:
     """Yield the hub of a line, if there is one; raises ValueError."""
-    found = _COMMENT.search(line)
-    comment = found[1] if found else ""
-    url = (line[: found.start()] if found else line).strip()
+    match = _COMMENT.search(line)
+    comment = match[1] if match else ""
+    url = (line[: match.start()] if match else line).strip()
     if not url:
         return
     if problem := check_url(url):
@@ -168,8 +168,8 @@ def learned(tier: Tier, state: State, now: float) -> Tier:
     for start in range(0, len(tier), PAGES_A_CALL):
         ids = tier.page_ids[start : start + PAGES_A_CALL].tolist()
         for page_id, page in state.load(ids).items():
-            place = start + ids.index(page_id)
-            links[place], days[place] = links_gained(page, now)
+            index = start + ids.index(page_id)
+            links[index], days[index] = links_gained(page, now)
     rate = hub_rate(links, days, tier_rate(links, days, LINKS_PER_DAY))
     return replace(tier, links_per_day=rate)
 

@@ -66,8 +66,8 @@ def forecast_of(
     """
     options = with_hubs(options, state, now).seeded(secrets.randbits(63))
     policy = options.policy
-    (place,) = np.flatnonzero(page_ids == page_id)
-    row = rows[place]
+    (index,) = np.flatnonzero(page_ids == page_id)
+    row = rows[index]
     plan = plan_of(page_ids, rows, state, options, now)
     whole = plan_of(page_ids, rows, state, replace(options, budget=None), now)
     places = np.flatnonzero(whole.page_ids == page_id)

@@ -123,13 +123,13 @@ def read_rows(
         if progress is not None:
             number = len(ids) // 8
             progress.update(f"{number} pages", number, total)
-    found, known = np.frombuffer(ids, np.int64), np.frombuffer(rows, ROW)
+    page_ids, kept_rows = np.frombuffer(ids, np.int64), np.frombuffer(rows, ROW)
     if now is None:
-        return found, known
-    known, future = without_future(state, found, known, now)
+        return page_ids, kept_rows
+    kept_rows, future = without_future(state, page_ids, kept_rows, now)
     if future is not None:
         logger.warning("%s", future)
-    return found, known
+    return page_ids, kept_rows
 
 
 def plan_of(

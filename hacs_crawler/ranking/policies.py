@@ -75,8 +75,8 @@ class Candidates:
         come first in every run.
         """
         days = np.minimum(self.days_since_visit, UNSEEN_DAYS) * 0.5**self.failures
-        found: Floats = days / self.most_days
-        return found
+        passed: Floats = days / self.most_days
+        return passed
 
     @property
     def days_out_of_date(self) -> Floats:
@@ -88,8 +88,10 @@ class Candidates:
         days = np.where(is_seen, self.days_since_visit, 0.0)
         alone = self.fast_share, self.fast_per_day, self.slow_per_day, days
         p = chance_of_update(*alone)
-        found = days_out_of_date(*alone) * np.divide(self.p, p, out=np.zeros_like(p), where=p > 0)
-        return np.where(is_seen, found, UNSEEN_DAYS)
+        stale_days = days_out_of_date(*alone) * np.divide(
+            self.p, p, out=np.zeros_like(p), where=p > 0
+        )
+        return np.where(is_seen, stale_days, UNSEEN_DAYS)
 
 
 Scorer = Callable[[Candidates], Floats]

@@ -62,7 +62,7 @@ class Chosen(Generic[T]):
         """
         columns = (self.p, self.rate_per_day, self.days_since_visit, self.churn)
         rows = np.column_stack(columns)
-        return lambda place: Prediction(label, run, *rows[place].tolist())
+        return lambda index: Prediction(label, run, *rows[index].tolist())
 
 
 def informed(options: RankingOptions, state: State, now: float) -> RankingOptions:
@@ -184,7 +184,7 @@ class Selection(Generic[T]):
         """Return, and forget, the entries at some places."""
         best = taken(self._candidates, places)
         chosen = Chosen(
-            entries=[self._entries[place] for place in places.tolist()],
+            entries=[self._entries[index] for index in places.tolist()],
             page_ids=best.page_ids,
             score=self._score[places],
             p=best.p,
@@ -219,4 +219,4 @@ class Selection(Generic[T]):
 
 
 def _those(entries: Sequence[T], is_meant: BoolArray) -> list[T]:
-    return [entries[place] for place in np.flatnonzero(is_meant).tolist()]
+    return [entries[index] for index in np.flatnonzero(is_meant).tolist()]

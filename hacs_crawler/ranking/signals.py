@@ -46,9 +46,14 @@ def read_signals(store: Store, sites: NDArray[np.integer], policy: Policy) -> li
     if not policy.uses_signals:
         return []
     return [
-        Signals(known.kind, known.records, known.source, beliefs_of(known.weights, known.prior))
-        for known in read_known_signals(store, sites)
-        if len(known.records)
+        Signals(
+            signals.kind,
+            signals.records,
+            signals.source,
+            beliefs_of(signals.weights, signals.prior),
+        )
+        for signals in read_known_signals(store, sites)
+        if len(signals.records)
     ]
 
 
@@ -68,7 +73,7 @@ def with_signals(
     to be quiet for another reason: the absence of signals says that only once. Days that one kind of
     signals has shown to be quiet do not count for another kind, either.
     """
-    found = p.copy()
+    with_all = p.copy()
     elapsed = np.maximum(now - rows["last_visit"], 1.0) / DAY
     left = np.clip(1.0 - quiet_days / elapsed, 0.0, 1.0)
     for more in signals:
@@ -81,10 +86,10 @@ def with_signals(
         heard, source = heard_of(records), more.source[mine]
         rates = rates_of(rows[places], estimation)
         factor = np.exp(log_quiet_factor(heard, more.beliefs, source, rates, left[places]))
-        found[places] = np.clip(1.0 - (1.0 - found[places]) * factor, 0.0, 1.0)
+        with_all[places] = np.clip(1.0 - (1.0 - with_all[places]) * factor, 0.0, 1.0)
         watched = heard.watched / elapsed[places]
         left[places] *= 1.0 - more.beliefs.recall[source] * np.minimum(watched, 1.0)
-    return found
+    return with_all
 
 
 def _join(records: Records, page_ids: Ids) -> tuple[IndexArray, IndexArray]:
@@ -119,26 +124,26 @@ def signals_of_page(
 ) -> list[PageSignals]:
     """Return the signals of one page, by kind; `row` is its ranking row, alone in an array."""
     signals = []
-    for known in read_known_signals(store, row["site"]):
-        _, mine = _join(known.records, np.array([page_id], np.int64))
+    for of_kind in read_known_signals(store, row["site"]):
+        _, mine = _join(of_kind.records, np.array([page_id], np.int64))
         if not len(mine):
             continue
-        records, _ = settled(known.records[mine], row, estimation)
-        source, one = known.source[mine], records[0]
-        heard, beliefs = heard_of(records), beliefs_of(known.weights, known.prior)
+        records, _ = settled(of_kind.records[mine], row, estimation)
+        source, record = of_kind.source[mine], records[0]
+        heard, beliefs = heard_of(records), beliefs_of(of_kind.weights, of_kind.prior)
         rates = rates_of(row, estimation)
         factor = 0.0
         if row["last_visit"][0]:
             factor = float(log_quiet_factor(heard, beliefs, source, rates, np.ones(1))[0])
         signals.append(
             PageSignals(
-                known.kind,
-                int(min(one["latest"], one["read"])),
-                int(one["read"]),
-                int(one["count"]),
-                float(one["watched"]),
+                of_kind.kind,
+                int(min(record["latest"], record["read"])),
+                int(record["read"]),
+                int(record["count"]),
+                float(record["watched"]),
                 float(np.exp(factor)),
-                trust_of(known.weights[source[0]]),
+                trust_of(of_kind.weights[source[0]]),
             )
         )
     return signals

@@ -38,17 +38,17 @@ def report_data(state: State, config: Config, now: float, limit: int) -> dict[st
     and ConfigError if a policy does not return one number per page.
     """
     with Progress("report") as progress:
-        known = read_rows(state, progress, now)
-    view = numbers.overview(*known, now)
-    plan = plan_of_all(state, config.ranking, now, known=known)
+        rows = read_rows(state, progress, now)
+    view = numbers.overview(*rows, now)
+    plan = plan_of_all(state, config.ranking, now, ids_and_rows=rows)
     outcomes = state.outcomes()
     runs = numbers.yields(outcomes, state.label, RUNS)
     calibrated = [group for group in groups(state, outcomes) if len(group.outcomes)]
     best = plan.page_ids[:limit]
-    others = view.remarkable if view.known > limit else known[0]
+    others = view.remarkable if view.known > limit else rows[0]
     listed = np.concatenate([best, np.setdiff1d(others, best)])
     pages = numbers.load_pages(state, listed, now)
-    chance = numbers.chances(state, config.ranking, listed, known, now)
+    chance = numbers.chances(state, config.ranking, listed, rows, now)
     shown = {
         "newest": tables.newest_table(pages, read_findings(state.store, list(pages)), config.noun),
         "pages": tables.pages_table(pages, plan, chance, now),
@@ -96,7 +96,7 @@ def html(data: Mapping[str, Any]) -> str:
         "unscripted": "".join(f"<p>{escape(text)}</p>" for text in said),
         "data": embedded(data),
     }
-    return _PLACE.sub(lambda found: parts[found[1]], _read("report.html"))
+    return _PLACE.sub(lambda match: parts[match[1]], _read("report.html"))
 
 
 def embedded(data: Mapping[str, Any]) -> str:

@@ -114,7 +114,7 @@ def yields(
 
     return {
         "at": (groups // max(len(names), 1)).tolist(),
-        "name": [names[place] for place in (groups % max(len(names), 1)).tolist()],
+        "name": [names[index] for index in (groups % max(len(names), 1)).tolist()],
         "visits": total(np.ones(len(outcomes))),
         "firsts": total(is_first),
         "unseen": total(~is_seen),
@@ -131,21 +131,21 @@ def load_pages(state: State, page_ids: Ids, now: float) -> dict[int, Page]:
     pages: dict[int, Page] = {}
     for start in range(0, len(page_ids), PAGES_A_CALL):
         batch = page_ids[start : start + PAGES_A_CALL].tolist()
-        known = state.load(batch)
+        loaded = state.load(batch)
         pages.update(
-            (page_id, as_of(known[page_id], now).sound) for page_id in batch if page_id in known
+            (page_id, as_of(loaded[page_id], now).sound) for page_id in batch if page_id in loaded
         )
     return pages
 
 
 def chances(
-    state: State, options: RankingOptions, page_ids: Ids, known: tuple[Ids, Rows], now: float
+    state: State, options: RankingOptions, page_ids: Ids, ids_and_rows: tuple[Ids, Rows], now: float
 ) -> dict[int, float]:
     """Return p of the pages with these ids, in the plan or not.
 
-    `known` are the ids and rows of all pages, because p depends on a page's siblings.
+    `ids_and_rows` are the ids and rows of all pages, because p depends on a page's siblings.
     """
-    ids, rows = known
+    ids, rows = ids_and_rows
     is_near = np.isin(rows["site"], rows["site"][np.isin(ids, page_ids)])
     near = candidates_from(ids[is_near], rows[is_near], now, state.estimation, options)
     return dict(zip(near.page_ids.tolist(), near.p.tolist(), strict=True))
@@ -186,7 +186,7 @@ def updates_of(page: Page) -> dict[int, int]:
     page = page.sound
     places = np.searchsorted(page.visits, page.update_times)
     new_links = page.new_marks_by_visit()
-    return {place: new_links[place] for place in places.tolist() if 0 < place < len(new_links)}
+    return {index: new_links[index] for index in places.tolist() if 0 < index < len(new_links)}
 
 
 def short(value: float | None) -> float | None:

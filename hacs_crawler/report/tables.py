@@ -41,9 +41,9 @@ def pages_table(
     """Return a row for each page, in their order."""
     shown = list(pages.values())
     places = np.flatnonzero(np.isin(plan.page_ids, list(pages)))
-    rank = {plan.page_ids[place]: int(place) + 1 for place in places}
+    rank = {plan.page_ids[index]: int(index) + 1 for index in places}
     rates = [short(page.rate) if len(page.visits) > 1 else None for page in shown]
-    found = [len(updates_of(page)) for page in shown]
+    numbers = [len(updates_of(page)) for page in shown]
     return [
         Column("Page", "page", list(range(len(shown))), "Click for its history"),
         Column("Next", "number", [*map(rank.get, pages)], "Its place in the plan"),
@@ -52,7 +52,7 @@ def pages_table(
         Column("Last visit", "ago", [page.last_visit for page in shown], "When it was last seen"),
         Column("Last update", "ago", [page.last_update for page in shown], "Its latest update"),
         Column("Visits", "number", [len(page.visits) for page in shown], "Visits that saw it"),
-        Column("Found", "number", found, "Visits with an update"),
+        Column("Found", "number", numbers, "Visits with an update"),
         Column("Status", "text", [_status(page, now) for page in shown], "Problems, if any"),
     ]
 
@@ -67,35 +67,42 @@ def _status(page: Page, now: float) -> str:
     return "" if page.visits else "never seen"
 
 
-def newest_table(pages: Mapping[int, Page], found: Mapping[int, Findings], noun: str) -> Table:
+def newest_table(pages: Mapping[int, Page], findings: Mapping[int, Findings], noun: str) -> Table:
     """Return the latest updates, the newest first, with their findings as text."""
     shown, ids = list(pages.values()), list(pages)
-    updated = [place for place, page in enumerate(shown) if updates_of(page)]
-    latest = sorted(updated, key=lambda place: shown[place].last_update or 0, reverse=True)[:NEWEST]
-    things = {place: _newest(shown[place], found.get(ids[place]), noun) for place in latest}
+    updated = [index for index, page in enumerate(shown) if updates_of(page)]
+    latest = sorted(updated, key=lambda index: shown[index].last_update or 0, reverse=True)[:NEWEST]
+    things = {index: _newest(shown[index], findings.get(ids[index]), noun) for index in latest}
     return [
         Column("Page", "page", latest, "Click for its history"),
         Column("What", "things", list(things.values()), "What was new"),
-        Column("Found", "ago", [shown[place].last_update for place in latest], "By a visit"),
+        Column("Found", "ago", [shown[index].last_update for index in latest], "By a visit"),
     ]
 
 
-def _newest(page: Page, found: Findings | None, noun: str) -> list[str]:
+def _newest(page: Page, findings: Findings | None, noun: str) -> list[str]:
     new = list(updates_of(page).values())[-1]
-    things = [] if found is None else [one for one in found.things if one.at == page.last_update]
+    things = (
+        []
+        if findings is None
+        else [item for item in findings.things if item.at == page.last_update]
+    )
     if not things:
         return [counted(new, noun) if new else "its content"]
     more = new - len(things)
-    said = [f"{one.text}{f', was {one.was}' * bool(one.was)} {one.url}".strip() for one in things]
+    said = [
+        f"{item.text}{f', was {item.was}' * bool(item.was)} {item.url}".strip() for item in things
+    ]
     return [*said, *([f"and {more:,} more"] if more > 0 else [])]
 
 
-def runs_table(found: Mapping[str, list[Any]], noun: str) -> Table:
+def runs_table(columns: Mapping[str, list[Any]], noun: str) -> Table:
     """Return the finds of each run, a row for each policy, the latest first."""
-    runs = {name: values[::-1] for name, values in found.items()}
-    known = zip(runs["updates"], runs["visits"], runs["firsts"], strict=True)
+    runs = {name: values[::-1] for name, values in columns.items()}
+    revisits = zip(runs["updates"], runs["visits"], runs["firsts"], strict=True)
     per_100 = [
-        round(100 * n / (all_ - firsts), 1) if all_ > firsts else None for n, all_, firsts in known
+        round(100 * n / (all_ - firsts), 1) if all_ > firsts else None
+        for n, all_, firsts in revisits
     ]
     return [
         Column("Start, UTC", "time", runs["at"], "When the run began"),

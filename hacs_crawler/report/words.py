@@ -34,15 +34,17 @@ def headline(view: Overview, plan: Plan, outcomes: Outcomes, now: float) -> str:
     late = outcomes[outcomes["at"] > now - LATELY_DAYS * DAY]
     late = late[np.isfinite(late["days_since_visit"])]  # a page's first visit can find no update
     updates = int(((late["flags"] & UPDATED) > 0).sum())
-    found = (
+    sentence = (
         f"In the last {LATELY_DAYS} days {view.changed:,} of {counted(view.known, 'page')} changed, "
         f"and {updates:,} of {counted(len(late), 'ranked visit')} to known pages found an update."
     )
     if len(outcomes) and np.isinf(outcomes["days_since_visit"]).all():
-        found = "Every visit so far was a page's first: from the second on, updates can be found."
+        sentence = (
+            "Every visit so far was a page's first: from the second on, updates can be found."
+        )
     expected = round(float(plan.p[plan.visits > 0].sum()))
     return (
-        f"{found} A crawl that started now would make {counted(len(plan), 'visit')} and find "
+        f"{sentence} A crawl that started now would make {counted(len(plan), 'visit')} and find "
         f"{f'about {expected:,}' if expected else 'hardly any'} update{'s' * (expected != 1)}."
     )
 
@@ -70,21 +72,21 @@ def of_runs(runs: Mapping[str, Sequence[int]]) -> list[str]:
     first_visits = np.bincount(row, runs["firsts"], len(at)).astype(np.int64)
     whole = int(np.cumsum(first_visits).sum())
     visits, updates, size = (sum(runs[name]) for name in ("visits", "updates", "bytes"))
-    found = []
+    sentences = []
     if whole > visits:
-        found.append(
+        sentences.append(
             f"Visiting all pages known so far in each of the {counted(len(at), 'run')} would have taken "
             f"{counted(whole, 'visit')}: {visits:,} were made, {visits / whole:.0%} of these."
         )
     if updates:
-        found.append(
+        sentences.append(
             f"An update cost {visits / updates:.1f} visits and {size / updates / 1e3:,.1f} kB, first "
             "visits included."
         )
-    return found
+    return sentences
 
 
-def of_delay(outcomes: Outcomes, known: int) -> list[str]:
+def of_delay(outcomes: Outcomes, number: int) -> list[str]:
     """Return how late updates were found, and would have been by visits to all pages in turn."""
     again = outcomes[np.isfinite(outcomes["days_since_visit"])]
     updated = again["days_since_visit"][(again["flags"] & UPDATED) > 0]
@@ -93,7 +95,7 @@ def of_delay(outcomes: Outcomes, known: int) -> list[str]:
         return []
     days = (runs[-1] - runs[0]) / DAY * len(runs) / (len(runs) - 1)
     # an update is as likely at any time since the visit before
-    late, in_turn = float(updated.mean()) / 2, known * days / len(again) / 2
+    late, in_turn = float(updated.mean()) / 2, number * days / len(again) / 2
     sentence = (
         f"Updates were found {late:.1f} days after they happened, on average; the same visits to all "
         f"pages in turn would have found them after {in_turn:.1f} days."

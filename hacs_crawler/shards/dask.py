@@ -89,9 +89,13 @@ def _check_workers(client: Client, address: str, here_only: str) -> None:
         own = version(_PACKAGE)
     except PackageNotFoundError:  # run from its sources
         return
-    for worker, found in client.run(version, _PACKAGE, on_error="return").items():
-        if found != own:
-            has = "no hacs-crawler" if isinstance(found, Exception) else f"hacs-crawler {found}"
+    for worker, its_version in client.run(version, _PACKAGE, on_error="return").items():
+        if its_version != own:
+            has = (
+                "no hacs-crawler"
+                if isinstance(its_version, Exception)
+                else f"hacs-crawler {its_version}"
+            )
             msg = f"the Dask worker at {worker} has {has}: {own} is needed there, as it is here"
             raise ClusterError(msg)
     for worker, host in client.run(socket.gethostname).items() if here_only else ():

@@ -86,10 +86,10 @@ class JoinedStore:
     def add_outcomes(self, outcomes: Outcomes) -> None:
         """Keep each record in the store that knows its page, and others by their site."""
         holder = outcomes["site"] % len(self._stores)
-        for place, store in enumerate(self._stores):
-            holder[store.rows(outcomes["page_id"])["site"] > 0] = place
-        for place in np.unique(holder).tolist():
-            self._stores[place].add_outcomes(outcomes[holder == place])
+        for number, store in enumerate(self._stores):
+            holder[store.rows(outcomes["page_id"])["site"] > 0] = number
+        for number in np.unique(holder).tolist():
+            self._stores[number].add_outcomes(outcomes[holder == number])
 
 
 class JoinedState(State):
@@ -111,10 +111,10 @@ class JoinedState(State):
         return prior
 
     def record(
-        self, visits: Sequence[Visit], known: object = None, merges: object = ()
+        self, visits: Sequence[Visit], held: object = None, merges: object = ()
     ) -> list[Recorded]:
         """See `State.record`."""
-        del known, merges
+        del held, merges
         return [
             recorded for state, some in self._by_state(visits) for recorded in state.record(some)
         ]
@@ -130,10 +130,10 @@ class JoinedState(State):
 
     def outcomes(self) -> Outcomes:
         """Return the latest records of all shards, up to the number that one state keeps."""
-        found = self.states[0].outcomes()
+        outcomes = self.states[0].outcomes()
         for state in self.states[1:]:
-            found = sorted_outcomes([found, state.outcomes()])[-MOST_OUTCOMES:]
-        return found
+            outcomes = sorted_outcomes([outcomes, state.outcomes()])[-MOST_OUTCOMES:]
+        return outcomes
 
     def of(self, url: str) -> State:
         """Return the state of a page's shard, or any state if the URL is not a page's."""
@@ -143,10 +143,10 @@ class JoinedState(State):
 
     def _by_state(self, entries: Iterable[T]) -> list[tuple[State, list[T]]]:
         """Return the entries of each state; a writer has all shards open."""
-        found: dict[int, list[T]] = {}
+        by_state: dict[int, list[T]] = {}
         for entry in entries:
-            found.setdefault(shard_of_page(entry.url, len(self.states)), []).append(entry)
-        return [(self._by_number[number], some) for number, some in found.items()]
+            by_state.setdefault(shard_of_page(entry.url, len(self.states)), []).append(entry)
+        return [(self._by_number[number], some) for number, some in by_state.items()]
 
 
 def open_shards(
@@ -194,8 +194,8 @@ def found_shards(config: Config) -> int | None:
     counts = _counts_on_server(config) if path is None else _counts_in_file(path, config.namespace)
     if len(counts) > 1:
         numbers = " and ".join(map(str, counts))
-        place = describe(config.state) if path is None else path
-        raise StateError(f"the state in {place} has shards of {numbers}: name one with --shards")
+        address = describe(config.state) if path is None else path
+        raise StateError(f"the state in {address} has shards of {numbers}: name one with --shards")
     return counts[0] if counts else None
 
 
@@ -203,7 +203,7 @@ def _counts_in_file(path: Path, namespace: str) -> list[int]:
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as file:
         tables = [name for (name,) in file.execute("SELECT name FROM sqlite_schema")]
     pattern = re.compile(rf"{re.escape(namespace)}\.\d+-(\d+)\.pages")
-    return sorted({int(found[1]) for name in tables if (found := pattern.fullmatch(name))})
+    return sorted({int(match[1]) for name in tables if (match := pattern.fullmatch(name))})
 
 
 def _counts_on_server(config: Config) -> list[int]:

@@ -81,11 +81,11 @@ class RedisShardLock:
         with self._server.naming_errors("lock a shard of"):
             if self._lock.acquire(blocking=False, token=self._token):
                 return None
-            found = (self._server.client.get(self._key) or b"").decode(errors="replace")
-            if found == self._token:  # a first try was answered to a connection that was lost
+            holder = (self._server.client.get(self._key) or b"").decode(errors="replace")
+            if holder == self._token:  # a first try was answered to a connection that was lost
                 self._lock.local.token = self._token.encode()
                 return None
-            return found.partition(" [")[0] or "nobody any more"
+            return holder.partition(" [")[0] or "nobody any more"
 
     def renew(self) -> bool:
         """Make it last longer; False if it ran out or another has it. Raises StateError."""

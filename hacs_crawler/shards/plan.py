@@ -27,16 +27,16 @@ def plan_of_all(
     now: float,
     limit: int | None = None,
     *,
-    known: tuple[Ids, Rows] | None = None,
+    ids_and_rows: tuple[Ids, Rows] | None = None,
     progress: Progress | None = None,
 ) -> Plan:
     """Return the plan of a state, or of shards that are read as one; see `make_plan`.
 
-    `known` are all pages of the state, if they were read already.
+    `ids_and_rows` are all pages of the state, if they were read already.
     """
     if isinstance(state, JoinedState):
         return plan_of_shards(state.states, options, now, limit)
-    return plan_of(*(known or read_rows(state, progress, now)), state, options, now, limit)
+    return plan_of(*(ids_and_rows or read_rows(state, progress, now)), state, options, now, limit)
 
 
 def plan_of_shards(
@@ -59,8 +59,8 @@ def plan_of_shards(
         if only_seen:
             is_seen = rows["visits"] > 0
             page_ids, rows = page_ids[is_seen], rows[is_seen]
-        known = with_hubs(options, state, now)
-        part = finalists_of(page_ids, rows, state, known, now, quota.within(limit))
+        hubs_and_rows = with_hubs(options, state, now)
+        part = finalists_of(page_ids, rows, state, hubs_and_rows, now, quota.within(limit))
         parts.append(replace(part, places=part.places * len(states) + index))
     return plan_from(merged(parts, quota.within(limit)), quota, limit, shards=len(states))
 
@@ -80,12 +80,12 @@ def plan_round(config: Config, count: int) -> tuple[Round, int]:
         lock.release()
     options, now = config.ranking, config.clock()
     quota = Quota(options.budget).sharing(options.discover)
-    cut_off, known = None, 0
+    cut_off, pages = None, 0
     joined = open_shards(config, count, reads_only=False)
     if joined is not None:
         with closing(joined):
             joined.refit_prior()
-            known = joined.store.count()
+            pages = joined.store.count()
             if quota.budget is not None:
                 budget, only_seen = quota.budget - (quota.unseen or 0), quota.unseen is not None
                 bounded = replace(options, budget=max(budget, 1))
@@ -98,4 +98,4 @@ def plan_round(config: Config, count: int) -> tuple[Round, int]:
         shares = [ShardShare() for _ in range(count)]
         round_ = Round(began, quota.budget, quota.unseen, cut_off, shares)
         notes.write(round_)
-    return round_, known
+    return round_, pages

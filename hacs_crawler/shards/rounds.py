@@ -144,16 +144,16 @@ class RoundNotes:
 
         Raises StateError if there is another round.
         """
-        found: list[tuple[Round, T]] = []
+        results: list[tuple[Round, T]] = []
 
         def changed(round_: Round | None) -> Any:
             if round_ is None or round_.began != began:
                 raise StateError("this round of all shards is over: another one was planned")
-            found[:] = [(round_, change(round_))]
+            results[:] = [(round_, change(round_))]
             return msgspec.to_builtins(round_)
 
         change_note(self._store, _NOTE, Round, changed)
-        return found[0]
+        return results[0]
 
 
 def open_rounds(config: Config, count: int) -> RoundNotes:

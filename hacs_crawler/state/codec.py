@@ -70,12 +70,12 @@ UNKNOWN_ROW: Final = np.zeros(1, ROW)
 def encode_page(page: Page) -> bytes:
     """Return the page's bytes."""
     try:
-        known = _encode(page)
+        encoded = _encode(page)
     except UnicodeEncodeError:
         texts = (page.url, page.etag, page.last_modified)
         url, etag, modified = (text.encode("utf-8", "replace").decode() for text in texts)
-        known = _encode(replace(page, url=url, etag=etag, last_modified=modified))
-    return _BEGINNING.pack(LAYOUT, page.version, crc32(known, page.version)) + known
+        encoded = _encode(replace(page, url=url, etag=etag, last_modified=modified))
+    return _BEGINNING.pack(LAYOUT, page.version, crc32(encoded, page.version)) + encoded
 
 
 def decode_page(body: bytes) -> Page:
@@ -84,14 +84,14 @@ def decode_page(body: bytes) -> Page:
     Raises StateError if they are damaged or of a layout that this version does not know.
     """
     if not body or body[0] != LAYOUT:
-        found = f"layout {body[0]}" if body else "nothing"
-        msg = f"a stored page is damaged or newer than this version: found {found}, not {LAYOUT}"
+        layout = f"layout {body[0]}" if body else "nothing"
+        msg = f"a stored page is damaged or newer than this version: found {layout}, not {LAYOUT}"
         raise StateError(msg)
     try:
         _, version, checksum = _BEGINNING.unpack_from(body)
-        known = memoryview(body)[_BEGINNING.size :]
-        if crc32(known, version) == checksum:
-            return _decode(known)
+        content = memoryview(body)[_BEGINNING.size :]
+        if crc32(content, version) == checksum:
+            return _decode(content)
         what = "its checksum is not theirs"
     except (struct.error, TypeError, ValueError) as error:  # whoever wrote it: not this package
         what = str(error)
@@ -166,8 +166,8 @@ _ROW: Final = struct.Struct("<fIIIHHBIIefeeeB")
 
 
 def _visit_before(visits: array[int], at: int) -> int:
-    place = bisect_left(visits, at)
-    return visits[place - 1] if 0 < place < len(visits) else 0
+    index = bisect_left(visits, at)
+    return visits[index - 1] if 0 < index < len(visits) else 0
 
 
 def _packed(numbers: array[int]) -> bytes:

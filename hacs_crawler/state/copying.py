@@ -29,21 +29,21 @@ _OWN: Final = frozenset({"schema", "identity", "round", COPYING, TWINS})
 """Notes that say something of one store, and not of the pages."""
 
 
-def refuse_unfinished(store: Store, place: str) -> None:
+def refuse_unfinished(store: Store, target: str) -> None:
     """Raise StateError if the store is an unfinished copy."""
     source = store.read_meta(COPYING)
     if source is not None:
-        msg = f"{place} is an unfinished copy of {source}: repeat the command that copied it"
+        msg = f"{target} is an unfinished copy of {source}: repeat the command that copied it"
         raise StateError(msg)
 
 
-def refuse_filled(stores: Sequence[Store], source: str, place: str) -> None:
+def refuse_filled(stores: Sequence[Store], source: str, target: str) -> None:
     """Raise StateError unless the stores are empty, or an unfinished copy of the same source."""
     for store in stores:
         if store.read_meta(COPYING) != source and (
             store.count() or any(len(part) for part in store.outcomes())
         ):
-            raise StateError(f"{place} is not empty: copy to another address or HACS_NAMESPACE")
+            raise StateError(f"{target} is not empty: copy to another address or HACS_NAMESPACE")
 
 
 def copy_states(
@@ -112,8 +112,8 @@ def _batches(source: State) -> Iterator[dict[int, Page]]:
 
 def _write(target: State, pages: dict[int, Page]) -> None:
     """Write pages as they are, over those written by a copy that was stopped."""
-    known = target.store.load(list(pages)) if pages else {}
-    present = target.load(list(known)) if known else {}
+    bodies = target.store.load(list(pages)) if pages else {}
+    present = target.load(list(bodies)) if bodies else {}
     changes = []
     for page_id, page in pages.items():
         seen = present[page_id].version if page_id in present else 0

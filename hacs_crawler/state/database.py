@@ -101,15 +101,15 @@ class State:
     def record(
         self,
         visits: Sequence[Visit],
-        known: Mapping[int, Page] | None = None,
+        held: Mapping[int, Page] | None = None,
         merges: Sequence[Recorded] = (),
     ) -> list[Recorded]:
         """Record visits, of any pages and in any order, and return their outcomes.
 
-        Each page is written whole or not at all, with its new rate. `known` are pages as the caller
+        Each page is written whole or not at all, with its new rate. `held` are pages as the caller
         loaded them, and `merges` the outcomes of visits that it has merged with them: then nothing is
         merged again except pages that differ in the store. Writing takes one round trip, a further one
-        for the pages that differ in the store from `known`, and two more if sites count and links are
+        for the pages that differ in the store from `held`, and two more if sites count and links are
         new (see `state.site_links`).
 
         Raises StateUnavailableError if the store cannot be reached; recording the same visits
@@ -154,7 +154,7 @@ class State:
                 for index in by_page[page_id]
             )
 
-        base = {page_id: (known or {}).get(page_id) for page_id in by_page}
+        base = {page_id: (held or {}).get(page_id) for page_id in by_page}
         for page_id in self._write(base, advance, outcomes):
             for index in by_page[page_id]:
                 del recorded[index]
@@ -193,7 +193,7 @@ class State:
 
         Raises as `record`.
         """
-        known = self.load(page_ids)
+        pages = self.load(page_ids)
         changed: set[int] = set()
 
         def advance(base: _Base) -> dict[int, Page]:
@@ -206,8 +206,8 @@ class State:
             changed.update(after)
             return after
 
-        damaged = self._write(known, advance)
-        return Reestimated(len(changed - damaged), len(page_ids) - len(known) + len(damaged))
+        damaged = self._write(pages, advance)
+        return Reestimated(len(changed - damaged), len(page_ids) - len(pages) + len(damaged))
 
     def rows(self, page_ids: Ids) -> Rows:
         """Return ranking rows (dtype `codec.ROW`), in one round trip a few thousand pages."""
@@ -218,8 +218,8 @@ class State:
         for ids, _ in self.store.all_rows():
             for start in range(0, len(ids), PAGES_A_CALL):
                 batch = ids[start : start + PAGES_A_CALL].tolist()
-                known = self.load(batch)
-                yield from map(known.get, batch)
+                pages = self.load(batch)
+                yield from map(pages.get, batch)
 
     def urls(self) -> Iterator[str]:
         """Stream the URL of every page known."""

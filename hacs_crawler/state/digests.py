@@ -32,18 +32,18 @@ def digest_number(digest: bytes) -> int:
 def add(digests: array[int], at: int, number: int, *, repeats: bool) -> None:
     """Add what an index says of one capture, in place; of one second, content of its own goes first."""
     mark = number << 1 | repeats
-    place = 2 * bisect_left(digests[::2], at)
-    if digests[place : place + 1] != array("I", [at]):
-        digests[place:place] = array("I", [at, mark])
+    index = 2 * bisect_left(digests[::2], at)
+    if digests[index : index + 1] != array("I", [at]):
+        digests[index:index] = array("I", [at, mark])
     else:
-        digests[place + 1] = min(digests[place + 1], mark, key=_precedence)
+        digests[index + 1] = min(digests[index + 1], mark, key=_precedence)
 
 
 def add_content(contents: array[int], number: int) -> None:
     """Add the number of a content that the page had, in place."""
-    place = bisect_left(contents, number)
-    if contents[place : place + 1] != array("I", [number]):
-        contents.insert(place, number)
+    index = bisect_left(contents, number)
+    if contents[index : index + 1] != array("I", [number]):
+        contents.insert(index, number)
         del contents[MOST_CONTENTS:]
 
 
@@ -54,8 +54,8 @@ def union_of_contents(contents: array[int], others: array[int]) -> array[int]:
 
 def repeated(digests: array[int], contents: array[int]) -> Iterator[int]:
     """Yield the times of captures that repeat content which the page is known to have had."""
-    known = set(contents)
-    return (at for at, mark in pairs(digests) if mark & 1 and mark >> 1 in known)
+    known_contents = set(contents)
+    return (at for at, mark in pairs(digests) if mark & 1 and mark >> 1 in known_contents)
 
 
 def union(digests: array[int], more: array[int]) -> array[int]:
@@ -83,11 +83,11 @@ def changes(digests: array[int], contents: array[int]) -> Iterator[int]:
 
     A capture that repeats an earlier one is not such a time. A repetition of the unknown proves nothing.
     """
-    known = set(contents)
+    known_contents = set(contents)
     last: dict[int, int] = {}
     for at, mark in pairs(digests):
         number, repeats = mark >> 1, mark & 1
-        if repeats and number not in known:
+        if repeats and number not in known_contents:
             continue
         if last.get(number & _ALGORITHM, number) != number and not repeats:
             yield at

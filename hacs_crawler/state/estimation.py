@@ -133,22 +133,22 @@ class Estimation:
         return Rates(**dict(zip(Rates.__slots__, columns, strict=True)))
 
     def _rates(self, pages: Sequence[Page], churning_pages: float) -> Rates:
-        found = histories(pages)
+        history = histories(pages)
         # no other estimator asks for them
-        became = _lifetimes_of_gaps(pages, found[2]) if self.has_posterior else None
-        visits = Visits(*found, self.fade_days, baselines_of(pages), became)
+        became = _lifetimes_of_gaps(pages, history[2]) if self.has_posterior else None
+        visits = Visits(*history, self.fade_days, baselines_of(pages), became)
         return estimate(self.estimator, visits, self.prior, churning_pages, self.bursts)
 
     def churning(self, pages: Sequence[Page]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
         """Return how likely each page churns, as `rates` does: 0 if no visit brought anything."""
         pages = [page.sound for page in pages]
         may_churn = [_has_new_marks(page) or bool(page.digests) for page in pages]
-        found = np.zeros(len(pages))
+        churning = np.zeros(len(pages))
         if any(may_churn):
             # bursts do not change it, and cost most
             alike = replace(self, estimator="bayes") if self.has_bursts else self
-            found[may_churn] = alike.rates([*compress(pages, may_churn)]).churning
-        return found
+            churning[may_churn] = alike.rates([*compress(pages, may_churn)]).churning
+        return churning
 
     def estimate(self, pages: Sequence[Page]) -> None:
         """Estimate the stored values of pages, in place."""
@@ -157,7 +157,7 @@ class Estimation:
         rates = self.rates(pages)
         rate, *others = (getattr(rates, name) for name in Rates.__slots__)
         # in single precision: sums of other batches are rounded otherwise
-        columns = [rate.tolist(), *(one.astype(np.float32).tolist() for one in others)]
+        columns = [rate.tolist(), *(column.astype(np.float32).tolist() for column in others)]
         for page, *estimated in zip(pages, *columns, strict=True):
             page.rate, page.share, page.fast, page.slow, page.churn, page.churning = estimated
 
@@ -215,10 +215,10 @@ def lifetimes(pages: Sequence[Page]) -> LinkLifetimes:
     anyway, whoever brought it.
     """
     visits, offsets = _joined([page.visits for page in pages])
-    found = np.zeros(len(visits), np.uint8)
+    of_visits = np.zeros(len(visits), np.uint8)
     periods, period_offsets = _joined([page.periods for page in pages])
     if not len(periods):
-        return found
+        return of_visits
     first, last, number = periods.reshape(-1, 3).T
     period_offsets //= 3
     numbers = np.diff(period_offsets)
@@ -247,8 +247,8 @@ def lifetimes(pages: Sequence[Page]) -> LinkLifetimes:
     keys = (page_of.astype(np.int64) << 32) + first
     places = np.searchsorted(_of_pages(visits, offsets), keys)
     is_kept = places < offsets[1:][page_of]
-    found[places[is_kept]] = of_runs[is_kept]
-    return found
+    of_visits[places[is_kept]] = of_runs[is_kept]
+    return of_visits
 
 
 def _last_seen(
@@ -279,9 +279,9 @@ def _lifetimes_of_gaps(
     if not has_new.any():
         return None
     of_visits = np.repeat(has_new, np.diff(offsets))
-    found = np.zeros(len(of_visits), np.uint8)
-    found[of_visits] = lifetimes([*compress(pages, has_new)])
-    return found
+    of_gaps = np.zeros(len(of_visits), np.uint8)
+    of_gaps[of_visits] = lifetimes([*compress(pages, has_new)])
+    return of_gaps
 
 
 def _is_measured(page: Page) -> bool:
@@ -289,8 +289,8 @@ def _is_measured(page: Page) -> bool:
     visits = page.visits
     places = (bisect_left(visits, at) for at in page.update_times)
     return any(
-        0 < place < len(visits) and visits[place] - visits[place - 1] <= CONTROL_SECONDS
-        for place in places
+        0 < index < len(visits) and visits[index] - visits[index - 1] <= CONTROL_SECONDS
+        for index in places
     )
 
 

@@ -46,7 +46,7 @@ class Findings(NamedTuple):
 
     def joined(self, other: Findings, most: int) -> Findings:
         """Return at most `most` of the newest things of both, in whatever order they were found."""
-        things = sorted(dict.fromkeys((*self.things, *other.things)), key=lambda one: -one.at)
+        things = sorted(dict.fromkeys((*self.things, *other.things)), key=lambda thing: -thing.at)
         return Findings(self.title or other.title, tuple(things[:most]))
 
 
@@ -73,13 +73,13 @@ def all_findings(store: Store) -> Iterator[tuple[int, Findings]]:
         yield from _undamaged(batch).items()
 
 
-def write_findings(store: Store, found: Mapping[int, Findings], most: int) -> None:
+def write_findings(store: Store, findings: Mapping[int, Findings], most: int) -> None:
     """Keep at most `most` of the newest things of pages, by page id; raises StateError."""
 
     def joined(page_id: int, before: bytes) -> bytes:
-        return _encode(found[page_id].joined(_decoded(before), most))
+        return _encode(findings[page_id].joined(_decoded(before), most))
 
-    change_annotations(store, KIND, found, joined)
+    change_annotations(store, KIND, findings, joined)
 
 
 def note_texts(
@@ -94,11 +94,11 @@ def note_texts(
     new = list[str]()
 
     def added(_: int, before: bytes) -> bytes:
-        known = array("q", before[: len(before) // 8 * 8] or bytes(8))
-        unknown = [text for text, number in numbers.items() if number not in set(known)]
+        numbers_before = array("q", before[: len(before) // 8 * 8] or bytes(8))
+        unknown = [text for text, number in numbers.items() if number not in set(numbers_before)]
         new[:] = unknown if before else []
-        known.extend(numbers[text] for text in unknown)
-        return known[-MOST_TEXTS:].tobytes()
+        numbers_before.extend(numbers[text] for text in unknown)
+        return numbers_before[-MOST_TEXTS:].tobytes()
 
     change_annotations(state.store, TEXTS, [page_id], added)
     things = tuple(Finding(at, "text", findings_text(text)) for text in new)

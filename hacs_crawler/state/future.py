@@ -99,23 +99,23 @@ def without_future(
         + [start + _suspects(some, until, has_ahead=has_ahead) for start, some in _pieces(rows)]
     )
     number = latest = 0
-    found = rows
+    past = rows
     for start in range(0, len(places), _PAGES_A_CALL):
         some = places[start : start + _PAGES_A_CALL]
         pages = state.load(page_ids[some].tolist())
         of_future = [
-            place
-            for place in some.tolist()
-            if (page := pages.get(int(page_ids[place]))) is not None and latest_of(page) > until
+            index
+            for index in some.tolist()
+            if (page := pages.get(int(page_ids[index]))) is not None and latest_of(page) > until
         ]
         if not of_future:
             continue
-        known = [pages[int(page_ids[place])] for place in of_future]
-        number, latest = number + len(known), max(latest, *map(latest_of, known))
-        if found is rows:
-            found = rows.copy()
-        found[of_future] = _rows_as_of(state, known, now)
-    return found, Future(number, latest) if number else None
+        of_pages = [pages[int(page_ids[index])] for index in of_future]
+        number, latest = number + len(of_pages), max(latest, *map(latest_of, of_pages))
+        if past is rows:
+            past = rows.copy()
+        past[of_future] = _rows_as_of(state, of_pages, now)
+    return past, Future(number, latest) if number else None
 
 
 def _suspects(rows: Rows, until: int, *, has_ahead: bool) -> NDArray[np.int64]:

@@ -121,13 +121,13 @@ def to_line(page: Page) -> bytes:
         raise ValueError("its URL is none")
     sound = page.sound
     updated = {bisect_left(sound.visits, at) for at in sound.update_times} - {0}
-    found = {
-        at: {"updated": place in updated, "new_marks": number}
-        for place, (at, number) in enumerate(
+    by_second = {
+        at: {"updated": index in updated, "new_marks": number}
+        for index, (at, number) in enumerate(
             zip(sound.visits, sound.new_marks_by_visit(), strict=True)
         )
     }
-    visits = [{"at": iso(at), **found.get(at, {"is_page": False})} for at in page.visits]
+    visits = [{"at": iso(at), **by_second.get(at, {"is_page": False})} for at in page.visits]
     fields = {
         "hacs": LAYOUT,
         "url": page.url,
@@ -232,13 +232,13 @@ def read_export(lines: Iterable[bytes], name: str) -> Iterator[Page]:
             number += 1
             yield line
 
-    for found in read_objects(numbered(), name, _page_or_problem):
-        if isinstance(found, Page):
-            yield found
+    for page_or_problem in read_objects(numbered(), name, _page_or_problem):
+        if isinstance(page_or_problem, Page):
+            yield page_or_problem
             continue
         refused += 1
         if refused <= REFUSALS_SHOWN:
-            logger.warning("%s, line %d: %s; skipped", name, number, found)
+            logger.warning("%s, line %d: %s; skipped", name, number, page_or_problem)
     if refused > REFUSALS_SHOWN:
         logger.warning("%s: %d lines are skipped, whose pages cannot be visited", name, refused)
 

@@ -62,31 +62,31 @@ def judged(shown: MarksByVisit, baselines: Container[int], fewest: int) -> Marks
     kept: MarksByVisit = {}
     before: set[int] | None = None
     is_new = False
-    place = 0
-    while place < len(times):
-        marks = shown[times[place]]
-        can_differ = before is not None and times[place] not in baselines
+    index = 0
+    while index < len(times):
+        marks = shown[times[index]]
+        can_differ = before is not None and times[index] not in baselines
         is_unlike = can_differ and before is not None and _are_unlike(before, marks, fewest)
         if is_unlike and before is not None and not is_new:
             missed = before - marks
             following = [
                 shown[at]
-                for at in takewhile(lambda at: at not in baselines, times[place + 1 :][:MOST_AWAY])
+                for at in takewhile(lambda at: at not in baselines, times[index + 1 :][:MOST_AWAY])
             ]
             away = next((n for n, now in enumerate(following, 1) if _is_back(missed, now)), 0)
             is_little = 2 * len(marks - before) <= len(missed)
             confirmations = 2 if is_little else 1
             if away or len(following) < confirmations:
-                place += away or 1 + len(following)
+                index += away or 1 + len(following)
                 continue
-            for at in times[place : place + confirmations]:
+            for at in times[index : index + confirmations]:
                 kept[at] = before
-            place += confirmations
-            marks = shown[times[place]]
-            is_unlike = _are_unlike(shown[times[place - 1]], marks, fewest)
-        kept[times[place]] = marks
+            index += confirmations
+            marks = shown[times[index]]
+            is_unlike = _are_unlike(shown[times[index - 1]], marks, fewest)
+        kept[times[index]] = marks
         before, is_new = marks, is_unlike
-        place += 1
+        index += 1
     return kept
 
 

@@ -59,10 +59,10 @@ def describe(url: str) -> str:
     if not is_server(url):
         return url
     scheme, _, rest = url.partition("://")
-    place = re.split("[?#]", rest, maxsplit=1)
-    if "@" in "".join(place[1:]):  # of the password, which was not escaped, or of the query
+    parts = re.split("[?#]", rest, maxsplit=1)
+    if "@" in "".join(parts[1:]):  # of the password, which was not escaped, or of the query
         return f"{scheme}://…"
-    return f"{scheme}://{place[0].rpartition('@')[2]}"
+    return f"{scheme}://{parts[0].rpartition('@')[2]}"
 
 
 def split_replicas(url: str) -> tuple[str, int]:

@@ -47,11 +47,11 @@ class MemoryStore(Store):
             if int.from_bytes(version, "little") != change.seen:
                 refused[change.page_id] = present
                 continue
-            place = self._places.setdefault(change.page_id, len(self._places))
-            if place == len(self._rows):
-                self._rows = np.concatenate([self._rows, np.zeros(place, ROW)])
+            index = self._places.setdefault(change.page_id, len(self._places))
+            if index == len(self._rows):
+                self._rows = np.concatenate([self._rows, np.zeros(index, ROW)])
             self._bodies[change.page_id] = change.body
-            self._rows[place] = np.frombuffer(change.row, ROW)[0]
+            self._rows[index] = np.frombuffer(change.row, ROW)[0]
             self._outcomes.append(change.outcomes)
         return refused
 

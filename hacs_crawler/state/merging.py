@@ -76,8 +76,8 @@ def remember_echo(page: Page, at: int) -> None:
 
 def remember_harvest(page: Page, harvest: Harvest) -> None:
     """Remember how far a source's captures are recorded, unless it is known to be further already."""
-    known = page.harvests.get(harvest.source)
-    if known is None or harvest.until > known.until:
+    before = page.harvests.get(harvest.source)
+    if before is None or harvest.until > before.until:
         page.harvests[harvest.source] = harvest
         page.harvests = dict(sorted(page.harvests.items()))
 
@@ -117,8 +117,8 @@ def merge_pages(page: Page, other: Page) -> Page:
         ),
     )
     for harvest in other.harvests.values():
-        known = result.harvests.get(harvest.source, harvest)
-        furthest = max(known, harvest, key=lambda one: (one.until, one.digest))
+        before = result.harvests.get(harvest.source, harvest)
+        furthest = max(before, harvest, key=lambda candidate: (candidate.until, candidate.digest))
         result.harvests[harvest.source] = furthest
     result.harvests = dict(sorted(result.harvests.items()))  # equal pages have equal bytes
     result.periods, result.marks = spells_of(shown)
@@ -146,8 +146,8 @@ def _union(times: array[int], others: array[int]) -> array[int]:
 def _hrefs_of(candidates: list[tuple[int, int]]) -> int:
     """Return the number of the source at the latest second; 0 if there are several."""
     latest = max(at for at, _ in candidates)
-    found = {hrefs for at, hrefs in candidates if at == latest}
-    return found.pop() if len(found) == 1 else 0
+    latest_hrefs = {hrefs for at, hrefs in candidates if at == latest}
+    return latest_hrefs.pop() if len(latest_hrefs) == 1 else 0
 
 
 def _add_digest(page: Page, visit: Visit) -> None:
@@ -215,8 +215,8 @@ def _add_rules(page: Page, at: int, rules: int) -> None:
     if at > max([0, *page.visits[-1:], *changes[-2:-1]]):
         changes.extend((at, rules))
     else:
-        known = rule_changes.marks(changes, page.visits)
-        page.rule_changes = rule_changes.union(known, {at: rules})
+        rules_of = rule_changes.marks(changes, page.visits)
+        page.rule_changes = rule_changes.union(rules_of, {at: rules})
 
 
 def _insert(times: array[int], at: int) -> None:

@@ -111,7 +111,7 @@ def export_outcomes(state: State, file: Writable, progress: Progress) -> int:
 
 def to_line(outcome: np.void, label: Label, url: str | None) -> bytes:
     """Return an outcome record as a line of JSON."""
-    found = {
+    fields_of_line = {
         "hacs_outcome": LAYOUT,
         "url": url,
         "page": to_hex([int(outcome["page_id"])])[0],
@@ -129,27 +129,27 @@ def to_line(outcome: np.void, label: Label, url: str | None) -> bytes:
         **asdict(label),
     }
     if math.isinf(label.fade_days):
-        found["fade_days"] = None
-    return to_json(found).encode() + b"\n"
+        fields_of_line["fade_days"] = None
+    return to_json(fields_of_line).encode() + b"\n"
 
 
 def from_line(line: bytes) -> Labelled:
     """Return the outcome record of a line; raises ValueError that names the fault."""
-    found = decoded(_LINES, line)
-    label = {name: getattr(found, name) for name in _LABEL}
-    label["fade_days"] = _or_infinite(found.fade_days)
-    page = from_hex([found.page])[0] if found.url is None else page_id_of(found.url)
+    line_read = decoded(_LINES, line)
+    label = {name: getattr(line_read, name) for name in _LABEL}
+    label["fade_days"] = _or_infinite(line_read.fade_days)
+    page = from_hex([line_read.page])[0] if line_read.url is None else page_id_of(line_read.url)
     values = (
         page,
-        second_of("at", found.at),
-        second_of("run", found.run),
-        found.site,
-        found.p,
-        _or_infinite(found.days_since_visit),
-        min(found.new_links, _MOST_LINKS),
-        min(found.new_to_site, _MOST_LINKS),
-        found.bytes,
-        flags_of(is_seen=found.seen, is_update=found.updated, churn=found.churn),
+        second_of("at", line_read.at),
+        second_of("run", line_read.run),
+        line_read.site,
+        line_read.p,
+        _or_infinite(line_read.days_since_visit),
+        min(line_read.new_links, _MOST_LINKS),
+        min(line_read.new_to_site, _MOST_LINKS),
+        line_read.bytes,
+        flags_of(is_seen=line_read.seen, is_update=line_read.updated, churn=line_read.churn),
     )
     return values, Label(**label)
 

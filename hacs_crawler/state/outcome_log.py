@@ -80,8 +80,10 @@ class Label:
     @property
     def model(self) -> str:
         """What p was made of: predictions of one model are calibrated together, whatever the policy."""
-        known = ESTIMATORS.get(self.estimator)  # a newer version's state may know others
-        fading = f", fading in {self.fade_days:g} days" if known and known.uses_prior else ""
+        estimator = ESTIMATORS.get(self.estimator)  # a newer version's state may know others
+        fading = (
+            f", fading in {self.fade_days:g} days" if estimator and estimator.uses_prior else ""
+        )
         since = f", since the last {self.elapsed_from}"
         siblings = ", with siblings" if self.siblings and self.elapsed_from == "visit" else ""
         of_site = ", new to the site" if self.updates == "site" else ""

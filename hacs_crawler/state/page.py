@@ -180,7 +180,7 @@ class Page(Struct, array_like=True):
         if len(changes) == 2:  # like most pages: all from the first that did
             return self.visits[bisect_left(self.visits, changes[0]) :]
         rules = rule_changes.marks(changes, self.visits)
-        return array("I", (at for at, known in rules.items() if known != rule_changes.UNKNOWN))
+        return array("I", (at for at, rule in rules.items() if rule != rule_changes.UNKNOWN))
 
     @property
     def _since(self) -> int:
@@ -272,8 +272,8 @@ class Page(Struct, array_like=True):
     def shown_before(self, at: int) -> set[int]:
         """Return the marks that the visit before a second showed."""
         shown_at = self.shown_at
-        place = bisect_left(shown_at, at)
-        return self.spells.shown_by(shown_at)[shown_at[place - 1]] if place else set()
+        index = bisect_left(shown_at, at)
+        return self.spells.shown_by(shown_at)[shown_at[index - 1]] if index else set()
 
     def known_marks(self, rules: int) -> frozenset[int]:
         """Return the marks that the next visit may show, by these rules, without news.
@@ -291,9 +291,9 @@ class Page(Struct, array_like=True):
         """For each visit kept, how many marks it showed that make an update; of a sound page."""
         counts = [0] * len(self.visits)
         for at in self.update_times:
-            place = bisect_left(self.visits, at)
-            if 0 < place < len(counts):
-                counts[place] = len(self.news_at(at))
+            index = bisect_left(self.visits, at)
+            if 0 < index < len(counts):
+                counts[index] = len(self.news_at(at))
         return counts
 
 

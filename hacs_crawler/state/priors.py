@@ -80,8 +80,8 @@ def refit_priors(
     revisited, siblings = sampled(store, PAGES_TO_FIT)
     pages = load(np.union1d(revisited, siblings).tolist())
     of_siblings = [pages[page_id] for page_id in siblings.tolist() if page_id in pages]
-    found = (pages.get(page_id) for page_id in revisited.tolist())
-    sample = [page for page in found if page and page.visits]  # a damaged row may say otherwise
+    revisits = (pages.get(page_id) for page_id in revisited.tolist())
+    sample = [page for page in revisits if page and page.visits]  # a damaged row may say otherwise
     fitted = _at_fixed_point(sample, estimation)
     sites = np.array([site_id(page.url) for page in of_siblings], np.int64)
     together = fit_sibling_correlation(sites, *histories(of_siblings), baselines_of(of_siblings))
@@ -126,8 +126,8 @@ def _at_fixed_point(pages: Sequence[Page], estimation: Estimation) -> Estimation
     return replace(fitted, bursts=bursts)
 
 
-def _is_same(one: LogNormalPrior, other: LogNormalPrior, most: float) -> bool:
-    moved = abs(log(one.mean_rate / other.mean_rate)), abs(one.log_sd - other.log_sd)
+def _is_same(prior: LogNormalPrior, other: LogNormalPrior, most: float) -> bool:
+    moved = abs(log(prior.mean_rate / other.mean_rate)), abs(prior.log_sd - other.log_sd)
     return max(moved) <= most
 
 

@@ -74,8 +74,8 @@ def merged(
         is_doubtful = visit.marks is not None
         return Recorded(visit, frozenset(), False, before, page, is_known, is_doubtful=is_doubtful)
     shown_at = sound.shown_at
-    place = bisect_left(shown_at, at)
-    lost = sound.spells.ended(shown_at[place - 1]) if place and at not in sound.baselines else 0
+    index = bisect_left(shown_at, at)
+    lost = sound.spells.ended(shown_at[index - 1]) if index and at not in sound.baselines else 0
     updated = bool(before.visits) and at in sound.update_times
     return Recorded(visit, sound.news_at(at), updated, before, page, is_known, lost=lost)
 

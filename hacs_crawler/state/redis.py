@@ -97,9 +97,9 @@ class RedisStore(Store):
                 self._add_write(pipe, WRITE, [*keys], *args)
             waits = self._server.add_waits(pipe, [self._key(pages[0], "pages") for pages in calls])
             answers = self._written(pipe)
-        if waits and (found := min(answers[-waits:])) < self._server.replicas:
+        if waits and (replicas := min(answers[-waits:])) < self._server.replicas:
             msg = (
-                f"the state in {self._server.shown} has {found} replicas that keep up, of the "
+                f"the state in {self._server.shown} has {replicas} replicas that keep up, of the "
                 f"{self._server.replicas} that HACS_STATE asks for"
             )
             raise StateUnavailableError(msg)
@@ -140,8 +140,8 @@ class RedisStore(Store):
                 rows = np.frombuffer(joined, ROW)
                 parts.append(sound_rows(self, some, rows, self._place))
             else:
-                found = self._buckets.fetched("rows", some.tolist())
-                stored = [UNKNOWN_ROW.tobytes() if row is None else row for row in found]
+                fetched = self._buckets.fetched("rows", some.tolist())
+                stored = [UNKNOWN_ROW.tobytes() if row is None else row for row in fetched]
                 parts.append(whole_rows(self, some, stored, self._place))
         return np.concatenate(parts)
 
@@ -217,18 +217,18 @@ class RedisStore(Store):
         """See `Store.risks`: of the configuration, and what evictions have taken."""
         policies = {str(info["maxmemory_policy"]) for info in self._server.infos("memory")}
         for policy in sorted(policies - {"noeviction"}):
-            found = f"maxmemory-policy {policy}: a server that is full throws pages away"
-            yield found, "set maxmemory-policy noeviction"
+            risk = f"maxmemory-policy {policy}: a server that is full throws pages away"
+            yield risk, "set maxmemory-policy noeviction"
         has_log = all(int(info["aof_enabled"]) for info in self._server.infos("persistence"))
         if not has_log and not self._server.makes_snapshots():
             yield "appendonly no, and no snapshots: a restart loses the state", "set appendonly yes"
         if any(int(info["evicted_keys"]) for info in self._server.infos("stats")):
-            known, kept = (self._ids_of(kind) for kind in ("rows", "pages"))
-            number = len(np.setdiff1d(known, kept))
-            found = (
+            with_row, kept = (self._ids_of(kind) for kind in ("rows", "pages"))
+            number = len(np.setdiff1d(with_row, kept))
+            risk = (
                 f"the server has evicted keys: {counted(number, 'page')} without visits and links"
             )
-            yield found, "set maxmemory-policy noeviction, and import a backup"
+            yield risk, "set maxmemory-policy noeviction, and import a backup"
 
     def read_meta(self, key: str) -> Any:
         with self._server.naming_errors("read"):
@@ -272,8 +272,8 @@ class RedisStore(Store):
 
     def _note_text(self, key: str) -> bytes:
         held = self._held
-        found = self._redis.hget(self._notes, key) if held is None else held.get(key.encode())
-        return found or b""
+        text = self._redis.hget(self._notes, key) if held is None else held.get(key.encode())
+        return text or b""
 
     def _hold(self, texts: dict[bytes, bytes]) -> None:
         """Have notes that are held be as they were written."""
@@ -302,23 +302,23 @@ class RedisStore(Store):
 
     def _check_identity(self) -> None:
         """Raise StateError if the server no longer holds the state that was opened."""
-        found = self._redis.hmget(self._notes, "schema", "identity")
-        known_by = self._checked(found)
-        if found[1] is None:
+        stored = self._redis.hmget(self._notes, "schema", "identity")
+        known_by = self._checked(stored)
+        if stored[1] is None:
             refuse_other(self._place, "is gone: the server came back empty")
         if known_by != self._known_by:
             refuse_other(self._place, "was replaced")
 
-    def _checked(self, found: Sequence[bytes | None]) -> bytes:
+    def _checked(self, stored: Sequence[bytes | None]) -> bytes:
         """Return a state's identity, after a check of its schema."""
-        schema, identity = found
+        schema, identity = stored
         check_schema(0 if schema is None else int(note("schema", schema)), self._place)
         return b"%b %b" % (schema or b"false", identity or b"false")
 
     def _ids_of(self, kind: str) -> Ids:
         """Return the ids under which anything of a kind is kept, ascending."""
         trips = self._buckets.run_on_all("read", GATHER_KEYS, kind)
-        joined = b"".join(found for _, answers in trips for found in answers)
+        joined = b"".join(answer for _, answers in trips for answer in answers)
         return np.sort(np.frombuffer(joined, np.dtype("<i8")).astype(np.int64))
 
     def _known(self, kind: str, keys: Sequence[int]) -> dict[int, bytes]:

@@ -177,14 +177,14 @@ def check_address(url: str) -> None:
             f"password '/', '?', '#', '@' and '%' are written as %2F, %3F, %23, %40 and %25"
         )
         raise ConfigError(msg) from None
-    known = parameters_of_connections()
+    parameters = parameters_of_connections()
     parts = urlsplit(url)
     if parts.scheme != "unix" and re.fullmatch("/?[0-9]*", parts.path) is None:
         # redis-py would take database 0
         msg = f"HACS_STATE = {describe(url)!r}: behind the server's name stands a database's number"
         raise ConfigError(msg)
     query = parts.query
-    unknown = sorted({name for name, _ in parse_qsl(query)} - known - {"replicas", "db"})
+    unknown = sorted({name for name, _ in parse_qsl(query)} - parameters - {"replicas", "db"})
     if unknown:
         msg = f"HACS_STATE = {describe(url)!r}: its query has no parameter {unknown[0][:50]!r}"
         raise ConfigError(msg)

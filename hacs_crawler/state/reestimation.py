@@ -101,15 +101,15 @@ def advanced(
             some = left[start : start + PAGES_A_CALL].tolist()
             if most is not None:
                 some = some[: begun.pages + most - run.pages]
-            found = state.reestimate(some)
+            reestimated = state.reestimate(some)
             end = start + len(some)
             run = replace(
                 run,
                 after=next((ends[place] for place in reversed(ends) if place <= end), run.after),
                 done=None if end in ends else some[-1],
                 pages=run.pages + len(some),
-                changed=run.changed + found.changed,
-                damaged=run.damaged + found.damaged,
+                changed=run.changed + reestimated.changed,
+                damaged=run.damaged + reestimated.damaged,
             )
             on_progress(run)
             if run.pages - begun.pages == most:

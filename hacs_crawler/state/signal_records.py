@@ -175,9 +175,9 @@ def joined_ids(records: Records, page_ids: Ids) -> Records:
     after = np.zeros(len(page_ids), RECORD)
     after["page_id"] = page_ids
     if len(records):
-        place = np.minimum(np.searchsorted(records["page_id"], page_ids), len(records) - 1)
-        is_known = records["page_id"][place] == page_ids
-        after[is_known] = records[place[is_known]]
+        index = np.minimum(np.searchsorted(records["page_id"], page_ids), len(records) - 1)
+        is_known = records["page_id"][index] == page_ids
+        after[is_known] = records[index[is_known]]
     return after
 
 
@@ -187,17 +187,17 @@ def open_likelihood(records: Records, rows: Rows, estimation: Estimation) -> Flo
     Pages without a signal since their last visit are no evidence: 0.
     """
     places = np.flatnonzero((records["visit"] > 0) & (records["watched"] > 0))
-    found = np.zeros((len(records), POINTS))
+    likelihood = np.zeros((len(records), POINTS))
     rates = rates_of(rows[places], estimation)
-    found[places] = open_log_likelihood(heard_of(records[places]), rates)
-    return found
+    likelihood[places] = open_log_likelihood(heard_of(records[places]), rates)
+    return likelihood
 
 
 def signals_looked_for(records: Records, rows: Rows, estimation: Estimation) -> FloatArray:
     """Return how many signals there were since the last visits, or could be expected if that is more."""
     rate = rates_of(rows, estimation).rate_per_day
-    found: FloatArray = np.maximum(records["count"], rate * records["watched"])
-    return np.where(records["visit"] > 0, found, 0.0)
+    expected: FloatArray = np.maximum(records["count"], rate * records["watched"])
+    return np.where(records["visit"] > 0, expected, 0.0)
 
 
 def rates_of(rows: Rows, estimation: Estimation) -> Rates:
@@ -244,13 +244,13 @@ class Reputations:
 
     def add_gaps(self, source: IndexArray, log_likelihood: FloatArray) -> None:
         """Add gaps that ended, by the place of their source; old ones fade as new ones come."""
-        for place in np.unique(source).tolist():
-            mine = source == place
-            self.closed[place] += log_likelihood[mine].sum(axis=0)
-            self.gaps[place] += np.count_nonzero(mine)
-            share = min(1.0, MOST_GAPS / self.gaps[place])
-            self.closed[place] *= share
-            self.gaps[place] *= share
+        for number in np.unique(source).tolist():
+            mine = source == number
+            self.closed[number] += log_likelihood[mine].sum(axis=0)
+            self.gaps[number] += np.count_nonzero(mine)
+            share = min(1.0, MOST_GAPS / self.gaps[number])
+            self.closed[number] *= share
+            self.gaps[number] *= share
 
     def set_open(self, source: IndexArray, log_likelihood: FloatArray, signals: FloatArray) -> None:
         """Replace the evidence from pages' signals since their last visits."""

@@ -125,9 +125,9 @@ def _of_kind(store: Store, kind: str, prior: FloatArray, sites: Sequence[int]) -
     ]
     parts = [_decoded(body) for body in bodies]
     sources = tuple(sorted({source for source, _ in parts}))
-    place = {source: number for number, source in enumerate(sources)}
+    number_of = {source: number for number, source in enumerate(sources)}
     records = np.concatenate([np.zeros(0, RECORD), *(records for _, records in parts)])
-    of_parts = np.array([place[source] for source, _ in parts], np.int64)
+    of_parts = np.array([number_of[source] for source, _ in parts], np.int64)
     source = np.repeat(of_parts, [len(records) for _, records in parts])
     order = np.argsort(records["page_id"], kind="stable")
     seen = read_reputations(store, kind, sources).log_likelihood()
@@ -136,8 +136,8 @@ def _of_kind(store: Store, kind: str, prior: FloatArray, sites: Sequence[int]) -
 
 def read_reputations(store: Store, kind: str, sources: Sequence[int]) -> Reputations:
     """Return the evidence on sources, in the order asked."""
-    found = store.annotations(_worth(kind), sources) if sources else {}
-    return Reputations.joined([_worth_of(found.get(source, b"")) for source in sources])
+    bodies = store.annotations(_worth(kind), sources) if sources else {}
+    return Reputations.joined([_worth_of(bodies.get(source, b"")) for source in sources])
 
 
 def hear(
@@ -165,10 +165,12 @@ def hear(
     wanted = sorted({*page_sites.tolist(), *sites})
     for _ in range(_TRIES):
         before = state.store.annotations(_heard(kind), wanted)
-        known = {site: _decoded(body)[1] for site, body in before.items()}
-        listed = _listed(known, ids, shown, page_sites, others)
+        records_before = {site: _decoded(body)[1] for site, body in before.items()}
+        listed = _listed(records_before, ids, shown, page_sites, others)
         joined = np.concatenate([np.zeros(0, RECORD), *(kept for kept, _ in listed.values())])
-        latest = np.concatenate([np.zeros(0, np.int64), *(one for _, one in listed.values())])
+        latest = np.concatenate(
+            [np.zeros(0, np.int64), *(signals for _, signals in listed.values())]
+        )
         rows = state.rows(joined["page_id"].astype(np.int64))
         joined = read_before_visits(joined, rows, latest)
         records, gaps = settled(joined, rows, state.estimation)
@@ -215,22 +217,24 @@ class SourceTrust:
 
 def trusted_sources(store: Store, most: int) -> list[SourceTrust]:
     """Return the sources about which most is known, up to a number of each kind; raises StateError."""
-    found = []
+    sources_trusted = []
     for kind, prior in signal_kinds(store).items():
-        known: list[tuple[float, int, int]] = []
+        ordered: list[tuple[float, int, int]] = []
         for batch in store.all_annotations(_worth(kind)):
             seen = ((_worth_of(body), key) for key, body in batch.items())
-            known += [(float(source.gaps[0]), int(source.pages[0]), key) for source, key in seen]
-            known = sorted(known, reverse=True)[:most]
-        keys = [key for _, _, key in known]
+            ordered += [(float(source.gaps[0]), int(source.pages[0]), key) for source, key in seen]
+            ordered = sorted(ordered, reverse=True)[:most]
+        keys = [key for _, _, key in ordered]
         sources = store.annotations(source_kind(kind), keys)
         weights = posterior(read_reputations(store, kind, keys).log_likelihood(), prior)
-        for (gaps, pages, key), own in zip(known, weights, strict=True):
+        for (gaps, pages, key), own in zip(ordered, weights, strict=True):
             with suppress(msgspec.MsgspecError, RecursionError):
                 source = msgspec.json.decode(sources.get(key, b""), type=_Source)
                 trust = trust_of(own)
-                found.append(SourceTrust(kind, source.origin, source.read, gaps, pages, trust))
-    return found
+                sources_trusted.append(
+                    SourceTrust(kind, source.origin, source.read, gaps, pages, trust)
+                )
+    return sources_trusted
 
 
 def refit_signals(store: Store) -> None:
@@ -253,8 +257,8 @@ def _note_kind(store: Store, kind: str) -> None:
 
 
 def _keep_priors(store: Store, priors: Mapping[str, list[float]]) -> None:
-    def joined(known: _Expected | None) -> Any:
-        return {"priors": {**(known.priors if known else {}), **priors}}
+    def joined(before: _Expected | None) -> Any:
+        return {"priors": {**(before.priors if before else {}), **priors}}
 
     change_note(store, NOTE, _Expected, joined)
 
@@ -270,27 +274,27 @@ def _short(prior: FloatArray) -> list[float]:
 def _latest_of_each(
     page_ids: Ids, times: np.ndarray[Any, np.dtype[np.int64]]
 ) -> tuple[Ids, np.ndarray[Any, np.dtype[np.int64]]]:
-    ids, place = np.unique(page_ids, return_inverse=True)
+    ids, number = np.unique(page_ids, return_inverse=True)
     latest = np.zeros(len(ids), np.int64)
-    np.maximum.at(latest, place, times)
+    np.maximum.at(latest, number, times)
     return ids, latest
 
 
 def _listed(
-    known: Mapping[int, Records],
+    records_before: Mapping[int, Records],
     ids: Ids,
     shown: np.ndarray[Any, np.dtype[np.int64]],
     page_sites: np.ndarray[Any, Any],
     others: Others,
 ) -> dict[int, tuple[Records, np.ndarray[Any, np.dtype[np.int64]]]]:
     """Return the records of each site's pages that are listened to now, and their latest signals."""
-    found = {}
+    by_site = {}
     order = np.argsort(page_sites, kind="stable")
     sites, starts = np.unique(page_sites[order], return_index=True)
     mine = dict(zip(sites.tolist(), np.split(order, starts[1:]), strict=True)) if len(ids) else {}
-    for site in {*known, *mine}:
+    for site in {*records_before, *mine}:
         places = mine.get(site, np.zeros(0, np.int64))
-        own = known.get(site, np.zeros(0, RECORD))
+        own = records_before.get(site, np.zeros(0, RECORD))
         listed_ids = ids[places]
         if others != "gone":
             listed_ids = np.union1d(listed_ids, own["page_id"])[:MOST_PAGES]
@@ -299,8 +303,8 @@ def _listed(
         at = np.searchsorted(listed_ids, ids[places])
         is_kept = at < len(listed_ids)
         latest[at[is_kept]] = shown[places[is_kept]]
-        found[site] = records, latest
-    return found
+        by_site[site] = records, latest
+    return by_site
 
 
 def _learn(store: Store, kind: str, origin: str, gaps: FloatArray, now: Reputations) -> None:

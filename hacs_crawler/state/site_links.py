@@ -66,12 +66,12 @@ def claimed(memory: bytes, claims: Sequence[LinkClaim]) -> tuple[bytes, list[NDA
         entries["link"], entries["page"] = claim.links, claim.page
         is_new, is_owned = np.ones((2, len(claim.links)), np.bool_)
         if memory and len(claim.links):
-            known = np.frombuffer(memory, ENTRY)
-            links = np.ascontiguousarray(known["link"])
-            place = np.minimum(np.searchsorted(claim.links, links), len(claim.links) - 1)
-            at = np.flatnonzero(claim.links[place] == links)
-            is_new[place[at]] = False
-            is_owned[place[at]] = known["page"][at] == claim.page
+            entries_before = np.frombuffer(memory, ENTRY)
+            links = np.ascontiguousarray(entries_before["link"])
+            index = np.minimum(np.searchsorted(claim.links, links), len(claim.links) - 1)
+            at = np.flatnonzero(claim.links[index] == links)
+            is_new[index[at]] = False
+            is_owned[index[at]] = entries_before["page"][at] == claim.page
         memory = (memory + entries[is_new].tobytes())[-MOST_BYTES:]
         owned.append(is_owned)
     return memory, owned
@@ -102,8 +102,8 @@ def claim_links(
 
 def elsewhere(memory: bytes, page_id: int) -> Callable[[int], bool]:
     """Return what says of a mark whether a site's memory has it of another page."""
-    known = np.frombuffer(memory[: len(memory) // ENTRY.itemsize * ENTRY.itemsize], ENTRY)
-    others = set(known["link"][known["page"] != page_id & _PAGE_MASK].tolist())
+    entries = np.frombuffer(memory[: len(memory) // ENTRY.itemsize * ENTRY.itemsize], ENTRY)
+    others = set(entries["link"][entries["page"] != page_id & _PAGE_MASK].tolist())
     return lambda mark: mark & _LINK_MASK in others
 
 

@@ -69,13 +69,13 @@ class Spells(NamedTuple):
         """Return the times of visits that showed a mark which no visit before did."""
         if len(set(self.marks)) == len(self.marks):
             return self.changes()
-        known: set[int] = set()
-        found = set()
+        seen: set[int] = set()
+        new = set()
         for at, _, marks in self.each():
-            if not known.issuperset(marks):
-                found.add(at)
-                known.update(marks)
-        return found
+            if not seen.issuperset(marks):
+                new.add(at)
+                seen.update(marks)
+        return new
 
     def losses(self, visits: Sequence[int]) -> set[int]:
         """Return the times of visits that did not show a mark which the visit before did."""
@@ -90,12 +90,12 @@ class Spells(NamedTuple):
         if before <= shown:
             gained = array("q", sorted(shown - before))
             return Spells(self.periods + array("I", (at, OPEN, len(gained))), self.marks + gained)
-        found = [
+        joined = [
             (first, latest if last == OPEN and mark not in shown else last, mark)
             for first, last, marks in self.each()
             for mark in marks
         ]
-        return _packed([*found, *((at, OPEN, mark) for mark in shown - before)])
+        return _packed([*joined, *((at, OPEN, mark) for mark in shown - before)])
 
     def is_needed(self, at: int, following: int | None) -> bool:
         """Whether spells become others if the visit of a second, before `following`, is left out."""
@@ -106,14 +106,14 @@ class Spells(NamedTuple):
 def spells_of(shown: Mapping[int, set[int]]) -> Spells:
     """Return the spells of visits' marks, given by the visits' seconds."""
     first: dict[int, int] = {}
-    found: list[tuple[int, int, int]] = []
+    spells: list[tuple[int, int, int]] = []
     before: set[int] = set()
     previous = 0
     for at, marks in sorted(shown.items()):
-        found += [(first.pop(mark), previous, mark) for mark in before - marks]
+        spells += [(first.pop(mark), previous, mark) for mark in before - marks]
         first.update(dict.fromkeys(marks - before, at))
         before, previous = marks, at
-    return _packed([*found, *((since, OPEN, mark) for mark, since in first.items())])
+    return _packed([*spells, *((since, OPEN, mark) for mark, since in first.items())])
 
 
 def _packed(spells: Iterable[tuple[int, int, int]]) -> Spells:

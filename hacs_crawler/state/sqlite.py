@@ -73,8 +73,8 @@ class SQLiteStore(Store):
     def write(self, changes: Sequence[Change]) -> dict[int, bytes]:
         """See `Store.write`; one transaction."""
         with self._file.writing():
-            known = self._by_id("version", [change.page_id for change in changes])
-            stale = [c.page_id for c in changes if known.get(c.page_id, 0) != c.seen]
+            versions = self._by_id("version", [change.page_id for change in changes])
+            stale = [c.page_id for c in changes if versions.get(c.page_id, 0) != c.seen]
             skipped = set(stale)
             fresh = [c for c in changes if c.page_id not in skipped]
             self._db.executemany(
@@ -145,10 +145,10 @@ class SQLiteStore(Store):
         with self._naming_errors("read"):
             for start in range(0, len(page_ids), _ROW_BATCH):
                 batch = page_ids[start : start + _ROW_BATCH].tolist()
-                found = self._db.execute(query, (json.dumps(batch),)).fetchall()
-                if found:
-                    places = np.fromiter((place for place, _ in found), np.int64, len(found))
-                    rows[start + places] = self._rows_of(found, page_ids[start + places])
+                pairs = self._db.execute(query, (json.dumps(batch),)).fetchall()
+                if pairs:
+                    places = np.fromiter((index for index, _ in pairs), np.int64, len(pairs))
+                    rows[start + places] = self._rows_of(pairs, page_ids[start + places])
         return rows
 
     def all_rows(self, after: int | None = None) -> Iterator[tuple[Ids, Rows]]:
@@ -259,8 +259,8 @@ class SQLiteStore(Store):
 
     def _refuse_other_case(self, namespace: str) -> None:
         """Raise StateError if the file has a namespace that differs in case only: tables cannot."""
-        known = {name.removesuffix(".pages") for name in self._file.tables} - {namespace}
-        for other in known:
+        namespaces = {name.removesuffix(".pages") for name in self._file.tables} - {namespace}
+        for other in namespaces:
             if other.lower() == namespace.lower():
                 msg = (
                     f"the state in {self._file.path} has the namespace {other}, which SQLite cannot "
@@ -273,8 +273,8 @@ class SQLiteStore(Store):
         if f"{namespace}.pages" in self._file.tables:
             return
         pages = sorted(name for name in self._file.tables if name.endswith(".pages"))
-        known = ", ".join(name.removesuffix(".pages") for name in pages)
-        has = f"it has {known}" if known else "it is empty"
+        namespaces = ", ".join(name.removesuffix(".pages") for name in pages)
+        has = f"it has {namespaces}" if namespaces else "it is empty"
         msg = f"there is no state of the namespace {namespace} in {self._file.path}: {has}"
         raise NoStateError(msg)
 

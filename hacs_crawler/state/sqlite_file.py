@@ -175,7 +175,7 @@ def _connected(path: str) -> sqlite3.Connection:
 def _place_of(path: Path) -> tuple[int, int] | None:
     """Return the file's identity (device, inode), None if there is no file."""
     try:
-        found = path.stat()
+        status = path.stat()
     except FileNotFoundError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino

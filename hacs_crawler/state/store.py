@@ -230,20 +230,20 @@ SCHEMA: Final = 1
 """Version of tables or keys, page bytes, ranking rows; see CONTRIBUTING.md for what makes a new one."""
 
 
-def check_schema(schema: int, place: str) -> None:
+def check_schema(schema: int, address: str) -> None:
     """Raise StateError if the state at that place is of a newer version."""
     if schema > SCHEMA:
         msg = (
-            f"the state in {place} has schema {schema}, newer than the {SCHEMA} that this version of "
+            f"the state in {address} has schema {schema}, newer than the {SCHEMA} that this version of "
             f"hacs-crawler knows: upgrade hacs-crawler or use another HACS_STATE or HACS_NAMESPACE"
         )
         raise StateError(msg)
 
 
-def refuse_other(place: str, what: str) -> NoReturn:
+def refuse_other(address: str, what: str) -> NoReturn:
     """Raise StateError for a state that is no longer the one that was opened."""
     raise StateError(
-        f"the state in {place} {what} while it was in use; restore a backup of it, or start again to "
+        f"the state in {address} {what} while it was in use; restore a backup of it, or start again to "
         f"begin anew"
     )
 
@@ -253,7 +253,7 @@ logger = safe_logger(__name__)
 PASSED_OVER: Final = "%d damaged outcome records in %s are skipped"
 
 
-def whole_rows(store: Store, page_ids: Ids, stored: Sequence[Any], place: str) -> Rows:
+def whole_rows(store: Store, page_ids: Ids, stored: Sequence[Any], address: str) -> Rows:
     """Join ranking rows as they were read one by one; see `sound_rows`."""
     damaged = _misfits(stored)
     if damaged:
@@ -261,11 +261,11 @@ def whole_rows(store: Store, page_ids: Ids, stored: Sequence[Any], place: str) -
         for number in damaged:
             rows[number] = UNKNOWN_ROW.tobytes()
         stored = rows
-    return sound_rows(store, page_ids, np.frombuffer(b"".join(stored), ROW), place, damaged)
+    return sound_rows(store, page_ids, np.frombuffer(b"".join(stored), ROW), address, damaged)
 
 
 def sound_rows(
-    store: Store, page_ids: Ids, rows: Rows, place: str, damaged: Sequence[int] = ()
+    store: Store, page_ids: Ids, rows: Rows, address: str, damaged: Sequence[int] = ()
 ) -> Rows:
     """Return ranking rows; invalid rows, and those at `damaged`, are made again from their pages."""
     places = [*damaged, *unsound(rows).tolist()]
@@ -275,7 +275,7 @@ def sound_rows(
     logger.error(
         "%d damaged ranking rows in %s are made anew from their pages, the first is of id %d",
         len(places),
-        place,
+        address,
         wanted[0],
     )
     bodies = store.load(wanted)
@@ -285,7 +285,7 @@ def sound_rows(
     return rows
 
 
-def whole_outcomes(stored: Sequence[Any], place: str) -> Outcomes:
+def whole_outcomes(stored: Sequence[Any], address: str) -> Outcomes:
     """Join outcome records as they were read, one or more in a row; damaged ones are logged."""
     whole = [
         records
@@ -293,7 +293,7 @@ def whole_outcomes(stored: Sequence[Any], place: str) -> Outcomes:
         if isinstance(records, bytes) and len(records) % OUTCOME.itemsize == 0
     ]
     if len(whole) < len(stored):
-        logger.error(PASSED_OVER, len(stored) - len(whole), place)
+        logger.error(PASSED_OVER, len(stored) - len(whole), address)
     return np.frombuffer(b"".join(whole), OUTCOME)
 
 
@@ -303,7 +303,7 @@ def _misfits(stored: Sequence[Any]) -> list[int]:
     if {*map(type, stored)} <= {bytes} and {*map(len, stored)} <= {ROW.itemsize}:
         return []
     return [
-        place
-        for place, row in enumerate(stored)
+        index
+        for index, row in enumerate(stored)
         if not (isinstance(row, bytes) and len(row) == ROW.itemsize)
     ]

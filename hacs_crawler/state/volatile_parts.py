@@ -45,19 +45,19 @@ def learn_volatile_parts(
     is_known: Callable[[str], bool],
 ) -> VolatileLinkParts:
     """Compare two fetches of a page (see `VolatileLinkParts.learned`), and write its host's parts."""
-    found = VolatileLinkParts(host)
+    parts = VolatileLinkParts(host)
 
     def learned(notes: dict[str, _StoredParts] | None) -> Any:
-        nonlocal found
-        known = _decoded(notes)
-        before = known.get(host, VolatileLinkParts(host))
-        found = before.learned(first, second, is_known)
-        if found != before and (host in known or len(known) < MOST_HOSTS):
-            known[host] = found
-        return _encoded(known)
+        nonlocal parts
+        by_host = _decoded(notes)
+        before = by_host.get(host, VolatileLinkParts(host))
+        parts = before.learned(first, second, is_known)
+        if parts != before and (host in by_host or len(by_host) < MOST_HOSTS):
+            by_host[host] = parts
+        return _encoded(by_host)
 
     change_note(state.store, NOTE, dict[str, _StoredParts], learned)
-    return found
+    return parts
 
 
 def forget_volatile_parts(state: State, host: str) -> VolatileLinkParts | None:
@@ -65,16 +65,16 @@ def forget_volatile_parts(state: State, host: str) -> VolatileLinkParts | None:
 
     That nothing is left out is kept, so that what other hosts have is not left out either.
     """
-    found = read_volatile_parts(state).get(host)
+    parts = read_volatile_parts(state).get(host)
 
     def forgotten(notes: dict[str, _StoredParts] | None) -> Any:
-        known = _decoded(notes)
-        known[host] = VolatileLinkParts(host)
-        return _encoded(known)
+        by_host = _decoded(notes)
+        by_host[host] = VolatileLinkParts(host)
+        return _encoded(by_host)
 
     change_note(state.store, NOTE, dict[str, _StoredParts], forgotten)
-    return found
+    return parts
 
 
-def _encoded(known: Mapping[str, VolatileLinkParts]) -> Any:
-    return {host: parts.to_json() for host, parts in known.items()} or None
+def _encoded(by_host: Mapping[str, VolatileLinkParts]) -> Any:
+    return {host: parts.to_json() for host, parts in by_host.items()} or None

@@ -68,27 +68,27 @@ class Reliability:
     upper: FloatArray
 
 
-def summary(p: ArrayLike, found: ArrayLike) -> Expectation:
+def summary(p: ArrayLike, updated: ArrayLike) -> Expectation:
     """Return the predictions' sums and scores."""
-    p, found = _checked(p, found)
+    p, updated = _checked(p, updated)
     visits = p.size
     if not visits:
         return Expectation(0, 0.0, 0, math.nan, math.nan, math.nan, math.nan)
-    updates = int(np.count_nonzero(found))
+    updates = int(np.count_nonzero(updated))
     base = np.full(visits, updates / visits)
     return Expectation(
         visits=visits,
         expected_updates=float(p.sum()),
         found_updates=updates,
-        brier=_brier(p, found),
-        base_brier=_brier(base, found),
-        log_loss=_log_loss(p, found),
-        base_log_loss=_log_loss(base, found),
+        brier=_brier(p, updated),
+        base_brier=_brier(base, updated),
+        log_loss=_log_loss(p, updated),
+        base_log_loss=_log_loss(base, updated),
     )
 
 
 def reliability(
-    p: ArrayLike, found: ArrayLike, bins: int = 10, site: ArrayLike | None = None
+    p: ArrayLike, updated: ArrayLike, bins: int = 10, site: ArrayLike | None = None
 ) -> Reliability:
     """Return the reliability diagram in at most `bins` bins with about the same number of visits.
 
@@ -97,19 +97,19 @@ def reliability(
     of independent visits with the same variance, with the site as the unit; never as more than their
     number, and as one if all are of one site.
     """
-    p, found = _checked(p, found)
+    p, updated = _checked(p, updated)
     order = np.argsort(p, kind="stable")
-    p, found = p[order], found[order]
+    p, updated = p[order], updated[order]
     starts = _starts(p, bins)
     ends = np.append(starts[1:], p.size)[: starts.size]
     visits = ends - starts
-    share = np.add.reduceat(found, starts, dtype=np.float64) / visits if p.size else np.zeros(0)
+    share = np.add.reduceat(updated, starts, dtype=np.float64) / visits if p.size else np.zeros(0)
     independent = visits.astype(np.float64)
     if site is not None:
         sites = np.asarray(site)[order]
         cuts = zip(starts.tolist(), ends.tolist(), strict=True)
-        for place, (start, end) in enumerate(cuts):
-            independent[place] = _independent(found[start:end], sites[start:end])
+        for number, (start, end) in enumerate(cuts):
+            independent[number] = _independent(updated[start:end], sites[start:end])
     lower, upper = wilson_interval(share, independent)
     return Reliability(
         low_p=p[starts],
@@ -131,37 +131,37 @@ def wilson_interval(share: ArrayLike, visits: ArrayLike) -> tuple[FloatArray, Fl
     return np.clip(centre - half, 0.0, share), np.clip(centre + half, share, 1.0)
 
 
-def clustered_z(p: ArrayLike, found: ArrayLike, site: ArrayLike) -> float:
+def clustered_z(p: ArrayLike, updated: ArrayLike, site: ArrayLike) -> float:
     """Return how many standard errors more updates were found than predicted; 0 without visits.
 
     The variance of sum(found - p) is the variance of the sites' sums (Liang and Zeger 1986), since pages
     of one site are updated together, but at least the variance of independent visits.
     """
-    p, found = _checked(p, found)
+    p, updated = _checked(p, updated)
     if not p.size:
         return 0.0
-    residuals = found - p
+    residuals = updated - p
     together = float(np.sum(_sums(residuals, np.asarray(site)) ** 2))
     variance = max(together, float(np.sum(p * (1.0 - p))))
     return float(residuals.sum()) / math.sqrt(variance) if variance > 0.0 else 0.0
 
 
-def _checked(p: ArrayLike, found: ArrayLike) -> tuple[FloatArray, BoolArray]:
-    p, found = np.asarray(p, np.float64), np.asarray(found, np.bool_)
-    if p.ndim != 1 or p.shape != found.shape:
+def _checked(p: ArrayLike, updated: ArrayLike) -> tuple[FloatArray, BoolArray]:
+    p, updated = np.asarray(p, np.float64), np.asarray(updated, np.bool_)
+    if p.ndim != 1 or p.shape != updated.shape:
         raise ValueError("p and found must be flat and of one length")
     if not ((p >= 0.0) & (p <= 1.0)).all():
         raise ValueError("p must be from 0 to 1")
-    return p, found
+    return p, updated
 
 
-def _brier(p: FloatArray, found: BoolArray) -> float:
-    return float(np.mean((p - found) ** 2))
+def _brier(p: FloatArray, updated: BoolArray) -> float:
+    return float(np.mean((p - updated) ** 2))
 
 
-def _log_loss(p: FloatArray, found: BoolArray) -> float:
+def _log_loss(p: FloatArray, updated: BoolArray) -> float:
     inside = np.clip(p, LOG_FLOOR, 1.0 - LOG_FLOOR)
-    return -float(np.mean(np.where(found, np.log(inside), np.log1p(-inside))))
+    return -float(np.mean(np.where(updated, np.log(inside), np.log1p(-inside))))
 
 
 def _skill(score: float, base: float) -> float:
@@ -176,15 +176,15 @@ def _starts(p: FloatArray, bins: int) -> IndexArray:
     return np.unique(np.searchsorted(p, p[places], side="left")).astype(np.int64)
 
 
-def _independent(found: BoolArray, sites: NDArray[Any]) -> float:
+def _independent(updated: BoolArray, sites: NDArray[Any]) -> float:
     """Return how many independent visits have as variable a share of updates as these; 1 of one site."""
-    share = float(found.mean())
-    alone = found.size * share * (1.0 - share)
-    sums = _sums(np.asarray(found - share, np.float64), sites)
+    share = float(updated.mean())
+    alone = updated.size * share * (1.0 - share)
+    sums = _sums(np.asarray(updated - share, np.float64), sites)
     if sums.size == 1:
         return 1.0
     together = float(np.sum(sums**2)) * sums.size / (sums.size - 1)
-    return found.size * min(1.0, alone / together) if together > 0.0 else float(found.size)
+    return updated.size * min(1.0, alone / together) if together > 0.0 else float(updated.size)
 
 
 def _sums(values: FloatArray, sites: NDArray[Any]) -> FloatArray:

@@ -52,5 +52,5 @@ def multiplier(
         normal = np.sqrt((1.0 + spread) * (np.log1p(1.0 / spread) - 2.0 * math.log(alpha)))
         student = -stdtrit(np.maximum(degrees, 1.0), ndtr(-normal))
     few = np.maximum(np.where(np.isnan(student), np.inf, student), normal)
-    found: FloatArray = np.where(np.isinf(degrees), normal, few)
-    return np.where(np.isnan(error) | np.isnan(degrees), np.nan, found)
+    multipliers: FloatArray = np.where(np.isinf(degrees), normal, few)
+    return np.where(np.isnan(error) | np.isnan(degrees), np.nan, multipliers)

@@ -52,7 +52,7 @@ class Contrast:
             return np.exp(self.log_ratio - reach), np.exp(self.log_ratio + reach)
 
 
-def contrast(one: SiteTally, other: SiteTally, pages: FloatArray, past: FloatArray) -> Contrast:
+def contrast(mine: SiteTally, other: SiteTally, pages: FloatArray, past: FloatArray) -> Contrast:
     """Compare two crawls of the same sites, which have `pages` pages each.
 
     For crawl a, R_a = U_a / V_a. Without site i, its v_ai visits would go to other pages, where
@@ -74,7 +74,7 @@ def contrast(one: SiteTally, other: SiteTally, pages: FloatArray, past: FloatArr
     """
     sites = pages.shape[-1]
     share = pages / pages.sum(-1, keepdims=True)
-    psi = _influence(one, share) - _influence(other, share)
+    psi = _influence(mine, share) - _influence(other, share)
     columns = np.concatenate([pages[..., None], past], -1)
     base, rank = _orthonormal(columns)
     fitted = np.einsum("...ik,...k->...i", base, np.einsum("...jk,...j->...k", base, psi))
@@ -84,7 +84,7 @@ def contrast(one: SiteTally, other: SiteTally, pages: FloatArray, past: FloatArr
     with np.errstate(divide="ignore", invalid="ignore"):
         kurtosis = sites * (squares**2).sum(-1) / total**2
         tails = np.where(kurtosis > 1.0, 2.0 * sites / (kurtosis - 1.0), np.inf)
-        log_ratio = np.log(_rate(one)) - np.log(_rate(other))
+        log_ratio = np.log(_rate(mine)) - np.log(_rate(other))
     effective = 1.0 / (share**2).sum(-1)
     freedom = np.minimum(np.minimum(sites - rank, tails), effective - 1.0)
     error = np.sqrt((sites - 1.0) / sites * total)

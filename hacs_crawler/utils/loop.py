@@ -175,12 +175,12 @@ async def merged(sources: Sequence[AsyncIterator[T]]) -> AsyncIterator[T]:
 
     The first exception ends the iteration; the others are then read on, and their elements are lost.
     """
-    found: DeferredQueue[T | Failure | None] = DeferredQueue()
+    results: DeferredQueue[T | Failure | None] = DeferredQueue()
     for source in sources:
-        begin(_poured(source, found.put)).addErrback(found.put)
+        begin(_poured(source, results.put)).addErrback(results.put)
     left = len(sources)
     while left:
-        item = await maybe_deferred_to_future(found.get())
+        item = await maybe_deferred_to_future(results.get())
         if item is None:
             left -= 1
         else:

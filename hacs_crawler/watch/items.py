@@ -112,7 +112,7 @@ def _plain(value: Any, field: str) -> Any:
     """Return a value of a field as what JSON has: equal ones as the same."""
     if isinstance(value, Mapping) or ItemAdapter.is_item(value):
         pairs = value.items() if isinstance(value, Mapping) else ItemAdapter(value).items()
-        return {str(name): _plain(one, f"{field}.{name}") for name, one in pairs}
+        return {str(name): _plain(value_of, f"{field}.{name}") for name, value_of in pairs}
     text = repr(value)
     if _ADDRESS(text) is not None:
         raise UnreadableMarksError(

@@ -107,13 +107,13 @@ def marks_of(shown: Iterable[Any]) -> frozenset[int]:
 
     Raises UnreadableMarksError if there are too many, or for other types.
     """
-    found = []
+    marks = []
     for thing in shown:
         if not isinstance(thing, str | bytes):
             raise UnreadableMarksError(f"{thing!r:.100} is neither a text nor bytes")
         data = as_read(thing).encode("utf-8", "replace") if isinstance(thing, str) else thing
         if data:
-            found.append(data)
-        if len(found) > MOST_MARKS:
+            marks.append(data)
+        if len(marks) > MOST_MARKS:
             raise UnreadableMarksError(f"it shows more than {MOST_MARKS:,} marks")
-    return fingerprints(found)
+    return fingerprints(marks)

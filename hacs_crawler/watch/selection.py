@@ -78,14 +78,14 @@ def _selecting(expression: str, select: Callable[[Selector], SelectorList[Select
 
     def read(response: Response, tree: HtmlElement | None) -> Iterator[Shown]:
         if tree is not None:
-            found = select(Selector(root=tree, type="html"))
-            if not names_hidden and not all(iselement(selected.root) for selected in found):
-                found = select(Selector(root=_without_hidden(tree), type="html"))
+            selection = select(Selector(root=tree, type="html"))
+            if not names_hidden and not all(iselement(selected.root) for selected in selection):
+                selection = select(Selector(root=_without_hidden(tree), type="html"))
         elif isinstance(response, XmlResponse):
-            found = select(response.selector)
+            selection = select(response.selector)
         else:
             return
-        for selected in found:
+        for selected in selection:
             if iselement(selected.root):
                 yield from visible_texts(selected.root)
             else:
@@ -112,8 +112,8 @@ def jmespath_reader(expression: str) -> Reader:
     def read(response: Response, tree: HtmlElement | None) -> Iterator[Shown]:
         del tree
         assert isinstance(response, TextResponse)  # noqa: S101 - no other answer is read
-        found = compiled.search(response.json())
-        for value in found if isinstance(found, list) else [found]:
+        selected = compiled.search(response.json())
+        for value in selected if isinstance(selected, list) else [selected]:
             if isinstance(value, str):
                 yield value
             elif value is not None:

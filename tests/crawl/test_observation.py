@@ -190,7 +190,7 @@ def test_links_whose_source_is_that_of_the_last_visit_are_those_of_the_last_visi
 ) -> None:
     known = known_after(html(body))
     known.marks[0] = 99
-    visit, _ = observe(html(b"<p>News</p>" + body), PAGE, AT + 1, RULES, known=known)
+    visit, _ = observe(html(b"<p>News</p>" + body), PAGE, AT + 1, RULES, page=known)
     assert visit is not None
     assert visit.marks == {*known.marks}
 
@@ -201,7 +201,7 @@ def test_of_a_body_that_is_that_of_the_last_visit_no_tree_is_made(
     before = seen(html())
     known = known_after(html())
     monkeypatch.setattr("hacs_crawler.crawl.observation.tree_of", None)
-    visit, _ = observe(html(), PAGE, AT + 1, RULES, known=known)
+    visit, _ = observe(html(), PAGE, AT + 1, RULES, page=known)
     assert visit == replace(before, at=AT + 1)
 
 
@@ -216,7 +216,7 @@ def test_of_a_body_that_is_that_of_the_last_visit_no_tree_is_made(
 )
 def test_of_another_source_links_are_read_anew(changed: dict[str, Any]) -> None:
     known = known_after(html())
-    visit, _ = observe(html(**changed), PAGE, AT + 1, RULES, known=known)
+    visit, _ = observe(html(**changed), PAGE, AT + 1, RULES, page=known)
     assert visit == replace(seen(html(**changed)), at=AT + 1)
     if visit is not None and visit.marks:
         assert visit.hrefs != known.hrefs
@@ -224,7 +224,7 @@ def test_of_another_source_links_are_read_anew(changed: dict[str, Any]) -> None:
 
 def test_so_they_are_where_other_rules_hold() -> None:
     rules = LinkRules(deny=(re.compile("two"),))
-    visit, _ = observe(html(), PAGE, AT + 1, rules, known=known_after(html()))
+    visit, _ = observe(html(), PAGE, AT + 1, rules, page=known_after(html()))
     assert visit == replace(seen(html(), rules), at=AT + 1)
 
 

@@ -218,10 +218,10 @@ def test_how_much_sooner_updates_were_found_than_in_turn_is_said() -> None:
     found["run"] = np.repeat(np.arange(4) * DAY, 2)
     found["days_since_visit"] = [2.0, 9.0] * 4
     found["flags"] = [SEEN | UPDATED, SEEN] * 4
-    (sentence,) = of_delay(found, known=10)
+    (sentence,) = of_delay(found, number=10)
     assert sentence.startswith("Updates were found 1.0 days after they happened")
     assert sentence.endswith("would have found them after 2.5 days.")
-    assert of_delay(found, known=3) == of_delay(found[:2], known=10) == []
+    assert of_delay(found, number=3) == of_delay(found[:2], number=10) == []
 
 
 @given(st.recursive(st.text() | st.floats(allow_nan=False, allow_infinity=False), st.lists))

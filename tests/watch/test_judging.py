@@ -55,7 +55,7 @@ def record(page: Page, day: int, body: str, watch: str) -> Recorded | None:
     """Record what a visit shows as a crawl does, None if it shows nothing."""
     response = HtmlResponse(URL, body=body.encode(), headers={"Content-Type": "text/html"})
     rules = rules_of(watch)
-    visit, reason = observe(response, URL, START + day * DAY, rules, known=page)
+    visit, reason = observe(response, URL, START + day * DAY, rules, page=page)
     if visit is None or reason:
         return None
     if isinstance(rules, MarkRules) and rules.takes_items:

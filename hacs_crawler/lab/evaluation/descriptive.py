@@ -70,7 +70,7 @@ def describe(history: History, bins: Sequence[tuple[float, float]] = POISSON_BIN
     rates = estimated(history, np.arange(history.gap_unit.size))
     moving = rates.per_day > 0
     mean_days = 1 / rates.per_day[moving]
-    found = _intervals(history, rates)
+    intervals = _intervals(history, rates)
     months, captures, captured = _by_month(history)
     return Description(
         months=months,
@@ -78,26 +78,26 @@ def describe(history: History, bins: Sequence[tuple[float, float]] = POISSON_BIN
         captured=captured,
         mean_days=mean_days,
         quiet=int(np.unique(history.capture_unit).size - mean_days.size),
-        median_days=_medians(found, rates.units.size)[moving],
-        checks=[_check(found, rates, low, high) for low, high in bins],
+        median_days=_medians(intervals, rates.units.size)[moving],
+        checks=[_check(intervals, rates, low, high) for low, high in bins],
     )
 
 
 def _intervals(history: History, rates: UnitRates) -> Intervals:
     updates = np.flatnonzero(history.gap_updated)
-    place = np.searchsorted(rates.units, history.gap_unit[updates])
+    unit = np.searchsorted(rates.units, history.gap_unit[updates])
     days = history.gap_events[updates]
-    order = np.lexsort((days, place))
-    days, place = days[order], place[order]
+    order = np.lexsort((days, unit))
+    days, unit = days[order], unit[order]
     lengths = np.diff(days)
-    is_one = (np.diff(place) == 0) & (lengths > 0)  # updates of two pages at one moment are one
-    return Intervals(lengths[is_one], place[1:][is_one])
+    is_one = (np.diff(unit) == 0) & (lengths > 0)  # updates of two pages at one moment are one
+    return Intervals(lengths[is_one], unit[1:][is_one])
 
 
-def _medians(found: Intervals, units: int) -> FloatArray:
+def _medians(intervals: Intervals, units: int) -> FloatArray:
     """Return the median interval of each unit."""
-    days = found.days[np.lexsort((found.days, found.place))]
-    counts = np.bincount(found.place, minlength=units)
+    days = intervals.days[np.lexsort((intervals.days, intervals.place))]
+    counts = np.bincount(intervals.place, minlength=units)
     starts = offsets_of(counts)[:-1]
     out = np.full(units, np.nan)
     has = counts > 0
@@ -106,12 +106,12 @@ def _medians(found: Intervals, units: int) -> FloatArray:
     return out
 
 
-def _check(found: Intervals, rates: UnitRates, low: float, high: float) -> PoissonCheck:
+def _check(intervals: Intervals, rates: UnitRates, low: float, high: float) -> PoissonCheck:
     mean_days = np.full(rates.units.size, np.inf)
     np.divide(1.0, rates.per_day, out=mean_days, where=rates.per_day > 0)
     chosen = (mean_days >= low) & (mean_days < high)
-    mine = chosen[found.place]
-    days, mean = found.days[mine], mean_days[found.place[mine]]
+    mine = chosen[intervals.place]
+    days, mean = intervals.days[mine], mean_days[intervals.place[mine]]
     edges = np.linspace(0.0, 3 * high, BARS + 1)
     observed = np.bincount(
         np.minimum(np.digitize(days, edges) - 1, BARS - 1), minlength=BARS

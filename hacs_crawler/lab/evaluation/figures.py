@@ -171,15 +171,15 @@ def rates(level: str, result: LevelResult, figure: Figure) -> None:
 def medians(_level: str, result: LevelResult, figure: Figure) -> None:
     """Draw Figure 5: 1 / lambda against the median interval."""
     description = result.description
-    known = np.flatnonzero(~np.isnan(description.median_days))
-    correlation = _rank_correlation(description, known)
+    has_median = np.flatnonzero(~np.isnan(description.median_days))
+    correlation = _rank_correlation(description, has_median)
     axes = figure.subplots()
-    if not known.size:
+    if not has_median.size:
         say_nothing(axes)
         return
     if correlation is not None:
         axes.set_title(f"rank correlation {correlation:.2f}", loc="left")
-    places = known[evenly(known.size)]
+    places = has_median[evenly(has_median.size)]
     x, y = description.median_days[places], description.mean_days[places]
     ends = [min(x.min(), y.min()), max(x.max(), y.max())]
     axes.plot(ends, ends, color=SERIES[1], linewidth=1, label="median = 1/λ")
@@ -202,11 +202,13 @@ def medians(_level: str, result: LevelResult, figure: Figure) -> None:
     add_legend(figure, axes)
 
 
-def _rank_correlation(description: Description, known: IndexArray) -> float | None:
+def _rank_correlation(description: Description, indices: IndexArray) -> float | None:
     """Return Spearman's rank correlation, None if it is undefined."""
     from scipy.stats import rankdata  # noqa: PLC0415 - takes a while to import
 
-    x, y = (rankdata(values[known]) for values in (description.median_days, description.mean_days))
+    x, y = (
+        rankdata(values[indices]) for values in (description.median_days, description.mean_days)
+    )
     if len(x) < 2 or x.std() == 0 or y.std() == 0:
         return None
     return float(np.corrcoef(x, y)[0, 1])
@@ -264,7 +266,7 @@ def draw_curves(standings: Sequence[Standing], kind: str) -> bytes:
 
     def draw(figure: Figure) -> None:
         hits, delay = figure.subplots(2, sharex=True)
-        for place, name in enumerate(
+        for number, name in enumerate(
             dict.fromkeys(standing.score.policy for standing in standings)
         ):
             mine = sorted(
@@ -272,14 +274,16 @@ def draw_curves(standings: Sequence[Standing], kind: str) -> bytes:
                 key=lambda standing: standing.budget,
             )
             style = {
-                "marker": _CURVE_MARKS[place // 10 % len(_CURVE_MARKS)],
-                "color": f"C{place % 10}",
+                "marker": _CURVE_MARKS[number // 10 % len(_CURVE_MARKS)],
+                "color": f"C{number % 10}",
             }
             budgets = [standing.budget for standing in mine]
             hits.plot(budgets, [standing.score.hits for standing in mine], label=name, **style)
-            known = [standing for standing in mine if standing.score.mean_delay_days is not None]
-            days = [standing.score.mean_delay_days for standing in known]
-            delay.plot([standing.budget for standing in known], days, **style)
+            with_delay = [
+                standing for standing in mine if standing.score.mean_delay_days is not None
+            ]
+            days = [standing.score.mean_delay_days for standing in with_delay]
+            delay.plot([standing.budget for standing in with_delay], days, **style)
         hits.set_xscale("log")
         ticks = sorted({standing.budget for standing in standings})
         hits.set_xticks(ticks, [str(tick) for tick in ticks])

@@ -62,22 +62,22 @@ class History:
 
     def next_updates(self, day: float) -> FloatArray:
         """Return when each unit is updated next after `day`, infinite if it never is."""
-        found = np.full(self.units, np.inf)
+        days = np.full(self.units, np.inf)
         later = np.searchsorted(-self.update_days, -day)  # the first that is not after `day`
-        found[self.update_unit[:later]] = self.update_days[:later]  # the earliest is written last
-        return found
+        days[self.update_unit[:later]] = self.update_days[:later]  # the earliest is written last
+        return days
 
 
 def captures_of(timelines: Timelines) -> Captures:
     """Return the timelines' captures, and their outcomes; the truth are the timelines' updates."""
     captures, updates = timelines.captures, timelines.updates
     update_page = page_of_value(updates.offsets)
-    known = np.searchsorted(
+    number = np.searchsorted(
         _keys(update_page, updates.at),
         _keys(page_of_value(captures.offsets), captures.at),
         side="right",
     )
-    updated = np.diff(known, prepend=0) > 0
+    updated = np.diff(number, prepend=0) > 0
     updated[captures.offsets[:-1][np.diff(captures.offsets) > 0]] = False
     return Captures(captures.at / DAY, updated, captures.offsets, updates.at / DAY, update_page)
 
@@ -85,7 +85,7 @@ def captures_of(timelines: Timelines) -> Captures:
 def from_timelines(timelines: Timelines) -> dict[str, History]:
     """Return the histories of both levels; the truth are the timelines' updates."""
     pages, seen = len(timelines.urls), captures_of(timelines)
-    places = {url: place for place, url in enumerate(dict.fromkeys(timelines.sites))}
+    places = {url: number for number, url in enumerate(dict.fromkeys(timelines.sites))}
     sites = np.array([places[site] for site in timelines.sites], np.int64)
     homepages = np.flatnonzero(timelines.is_homepage)
     return _both_levels(seen, _numbered(homepages, pages), len(homepages), sites, len(places))

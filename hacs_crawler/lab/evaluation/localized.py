@@ -92,10 +92,10 @@ class LocalizedErrors:
         size = np.minimum(counts, MOST_POINTS + 1)
         self.numbers += np.bincount(kind, minlength=len(Kind))
         self.sizes += np.bincount(size, minlength=MOST_POINTS + 2)
-        for place, mine in enumerate(errors):
-            self.sums[place] += np.bincount(kind, mine, len(Kind))
-            self.by_size[place] += np.bincount(size, mine, MOST_POINTS + 2)
-            self.beaten[place] += (mine < errors).sum(axis=1) + 0.5 * (mine == errors).sum(axis=1)
+        for number, mine in enumerate(errors):
+            self.sums[number] += np.bincount(kind, mine, len(Kind))
+            self.by_size[number] += np.bincount(size, mine, MOST_POINTS + 2)
+            self.beaten[number] += (mine < errors).sum(axis=1) + 0.5 * (mine == errors).sum(axis=1)
 
 
 def has_next(windows: Windows) -> BoolArray:
@@ -143,8 +143,8 @@ class LocalizedVisits:
     def add(self, points: Points) -> None:
         """Add pages."""
         split = points.first_days + HISTORY * (points.until_days - points.first_days)
-        known = points.before(split)
-        windows = consistent_windows(*known, points.first_days)
+        before = points.before(split)
+        windows = consistent_windows(*before, points.first_days)
         mine = windows.of(windows.is_last & (windows.counts >= MIN_POINTS))
         self.pages += len(mine)
         for name, contestant in CONTESTANTS.items():
@@ -228,7 +228,9 @@ def _table_1(errors: LocalizedErrors) -> dict[str, Any]:
 def _table_2(errors: LocalizedErrors) -> dict[str, dict[str, float | None]]:
     total = errors.numbers.sum()
     return {
-        name: {kind: _ratio(sums[place], errors.numbers[place]) for place, kind in enumerate(KINDS)}
+        name: {
+            kind: _ratio(sums[number], errors.numbers[number]) for number, kind in enumerate(KINDS)
+        }
         | {"all": _ratio(sums.sum(), total)}
         for name, sums in zip(CONTESTANTS, errors.sums, strict=True)
     }
@@ -270,25 +272,25 @@ def _ratio(value: float, number: float) -> float | None:
 
 def localized_rows(result: LocalizedEvaluation) -> list[dict[str, Any]]:
     """Return every number of the tables and the figure in a row: table, row, column, value."""
-    found = localized_tables(result)
+    tables = localized_tables(result)
     rows = [
         {"table": "table1", "row": name, "column": "", "value": value}
-        for name, value in found["table1"].items()
+        for name, value in tables["table1"].items()
     ]
     return rows + [
         {"table": table, "row": name, "column": column, "value": value}
         for table in _BY_ESTIMATOR
-        for name, values in found[table].items()
+        for name, values in tables[table].items()
         for column, value in values.items()
     ]
 
 
 def localized_parts(result: LocalizedEvaluation) -> Iterator[str | Table]:
     """Yield the tables and sentences as they are printed."""
-    found = localized_tables(result)
-    yield _conclusion(found)
+    tables = localized_tables(result)
+    yield _conclusion(tables)
     yield from ("", f"Table 1: the data ({result.data}); updates of a page count t(0)")
-    facts = found["table1"]
+    facts = tables["table1"]
     values = [_shown(value, 1) for value in facts.values()]
     yield column_table({"": facts, " ": values}, texts=("", " "), has_head=False)
     yield from (
@@ -296,28 +298,28 @@ def localized_parts(result: LocalizedEvaluation) -> Iterator[str | Table]:
         "Table 2: average squared error in days², 1/λ at the window's end against the days to the next "
         "update",
     )
-    yield _by_estimator(found["table2"], 2)
+    yield _by_estimator(tables["table2"], 2)
     yield from ("", "Table 3: windows, in %, in which the row's error is below the column's")
-    yield _by_estimator(found["table3"], 1)
+    yield _by_estimator(tables["table3"], 1)
     yield ""
     yield (
         f"Table 4: visits of the second half of {result.visits.pages} pages' time, at the rate of "
         "the last window of the first; visits beside Weibull's"
     )
-    yield _by_estimator(found["table4"], 3)
+    yield _by_estimator(tables["table4"], 3)
     yield from ("", "Figure 1: average squared error in days² by updates in the window")
     shown = [title for title, size in _SIZES.items() if size <= 10 or size % 5 == 0 or "+" in title]
     yield _by_estimator(
         {
             name: {title: errors[title] for title in shown}
-            for name, errors in found["figure1"].items()
+            for name, errors in tables["figure1"].items()
         },
         2,
     )
 
 
-def _conclusion(found: Mapping[str, Any]) -> str:
-    errors = {name: row["all"] for name, row in found["table2"].items() if row["all"] is not None}
+def _conclusion(tables: Mapping[str, Any]) -> str:
+    errors = {name: row["all"] for name, row in tables["table2"].items() if row["all"] is not None}
     if not errors:
         return "Conclusion: no window has enough updates to compare estimators."
     order = sorted(errors, key=lambda name: errors[name])

@@ -62,8 +62,8 @@ class Tally:
         changed = np.array(self._changed, np.float64).reshape(-1, 1)
         selected = np.array(self._selected, np.float64).reshape(-1, THETAS.size)
         if model == "Random":
-            found = _found_at_random(pages, changed, selected)
-            return Counts(selected * changed / pages, selected, changed, pages, found)
+            expected = _found_at_random(pages, changed, selected)
+            return Counts(selected * changed / pages, selected, changed, pages, expected)
         everywhere = np.ones(THETAS.size)
         hits = np.array(self._hits, np.float64).reshape(selected.shape)
         if model == "Brute Force":
@@ -83,8 +83,8 @@ def _found_at_random(pages: FloatArray, changed: FloatArray, selected: FloatArra
         - gammaln(pages + 1)
         + gammaln(pages - selected + 1)
     )
-    found: FloatArray = np.where(left < 0, 1.0, -np.expm1(np.minimum(log_missed, 0.0)))
-    return found
+    probability: FloatArray = np.where(left < 0, 1.0, -np.expm1(np.minimum(log_missed, 0.0)))
+    return probability
 
 
 def _at_least(p: FloatArray) -> FloatArray:

@@ -114,10 +114,10 @@ def _evaluate_at(day: float, history: History, result: LevelResult) -> None:
     """Add the results of one moment."""
     next_updates = history.next_updates(day)
     for weeks in WINDOW_WEEKS:
-        known = window(history, day, weeks * WEEK, HORIZON_DAYS)
-        following = next_updates[known.units]
-        result.tallies[weeks].add(known.p, following <= day + HORIZON_DAYS)
-        result.orderings[weeks].add(known.p, known.last_capture, following)
+        past = window(history, day, weeks * WEEK, HORIZON_DAYS)
+        following = next_updates[past.units]
+        result.tallies[weeks].add(past.p, following <= day + HORIZON_DAYS)
+        result.orderings[weeks].add(past.p, past.last_capture, following)
 
 
 def choose_period(

@@ -37,8 +37,10 @@ class PowerLaw:
     def expected(self, days: ArrayLike) -> FloatArray:
         """Return Lambda(t), the number of updates expected up to t >= 0 days."""
         with np.errstate(over="ignore"):
-            found: FloatArray = self.count * np.power(np.asarray(days) / self.end_days, self.shape)
-        return found
+            expected: FloatArray = self.count * np.power(
+                np.asarray(days) / self.end_days, self.shape
+            )
+        return expected
 
     def rate(self, days: ArrayLike) -> FloatArray:
         """Return the intensity lambda(t) = shape Lambda(t) / t in 1/day, at t > 0 days."""
@@ -46,8 +48,8 @@ class PowerLaw:
 
     def mean_rate(self, days: ArrayLike) -> FloatArray:
         """Return the cumulative rate Lambda(t) / t in 1/day, at t > 0 days."""
-        found: FloatArray = self.expected(days) / np.asarray(days)
-        return found
+        rate: FloatArray = self.expected(days) / np.asarray(days)
+        return rate
 
     def of(self, places: IndexArray) -> PowerLaw:
         """Return the laws at these places."""

@@ -71,12 +71,12 @@ def table_rows(level: str, result: LevelResult) -> Iterator[Row]:
                 }
 
 
-def _at(measured: Curve, place: int | None) -> dict[str, float | None]:
+def _at(measured: Curve, index: int | None) -> dict[str, float | None]:
     """Return the measures at a threshold; all undefined if no threshold selects an updated page."""
     names = [field.name for field in fields(Curve)]
-    if place is None:
+    if index is None:
         return dict.fromkeys(names)
-    values = defined([getattr(measured, name)[place] for name in names])
+    values = defined([getattr(measured, name)[index] for name in names])
     return dict(zip(names, values, strict=True))
 
 
@@ -127,7 +127,7 @@ def conclusion(level: str, result: LevelResult) -> str:
             f"{shown(others['Brute Force'], 3)}"
         )
     if ranked:
-        weeks, hacs, chance = max(ranked, key=lambda one: one[1])
+        weeks, hacs, chance = max(ranked, key=lambda pair: pair[1])
         verdict = "better than" if hacs > chance else "no better than"
         sentences.append(
             f"its order is {verdict} chance, with a weighted P@K of {hacs:.3f} against {chance:.3f} "

@@ -98,9 +98,9 @@ def _rates(pages: int, rng: np.random.Generator) -> FloatArray:
     trend = rng.integers(-1, 2, shape) * np.log(rng.uniform(*_FACTORS, shape))
     level = rng.normal(0.0, _LEVEL_SD, shape)
     ends = np.concatenate([cuts, np.full((pages, 1), ACCESSES)], axis=1)
-    place = (day - np.take_along_axis(starts, part, 1)) / np.take_along_axis(ends - starts, part, 1)
+    share = (day - np.take_along_axis(starts, part, 1)) / np.take_along_axis(ends - starts, part, 1)
     rates: FloatArray = np.exp(
-        np.take_along_axis(level, part, 1) + np.take_along_axis(trend, part, 1) * (place - 0.5)
+        np.take_along_axis(level, part, 1) + np.take_along_axis(trend, part, 1) * (share - 0.5)
     )
     return rates
 
@@ -123,8 +123,8 @@ def of_timelines(timelines: Timelines, *, by_captures: bool) -> Points:
 
     Pages without a capture, or never updated, have no point. All are watched until the last known event.
     """
-    known = timelines.first_seen, timelines.updates.at, timelines.captures.at
-    latest = max(float(at.max()) for at in known if at.size)
+    times = timelines.first_seen, timelines.updates.at, timelines.captures.at
+    latest = max(float(at.max()) for at in times if at.size)
     until = np.full(len(timelines.urls), latest / DAY)
     first = timelines.first_seen / DAY
     if by_captures:

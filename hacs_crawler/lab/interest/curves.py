@@ -171,12 +171,12 @@ def bins_to_half(views: FloatArray) -> FloatArray:
     """Bins, from the first on, until half of each row's views have come, in the last by proportion."""
     by_end = np.cumsum(views, axis=1)
     half = 0.5 * by_end[:, -1]
-    place = np.argmax(by_end >= half[:, None], axis=1)
+    index = np.argmax(by_end >= half[:, None], axis=1)
     rows = np.arange(len(views))
-    there = views[rows, place]
-    missing = half - (by_end[rows, place] - there)
+    there = views[rows, index]
+    missing = half - (by_end[rows, index] - there)
     part = np.divide(missing, there, out=np.zeros_like(half), where=there > 0)
-    return np.asarray(place + part, np.float64)
+    return np.asarray(index + part, np.float64)
 
 
 def by_block(
@@ -189,9 +189,9 @@ def by_block(
     seen = np.flatnonzero(views.sum(axis=1) > 0)
     for start in range(0, seen.size, _BLOCK):
         rows = seen[start : start + _BLOCK]
-        found = fit(views[rows])
+        fitted = fit(views[rows])
         for field in fields(Curves):
-            getattr(out, field.name)[rows] = getattr(found, field.name)
+            getattr(out, field.name)[rows] = getattr(fitted, field.name)
         on_rows(start + rows.size, seen.size)
     return out
 

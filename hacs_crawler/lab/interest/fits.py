@@ -130,8 +130,8 @@ def _anchored(views: FloatArray, bins_a_day: int) -> Curves:
     loss = _LogLoss(since / total[:, None], edges)
     lower = np.array([-ANCHOR_BINS / bins_a_day, MU_RANGE[0], LOG_SIGMA_RANGE[0]])
     upper = np.array([0.0, MU_RANGE[1], LOG_SIGMA_RANGE[1]])
-    found = best_of_starts(loss, starts, lower, upper)
-    after_rise, mu, log_sigma = found.parameters.T
+    best = best_of_starts(loss, starts, lower, upper)
+    after_rise, mu, log_sigma = best.parameters.T
     sigma = np.exp(log_sigma)
     ends_since_birth = edges[:, [0, -1]] - after_rise[:, None]
     seen = np.diff(lognormal_cumulative(ends_since_birth, mu[:, None], sigma[:, None]))[:, 0]
@@ -212,6 +212,6 @@ def _least_squares(views: FloatArray) -> Curves:
         starts.append(np.stack([np.ones_like(b), b, mu, np.full_like(b, math.log(sigma))], axis=1))
     lower = np.array([0.0, -PAST_DAYS, _PAPER_MU_RANGE[0], _PAPER_LOG_SIGMA_RANGE[0]])
     upper = np.array([np.inf, float(views.shape[1]), _PAPER_MU_RANGE[1], _PAPER_LOG_SIGMA_RANGE[1]])
-    found = best_of_starts(_SquaredLoss(views / total[:, None]), starts, lower, upper)
-    scale, b, mu, log_sigma = found.parameters.T
+    best = best_of_starts(_SquaredLoss(views / total[:, None]), starts, lower, upper)
+    scale, b, mu, log_sigma = best.parameters.T
     return Curves(mu, np.exp(log_sigma), b, scale * total)

@@ -178,10 +178,10 @@ def hub_lines(judged: JudgedWindow, kind: str, most: int) -> list[str]:
     scores = score_sites(hub_of_page, judged.is_temporal, totals, len(urls))
     interest = interest_in_sites(hub_of_page, judged.is_temporal, judged.curves, totals, len(urls))
     lines = []
-    for place in scores.best(most).tolist():
-        if check_url(urls[place]) is None:
+    for index in scores.best(most).tolist():
+        if check_url(urls[index]) is None:
             columns = (interest.mu, interest.sigma, interest.worth)
-            hub = ListedHub(urls[place], *(float(column[place]) for column in columns))
-            pages = f"{scores.temporal[place]} of {scores.pages[place]} pages temporal"
-            lines.append(hub.line(f"{scores.score[place]:.3f}: {pages}"))
+            hub = ListedHub(urls[index], *(float(column[index]) for column in columns))
+            pages = f"{scores.temporal[index]} of {scores.pages[index]} pages temporal"
+            lines.append(hub.line(f"{scores.score[index]:.3f}: {pages}"))
     return lines

@@ -100,7 +100,7 @@ class LogReader:
         page, hour = page[first], hour[first]
         used, page = np.unique(page, return_inverse=True)
         names = list(self._pages)
-        pages = [names[place] for place in used.tolist()]
+        pages = [names[index] for index in used.tolist()]
         bins, k = (hour, HOURS) if hourly else (hour // HOURS, 1)
         return gathered(pages, page.astype(np.int64), bins, np.ones(page.size), k)
 

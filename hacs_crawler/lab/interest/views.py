@@ -90,7 +90,7 @@ def window_of(views: Views, days: int, least_views: float) -> Window:
     start = max(last - days + 1, first)
     k = views.bins_a_day
     inside = views.bin >= start * k
-    page, place, number = views.page[inside], views.bin[inside] - start * k, views.views[inside]
+    page, bins, number = views.page[inside], views.bin[inside] - start * k, views.views[inside]
     total = np.bincount(page, weights=number, minlength=len(views.pages))
     if not total.any():
         raise HacsError(f"there are no views since {day_text(start)}")
@@ -99,9 +99,9 @@ def window_of(views: Views, days: int, least_views: float) -> Window:
     row_of[enough] = np.arange(enough.size)
     table = np.zeros((enough.size, (last - start + 1) * k))
     is_used = row_of[page] >= 0
-    table[row_of[page[is_used]], place[is_used]] = number[is_used]
+    table[row_of[page[is_used]], bins[is_used]] = number[is_used]
     return Window(
-        [views.pages[place] for place in enough.tolist()],
+        [views.pages[bins] for bins in enough.tolist()],
         table,
         start,
         last - start + 1,
@@ -159,8 +159,8 @@ def views_csv(views: Views) -> Iterator[bytes]:
         rows = slice(start, start + _ROWS_A_STEP)
         columns = (column[rows].tolist() for column in (views.page, views.bin, views.views))
         csv.writer(text, lineterminator="\n").writerows(
-            (views.pages[page], _bin_text(place, k), f"{number:g}" if number < 1e6 else int(number))
-            for page, place, number in zip(*columns, strict=True)
+            (views.pages[page], _bin_text(bin_, k), f"{number:g}" if number < 1e6 else int(number))
+            for page, bin_, number in zip(*columns, strict=True)
         )
         yield text.getvalue().encode("utf-8", "replace")
 
@@ -170,8 +170,8 @@ def day_text(day: int) -> str:
     return (_EPOCH + timedelta(days=day)).isoformat()
 
 
-def _bin_text(place: int, bins_a_day: int) -> str:
-    day, hour = divmod(place, bins_a_day)
+def _bin_text(bin_: int, bins_a_day: int) -> str:
+    day, hour = divmod(bin_, bins_a_day)
     return day_text(day) if bins_a_day == 1 else f"{day_text(day)}T{hour:02}"
 
 

@@ -33,9 +33,9 @@ class IntervalSchedule(Contender):
         """Score by the days since the page was due."""
         return (self._world.now - self.due(self._world.now)) / DAY
 
-    def note(self, places: Places, now: int, found: Counts) -> None:
+    def note(self, places: Places, now: int, updates: Counts) -> None:
         """Set the pages' next visits."""
-        for page, number in zip(places.tolist(), found.tolist(), strict=True):
+        for page, number in zip(places.tolist(), updates.tolist(), strict=True):
             self._due[page] = self.next_visit(page, now, changed=number > 0)
 
     def due(self, now: int) -> Places:  # noqa: ARG002 - a schedule may look at it

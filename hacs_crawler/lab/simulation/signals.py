@@ -49,7 +49,7 @@ class SignalHabits:
     @classmethod
     def parse(cls, text: str) -> SignalHabits:
         """Read `r=0.3..0.9,phi=0.01,delay=0.5`; missing values are 0. Raises HacsError."""
-        found = dict.fromkeys(_NAMES, (0.0, 0.0))
+        habits = dict.fromkeys(_NAMES, (0.0, 0.0))
         for part in text.split(","):
             name, _, value = part.partition("=")
             low, _, high = value.partition("..")
@@ -58,13 +58,13 @@ class SignalHabits:
             except ValueError:
                 ends = (1.0, 0.0)
             most = 1.0 if name.strip() == "r" else 1000.0
-            if name.strip() not in found or not 0.0 <= ends[0] <= ends[1] <= most:
+            if name.strip() not in habits or not 0.0 <= ends[0] <= ends[1] <= most:
                 raise HacsError(
                     f"--signals: {part!r}: must be r (0 to 1), phi (a page-day) and delay (days), "
                     "each a number or a range, such as r=0.9,phi=0..0.01,delay=0.5"
                 )
-            found[name.strip()] = ends
-        return cls(*(found[name] for name in _NAMES))
+            habits[name.strip()] = ends
+        return cls(*(habits[name] for name in _NAMES))
 
 
 class Listener:
@@ -76,7 +76,7 @@ class Listener:
         self._order = np.argsort(timelines.page_ids[places])
         in_order = places[self._order]
         self._page_ids = timelines.page_ids[in_order]
-        menus = [menu_of(timelines.urls[place]) for place in in_order.tolist()]
+        menus = [menu_of(timelines.urls[index]) for index in in_order.tolist()]
         names, self._source = np.unique(menus, return_inverse=True)
         self._records = joined_ids(np.zeros(0, RECORD), self._page_ids)
         self._reputations = Reputations.empty(len(names))
@@ -126,12 +126,12 @@ def _drawn(
         for ends in (habits.recall, habits.false_per_day, habits.delay_days)
     )
     at, page = [], []
-    for number, (place, own) in enumerate(zip(places.tolist(), source.tolist(), strict=True)):
-        updates = timelines.updates.of(place)
+    for number, (index, own) in enumerate(zip(places.tolist(), source.tolist(), strict=True)):
+        updates = timelines.updates.of(index)
         is_signalled = rng.random(len(updates)) < recall[own]
         late = rng.exponential(delay[own] * DAY, len(updates))
         true = (updates + late)[is_signalled]
-        first = int(timelines.first_seen[place])
+        first = int(timelines.first_seen[index])
         span = max(end - first, 0)
         wrong = first + span * rng.random(rng.poisson(false[own] * span / DAY))
         both = np.concatenate([true, wrong]).astype(np.int64)

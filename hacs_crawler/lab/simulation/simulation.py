@@ -50,7 +50,7 @@ class Contender(ABC):
     def score(self, candidates: Candidates) -> Floats:
         """Score the pages; the highest are visited."""
 
-    def note(self, places: Places, now: int, found: Counts) -> None:  # noqa: B027 - most forget it
+    def note(self, places: Places, now: int, updates: Counts) -> None:  # noqa: B027 - most forget it
         """Learn the outcomes of visits of pages at second `now`, in numbers of updates."""
 
 
@@ -154,21 +154,21 @@ class World:
         self.scenario = scenario
         self.now = scenario.start
         self.page_ids = timelines.page_ids[places]
-        self._urls = [timelines.urls[place] for place in places]
-        self._updates = [timelines.updates.of(place).tolist() for place in places]
-        self._new_links = [timelines.updates.new_links_of(place).tolist() for place in places]
+        self._urls = [timelines.urls[index] for index in places]
+        self._updates = [timelines.updates.of(index).tolist() for index in places]
+        self._new_links = [timelines.updates.new_links_of(index).tolist() for index in places]
         self._seen = [0] * len(places)
         links = scenario.links
-        self._links = None if links is None else [links[place] for place in places]
+        self._links = None if links is None else [links[index] for index in places]
         self._on_site: list[set[int]] = _by_site(self._urls)
         self._site_hits = self._site_updates_found = self._site_delay_seconds = 0
         self._first_unseen = np.array([next(iter(times), _NEVER) for times in self._updates])
         self.history: list[Visit] = []
         self.past: list[SimulatedVisit] = []
-        for page, place in enumerate(places):
-            captures = timelines.captures.of(place)
+        for page, index in enumerate(places):
+            captures = timelines.captures.of(index)
             before = captures[captures < scenario.start].tolist()
-            self._remember(page, before or [int(timelines.first_seen[place])])
+            self._remember(page, before or [int(timelines.first_seen[index])])
         self.history.sort(key=lambda visit: visit.at)  # as a crawl records them
         self._known_at_start = sum(self._seen)
         self.controls = 0
@@ -181,12 +181,12 @@ class World:
 
     def visit(self, pages: Places, now: int) -> Counts:
         """Visit pages at second `now`, each once: return how many updates that found on each."""
-        found = np.zeros(len(pages), np.int64)
+        updates = np.zeros(len(pages), np.int64)
         for index in np.flatnonzero(self._first_unseen[pages] <= now).tolist():
-            found[index] = self._discover(int(pages[index]), now)
+            updates[index] = self._discover(int(pages[index]), now)
         self._visits += len(pages)
-        self._hits += int(np.count_nonzero(found))
-        return found
+        self._hits += int(np.count_nonzero(updates))
+        return updates
 
     def control(self, pages: Places, now: int) -> list[Visit]:
         """Visit pages a second time that were just visited at second `now`."""
@@ -204,16 +204,16 @@ class World:
         up_to_end = sum(bisect_left(times, end) for times in self._updates)
         waiting = np.clip(self._first_unseen, start, end)
         stale_seconds = self._stale_seconds + int(np.sum(end - waiting))
-        found = self._updates_found
+        updates = self._updates_found
         return Score(
             policy=name,
             visits=self._visits,
             hits=self._hits,
             precision=self._hits / self._visits if self._visits else None,
-            updates_found=found,
+            updates_found=updates,
             updates_total=up_to_end - self._known_at_start,
             new_links_found=self._new_links_found,
-            mean_delay_days=self._delay_seconds / DAY / found if found else None,
+            mean_delay_days=self._delay_seconds / DAY / updates if updates else None,
             mean_freshness=1.0 - stale_seconds / (len(self._urls) * (end - start)),
             wasted_share=1.0 - self._hits / self._visits if self._visits else None,
             **self._site_score(),
@@ -222,11 +222,11 @@ class World:
     def _site_score(self) -> dict[str, Any]:
         if self._links is None:
             return {}
-        found = self._site_updates_found
+        updates = self._site_updates_found
         return {
             "site_hits": self._site_hits,
-            "site_updates_found": found,
-            "mean_site_delay_days": self._site_delay_seconds / DAY / found if found else None,
+            "site_updates_found": updates,
+            "mean_site_delay_days": self._site_delay_seconds / DAY / updates if updates else None,
         }
 
     def _remember(self, page: int, times: list[int]) -> None:
@@ -246,12 +246,12 @@ class World:
 
     def _discover(self, page: int, now: int) -> int:
         first = self._seen[page]
-        found = self._advance(page, now)
-        times = self._updates[page][first : first + found]
-        self._updates_found += found
-        self._new_links_found += sum(self._new_links[page][first : first + found])
+        number = self._advance(page, now)
+        times = self._updates[page][first : first + number]
+        self._updates_found += number
+        self._new_links_found += sum(self._new_links[page][first : first + number])
         self._delay_seconds += sum(now - at for at in times)
-        is_new = self._see_on_site(page, first + 1, first + found)
+        is_new = self._see_on_site(page, first + 1, first + number)
         delays = [
             now - at for at, is_new_to_site in zip(times, is_new, strict=True) if is_new_to_site
         ]
@@ -259,7 +259,7 @@ class World:
         self._site_updates_found += len(delays)
         self._site_delay_seconds += sum(delays)
         self._stale_seconds += now - max(times[0], self.scenario.start)
-        return found
+        return number
 
     def _see_on_site(self, page: int, first: int, last: int) -> list[bool]:
         """See the links of some of the page's updates (0: those it had at first).
@@ -268,9 +268,9 @@ class World:
         """
         if self._links is None:
             return [False] * (last - first + 1)
-        found, on_site = self._links[page][first : last + 1], self._on_site[page]
-        is_new = [not links <= on_site for links in found]
-        on_site.update(*found)
+        new_links, on_site = self._links[page][first : last + 1], self._on_site[page]
+        is_new = [not links <= on_site for links in new_links]
+        on_site.update(*new_links)
         return is_new
 
     def _shown(self, page: int, at: int) -> Visit:
@@ -324,9 +324,9 @@ def simulate(
         else:
             pages, visit_twice = _picked(policy, world, state, listener, number, allowance.most)
             allowance.made += len(visit_twice)
-            found = world.visit(pages, now)
+            updates = world.visit(pages, now)
             state.record(world.shown(pages, now) + world.control(visit_twice, now))
-            contender.note(pages, now, found)
+            contender.note(pages, now, updates)
         on_day()
     return world.score(name)
 

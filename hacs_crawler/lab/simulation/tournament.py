@@ -68,8 +68,8 @@ def histories(folder: Path, start: str, end: str) -> tuple[Timelines, int, int]:
     Raises HacsError.
     """
     pages, updates, captures = (folder / f"{name}.csv" for name in ("pages", "updates", "captures"))
-    known = read_timelines(pages, updates, captures if captures.exists() else None)
-    return known, parse_day(start, "start"), parse_day(end, "end")
+    timelines = read_timelines(pages, updates, captures if captures.exists() else None)
+    return timelines, parse_day(start, "start"), parse_day(end, "end")
 
 
 def check_estimator(name: str) -> None:

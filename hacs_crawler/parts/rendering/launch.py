@@ -83,8 +83,8 @@ def launch_options(settings: BaseSettings, own: str) -> dict[str, Any]:
     options: dict[str, Any] = settings.getdict("PLAYWRIGHT_LAUNCH_OPTIONS")
     is_named = any(settings.get(f"PLAYWRIGHT_{name}") for name in _NAMES_A_BROWSER)
     if not is_named and not Path(own).exists():
-        found = next(filter(None, map(shutil.which, CHROMIUMS)), None)
-        options = {} if found is None else {"executable_path": found}
+        program = next(filter(None, map(shutil.which, CHROMIUMS)), None)
+        options = {} if program is None else {"executable_path": program}
     path = Path(options.get("executable_path") or own)
     # Playwright's headless browser is in a folder next to the browser that it names
     shells = path.parents[2].glob("*headless_shell*") if path == Path(own) else ()

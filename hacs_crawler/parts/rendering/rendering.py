@@ -177,17 +177,17 @@ class Rendering(CrawlPart):
         return is_more
 
     def _note(self, url: str, verdict: Verdict, number: int) -> None:
-        known = self._memory.advice(url).rendered
+        was_rendered = self._memory.advice(url).rendered
         site_before = self._memory.verdict_of_site(url)
         site = self._memory.on_verdict(url, verdict)
-        if verdict is Verdict.BROWSER and not known:
+        if verdict is Verdict.BROWSER and not was_rendered:
             self._crawl.stats.count("render/marked")
             logger.info(
                 "A browser shows %d links of %s that its plain answer lacks: it is rendered from now on",
                 number,
                 url,
             )
-        elif verdict is Verdict.PLAIN and known:
+        elif verdict is Verdict.PLAIN and was_rendered:
             self._crawl.stats.count("render/unmarked")
             logger.info("%s shows all its links without a browser by now", url)
         if site is Verdict.BROWSER and site_before is not site:
@@ -240,8 +240,8 @@ def suspicion_of(root: etree._Element | None) -> str:
     scripts = _files(root) * SCRIPT_FILE_CHARACTERS + sum(map(len, _script_texts(root)))
     if not scripts:
         return ""
-    for place in _root(root):
-        if not _has_links(place):
+    for element in _root(root):
+        if not _has_links(element):
             return "an application's root without links"
     if any(_asks_for_scripts(text) for text in _notices(root)):
         return "a notice to those without JavaScript"

@@ -54,8 +54,8 @@ def hand_over(
                 recipes = {
                     key: page.recipe for key, page in some.items() if page.recipe is not None
                 }
-                known = read_recipes(state, spider, list(recipes))
-                new = {key: recipes[key] for key in recipes.keys() - known}
+                recipes_before = read_recipes(state, spider, list(recipes))
+                new = {key: recipes[key] for key in recipes.keys() - recipes_before}
                 names = {name for page in new.values() for name in (page.callback, page.errback)}
                 write_recipes(state, spider, new, names)
                 kind = handed_over_kind(spider)

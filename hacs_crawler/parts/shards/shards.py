@@ -109,18 +109,18 @@ class Shards(CrawlPart):
     async def round_began(self) -> None:
         """Wait until the next round is planned, if the last one was, and join it."""
         while self._round is not None and self._crawl.is_open:
-            found = await self._patiently(lambda: self._worker.run(self._book.read))
-            if found is None or found.began != self._round.began:
+            round_ = await self._patiently(lambda: self._worker.run(self._book.read))
+            if round_ is None or round_.began != self._round.began:
                 break
             await maybe_deferred_to_future(sleep(WRITE_SECONDS))
         await self._join()
 
     def quota(self, quota: Quota) -> Quota:
         """Return the quota of a round of all shards."""
-        found = self._round
-        if found is None:
+        round_ = self._round
+        if round_ is None:
             return quota
-        return replace(quota, budget=found.budget, shards=self._shard.count)
+        return replace(quota, budget=round_.budget, shards=self._shard.count)
 
     def takes(self, page_url: str, request: Request | None) -> bool:
         """Return whether this crawl is to visit a page; requests for other pages are handed over."""
@@ -230,13 +230,13 @@ class Shards(CrawlPart):
 
     async def _lot(self, score: Floats, is_new: BoolArray) -> BoolArray:
         """Take a lot of the budget, and return which pages it is for: the best of each kind."""
-        found, is_granted = self._round, np.zeros(len(score), np.bool_)
-        if found is None or is_closing(self._crawl.crawler):
+        current, is_granted = self._round, np.zeros(len(score), np.bool_)
+        if current is None or is_closing(self._crawl.crawler):
             return is_granted
-        reaches = ~is_granted if found.cut_off is None else score >= found.cut_off
+        reaches = ~is_granted if current.cut_off is None else score >= current.cut_off
         if not reaches.any():
             return is_granted
-        is_extra = is_granted.copy() if found.for_new is None else reaches & is_new
+        is_extra = is_granted.copy() if current.for_new is None else reaches & is_new
         kinds = reaches & ~is_extra, is_extra
         seen, new = (int(kind.sum()) for kind in kinds)
         numbers = await self._change(lambda round_: round_.take(self._shard.index, seen, new))
@@ -282,8 +282,8 @@ class Shards(CrawlPart):
         self._is_timed = False
         if not self._crawl.is_open:
             return
-        found = self._round
-        if found is not None and (found.start is None or len(self._of_start) > MOST_START_PAGES):
+        round_ = self._round
+        if round_ is not None and (round_.start is None or len(self._of_start) > MOST_START_PAGES):
             self._waiting |= self._of_start
             self._of_start = {}
         try:

@@ -35,12 +35,12 @@ _ATTRIBUTES: Final = {"version", "rel", "type", "href", "isPermaLink"}
 
 def announced_feeds(root: HtmlElement, url: str) -> list[str]:
     """Return the feeds on its own host that a page announces in its head."""
-    found = []
+    feeds = []
     for link in root.iterfind(".//link[@rel][@type][@href]"):
         is_feed = link.get("type", "").strip().lower() in FEED_TYPES
         if is_feed and "alternate" in link.get("rel", "").lower().split():
-            found.append(same_host(link.get("href", ""), url))
-    return list(dict.fromkeys(one for one in found if one is not None))[:MOST_FEEDS]
+            feeds.append(same_host(link.get("href", ""), url))
+    return list(dict.fromkeys(feed for feed in feeds if feed is not None))[:MOST_FEEDS]
 
 
 def read_feed(body: bytes, url: str, now: int) -> Listing:
@@ -97,8 +97,8 @@ def _copy(elements: Iterable[Any], into: Any, places: Iterator[int]) -> None:
         name = element.tag.rpartition("}")[2].lower()
         if name not in _HOLDERS | _HELD or next(places, None) is None:
             continue
-        found = {key: element.get(key, "") for key in _ATTRIBUTES}  # `items` takes quadratic time
-        attributes = {key: value for key, value in found.items() if _is_short(value)}
+        values = {key: element.get(key, "") for key in _ATTRIBUTES}  # `items` takes quadratic time
+        attributes = {key: value for key, value in values.items() if _is_short(value)}
         copy = etree.SubElement(into, element.tag, attributes)
         if name in _HOLDERS:
             _copy(element.iterchildren("*"), copy, places)

@@ -63,18 +63,18 @@ _SOURCES: Final = msgspec.json.Decoder(SignalSource)
 
 def read_sources(store: Store, kind: str, origins: Sequence[str]) -> dict[str, SignalSource]:
     """Return how the sources of hosts are read, by the origins asked for; new ones for the others."""
-    found = store.annotations(source_kind(kind), [source_id(origin) for origin in origins])
-    sources = {origin: _source_of(found.get(source_id(origin), b"")) for origin in origins}
+    entries = store.annotations(source_kind(kind), [source_id(origin) for origin in origins])
+    sources = {origin: _source_of(entries.get(source_id(origin), b"")) for origin in origins}
     return {origin: source or SignalSource(origin) for origin, source in sources.items()}
 
 
 def known_sources(store: Store, kind: str, most: int) -> list[SignalSource]:
     """Return sources that are known, those tried longest ago first."""
-    found = []
+    sources = []
     for batch in store.all_annotations(source_kind(kind)):
-        found += [source for body in batch.values() if (source := _source_of(body)) is not None]
-        found = sorted(found, key=lambda source: (source.tried, source.origin))[:most]
-    return found
+        sources += [source for body in batch.values() if (source := _source_of(body)) is not None]
+        sources = sorted(sources, key=lambda source: (source.tried, source.origin))[:most]
+    return sources
 
 
 def write_sources(store: Store, kind: str, sources: Sequence[SignalSource]) -> None:

@@ -102,7 +102,7 @@ class SignalRequests:
 
     async def files(self, kind: str, source: SignalSource, at: int) -> SourceReading:
         """Return the content of a source's files at second `at`, as far as requests last."""
-        found = SourceReading()
+        reading = SourceReading()
         waiting = list(source.files) or await self._guess(source.origin)
         seen: set[str] = set()
         while waiting and len(seen) < FILES_A_HOST:
@@ -112,34 +112,34 @@ class SignalRequests:
             seen.add(url)
             response = await self._ask(url, source.files.get(url, ("", "")))
             if response is None or (response.status not in {200, 304, 404, 410}):
-                found.is_whole = False
+                reading.is_whole = False
                 if url in source.files:
-                    found.files[url] = source.files[url]
+                    reading.files[url] = source.files[url]
                 continue
             if response.status == 304:
-                found.answers += 1
-                found.is_unchanged = True
-                found.files[url] = source.files[url]
+                reading.answers += 1
+                reading.is_unchanged = True
+                reading.files[url] = source.files[url]
                 self._crawl.stats.count("signals/not_modified")
                 continue
             if response.status != 200:
                 continue
             listing = await self._parsed(kind, response, at)
             if listing is None:
-                found.is_whole = False
+                reading.is_whole = False
                 continue
-            found.answers += 1
-            found.files[url] = tuple(  # type: ignore[assignment]
+            reading.answers += 1
+            reading.files[url] = tuple(  # type: ignore[assignment]
                 (response.headers.get(name) or b"").decode("latin-1")[:500]
                 for name in (b"ETag", b"Last-Modified")
             )
             # files of an index are asked for by its order now, and before others known
             waiting = listing.files + [file for file in waiting if file not in listing.files]
             for page, second in listing.pages.items():
-                found.pages[page] = max(second, found.pages.get(page, 0))
+                reading.pages[page] = max(second, reading.pages.get(page, 0))
         if waiting:
-            found.is_whole = False
-        return found
+            reading.is_whole = False
+        return reading
 
     async def _guess(self, origin: str) -> list[str]:
         """Return where a host's sitemaps may be: as in robots.txt, else in the usual place."""

@@ -59,34 +59,34 @@ def read_sitemap(body: bytes, url: str, now: int) -> Listing:
         if sitemap.type not in {"urlset", "sitemapindex"}:
             raise SignalError(f"{url}: no sitemap, its root is <{sitemap.type[:40]}>")
         for entry in islice(sitemap, MOST_ENTRIES):
-            found = same_host(entry.get("loc", ""), url)
-            if found is None:
+            url_of_entry = same_host(entry.get("loc", ""), url)
+            if url_of_entry is None:
                 listing.unread += 1
             elif sitemap.type == "sitemapindex":
-                files.append((second_of(entry.get("lastmod", ""), now) or 0, found))
+                files.append((second_of(entry.get("lastmod", ""), now) or 0, url_of_entry))
             else:
-                listing.add(found, second_of(entry.get("lastmod", ""), now))
+                listing.add(url_of_entry, second_of(entry.get("lastmod", ""), now))
     except (etree.LxmlError, StopIteration, ValueError) as error:
         raise SignalError(f"{url}: no sitemap: {error or 'it is empty'}") from error
-    listing.files = [file for _, file in sorted(files, key=lambda one: -one[0])]
+    listing.files = [file for _, file in sorted(files, key=lambda entry_of_file: -entry_of_file[0])]
     return listing
 
 
 def sitemaps_of_robots(body: bytes, url: str) -> list[str]:
     """Return the sitemaps on its own host that a robots.txt names, each once."""
     robots: Any = body if _TAKES_BYTES else body.decode("utf-8", "surrogateescape")
-    named = (same_host(one, url) for one in islice(sitemap_urls_from_robots(robots), 1000))
-    return list(dict.fromkeys(one for one in named if one is not None))
+    named = (same_host(sitemap, url) for sitemap in islice(sitemap_urls_from_robots(robots), 1000))
+    return list(dict.fromkeys(sitemap for sitemap in named if sitemap is not None))
 
 
 def same_host(url: str, base: str) -> str | None:
     """Return a URL as it is asked for, None if it is unusable or of another host than the base."""
     try:
-        found = urljoin(base, url.strip())
-        is_same = bool(url) and urlsplit(found).netloc.lower() == urlsplit(base).netloc.lower()
+        joined = urljoin(base, url.strip())
+        is_same = bool(url) and urlsplit(joined).netloc.lower() == urlsplit(base).netloc.lower()
     except ValueError:
         return None
-    return found if is_same and check_url(found) is None else None
+    return joined if is_same and check_url(joined) is None else None
 
 
 def _unpacked(body: bytes) -> bytes:
@@ -130,13 +130,13 @@ def second_of(text: str, now: int) -> int | None:
     after `now` is wrong.
     """
     try:
-        found = datetime.fromisoformat(text.strip())
+        moment = datetime.fromisoformat(text.strip())
     except ValueError:
         return None
-    if found.tzinfo is None:
-        found = found.replace(tzinfo=UTC)
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
     try:
-        second = int(found.timestamp())
+        second = int(moment.timestamp())
     except (OverflowError, ValueError):
         return None
     with suppress(ValueError):
@@ -163,14 +163,14 @@ def read_pings(lines: Iterable[str], name: str, now: int) -> Iterator[tuple[str,
             url, time = row[0].strip(), row[1].strip() if len(row) > 1 else ""
             if rows.line_num == 1 and url.lower() in HEADERS:
                 continue
-            place = f"{name}, line {rows.line_num}"
+            line = f"{name}, line {rows.line_num}"
             problem = check_url(url)
             if problem is not None:
-                raise SignalError(f"{place}: {url[:200]!r}: {problem}")
+                raise SignalError(f"{line}: {url[:200]!r}: {problem}")
             second = _second(time, now)
             if second is None:
                 raise SignalError(
-                    f"{place}: {time[:100]!r}: must be a time in ISO 8601, or in seconds since 1970 "
+                    f"{line}: {time[:100]!r}: must be a time in ISO 8601, or in seconds since 1970 "
                     "UTC, at most a day ahead"
                 )
             page_id_of(url)

@@ -146,16 +146,16 @@ class SignalSources(CrawlPart):
     async def _listen(self, origins: Sequence[str]) -> None:
         self._asked.update(origins)
         for kind in READINGS:
-            known = await self._once(read_sources, kind, origins)
-            await self._read(kind, list(known.values()))
+            sources = await self._once(read_sources, kind, origins)
+            await self._read(kind, list(sources.values()))
 
     async def _listen_to_known(self, sites: Collection[int] | None) -> None:
         for kind in READINGS:
-            known = await self._once(known_sources, kind, MOST_NEW_SOURCES)
+            sources = await self._once(known_sources, kind, MOST_NEW_SOURCES)
             if sites is not None:
-                known = [source for source in known if not set(sites).isdisjoint(source.sites)]
-            self._asked.update(source.origin for source in known)
-            await self._read(kind, known)
+                sources = [source for source in sources if not set(sites).isdisjoint(source.sites)]
+            self._asked.update(source.origin for source in sources)
+            await self._read(kind, sources)
 
     async def _read(self, kind: str, sources: Sequence[SignalSource]) -> None:
         started, now = time.monotonic(), int(self._crawl.clock())
@@ -166,7 +166,7 @@ class SignalSources(CrawlPart):
         ]
         if not due:
             return
-        due.sort(key=lambda one: one.tried)  # else those at the end would never have their turn
+        due.sort(key=lambda entry: entry.tried)  # else those at the end would never have their turn
         answered = 0
 
         async def one(source: SignalSource) -> bool:
@@ -204,15 +204,15 @@ class SignalSources(CrawlPart):
 
     async def _heard(self, kind: str, source: SignalSource, at: int) -> SignalSource | None:
         """Keep the signals of a source; return its new entry, None if nothing answered."""
-        found = await self._requests.files(kind, source, at)
-        if not found.answers:
+        reading = await self._requests.files(kind, source, at)
+        if not reading.answers:
             return None
         others: Others = "unread"
-        if found.is_whole:
-            others = "silent" if found.is_unchanged or kind == "feed" else "gone"
-        sites = await self._crawl.state.once(_hear, kind, source, at, found.pages, others)
+        if reading.is_whole:
+            others = "silent" if reading.is_unchanged or kind == "feed" else "gone"
+        sites = await self._crawl.state.once(_hear, kind, source, at, reading.pages, others)
         # a source read before any of its pages was known must be read again
-        files = found.files if sites else dict.fromkeys(found.files, ("", ""))
+        files = reading.files if sites else dict.fromkeys(reading.files, ("", ""))
         return SignalSource(source.origin, at, at, files=files, sites=tuple(sites))
 
 
@@ -224,8 +224,8 @@ def _write(store: Store, kind: str, before: SignalSource, after: SignalSource) -
     """Keep how a source was read, and the files that others have found of it meanwhile."""
 
     def written(_: int, now: SignalSource | None) -> SignalSource:
-        known = {} if now is None else now.files
-        new = {url: seen for url, seen in known.items() if url not in before.files}
+        files = {} if now is None else now.files
+        new = {url: seen for url, seen in files.items() if url not in before.files}
         return replace(after, files=_first({**after.files, **new}))
 
     change_sources(store, kind, [source_id(after.origin)], written)
