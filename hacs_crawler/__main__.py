@@ -14,8 +14,8 @@ TYPE_CHECKING = False  # typing takes longer to load than all that is here
 if TYPE_CHECKING:
     from types import FrameType
 
+# What a shell reports of a command that was ended by SIGINT.
 STOPPED = 130
-"""What a shell reports of a command that was ended by SIGINT."""
 LINE = "Stopped.\n"
 
 

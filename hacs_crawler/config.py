@@ -37,18 +37,19 @@ from hacs_crawler.watch import MarkRules, WatchSettings
 
 logger = safe_logger(__name__)
 
+# Which requests are for pages: start requests, all, or those whose URL matches one of the patterns.
 Pages = Literal["start", "all"] | tuple[re.Pattern[str], ...]
-"""Which requests are for pages: start requests, all, or those whose URL matches one of the patterns."""
+# How many pages of the state begin a crawl: a number, as many as its budget, or none.
 Revisit = Annotated[int, Meta(ge=0)] | Literal["budget"] | None
-"""How many pages of the state begin a crawl: a number, as many as its budget, or none."""
+# Returns the present time in seconds since 1970 UTC.
 Clock = Callable[[], float]
-"""Returns the present time in seconds since 1970 UTC."""
 
 
 def _always(_config: Config) -> bool:
     return True
 
 
+# Order, and what switches it on: a part that is off is not imported. HACS_PARTS adds to them.
 BUILT_IN_PARTS: Final[dict[str | type, tuple[int, Callable[[Config], object]]]] = {
     "hacs_crawler.parts.shards.shards.Shards": (10, lambda on: on.shard),
     "hacs_crawler.parts.pauses.HostPauses": (20, lambda on: on.retry_after),
@@ -69,11 +70,10 @@ BUILT_IN_PARTS: Final[dict[str | type, tuple[int, Callable[[Config], object]]]] 
     "hacs_crawler.parts.last_items.LastItems": (215, lambda on: on.takes_items),
     "hacs_crawler.parts.findings.FindingsWriter": (220, lambda on: on.findings),
 }
-"""Order, and what switches it on: a part that is off is not imported. HACS_PARTS adds to them."""
 
 
+# Similarity from which a name or word is taken for a misspelling of a valid one.
 _MISSPELLED: Final = 0.8
-"""Similarity from which a name or word is taken for a misspelling of a valid one."""
 
 
 def _pages(given: Any) -> Pages:
@@ -335,12 +335,12 @@ def _refuse(name: str, given: object, allowed: str) -> NoReturn:
     raise ConfigError(f"{name} = {given!r}: must be {allowed}")
 
 
+# All settings by name, in the order of the reference.
 SETTINGS: Final = {
     setting.name: setting
     for group in (StateSettings, RankingOptions, Estimation, LinkRules, Config)
     for setting in declared(group)
 }
-"""All settings by name, in the order of the reference."""
 
 
 def warn_of_unknown(settings: BaseSettings) -> None:

@@ -17,8 +17,8 @@ from hacs_crawler.watch import MarkRules, UnreadableMarksError
 
 logger = safe_logger(__name__)
 
+# Spider middlewares of a lower order see items after HACS, and may make others of them.
 _MIDDLEWARE_ORDER = 40
-"""Spider middlewares of a lower order see items after HACS, and may make others of them."""
 
 
 class _ToldItem(NamedTuple):

@@ -27,8 +27,8 @@ from hacs_crawler.crawl.scrapy_internals import is_closing
 from hacs_crawler.outcome import NotObserved
 from hacs_crawler.utils.loop import sleep
 
+# How often parts are asked again, while a request waits here.
 CHECK_SECONDS: Final = 0.5
-"""How often parts are asked again, while a request waits here."""
 
 
 class PageMemoryMiddleware:

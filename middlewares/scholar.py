@@ -17,10 +17,10 @@ from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
 
+# The second one in a row that fails is the last: one may be an accident.
 LOOKUPS = 2
-"""The second one in a row that fails is the last: one may be an accident."""
+# If none of this many hosts can be looked up, there is no network, and the crawl ends.
 FIRST_HOSTS = 10
-"""If none of this many hosts can be looked up, there is no network, and the crawl ends."""
 
 
 class UnknownHosts:

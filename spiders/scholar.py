@@ -38,8 +38,8 @@ from hacs_crawler.state import note_texts
 from hacs_crawler.utils.text import counted, printable
 
 LEVELS = ("website", "homepage")
+# How many links from the homepage are followed, by the unit of `depth`; calendars have no end.
 MOST_LINKS = {"links": DEEPEST, "path": 10}
-"""How many links from the homepage are followed, by the unit of `depth`; calendars have no end."""
 SWITCHES = ("", "0", "1")
 _AGE = re.compile(r"(\d+(?:\.\d+)?)([mhd])", re.ASCII)
 _MINUTES = {"m": 1.0, "h": 60.0, "d": 1440.0}

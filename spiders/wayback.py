@@ -35,16 +35,17 @@ logger = safe_logger(__name__)
 SEEDS_AT_ONCE = 16
 LEVELS = ("homepage", "website")
 MODES = ("links", "digest")
+# Nearer the downloader than RetryMiddleware (550), which swallows 429, and RedirectMiddleware
+# (600).
 PAUSE_ORDER = 610
-"""Nearer the downloader than RetryMiddleware (550), which swallows 429, and RedirectMiddleware (600)."""
 UNSUITABLE = (
     "AUTOTHROTTLE_ENABLED",  # would go faster than an archive allows
     "COMPRESSION_ENABLED",  # mementos come encoded as they were archived, which may be wrongly
 )
 STATUSES = ("history", "none", "blocked", "unread", "unanswered")
 NUMBERS = ("captures", "visits", "mementos", "mementos_saved", "missed")
+# The second at which 1990 began, before the first page was archived.
 EARLIEST = 631_152_000
-"""The second at which 1990 began, before the first page was archived."""
 
 
 class WaybackSpider(Spider):

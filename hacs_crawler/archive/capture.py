@@ -19,20 +19,17 @@ REVISIT: Final = "warc/revisit"
 HTML_TYPES: Final = frozenset({"text/html", "application/xhtml+xml"})
 UNKNOWN_TYPES: Final = frozenset({"unk", "-", ""})
 
+# Rows and records that are not captures, by kind (after Jayawardana et al. 2020, data cleaning):
+#
+# - ``invalid_date``: no time in 1970-2106, such as one with month or day 00 - ``invalid_digest``:
+# no checksum in base 32 or hexadecimal, on a row that is not a revisit - ``bad_status``: archived
+# redirects and errors; they do not show the page - ``not_html``: images, PDF and the like -
+# ``not_http``: ``mailto:``, ``dns:`` and the like, also as in ``http://mailto:me@a.edu/`` -
+# ``empty``: the digest is that of no content at all - ``duplicate``: the same capture as in the row
+# before - ``malformed``: too few or too many fields, invalid JSON or UTF-8, a URL that no crawl
+# could visit - ``unreadable`` (WARC only): the payload is cut off, too long, empty, not text, or in
+# an encoding that cannot be undone
 Cleaning = Counter[str]
-"""Rows and records that are not captures, by kind (after Jayawardana et al. 2020, data cleaning):
-
-- ``invalid_date``: no time in 1970-2106, such as one with month or day 00
-- ``invalid_digest``: no checksum in base 32 or hexadecimal, on a row that is not a revisit
-- ``bad_status``: archived redirects and errors; they do not show the page
-- ``not_html``: images, PDF and the like
-- ``not_http``: ``mailto:``, ``dns:`` and the like, also as in ``http://mailto:me@a.edu/``
-- ``empty``: the digest is that of no content at all
-- ``duplicate``: the same capture as in the row before
-- ``malformed``: too few or too many fields, invalid JSON or UTF-8, a URL that no crawl could visit
-- ``unreadable`` (WARC only): the payload is cut off, too long, empty, not text, or in an encoding that
-  cannot be undone
-"""
 
 EMPTY: Final = frozenset(  # SHA-1 of nothing, as archives write it
     {"3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ", "DA39A3EE5E6B4B0D3255BFEF95601890AFD80709"}

@@ -35,10 +35,9 @@ _LETTERS: Final[dict[str, str]] = {
     "s": "status",
     "k": "digest",
 }
+# How rows without a header begin. The Wayback Machine's server has 7 columns, files 9 to 11, and
+# servers that add counts or the place of a revisit's original 12 or 14.
 _FIRST_COLUMNS: Final = "Nbamsk"
-"""How rows without a header begin. The Wayback Machine's server has 7 columns, files 9 to 11, and
-servers that add counts or the place of a revisit's original 12 or 14.
-"""
 _LEAST_COLUMNS: Final = 7
 _SERVER_COLUMNS: Final = ("urlkey", "timestamp", "url", "mime", "status", "digest", "length")
 _ALIASES: Final = {
@@ -52,13 +51,13 @@ _ALIASES: Final = {
 }
 _IPFS: Final = re.compile("urn:ipfs/[^/]*/([1-9A-HJ-NP-Za-km-z]{46})").fullmatch
 _BASE58: Final = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
+# How the first line begins; its first character separates the columns of all lines.
 _HEADER: Final = re.compile(r"(\W?)CDX(\W)").match
-"""How the first line begins; its first character separates the columns of all lines."""
 _SURT: Final = re.compile(r"([^\s():]+)(:[0-9]+)?,?\)(/\S*)").fullmatch
 
 _STATUS: Final = re.compile("[0-9]{3}").fullmatch
+# How many contents that are not pages are remembered, to know what repeats them.
 MOST_REPEATED: Final = 1 << 20
-"""How many contents that are not pages are remembered, to know what repeats them."""
 _cached_key = lru_cache(maxsize=1024)(key_of)  # captures of a page follow each other
 
 

@@ -33,8 +33,8 @@ from hacs_crawler.watch import MarkRules, Rules, UnreadableMarksError
 
 logger = safe_logger(__name__)
 
+# A longer payload, or one that unpacks to more, is not read; this bounds the memory it takes.
 MAX_BODY_BYTES: Final = 32 << 20
-"""A longer payload, or one that unpacks to more, is not read; this bounds the memory it takes."""
 
 Header = Callable[[str], str | None]
 _CHUNK_SIZE = re.compile(rb"([0-9a-fA-F]{1,8})[ \t]*(?:;[^\r\n]*)?\r?\n")

@@ -12,10 +12,10 @@ from hacs_crawler.archive.capture import ArchiveError
 from hacs_crawler.archive.payload import GZIP_MAGIC
 from hacs_crawler.utils.text import reason_of
 
+# What lies beyond this in a line is left out; it bounds the memory that a damaged file takes.
 LONGEST_LINE_BYTES: Final = 1 << 20
-"""What lies beyond this in a line is left out; it bounds the memory that a damaged file takes."""
+# How much of a file is read to recognize its kind.
 BEGINNING_BYTES: Final = 1 << 16
-"""How much of a file is read to recognize its kind."""
 _BLOCK_BYTES: Final = 1 << 16
 
 

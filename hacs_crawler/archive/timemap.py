@@ -28,8 +28,8 @@ from hacs_crawler.archive.capture import (
 )
 from hacs_crawler.utils.times import parse_iso
 
+# Some 400,000 mementos; archives serve longer TimeMaps in pages.
 MAX_TIMEMAP_BYTES: Final = 64 << 20
-"""Some 400,000 mementos; archives serve longer TimeMaps in pages."""
 
 LINK_FORMAT: Final = "application/link-format"
 
@@ -196,8 +196,8 @@ def _cdxj(text: str, name: str) -> tuple[str, _Rows]:
 
 
 _MEMENTO: Final = re.compile(r"/([0-9]{4,17})(?:[a-z]{2}_)?/(https?:/.+|[^/:]+\..+)\Z", re.DOTALL)
+# What OpenWayback and the Wayback Machine put around the links of their own.
 _TOOLBAR: Final = ("<!-- BEGIN WAYBACK TOOLBAR INSERT -->", "<!-- END WAYBACK TOOLBAR INSERT -->")
-"""What OpenWayback and the Wayback Machine put around the links of their own."""
 # not joined by "|", for which libxml2 compares each with each
 _anchors: Final = etree.XPath("//*[self::a or self::area][@href]")
 _bases: Final = etree.XPath("//base[@href]")

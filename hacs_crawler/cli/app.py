@@ -39,6 +39,7 @@ _BY_AIM: Final = {
         "evaluate": "Evaluate how well rates predict updates, as the papers of HACS or Singh do.",
     },
 }
+# Module and name of a command below `hacs_crawler.cli`, if they are not its own name.
 _PLACES: Final = {
     "plan": "crawl:plan",
     "import": "transfer:import_",
@@ -51,7 +52,6 @@ _PLACES: Final = {
     "experiment": "experiment:experiment_app",
     "evaluate": "evaluate:evaluate_command",
 }
-"""Module and name of a command below `hacs_crawler.cli`, if they are not its own name."""
 
 
 class Entry(NamedTuple):

@@ -39,8 +39,8 @@ from hacs_crawler.utils.times import DAY
 
 logger = safe_logger(__name__)
 
+# How many levels of the path a website has, by the unit of its depth.
 _DEEPEST: Final = {"links": None, "path": DEEPEST}
-"""How many levels of the path a website has, by the unit of its depth."""
 SYNTHETIC_PAGES: Final = 300_000
 
 

@@ -37,8 +37,8 @@ from hacs_crawler.utils.times import DAY
 
 logger = safe_logger(__name__)
 
+# In shorter windows new pages and news pages look alike.
 LEAST_DAYS = 45
-"""In shorter windows new pages and news pages look alike."""
 
 interest_app = typer.Typer(
     add_completion=False,

@@ -27,8 +27,8 @@ from hacs_crawler.utils.times import DAY, minute_text, parse_iso
 
 logger = safe_logger(__name__)
 
+# Number of things in a table if no limit is set.
 ROWS_SHOWN: Final = 50
-"""Number of things in a table if no limit is set."""
 _AGE: Final = re.compile(r"(\d{1,6})([hdw])", re.ASCII)
 _UNIT_DAYS: Final = {"h": 1 / 24, "d": 1, "w": 7}
 

@@ -24,8 +24,8 @@ from hacs_crawler.utils.text import printable, safe_logger
 
 logger = safe_logger(__name__)
 
+# The exit status that a shell reports for a command ended by SIGPIPE.
 BROKEN_PIPE_STATUS: Final = 141
-"""The exit status that a shell reports for a command ended by SIGPIPE."""
 STDOUT: Final = Path("-")
 Output = Annotated[
     Path, typer.Option("-o", "--output", help="a file, gzipped if named .gz; - for standard output")

@@ -38,14 +38,14 @@ from hacs_crawler.utils.terminal import Progress, column_table
 from hacs_crawler.utils.text import counted
 from hacs_crawler.utils.times import DAY, minute_text
 
+# Share of the posterior within the interval shown.
 INTERVAL: Final = 0.8
-"""Share of the posterior within the interval shown."""
 SIMILAR_SHOWN: Final = 5
 VISITS_SHOWN: Final = 20
 LEAST_CHURNING: Final = 0.05
 SURE_CHURNING: Final = 0.95
+# Factor by which signals change the probability of no update, from which they are called telling.
 TELLING: Final = 1.05
-"""Factor by which signals change the probability of no update, from which they are called telling."""
 
 
 @dataclass(frozen=True, slots=True)

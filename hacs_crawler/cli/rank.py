@@ -19,8 +19,8 @@ from hacs_crawler.utils.text import counted, safe_logger
 
 logger = safe_logger(__name__)
 
+# Number of pages shown if neither a limit nor a budget is set.
 ROWS_SHOWN: Final = 20
-"""Number of pages shown if neither a limit nor a budget is set."""
 NO_PAGES: Final = (
     "the state in %s knows no page yet: `scrapy crawl scholar -a seeds=FILE` visits a list of pages, "
     "`scrapy crawl wayback -a seeds=FILE` records what archives know of them (with HACS_SPIDERS = True)"

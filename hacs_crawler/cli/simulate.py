@@ -169,12 +169,12 @@ COLUMNS: Final[Mapping[str, Callable[[Standing], str]]] = {
     "hits / last-obs": lambda one: shown(one.hits_vs_last_obs, 3),
     "hits / oracle": lambda one: shown(one.hits_vs_oracle, 3),
 }
+# Where it is known which links are new to a site.
 SITE_COLUMNS: Final[Mapping[str, Callable[[Standing], str]]] = {
     "site hits": lambda one: str(one.score.site_hits),
     "site updates found": lambda one: str(one.score.site_updates_found),
     "mean site delay, days": lambda one: shown(one.score.mean_site_delay_days, 1),
 }
-"""Where it is known which links are new to a site."""
 
 
 def table(standings: Sequence[Standing], *, has_budgets: bool) -> RichTable:

@@ -21,8 +21,8 @@ from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
 T = TypeVar("T")
+# Visits are timed in whole seconds, and a page may show the second of its answer.
 PAUSE_SECONDS: Final = 1.0
-"""Visits are timed in whole seconds, and a page may show the second of its answer."""
 
 
 class CrawlPart(Part):

@@ -18,14 +18,14 @@ from hacs_crawler.links import page_id_of, without_login
 from hacs_crawler.outcome import Expected, NotObserved, Outcome
 from hacs_crawler.state import Prediction
 
+# The key of `Request.meta` under which the tag is.
 KEY: Final = "_hacs"
-"""The key of `Request.meta` under which the tag is."""
 
+# The stage of a request. A "planned" request was chosen from the whole state, and needs no filter
+# and no ranking; a "ranked" request was chosen among others. A request for a page is "sent" while
+# it is under way and holds its page, "released" while it waits to be sent again, as a retry or
+# redirect does, and "answered" in the end. A request that asks "again" is a copy for the same URL.
 Stage = Literal["waiting", "planned", "ranked", "sent", "released", "answered", "again"]
-"""The stage of a request. A "planned" request was chosen from the whole state, and needs no filter and
-no ranking; a "ranked" request was chosen among others. A request for a page is "sent" while it is under
-way and holds its page, "released" while it waits to be sent again, as a retry or redirect does, and
-"answered" in the end. A request that asks "again" is a copy for the same URL."""
 
 
 class Tag(NamedTuple):
@@ -56,8 +56,11 @@ class Tag(NamedTuple):
 
 
 UNTAGGED: Final = Tag()
+# The meta of a request of HACS's own.
 BESIDE: Final[dict[str, Any]] = {"hacs": False, KEY: Tag(beside=True)}
-"""The meta of a request of HACS's own."""
+# Prefixes of meta keys that describe one request as sent or answered, not the next for its page.
+#
+# Keys of parts ("hacs.") describe how the page is requested, and hold for the next request, too.
 _OF_THE_FIRST: Final = (
     KEY,
     "depth",
@@ -67,10 +70,6 @@ _OF_THE_FIRST: Final = (
     "is_start",
     "hacs_",
 )
-"""Prefixes of meta keys that describe one request as sent or answered, not the next for its page.
-
-Keys of parts ("hacs.") describe how the page is requested, and hold for the next request, too.
-"""
 
 
 def tag_of(request: Request) -> Tag:

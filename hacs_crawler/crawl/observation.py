@@ -32,16 +32,16 @@ logger = safe_logger(__name__)
 GONE_STATUSES: Final = (404, 410)
 NOT_MODIFIED: Final = 304
 _GZIP_MAGIC: Final = b"\x1f\x8b"
+# Reason for an answer whose type cannot show any watched mark, such as an image or a feed.
 OTHER_TYPE: Final = "other_type"
-"""Reason for an answer whose type cannot show any watched mark, such as an image or a feed."""
+# How HTML begins: as in the standard of MIME sniffing, and what else may hold links.
 _FRAGMENT: Final = re.compile(
     rb"\s*<(?:!--|(?:a|article|b|br|dl|div|font|form|h[1-6]|iframe|li|main|nav|ol|p|script|section|span"
     rb"|style|table|title|ul)[\s>])",
     re.IGNORECASE,
 )
-"""How HTML begins: as in the standard of MIME sniffing, and what else may hold links."""
+# Trees of responses that are in use, as several parts of a crawl read them.
 _trees: Final[WeakKeyDictionary[TextResponse, HtmlElement | None]] = WeakKeyDictionary()
-"""Trees of responses that are in use, as several parts of a crawl read them."""
 
 
 class Observation(NamedTuple):

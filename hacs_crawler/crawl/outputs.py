@@ -27,8 +27,8 @@ from hacs_crawler.watch import MarkRules, Rules, UnreadableMarksError
 
 logger = safe_logger(__name__)
 
+# File types that are not pages but list some: sitemaps, feeds, robots.txt.
 _LISTS: Final = ("atom", "csv", "json", "rss", "txt", "xml")
-"""File types that are not pages but list some: sitemaps, feeds, robots.txt."""
 
 
 class PageFilter:

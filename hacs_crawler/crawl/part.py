@@ -25,8 +25,8 @@ from hacs_crawler.utils.arrays import BoolArray
 from hacs_crawler.utils.loop import each
 from hacs_crawler.watch import Rules
 
+# A request that would have to wait longer is given up.
 LONGEST_WAIT_SECONDS: Final = 120.0
-"""A request that would have to wait longer is given up."""
 
 
 class PutBackError(Exception):

@@ -37,17 +37,17 @@ from hacs_crawler.watch import Rules
 
 logger = safe_logger(__name__)
 
+# After this many failures in a row a part is switched off for the rest of the run.
 MOST_FAILURES: Final = 10
-"""After this many failures in a row a part is switched off for the rest of the run."""
+# How long ranking waits for a part; data that arrive later count in the next round.
 WAIT_SECONDS: Final = 60.0
-"""How long ranking waits for a part; data that arrive later count in the next round."""
 HOOKS: Final = tuple(
     name for name, hook in vars(Part).items() if isfunction(hook) and name[0] != "_"
 )
 T = TypeVar("T")
 P = TypeVar("P", bound=Part)
+# What a hook is given.
 H = ParamSpec("H")
-"""What a hook is given."""
 
 
 class Parts:

@@ -19,18 +19,18 @@ from hacs_crawler.crawl.scrapy_internals import Downloads
 from hacs_crawler.ranking.selection import Chosen, Selection
 from hacs_crawler.utils.loop import call_later
 
+# With a budget, seeds are ranked in chunks of at least this many, so that memory stays O(budget).
 LEAST_CHUNK: Final = 1_000
-"""With a budget, seeds are ranked in chunks of at least this many, so that memory stays O(budget)."""
+# How many requests of a `start()` that may never end are read ahead of sending: it may count until
+# a callback stops it, and each request that was read is sent.
 MOST_AHEAD: Final = 2_000
-"""How many requests of a `start()` that may never end are read ahead of sending: it may count until a
-callback stops it, and each request that was read is sent."""
+# The least time after which a part that has a request wait is asked again.
 LEAST_SECONDS: Final = 0.01
-"""The least time after which a part that has a request wait is asked again."""
 T = TypeVar("T")
+# What orders seeds, the least first: priority (negated), place in the ranking, arrival.
 Key = tuple[int, float, int]
-"""What orders seeds, the least first: priority (negated), place in the ranking, arrival."""
+# Stores its prediction in a seed, by the seed's number among those added together.
 Mark = Callable[[Request, int], object]
-"""Stores its prediction in a seed, by the seed's number among those added together."""
 
 
 class UnrankedSeeds:

@@ -34,10 +34,10 @@ from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
 
+# With fewer ranked seeds, a budget that is shared with other crawls is asked for more.
 FEW_WAITING: Final = 50
-"""With fewer ranked seeds, a budget that is shared with other crawls is asked for more."""
+# About how many seeds of a plan wait as requests at most.
 MOST_WAITING: Final = 2_000
-"""About how many seeds of a plan wait as requests at most."""
 
 
 class Ranker:

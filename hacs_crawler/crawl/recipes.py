@@ -23,10 +23,11 @@ from hacs_crawler.ranking.demands import EVERY_KEY, WEIGHT_KEY
 from hacs_crawler.state import Annotation, Ids, State, change_annotations, change_note, read_note
 
 VERSION: Final = 1
+# The longest packed recipe; a page that would need more is not requested again by itself.
 MOST_BYTES: Final = 4096
-"""The longest packed recipe; a page that would need more is not requested again by itself."""
 MOST_UNPACKED: Final = 65_536
 _BETWEEN_WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[^A-Za-z0-9]+")
+# A secret's name in lower case, its words joined by _; not `author` or `sort_key`.
 _SECRET_NAME = re.compile(
     r"auth(?!or(?!i[sz])|entic(?!at))|bearer|cookie|credential|csrf|hmac|jwt|pass(?:code|phrase|w)|proxy"
     r"|pwd|secret(?!ar)|sessid|session|signature|token(?!iz|s?_count)|xsrf|kennwort|mot_de_passe|user_?pass"
@@ -37,11 +38,13 @@ _SECRET_NAME = re.compile(
     r"|(?:^|_)(?:2fa|creds?|cv[cv]|dsn|http_user|nonce|pass|pin|pw|salt|saml|senha|sess|sid|sig|sso|t?otp)"
     r"(?:_|$)"
 )
-"""A secret's name in lower case, its words joined by _; not `author` or `sort_key`."""
+# A name and its value in a text, as in JSON, a query or a form.
 _NAME_WITH_VALUE = re.compile(
     r"(?<![\w.-])([A-Za-z][\w.-]{0,60})[\"']?\s?[=:]\s?[\"']?[^\s\"'=:,;&]"
 )
-"""A name and its value in a text, as in JSON, a query or a form."""
+# A token: a login in a URL, a prefix of a service, long hexadecimal or mixed text.
+#
+# UUIDs and the ids of 24 hexadecimal digits that databases give are not tokens.
 _SECRET_VALUE = re.compile(
     r"\b(?:Basic|Bearer|Digest|Token)\s+(?=\S*(?:[0-9=]|[a-z][A-Z]))\S{8}"
     r"|://[^/?#\s@]+@|(?<![\w.%-])(?!(?:acct|mailto|sip|xmpp):)[\w.%-]+:[^\s/@:]+@[\w-]+[.:]"
@@ -55,10 +58,6 @@ _SECRET_VALUE = re.compile(
     r"|(?![0-9a-f]{24}\b)(?=(?:[A-Za-z]+[0-9]+){3})[A-Za-z0-9]{16}"
     r"|(?=\S*[0-9])(?=\S*[a-z][A-Z])[A-Za-z0-9+/]{40}(?![\w+/=.-]))"
 )
-"""A token: a login in a URL, a prefix of a service, long hexadecimal or mixed text.
-
-UUIDs and the ids of 24 hexadecimal digits that databases give are not tokens.
-"""
 _OF_TRANSFER = ("content-", "if-", "host", "connection", "transfer-encoding")
 _OF_SCRAPY = (
     "_",
@@ -70,12 +69,12 @@ _OF_SCRAPY = (
     "retry_times",
     "max_retry",
 )
+# What rules of a `CrawlSpider` have as callback: it calls theirs.
 RULES_CALLBACK: Final = "_callback"
-"""What rules of a `CrawlSpider` have as callback: it calls theirs."""
+# Private methods that a recipe may name, because rules use them.
 _OF_CRAWL_SPIDER: Final = frozenset({RULES_CALLBACK, "_errback"})
-"""Private methods that a recipe may name, because rules use them."""
+# The name of no callback: `parse`, as Scrapy has it.
 PLAIN: Final = ""
-"""The name of no callback: `parse`, as Scrapy has it."""
 
 
 class RequestRecipe(Struct, frozen=True, omit_defaults=True):

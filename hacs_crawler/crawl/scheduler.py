@@ -47,11 +47,11 @@ from hacs_crawler.crawl.scrapy_internals import (
 )
 from hacs_crawler.utils.loop import begin, call_later
 
+# How often to check whether callbacks are done: Scrapy sends no signal if they yield nothing.
 PARSING_SECONDS: Final = 0.05
-"""How often to check whether callbacks are done: Scrapy sends no signal if they yield nothing."""
 
+# How many requests of another scheduler's queue may wait here for their hosts: a kill loses them.
 MOST_PAUSED: Final = 16
-"""How many requests of another scheduler's queue may wait here for their hosts: a kill loses them."""
 
 
 class HacsScheduler(BaseScheduler):

@@ -24,10 +24,10 @@ from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from scrapy.utils.misc import build_from_crawler
 from twisted.internet.defer import Deferred
 
+# Whether methods inside Scrapy have to be given the spider.
 _GETS_SPIDER = scrapy.version_info < (2, 14)
-"""Whether methods inside Scrapy have to be given the spider."""
+# The clock of a slot's times: monotonic if Scrapy's downloader imports it.
 _slot_clock: Callable[[], float] = getattr(downloader_module, "monotonic", time.time)
-"""The clock of a slot's times: monotonic if Scrapy's downloader imports it."""
 _plain_host = re.compile(r"https?://([A-Za-z0-9.-]+)(?:[/?#]|\Z)").match
 
 

@@ -35,25 +35,25 @@ from hacs_crawler.utils.text import counted, reason_of, safe_logger
 logger = safe_logger(__name__)
 
 MINUTE: Final = 60.0
+# How often to check whether a round is done.
 CHECK_SECONDS: Final = 0.25
-"""How often to check whether a round is done."""
 
+# A longer line is malformed; this bounds the memory that a file without line ends takes.
 LONGEST_LINE_BYTES = 65_536
-"""A longer line is malformed; this bounds the memory that a file without line ends takes."""
 
+# How many of the pages that are skipped are named.
 EXAMPLES_SHOWN = 3
-"""How many of the pages that are skipped are named."""
 _COMMENT = re.compile(r"(?:^|\s)#.*", re.DOTALL)
 _URL = re.compile(r"https?://[^\s\"'<>]+", re.IGNORECASE)
 _BARE = re.compile(r"[a-z][a-z0-9+.-]*://\S*", re.IGNORECASE)
+# A URL without its scheme.
 _HOST = re.compile(r"(?:[\w-]+\.)+[a-z]{2,}(?::\d+)?(?:[/?]\S*)?", re.IGNORECASE)
-"""A URL without its scheme."""
 _DELIMITERS = ",;\t"
+# Head of the column of a CSV file that has the URLs.
 _COLUMN = re.compile("urls?|uri|homepage|website|webpage|link|address|web|site|page")
-"""Head of the column of a CSV file that has the URLs."""
 _WEIGHT: Final = "weight"
+# A URL, and behind white space its weight: URLs themselves may end in a comma and a number.
 _WEIGHTED: Final = re.compile(r"(\S+?)[,;]?\s+(-?\d+(?:\.\d+)?)")
-"""A URL, and behind white space its weight: URLs themselves may end in a comma and a number."""
 
 
 class Seed(NamedTuple):

@@ -8,8 +8,8 @@ from typing import Any, Final
 from hacs_crawler.utils.loop import call_later
 
 _END: Final = object()
+# How long `start()` is waited for in all, while nothing can be sent, before seeds are ranked.
 PAUSE_SECONDS: Final = 0.2
-"""How long `start()` is waited for in all, while nothing can be sent, before seeds are ranked."""
 
 
 class StartWatch:

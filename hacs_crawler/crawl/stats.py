@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 logger = safe_logger(__name__)
 
 MOST_CAUSES: Final = 20
+# Below this share of pages among a crawl's HTML responses, the log says how to change it.
 FEW: Final = 0.5
-"""Below this share of pages among a crawl's HTML responses, the log says how to change it."""
+# Fewer requests say little of a project.
 SOME: Final = 10
-"""Fewer requests say little of a project."""
 MOST_CHURNING: Final = 10_000
+# Why a page was not observed though its request did not fail.
 _NOT_FAILED: Final = frozenset({"cached", "doubtful", "other_type", "rejected"})
-"""Why a page was not observed though its request did not fail."""
 
 
 @dataclass(slots=True)

@@ -27,8 +27,8 @@ from hacs_crawler.utils.times import DAY
 SEEDS: Final = "demo"
 ROUNDS: Final = 13
 DAYS: Final = 14
+# A round visits one page in this many.
 PAGES_A_VISIT: Final = 7.5
-"""A round visits one page in this many."""
 STATE: Final = "sqlite:///.hacs/demo.db"
 HITS_A_CHARACTER: Final = 10
 WIDTH: Final = 100

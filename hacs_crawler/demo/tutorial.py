@@ -17,8 +17,8 @@ from hacs_crawler.exceptions import HacsError
 from hacs_crawler.utils.files import replacing
 from hacs_crawler.utils.times import DAY, day_text
 
+# The environment variable that names the clock's file; `CLOCK` if it is not set.
 VARIABLE: Final = "HACS_DEMO_CLOCK"
-"""The environment variable that names the clock's file; `CLOCK` if it is not set."""
 CLOCK: Final = "web/clock"
 PAGES: Final = "pages.txt"
 

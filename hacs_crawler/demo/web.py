@@ -26,21 +26,21 @@ from hacs_crawler.utils.times import DAY
 
 HOST: Final = "http://scholars.example"
 AUTHORS: Final = 100
+# Of ten webs neither the best nor the worst for HACS.
 SEED: Final = 1
-"""Of ten webs neither the best nor the worst for HACS."""
+# 2021-01-01, when the captures begin.
 BEGIN: Final = 1_609_459_200
-"""2021-01-01, when the captures begin."""
+# 2024-01-01, when the crawls begin.
 START: Final = 1_704_067_200
-"""2024-01-01, when the crawls begin."""
+# 2026-01-01.
 END: Final = 1_767_225_600
-"""2026-01-01."""
 MEDIAN_DAYS: Final = 74.0
+# Standard deviation of the logarithm of authors' rates.
 SPREAD: Final = 1.25
-"""Standard deviation of the logarithm of authors' rates."""
+# Share of the authors who stop within the history.
 STOPPING: Final = 0.1
-"""Share of the authors who stop within the history."""
+# Share of the pages that go away within the history.
 GOING: Final = 0.03
-"""Share of the pages that go away within the history."""
 CAPTURE_DAYS: Final = (20.0, 127.0)
 CAPTURE_SPREAD: Final = 1.0
 MOST_SUBPAGES: Final = 10

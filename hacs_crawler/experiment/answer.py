@@ -26,18 +26,18 @@ from hacs_crawler.utils.arrays import FloatArray
 from hacs_crawler.utils.terminal import Progress
 from hacs_crawler.utils.times import DAY, SKEW_SECONDS, day_text
 
+# Upper bound on the probability that a difference is ever reported although there is none.
 ALPHA: Final = 0.05
-"""Upper bound on the probability that a difference is ever reported although there is none."""
+# Both crawls must have found updates on this many sites before anything is concluded.
 LEAST_SITES: Final = 10
-"""Both crawls must have found updates on this many sites before anything is concluded."""
+# With fewer sites, counted as if all were of one size, their differences cannot be estimated.
 LEAST_EFFECTIVE: Final = 4.0
-"""With fewer sites, counted as if all were of one size, their differences cannot be estimated."""
+# By how much, as a share, the crawls' visits may differ: a crawl that was killed lost a few.
 MOST_APART: Final = 0.05
-"""By how much, as a share, the crawls' visits may differ: a crawl that was killed lost a few."""
+# On which share of the days one of the crawls may be missing.
 MOST_DAYS_APART: Final = 0.1
-"""On which share of the days one of the crawls may be missing."""
+# Which share of its visits may go to pages that the other does not know.
 MOST_UNKNOWN: Final = 0.2
-"""Which share of its visits may go to pages that the other does not know."""
 MOST_LOOKS: Final = 200
 _BATCH: Final = 2_000
 

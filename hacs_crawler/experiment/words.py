@@ -9,8 +9,8 @@ from typing import Final
 from hacs_crawler.experiment.answer import LEAST_SITES, Answer
 from hacs_crawler.utils.times import DAY, day_text
 
+# Without a past, policies that learn have learned little before.
 EARLY_DAYS: Final = 60
-"""Without a past, policies that learn have learned little before."""
 
 
 def paragraph(answer: Answer) -> str:

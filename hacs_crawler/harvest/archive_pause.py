@@ -38,16 +38,16 @@ else:
 
 logger = safe_logger(__name__)
 
+# How often an archive is left alone that has not answered anything yet: its address may be wrong.
 PAUSES_WITHOUT_ANSWER: Final = 2
-"""How often an archive is left alone that has not answered anything yet: its address may be wrong."""
+# How often in a row: with 60 s doubled each time, that is two hours.
 PAUSES: Final = 7
-"""How often in a row: with 60 s doubled each time, that is two hours."""
+# An archive that asks for more is asked again in another run.
 LONGEST_SECONDS: Final = 3 * 3600.0
-"""An archive that asks for more is asked again in another run."""
+# After this many times the last pause without another, the next pause is the shortest again.
 CALM: Final = 10
-"""After this many times the last pause without another, the next pause is the shortest again."""
+# In the 503 answers, without Retry-After, of Amazon's S3, where Common Crawl's files are.
 _SLOW_DOWN: Final = b"<Code>SlowDown</Code>"
-"""In the 503 answers, without Retry-After, of Amazon's S3, where Common Crawl's files are."""
 
 
 @dataclass(slots=True)

@@ -26,10 +26,10 @@ from hacs_crawler.utils.loop import Worker, call_later
 P = ParamSpec("P")
 T = TypeVar("T")
 
+# The Wayback Machine takes up to a minute for a long prefix (agntn/archives issue 70).
 CDX_TIMEOUT_SECONDS: Final = 180.0
-"""The Wayback Machine takes up to a minute for a long prefix (agntn/archives issue 70)."""
+# How soon after the crawl began to close requests are given up that were not sent yet.
 RECALL_SECONDS: Final = 0.5
-"""How soon after the crawl began to close requests are given up that were not sent yet."""
 
 
 class UnansweredError(HacsError):
@@ -134,8 +134,8 @@ def said(error: Exception) -> str:
 CDX_SLOT: Final = "hacs-cdx"
 MEMENTO_SLOT: Final = "hacs-mementos"
 REQUESTS_AT_ONCE: Final[Mapping[str, int]] = {CDX_SLOT: 4, MEMENTO_SLOT: 8}
+# Not 0: Scrapy then sends a burst without regard to the slot's concurrency.
 LEAST_DELAY_SECONDS: Final = 0.001
-"""Not 0: Scrapy then sends a burst without regard to the slot's concurrency."""
 
 
 class GivenUpError(IgnoreRequest):

@@ -44,12 +44,12 @@ from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
 
+# Mementos in a row at which the archive failed, each after Scrapy's retries: then the seed is left.
 MOST_ERRORS: Final = 20
-"""Mementos in a row at which the archive failed, each after Scrapy's retries: then the seed is left."""
+# A longer page is parsed in the thread next to the event loop.
 LARGE_BODY_BYTES: Final = 1 << 20
-"""A longer page is parsed in the thread next to the event loop."""
+# Redirects of the archive that are followed: it leads to the capture that it has instead.
 HOPS: Final = 5
-"""Redirects of the archive that are followed: it leads to the capture that it has instead."""
 
 
 class ArchiveClient:
@@ -188,13 +188,13 @@ class ArchiveClient:
         return memento
 
 
+# Rows a request, at first: some 1 MB, and a few seconds of the Wayback Machine's time.
 LIMIT: Final = 5_000
-"""Rows a request, at first: some 1 MB, and a few seconds of the Wayback Machine's time."""
 LEAST_LIMIT: Final = 50
+# Rows a request to a server without resume keys: rows cut off have to be requested again.
 LIMIT_WITHOUT_KEYS: Final = 50_000
-"""Rows a request to a server without resume keys: rows cut off have to be requested again."""
+# How often in a row a query is made smaller before it is given up.
 TRIES: Final = 16
-"""How often in a row a query is made smaller before it is given up."""
 
 
 class IndexReader:

@@ -37,10 +37,10 @@ from hacs_crawler.utils.times import parse_iso
 
 logger = safe_logger(__name__)
 
+# Names of Scrapy's and Twisted's errors for a missing host or network.
 NO_HOST: Final = frozenset({"CannotResolveHostError", "DNSLookupError"})
-"""Names of Scrapy's and Twisted's errors for a missing host or network."""
+# Parts of one TimeMap that are asked for.
 MOST_PARTS: Final = 100
-"""Parts of one TimeMap that are asked for."""
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
 

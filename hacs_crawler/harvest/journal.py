@@ -10,8 +10,8 @@ from hacs_crawler.archive import Capture, key_of
 from hacs_crawler.harvest.query import Span
 
 MOST_MISSED: Final = 1_000
+# In how many runs a capture is asked for that the archive fails to show.
 MOST_TRIES: Final = 3
-"""In how many runs a capture is asked for that the archive fails to show."""
 
 
 @dataclass(frozen=True, slots=True)

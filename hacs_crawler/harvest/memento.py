@@ -32,10 +32,10 @@ from hacs_crawler.watch import Rules
 
 logger = safe_logger(__name__)
 
+# What it means for a capture that its record is dropped.
 _PROBLEMS: Final = {"bad_status": "status", "not_html": "not_html"}
-"""What it means for a capture that its record is dropped."""
+# Wayback software puts this before the names of the headers that were archived.
 _ORIGINAL_HEADERS: Final = b"x-archive-orig-"
-"""Wayback software puts this before the names of the headers that were archived."""
 
 
 class BlockedError(HacsError):

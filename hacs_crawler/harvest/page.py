@@ -23,10 +23,10 @@ from hacs_crawler.links import fingerprint
 from hacs_crawler.state import Harvest, Page, Visit
 from hacs_crawler.utils.loop import begin
 
+# For one page: as many as the archive is asked for at a time, so that one page keeps it busy.
 MEMENTOS_AT_ONCE: Final = REQUESTS_AT_ONCE[MEMENTO_SLOT]
-"""For one page: as many as the archive is asked for at a time, so that one page keeps it busy."""
+# How many captures of the same content are tried until one can be read.
 MEMENTO_TRIES: Final = 3
-"""How many captures of the same content are tried until one can be read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,10 +27,10 @@ from urllib.parse import quote, urlencode, urlsplit
 from hacs_crawler.archive import Capture, Cleaning, names_other_file, read_cdx
 from hacs_crawler.links import DEEPEST, fingerprint, page_key
 
+# The Wayback Machine's words, in a header or a body, for a URL that it will never show.
 BLOCKED: Final = re.compile(
     rb"(?:Administrative|Robot)AccessControlException|URL has been excluded"
 )
-"""The Wayback Machine's words, in a header or a body, for a URL that it will never show."""
 
 _JSON_KEY = re.compile(rb',?\s*\[\s*\]\s*,\s*\[\s*("(?:[^"\\]|\\.)*")\s*\]\s*,?\s*\]\s*\Z')
 _TEXT_KEY = re.compile(rb"(?:\A|\n)[ \t]*\r?\n([^\s\[{]+)\s*\Z")

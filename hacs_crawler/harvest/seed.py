@@ -32,12 +32,12 @@ from hacs_crawler.utils.times import DAY
 logger = safe_logger(__name__)
 
 PAGES_AT_ONCE: Final = 64
+# Of the hosts that a TimeMap names for a page's mementos.
 HOSTS_AT_ONCE: Final = 16
-"""Of the hosts that a TimeMap names for a page's mementos."""
+# Pages read from the state at a time.
 BATCH: Final = 1_000
-"""Pages read from the state at a time."""
+# After this many seeds without an answer, and none with one, the archive's address is wrong.
 UNANSWERED_AT_FIRST: Final = 3
-"""After this many seeds without an answer, and none with one, the archive's address is wrong."""
 UNANSWERED_IN_A_ROW: Final = 10
 _Pages = list[tuple[str, list[Capture]]]
 

@@ -210,8 +210,8 @@ def parse_day(text: str, name: str, wrong: Callable[[str], HacsError] = HacsErro
     return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp())
 
 
+# For each page the fingerprints of the links that it had at first, and that each update added.
 Links = list[list[frozenset[int]]]
-"""For each page the fingerprints of the links that it had at first, and that each update added."""
 
 
 def read_versions(path: Path, urls: Sequence[str], updates: Events) -> Links:

@@ -23,25 +23,25 @@ from w3lib.url import canonicalize_url
 from hacs_crawler.links.markup import MarkupError
 from hacs_crawler.links.urls import LONGEST_URL, bad_host
 
+# Names of query parameters by which trackers know a click, in small letters.
 TRACKERS: Final = frozenset(
     line
     for line in files(__package__).joinpath("trackers.txt").read_text("ascii").splitlines()
     if not line.startswith("#")
 )
-"""Names of query parameters by which trackers know a click, in small letters."""
 _SESSIONS: Final = frozenset({"jsessionid", "phpsessid", "cfid", "cftoken"})
 # Words that also name other things (a session of a conference, the id of a story) need a value that
 # looks like a token.
 _TOKENS: Final = frozenset({"sid", "sessionid", "session_id", "oscsid", "zenid"})
 _TOKEN: Final = re.compile(r"[0-9a-z,_-]{16,}", re.ASCII | re.IGNORECASE).fullmatch
 _ASP_SESSION: Final = len("aspsessionidabcdefgh")
+# Parameters of forms and caches, which are others at each request. `v`, `t` and `ts` name things.
 _FORMS: Final = frozenset(
     {
         *("_", "cb", "rand"),  # against caches
         *("_wpnonce", "authenticity_token", "csrf_token", "csrfmiddlewaretoken", "nonce"),
     }
 )
-"""Parameters of forms and caches, which are others at each request. `v`, `t` and `ts` name things."""
 _DROPPED: Final = TRACKERS | _SESSIONS | _FORMS
 _DROPPED_PATH: Final = re.compile(
     r";(?:jsessionid|phpsessid|sid|sessionid)=[^;/]*"
@@ -65,8 +65,8 @@ _PLAIN_LINK: Final = re.compile(
     rf"(?:\?({_PARAMETER}(?:&{_PARAMETER})*+))?(?:#[!-~]*)?"
 )
 _is_plain_origin: Final = lru_cache(maxsize=4096)(re.compile(rf"https?:{_HOST}/").fullmatch)
+# Characters of paths that are plain.
 _SAFE: Final = f"{ascii_letters}{digits}_~,+!*'@$().-/".encode()
-"""Characters of paths that are plain."""
 _PLAIN_QUERIES: Final = frozenset({b"?=", b"?=&=", b"?=&=&=", b"?=&=&=&=", b"?=&=&=&=&="})
 _FRAGMENT: Final = re.compile(r"#[^\0]*")
 _NAMES: Final = re.compile(r"[?&]([^=\n]*)=")
@@ -80,11 +80,11 @@ _PLAIN_URL: Final = re.compile(
 _SCHEME: Final = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*):").match
 _C0_AND_SPACE: Final = "".join(map(chr, range(33)))
 
+# Raised with each change of canonical forms, keys or link rules, so that pages get a new baseline.
 FORM: Final = 4
-"""Raised with each change of canonical forms, keys or link rules, so that pages get a new baseline."""
 MOST_ODD_CHARACTERS: Final = 600_000
+# How many characters of a link take as long as beginning with it.
 _ODD_LINK_CHARACTERS: Final = 60
-"""How many characters of a link take as long as beginning with it."""
 
 
 def canonical_link(base_url: str, href: str) -> str | None:

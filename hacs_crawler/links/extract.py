@@ -29,8 +29,8 @@ _area_hrefs: Final = etree.XPath("//area/@href", smart_strings=False)
 _text: Final = etree.XPath("string()", smart_strings=False)
 _base_hrefs: Final = etree.XPath("//base/@href", smart_strings=False)
 
+# What decoding and parsing of broken pages may raise.
 UNREADABLE: Final = (ValueError, LookupError, RecursionError, etree.LxmlError)
-"""What decoding and parsing of broken pages may raise."""
 MOST_LINKS: Final = 100_000
 _MOST_TEXT: Final = 1_000_000
 _LARGEST: Final = 2**32 - 1

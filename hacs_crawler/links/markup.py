@@ -14,14 +14,14 @@ from typing import Final
 from lxml import etree
 
 MOST_CHARACTERS: Final = 8_000_000
+# Of one tag.
 MOST_ATTRIBUTES: Final = 500
-"""Of one tag."""
+# Attributes included.
 MOST_TAGS: Final = 400_000
-"""Attributes included."""
+# Characters of a name of one letter and the space before it.
 _SHORTEST_ATTRIBUTE: Final = 2
-"""Characters of a name of one letter and the space before it."""
+# Enough for 5,000 attributes at most, which take 0.05 s.
 _HARMLESS_CHARACTERS: Final = 16_384
-"""Enough for 5,000 attributes at most, which take 0.05 s."""
 _PIECE_BYTES: Final = 1 << 18
 _MOST_PASSES: Final = 3
 _QUOTED_TAG_ENDS: Final = re.compile(

@@ -56,14 +56,14 @@ _OTHER: Final = re.compile(
     r"|^\W*(?:Professor|Postdoc|Ph\.?D\.? student|Department|Room)\b|©",
     re.IGNORECASE,
 )
+# Length of an entry in characters.
 _FEWEST, _MOST = 30, 700
-"""Length of an entry in characters."""
 _TITLE_WORDS: Final = 4
 _MOST_TITLE: Final = 300
 
 
+# The text of a block or a line, and the links in it as they are written.
 Entry = tuple[str, list[str]]
-"""The text of a block or a line, and the links in it as they are written."""
 
 
 class Publication(NamedTuple):

@@ -27,11 +27,11 @@ _split_suffix: Final = TLDExtract(
 _USER = re.compile(r"/(?:~|%7[Ee])[^/]+")
 _PLAIN: Final = re.compile(r"https?://([a-z0-9.-]+)(?::[0-9]+)?(/[!\"$->@-~]*)?(?:[?#][!-~]*)?")
 _WWW = re.compile(r"www\d*\.(?=[^.]+\.)")
+# For how many pages numbers are kept: a crawl asks for them again soon or not at all, and each full
+# collection of Python's garbage looks at all that a cache holds.
 _UNDER_WAY: Final = 1_024
-"""For how many pages numbers are kept: a crawl asks for them again soon or not at all, and each full
-collection of Python's garbage looks at all that a cache holds."""
+# How deep below its homepage a website is taken, as in the paper.
 DEEPEST: Final = 2
-"""How deep below its homepage a website is taken, as in the paper."""
 Places = NDArray[np.int64]
 
 

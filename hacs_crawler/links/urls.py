@@ -16,8 +16,8 @@ from urllib.parse import unquote_to_bytes, urlsplit
 
 from xxhash import xxh3_64_digest
 
+# Characters; longer URLs are not used. Browsers and CDX servers agree on about this much.
 LONGEST_URL = 2083
-"""Characters; longer URLs are not used. Browsers and CDX servers agree on about this much."""
 
 # Characters that neither surt nor browsers touch, in a segment that is not "." or "..".
 # "%" and parentheses are left out: escapes and ASP.NET session ids need the slow path.

@@ -25,13 +25,14 @@ from urllib.parse import urlsplit, urlunsplit
 from hacs_crawler.links.canonical import canonical_link
 
 VOLATILE: Final = "*"
+# Of a host; a site with more could never be learned.
 MOST_PARTS: Final = 32
-"""Of a host; a site with more could never be learned."""
 CONTROLS_FOR_TOKENS: Final = 2
+# Of a page; more are not compared.
 MOST_LINKS: Final = 1_000
-"""Of a page; more are not compared."""
+# Parts that change from one fetch to the next; with more it is another page, not a session or
+# token.
 MOST_CHANGING: Final = 8
-"""Parts that change from one fetch to the next; with more it is another page, not a session or token."""
 _FEWEST_OF_SESSION: Final = 2
 _HOSTS_OF_SHARED: Final = 2
 _TOKEN: Final = re.compile(

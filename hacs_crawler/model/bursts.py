@@ -96,8 +96,9 @@ class Bursts:
         return bool(moved <= 0.05 and abs(odds[0] - odds[1]) <= 0.5)
 
 
+# Before anything is known of a state: all types alike, and bursts seven times less likely than
+# none.
 DEFAULT_BURSTS: Final = Bursts((1 / _TYPES,) * _TYPES, -0.02)
-"""Before anything is known of a state: all types alike, and bursts seven times less likely than none."""
 
 
 class _Types(NamedTuple):

@@ -26,8 +26,8 @@ from hacs_crawler.utils.arrays import (
     sum_by_page,
 )
 
+# For each gap, the `LinkLifetime` of the links that its visit brought.
 LinkLifetimes = NDArray[np.uint8]
-"""For each gap, the `LinkLifetime` of the links that its visit brought."""
 
 
 class LinkLifetime(IntEnum):
@@ -43,34 +43,35 @@ class LinkLifetime(IntEnum):
     """None was seen again."""
 
 
+# From this chance on, that a request shows new links whatever the time, a page's updates are churn.
 CHURNING: Final = 0.5
-"""From this chance on, that a request shows new links whatever the time, a page's updates are churn."""
+# The share of pages that churn, before anything is known of a store.
 CHURNING_PAGES: Final = 0.05
-"""The share of pages that churn, before anything is known of a store."""
 _UPDATES_OF_PRIOR: Final = 5.0
 _USUALLY_CONFIRMED: Final = 0.99
 _PRIOR_PAGES: Final = 50
 _MOST_STEPS: Final = 1_000
 _SAME_SHARE: Final = 1e-4
 _SHARE_BOUNDS: Final = (0.002, 0.3)
+# How many of the prior's standard deviations above its median a rate is suspicious.
 SUSPICIOUS_RATE: Final = 1.2
-"""How many of the prior's standard deviations above its median a rate is suspicious."""
+# And how many standard deviations of the slope of the likelihood in c, at c = 0.
 SUSPICIOUS_SCORE: Final = 1.5
-"""And how many standard deviations of the slope of the likelihood in c, at c = 0."""
+# The share of pages of that kind, and of the lifetimes of their links: lasting, rolling lists,
+# news.
+#
+# Of the updates of 334 scholarly pages visited every 30 days 76 % last, 23 % pass and 1 % are
+# fleeting; half of the pages keep all, one in twenty keeps a third. News is a guess, there is none
+# among them: its links go as those of churn do, so that only control visits and gaps of other
+# lengths tell them apart.
 _KINDS_OF_PAGES: Final = (
     (0.7, 0.93, 0.06, 0.01),
     (0.2, 0.5, 0.46, 0.04),
     (0.04, 0.3, 0.4, 0.3),
     (0.06, 0.02, 0.03, 0.95),
 )
-"""The share of pages of that kind, and of the lifetimes of their links: lasting, rolling lists, news.
-
-Of the updates of 334 scholarly pages visited every 30 days 76 % last, 23 % pass and 1 % are fleeting;
-half of the pages keep all, one in twenty keeps a third. News is a guess, there is none among them: its
-links go as those of churn do, so that only control visits and gaps of other lengths tell them apart.
-"""
+# The same for what requests bring: tokens, and boxes that draw from a pool.
 _KINDS_OF_CHURN: Final = ((0.5, 0.02, 0.03, 0.95), (0.5, 0.3, 0.4, 0.3))
-"""The same for what requests bring: tokens, and boxes that draw from a pool."""
 _NEWS: Final = 0.002
 _FASTEST_NEWS: Final = float(np.log(24.0))
 _BLOCK: Final = (

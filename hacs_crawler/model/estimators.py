@@ -23,8 +23,8 @@ from hacs_crawler.utils.arrays import (
     sum_by_page,
 )
 
+# Those of `model.localized`, which is imported when they are used.
 LOCALIZED: Final = "weibull", "duane", "matloff"
-"""Those of `model.localized`, which is imported when they are used."""
 _BLOCK = 8192  # gaps solved together: four arrays of this size stay in a core's cache
 _MAX_STEPS = 100
 _CONVERGED = 1e-7  # relative step; Newton squares it, so the remaining error is rounding
@@ -209,6 +209,7 @@ def _fitted(
     return Rates(rate, share, fast, slow, churn, churning)
 
 
+# By name. A further estimator is one further entry.
 ESTIMATORS: Mapping[str, Estimator] = MappingProxyType(
     {
         "naive": _of_known_rates(lambda visits: naive(visits.gaps())),
@@ -226,7 +227,6 @@ ESTIMATORS: Mapping[str, Estimator] = MappingProxyType(
         **{name: _localized(name) for name in LOCALIZED},
     }
 )
-"""By name. A further estimator is one further entry."""
 
 
 def estimate(

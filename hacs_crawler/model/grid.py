@@ -20,19 +20,18 @@ from hacs_crawler.model.gaps import Gaps
 from hacs_crawler.model.survival import TIMES
 from hacs_crawler.utils.arrays import FloatArray, offsets_of, sum_by_page
 
+# Logarithms of rates from one update in 450 years to 1,100 a day.
 LOG_RATES: Final = np.linspace(-12.0, 7.0, 96)
-"""Logarithms of rates from one update in 450 years to 1,100 a day."""
 RATES: Final = np.exp(LOG_RATES)
+# The probability of no update at each of these rates, up to each of `TIMES`.
 SURVIVAL: Final = np.exp(-np.multiply.outer(RATES, TIMES))
-"""The probability of no update at each of these rates, up to each of `TIMES`."""
+# Gaps at once: multiplied by the grid, the working arrays stay in a core's cache.
 BLOCK: Final = 512
-"""Gaps at once: multiplied by the grid, the working arrays stay in a core's cache."""
 MIN_PAGES_TO_FIT: Final = 50
 MIN_UPDATES_TO_FIT: Final = 10
+# A store with many pages that nobody updates any more looks wider than a log-normal of living
+# pages: the fit would put them at a rate of nothing, and not see them again when they come to life.
 LOG_SD_BOUNDS: Final = (0.3, 1.75)
-"""A store with many pages that nobody updates any more looks wider than a log-normal of living pages:
-the fit would put them at a rate of nothing, and not see them again when they come to life.
-"""
 _LOG_MEDIAN_BOUNDS: Final = (-10.0, 5.0)
 _LEAST_STEP: Final = 1e-3
 _TINY: Final = 1e-300
@@ -61,9 +60,9 @@ class LogNormalPrior:
         return math.exp(self.log_median + self.log_sd**2 / 2)
 
 
+# Half of the pages change more often than every 110 days, the finding of HACS (Jayawardana et al.
+# 2020) for scholarly homepages; a log_sd of 1.5 leaves 95% of them between 6 and 2,100 days.
 DEFAULT_PRIOR = LogNormalPrior(log_median=-math.log(110.0), log_sd=1.5)
-"""Half of the pages change more often than every 110 days, the finding of HACS (Jayawardana et al.
-2020) for scholarly homepages; a log_sd of 1.5 leaves 95% of them between 6 and 2,100 days."""
 
 
 def log_likelihood(gaps: Gaps, weight: FloatArray, churn: FloatArray | None = None) -> FloatArray:

@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike
 
 from hacs_crawler.utils.arrays import FloatArray
 
+# Shape of the gamma prior of hubs' links a day: rates of one tier differ by factors, not by shares.
 RATE_SHAPE: Final = 0.5
-"""Shape of the gamma prior of hubs' links a day: rates of one tier differ by factors, not by shares."""
 
 
 def lognormal_cumulative(days: FloatArray | float, mu: FloatArray, sigma: FloatArray) -> FloatArray:

@@ -22,8 +22,8 @@ from hacs_crawler.utils.arrays import (
     sum_by_page,
 )
 
+# Within which b is kept.
 SHAPES: Final = 0.001, 1000.0
-"""Within which b is kept."""
 _ROUNDING: Final = 1e-6  # days, a tenth of a second; visits are whole seconds apart
 _MOST_LOG: Final = 600.0
 

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from hacs_crawler.utils.arrays import FloatArray
 
 Ints = NDArray[np.int64]
+# By how much less likely an update is at a time at which one sibling is known to have been quiet.
 QUIET_SHARE: Final = 0.3
-"""By how much less likely an update is at a time at which one sibling is known to have been quiet."""
+# What is left of that likelihood however many siblings were quiet.
 LEAST_LEFT: Final = 0.1
-"""What is left of that likelihood however many siblings were quiet."""
+# How many siblings that were quiet at one time count.
 MOST_QUIET: Final = math.ceil(math.log(LEAST_LEFT) / math.log(1.0 - QUIET_SHARE))
-"""How many siblings that were quiet at one time count."""
 _SECONDS: Final = 86_400.0
 _SITE_SHIFT: Final = np.uint64(33)
 _ONE: Final = np.uint64(1)

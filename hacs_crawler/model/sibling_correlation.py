@@ -14,13 +14,13 @@ from hacs_crawler.model.siblings import USUAL_SIBLING_CORRELATION
 from hacs_crawler.utils.arrays import BoolArray, FloatArray, IndexArray, page_of_value
 
 Ints = NDArray[np.int64]
+# With how many others of its site a page is compared at most: giants would outweigh all else.
 SIBLINGS_COMPARED: Final = 8
-"""With how many others of its site a page is compared at most: giants would outweigh all else."""
+# How many sites the usual sibling correlation counts as: few sites are little evidence.
 PRIOR_SITES: Final = 10.0
-"""How many sites the usual sibling correlation counts as: few sites are little evidence."""
 MEANS: Final = np.arange(0.02, 1.0, 0.04)
+# What sites may have in common: the mean of their r, and as how many updates of a site it counts.
 CONCENTRATIONS: Final = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0)
-"""What sites may have in common: the mean of their r, and as how many updates of a site it counts."""
 CELLS: Final = 40
 _TINY: Final = float(np.finfo(np.float64).tiny)
 

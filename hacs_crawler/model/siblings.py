@@ -10,12 +10,13 @@ from hacs_crawler.model.quiet import QUIET_SHARE, quiet_days
 from hacs_crawler.utils.arrays import FloatArray
 
 Ints = NDArray[np.int64]
+# The probability that an update of a sibling, of at most the same rate, came with the page's
+# update.
 SHARED_UPDATES: Final = 0.4
-"""The probability that an update of a sibling, of at most the same rate, came with the page's update."""
+# The sibling correlation (see that module) of the pages that the numbers above were tuned on.
 USUAL_SIBLING_CORRELATION: Final = 0.6
-"""The sibling correlation (see that module) of the pages that the numbers above were tuned on."""
+# How many siblings' updates are looked at: the latest ones of the site.
 MOST_UPDATES: Final = 2
-"""How many siblings' updates are looked at: the latest ones of the site."""
 _SHARED_POWER: Final = 2
 _QUIET_POWER: Final = 4
 _LOW: Final = np.uint64(32)

@@ -34,8 +34,8 @@ RECALLS: Final = np.array([0.0, 0.15, 0.4, 0.65, 0.85, 0.95])
 FALSE_PER_DAY: Final = np.geomspace(0.0003, 3.0, 25)
 DELAYS_DAYS: Final = np.array([0.05, 1.0, 5.0])
 SHAPE: Final = (len(RECALLS), len(FALSE_PER_DAY), len(DELAYS_DAYS))
+# How many points the grid has.
 POINTS: Final = int(np.prod(SHAPE))
-"""How many points the grid has."""
 _RECALL, _FALSE, _DELAY = (
     axis.ravel() for axis in np.meshgrid(RECALLS, FALSE_PER_DAY, DELAYS_DAYS, indexing="ij")
 )
@@ -50,23 +50,24 @@ def _usual(useless: FloatArray, by_false: FloatArray) -> FloatArray:
     return prior
 
 
+# How likely it is that r = 0, by phi: who stamps all pages every day hardly knows which one
+# changed.
 _USELESS: Final = np.interp(
     np.log10(FALSE_PER_DAY), (-2.0, -1.5, -1.0, -0.5, 0.0, 0.5), (0.2, 0.25, 0.4, 0.6, 0.8, 0.9)
 )
-"""How likely it is that r = 0, by phi: who stamps all pages every day hardly knows which one changed."""
+# The prior of a site if no other site is known.
 USUAL_SIGNALS: Final = _usual(_USELESS, np.ones(len(FALSE_PER_DAY)))
-"""The prior of a site if no other site is known."""
+# That of signals which a user gives on purpose: few are expected to be false.
 USUAL_PINGS: Final = _usual(_USELESS / 4, 1.0 / FALSE_PER_DAY)
-"""That of signals which a user gives on purpose: few are expected to be false."""
+# The number of sites for which the usual prior counts when a prior is fitted.
 PRIOR_SITES: Final = 3.0
-"""The number of sites for which the usual prior counts when a prior is fitted."""
+# How much the visits of a site count at most: sites change, and pages of one are not alike.
 MOST_GAPS: Final = 400.0
-"""How much the visits of a site count at most: sites change, and pages of one are not alike."""
+# Cap on the evidence from a site's signal count: many signals come together, and exact numbers
+# would make r compensate for a phi that is between two points.
 MOST_SIGNALS: Final = 30.0
-"""Cap on the evidence from a site's signal count: many signals come together, and exact numbers would
-make r compensate for a phi that is between two points."""
+# The share of the prior in the expectation for a page: it may differ from its site.
 OWN_SHARE: Final = 0.03
-"""The share of the prior in the expectation for a page: it may differ from its site."""
 _BLOCK: Final = 2048
 _STEPS: Final = 30
 _TINY: Final = 1e-300

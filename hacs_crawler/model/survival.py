@@ -18,16 +18,17 @@ from numpy.typing import ArrayLike
 
 from hacs_crawler.utils.arrays import BoolArray, FloatArray, IndexArray
 
+# Days after a visit, from 20 minutes to 34 years, at which S is fitted.
 TIMES: Final = np.outer(2.0 ** np.arange(-6, 14), [1.0, 1.5]).ravel()
-"""Days after a visit, from 20 minutes to 34 years, at which S is fitted."""
+# The times that a fit is about: these multiples of the page's mean gap, the next visits' usual
+# ones.
 _WINDOW: Final = 0.06, 3.5
-"""The times that a fit is about: these multiples of the page's mean gap, the next visits' usual ones."""
+# And those at which S lies between: most visits are made then, whatever the gaps were so far.
 _LEVELS: Final = 0.4, 0.98
-"""And those at which S lies between: most visits are made then, whatever the gaps were so far."""
+# The weights of the window, of the levels outside of it, and of all other times.
 _WEIGHTS: Final = 1.0, 0.05, 0.02
-"""The weights of the window, of the levels outside of it, and of all other times."""
+# What is added to S (1 - S), by which each time's weight is divided: small p count in proportion.
 _LEAST_VARIANCE: Final = 0.15
-"""What is added to S (1 - S), by which each time's weight is divided: small p count in proportion."""
 _STEPS: Final = 6
 _DAMPING: Final = 0.02
 _LEAST: Final = 1e-9

@@ -23,10 +23,10 @@ from hacs_crawler.utils.arrays import (
     page_of_value,
 )
 
+# Windows of fewer update points are given to their neighbours.
 MIN_POINTS: Final = 4
-"""Windows of fewer update points are given to their neighbours."""
+# The threshold of the paper's figures, which give no unit.
 THRESHOLD_DAYS: Final = 3.0
-"""The threshold of the paper's figures, which give no unit."""
 _SAME: Final = 1e-9  # days; gaps that differ by less are equal, as are midpoints of whole days
 
 

@@ -15,11 +15,10 @@ from hacs_crawler.crawl.meta import tag_of
 from hacs_crawler.crawl.part import Observed, Part
 from hacs_crawler.state import Prediction, Visit
 
+# How much of the latest visits is kept, for pages that turn out later to redirect to them.
+#
+# 25,000 pages of 100 links each. If the visit is older, the page that redirects to it has no visit.
 MOST_BYTES: Final = 30_000_000
-"""How much of the latest visits is kept, for pages that turn out later to redirect to them.
-
-25,000 pages of 100 links each. If the visit is older, the page that redirects to it has no visit.
-"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,8 +24,8 @@ from hacs_crawler.utils.text import safe_logger
 logger = safe_logger(__name__)
 
 KIND: Final = "conditional"
+# How many 304s of a host are followed by a control visit, while there are any left.
 CHECKS: Final = 3
-"""How many 304s of a host are followed by a control visit, while there are any left."""
 _VERSION: Final = 1
 CONTRADICTED: Final = 255
 

@@ -31,10 +31,10 @@ from hacs_crawler.watch import MarkRules, Rules
 
 _PARAMETER: Final = re.compile(r"(?<=[?&;])([^=&;#]+)=[^&;#]*")
 LAST_TEXT: Final = "last_text"
+# Fields of an item that hold its address.
 _ADDRESSES: Final = ("url", "link", "href")
-"""Fields of an item that hold its address."""
+# A link to a file with as few words, such as "PDF", is named by the publication around it.
 _MOST_LABEL: Final = 2
-"""A link to a file with as few words, such as "PDF", is named by the publication around it."""
 
 
 class FindingsWriter(PageWriter[Findings]):

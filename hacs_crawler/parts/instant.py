@@ -24,18 +24,18 @@ from hacs_crawler.utils.text import counted, safe_logger
 logger = safe_logger(__name__)
 
 MINUTE: Final = 60.0
+# The part of the tier's visits that goes to hubs not visited for longest, whatever they are worth.
 EXPLORE: Final = 0.05
-"""The part of the tier's visits that goes to hubs not visited for longest, whatever they are worth."""
+# The tier takes at most so much of the budget: other pages keep the rest whatever happens.
 MOST_SHARE: Final = 0.9
-"""The tier takes at most so much of the budget: other pages keep the rest whatever happens."""
+# The first round leaves so much of the budget to the tier, whose worth is not known yet.
 FIRST_SHARE: Final = 0.5
-"""The first round leaves so much of the budget to the tier, whose worth is not known yet."""
+# Of requests for hubs: they go before the seeds of a round, which may take hours.
 PRIORITY: Final = 1
-"""Of requests for hubs: they go before the seeds of a round, which may take hours."""
+# What the stats `hacs/instant/…` count.
 COUNTED: Final = ("rounds", "visits", "updates", "new_links")
-"""What the stats `hacs/instant/…` count."""
+# A hub that was sent and never heard of may be sent again after so long.
 LONGEST_SECONDS: Final = 3600.0
-"""A hub that was sent and never heard of may be sent again after so long."""
 
 
 class InstantTier(Part):

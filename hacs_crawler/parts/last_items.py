@@ -22,11 +22,11 @@ from hacs_crawler.watch import item_fields, item_key
 logger = safe_logger(__name__)
 
 KIND: Final = "items"
+# Of a page; further ones are not kept.
 MOST_ITEMS: Final = 100
-"""Of a page; further ones are not kept."""
 ENOUGH_VISITS: Final = 20
+# At this share of the visits a field that differs is pointed out.
 NEARLY_ALL: Final = 0.9
-"""At this share of the visits a field that differs is pointed out."""
 
 Items = dict[int, dict[str, Any]]
 _decode: Final = msgspec.json.Decoder(Items).decode

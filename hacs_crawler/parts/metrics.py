@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 logger = safe_logger(__name__)
 
+# Families of stats that become one metric: pattern, name of the metric, name of its label.
 LABELS: Final = (
     (re.compile(r"hacs/(dropped|not_observed)/(?P<label>.+)"), "hacs_{}_by_reason", "reason"),
     (re.compile(r"hacs/archive/dropped/(?P<label>.+)"), "hacs_archive_dropped", "kind"),
@@ -33,7 +34,6 @@ LABELS: Final = (
         "value",
     ),
 )
-"""Families of stats that become one metric: pattern, name of the metric, name of its label."""
 _NOT_IN_NAMES: Final = re.compile(r"\W+", re.ASCII)
 
 

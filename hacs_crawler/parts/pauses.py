@@ -24,10 +24,10 @@ from hacs_crawler.utils.times import retry_after
 logger = safe_logger(__name__)
 
 STATUSES: Final = (429, 503)
+# After a 429 that names no time.
 DEFAULT_PAUSE_SECONDS: Final = 60.0
-"""After a 429 that names no time."""
+# Longer ones count as this, as in Heritrix: no robots.txt makes a crawl last for ever.
 LONGEST_DELAY_SECONDS: Final = 300.0
-"""Longer ones count as this, as in Heritrix: no robots.txt makes a crawl last for ever."""
 
 
 class HostPauses(CrawlPart):

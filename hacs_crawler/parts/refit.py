@@ -14,8 +14,8 @@ from hacs_crawler.utils.text import counted, safe_logger
 logger = safe_logger(__name__)
 
 PROGRESS_SECONDS: Final = 10.0
+# Estimating this many pages again takes some seconds.
 MANY_PAGES: Final = 10_000
-"""Estimating this many pages again takes some seconds."""
 
 
 class Refit(CrawlPart):

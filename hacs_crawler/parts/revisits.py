@@ -35,10 +35,10 @@ from hacs_crawler.utils.text import counted, safe_logger
 
 logger = safe_logger(__name__)
 
+# How many more pages are read than wanted, as some can no longer be requested.
 SPARE: Final = 100
-"""How many more pages are read than wanted, as some can no longer be requested."""
+# How many headers and keys of `meta` are named that were left out.
 MOST_NAMED: Final = 20
-"""How many headers and keys of `meta` are named that were left out."""
 
 
 class RecipeWriter(PageWriter[RequestRecipe]):

@@ -21,16 +21,16 @@ from hacs_crawler.utils.text import counted, safe_logger
 
 logger = safe_logger(__name__)
 
+# Where fewer pages of a site were visited, whatever they share is their news.
 FEWEST_PAGES: Final = 20
-"""Where fewer pages of a site were visited, whatever they share is their news."""
+# If this many pages show the same marks at their first visits, the marks are not the pages' own.
 FEWEST_ALIKE: Final = 3
-"""If this many pages show the same marks at their first visits, the marks are not the pages' own."""
+# On more of them than this share a mark is the template's.
 MOST_SHARE: Final = 0.5
-"""On more of them than this share a mark is the template's."""
+# New marks that are kept of a run, about 100 MB; later marks count as the pages' own.
 MOST_MARKS: Final = 1_000_000
-"""New marks that are kept of a run, about 100 MB; later marks count as the pages' own."""
+# A visit that may have shown other pages' marks takes as much memory as this many marks.
 _MARKS_OF_VISIT: Final = 5
-"""A visit that may have shown other pages' marks takes as much memory as this many marks."""
 
 
 @dataclass(slots=True)

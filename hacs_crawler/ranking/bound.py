@@ -26,20 +26,20 @@ from hacs_crawler.state import (
 from hacs_crawler.utils.arrays import BoolArray
 from hacs_crawler.utils.times import DAY
 
+# So many rows are looked at at a time: they stay in the processor's cache.
 PIECE_ROWS: Final = 16_384
-"""So many rows are looked at at a time: they stay in the processor's cache."""
+# Where at least one page in this many is chosen, ranking all of them takes no longer.
 LEAST_SHARE: Final = 8
-"""Where at least one page in this many is chosen, ranking all of them takes no longer."""
+# About how many pages are looked at for each that is chosen: siblings bring some far below.
 TRIED: Final = 4
-"""About how many pages are looked at for each that is chosen: siblings bring some far below."""
+# So many pages are enough to say how high the bounds of the first ones are.
 _SAMPLED: Final = 100_000
-"""So many pages are enough to say how high the bounds of the first ones are."""
+# So many pages more of a sample are looked at: chance may have put too few of the best into it.
 _SPARE: Final = 32
-"""So many pages more of a sample are looked at: chance may have put too few of the best into it."""
+# What the table of p and rounding may add to the updates expected, as a share of them.
 _SLACK: Final = 1e-6
-"""What the table of p and rounding may add to the updates expected, as a share of them."""
+# The largest difference in p that rounding can make.
 _ROUNDING: Final = 1e-12
-"""The largest difference in p that rounding can make."""
 _WAITS: Final = -1.0
 
 

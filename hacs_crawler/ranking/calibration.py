@@ -31,9 +31,9 @@ Bools = NDArray[np.bool_]
 DRIFT_VISITS: Final = 1_000
 DRIFT_RUNS: Final = 3
 DRIFT_RATIO: Final = 1.25
+# Looked at after each of a year's daily runs, predictions that are right are called drifting in
+# less than 5 % of states (benchmarks/calibration.py).
 DRIFT_Z: Final = 3.5
-"""Looked at after each of a year's daily runs, predictions that are right are called drifting in less
-than 5 % of states (benchmarks/calibration.py)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,12 +23,12 @@ from hacs_crawler.state import Estimation, Ids, Rows, rates_of
 from hacs_crawler.utils.times import DAY
 
 Places = NDArray[np.int64]
+# The evidence of siblings for each of some pages, see `sibling_evidence`.
 Evidence = tuple[Floats, Floats]
-"""The evidence of siblings for each of some pages, see `sibling_evidence`."""
+# What has one element a page.
 _COLUMNS: Final = [
     field.name for field in fields(Candidates) if field.name not in {"seed", "stale_days"}
 ]
-"""What has one element a page."""
 
 
 def candidates_from(

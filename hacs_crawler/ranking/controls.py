@@ -22,18 +22,17 @@ Counts = NDArray[np.integer]
 
 NOTE: Final = "controls"
 _Left = Annotated[float, Meta(ge=0, lt=2**53)]
+# The probabilities of churn between which a page may be asked twice.
+#
+# Updates alone raise the probability to 0.97, or 0.997 if many pages churn, however many they are
+# and even if no link was seen again; a control visit that differs raises it to 0.9999. Below 0.1
+# there is little to clear up, unless every visit showed a new mark.
 DOUBTFUL: Final = (0.1, 0.999)
-"""The probabilities of churn between which a page may be asked twice.
-
-Updates alone raise the probability to 0.97, or 0.997 if many pages churn, however many they are and
-even if no link was seen again; a control visit that differs raises it to 0.9999. Below 0.1 there is
-little to clear up, unless every visit showed a new mark.
-"""
 LEAST_DOUBT: Final = 0.02
+# How many times its own share of the budget a run may spend at most.
 MOST_AT_ONCE: Final = 4
-"""How many times its own share of the budget a run may spend at most."""
+# How many runs' shares at most are kept for later ones.
 MOST_KEPT: Final = 50
-"""How many runs' shares at most are kept for later ones."""
 
 
 @dataclass(slots=True)

@@ -20,12 +20,12 @@ from hacs_crawler.utils.settings import NotAllowedError, parsed_json
 Floats = NDArray[np.float64]
 T = TypeVar("T")
 
+# The key of a request's meta for the weight of its page.
 WEIGHT_KEY: Final = "hacs_weight"
-"""The key of a request's meta for the weight of its page."""
+# The key of a request's meta for the interval of its page.
 EVERY_KEY: Final = "hacs_every"
-"""The key of a request's meta for the interval of its page."""
+# The least score of an overdue page: above the scores of policies, and finite, as JSON requires.
 OVERDUE: Final = 1e12
-"""The least score of an overdue page: above the scores of policies, and finite, as JSON requires."""
 _NO_PATTERNS: Final = 'patterns for URLs with {what}, such as {{"/news/": {example}}}'
 
 

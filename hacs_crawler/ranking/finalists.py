@@ -36,15 +36,15 @@ from hacs_crawler.utils.arrays import BoolArray
 
 Counts = NDArray[np.int64]
 
+# About how many pages are scored at a time: their arrays stay in the processor's cache.
 BLOCK_PAGES: Final = 50_000
-"""About how many pages are scored at a time: their arrays stay in the processor's cache."""
 _MOST_BLOCKS: Final = 2**16  # their numbers are sorted in linear time
+# How many sites are scored at a time: their arrays stay in the processor's cache.
 SITES_A_GROUP: Final = 1_024
-"""How many sites are scored at a time: their arrays stay in the processor's cache."""
+# In how many rows at a time pages of the sites are looked for.
 ROWS_A_SEARCH: Final = 65_536
-"""In how many rows at a time pages of the sites are looked for."""
+# The number of hash values for sites: sites with the same value are in one group.
 _NUMBERS: Final = 2**22
-"""The number of hash values for sites: sites with the same value are in one group."""
 _NONE: Final = -1
 
 

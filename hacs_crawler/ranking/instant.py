@@ -20,10 +20,10 @@ from hacs_crawler.ranking.policies import Candidates, Floats, interest
 from hacs_crawler.state import PAGES_A_CALL, Ids, Page, Shard, State, without_future
 from hacs_crawler.utils.times import DAY
 
+# What a hub gained longer ago says nothing of its rate: sites change.
 RECENT_SECONDS: Final = 30 * DAY
-"""What a hub gained longer ago says nothing of its rate: sites change."""
+# What hubs are taken to gain before any of them was seen twice.
 LINKS_PER_DAY: Final = 24.0
-"""What hubs are taken to gain before any of them was seen twice."""
 _NUMBER: Final = r"([-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?)"
 _COMMENT: Final = re.compile(r"(?:^|\s)#\s*(.*)", re.DOTALL)
 _FACT: Final = re.compile(rf"\b(mu|sigma|worth)={_NUMBER}(?=[,;\s]|$)")

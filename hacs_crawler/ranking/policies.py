@@ -20,10 +20,10 @@ from hacs_crawler.utils.arrays import BoolArray
 
 Floats = NDArray[np.float64]
 
+# HACS_STALE_DAYS of the policy `balanced`.
 BALANCED_DAYS: Final = 100.0
-"""HACS_STALE_DAYS of the policy `balanced`."""
+# For how many days a page that was never seen counts as out of date.
 UNSEEN_DAYS: Final = 365.0
-"""For how many days a page that was never seen counts as out of date."""
 
 
 @dataclass(frozen=True, slots=True)

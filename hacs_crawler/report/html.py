@@ -22,11 +22,11 @@ from hacs_crawler.state import State, describe, read_findings
 from hacs_crawler.utils.terminal import Progress
 from hacs_crawler.utils.times import minute_text
 
+# Libraries by others, unchanged, in the folder `vendor`; their licences are in LICENSES.
 SCRIPTS: Final = ("d3.min.js", "plot.umd.min.js", "dataTables.min.js")
-"""Libraries by others, unchanged, in the folder `vendor`; their licences are in LICENSES."""
 OWN_SCRIPTS: Final = ("tables.js", "charts.js", "report.js")
+# Number of latest runs that are shown.
 RUNS: Final = 500
-"""Number of latest runs that are shown."""
 _PLACE: Final = re.compile(r"\{\{ (\w+) \}\}")
 
 

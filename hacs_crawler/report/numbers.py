@@ -32,15 +32,15 @@ from hacs_crawler.utils.arrays import IndexArray
 from hacs_crawler.utils.text import printable
 from hacs_crawler.utils.times import DAY
 
+# Bounds of the classes of update intervals: 84 seconds to 22 years, two classes per doubling. The
+# outer classes include the intervals beyond.
 INTERVAL_EDGES_DAYS: Final = 2.0 ** np.arange(-10.0, 13.5, 0.5)
-"""Bounds of the classes of update intervals: 84 seconds to 22 years, two classes per doubling. The outer
-classes include the intervals beyond."""
 LATELY_DAYS: Final = 30
+# Number of pages of each kind that are listed whatever their rank.
 REMARKABLE: Final = 100
-"""Number of pages of each kind that are listed whatever their rank."""
 CURVE_POINTS: Final = 200
+# Series of visits whose label is not in the state.
 UNKNOWN: Final = "unknown"
-"""Series of visits whose label is not in the state."""
 
 
 @dataclass(frozen=True, slots=True)

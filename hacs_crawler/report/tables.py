@@ -15,8 +15,8 @@ from hacs_crawler.state import Findings, Page, State, trusted_sources
 from hacs_crawler.utils.text import counted
 from hacs_crawler.utils.times import day_text
 
+# Number of latest updates that are listed.
 NEWEST: Final = 100
-"""Number of latest updates that are listed."""
 
 
 class Column(NamedTuple):

@@ -16,10 +16,10 @@ from hacs_crawler.shards.engine import Order, Pool, Result, run_crawl
 if TYPE_CHECKING:
     from distributed import Client
 
+# How long a scheduler may take to answer.
 CONNECT_SECONDS: Final = 15.0
-"""How long a scheduler may take to answer."""
+# How long a cluster without any worker may take to start one.
 WORKER_SECONDS: Final = 60.0
-"""How long a cluster without any worker may take to start one."""
 _PACKAGE: Final = "hacs-crawler"
 _ADDRESS = re.compile(r"(?:(?:tcp|tls|ws|wss)://)?(?:\[[0-9a-fA-F:.]+\]|[\w.-]+):\d{1,5}")
 

@@ -31,12 +31,13 @@ from scrapy.settings import default_settings
 from hacs_crawler.config import BUILT_IN_PARTS
 
 LOOK_SECONDS: Final = 0.1
+# How often a crawl is begun whose process is killed each time.
 TRIES: Final = 3
-"""How often a crawl is begun whose process is killed each time."""
+# After how long a crawl that SIGSTOP holds is killed and begun again; then it may not send any
+# more.
 STOPPED_SECONDS: Final = 60.0
-"""After how long a crawl that SIGSTOP holds is killed and begun again; then it may not send any more."""
+# How long a crawl may take to end in order once nobody looks after it.
 PATIENCE_SECONDS: Final = 30.0
-"""How long a crawl may take to end in order once nobody looks after it."""
 _LOG_LINE: Final = re.compile(r"\S+ \S+ \[[^]]+\] (?:DEBUG|INFO|WARNING): ")
 _ALSO_PRELOADED: Final = (
     "hacs_crawler.addon",
@@ -47,11 +48,11 @@ _ALSO_PRELOADED: Final = (
     "scrapy.robotstxt",
     "surt",
 )
+# Starting a process also looks whether others have ended: of two threads that read the exit status
+# of one, the second would get 255.
 _status_lock: Final = Lock()
-"""Starting a process also looks whether others have ended: of two threads that read the exit status of
-one, the second would get 255."""
+# The commands that asked their crawls to end; True if they are to be killed.
 _asked_to_end: dict[str, bool] = {}
-"""The commands that asked their crawls to end; True if they are to be killed."""
 
 
 class Order(NamedTuple):

@@ -17,10 +17,10 @@ from hacs_crawler.exceptions import StateError
 from hacs_crawler.state import needing_redis, sqlite_path
 from hacs_crawler.utils.times import minute_text
 
+# How long a lock in Redis outlives its last renewal.
 LOCK_SECONDS: Final = 120.0
-"""How long a lock in Redis outlives its last renewal."""
+# How long after a renewal was begun a crawl may send: half of that, as clocks and answers differ.
 RELIED_ON_SECONDS: Final = 60.0
-"""How long after a renewal was begun a crawl may send: half of that, as clocks and answers differ."""
 
 
 class FileShardLock:

@@ -19,8 +19,8 @@ from hacs_crawler.exceptions import StateError
 from hacs_crawler.state import Shard, State, Store, change_note, open_store, read_note
 from hacs_crawler.utils.times import minute_text
 
+# How many visits a crawl takes out of the budget at a time; fewer when little is left.
 LOT: Final = 50
-"""How many visits a crawl takes out of the budget at a time; fewer when little is left."""
 _NOTE: Final = "round"
 T = TypeVar("T")
 

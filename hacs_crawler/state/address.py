@@ -84,8 +84,8 @@ class StateSettings:
     ] = 100
 
 
+# Arguments of `open_state`: address, namespace, base of a relative path, estimation.
 StateArguments = tuple[str, str, Path, Estimation]
-"""Arguments of `open_state`: address, namespace, base of a relative path, estimation."""
 
 
 def check_state(url: str, namespace: str) -> None:

@@ -30,11 +30,20 @@ logger = safe_logger(__name__)
 
 LAYOUT: Final = 1
 _BEGINNING: Final = struct.Struct("<BII")
+# Where the four bytes of a page's version stand in its bytes; the Redis script compares them.
 VERSION_OFFSET: Final = 1
-"""Where the four bytes of a page's version stand in its bytes; the Redis script compares them."""
 _MOST_SINGLE: Final = float(np.finfo(np.float32).max)
 _MOST_HALF: Final = float(np.finfo(np.float16).max)
 
+# A ranking row: rate in 1/day, w, a and b of its survival, churn and churning (see `model.Rates`),
+# times in seconds since 1970 UTC, counts.
+#
+# Visits that did not show the page (`Page.sound`) are not in it. `last_visit` is 0 if the page was
+# never seen. If no update is known (`updates` is 0), `last_update` is the first visit or the last
+# baseline: from then on the page is known not to have changed. `before_update` is the visit before
+# the last one that found an update, 0 if there is none; `site` is `site_id` of the page's URL.
+# `failures` counts the 404s and 410s, too, of a page that was never seen. `is_baseline` is 1 if the
+# last visit is a baseline (`Page.baselines`).
 ROW: Final = np.dtype(
     [
         ("rate", "<f4"),
@@ -54,16 +63,6 @@ ROW: Final = np.dtype(
         ("is_baseline", "u1"),
     ]
 )
-"""A ranking row: rate in 1/day, w, a and b of its survival, churn and churning (see
-`model.Rates`), times in seconds since 1970 UTC, counts.
-
-Visits that did not show the page (`Page.sound`) are not in it. `last_visit` is 0 if the page was never
-seen. If no update is known (`updates` is 0), `last_update` is the first visit or the last baseline: from
-then on the page is known not to have changed. `before_update` is the visit before the last one that
-found an update, 0 if there is none; `site` is `site_id` of the page's URL. `failures` counts the 404s
-and 410s, too, of a page that was never seen. `is_baseline` is 1 if the last visit is a baseline
-(`Page.baselines`).
-"""
 UNKNOWN_ROW: Final = np.zeros(1, ROW)
 
 

@@ -21,12 +21,12 @@ from hacs_crawler.state.shards import shard_of_page
 from hacs_crawler.state.store import Change, Contents, Store
 from hacs_crawler.utils.times import MAX_SECOND
 
+# Name of the note of a copy under way, which holds its source.
 COPYING: Final = "copying"
-"""Name of the note of a copy under way, which holds its source."""
+# Name of the note of an experiment, which a copy does not take part in; see `experiment.twins`.
 TWINS: Final = "twins"
-"""Name of the note of an experiment, which a copy does not take part in; see `experiment.twins`."""
+# Notes that say something of one store, and not of the pages.
 _OWN: Final = frozenset({"schema", "identity", "round", COPYING, TWINS})
-"""Notes that say something of one store, and not of the pages."""
 
 
 def refuse_unfinished(store: Store, target: str) -> None:

@@ -16,10 +16,10 @@ from typing import Final
 
 from hacs_crawler.links import fingerprint
 
+# Of more contents the least numbers are kept, whatever the order in which they came.
 MOST_CONTENTS: Final = 4_096
-"""Of more contents the least numbers are kept, whatever the order in which they came."""
+# By the digest's bytes: SHA-1, MD5, SHA-256; 0 for others.
 _ALGORITHMS: Final = {20: 1, 16: 2, 32: 3}
-"""By the digest's bytes: SHA-1, MD5, SHA-256; 0 for others."""
 _ALGORITHM: Final = 3
 
 

@@ -34,13 +34,13 @@ from hacs_crawler.state.spells import OPEN
 from hacs_crawler.utils.settings import Setting
 from hacs_crawler.utils.times import DAY
 
+# A second visit within so short a time finds only changes that the request brings.
 CONTROL_SECONDS: Final = 30
-"""A second visit within so short a time finds only changes that the request brings."""
 _NO_CHURN: Final = 1e-12
+# Up to which relative difference a rate is the same: sums of other batches are rounded otherwise.
 _SAME_RATE = 1e-9
-"""Up to which relative difference a rate is the same: sums of other batches are rounded otherwise."""
+# The same for values that are kept in four bytes.
 _SAME_SINGLE = 1e-5
-"""The same for values that are kept in four bytes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from hacs_crawler.state.store import Store, change_annotations
 from hacs_crawler.utils.text import printable
 
 KIND: Final = "findings"
+# Length of one text, in UTF-8.
 MOST_BYTES: Final = 200
-"""Length of one text, in UTF-8."""
 TEXTS: Final = "texts"
 MOST_TEXTS: Final = 2_000
 _WORDS: Final = re.compile(r"\w+")

@@ -34,10 +34,10 @@ logger = safe_logger(__name__)
 T = TypeVar("T")
 
 LAYOUT: Final = 4
+# A longer line is refused; 14 million links fit. It bounds the memory that a damaged file takes.
 LONGEST_LINE_BYTES: Final = 1 << 28
-"""A longer line is refused; 14 million links fit. It bounds the memory that a damaged file takes."""
+# This many of the lines of a file that are passed over are named; the others are counted.
 REFUSALS_SHOWN: Final = 10
-"""This many of the lines of a file that are passed over are named; the others are counted."""
 
 _LONGEST_TEXT_BYTES: Final = 65_535
 _DIGITS: Final = 16

@@ -20,14 +20,14 @@ from typing import Final
 
 from hacs_crawler.state.spells import OPEN, MarksByVisit, Spells
 
+# What a page with fewer shows, such as a price, may be replaced as a whole by an ordinary update.
 FEWEST_MARKS: Final = 5
-"""What a page with fewer shows, such as a price, may be replaced as a whole by an ordinary update."""
+# The same of links, of which an update brings some and leaves others.
 FEWEST_LINKS: Final = 2
-"""The same of links, of which an update brings some and leaves others."""
+# A visit that misses as many marks, with few in their place, may show half of its page.
 FEWEST_GONE: Final = 3
-"""A visit that misses as many marks, with few in their place, may show half of its page."""
+# A page that is back after more visits than this was replaced, and replaced again.
 MOST_AWAY: Final = 5
-"""A page that is back after more visits than this was replaced, and replaced again."""
 
 
 def may_mislead(spells: Spells, visits: Sequence[int], fewest: int) -> bool:

@@ -47,8 +47,8 @@ LAYOUT: Final = 1
 _BEGINNING: Final = re.compile(rb'\A(?:\xef\xbb\xbf)?\s*\{(?:.*[{,])?\s*"hacs_outcome"\s*:')
 _MOST_LINKS: Final = 2**16 - 1
 
+# The fields of an outcome record but its label's number, in their order, and the label.
 Labelled = tuple[tuple[int | float, ...], Label]
-"""The fields of an outcome record but its label's number, in their order, and the label."""
 _Text = Annotated[str, Meta(max_length=1_000)]
 _Probability = Annotated[float, Meta(ge=0, le=1)]
 

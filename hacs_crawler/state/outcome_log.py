@@ -22,6 +22,13 @@ from numpy.typing import NDArray
 from hacs_crawler.links import fingerprint
 from hacs_crawler.model import ESTIMATORS
 
+# One visit of a ranked seed. `at` is its time and `run` the start of its crawl, in seconds since
+# 1970 UTC, `site` is `site_id` of its URL, `label` the number of its `Label`. `p` is the
+# probability of an update as predicted. `days_since_visit` is infinite if the page had never been
+# seen. `bytes` is the size of the answer's body. `new_to_site` is how many of the `new_links` were
+# new to the site. `flags` has SEEN if the page was observed, UPDATED if there was an update as
+# HACS_UPDATES defines it, and in its upper six bits the page's churn as estimated then, see
+# `churn_of`.
 OUTCOME: Final = np.dtype(
     [
         ("page_id", "<i8"),
@@ -37,16 +44,8 @@ OUTCOME: Final = np.dtype(
         ("flags", "u1"),
     ]
 )
-"""One visit of a ranked seed. `at` is its time and `run` the start of its crawl, in
-seconds since 1970 UTC, `site` is `site_id` of its URL, `label` the number of its `Label`. `p` is the
-probability of an update as predicted.
-`days_since_visit` is infinite if the page had never been seen. `bytes` is the size of the answer's
-body. `new_to_site` is how many of the `new_links` were new to the site. `flags` has SEEN if the page
-was observed, UPDATED if there was an update as HACS_UPDATES defines it, and in its upper six bits the
-page's churn as estimated then, see `churn_of`.
-"""
+# How many records a state keeps.
 MOST_OUTCOMES: Final = 1_000_000
-"""How many records a state keeps."""
 SEEN: Final = 1
 UPDATED: Final = 2
 _CHURN_SHIFT: Final = 2

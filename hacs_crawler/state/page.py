@@ -28,20 +28,20 @@ if TYPE_CHECKING:
     Numbers = array[int]
 else:
     Numbers = array  # signatures are looked at, and Python 3.11 cannot look at `array[int]`
+# Shared by all pages without such times, and never changed.
 _NO_TIMES: Numbers = array("I")
-"""Shared by all pages without such times, and never changed."""
+# What `Page.unread` is of a page whose visits were judged already: they are not judged twice.
 _JUDGED: Numbers = array("I")
-"""What `Page.unread` is of a page whose visits were judged already: they are not judged twice."""
 Byte = Annotated[int, Meta(ge=0, le=255)]
 Second = Annotated[int, Meta(ge=0, lt=2**32)]
+# What counts as an update, as HACS_UPDATES says it: marks that the page had never shown ("page"),
+# and that no other page of its site had shown ("site"); marks that the visit before did not show
+# ("change"), and also marks that have gone since ("any-change").
 Updates = Literal["page", "site", "change", "any-change"]
-"""What counts as an update, as HACS_UPDATES says it: marks that the page had never shown ("page"), and
-that no other page of its site had shown ("site"); marks that the visit before did not show ("change"),
-and also marks that have gone since ("any-change")."""
 
 
+# The same, by default "page" for links and "change" for all else that is watched.
 Counted = Updates | Literal["default"]
-"""The same, by default "page" for links and "change" for all else that is watched."""
 
 
 class News(Enum):

@@ -27,27 +27,27 @@ from hacs_crawler.state.page import Page
 from hacs_crawler.state.store import Ids, Store, read_note
 from hacs_crawler.utils.times import DAY
 
+# The difference of log_sd, and the relative one of the mean rate, up to which priors are the same.
 SAME_PRIOR: Final = 0.05
-"""The difference of log_sd, and the relative one of the mean rate, up to which priors are the same."""
+# How many pages at most priors are fitted to: their error is far below their spread by then.
 PAGES_TO_FIT: Final = 5_000
-"""How many pages at most priors are fitted to: their error is far below their spread by then."""
+# Up to which difference of its logarithm the share of pages that churn is the same.
 _SAME_SHARE: Final = 0.3
-"""Up to which difference of its logarithm the share of pages that churn is the same."""
+# Up to which difference another fit is not needed, and how often the sample is fitted at most.
 _AT_REST: Final = 0.005
-"""Up to which difference another fit is not needed, and how often the sample is fitted at most."""
 _MOST_FITS: Final = 6
+# The number of updates from which a page is evidence on churn.
 _UPDATES_TO_TELL: Final = 2
-"""The number of updates from which a page is evidence on churn."""
 PAGES_TO_COMPARE: Final = 3_000
+# Most pages of a site that are compared, lest a few giants be the whole sample.
 PAGES_OF_A_SITE: Final = 200
-"""Most pages of a site that are compared, lest a few giants be the whole sample."""
 ROWS_TO_READ: Final = 200_000
+# The keys under which the store keeps them.
 _PRIOR, _BURSTS, _CHURNING_PAGES, _SIBLINGS = "prior", "bursts", "churning_pages", "siblings"
-"""The keys under which the store keeps them."""
+# Under which key the state counts the visits that crawls recorded since the priors were fitted.
 UNFITTED: Final = "visits unfitted"
-"""Under which key the state counts the visits that crawls recorded since the priors were fitted."""
+# The notes that `read_priors` reads.
 PRIOR_NOTES: Final = (_PRIOR, _BURSTS, _CHURNING_PAGES, _SIBLINGS)
-"""The notes that `read_priors` reads."""
 _Share = Annotated[float, Meta(gt=0, lt=1)]
 
 

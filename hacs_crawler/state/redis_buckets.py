@@ -168,8 +168,8 @@ def _buckets_by_slot() -> list[list[int]]:
 
 _AT: Final = 8  # offset of the second of the visit in an outcome record
 
+# The error of a writing script if its last key does not hold the state that was opened.
 REPLACED: Final = "HACS_REPLACED"
-"""The error of a writing script if its last key does not hold the state that was opened."""
 _GUARD: Final = f"""
 if ARGV[1] ~= '' then
   local known_by = redis.pcall('HMGET', KEYS[#KEYS], 'schema', 'identity')

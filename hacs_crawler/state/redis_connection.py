@@ -20,8 +20,8 @@ from hacs_crawler.state.location import describe, split_replicas
 
 CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 30.0
+# How long a write waits for the replicas that `?replicas=N` in the address asks for.
 REPLICA_MS = 2_000
-"""How long a write waits for the replicas that `?replicas=N` in the address asks for."""
 # Before Redis 7 a script's own errors come wrapped in more text, hence looked for anywhere in it.
 _PASSING = (
     "OOM command",

@@ -19,16 +19,16 @@ from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
 
+# Under which key the state remembers how far a run has come.
 NOTE: Final = "estimate"
-"""Under which key the state remembers how far a run has come."""
+# Under which key the state remembers what all its pages were last estimated with.
 FOLLOWED: Final = "estimated"
-"""Under which key the state remembers what all its pages were last estimated with."""
+# Visits since the last fit, as a share of all pages, after which priors are fitted again.
 REFIT_SHARE: Final = 0.02
-"""Visits since the last fit, as a share of all pages, after which priors are fitted again."""
+# How many pages, in addition to the number that it visited, are estimated again after a crawl.
 SLICE_PAGES: Final = 5_000
-"""How many pages, in addition to the number that it visited, are estimated again after a crawl."""
+# A slice ends after this many rows for each of these pages, if most of them need no estimate.
 ROWS_A_PAGE: Final = 20
-"""A slice ends after this many rows for each of these pages, if most of them need no estimate."""
 
 _SHARE: Final = "churning_pages"
 _PageId = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]

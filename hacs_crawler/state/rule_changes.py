@@ -18,12 +18,12 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+# The rules of a visit that showed no marks.
 UNKNOWN: Final = 0
-"""The rules of a visit that showed no marks."""
+# The bit of rules by which something else than links is watched.
 CHOSEN: Final = 1
-"""The bit of rules by which something else than links is watched."""
+# The rules of a visit that showed marks, if they are not known: links, by rules of their own.
 UNNAMED: Final = 2
-"""The rules of a visit that showed marks, if they are not known: links, by rules of their own."""
 
 
 def is_chosen(changes: array[int]) -> bool:

@@ -30,6 +30,11 @@ from hacs_crawler.utils.arrays import FloatArray, IndexArray
 from hacs_crawler.utils.times import DAY
 
 Seconds = NDArray[np.int64]
+# The signals of a page; see `model.SignalRecords`. Times in seconds since 1970 UTC, 0 for none.
+#
+# The last four are as in the page's row at its last `visit`. `latest` is the time that the source
+# gave for the page when it was last `read`: it may be before `visit`, or, if it named a day, after
+# the reading.
 RECORD: Final = np.dtype(
     [
         ("page_id", "<i8"),
@@ -49,16 +54,11 @@ RECORD: Final = np.dtype(
         ("slow", "<f4"),
     ]
 )
-"""The signals of a page; see `model.SignalRecords`. Times in seconds since 1970 UTC, 0 for none.
-
-The last four are as in the page's row at its last `visit`. `latest` is the time that the source gave
-for the page when it was last `read`: it may be before `visit`, or, if it named a day, after the reading.
-"""
 Records = NDArray[np.void]
+# With fewer visits a page's rate is the prior's mean, the same for all such pages.
 VISITS_OF_A_RATE: Final = 2
-"""With fewer visits a page's rate is the prior's mean, the same for all such pages."""
+# How long a page's own times without updates are remembered, about.
 QUIET_FADE_DAYS: Final = 365.0
-"""How long a page's own times without updates are remembered, about."""
 _MOST_COUNT: Final = 60_000
 _RATES: Final = {
     "rate": "rate_per_day",

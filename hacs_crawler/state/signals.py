@@ -47,10 +47,10 @@ from hacs_crawler.utils.text import safe_logger
 logger = safe_logger(__name__)
 
 Others = Literal["gone", "silent", "unread"]
+# The note that names the kinds of signals in use, and the expectation for a new source.
 NOTE: Final = "signals"
-"""The note that names the kinds of signals in use, and the expectation for a new source."""
+# The most pages of a source whose signals are taken: as many as one sitemap may list.
 MOST_PAGES: Final = 50_000
-"""The most pages of a source whose signals are taken: as many as one sitemap may list."""
 SITES_A_CALL: Final = 10_000
 MOST_SOURCES_TO_FIT: Final = 2_000
 _HEARD_VERSION: Final = 1

@@ -24,12 +24,12 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+# The kind of annotations that holds the memories, by site.
 KIND: Final = "site_links"
-"""The kind of annotations that holds the memories, by site."""
+# A link that a site's memory holds, and the page that claimed it.
 ENTRY: Final = np.dtype([("link", "<u4"), ("page", "<u2")])
-"""A link that a site's memory holds, and the page that claimed it."""
+# How many links are kept of a site.
 MOST_LINKS: Final = 4096
-"""How many links are kept of a site."""
 MOST_BYTES: Final = MOST_LINKS * ENTRY.itemsize
 _LINK_MASK: Final = 2**32 - 1
 _PAGE_MASK: Final = 2**16 - 1

@@ -18,8 +18,8 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Final, NamedTuple
 
+# The marks that visits showed, by their seconds.
 MarksByVisit = dict[int, set[int]]
-"""The marks that visits showed, by their seconds."""
 OPEN: Final = 0
 
 

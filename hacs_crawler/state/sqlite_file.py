@@ -15,10 +15,10 @@ from typing import Final
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.state.store import SCHEMA, check_schema, refuse_other
 
+# How long a writer waits for another.
 BUSY_SECONDS = 10.0
-"""How long a writer waits for another."""
+# How much a disk must still hold when a state is opened for writing: some hundred pages.
 ROOM_BYTES: Final = 1_000_000
-"""How much a disk must still hold when a state is opened for writing: some hundred pages."""
 APPLICATION_ID: Final = int.from_bytes(b"hacs")
 _PASSING = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL", "SQLITE_IOERR")
 

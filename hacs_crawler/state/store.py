@@ -25,8 +25,8 @@ from hacs_crawler.utils.text import safe_logger
 Ids = NDArray[np.int64]
 Rows = NDArray[np.void]
 T = TypeVar("T")
+# How often a change is retried because other processes changed the same value meanwhile.
 TRIES: Final = 100
-"""How often a change is retried because other processes changed the same value meanwhile."""
 
 
 class Change(Struct, frozen=True):
@@ -226,8 +226,8 @@ def note(key: str, text: str | bytes) -> Any:
     return value
 
 
+# Version of tables or keys, page bytes, ranking rows; see CONTRIBUTING.md for what makes a new one.
 SCHEMA: Final = 1
-"""Version of tables or keys, page bytes, ranking rows; see CONTRIBUTING.md for what makes a new one."""
 
 
 def check_schema(schema: int, address: str) -> None:

@@ -12,8 +12,8 @@ from hacs_crawler.state.database import State
 from hacs_crawler.state.store import change_note, read_note
 
 NOTE: Final = "varying"
+# They are read as a whole when a crawl opens the state; of more hosts nothing is learned.
 MOST_HOSTS: Final = 10_000
-"""They are read as a whole when a crawl opens the state; of more hosts nothing is learned."""
 
 
 class _StoredParts(Struct):

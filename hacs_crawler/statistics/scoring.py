@@ -15,11 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from hacs_crawler.utils.arrays import BoolArray, FloatArray, IndexArray
 
+# The log loss keeps p this far from 0 and 1. One update at p = 0 would make it infinite, and a
+# smaller chance cannot be measured with the million records that are kept.
 LOG_FLOOR: Final = 1e-6
-"""The log loss keeps p this far from 0 and 1. One update at p = 0 would make it infinite, and a smaller
-chance cannot be measured with the million records that are kept."""
+# Intervals are of 95 %.
 Z: Final = 1.959964
-"""Intervals are of 95 %."""
 
 
 @dataclass(frozen=True, slots=True)

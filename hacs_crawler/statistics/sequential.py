@@ -18,10 +18,9 @@ from numpy.typing import ArrayLike
 
 from hacs_crawler.utils.arrays import FloatArray
 
+# The relative difference for which intervals are narrowest: 1.28-fold. They are valid for any value
+# that is not chosen by the data, and somewhat wider if the difference is much smaller or larger.
 MIXTURE_SD: Final = 0.25
-"""The relative difference for which intervals are narrowest: 1.28-fold. They are valid for any value
-that is not chosen by the data, and somewhat wider if the difference is much smaller or larger.
-"""
 
 
 def multiplier(

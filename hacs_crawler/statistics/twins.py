@@ -18,10 +18,10 @@ import numpy as np
 from hacs_crawler.statistics.sequential import multiplier
 from hacs_crawler.utils.arrays import FloatArray
 
+# A column of which the others leave less than this share says nothing of its own.
 _RANK: Final = 1e-9
-"""A column of which the others leave less than this share says nothing of its own."""
+# A site whose line would follow it wherever it is has this much of its residual at least.
 _LEAST_FREE: Final = 1e-6
-"""A site whose line would follow it wherever it is has this much of its residual at least."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from twisted.internet.defer import Deferred, DeferredQueue
 from twisted.python.failure import Failure
 
 BATCH = 1_000
+# What Scrapy has for the last signals of a crawl and its statistics, once this project is done.
 SECONDS_TO_END = 0.5
-"""What Scrapy has for the last signals of a crawl and its statistics, once this project is done."""
 P = ParamSpec("P")
 T = TypeVar("T")
 R = TypeVar("R")

@@ -16,8 +16,8 @@ from rich.text import Text
 
 from hacs_crawler.utils.text import printable
 
+# Width of a file or a pipe, in which lines are not wrapped.
 UNLIMITED: Final = 100_000
-"""Width of a file or a pipe, in which lines are not wrapped."""
 
 
 def terminal_width() -> int:

@@ -7,8 +7,8 @@ import re
 from typing import Final
 
 _LOGIN: Final = re.compile(r"(:[/\\]{2,})[^\s/?#\\]*@")
+# As in what Scrapy says of a host that it refuses.
 _BARE_LOGIN: Final = re.compile(r"\b(?!mailto:)[\w.%+-]+:[^\s/?#@]+@")
-"""As in what Scrapy says of a host that it refuses."""
 
 
 def printable(text: object) -> str:

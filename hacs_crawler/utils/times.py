@@ -7,8 +7,8 @@ from email.utils import parsedate_to_datetime
 
 DAY = 86_400
 MAX_SECOND = 2**32 - 1
+# How far clocks of machines may be apart before it counts as wrong.
 SKEW_SECONDS = 300
-"""How far clocks of machines may be apart before it counts as wrong."""
 
 
 def day_text(second: float) -> str:

@@ -25,8 +25,8 @@ NOT_ARCHIVED: Final = (
 _ADDRESS: Final = re.compile(r"\bat 0x[0-9a-fA-F]+").search
 _AS_THEY_ARE: Final = frozenset({str, int, bool, NoneType})
 _EXACT: Final = 2**53
+# Number of characters kept of a field, to show its old value.
 LONGEST_FIELD: Final = 200
-"""Number of characters kept of a field, to show its old value."""
 _TITLES: Final = frozenset({"title", "name", "headline"})
 _encode: Final = msgspec.json.Encoder(order="sorted").encode
 

@@ -15,18 +15,18 @@ from scrapy.http import Response
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links import LinkRules, fingerprint, fingerprints
 
+# Of a page; what shows more is not read.
 MOST_MARKS: Final = 10_000
-"""Of a page; what shows more is not read."""
+# Of canonical bytes: to be raised if they become others, so that pages get baselines.
 _FORM: Final = 3
-"""Of canonical bytes: to be raised if they become others, so that pages get baselines."""
 
+# Soft hyphens, and characters of no width.
 _UNSEEN: Final = re.compile("[\u00ad\u200b-\u200d\u2060\ufeff]")
-"""Soft hyphens, and characters of no width."""
 
 Shown = str | bytes
 AnswerType = Literal["HTML", "XML", "JSON", "text", "binary"]
+# Returns the watched things of a response; gets the tree of HTML, None for other types.
 Reader = Callable[[Response, HtmlElement | None], Iterable[Shown]]
-"""Returns the watched things of a response; gets the tree of HTML, None for other types."""
 
 
 class UnreadableMarksError(HacsError):
@@ -91,8 +91,8 @@ class MarkRules:
         return key is not None and any(mark >> 32 == key for mark in marks)
 
 
+# The rules by which a page's marks are read.
 Rules = LinkRules | MarkRules
-"""The rules by which a page's marks are read."""
 
 
 def as_read(text: str) -> str:

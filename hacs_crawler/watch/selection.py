@@ -30,8 +30,8 @@ _BLOCKS: Final = frozenset(
     }
 )
 _BREAK: Final = "\0"
+# Blocks of an element that are one text; of more, each is a text of its own, as of a list.
 MOST_WHOLE: Final = 4
-"""Blocks of an element that are one text; of more, each is a text of its own, as of a list."""
 
 
 def visible_texts(element: Any) -> list[str]:
@@ -148,9 +148,9 @@ def text_reader() -> Reader:
     return read
 
 
+# By the prefix of HACS_WATCH that names each, and the types of answers that it reads.
 READERS: Final[dict[str, tuple[Callable[[str], Reader], tuple[AnswerType, ...]]]] = {
     "css": (css_reader, ("HTML", "XML")),
     "xpath": (xpath_reader, ("HTML", "XML")),
     "jmespath": (jmespath_reader, ("JSON", "text")),
 }
-"""By the prefix of HACS_WATCH that names each, and the types of answers that it reads."""

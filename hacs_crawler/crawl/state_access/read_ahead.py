@@ -33,15 +33,15 @@ from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
 
+# After how long a state that was away is asked again.
 RETRY_SECONDS: Final = 5.0
-"""After how long a state that was away is asked again."""
 
+# How long pages are gathered into one read: less than any answer from the network takes.
 GATHER_SECONDS: Final = 0.005
-"""How long pages are gathered into one read: less than any answer from the network takes."""
+# How many sites' memories are kept, of at most 24 KB each; the oldest are read again.
 MOST_SITES: Final = 256
-"""How many sites' memories are kept, of at most 24 KB each; the oldest are read again."""
+# What one read brought: the pages that are known, and which sites remember which of their links.
 _Read = tuple[dict[int, Page], Sequence[int], dict[int, bytes]]
-"""What one read brought: the pages that are known, and which sites remember which of their links."""
 P = ParamSpec("P")
 T = TypeVar("T")
 

@@ -20,16 +20,16 @@ from hacs_crawler.utils.text import counted, safe_logger
 
 logger = safe_logger(__name__)
 
+# The longest that a visit waits to be written while the state can be reached.
 FLUSH_SECONDS: Final = 2.0
-"""The longest that a visit waits to be written while the state can be reached."""
+# How many visits wait in memory while it cannot; beyond them the oldest are given up.
 BUFFER_VISITS: Final = 10_000
-"""How many visits wait in memory while it cannot; beyond them the oldest are given up."""
 FIRST_PAUSE_SECONDS: Final = 0.5
 LONGEST_PAUSE_SECONDS: Final = 30.0
+# How long to wait for a state that is away before a crawl closes without it.
 CLOSING_PAUSES_SECONDS: Final = (0.5, 1.0, 2.0, 4.0)
-"""How long to wait for a state that is away before a crawl closes without it."""
+# How long retries may take before the state is given up: a hanging state takes a minute to fail.
 CLOSING_SECONDS: Final = 30.0
-"""How long retries may take before the state is given up: a hanging state takes a minute to fail."""
 
 
 class WriteBehind:

@@ -12,8 +12,8 @@ import numpy as np
 from hacs_crawler.lab.evaluation.histories import History, UnitRates, Units, estimated
 from hacs_crawler.utils.arrays import FloatArray, IndexArray, offsets_of
 
+# Bins of 1 / lambda in days for the Poisson check.
 POISSON_BINS: Final = ((20.0, 50.0), (50.0, 100.0), (100.0, 200.0))
-"""Bins of 1 / lambda in days for the Poisson check."""
 BARS: Final = 15
 MONTHS_A_YEAR: Final = 12
 

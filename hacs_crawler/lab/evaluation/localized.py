@@ -24,8 +24,8 @@ from hacs_crawler.model import MIN_POINTS, Kind, Windows, consistent_windows
 from hacs_crawler.utils.arrays import BoolArray, FloatArray, IndexArray, page_of_value
 from hacs_crawler.utils.terminal import column_table
 
+# Windows of more points are one in Figure 1.
 MOST_POINTS: Final = 30
-"""Windows of more points are one in Figure 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +39,7 @@ class Contestant:
     rate: Callable[[PowerLaw, FloatArray], FloatArray] = PowerLaw.rate
 
 
+# `weibull` has both corrections of the paper, `weibull-shape` only the shape's, `weibull-ml` none.
 CONTESTANTS: Final[Mapping[str, Contestant]] = MappingProxyType(
     {
         "weibull": Contestant(corrected_weibull_law),
@@ -50,7 +51,6 @@ CONTESTANTS: Final[Mapping[str, Contestant]] = MappingProxyType(
         "naive": Contestant(naive_law),
     }
 )
-"""`weibull` has both corrections of the paper, `weibull-shape` only the shape's, `weibull-ml` none."""
 
 
 class LocalizedErrors:
@@ -122,8 +122,8 @@ def errors_of(windows: Windows, next_gap: FloatArray) -> FloatArray:
     return errors
 
 
+# The share of a page's time that is known; the rest is visited.
 HISTORY: Final = 0.5
-"""The share of a page's time that is known; the rest is visited."""
 LEAST_GAP_DAYS: Final = 0.01
 
 

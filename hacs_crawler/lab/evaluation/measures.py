@@ -18,11 +18,11 @@ import numpy as np
 
 from hacs_crawler.utils.arrays import BoolArray, FloatArray
 
+# Thresholds on p: 0 to 1 by 0.05.
 THETAS: Final = np.arange(21) / 20
-"""Thresholds on p: 0 to 1 by 0.05."""
 MODELS: Final = ("HACS", "Random", "Brute Force")
+# How measures of several moments are made one, see `curve`.
 AVERAGES: Final = ("micro", "macro", "macro-found")
-"""How measures of several moments are made one, see `curve`."""
 AVERAGE_TITLES: Final = {
     "micro": "micro-averaged",
     "macro": "macro-averaged",

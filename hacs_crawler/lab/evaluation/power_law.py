@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike
 from hacs_crawler.model import Windows, duane_line, matloff_rate
 from hacs_crawler.utils.arrays import FloatArray, IndexArray, page_of_value, sum_by_page
 
+# Tau of the paper's evaluation: a page is accessed once a day.
 INTERVAL_DAYS: Final = 1.0
-"""Tau of the paper's evaluation: a page is accessed once a day."""
 _ROUNDING: Final = 1e-9  # days; a point at the end of an interval belongs to it
 
 

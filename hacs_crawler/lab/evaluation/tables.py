@@ -33,8 +33,8 @@ FOOTNOTE: Final = (
     "found, compare with the paper's Table I; macro counts a week in which none was found as F1 = 0."
 )
 TITLES: Final = {"homepage": "Homepages", "website": "Websites"}
+# Of more units than this only this many, evenly spaced, are written in full.
 MOST_POINTS: Final = 2_000
-"""Of more units than this only this many, evenly spaced, are written in full."""
 _MEASURES: Final = ("precision", "recall", "f1")
 SELECTION_TITLES: Final = (
     *("w", "weeks", "theta"),
@@ -42,12 +42,11 @@ SELECTION_TITLES: Final = (
 )
 
 
+# One model at one level, window and average, at theta-hat; None if undefined.
+#
+# `weeks` counts the moments t with pages. The counts are sums over them, of Random the mean over
+# all draws. docs/evaluation.md has the columns.
 Row = dict[str, Any]
-"""One model at one level, window and average, at theta-hat; None if undefined.
-
-`weeks` counts the moments t with pages. The counts are sums over them, of Random the mean over all
-draws. docs/evaluation.md has the columns.
-"""
 
 
 def table_rows(level: str, result: LevelResult) -> Iterator[Row]:

@@ -14,8 +14,8 @@ from hacs_crawler.model import update_points
 from hacs_crawler.utils.arrays import FloatArray, IndexArray, offsets_of, page_of_value
 from hacs_crawler.utils.times import DAY
 
+# Access units of the paper's synthetic pages: one a day.
 ACCESSES: Final = 200
-"""Access units of the paper's synthetic pages: one a day."""
 FEWEST_UPDATES: Final = 3
 CHUNK_PAGES: Final = 10_000
 _SHARE: Final = 1.82, 1.8  # of a Beta distribution: a mean of 103 and a deviation of 45.9 updates

@@ -35,8 +35,8 @@ class Solution(NamedTuple):
     loss: FloatArray
 
 
+# Gets parameters (m, k) and which problems these are of (m,).
 Evaluate = Callable[[FloatArray, IndexArray], Quadratic]
-"""Gets parameters (m, k) and which problems these are of (m,)."""
 
 
 def minimise(
@@ -117,12 +117,12 @@ def _kept(here: Quadratic, kept: BoolArray) -> Quadratic:
 
 
 ROOT_TWO_PI: Final = math.sqrt(2 * math.pi)
+# So much of a page's views before its rise may be previews and strays.
 STRAY_SHARE: Final = 0.02
-"""So much of a page's views before its rise may be previews and strays."""
+# By which factor a rise multiplies the views a day.
 RISE_RATIO: Final = 3.0
-"""By which factor a rise multiplies the views a day."""
+# Pages solved together: the arrays of a step stay in a core's cache.
 _BLOCK: Final = 1024
-"""Pages solved together: the arrays of a step stay in a core's cache."""
 
 
 @dataclass(frozen=True, slots=True)

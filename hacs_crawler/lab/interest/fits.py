@@ -23,19 +23,19 @@ from hacs_crawler.lab.interest.curves import (
 from hacs_crawler.model import lognormal_cumulative
 from hacs_crawler.utils.arrays import FloatArray, IndexArray
 
+# How many bins (days, or hours) before the rise b lies at most.
 ANCHOR_BINS: Final = 2.0
-"""How many bins (days, or hours) before the rise b lies at most."""
 MU_RANGE: Final = (-6.0, 8.0)
+# For curves that daily views can distinguish: half of the interest in four minutes to eight years.
 LOG_SIGMA_RANGE: Final = (math.log(0.05), math.log(4.0))
-"""For curves that daily views can distinguish: half of the interest in four minutes to eight years."""
+# Hourly views are used by the hour for so long after the rise, and by the day from then on.
 FINE_DAYS: Final = 7
-"""Hourly views are used by the hour for so long after the rise, and by the day from then on."""
+# Weight, in views, of a pull to mu = 0 and sigma = 1, which decides only if the views do not.
 _PENALTY: Final = 1e-4
-"""Weight, in views, of a pull to mu = 0 and sigma = 1, which decides only if the views do not."""
+# Least share of a bin, so that one stray view does not rule a curve out.
 _FLOOR: Final = 1e-9
-"""Least share of a bin, so that one stray view does not rule a curve out."""
+# b - rise in bins, mu - ln(days to half of the views), sigma.
 _ANCHORED_STARTS: Final = ((-0.1, 0.0, 0.5), (-0.1, 0.0, 1.2), (-1.0, 0.7, 0.5), (-1.0, 4.0, 2.5))
-"""b - rise in bins, mu - ln(days to half of the views), sigma."""
 
 
 def fit_anchored(
@@ -138,11 +138,11 @@ def _anchored(views: FloatArray, bins_a_day: int) -> Curves:
     return Curves(mu, sigma, rise / bins_a_day + after_rise, total / np.maximum(seen, _FLOOR))
 
 
+# How far in the past b may go; beyond, the curve changes no more, but its parameters do.
 PAST_DAYS: Final = 1000.0
-"""How far in the past b may go; beyond, the curve changes no more, but its parameters do."""
 _LOG_ROOT_TWO_PI: Final = 0.5 * math.log(2 * math.pi)
+# Days of b before the rise, and sigma.
 _PAPER_STARTS: Final = ((1.0, 0.7), (0.5, 1.5), (0.05, 1.0), (4.0, 0.3), (30.0, 0.1))
-"""Days of b before the rise, and sigma."""
 _PAPER_LOG_SIGMA_RANGE: Final = (math.log(1e-4), math.log(20.0))
 _PAPER_MU_RANGE: Final = (-10.0, 12.0)
 

@@ -19,10 +19,10 @@ from hacs_crawler.utils.arrays import BoolArray, FloatArray, IndexArray
 KINDS: Final = ("site", "folder")
 _DATED: Final = re.compile(r"\d+(?:[-_.]\d+)*").fullmatch
 PAGES_WEIGHT: Final = 3.0
+# How the paper weighs a site's share of temporal pages against its share of views on them.
 VIEWS_WEIGHT: Final = 2.0
-"""How the paper weighs a site's share of temporal pages against its share of views on them."""
+# A site's curve is averaged with this many pages of the usual kind: a few pages' curves say little.
 USUAL_PAGES: Final = 5.0
-"""A site's curve is averaged with this many pages of the usual kind: a few pages' curves say little."""
 _ROUNDING: Final = 1e-9
 _LEAST_SIGMA: Final = 0.05
 _STRENGTHS: Final = np.geomspace(0.5, 200, 40)

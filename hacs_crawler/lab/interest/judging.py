@@ -13,16 +13,16 @@ from hacs_crawler.lab.interest.fits import fit_anchored, fit_paper
 from hacs_crawler.lab.interest.views import Window
 from hacs_crawler.utils.arrays import BoolArray, FloatArray
 
+# The anchored curve, with which the days' concentration decides; or the paper's, whose Phi(3) does.
 MODELS: Final = ("anchored", "paper")
-"""The anchored curve, with which the days' concentration decides; or the paper's, whose Phi(3) does."""
 _DIGITS: Final = 7
+# The paper's n: interest that lasts at most this many days is short.
 BEST_DAYS: Final = 3
-"""The paper's n: interest that lasts at most this many days is short."""
+# The paper's q: a page is temporal if Phi(n) is more.
 PAPER_SHARE: Final = 0.7
-"""The paper's q: a page is temporal if Phi(n) is more."""
+# A page is temporal if its concentration is more: on labelled windows, of those with a spike 97 %
+# are above and of those without 99.5 % below (benchmarks/README.md).
 CONCENTRATION: Final = 0.4
-"""A page is temporal if its concentration is more: on labelled windows, of those with a spike 97 % are
-above and of those without 99.5 % below (benchmarks/README.md)."""
 
 
 def concentration_of(views: FloatArray) -> FloatArray:

@@ -20,24 +20,24 @@ from hacs_crawler.utils.arrays import IndexArray
 if TYPE_CHECKING:
     from apachelogs import LogEntry, LogParser
 
+# Formats that have a name; any other is written as Apache's LogFormat has it.
 FORMATS: Final = {
     "combined": '%h %l %u %t "%r" %>s %b "%{Referer}i" "%{User-Agent}i"',
     "common": '%h %l %u %t "%r" %>s %b',
     "vhost": '%v:%p %h %l %u %t "%r" %>s %b "%{Referer}i" "%{User-Agent}i"',
 }
-"""Formats that have a name; any other is written as Apache's LogFormat has it."""
 _NEEDED: Final = ("%h", "%t", '"%r"', "%>s")
 _ASSET: Final = re.compile(
     r"\.(?:css|js|mjs|map|json|xml|rss|atom|txt|ico|png|jpe?g|gif|svg|webp|avif|bmp|tiff?|woff2?|ttf"
     r"|otf|eot|mp[34]|webm|ogg|wav|avi|mov|zip|gz|bz2|xz|7z|rar|tar|exe|dmg|iso|bin|wasm)$",
     re.IGNORECASE,
 ).search
+# Of 2,123 user agents of robots, as the list `crawler-user-agents` has them, this finds 94 %.
 _ROBOT: Final = re.compile(r"bot|crawl|spider|https?:|@|^(?!Mozilla/|Opera/)", re.IGNORECASE).search
-"""Of 2,123 user agents of robots, as the list `crawler-user-agents` has them, this finds 94 %."""
+# Status codes with which a page was seen; 304 is one seen again from the browser's cache.
 _ANSWERED: Final = frozenset({200, 203, 206, 304})
-"""Status codes with which a page was seen; 304 is one seen again from the browser's cache."""
+# 1995: an earlier date comes from a wrong clock.
 _EARLIEST: Final = 788_918_400.0
-"""1995: an earlier date comes from a wrong clock."""
 _NOWHERE: Final = "http://nowhere.invalid"
 
 

@@ -107,6 +107,7 @@ def _stateless(policy: Policy, estimator: str | None = None) -> Baseline:
     )
 
 
+# The policies of a crawl, and their baselines.
 BASELINES: Final[Mapping[str, Baseline]] = MappingProxyType(
     {
         **{name: _stateless(policy) for name, policy in POLICIES.items()},
@@ -123,7 +124,6 @@ BASELINES: Final[Mapping[str, Baseline]] = MappingProxyType(
         "oracle": Baseline(Oracle),
     }
 )
-"""The policies of a crawl, and their baselines."""
 
 
 def find_baseline(name: str) -> Baseline:

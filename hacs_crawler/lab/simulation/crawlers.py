@@ -132,8 +132,8 @@ class StormCrawler(IntervalSchedule):
 _TOLERANCE: Final = 1e-12  # of the log price: pages hardly worth a visit depend on its last digits
 _FIRST_STEP: Final = 0.05
 
+# The visits a day of pages of these rates per day at a price of a visit; falling in the price.
 Demand = Callable[[Floats, float], Floats]
-"""The visits a day of pages of these rates per day at a price of a visit; falling in the price."""
 
 
 def freshness_demand(

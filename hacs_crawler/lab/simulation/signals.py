@@ -29,8 +29,8 @@ from hacs_crawler.utils.arrays import IndexArray
 from hacs_crawler.utils.times import DAY
 
 KIND: Final = "simulated"
+# How often the evidence of signals on their sources is computed again, to save time.
 RELEARN_DAYS: Final = 7
-"""How often the evidence of signals on their sources is computed again, to save time."""
 _NAMES: Final = ("r", "phi", "delay")
 
 

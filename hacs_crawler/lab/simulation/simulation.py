@@ -31,8 +31,8 @@ from hacs_crawler.utils.times import DAY, MAX_SECOND
 Places = NDArray[np.int64]
 Counts = NDArray[np.int64]
 
+# How often the prior is fitted again to the policy's visits; a crawl does it at its end.
 REFIT_DAYS: Final = 30
-"""How often the prior is fitted again to the policy's visits; a crawl does it at its end."""
 BATCH: Final = 1_000
 _BASELINE_LINK: Final = -1
 _NEVER: Final = np.iinfo(np.int64).max

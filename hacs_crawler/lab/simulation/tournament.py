@@ -20,17 +20,17 @@ from hacs_crawler.lab.simulation.simulation import Scenario, Score
 from hacs_crawler.lab.timelines import Timelines, parse_day, read_timelines
 from hacs_crawler.model import ESTIMATORS
 
+# What every policy is compared with, asked for or not.
 REFERENCES: Final = ("last-obs", "oracle")
-"""What every policy is compared with, asked for or not."""
+# Histories of 40 authors of the demonstration's generator, see `benchmarks/timelines.py`.
 MADE_UP: Final = Path(__file__).parent / "made-up"
-"""Histories of 40 authors of the demonstration's generator, see `benchmarks/timelines.py`."""
 START, END = "2024-01-01", "2025-01-01"
+# In visits a day: each of the 120 made-up pages about every two months.
 BUDGET: Final = 2
-"""In visits a day: each of the 120 made-up pages about every two months."""
 POLICIES: Final = ("hacs", "last-obs", "random", "oracle")
 
+# Called with the simulated days so far, and all that there will be.
 OnProgress = Callable[[int, int], None]
-"""Called with the simulated days so far, and all that there will be."""
 
 
 @dataclass(frozen=True, slots=True)

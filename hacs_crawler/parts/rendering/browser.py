@@ -40,16 +40,16 @@ from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
 
+# A page takes some 50 to 150 MB while it is open.
 PAGES_AT_ONCE: Final = 4
-"""A page takes some 50 to 150 MB while it is open."""
+# What a page asks for beyond is not sent.
 MOST_REQUESTS: Final = 200
-"""What a page asks for beyond is not sent."""
+# How long a page that goes on loading, such as a chat or a ticker, is given to fall silent; at most
+# a third of the page's time limit.
 QUIET_SECONDS: Final = 10.0
-"""How long a page that goes on loading, such as a chat or a ticker, is given to fall silent; at most a
-third of the page's time limit."""
 PAGE_SECONDS: Final = 30.0
+# Less than a part may take before a request.
 START_SECONDS: Final = 45.0
-"""Less than a part may take before a request."""
 OF_THE_WEB: Final = ("http://", "https://")
 NOT_LOADED: Final = frozenset({"image", "media", "font", "texttrack"})
 _KEPT_META: Final = ("redirect_times", "redirect_urls", "redirect_reasons")

@@ -16,11 +16,11 @@ from scrapy.crawler import Crawler
 from scrapy.settings import BaseSettings
 
 CLOSING_SECONDS: Final = 5.0
+# The first draws no windows: a page takes it half of the CPU time of the others.
 CHROMIUMS: Final = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
-"""The first draws no windows: a page takes it half of the CPU time of the others."""
+# Chromium aborts if the name of a socket in its temporary folder is over 107 characters, of which
+# 61 are its own and the name of the folder made here.
 MOST_FOLDER_CHARACTERS: Final = 40
-"""Chromium aborts if the name of a socket in its temporary folder is over 107 characters, of which
-61 are its own and the name of the folder made here."""
 _ELSEWHERE: Final = ("CDP_URL", "CONNECT_URL", "BROWSER_PROVIDER")
 _NAMES_A_BROWSER: Final = ("LAUNCH_OPTIONS", "BROWSER_TYPE", *_ELSEWHERE)
 CONTEXT: Final = "hacs-"

@@ -27,8 +27,8 @@ from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
 
+# At most this many pages, and sites, are kept in memory, those used last.
 MOST_KEPT: Final = 20_000
-"""At most this many pages, and sites, are kept in memory, those used last."""
 WRITE_SECONDS: Final = 2.0
 M = TypeVar("M", bound=PageRendering | SiteRendering)
 

@@ -33,15 +33,15 @@ from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
 
+# Ids of the elements that applications of React, Vue, Next, Nuxt, Gatsby, Quasar and others fill.
 ROOTS: Final = ("root", "app", "__next", "__nuxt", "___gatsby", "q-app", "svelte", "main-app")
-"""Ids of the elements that applications of React, Vue, Next, Nuxt, Gatsby, Quasar and others fill."""
 _MARKS: Final = ("ng-app", "data-ng-app", "data-reactroot", "data-v-app", "data-server-rendered")
+# A page with fewer links may have the others made by its scripts.
 FEW_LINKS: Final = 10
-"""A page with fewer links may have the others made by its scripts."""
+# What a script in a file of its own counts for: its length is not known.
 SCRIPT_FILE_CHARACTERS: Final = 10_000
-"""What a script in a file of its own counts for: its length is not known."""
+# From how many characters of script per character of text a page has much script.
 SCRIPT_SHARE: Final = 5.0
-"""From how many characters of script per character of text a page has much script."""
 
 _root: Final = etree.XPath(
     "(//*[" + " or ".join(f"@id='{name}'" for name in ROOTS) + "]"

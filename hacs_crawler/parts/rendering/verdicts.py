@@ -18,20 +18,20 @@ from hacs_crawler.crawl.part import Part
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.watch import Rules
 
+# After how many visits a verdict is checked again.
 CHECK_EVERY: Final = 20
-"""After how many visits a verdict is checked again."""
+# How many pages of a site speak for all its pages.
 PAGES_THAT_AGREE: Final = 3
-"""How many pages of a site speak for all its pages."""
+# One page in this many that spoke for a site may disagree.
 _DISSENT: Final = 4
-"""One page in this many that spoke for a site may disagree."""
+# How many visits a failure to render counts as: after the third a page is due to be checked again.
 _FAILURE_VISITS: Final = 7
-"""How many visits a failure to render counts as: after the third a page is due to be checked again."""
 _MOST: Final = 255
 _VERSION: Final = 1
+# Weight of the latest visit in the mean duration of visits.
 _FRESH_SHARE: Final = 0.3
-"""Weight of the latest visit in the mean duration of visits."""
+# The least change of the mean duration of visits, as a share of it, that is worth writing.
 NOTABLE: Final = 0.25
-"""The least change of the mean duration of visits, as a share of it, that is worth writing."""
 
 
 class RenderedLinks(Part):

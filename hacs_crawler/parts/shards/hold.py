@@ -23,10 +23,10 @@ from hacs_crawler.utils.text import safe_logger
 logger = safe_logger(__name__)
 
 RENEW_SECONDS: Final = 15.0
+# After how long a renewal is tried again that failed.
 RETRY_SECONDS: Final = 2.0
-"""After how long a renewal is tried again that failed."""
+# How often it is looked whether a lock is free, or may be relied on again.
 CHECK_SECONDS: Final = 0.5
-"""How often it is looked whether a lock is free, or may be relied on again."""
 
 
 class ShardHold:

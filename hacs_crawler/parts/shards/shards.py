@@ -40,16 +40,16 @@ from hacs_crawler.utils.text import counted, safe_logger
 
 logger = safe_logger(__name__)
 
+# The longest that a request waits to be handed over, and until the next try.
 WRITE_SECONDS: Final = 2.0
-"""The longest that a request waits to be handed over, and until the next try."""
+# How many pages of other shards, yielded by `start()`, wait in memory to be compared with theirs.
 MOST_START_PAGES: Final = 10_000
-"""How many pages of other shards, yielded by `start()`, wait in memory to be compared with theirs."""
+# What is kept of a crawl's stats for the table of all shards, by name or beginning.
 COUNTED: Final = {
     "asked": "downloader/request_count",
     "items": "item_scraped_count",
     "dropped": "hacs/dropped/",
 }
-"""What is kept of a crawl's stats for the table of all shards, by name or beginning."""
 T = TypeVar("T")
 
 

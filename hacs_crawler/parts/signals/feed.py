@@ -22,10 +22,10 @@ from hacs_crawler.utils.times import DAY
 
 FEED_TYPES: Final = ("application/rss+xml", "application/atom+xml")
 MOST_FEED_BYTES: Final = 2 * 1024 * 1024
+# How many feeds of a page are remembered at most: comment feeds of single pages come last.
 MOST_FEEDS: Final = 3
-"""How many feeds of a page are remembered at most: comment feeds of single pages come last."""
+# In the outline of a feed; later elements are not read. This many take half a second.
 MOST_ELEMENTS: Final = 10_000
-"""In the outline of a feed; later elements are not read. This many take half a second."""
 _MOST_CHARACTERS: Final = 2_000
 _HOLDERS: Final = {"rss", "rdf", "feed", "channel", "item", "entry"}
 _TIMES: Final = {"date", "pubdate", "published", "issued", "created", "updated", "modified"}

@@ -19,8 +19,8 @@ from hacs_crawler.state import (
     source_kind,
 )
 
+# How many sites whose pages a source lists are remembered at most.
 MOST_SITES: Final = 5_000
-"""How many sites whose pages a source lists are remembered at most."""
 
 
 class SignalEvidence(CrawlPart):

@@ -34,8 +34,8 @@ from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
 
+# How many files of a host are read at most; of an index, the files that changed last.
 FILES_A_HOST: Final = 8
-"""How many files of a host are read at most; of an index, the files that changed last."""
 REDIRECTS: Final = 2
 TIMEOUT_SECONDS: Final = 20.0
 _META: Final = {

@@ -23,15 +23,15 @@ from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links import check_url, page_id_of
 from hacs_crawler.utils.times import DAY, MAX_SECOND
 
+# A larger file is not read, packed or unpacked.
 MOST_BYTES: Final = 10 * 1024 * 1024
-"""A larger file is not read, packed or unpacked."""
+# The most that the protocol allows in a file; later entries are not read.
 MOST_ENTRIES: Final = 50_000
-"""The most that the protocol allows in a file; later entries are not read."""
+# An unescaped ampersand, as in many addresses with a query; a parser would drop the rest.
 _BARE_AMPERSAND: Final = re.compile(rb"&(?!#?[0-9A-Za-z]{1,31};)")
-"""An unescaped ampersand, as in many addresses with a query; a parser would drop the rest."""
 _GZIP_MAGIC: Final = b"\x1f\x8b"
+# Whether the reader of Scrapy takes the bytes of a robots.txt, and no text.
 _TAKES_BYTES: Final = version_info >= (2, 15)
-"""Whether the reader of Scrapy takes the bytes of a robots.txt, and no text."""
 
 
 def read_sitemap(body: bytes, url: str, now: int) -> Listing:
@@ -145,8 +145,8 @@ def second_of(text: str, now: int) -> int | None:
     return second if 0 < second <= min(now + DAY, MAX_SECOND) else None
 
 
+# What may stand in the first line above the pages.
 HEADERS: Final = {"url", "page", "loc"}
-"""What may stand in the first line above the pages."""
 
 
 def read_pings(lines: Iterable[str], name: str, now: int) -> Iterator[tuple[str, int]]:

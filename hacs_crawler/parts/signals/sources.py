@@ -40,15 +40,15 @@ from hacs_crawler.utils.times import DAY
 logger = safe_logger(__name__)
 
 HOSTS_AT_ONCE: Final = 16
+# A source is not read again sooner.
 AGAIN_SECONDS: Final = 3_600
-"""A source is not read again sooner."""
 FIRST_WAIT_SECONDS: Final = DAY
+# How long a source that brought nothing is left alone: at first, and at most.
 LONGEST_WAIT_SECONDS: Final = 64 * DAY
-"""How long a source that brought nothing is left alone: at first, and at most."""
+# How many hosts and feeds met in a crawl are remembered for the next one at most.
 MOST_NEW_SOURCES: Final = 10_000
-"""How many hosts and feeds met in a crawl are remembered for the next one at most."""
+# How many sites of a host are remembered at most, until its sources say whose pages they list.
 MOST_NEW_SITES: Final = 100
-"""How many sites of a host are remembered at most, until its sources say whose pages they list."""
 
 
 P = ParamSpec("P")
