@@ -17,8 +17,9 @@ from scrapy.http import HtmlResponse
 from scrapy.linkextractors import LinkExtractor
 from surt import surt
 
+from hacs_crawler.links.anchors import page_links
 from hacs_crawler.links.canonical import canonical_url
-from hacs_crawler.links.extract import LinkRules, link_fingerprints, page_links
+from hacs_crawler.links.extract import LinkRules, link_fingerprints
 from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.links.urls import _slow_surt, page_surt
 

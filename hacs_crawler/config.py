@@ -33,7 +33,7 @@ from hacs_crawler.utils.settings import (
     read_group,
 )
 from hacs_crawler.utils.text import safe_logger
-from hacs_crawler.watch import MarkRules, WatchSettings
+from hacs_crawler.watch import PUBLICATIONS, MarkRules, WatchSettings
 
 logger = safe_logger(__name__)
 
@@ -275,6 +275,20 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
         return self.watch or self.link_rules
 
     @property
+    def watched_as(self) -> str:
+        """The value of HACS_WATCH."""
+        if self.watch is None:
+            return PUBLICATIONS if self.link_rules.citations else "links"
+        return self.watch.name
+
+    @property
+    def noun(self) -> str:
+        """What is watched, in a word."""
+        nouns = {"links": "link", PUBLICATIONS: "thing", "items": "item"}
+        is_text = self.watched_as.startswith(("text", "css:", "xpath:"))
+        return nouns.get(self.watched_as, "text" if is_text else "value")
+
+    @property
     def repeats_requests(self) -> bool:
         """Whether the state keeps how pages were requested, and where they led."""
         return self.pages != "start" or self.revisit is not None
@@ -310,7 +324,9 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
             settings,
             estimation=read_group(Estimation, settings),
             ranking=read_group(RankingOptions, settings),
-            link_rules=read_group(LinkRules, settings),
+            link_rules=replace(
+                read_group(LinkRules, settings), citations=settings["HACS_WATCH"] == PUBLICATIONS
+            ),
             base=Path(cfg).parent if cfg else Path.cwd(),
         )
         return _checked(config)

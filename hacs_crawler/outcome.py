@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any, Literal
 
-from hacs_crawler.links import canonical_link, link_fingerprint
+from hacs_crawler.links import canonical_link, citation_fingerprint, link_fingerprint
 from hacs_crawler.state import Page
 from hacs_crawler.watch import MarkRules, Rules
 
@@ -166,6 +166,8 @@ class Outcome(_Told):
         if isinstance(self._rules, MarkRules):
             return not self._rules.marks_of(thing).isdisjoint(marks)
         link = canonical_link(thing, thing)
-        if link is not None and self._rules.volatile is not None:
+        if link is None:
+            return self._rules.citations and citation_fingerprint(thing) in marks
+        if self._rules.volatile is not None:
             link = self._rules.volatile.identity(link)
-        return link is not None and link_fingerprint(link) in marks
+        return link_fingerprint(link) in marks

@@ -9,6 +9,8 @@ from importlib.util import find_spec
 BOT_NAME = "hacs-crawler"
 ADDONS = {"hacs_crawler.addon.HacsAddon": 500}
 HACS_SPIDERS = True
+# as the spider scholar does: commands that import or show pages read the settings only
+HACS_WATCH = "publications"
 
 USER_AGENT = "hacs-crawler/0.1 (history-aware recrawling of scholarly pages; respects robots.txt)"
 ROBOTSTXT_USER_AGENT = "hacs-crawler"

@@ -11,6 +11,7 @@ from scrapy import Request, Spider
 from scrapy.crawler import Crawler
 from scrapy.http import Response
 from scrapy.linkextractors import IGNORED_EXTENSIONS
+from scrapy.settings import BaseSettings
 from twisted.python.failure import Failure
 
 from hacs_crawler.crawl.crawl import Crawl
@@ -18,15 +19,13 @@ from hacs_crawler.crawl.meta import planned_meta
 from hacs_crawler.crawl.observation import is_html, tree_of
 from hacs_crawler.crawl.seeds import Rounds, planned_seeds, seeds_of
 from hacs_crawler.demo.play import SEEDS, Play, begin
-from hacs_crawler.exceptions import HacsError, StateError
+from hacs_crawler.exceptions import HacsError
 from hacs_crawler.harvest.dialects import NO_HOST
 from hacs_crawler.items import NewPublication, PageVisit
 from hacs_crawler.links import (
     DEEPEST,
-    Publication,
     is_file,
     is_inside,
-    page_id_of,
     page_links,
     path_depth,
     publications,
@@ -34,8 +33,7 @@ from hacs_crawler.links import (
 )
 from hacs_crawler.outcome import Outcome
 from hacs_crawler.parts.instant import PRIORITY, InstantTier, with_tier
-from hacs_crawler.state import note_texts
-from hacs_crawler.utils.text import counted, printable
+from hacs_crawler.utils.text import printable
 
 LEVELS = ("website", "homepage")
 # How many links from the homepage are followed, by the unit of `depth`; calendars have no end.
@@ -82,7 +80,12 @@ class ScholarSpider(Spider):
         self.pages = pages
         self.play: Play | None = None
         self.problem = ""
-        self._pages_with_texts_only = 0
+
+    @classmethod
+    def update_settings(cls, settings: BaseSettings) -> None:
+        """Watch publications, unless the project or the command line says what is watched."""
+        super().update_settings(settings)
+        settings.set("HACS_WATCH", "publications", priority="addon")
 
     @classmethod
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
@@ -251,10 +254,10 @@ class ScholarSpider(Spider):
             return
         tree = tree_of(response)
         shown = list(publications(tree, response.url))
-        title = "" if tree is None else tree.findtext(".//title") or ""
-        for publication in await self._new(outcome, shown, title):
-            url = publication.links[0] if publication.links else outcome.url
-            yield NewPublication(publication.title, outcome.url, outcome.visited_at, url)
+        for publication in shown:
+            if any(map(outcome.is_new, publication.links or (publication.title,))):
+                url = publication.links[0] if publication.links else outcome.url
+                yield NewPublication(publication.title, outcome.url, outcome.visited_at, url)
         taken = {link for publication in shown for link in publication.links if is_file(link)}
         site: str = kwargs.get("site") or website_of(response.url)
         links: int = kwargs.get("links", 0)
@@ -267,34 +270,6 @@ class ScholarSpider(Spider):
                     cb_kwargs={"site": site, "links": links + 1},
                     meta={"hacs": "record"},
                 )
-
-    async def _new(
-        self, outcome: Outcome, shown: list[Publication], title: str
-    ) -> list[Publication]:
-        """Return the publications with a new link, and without links those with a new text."""
-        new = [publication for publication in shown if any(map(outcome.is_new, publication.links))]
-        texts = {publication.title: publication for publication in shown if not publication.links}
-        crawl = Crawl.of(self.crawler)
-        state, page_id, at = crawl.state, page_id_of(outcome.url), outcome.visited_at.timestamp()
-        try:
-            some = await state.once(
-                note_texts, page_id, tuple(texts), int(at), title, crawl.config.findings
-            )
-        except StateError as error:
-            state.on_error(error)
-            return new
-        self._pages_with_texts_only += bool(some) and not outcome.is_update
-        return [*new, *(texts[text] for text in some)]
-
-    def closed(self, reason: str) -> None:
-        """Say how many pages showed publications that no visit is planned by."""
-        del reason
-        if self._pages_with_texts_only:
-            self.logger.info(
-                "%s showed new publications without a new link: they are in the results, but the plan "
-                "of visits counts new links only",
-                counted(self._pages_with_texts_only, "page"),
-            )
 
     def _most_links(self) -> int:
         # no property: a feed's exporter reads all properties, also those of a spider with a wrong depth

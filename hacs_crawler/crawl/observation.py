@@ -199,7 +199,7 @@ def _links(response: TextResponse, rules: LinkRules, page: Page | None) -> Shown
     tree = tree_of(response)
     if tree is None:
         return ShownMarks(None, "empty")
-    links = source_links(tree, response.url)
+    links = source_links(tree, response.url, rules)
     hrefs = links.number(rules, body)
     if page is not None and has_same_links(source, hrefs):
         return ShownMarks(page.spells.shown_last(), hrefs=hrefs)

@@ -272,7 +272,7 @@ class CrawlStats:
         total = visits + failed + empty + gone + left
         of_all = f"{visits:,} of {total:,} pages" if total > visits else counted(visits, "page")
         unseen = [
-            *([f"{counted(empty, 'page')} showed no {self.watched}"] if empty else []),
+            *([f"{counted(empty, 'page')} showed no {self.watched}s"] if empty else []),
             *([f"{counted(gone, 'page')} answered 404 or 410"] if gone else []),
             *([f"{counted(failed, 'request')} failed"] if failed else []),
         ]
@@ -354,7 +354,8 @@ class CrawlStats:
         logger.info(
             "This was the first visit of all these pages; about %.1f updates are expected by tomorrow%s",
             -visits * math.expm1(-rate_per_day),
-            ". `hacs import` adds what web archives know of them" * (self.watched == "link"),
+            ". `hacs import` adds what web archives know of them"
+            * (self.watched in {"link", "thing"}),
         )
 
     def log_if_few_were_pages(self, pages: Pages) -> None:

@@ -1,5 +1,6 @@
 """URLs and links: which page a URL names, which hrefs are links, which site a page is of. No I/O."""
 
+from hacs_crawler.links.anchors import page_links as page_links
 from hacs_crawler.links.canonical import (
     canonical_link as canonical_link,
     canonical_url as canonical_url,
@@ -14,7 +15,6 @@ from hacs_crawler.links.extract import (
     has_slow_encoding as has_slow_encoding,
     is_binary as is_binary,
     link_fingerprints as link_fingerprints,
-    page_links as page_links,
     source_links as source_links,
 )
 from hacs_crawler.links.keys import (
@@ -24,7 +24,8 @@ from hacs_crawler.links.keys import (
 )
 from hacs_crawler.links.markup import MarkupError as MarkupError, check_markup as check_markup
 from hacs_crawler.links.publication import (
-    Publication as Publication,
+    citation_fingerprint as citation_fingerprint,
+    citations as citations,
     is_file as is_file,
     publications as publications,
 )

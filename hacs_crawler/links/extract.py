@@ -5,7 +5,7 @@ Fingerprints are of the keys of the pages that links lead to: a site that moves 
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Annotated, Final, Literal, NamedTuple
@@ -14,9 +14,11 @@ from zlib import crc32
 from lxml import etree
 from xxhash import xxh3_64_intdigest
 
-from hacs_crawler.links.canonical import FORM, TRACKERS, Resolver, canonical_url, join_link
+from hacs_crawler.links.anchors import base_of, frame_links
+from hacs_crawler.links.canonical import FORM, TRACKERS, Resolver
 from hacs_crawler.links.keys import fingerprints_of
 from hacs_crawler.links.markup import MarkupError
+from hacs_crawler.links.publication import citation_fingerprint, citations
 from hacs_crawler.links.sites import domain_of, domain_of_netloc
 from hacs_crawler.links.urls import fingerprint
 from hacs_crawler.links.volatile import VolatileLinkParts
@@ -26,13 +28,10 @@ from hacs_crawler.utils.settings import Setting, patterns
 # libxml2 joins two sets by comparing each with each.
 _a_hrefs: Final = etree.XPath("//a/@href", smart_strings=False)
 _area_hrefs: Final = etree.XPath("//area/@href", smart_strings=False)
-_text: Final = etree.XPath("string()", smart_strings=False)
-_base_hrefs: Final = etree.XPath("//base/@href", smart_strings=False)
 
 # What decoding and parsing of broken pages may raise.
 UNREADABLE: Final = (ValueError, LookupError, RecursionError, etree.LxmlError)
 MOST_LINKS: Final = 100_000
-_MOST_TEXT: Final = 1_000_000
 _LARGEST: Final = 2**32 - 1
 
 
@@ -58,7 +57,8 @@ class LinkRules:
     site). `allow` and `deny` are searched for in the canonical link, scheme included: a link needs a
     match of `allow`, unless that is empty, and no match of `deny`. `volatile` are the parts to leave
     out of links, if any are known for the page's host. `rendered` says that the page is taken as a
-    browser shows it, with links that its scripts have made.
+    browser shows it, with links that its scripts have made. With `citations` publications without a
+    link count, too.
     """
 
     scope: Annotated[
@@ -98,6 +98,7 @@ class LinkRules:
     ] = ()
     volatile: VolatileLinkParts | None = None
     rendered: bool = False
+    citations: bool = False
 
     @cached_property
     def fingerprint(self) -> int:
@@ -128,28 +129,34 @@ def _fingerprint_of(rules: LinkRules) -> int:
         sorted((rule.pattern, rule.flags) for rule in some) for some in (rules.allow, rules.deny)
     ]
     volatile = sorted(rules.volatile.parts) if rules.volatile is not None else []
-    more = [*([volatile] if volatile else []), *(["rendered"] if rules.rendered else [])]
+    switches = [name for name in ("rendered", "citations") if getattr(rules, name)]
+    more = [*([volatile] if volatile else []), *switches]
     what = (FORM, sorted(TRACKERS), rules.scope, patterns, *more)
     return (fingerprint(repr(what)) & 0xFFFF_FFFE) or 2  # odd ones are of other marks
 
 
 class SourceLinks(NamedTuple):
-    """The links of a page as its source has them: `hrefs` relative to `base`, and canonical `frames`."""
+    """The links of a page as its source has them: `hrefs` relative to `base`, and canonical `frames`.
+
+    `citations` are the texts of publications without a link, if these count.
+    """
 
     page_url: str
     base: str
     hrefs: list[str]
     frames: list[str]
+    citations: list[str]
 
     def number(self, rules: LinkRules, body: int) -> int:
         """Return the number of the links' source, whose `body_number` is `body`; 0 without links.
 
         Its lower half is a number of all that the page's fingerprints follow from.
         """
-        if not self.hrefs and not self.frames:
+        shown = *self.citations, *self.frames, *self.hrefs
+        if not shown:
             return 0
         where = f"{rules.fingerprint}", self.page_url, self.base, f"{len(self.frames)}"
-        text = "\0".join((*where, *self.frames, *self.hrefs))  # which lxml finds in no page
+        text = "\0".join((*where, *shown))  # which lxml finds in no page
         return body << 32 | (xxh3_64_intdigest(text.encode()) & _LARGEST or 1)
 
     def counted(self, rules: LinkRules) -> set[str]:
@@ -157,13 +164,15 @@ class SourceLinks(NamedTuple):
         return {*rules.select(self._lines().split("\n")[1:], self.page_url)}
 
     def fingerprints(self, rules: LinkRules) -> frozenset[int]:
-        """Return the fingerprints of the links that count; raises as `counted`."""
+        """Return the fingerprints of the links, and citations, that count; raises as `counted`."""
         if rules.count_all:
-            return fingerprints_of(self._lines())
-        links: Iterable[str] = self.counted(rules)
-        if rules.volatile is not None:
-            links = map(rules.volatile.identity, links)
-        return fingerprints_of("\n".join(["", *links]))
+            lines = self._lines()
+        else:
+            links: Iterable[str] = self.counted(rules)
+            if rules.volatile is not None:
+                links = map(rules.volatile.identity, links)
+            lines = "\n".join(["", *links])
+        return fingerprints_of(lines).union(map(citation_fingerprint, self.citations))
 
     def _lines(self) -> str:
         """Return all canonical links, each after a line feed."""
@@ -199,66 +208,24 @@ def link_fingerprints(
     site, relative to the first `base`; a link to the page itself counts as any other. Hrefs that are not
     http(s) links are skipped. Raises MarkupError if there are too many.
     """
-    return source_links(root, base_url).fingerprints(rules or LinkRules())
+    rules = rules or LinkRules()
+    return source_links(root, base_url, rules).fingerprints(rules)
 
 
 def counted_links(
     root: etree._Element | None, base_url: str, rules: LinkRules | None = None
 ) -> set[str]:
     """Return the distinct canonical links that count, as `link_fingerprints` takes them."""
-    return source_links(root, base_url).counted(rules or LinkRules())
+    rules = rules or LinkRules()
+    return source_links(root, base_url, rules).counted(rules)
 
 
-def source_links(root: etree._Element | None, base_url: str) -> SourceLinks:
+def source_links(root: etree._Element | None, base_url: str, rules: LinkRules) -> SourceLinks:
     """Return the links of a page as its source has them; see `link_fingerprints`."""
     hrefs = [] if root is None else _a_hrefs(root)
+    texts = citations(root, base_url) if rules.citations else []
     if root is None or next(root.iter("area", "base", "frame", "iframe"), None) is None:
-        return SourceLinks(base_url, base_url, hrefs, [])
+        return SourceLinks(base_url, base_url, hrefs, [], texts)
     base = base_of(root, base_url)
-    frames = [link for link, _ in _frame_links(root, base_url, base)]
-    return SourceLinks(base_url, base, hrefs + _area_hrefs(root), frames)
-
-
-def page_links(root: etree._Element | None, base_url: str) -> Iterator[tuple[str, str]]:
-    """Yield each distinct canonical link of a page and its text, in the page's order, frames last.
-
-    The text is that of the first element with this link (of an `area`, its `alt`), with its white
-    space collapsed; "" once earlier texts had a million characters. Raises as `link_fingerprints`.
-    """
-    if root is None:
-        return
-    base = base_of(root, base_url)
-    resolver = Resolver(base)
-    seen: set[str | None] = {None}
-    text_left = _MOST_TEXT  # links may lie in one another, each with the text of all
-    for element in root.iter("a", "area"):
-        href = element.get("href")
-        link = None if href is None else resolver.link(href)
-        if link is not None and link not in seen:
-            seen.add(link)
-            text = element.get("alt") or (_text(element) if text_left > 0 else "")
-            text_left -= len(text)
-            yield link, " ".join(text.split())
-    for link, title in _frame_links(root, base_url, base):
-        if link not in seen:
-            seen.add(link)
-            yield link, title
-
-
-def _frame_links(root: etree._Element, base_url: str, base: str) -> Iterator[tuple[str, str]]:
-    """Yield links and titles of frames of the same site: others are advertisements and videos."""
-    resolver = None
-    for element in root.iter("frame", "iframe"):
-        resolver = resolver or Resolver(base)
-        link = resolver.link(element.get("src") or "about:blank")
-        if link is not None and domain_of(link) == domain_of(base_url):
-            yield link, " ".join((element.get("title") or element.get("name") or "").split())
-
-
-def base_of(root: etree._Element, base_url: str) -> str:
-    """Return what links of this page are relative to: its first `base` element may name another URL."""
-    for href in _base_hrefs(root)[:1]:
-        base = join_link(base_url, href)
-        if base is not None and canonical_url(base) is not None:
-            return base
-    return base_url
+    frames = [link for link, _ in frame_links(root, base_url, base)]
+    return SourceLinks(base_url, base, hrefs + _area_hrefs(root), frames, texts)

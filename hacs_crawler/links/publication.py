@@ -13,8 +13,9 @@ from typing import Final, NamedTuple
 from lxml import etree
 from lxml.html import HtmlElement
 
+from hacs_crawler.links.anchors import base_of, page_links
 from hacs_crawler.links.canonical import Resolver
-from hacs_crawler.links.extract import base_of, page_links
+from hacs_crawler.links.urls import fingerprint
 
 _FILE: Final = re.compile(
     r"\.(?:pdf|ps|djvu)(?:\.gz)?(?:[?#]|$)|//(?:dx\.)?doi\.org/|/10\.\d{4,9}/"
@@ -59,6 +60,7 @@ _OTHER: Final = re.compile(
 # Length of an entry in characters.
 _FEWEST, _MOST = 30, 700
 _TITLE_WORDS: Final = 4
+_WORDS: Final = re.compile(r"\w+")
 _MOST_TITLE: Final = 300
 
 
@@ -91,6 +93,16 @@ def publications(root: HtmlElement | None, base_url: str) -> Iterator[Publicatio
     for link, text in texts.items():
         if link not in taken and is_file(link):
             yield Publication(text, (link,))
+
+
+def citations(root: HtmlElement | None, base_url: str) -> list[str]:
+    """Return the texts of the publications on a page that have no link. Raises as `page_links`."""
+    return [entry.title for entry in publications(root, base_url) if not entry.links]
+
+
+def citation_fingerprint(text: str) -> int:
+    """Return the fingerprint of a citation: of its words, whatever stands between them."""
+    return fingerprint(" ".join(_WORDS.findall(text.lower())))
 
 
 def is_file(link: str) -> bool:

@@ -17,7 +17,15 @@ from hacs_crawler.crawl.meta import page_url
 from hacs_crawler.crawl.observation import is_html, tree_of
 from hacs_crawler.crawl.part import Observed
 from hacs_crawler.crawl.recipes import is_secret_name
-from hacs_crawler.links import is_file, link_fingerprint, page_id_of, page_links, publications
+from hacs_crawler.links import (
+    citation_fingerprint,
+    citations,
+    is_file,
+    link_fingerprint,
+    page_id_of,
+    page_links,
+    publications,
+)
 from hacs_crawler.state import (
     Finding,
     Findings,
@@ -151,6 +159,9 @@ def _new_things(
                     titles = {link: entry.title for entry in read for link in entry.links}
                 text = titles.get(link, text)  # noqa: PLW2901 - such as "PDF"
             yield Finding(0, "link", text, _without_secrets(link))
+    for text in citations(tree, response.url) if rules.citations else ():
+        if citation_fingerprint(text) in marks:
+            yield Finding(0, "text", text)
 
 
 def _of_item(texts: Mapping[str, str], changed: Mapping[str, object]) -> Finding:

@@ -7,6 +7,7 @@ watches links, the other may begin, as if the setting had changed, and the one w
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Final
 
 from msgspec import Struct
@@ -16,7 +17,6 @@ from hacs_crawler.crawl.for_parts import CrawlPart
 from hacs_crawler.crawl.part import Observed
 from hacs_crawler.state import Page, Recorded, State, Visit, change_note, read_note
 from hacs_crawler.utils.text import counted, safe_logger
-from hacs_crawler.watch import MarkRules
 
 logger = safe_logger(__name__)
 
@@ -48,13 +48,16 @@ class Watchers(CrawlPart):
     async def opened(self) -> None:
         """Read the rules of other spiders, and note this spider's."""
         crawl = self._crawl
-        spider, rules = crawl.crawler.spidercls.name, crawl.config.watch
-        watchers, own = await crawl.state.once(_noted, spider, rules)
+        config, own = crawl.config, None
+        if config.watched_as != "links":
+            rules = [replace(config.rules, rendered=rendered) for rendered in (False, True)]
+            own = _Watcher(config.watched_as, sorted(each.fingerprint for each in rules))
+        others = await crawl.state.once(_note, crawl.crawler.spidercls.name, own)
         self._others = {
             fingerprint: (name, watcher.watch)
-            for name, watcher in watchers.items()
+            for name, watcher in others.items()
             for fingerprint in watcher.rules
-            if fingerprint not in own
+            if own is None or fingerprint not in own.rules
         }
         self.unneeded = () if self._others else ("known",)
 
@@ -83,22 +86,21 @@ class Watchers(CrawlPart):
         others = stats.other_answers
         if 2 * others.total() > stats.answers:
             (kind, number), *_ = others.most_common(1)
-            watched = "links" if config.watch is None else config.watch.name
             logger.warning(
                 "%d of %s were %s, which HACS_WATCH = %r is not read from: set HACS_WATCH = %s",
                 number,
                 counted(stats.answers, "answer"),
                 kind,
-                watched,
+                config.watched_as,
                 _READ_FROM.get(kind, '"items"'),
             )
         if self._empty and not self._visits and config.watch is not None:
-            name, pages = config.watch.name, counted(self._empty, "page")
+            pages = counted(self._empty, "page")
             fields = f", HACS_WATCH_FIELDS = {list(config.watch_fields)}" * bool(
                 config.watch_fields
             )
             said = "HACS_WATCH = %r%s: none of it was on any of %s visited"
-            logger.warning(said, name, fields, pages)
+            logger.warning(said, config.watched_as, fields, pages)
         items = stats.collector.get_value("item_scraped_count")
         is_ours = type(self._crawl.crawler.spider).__module__.startswith("hacs_crawler.")
         is_again = stats.get("visits") > stats.get("first_visits")
@@ -109,17 +111,11 @@ class Watchers(CrawlPart):
         self._visits = self._empty = 0
 
 
-def _noted(
-    state: State, spider: str, rules: MarkRules | None
-) -> tuple[dict[str, _Watcher], list[int]]:
-    """Write a spider's rules if they changed; return the rules of others, and this spider's."""
+def _note(state: State, spider: str, own: _Watcher | None) -> dict[str, _Watcher]:
+    """Write a spider's rules if they changed; return the rules of the others."""
     watchers = read_note(state.store, NOTE, dict[str, _Watcher]) or {}
-    before, own = watchers.pop(spider, None), None
-    if rules is not None:
-        own = _Watcher(rules.name, sorted(rules.fingerprints))
-    noted = watchers, own.rules if own is not None else []
-    if own == before:
-        return noted
+    if own == watchers.pop(spider, None):
+        return watchers
 
     def changed(notes: dict[str, _Watcher] | None) -> object:
         kept = {name: watcher for name, watcher in (notes or {}).items() if name != spider}
@@ -130,4 +126,4 @@ def _noted(
         }
 
     change_note(state.store, NOTE, dict[str, _Watcher], changed)
-    return noted
+    return watchers

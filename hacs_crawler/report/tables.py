@@ -72,7 +72,7 @@ def newest_table(pages: Mapping[int, Page], findings: Mapping[int, Findings], no
     shown, ids = list(pages.values()), list(pages)
     updated = [index for index, page in enumerate(shown) if updates_of(page)]
     latest = sorted(updated, key=lambda index: shown[index].last_update or 0, reverse=True)[:NEWEST]
-    things = {index: _newest(shown[index], findings.get(ids[index]), noun) for index in latest}
+    things = {at: _newest(shown[at], findings.get(ids[at], Findings()), noun) for at in latest}
     return [
         Column("Page", "page", latest, "Click for its history"),
         Column("What", "things", list(things.values()), "What was new"),
@@ -80,29 +80,22 @@ def newest_table(pages: Mapping[int, Page], findings: Mapping[int, Findings], no
     ]
 
 
-def _newest(page: Page, findings: Findings | None, noun: str) -> list[str]:
+def _newest(page: Page, findings: Findings, noun: str) -> list[str]:
     new = list(updates_of(page).values())[-1]
-    things = (
-        []
-        if findings is None
-        else [item for item in findings.things if item.at == page.last_update]
-    )
+    things = [thing for thing in findings.things if thing.at == page.last_update]
     if not things:
         return [counted(new, noun) if new else "its content"]
     more = new - len(things)
-    said = [
-        f"{item.text}{f', was {item.was}' * bool(item.was)} {item.url}".strip() for item in things
-    ]
+    said = [f"{one.text}{f', was {one.was}' * bool(one.was)} {one.url}".strip() for one in things]
     return [*said, *([f"and {more:,} more"] if more > 0 else [])]
 
 
 def runs_table(columns: Mapping[str, list[Any]], noun: str) -> Table:
     """Return the finds of each run, a row for each policy, the latest first."""
     runs = {name: values[::-1] for name, values in columns.items()}
-    revisits = zip(runs["updates"], runs["visits"], runs["firsts"], strict=True)
+    again = zip(runs["updates"], runs["visits"], runs["firsts"], strict=True)
     per_100 = [
-        round(100 * n / (all_ - firsts), 1) if all_ > firsts else None
-        for n, all_, firsts in revisits
+        round(100 * n / (all_ - firsts), 1) if all_ > firsts else None for n, all_, firsts in again
     ]
     return [
         Column("Start, UTC", "time", runs["at"], "When the run began"),

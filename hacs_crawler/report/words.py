@@ -34,17 +34,15 @@ def headline(view: Overview, plan: Plan, outcomes: Outcomes, now: float) -> str:
     late = outcomes[outcomes["at"] > now - LATELY_DAYS * DAY]
     late = late[np.isfinite(late["days_since_visit"])]  # a page's first visit can find no update
     updates = int(((late["flags"] & UPDATED) > 0).sum())
-    sentence = (
+    opening = (
         f"In the last {LATELY_DAYS} days {view.changed:,} of {counted(view.known, 'page')} changed, "
         f"and {updates:,} of {counted(len(late), 'ranked visit')} to known pages found an update."
     )
     if len(outcomes) and np.isinf(outcomes["days_since_visit"]).all():
-        sentence = (
-            "Every visit so far was a page's first: from the second on, updates can be found."
-        )
+        opening = "Every visit so far was a page's first: from the second on, updates can be found."
     expected = round(float(plan.p[plan.visits > 0].sum()))
     return (
-        f"{sentence} A crawl that started now would make {counted(len(plan), 'visit')} and find "
+        f"{opening} A crawl that started now would make {counted(len(plan), 'visit')} and find "
         f"{f'about {expected:,}' if expected else 'hardly any'} update{'s' * (expected != 1)}."
     )
 

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
         Findings as Findings,
         all_findings as all_findings,
         findings_text as findings_text,
-        note_texts as note_texts,
         read_findings as read_findings,
         write_findings as write_findings,
     )

@@ -13,6 +13,7 @@ from typing import Annotated, Any, Final, Literal
 
 import numpy as np
 from msgspec import Meta
+from numpy.typing import NDArray
 
 from hacs_crawler.model import (
     CHURNING_PAGES,
@@ -31,9 +32,11 @@ from hacs_crawler.model import (
 )
 from hacs_crawler.state.page import Counted, Page
 from hacs_crawler.state.spells import OPEN
+from hacs_crawler.utils.arrays import BoolArray, FloatArray, IndexArray, offsets_of
 from hacs_crawler.utils.settings import Setting
 from hacs_crawler.utils.times import DAY
 
+_Seconds = NDArray[np.uint32]
 # A second visit within so short a time finds only changes that the request brings.
 CONTROL_SECONDS: Final = 30
 _NO_CHURN: Final = 1e-12
@@ -139,7 +142,7 @@ class Estimation:
         visits = Visits(*history, self.fade_days, baselines_of(pages), became)
         return estimate(self.estimator, visits, self.prior, churning_pages, self.bursts)
 
-    def churning(self, pages: Sequence[Page]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    def churning(self, pages: Sequence[Page]) -> FloatArray:
         """Return how likely each page churns, as `rates` does: 0 if no visit brought anything."""
         pages = [page.sound for page in pages]
         may_churn = [_has_new_marks(page) or bool(page.digests) for page in pages]
@@ -191,13 +194,7 @@ def _expected(estimator: str, prior: LogNormalPrior, bursts: Bursts, is_known: b
     return known_rates(rates.rate_per_day) if is_known else rates
 
 
-def histories(
-    pages: Sequence[Page],
-) -> tuple[
-    np.ndarray[tuple[int], np.dtype[np.float64]],
-    np.ndarray[tuple[int], np.dtype[np.bool_]],
-    np.ndarray[tuple[int], np.dtype[np.int64]],
-]:
+def histories(pages: Sequence[Page]) -> tuple[FloatArray, BoolArray, IndexArray]:
     """Return the pages' visit times in days, whether each found an update, and offsets, flat."""
     pages = [page.sound for page in pages]
     visits, offsets = _joined([page.visits for page in pages])
@@ -251,11 +248,7 @@ def lifetimes(pages: Sequence[Page]) -> LinkLifetimes:
     return of_visits
 
 
-def _last_seen(
-    pages: Sequence[Page],
-    last: np.ndarray[tuple[int], np.dtype[np.uint32]],
-    number: np.ndarray[tuple[int], np.dtype[np.uint32]],
-) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
+def _last_seen(pages: Sequence[Page], last: _Seconds, number: _Seconds) -> _Seconds:
     """Return when a link of each period was seen last: of links also in a later spell of theirs."""
     last = last.astype(np.uint32)
     start = 0
@@ -271,9 +264,7 @@ def _last_seen(
     return last
 
 
-def _lifetimes_of_gaps(
-    pages: Sequence[Page], offsets: np.ndarray[tuple[int], np.dtype[np.int64]]
-) -> LinkLifetimes | None:
+def _lifetimes_of_gaps(pages: Sequence[Page], offsets: IndexArray) -> LinkLifetimes | None:
     """Return `lifetimes`, computed only for pages with new marks, which are few; None without any."""
     has_new = np.array([*map(_has_new_marks, pages)], np.bool_)
     if not has_new.any():
@@ -299,7 +290,7 @@ def _has_new_marks(page: Page) -> bool:
     return page.periods[-3:-2] > page.visits[:1]
 
 
-def baselines_of(pages: Sequence[Page]) -> np.ndarray[tuple[int], np.dtype[np.bool_]] | None:
+def baselines_of(pages: Sequence[Page]) -> BoolArray | None:
     """Return which of the visits that `histories` returns are baselines, None if none is."""
     pages = [page.sound for page in pages]
     baselines, baseline_offsets = _joined([page.baselines for page in pages])
@@ -309,11 +300,8 @@ def baselines_of(pages: Sequence[Page]) -> np.ndarray[tuple[int], np.dtype[np.bo
 
 
 def _first_from(
-    visits: np.ndarray[tuple[int], np.dtype[np.uint32]],
-    offsets: np.ndarray[tuple[int], np.dtype[np.int64]],
-    times: np.ndarray[tuple[int], np.dtype[np.uint32]],
-    time_offsets: np.ndarray[tuple[int], np.dtype[np.int64]],
-) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    visits: _Seconds, offsets: IndexArray, times: _Seconds, time_offsets: IndexArray
+) -> BoolArray:
     """Return which visits are the first of their page from one of its times on, inclusive."""
     is_first = np.zeros(len(visits), np.bool_)
     if not len(times):
@@ -324,19 +312,13 @@ def _first_from(
     return is_first
 
 
-def _joined(
-    times: Sequence[array[int]],
-) -> tuple[np.ndarray[tuple[int], np.dtype[np.uint32]], np.ndarray[tuple[int], np.dtype[np.int64]]]:
+def _joined(times: Sequence[array[int]]) -> tuple[_Seconds, IndexArray]:
     """Return concatenated arrays of seconds, and the start of each; last the end of all."""
-    offsets = np.zeros(len(times) + 1, np.int64)
-    np.cumsum([len(array_) for array_ in times], out=offsets[1:])
+    offsets = offsets_of(np.array([*map(len, times)], np.int64))
     return np.frombuffer(b"".join(times), np.uint32), offsets
 
 
-def _of_pages(
-    seconds: np.ndarray[tuple[int], np.dtype[np.uint32]],
-    offsets: np.ndarray[tuple[int], np.dtype[np.int64]],
-) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def _of_pages(seconds: _Seconds, offsets: IndexArray) -> IndexArray:
     """Return numbers that are in the order of pages, and of time within a page."""
     pages = np.arange(len(offsets) - 1, dtype=np.int64)
     return (np.repeat(pages, np.diff(offsets)) << 32) + seconds

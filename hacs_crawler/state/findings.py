@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-import re
-from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Final, NamedTuple
 
 import msgspec
 from msgspec import Meta
 
-from hacs_crawler.links import fingerprint
-from hacs_crawler.state.database import State
 from hacs_crawler.state.store import Store, change_annotations
 from hacs_crawler.utils.text import printable
 
 KIND: Final = "findings"
 # Length of one text, in UTF-8.
 MOST_BYTES: Final = 200
-TEXTS: Final = "texts"
-MOST_TEXTS: Final = 2_000
-_WORDS: Final = re.compile(r"\w+")
 
 
 class Finding(NamedTuple):
@@ -80,31 +73,6 @@ def write_findings(store: Store, findings: Mapping[int, Findings], most: int) ->
         return _encode(findings[page_id].joined(_decoded(before), most))
 
     change_annotations(store, KIND, findings, joined)
-
-
-def note_texts(
-    state: State, page_id: int, texts: Sequence[str], at: int, title: str, most: int
-) -> list[str]:
-    """Return which texts a page never showed before second `at`, none the first time, and keep them.
-
-    They are kept among the findings of the page, of which `most` stay, and as known: at most the latest
-    `MOST_TEXTS` of a page, by their words. Raises StateError.
-    """
-    numbers = {text: fingerprint(" ".join(_WORDS.findall(text.lower()))) for text in texts}
-    new = list[str]()
-
-    def added(_: int, before: bytes) -> bytes:
-        numbers_before = array("q", before[: len(before) // 8 * 8] or bytes(8))
-        unknown = [text for text, number in numbers.items() if number not in set(numbers_before)]
-        new[:] = unknown if before else []
-        numbers_before.extend(numbers[text] for text in unknown)
-        return numbers_before[-MOST_TEXTS:].tobytes()
-
-    change_annotations(state.store, TEXTS, [page_id], added)
-    things = tuple(Finding(at, "text", findings_text(text)) for text in new)
-    if things and most:
-        write_findings(state.store, {page_id: Findings(findings_text(title), things)}, most)
-    return new
 
 
 def _undamaged(values: Mapping[int, bytes]) -> dict[int, Findings]:

@@ -25,8 +25,8 @@ from hacs_crawler.state.store import (
     whole_rows,
 )
 
-# SQLite before 3.32 takes 999 parameters in a statement at most.
-_BATCH = 500
+# Each row of outcome records holds those of a whole write.
+_OUTCOMES_BATCH = 500
 # A larger read has to get new memory from the system each time, which takes longer.
 _ROW_BATCH = 10_000
 _COLUMNS = {
@@ -175,7 +175,7 @@ class SQLiteStore(Store):
         last = 0
         query = (
             f"SELECT id, outcomes FROM {self._outcomes} WHERE id > ? "  # noqa: S608
-            f"ORDER BY id LIMIT {_BATCH}"
+            f"ORDER BY id LIMIT {_OUTCOMES_BATCH}"
         )
         while True:
             with self._naming_errors("read"):
@@ -288,13 +288,11 @@ class SQLiteStore(Store):
 
     def _by_id(self, column: str, page_ids: Sequence[int]) -> dict[int, Any]:
         """Return a column of those pages that are known."""
-        by_id: dict[int, Any] = {}
-        for start in range(0, len(page_ids), _BATCH):
-            batch = page_ids[start : start + _BATCH]
-            marks = ",".join("?" * len(batch))
-            query = f"SELECT id, {column} FROM {self._pages} WHERE id IN ({marks})"  # noqa: S608
-            by_id.update(self._db.execute(query, batch))
-        return by_id
+        query = (
+            f"SELECT p.id, {column} FROM json_each(?) AS j "  # noqa: S608
+            f"JOIN {self._pages} AS p ON p.id = j.value"
+        )
+        return dict(self._db.execute(query, (json.dumps(list(page_ids)),)))
 
     def _insert_outcomes(self, records: bytes) -> None:
         outcomes = np.frombuffer(records, OUTCOME)

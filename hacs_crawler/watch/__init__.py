@@ -17,6 +17,9 @@ if TYPE_CHECKING:
         Rules as Rules,
         UnreadableMarksError as UnreadableMarksError,
     )
-    from hacs_crawler.watch.settings import WatchSettings as WatchSettings
+    from hacs_crawler.watch.settings import (
+        PUBLICATIONS as PUBLICATIONS,
+        WatchSettings as WatchSettings,
+    )
 
 __getattr__ = face(__name__, __file__)

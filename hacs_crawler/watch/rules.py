@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final, Literal
 from unicodedata import normalize
@@ -57,11 +57,6 @@ class MarkRules:
         """An odd number of these rules, 1 to 2^32 - 1; numbers of link rules are even."""
         what = (_FORM, self.name, self.options, self.rendered)
         return fingerprint(repr(what)) & 0xFFFF_FFFF | 1
-
-    @cached_property
-    def fingerprints(self) -> set[int]:
-        """The numbers of these rules for pages as they are answered and as a browser shows them."""
-        return {replace(self, rendered=rendered).fingerprint for rendered in (False, True)}
 
     def marks(self, response: Response, tree: HtmlElement | None) -> frozenset[int]:
         """Return the marks that a response shows.

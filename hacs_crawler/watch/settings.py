@@ -9,16 +9,21 @@ from hacs_crawler.exceptions import ConfigError
 from hacs_crawler.utils.settings import NotAllowedError, Setting, listed, loaded
 from hacs_crawler.watch.rules import MarkRules
 
+PUBLICATIONS: Final = "publications"
 _ALLOWED: Final = (
-    "links, items, text, css:…, xpath:…, jmespath:…, or the dotted path of a function of a response"
+    "links, publications, items, text, css:…, xpath:…, jmespath:…, or the dotted path of a function "
+    "of a response"
 )
 
 
 def mark_rules(given: Any) -> MarkRules | None:
-    """Return the rules that HACS_WATCH names, None for links; raises NotAllowedError."""
+    """Return the rules that HACS_WATCH names, None for links and publications.
+
+    Raises NotAllowedError.
+    """
     name = given if isinstance(given, str) else ""
     kind, colon, expression = name.partition(":")
-    if name == "links":
+    if name in {"links", PUBLICATIONS}:
         return None
     from hacs_crawler.watch import items, selection  # noqa: PLC0415 - few crawls watch these
 
@@ -53,8 +58,9 @@ class WatchSettings:
         Setting(
             "HACS_WATCH",
             """
-            [What of a page is watched](updates.md#what-is-news-to-you). Its `"links"`; the
-            `"items"` that its callback yields; `"text"`, the paragraphs of its main text (needs the
+            [What of a page is watched](updates.md#what-is-news-to-you). Its `"links"`;
+            `"publications"`, its links and the citations that have none; the `"items"` that its
+            callback yields; `"text"`, the paragraphs of its main text (needs the
             extra `text`); `"css:…"`, `"xpath:…"` or `"jmespath:…"`, the texts that an expression
             selects, the last in a JSON answer; or the dotted path of a function that takes the
             response and returns texts or bytes. After a change each page's next visit is a
@@ -122,13 +128,6 @@ class WatchSettings:
         """Whether a field of an item is watched."""
         is_chosen = not self.watch_fields or name in self.watch_fields
         return is_chosen and name not in self.watch_ignore
-
-    @property
-    def noun(self) -> str:
-        """What is watched, in a word."""
-        if self.watch is None or self.takes_items:
-            return "link" if self.watch is None else "item"
-        return "text" if self.watch.name.startswith(("text", "css:", "xpath:")) else "value"
 
     def watched(self) -> MarkRules | None:
         """Return the rules by which pages are read; raises ConfigError if settings contradict."""

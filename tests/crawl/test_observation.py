@@ -63,7 +63,7 @@ def test_a_page_is_seen_with_its_links_validators_and_size() -> None:
             News.SEEN,
             marks=fingerprints("/one", "http://b.example/two"),
             rules=RULES.fingerprint,
-            hrefs=source_links(tree_of(html()), PAGE).number(
+            hrefs=source_links(tree_of(html()), PAGE, LinkRules()).number(
                 RULES, body_number(TWO_LINKS, PAGE, RULES)
             ),
             etag='"5f"',

@@ -111,7 +111,7 @@ def test_why_pages_were_not_seen_is_a_line_of_its_own_if_there_are_several_reaso
         stats.log_summary()
     assert caplog.messages == [
         "HACS visited 0 of 3 pages. 3 were not seen.",
-        "Not counted as visits: 1 page showed no link, 1 page answered 404 or 410, 1 request failed",
+        "Not counted as visits: 1 page showed no links, 1 page answered 404 or 410, 1 request failed",
     ]
 
 

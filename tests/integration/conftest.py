@@ -19,10 +19,10 @@ from pywb_archive import pywb  # noqa: F401 - a fixture
 
 @pytest.fixture
 def write_state(project: Project) -> Callable[..., None]:
-    """Records visits into the project's state directly, by the rules of links of a crawl of it."""
+    """Records visits into the project's state directly, by the rules of the spider scholar."""
 
     def write(*visits: Any) -> None:
-        rules = LinkRules().fingerprint
+        rules = LinkRules(citations=True).fingerprint
         visits = tuple(replace(one, rules=one.rules or rules) for one in visits)
         store = open_store(project.state, "hacs", Path())
         State(store, Estimation()).record(visits)

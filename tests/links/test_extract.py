@@ -7,8 +7,9 @@ from hypothesis import assume, example, given, strategies as st
 from parsel import Selector
 
 from hacs_crawler.links import canonical
+from hacs_crawler.links.anchors import page_links
 from hacs_crawler.links.canonical import canonical_link, slow_link
-from hacs_crawler.links.extract import LinkRules, SourceLinks, link_fingerprints, page_links
+from hacs_crawler.links.extract import LinkRules, SourceLinks, link_fingerprints
 from hacs_crawler.links.keys import link_fingerprint
 from hacs_crawler.links.urls import LONGEST_URL, fingerprints
 
@@ -206,7 +207,7 @@ def test_many_links_at_once_are_what_the_long_way_gives(base: str, hrefs: set[st
 
 @given(BASES, st.lists(PATHS_AND_ORIGINS | HREFS, max_size=30))
 def test_fingerprints_of_many_links_are_those_of_each(base: str, hrefs: list[str]) -> None:
-    links = SourceLinks(base, base, hrefs, [])
+    links = SourceLinks(base, base, hrefs, [], [])
     one_by_one = {link_fingerprint(link) for link in links.counted(LinkRules())}
     assert links.fingerprints(LinkRules()) == one_by_one
     assert links.fingerprints(LinkRules(deny=(re.compile("\n"),))) == one_by_one

@@ -153,5 +153,5 @@ def test_a_visit_is_of_marks_with_their_rules() -> None:
 
 @pytest.mark.parametrize("given", ["", "css", "items:x", None, 3, "no.such.function"])
 def test_what_cannot_be_watched_is_refused(given: object) -> None:
-    with pytest.raises(NotAllowedError, match="links, items, text, css:"):
+    with pytest.raises(NotAllowedError, match="links, publications, items, text, css:"):
         mark_rules(given)
