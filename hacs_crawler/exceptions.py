@@ -14,7 +14,7 @@ class StateError(HacsError):
 
 
 class NoStateError(StateError):
-    """A file has no state of that namespace."""
+    """A file lacks a state of that namespace."""
 
 
 class StateUnavailableError(StateError):

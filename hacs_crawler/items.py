@@ -40,7 +40,7 @@ class NewPublication:
 
 @dataclass
 class SeedHistory:
-    """What an archive has of a seed. Times are in UTC, None if there is no capture.
+    """What an archive has of a seed. Times are in UTC, None without a capture.
 
     `archive` is its name in HACS_ARCHIVES, or its host. `status` is "history", "unread" (it has
     captures, of which not one could be recorded), "none", "blocked" (the archive will not show

@@ -234,7 +234,7 @@ class LinkAdditionsMiddleware:
             page = crawl.state.write_behind.page(url)
             visit, reason = seen_or_failed(visit, page, awaited.rules)
         if visit is not None and awaited.only_leads_on and (visit.etag or visit.last_modified):
-            # a 304 has no requests for a callback to yield
+            # a 304 leaves a callback nothing to yield
             visit, awaited.recorded = replace(visit, etag="", last_modified=""), None
         if reason == "rejected" and awaited.told is not None:
             crawl.stats.count_rejected(awaited.told.rejected)

@@ -1,7 +1,7 @@
 """Downloader middleware: Scrapy's own for robots.txt, also obeyed by requests that wait for it together.
 
 In Scrapy 2.19 several requests to a host await one Deferred while its robots.txt is fetched, and the
-first of them takes the parser out of it: the others get None, which means that there are no rules. HACS
+first of them takes the parser out of it: the others get None, which stands for "no rules". HACS
 sends many start requests of one host together, so it asks again if the answer is None.
 """
 

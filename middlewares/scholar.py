@@ -19,7 +19,7 @@ logger = safe_logger(__name__)
 
 # The second one in a row that fails is the last: one may be an accident.
 LOOKUPS = 2
-# If none of this many hosts can be looked up, there is no network, and the crawl ends.
+# If none of this many hosts can be looked up, the network is away, and the crawl ends.
 FIRST_HOSTS = 10
 
 

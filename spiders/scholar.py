@@ -36,7 +36,7 @@ from hacs_crawler.parts.instant import PRIORITY, InstantTier, with_tier
 from hacs_crawler.utils.text import printable
 
 LEVELS = ("website", "homepage")
-# How many links from the homepage are followed, by the unit of `depth`; calendars have no end.
+# How many links from the homepage are followed, by the unit of `depth`; calendars are endless.
 MOST_LINKS = {"links": DEEPEST, "path": 10}
 SWITCHES = ("", "0", "1")
 _AGE = re.compile(r"(\d+(?:\.\d+)?)([mhd])", re.ASCII)

@@ -153,7 +153,7 @@ class StateReader:
 def plan_table(plan: Plan, *states: State) -> Table:
     """Return the pages of the plan with the numbers that ranked them, best first.
 
-    Damaged pages are left out. `days_since_visit` and `days_since_update` are nan if there was none.
+    Damaged pages are left out. `days_since_visit` and `days_since_update` are nan without one.
     `rate_is_prior` pages have too few visits for a rate of their own. `weight` is that of HACS_WEIGHTS;
     `overdue` pages were last visited more than the most days of HACS_EVERY ago.
     """

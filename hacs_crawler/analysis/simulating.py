@@ -37,7 +37,7 @@ def simulate(
 
     `timelines` is a folder with pages.csv, updates.csv and, if available, captures.csv; None takes
     the histories that come with the package. `start` and `end` are days such as "2024-01-01", the first
-    and the one after the last; the package's own histories have theirs. `budgets` are visits a day.
+    and the day after the last; the package's own histories have theirs. `budgets` are visits a day.
     `processes` is how many simulate at a time, None for one per core. Columns are those of
     docs/evaluation.md. Raises HacsError.
     """

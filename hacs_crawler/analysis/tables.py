@@ -101,7 +101,7 @@ def table(columns: Mapping[str, Iterable[Any]], texts: Iterable[str] = ()) -> Ta
 def table_of_rows(
     rows: Sequence[Mapping[str, Any]], texts: Iterable[str] = (), names: Iterable[str] = ()
 ) -> Table:
-    """Return a table of rows with the same names; `names` are the columns if there is no row."""
+    """Return a table of rows with the same names; `names` are the columns without any row."""
     columns = rows[0] if rows else names
     return table({name: [row[name] for row in rows] for name in columns}, texts)
 

@@ -57,7 +57,7 @@ class Capture:
 
     `page_key` is the page's key in the state (`links.page_key`), whatever key the archive sorts
     by. `at` is in whole seconds since 1970 UTC. `status` is None if the archive does not say
-    ("-"), `digest` is without its algorithm, "" if a revisit record or a TimeMap has none. `place` is
+    ("-"), `digest` is without its algorithm, "" if a revisit record or a TimeMap lacks it. `place` is
     the address of the archived page if the index names it: a memento's URI, or a part of a WARC file,
     `URL#bytes=FIRST-LAST`.
     """
@@ -148,7 +148,7 @@ def names_other_file(key: str) -> bool:
 def content_type(text: str) -> str:
     """Return the type that browsers take from a Content-Type header (repeated ones joined by commas).
 
-    The last valid type counts, with the charset of an equal one before it if it has none itself
+    The last valid type counts, with the charset of an equal one before it if it lacks one itself
     (https://fetch.spec.whatwg.org/#concept-header-extract-mime-type). Text without a valid type is
     returned as it is.
     """

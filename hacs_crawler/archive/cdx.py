@@ -217,7 +217,7 @@ class _Repeated:
 
     With `is_sorted` the rows of a page follow each other: then only its contents are remembered, and
     archived errors are recognized, too. Otherwise an error may come before or after its repetition,
-    which the state finds out; the state has no images and the like.
+    which the state finds out; the state keeps no images and the like.
     """
 
     def __init__(self, *, is_sorted: bool) -> None:
@@ -304,7 +304,7 @@ def visits_by_digest(captures: Iterable[Capture]) -> Iterator[Visit]:
     Which of them found a change is decided by the page's state (`state.digests`), which knows captures
     of other files too. A revisit record without a status repeats an answer that may have been an error:
     it counts if the page is known to have had that content. A capture with neither digest nor revisit
-    record is no evidence and is left out.
+    record is left out.
     """
     for capture in captures:
         digest = digest_number(digest_bytes(capture.digest)) if capture.digest else 0

@@ -1,6 +1,6 @@
 """Memento (RFC 7089): TimeMaps, which list a page's mementos, and the URIs of mementos.
 
-A TimeMap has no digests, so it is no evidence on whether the page had changed; recording its mementos
+A TimeMap lacks digests, so it is no evidence on whether the page had changed; recording its mementos
 as visits would claim that they found nothing. It names the mementos that can be fetched.
 Wayback's and pywb's "JSON TimeMap" is their CDX server's answer: `read_cdx` reads that.
 
@@ -64,7 +64,7 @@ def timemaps_in(links: bytes) -> list[str]:
     """Return the TimeMaps that a Link header names, those in link format first.
 
     An answer that is a part of a longer TimeMap names the other parts, with the time of each; a
-    TimeMap in another format of the same answer has no time. Raises ArchiveError as `read_timemap`.
+    TimeMap in another format of the same answer comes without a time. Raises as `read_timemap`.
     """
     timemaps = [
         link

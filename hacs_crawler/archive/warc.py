@@ -125,7 +125,7 @@ _ENDINGS: Final = (".warc", ".warc.gz", ".arc", ".arc.gz")
 def warcs_of(path: str) -> Iterator[Source]:
     """Yield the WARC files in a WACZ file, each open until the next is requested.
 
-    Raises ArchiveError, with the name of the file, if it is not a ZIP archive, or has no WARC file in
+    Raises ArchiveError, with the name of the file, if it is not a ZIP archive, or lacks a WARC file in
     it.
     """
     if path == "-":

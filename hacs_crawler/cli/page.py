@@ -88,7 +88,7 @@ class PageFacts:
 
 
 def facts_of(url: str, state: State, config: Config, now: float) -> PageFacts:
-    """Return the facts known about the page of a URL; raises HacsError if it has none, and says why."""
+    """Return the facts known about the page of a URL; raises HacsError that says why it lacks them."""
     url = without_login(url)
     problem = check_url(url)
     if problem is not None:

@@ -76,9 +76,9 @@ def import_(
     """Record the visits in archive files and exports.
 
     WARC files show the links of each capture. CDX and CDXJ files show only whether a capture's content
-    differs from the one before, which then counts as an update. TimeMaps make pages known, but show no
-    visit. Exported pages are merged with the state's. Importing a file twice changes nothing. If a file
-    is damaged, the readable part is recorded. With --shards each page goes to its shard, and each
+    differs from the capture before, which then counts as an update. TimeMaps make pages known, but show
+    no visit. Exported pages are merged with the state's. Importing a file twice changes nothing. If a
+    file is damaged, the readable part is recorded. With --shards each page goes to its shard, and each
     outcome record to the shard of its page: import pages first.
     """
     dropped: Cleaning = Counter()

@@ -122,7 +122,7 @@ class SharedFilter:
         return False
 
     def is_held(self, request: Request) -> bool:
-        """Whether a held request duplicates this one."""
+        """Whether a held request duplicates this request."""
         return not request.dont_filter and self._seen.request_fingerprint(request) in self._held
 
     def hold_again(self, request: Request) -> bool:

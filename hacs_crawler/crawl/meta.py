@@ -125,7 +125,7 @@ def seed_key(request: Request, tag: Tag | None = None) -> int | None:
 def followed_key(request: Request) -> int | None:
     """Return the id of the page by which a callback's request is ranked, None for any other.
 
-    Redirects, retries, ranked requests and requests that are only recorded have no such id.
+    Redirects, retries, ranked requests and requests that are only recorded lack such an id.
     """
     tag = tag_of(request)
     return _unranked_key(request, tag) if tag.is_page or _said(request) is True else None
@@ -319,7 +319,7 @@ def remove_conditions(request: Request) -> None:
 def second_request(first: Request, url: str, **meta: Any) -> Request:
     """Return a second request for a page, which no callback sees and no cache answers.
 
-    It has no cookies of its own and no conditions, so that it gets the page that anybody would get.
+    It carries neither cookies nor conditions, so that it gets the page that anybody would get.
     """
     own = {key: value for key, value in first.meta.items() if not key.startswith(_OF_THE_FIRST)}
     marks = {"hacs": False, "dont_cache": True, "dont_merge_cookies": True, **meta}

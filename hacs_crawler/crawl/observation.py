@@ -47,7 +47,7 @@ _trees: Final[WeakKeyDictionary[TextResponse, HtmlElement | None]] = WeakKeyDict
 class Observation(NamedTuple):
     """The visit to record for a response, and the reason if it showed nothing of the page.
 
-    `visit` is None if there was no visit at all (the answer came from a cache). `reason` is a reason of
+    `visit` is None if the answer came from a cache. `reason` is a reason of
     the stat `hacs/not_observed/<reason>`, or "gone", or "" if the page was seen.
     """
 
@@ -209,7 +209,7 @@ def _links(response: TextResponse, rules: LinkRules, page: Page | None) -> Shown
 def seen_or_failed(visit: Visit, page: Page | None, rules: Rules) -> Observation:
     """Return a visit as it is, unless it shows no watched mark: then the page was not read.
 
-    Some pages have no links. Such a page is seen, but its visit is not a baseline. A page that had
+    A page without links is seen, but its visit is not a baseline. A page that had
     links at every visit before was not read.
     """
     if visit.marks is None or visit.marks:

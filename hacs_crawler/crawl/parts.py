@@ -113,7 +113,7 @@ class Parts:
 
     def admit(self, request: Request) -> float:
         """Return how many seconds a request is to wait: the longest that any part says."""
-        # a failure here is no fault of the request: without the part's answer nothing may be sent
+        # the request is not at fault for a failure here: without the part's answer nothing may be sent
         waits = (self._call(part, partial(hook, request)) for part, hook in self._hooks["admit"])
         return max((seconds for seconds in waits if isinstance(seconds, float)), default=0.0)
 

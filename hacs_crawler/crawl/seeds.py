@@ -364,7 +364,7 @@ def _parse(line: bytes, column: _Column | None) -> tuple[Seed, str | None]:
 
 
 def _url_in(text: str) -> str:
-    """Return the URL in a line, adding "http://" if needed; the whole line if it has no URL."""
+    """Return the URL in a line, adding "http://" if needed; the whole line if it lacks a URL."""
     if _BARE.fullmatch(text):
         return text
     if (match := _URL.search(text)) is not None:

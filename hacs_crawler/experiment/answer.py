@@ -26,7 +26,7 @@ from hacs_crawler.utils.arrays import FloatArray
 from hacs_crawler.utils.terminal import Progress
 from hacs_crawler.utils.times import DAY, SKEW_SECONDS, day_text
 
-# Upper bound on the probability that a difference is ever reported although there is none.
+# Upper bound on the probability that a difference is ever reported although both find the same.
 ALPHA: Final = 0.05
 # Both crawls must have found updates on this many sites before anything is concluded.
 LEAST_SITES: Final = 10

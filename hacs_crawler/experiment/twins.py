@@ -28,7 +28,7 @@ from hacs_crawler.utils.times import day_text
 class Twins(Struct, frozen=True):
     """The note in twin states: when the experiment began, and the states' addresses, the first first.
 
-    `began` is in seconds since 1970 UTC. Addresses have no passwords.
+    `began` is in seconds since 1970 UTC. Addresses come without passwords.
     """
 
     number: str

@@ -132,7 +132,7 @@ async def timegate_answer(asker: Asker, site: Site, span: Span) -> IndexAnswer:
     response = await _whole(asker, url, dont_redirect=True)
     links = b", ".join(response.headers.getlist(b"Link"))
     if response.status not in {200, *_REDIRECTS}:
-        _timemap(response)  # raises the error of the answer, unless there is no TimeMap
+        _timemap(response)  # raises the error of the answer, unless the archive lacks a TimeMap
         return _answer([], site, span, Cleaning())
     try:
         timemaps = timemaps_in(links)
@@ -190,7 +190,7 @@ def _unanswered(response: Response) -> UnansweredError:
 
 
 def _timemap(response: Response) -> bytes:
-    """Return a TimeMap, b"" if there are no mementos; raises the error that any other answer means."""
+    """Return a TimeMap, b"" without mementos; raises the error that any other answer means."""
     if is_blocked(response):
         raise BlockedError(f"{response.url}: {first_line(response)}")
     if response.status == 404:

@@ -1,4 +1,4 @@
-"""Reads an archive's answer to a request for a memento: the page's marks, or why there are none."""
+"""Reads an archive's answer to a request for a memento: the page's marks, or why it shows none."""
 
 from __future__ import annotations
 

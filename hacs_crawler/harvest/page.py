@@ -47,7 +47,7 @@ def thinned(captures: Sequence[Capture], most: int) -> list[Capture]:
     """Return `most` of a page's captures, in time order and spread over time as evenly as possible.
 
     The choice is by time alone, so it favours neither changed nor unchanged captures: first the last
-    one and the first, then again and again the one farthest in time from all that are chosen.
+    one and the first, then again and again the capture farthest in time from all that are chosen.
     """
     if len(captures) <= most:
         return list(captures)
@@ -64,7 +64,7 @@ def thinned(captures: Sequence[Capture], most: int) -> list[Capture]:
 def steps(captures: Iterable[Capture], harvest: Harvest | None) -> Iterator[Step]:
     """Yield the steps of a page's captures, which come in time order and each in another second.
 
-    `harvest` says how far the same archive's captures are recorded: earlier captures have no steps. A
+    `harvest` says how far the same archive's captures are recorded: earlier captures need no steps. A
     revisit record without a digest has the content of the capture before it.
     """
     previous = 0 if harvest is None else harvest.digest

@@ -155,8 +155,8 @@ _DEFAULT_PORT = re.compile(r"^(http://[^/]*):80(?=/|$)|^(https://[^/]*):443(?=/|
 class Site:
     """A homepage, and with `has_subpages` also the pages below it, two levels deep.
 
-    A homepage with a query has no pages below it.
-    Raises ValueError if the homepage's URL has no key.
+    A homepage with a query stands alone.
+    Raises ValueError if the homepage's URL lacks a key.
     """
 
     def __init__(self, homepage: str, *, has_subpages: bool) -> None:

@@ -74,7 +74,7 @@ class Timelines:
 
 
 def read_timelines(pages: Path, updates: Path, captures: Path | None) -> Timelines:
-    """Read the three files; without captures a page has none.
+    """Read the three files; captures may be left out.
 
     Raises TimelineError if a file cannot be read, a column is missing, a value does not parse, an
     event is of an unknown page or before the page was first seen, or two of the pages are one.
@@ -153,7 +153,7 @@ class _Row:
 def second_of(text: str) -> int:
     """Return a time in ISO 8601, UTC where it names no zone, in seconds since 1970 UTC.
 
-    Raises ValueError or OverflowError if it is none.
+    Raises ValueError or OverflowError for any other text.
     """
     moment = datetime.fromisoformat(text)
     return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())

@@ -250,7 +250,7 @@ def _with_query(beginning: str, query: str) -> str:
 
 
 def _with_sorted_query(href: str) -> str:
-    """Return an href whose parameters have no escapes with its parameters in order."""
+    """Return an href, whose parameters are free of escapes, with its parameters in order."""
     path, _, query = href.partition("?")
     parameters = query.split("&")
     parameters.sort(key=lambda parameter: parameter.replace("+", " ").partition("="))

@@ -67,7 +67,7 @@ def fingerprints_of(lines: str) -> frozenset[int]:
 def _keys_of(lines: str) -> str:
     """Return the keys of canonical URLs, each after a line feed: `example.edu/~Ada?a=1`.
 
-    Rare features are searched for in all URLs together, since most pages have none in any link.
+    Rare features are searched for in all URLs together, since most pages lack them in all links.
     """
     text = lines.replace("\nhttps://", "\n").replace("\nhttp://", "\n")
     # most links are to one host: the expression takes ten times as long

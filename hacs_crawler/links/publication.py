@@ -96,7 +96,7 @@ def publications(root: HtmlElement | None, base_url: str) -> Iterator[Publicatio
 
 
 def citations(root: HtmlElement | None, base_url: str) -> list[str]:
-    """Return the texts of the publications on a page that have no link. Raises as `page_links`."""
+    """Return the texts of the publications on a page without a link. Raises as `page_links`."""
     return [entry.title for entry in publications(root, base_url) if not entry.links]
 
 

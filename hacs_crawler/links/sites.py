@@ -87,7 +87,7 @@ def site_id(url: str) -> int:
 
 
 def domain_of(url: str) -> str:
-    """Return the registrable domain of a URL, its host if it has none, "" if it is not http(s).
+    """Return the registrable domain of a URL, without one its host, "" if it is not http(s).
 
     As in browsers, the Public Suffix List decides, its private part included.
     """

@@ -2,7 +2,7 @@
 
 A page is quiet or busy, and goes from one to the other at random; its updates are a Poisson process of
 rate a while it is quiet and b while it is busy. With D0 = [[-(a + q), q], [r, -(b + r)]], where 1/q and
-1/r are the mean days of either, and D = D0 + diag(a, b), a visit t days after the one before it takes
+1/r are the mean days of either, and D = D0 + diag(a, b), a visit t days after the visit before it takes
 alpha, the probabilities of the two states, to
 
     alpha (e^(D t) - (1 - c) e^(D0 t))  if it found an update,
@@ -52,7 +52,7 @@ _BUSY, _QUIET, _BUSY_DAYS, _QUIET_DAYS = np.array(
         for busy, quiet, days in product(
             (0.03, 0.1, 1.0), (0.0003, 0.003), ((120.0, 1000.0), (30.0, 300.0), (8.0, 80.0))
         )
-        if busy * days[0] > 0.7  # otherwise most busy times would have no update
+        if busy * days[0] > 0.7  # otherwise most busy times would be without an update
     ]
 ).T[:, :, None]
 _TYPES: Final = len(_BUSY)

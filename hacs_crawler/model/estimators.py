@@ -67,7 +67,7 @@ def mle(gaps: Gaps, accesses: Gaps | None = None) -> FloatArray:
     2003, doi:10.1145/857166.857170, section 6. Relative error below 1e-9.
 
     Without any update the rate is 0, without any gap too. If every gap has an update, Eq. 5
-    has no finite root, and Eq. 4 (`cho`) is used instead, on `accesses` if given: for interpolated
+    lacks a finite root, and Eq. 4 (`cho`) is used instead, on `accesses` if given: for interpolated
     `gaps`, Eq. 4 is about the true gaps between accesses. So the first gap without update, if it
     is very short, can raise the rate: it moves the page from Eq. 4 to Eq. 5. Weights are not used
     (every gap counts 1), as in the paper.

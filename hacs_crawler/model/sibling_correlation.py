@@ -133,7 +133,7 @@ def _pairs(
 
 
 def _siblings(sites: Ints, pages: Ints) -> list[Ints]:
-    """Return for each of the pages the next page of its site, then the one after that, and so on.
+    """Return for each of the pages the next page of its site, then the page after that, and so on.
 
     The first page of a site follows its last. Without another page it is the page itself.
     """

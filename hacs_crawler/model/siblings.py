@@ -49,8 +49,8 @@ def sibling_evidence(
     """Return for each page the evidence of its siblings on the time since its last visit.
 
     That is the number of days to subtract from this time, because siblings were seen quiet in it, and
-    the probability that the page was updated together with one of them. Both are 0 for a page without
-    siblings, one never seen, and one that was seen later than all of them. Below the usual
+    the probability that the page was updated together with a sibling. Both are 0 for a page without
+    siblings, a page never seen, and a page that was seen later than all of them. Below the usual
     `sibling_correlation` of sites (see `model.sibling_correlation`) siblings are weaker evidence:
     `SHARED_UPDATES` is in proportion to its square, since a page wrongly taken for updated costs a
     visit, and `QUIET_SHARE` to its fourth power, since a page wrongly taken for quiet is found late.

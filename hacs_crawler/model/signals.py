@@ -79,10 +79,10 @@ _LEAST_DAYS: Final = 1e-3
 class SignalRecords:
     """Signals of pages since they were last visited; arrays with one element a page.
 
-    Times in days, all on one axis. `visit` is the last visit, `update` the last one that found an update
-    and `before` the one before that (nan: none). `count` signals came since, at `first` to `latest`, in
-    `watched` days in which the time of each signal is known. `quiet_count` and `quiet_days` are of
-    earlier times between visits that found no update.
+    Times in days, all on one axis. `visit` is the last visit, `update` the last visit that found an
+    update and `before` the visit before that (nan: none). `count` signals came since, at `first` to
+    `latest`, in `watched` days in which the time of each signal is known. `quiet_count` and
+    `quiet_days` are of earlier times between visits that found no update.
     """
 
     visit: FloatArray
@@ -272,7 +272,7 @@ def _logs_at(
     signalled = recall * (watched + delay * np.expm1(-watched / delay)) * left
     quiet = np.broadcast_to(-exposure, signalled.shape).copy()
 
-    # most pages have no signal at all, and most of the others have one
+    # most pages are without any signal, and most of the others have one
     shares = []
     for least, times, begin, end in (
         (1, np.ones(len(heard)), heard.first, heard.first),

@@ -3,8 +3,8 @@
     S(x) = w e^(-a x) + (1 - w) e^(-b x),   p = 1 - S(x),   a >= b
 
 is all that ranking, bounds, signals and reports use of a page, whatever its estimator. A page of one
-known rate has w = 1 and a = b; an uncertain rate, or one that falls in quiet time, has w between 0 and
-1; a rate that grows has w below 0 (then a = 2b and w >= -1, so that S falls all the time).
+known rate has w = 1 and a = b; an uncertain rate, or a rate that falls in quiet time, has w between 0
+and 1; a rate that grows has w below 0 (then a = 2b and w >= -1, so that S falls all the time).
 """
 
 from __future__ import annotations

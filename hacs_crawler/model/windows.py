@@ -37,7 +37,7 @@ class Kind(IntEnum):
     CONSTANT = 0
     GROWING = 1
     REMAINS = 2
-    """Joined from the rest of windows under three points, which have no such difference."""
+    """Joined from the rest of windows under three points, which lack such a difference."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class Windows:
 
     @property
     def is_last(self) -> BoolArray:
-        """Whether a window is the last one of its page."""
+        """Whether a window is the last window of its page."""
         return np.append(self.page[1:] != self.page[:-1], np.ones(min(len(self), 1), np.bool_))
 
     def of(self, chosen: BoolArray) -> Windows:
@@ -88,7 +88,7 @@ class Windows:
 def update_points(
     visit_days: FloatArray, updated: BoolArray, offsets: IndexArray
 ) -> tuple[FloatArray, IndexArray]:
-    """Return the update times of each page, one for each gap between visits with an update.
+    """Return the update times of each page, a time for each gap between visits with an update.
 
     Visits as for `gaps_between`; the update point is the middle of its gap. Returns the points, strictly
     increasing within a page, and n_pages + 1 positions in them.
@@ -118,7 +118,7 @@ def consistent_windows(
     A window begins with three points, and its state is the sign of the difference between their two
     gaps: shrinking, constant or growing. The next point keeps the state if its gap differs from the
     gap before in the same direction (or not at all, if the state is constant). A point that does not is
-    let in while the discrepancy, the days by which its gap differs from the one before, is within the
+    let in while the discrepancy, the days by which its gap differs from the gap before, is within the
     threshold: summed over all points so let in (`is_summed`), or each by itself. Else it is the first
     point of the next window. The paper does not say which; benchmarks/README.md compares both.
 

@@ -17,7 +17,7 @@ from hacs_crawler.state import Prediction, Visit
 
 # How much of the latest visits is kept, for pages that turn out later to redirect to them.
 #
-# 25,000 pages of 100 links each. If the visit is older, the page that redirects to it has no visit.
+# 25,000 pages of 100 links each. If the visit is older, the page that redirects to it gets none.
 MOST_BYTES: Final = 30_000_000
 
 
@@ -64,7 +64,7 @@ class Aliases(Part):
             self._size -= len(self._shown.popitem(last=False)[1])
 
     async def round_began(self) -> None:
-        """Forget the visits of the last round: the URLs are requested again in this one."""
+        """Forget the visits of the last round: the URLs are requested again in the new round."""
         self._waiting.clear()
         self._shown.clear()
         self._size = 0

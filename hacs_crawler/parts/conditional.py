@@ -50,7 +50,7 @@ class ConditionalRequests(CrawlPart):
         page = self._crawl.state.write_behind.page(page_url)
         if page is None or not page.visits:
             return
-        page = page.sound  # an answer that may not be the page has no validators
+        page = page.sound  # an answer that may not be the page lends no validators
         conditions = (("If-None-Match", page.etag), ("If-Modified-Since", page.last_modified))
         for header, value in conditions:
             if value:

@@ -1,7 +1,7 @@
 """Refuses spiders that share a namespace but watch one page in two ways: all visits would be baselines.
 
 Only spiders that watch other marks than links are noted, with their rules: if one of two spiders
-watches links, the other may begin, as if the setting had changed, and the one with links is refused.
+watches links, the other may begin, as if the setting had changed, and the spider with links is refused.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def candidates_from(
     these pages, if `rows` are no longer of whole sites. `demands` are the users' demands on the pages.
     """
     is_visited = rows["visits"] > 0
-    # a page seen once has no gap to learn from, and its rate in the row may be of an older prior
+    # a page seen once lacks a gap to learn from, and its rate in the row may be of an older prior
     rates = rates_of(rows, estimation)
     last_visit = np.where(is_visited, rows["last_visit"] / DAY, np.nan)
     last_update = np.where(is_visited, rows["last_update"] / DAY, np.nan)

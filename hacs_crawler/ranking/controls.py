@@ -2,7 +2,7 @@
 
 Differences between two fetches of a page within seconds come from the request, not from time.
 Controls are taken out of a run's budget, at most a share of it; a run leaves the unused part of its
-share to the next run. Without a budget there are none.
+share to the next run. A crawl without a budget makes none.
 """
 
 from __future__ import annotations

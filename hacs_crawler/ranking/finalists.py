@@ -294,7 +294,7 @@ def _blocks(sites: NDArray[np.integer], options: RankingOptions) -> Iterator[Pla
 class SiteGroup(NamedTuple):
     """Pages that may be among the best, their bounds, and all pages of their sites, by place, ascending.
 
-    Siblings are no evidence for pages never seen: then `members` are the pages themselves.
+    Siblings say nothing of pages never seen: then `members` are the pages themselves.
     """
 
     wanted: Places

@@ -71,7 +71,7 @@ def _crawl_there(run: str, order: Order) -> Result:
 
 
 def _check_workers(client: Client, address: str, here_only: str) -> None:
-    """Raise ClusterError if the cluster has no worker, or a worker has another version of the package.
+    """Raise ClusterError if the cluster lacks a worker, or a worker has another version of the package.
 
     A task that a worker cannot read never ends: Dask has it read again and again.
     """

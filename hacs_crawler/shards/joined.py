@@ -177,7 +177,7 @@ def open_shards(
 
 
 def found_shards(config: Config) -> int | None:
-    """Return the number of shards of a state without pages outside of them, None if it has no shards.
+    """Return the number of shards of a state without pages outside of them, None without shards.
 
     On a server, a state has shards if the first shard exists. Raises StateError for shards
     of several numbers.

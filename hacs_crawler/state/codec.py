@@ -41,7 +41,7 @@ _MOST_HALF: Final = float(np.finfo(np.float16).max)
 # Visits that did not show the page (`Page.sound`) are not in it. `last_visit` is 0 if the page was
 # never seen. If no update is known (`updates` is 0), `last_update` is the first visit or the last
 # baseline: from then on the page is known not to have changed. `before_update` is the visit before
-# the last one that found an update, 0 if there is none; `site` is `site_id` of the page's URL.
+# the last visit that found an update, 0 without one; `site` is `site_id` of the page's URL.
 # `failures` counts the 404s and 410s, too, of a page that was never seen. `is_baseline` is 1 if the
 # last visit is a baseline (`Page.baselines`).
 ROW: Final = np.dtype(

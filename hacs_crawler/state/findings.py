@@ -21,7 +21,7 @@ class Finding(NamedTuple):
 
     `kind` is "link", "item" or "text". `text` is a link's text, the texts and numbers of an item, or a
     text; `was` is the text that it replaced, "" if unknown. `url` is the address of a link or item, ""
-    if it has none.
+    without one.
     """
 
     at: Annotated[int, Meta(ge=0)]

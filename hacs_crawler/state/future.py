@@ -39,7 +39,7 @@ def latest_of(page: Page) -> int:
 def as_of(page: Page, now: float) -> Page:
     """Return a page without its visits later than `now`, in seconds since 1970 UTC, and some minutes.
 
-    The page itself, if it has none. Its rate stays.
+    The page itself without such visits. Its rate stays.
     """
     until = int(now) + SKEW_SECONDS
     if latest_of(page) <= until:
@@ -88,7 +88,7 @@ def without_future(
 ) -> tuple[Rows, Future | None]:
     """Return ranking rows without visits later than `now`, and the pages that have such visits.
 
-    The rows themselves, and None, if there are no such pages. Reads the pages whose rows show such a
+    The rows themselves, and None, without such pages. Reads the pages whose rows show such a
     visit, or may hide one: last visited after now, or to be left alone for longer than after one 404. If
     there are pages of the first kind, failures and first 404s may be later than now, too.
     """

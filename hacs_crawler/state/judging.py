@@ -1,7 +1,7 @@
 """Visits that did not show the page, judged by its other visits: a block page, a login, half a page.
 
-A visit is *unlike* the one before it if it shows hardly any of that visit's marks: none at all,
-or much fewer with few in their place. It is doubted until the next visit, or the one after that if it
+A visit is *unlike* the visit before it if it shows hardly any of that visit's marks: none at all,
+or much fewer with few in their place. It is doubted until the next visit, or the visit after that if it
 showed few marks in place of the missing ones. If most of the missing marks are back by then, the visits
 in between did not show the page, and are left out. Otherwise the page was replaced as a whole: the visit
 stays, and its update is dated when a visit confirmed it. If the page is back after a few visits,
@@ -31,7 +31,7 @@ MOST_AWAY: Final = 5
 
 
 def may_mislead(spells: Spells, visits: Sequence[int], fewest: int) -> bool:
-    """Whether any visit may be unlike the one before it; decided by counts alone."""
+    """Whether any visit may be unlike the visit before it; decided by counts alone."""
     periods = spells.periods
     if len(periods) <= 3 or len(visits) < 2:
         return False

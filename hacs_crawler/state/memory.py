@@ -28,7 +28,7 @@ class MemoryStore(Store):
         self._order = self._sorted_ids = np.zeros(0, np.int64)
 
     def copy(self) -> MemoryStore:
-        """Return a store with the same contents that shares nothing with this one."""
+        """Return a store with the same contents that shares nothing with this store."""
         other = MemoryStore()
         other._bodies, other._places = self._bodies.copy(), self._places.copy()
         other._rows, other._meta = self._rows.copy(), self._meta.copy()

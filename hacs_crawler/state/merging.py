@@ -62,7 +62,7 @@ def merge(page: Page, visit: Visit) -> None:
         _set_present(page, visit.at)
         page.url = visit.url
         validators = visit.etag, visit.last_modified
-        # an archive's capture of the second of a visit has none
+        # an archive's capture of the second of a visit lacks them
         if visit.marks is not None and (visit.at != page.last_visit or any(validators)):
             page.etag, page.last_modified = validators
     _insert(page.visits, visit.at)

@@ -1,7 +1,7 @@
 """A page as the state keeps it, and visits, from which it is made.
 
 Whether a visit found an update is derived from the marks that the page showed before. A visit whose
-marks were taken by other rules than those of the visit before it is a baseline, as the first one is:
+marks were taken by other rules than those of the visit before it is a baseline, like the first visit:
 it found neither an update nor a quiet page (`state.rule_changes`). A visit that did not show the page,
 judged by the visits around it, counts for nothing (`state.judging`). How a visit changes a page is
 the subject of `state.merging`.
@@ -107,7 +107,7 @@ class Visit(Struct, frozen=True):
 class Page(Struct, array_like=True):
     """A page as the state keeps it; `state.codec` writes its fields in their order.
 
-    `url` has no login and no space, whatever the bytes are that it was read from. Times are whole
+    `url` is without login and spaces, whatever the bytes are that it was read from. Times are whole
     seconds since 1970 UTC. `periods` and `marks` are the page's `Spells`. `rule_changes` are the
     changes of the rules by which marks were taken (see `state.rule_changes`). `digests` and `contents`
     say which visits found changed content without showing marks (see `state.digests`). `echoes` are the

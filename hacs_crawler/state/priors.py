@@ -135,7 +135,7 @@ def sampled(store: Store, size: int) -> tuple[Ids, Ids]:
     """Return ids of up to `size` pages with a gap between visits, and of some updated together, maybe.
 
     The latter are those of whole sites; the numbers of sites are hashes, so any do. Pages without a
-    known update are no evidence, nor are sites with one such page: they are left out. From a store with
+    known update, and sites with one such page, are left out. From a store with
     more than `ROWS_TO_READ` rows only that number is read: some pages of each of its sites.
     """
     ids, sites, number = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], 0

@@ -23,8 +23,8 @@ class Recorded(Struct, frozen=True):
     """The outcome of a recorded visit, and its page before and after.
 
     `new_marks` are those that are news as HACS_UPDATES says, by default the links l*(m_i) of the paper
-    (Jayawardana et al. 2020); `lost` counts the marks that the visit before showed and this one did not.
-    `new_to_site` are the new marks that no other page of the site was known to show, None if
+    (Jayawardana et al. 2020); `lost` counts the marks that the visit before showed and this visit did
+    not. `new_to_site` are the new marks that no other page of the site was known to show, None if
     `on_their_sites` was not asked. `is_known` is False if the page could not be read from the store.
     `is_doubtful` says that the visit counts once the next one confirms it (see `state.judging`).
     """
@@ -41,7 +41,7 @@ class Recorded(Struct, frozen=True):
 
     @property
     def is_baseline(self) -> bool:
-        """Whether the rules changed since the visit before: then there is no gap."""
+        """Whether the rules changed since the visit before: then no gap ends here."""
         return self.visit.at in self.after.baselines
 
     @property
@@ -145,7 +145,7 @@ def _shows_marks(visited: Recorded) -> bool:
 
 
 def _claim_of(recorded: Recorded) -> LinkClaim | None:
-    """Return a visit's claim on its site's memory: new links, all links if it has none of the page."""
+    """Return a visit's claim on its site's memory: new links, all links if the memory lacks the page."""
     visit = recorded.visit
     if not _shows_marks(recorded):
         return None

@@ -97,7 +97,7 @@ class RedisServer:
         try:
             with self.naming_errors("read"):
                 return bool(self.client.config_get("save").get("save", "unknown"))
-        except StateError:  # hosted servers have no CONFIG
+        except StateError:  # hosted servers refuse CONFIG
             return True
 
     def answers(self, pipe: Any) -> list[Any]:
@@ -110,7 +110,7 @@ class RedisServer:
 
     def add_call(self, pipe: Any, script: str, keys: Sequence[str], *args: object) -> None:
         """Add a script's call with keys of one slot to a pipeline."""
-        # Not EVALSHA: a restarted server, or a replica that took over, has no scripts.
+        # Not EVALSHA: a restarted server, or a replica that took over, lacks the scripts.
         pipe.execute_command("EVAL", script, len(keys), *keys, *args, **self._node(keys[0]))
 
     def add_waits(self, pipe: Any, keys: Sequence[str]) -> int:

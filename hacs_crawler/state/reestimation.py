@@ -38,9 +38,9 @@ _PageId = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 class Run:
     """The progress of a run, and its estimation (`how`; see `Estimation.note`).
 
-    The store's batches up to the one that ends with the page `after` are done, of the next one the pages
-    whose ids are not above `done`. The numbers are of pages. `only_churning`: only pages that may churn
-    are estimated, as nothing but the share of churning pages changed.
+    The store's batches up to the batch that ends with the page `after` are done, of the next one the
+    pages whose ids are not above `done`. The numbers are of pages. `only_churning`: only pages that may
+    churn are estimated, as nothing but the share of churning pages changed.
     """
 
     how: dict[str, Any]
@@ -53,7 +53,7 @@ class Run:
 
 
 def stopped_run(state: State) -> Run | None:
-    """Return a stopped run with the same estimation as this one, to continue it.
+    """Return a stopped run with the same estimation as the state, to continue it.
 
     Raises StateError if the note of it is damaged.
     """
@@ -161,7 +161,7 @@ def follow_prior(
 ) -> Run | None:
     """Fit the prior, and estimate again the pages whose estimates it changes.
 
-    A difference within `State.refit_prior`'s tolerance is no change. After a crawl that `visited`
+    A difference within `State.refit_prior`'s tolerance counts as none. After a crawl that `visited`
     that many pages, only a slice of the pages is estimated again, and the prior is fitted only if enough
     visits were made since the last fit and no earlier run is under way: meanwhile rows of an older
     fit are used. In a round of several `shards` the prior stays as the plan fitted it, and the slice is

@@ -104,7 +104,7 @@ def heard_of(records: Records) -> SignalRecords:
 def settled(records: Records, rows: Rows, estimation: Estimation) -> tuple[Records, SignalGaps]:
     """Return records that begin at their pages' last visits, and the gaps that ended with these.
 
-    `rows` are the pages' ranking rows. Gaps that end with a baseline are no evidence, and are left out.
+    `rows` are the pages' ranking rows. Gaps that end with a baseline are left out.
     """
     is_over = rows["last_visit"] > records["visit"]
     is_gap = is_over & (records["visit"] > 0) & (rows["visits"] > 1) & (rows["is_baseline"] == 0)
@@ -184,7 +184,7 @@ def joined_ids(records: Records, page_ids: Ids) -> Records:
 def open_likelihood(records: Records, rows: Rows, estimation: Estimation) -> FloatArray:
     """Return the log-likelihoods of the signals since the last visits, (n_pages, points).
 
-    Pages without a signal since their last visit are no evidence: 0.
+    Pages without a signal since their last visit say nothing: 0.
     """
     places = np.flatnonzero((records["visit"] > 0) & (records["watched"] > 0))
     likelihood = np.zeros((len(records), POINTS))

@@ -7,7 +7,7 @@ each: 32 bits of the link's fingerprint and 16 of the page's id. The errors that
 
 - a link new to a site that remembers n is taken for a known one with probability n / 2^32, one in a
   million at the most;
-- another page is taken for the one that claimed a link with probability 2^-16;
+- another page is taken for the page that claimed a link with probability 2^-16;
 - links older than the latest `MOST_LINKS` are forgotten, and new again if a page shows one for the
   first time.
 

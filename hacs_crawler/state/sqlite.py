@@ -269,7 +269,7 @@ class SQLiteStore(Store):
                 raise StateError(msg)
 
     def _check_namespace(self, namespace: str) -> None:
-        """Raise NoStateError if the file has no such namespace."""
+        """Raise NoStateError if the file lacks the namespace."""
         if f"{namespace}.pages" in self._file.tables:
             return
         pages = sorted(name for name in self._file.tables if name.endswith(".pages"))

@@ -118,7 +118,7 @@ class SQLiteFile:
         self.db.close()
 
     def _needs_a_writable_folder(self) -> bool:
-        """Whether SQLite would create files to read this one, and cannot: it has no log of writes."""
+        """Whether SQLite would create files to read this one, and cannot: it lacks a log of writes."""
         try:
             self.db.execute("PRAGMA schema_version")
         except sqlite3.OperationalError as error:
@@ -162,7 +162,7 @@ class SQLiteFile:
 
 def _connected(path: str) -> sqlite3.Connection:
     # With an isolation level the module begins transactions of its own. The store is opened in the
-    # event loop's thread and then used in another one, never in two at a time.
+    # event loop's thread and then used in another thread, never in two at a time.
     return sqlite3.connect(
         path,
         timeout=BUSY_SECONDS,
@@ -173,7 +173,7 @@ def _connected(path: str) -> sqlite3.Connection:
 
 
 def _place_of(path: Path) -> tuple[int, int] | None:
-    """Return the file's identity (device, inode), None if there is no file."""
+    """Return the file's identity (device, inode), None without a file."""
     try:
         status = path.stat()
     except FileNotFoundError:

@@ -241,7 +241,7 @@ def check_schema(schema: int, address: str) -> None:
 
 
 def refuse_other(address: str, what: str) -> NoReturn:
-    """Raise StateError for a state that is no longer the one that was opened."""
+    """Raise StateError for a state that is no longer the state that was opened."""
     raise StateError(
         f"the state in {address} {what} while it was in use; restore a backup of it, or start again to "
         f"begin anew"

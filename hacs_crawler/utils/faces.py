@@ -13,7 +13,7 @@ def face(package: str, init: str) -> Callable[[str], Any]:
     """Return the `__getattr__` of a package, given its name and the file of its `__init__`.
 
     The names are the imports of `__init__` for type checkers, in a block `if TYPE_CHECKING`. Importing
-    a name then loads one module, not the folder: a crawl has no use for most of `state`.
+    a name then loads one module, not the folder: a crawl needs little of `state`.
     """
     places: dict[str, str] = {}
 

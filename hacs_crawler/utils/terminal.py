@@ -70,7 +70,7 @@ def laid_out(*parts: str | Table, width: int = UNLIMITED) -> str:
             console.print(Text(printable(part)), soft_wrap=" " not in part.strip())
             continue
         if width < UNLIMITED and part.show_header:
-            # Markdown has no header of several lines, so bars for it would only take room
+            # Markdown lacks headers of several lines, so bars for it would only take room
             part.box, part.pad_edge, part.padding = None, False, (0, 1, 0, 0)
         if part.show_header and any(column.no_wrap for column in part.columns):
             console.width = UNLIMITED  # else the measure is capped at the width

@@ -98,7 +98,7 @@ def as_read(text: str) -> str:
 
 
 def marks_of(shown: Iterable[Any]) -> frozenset[int]:
-    """Return the marks of texts, whose white space is collapsed, and of bytes; empty ones have none.
+    """Return the marks of texts, whose white space is collapsed, and of bytes; empty ones are skipped.
 
     Raises UnreadableMarksError if there are too many, or for other types.
     """

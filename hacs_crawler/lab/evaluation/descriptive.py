@@ -48,7 +48,7 @@ class Description:
     """The descriptive figures of one level (Jayawardana et al. 2020, Figures 3 to 6).
 
     `mean_days` is 1 / lambda of each unit with an update, `quiet` the number of units without.
-    `median_days` is the median of a unit's intervals, nan if it has none.
+    `median_days` is the median of a unit's intervals, nan without any.
     """
 
     months: list[str]

@@ -225,7 +225,7 @@ def window(history: History, day: float, days: float, horizon_days: float) -> Pa
 def estimated(history: History, gaps: Units) -> UnitRates:
     """Estimate lambda of each unit from these of its gaps: Eq. 5 on interpolated updates.
 
-    If every interval ends in an update, Eq. 5 has no root, and Eq. 4 is used on the accesses. For a
+    If every interval ends in an update, Eq. 5 lacks a root, and Eq. 4 is used on the accesses. For a
     unit of one page it is the estimator `mle-interpolated`. A website is watched from the start of
     its first gap on, and an access or update of any page ends an interval.
     """

@@ -74,7 +74,7 @@ class LocalizedErrors:
         self.beaten: FloatArray = np.zeros((len(CONTESTANTS),) * 2)
 
     def add(self, points: Points) -> None:
-        """Add pages. Pages without an update have no window, and are counted in Table 1 alone."""
+        """Add pages. Pages without an update are counted in Table 1 alone."""
         windows = consistent_windows(points.days, points.offsets, points.first_days)
         is_whole = windows.counts >= MIN_POINTS
         kind = windows.kind.astype(np.int64) + 1

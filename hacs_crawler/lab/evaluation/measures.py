@@ -191,7 +191,7 @@ def weighted_precision(score: FloatArray, next_update: FloatArray) -> float | No
     """Weighted mean of P@K over K = 1 to n, with the weights 1 / log2(K + 1).
 
     The highest score comes first, and in truth the earliest `next_update` (infinite: never). None
-    if there is no order to find: fewer than two pages, or none that is updated again.
+    if any order is right: fewer than two pages, or none that is updated again.
     """
     if score.size < 2 or not np.isfinite(next_update).any():
         return None

@@ -130,7 +130,7 @@ class Curves:
     """One curve a page, each array of shape (n,); `mu` and `sigma` are of ln(days since b).
 
     `b` is in days since the first midnight of the window (the paper's on its own scale, on which the
-    first day is x = 1), `scale` in views. All are nan if a page has no views.
+    first day is x = 1), `scale` in views. All are nan for a page without views.
     """
 
     mu: FloatArray

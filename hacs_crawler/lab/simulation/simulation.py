@@ -62,7 +62,7 @@ class Scenario:
     `budget` is in visits a day, `has_siblings` as HACS_SIBLINGS, `control_share` as HACS_CONTROLS,
     `stale_days` as HACS_STALE_DAYS.
     There is a run each `every` days, which spends the budget of them all.
-    `signals` are the habits of sites that signal their updates, None if there are no signals.
+    `signals` are the habits of sites that signal their updates, None without signals.
     Pages first seen at or after `start` are left out. Raises HacsError if nothing can be simulated.
     """
 
@@ -109,7 +109,7 @@ class Score:
 
     `hits` are visits that found at least one update, `precision` is hits / visits and `wasted_share`
     the rest (None without visits). `mean_delay_days` is from an update to the visit that found it, over
-    the updates found (None if there are none); `mean_freshness` the time average of the share of pages
+    the updates found (None without any); `mean_freshness` the time average of the share of pages
     with no update that no visit has found yet. `updates_total` are those up to the end that the history
     did not show.
 
@@ -145,7 +145,7 @@ class World:
     """The true web of a scenario, as one contender comes to know it; pages are numbered from 0.
 
     `history` are the visits before the start, the same for all contenders: a page's captures, or one at
-    its first sight if it has none. `past` are their outcomes, page by page and in time order; a
+    without captures its first sight. `past` are their outcomes, page by page and in time order; a
     page's first visit is the baseline and finds nothing.
     """
 
@@ -274,7 +274,7 @@ class World:
         return is_new
 
     def _shown(self, page: int, at: int) -> Visit:
-        """Return a visit that shows all links so far; if links are unknown, one for each update."""
+        """Return a visit that shows all links so far; if links are unknown, a link for each update."""
         seen = self._seen[page]
         if self._links is None:
             links = frozenset((_BASELINE_LINK, *range(seen)))

@@ -37,7 +37,7 @@ OnProgress = Callable[[int, int], None]
 class Standing:
     """A policy's score at a budget, and its hits over those of last-obs and of the oracle.
 
-    The ratios are None if the other has no hit.
+    The ratios are None if the other is without a hit.
     """
 
     budget: int
@@ -73,7 +73,7 @@ def histories(folder: Path, start: str, end: str) -> tuple[Timelines, int, int]:
 
 
 def check_estimator(name: str) -> None:
-    """Raise HacsError if there is no estimator of that name."""
+    """Raise HacsError if the estimator is unknown."""
     if name not in ESTIMATORS:
         raise HacsError(f"estimator {name!r}: must be one of {', '.join(ESTIMATORS)}")
 

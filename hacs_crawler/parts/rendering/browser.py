@@ -99,7 +99,7 @@ class Browser:
         self._is_refused_too: Any = None
         """PLAYWRIGHT_ABORT_REQUEST of the project."""
         self.missing: str | None = None
-        """Why there is no browser, once it was looked for in vain."""
+        """Why the browser is missing, once it was looked for in vain."""
 
     async def is_there(self) -> bool:
         """Start the browser, if that was not done yet; returns whether it runs."""
@@ -273,7 +273,7 @@ class Browser:
         return bool(await refused if isawaitable(refused) else refused)
 
     def _of(self, asked: Any) -> _Rendering | None:
-        """Return the page that makes a request, None if it is closing and has no frame any more."""
+        """Return the page that makes a request, None if it is closing and has lost its frame."""
         try:
             return self._open.get(asked.frame.page)
         except Exception:  # noqa: BLE001 - Playwright's own kinds of errors are behind an extra

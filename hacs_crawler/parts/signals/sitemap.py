@@ -92,7 +92,7 @@ def same_host(url: str, base: str) -> str | None:
 def _unpacked(body: bytes) -> bytes:
     try:
         unpacked = gunzip(body, max_size=MOST_BYTES) if body.startswith(_GZIP_MAGIC) else body
-    except Exception as error:  # Scrapy's error for too much data has no public name
+    except Exception as error:  # Scrapy's error for too much data is private
         raise SignalError(f"cannot be unpacked: {error}") from error
     if len(unpacked) > MOST_BYTES:
         raise SignalError(f"larger than {MOST_BYTES} bytes")
