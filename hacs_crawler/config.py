@@ -125,8 +125,8 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
     estimation: Estimation
     ranking: RankingOptions
     link_rules: LinkRules
+    # Where a relative SQLite path starts: the project's folder, else the working folder.
     base: Path
-    """Where a relative SQLite path starts: the project's folder, else the working folder."""
     pages: Annotated[
         Pages,
         Setting(

@@ -32,8 +32,8 @@ class NotObserved(_Told):
     """Stands in `response.meta["hacs"]` if the response was not a visit of its page."""
 
     requested_url: str
+    # A reason of the stat `hacs/not_observed/<reason>`, or "gone".
     reason: str
-    """A reason of the stat `hacs/not_observed/<reason>`, or "gone"."""
 
 
 class Expected(_Told, dict[str, Any]):

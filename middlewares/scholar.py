@@ -36,8 +36,8 @@ class UnknownHosts:
         self._failures: dict[str, int] = {}
         self._unknown: dict[str, Exception] = {}
         self._first: dict[str, None] = {}
+        # Hosts to be named once there is known to be a network, None since it is.
         self._unsaid: list[str] | None = []
-        """Hosts to be named once there is known to be a network, None since it is."""
         robotstxt.logger.addFilter(self.filter)
         crawler.signals.connect(self._remove, signals.engine_stopped)
 

@@ -22,14 +22,14 @@ _LOCAL: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 class ArchiveKind(Enum):
     """The form of an archive's index, by the key that holds its address."""
 
+    # A CDX server: the Wayback Machine's, OpenWayback's or pywb's.
     CDX = "cdx_url"
-    """A CDX server: the Wayback Machine's, OpenWayback's or pywb's."""
+    # TimeMaps, to be had at this URL followed by the page's.
     TIMEMAP = "timemap_url"
-    """TimeMaps, to be had at this URL followed by the page's."""
+    # A TimeGate or Memento aggregator, asked at this URL followed by the page's for its TimeMap.
     TIMEGATE = "timegate_url"
-    """A TimeGate or Memento aggregator, asked at this URL followed by the page's for its TimeMap."""
+    # Common Crawl: a list of CDX servers, whose rows name parts of WARC files.
     COLLINFO = "collinfo_url"
-    """Common Crawl: a list of CDX servers, whose rows name parts of WARC files."""
 
 
 @dataclass(frozen=True, slots=True)

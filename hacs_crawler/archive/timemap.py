@@ -244,8 +244,8 @@ class Rewriting:
         self._uri = uri
         match = _MEMENTO.search(uri)
         self._at = None if match is None else parse_timestamp(match[1])
+        # Host and path below which the archive's mementos are.
         self.place = "" if match is None else _place(uri[: match.start()])
-        """Host and path below which the archive's mementos are."""
 
     def is_in(self, root: etree._Element | None) -> bool:
         """Whether links of a parsed page are rewritten."""

@@ -43,8 +43,8 @@ class Crawl:
     with the reason "hacs_error", and `scrapy crawl` ends with exit status 1.
     """
 
+    # When this run began, in seconds since 1970 UTC.
     run = 0
-    """When this run began, in seconds since 1970 UTC."""
 
     def __init__(self, crawler: Crawler) -> None:
         self.crawler = crawler
@@ -57,8 +57,8 @@ class Crawl:
         self._state: OpenState | None = None
         self._needs_answers = False
         self._log_summary: Callable[[], None] = self.stats.log_summary
+        # Whether the state is open and nothing has failed.
         self.is_open = self._is_closing = self._is_closed = False
-        """Whether the state is open and nothing has failed."""
         self._on_failure: list[Callable[[], None]] = []
         self._before_end: list[Callable[[], None]] = []
         try:

@@ -40,8 +40,8 @@ class CrawlPart(Part):
 class PageWriter(CrawlPart, Generic[T]):
     """A part that writes `unwritten`, by page id, once visits are written, and when the crawl closes."""
 
+    # What is written, for the log: "the fields of items".
     content: ClassVar[str]
-    """What is written, for the log: "the fields of items"."""
 
     def __init__(self, crawl: Crawl) -> None:
         super().__init__(crawl)
@@ -84,8 +84,8 @@ class SecondVisits:
 
     def __init__(self, crawl: Crawl) -> None:
         self._crawl = crawl
+        # How many there are at the moment.
         self.under_way = 0
-        """How many there are at the moment."""
 
     def begin(
         self,

@@ -43,8 +43,8 @@ class PageFilter:
         self._is_other_file = _other_files(watch)
         self._reads_lists = isinstance(spider, SitemapSpider | XMLFeedSpider | CSVFeedSpider)
         self._may_be_fed = hasattr(spider, "redis_key")
+        # Whether requests without a tag may have to be marked.
         self.is_needed = pages != "start" or self._reads_lists or self._may_be_fed
-        """Whether requests without a tag may have to be marked."""
 
     def mark(self, request: Request) -> None:
         """Mark a request that is scheduled; a redirect or retry keeps its mark."""
@@ -112,8 +112,8 @@ class AwaitedVisit:
     are_news: Callable[[frozenset[int]], bool] = lambda _: True
     shown: Callable[[Response, Any, bool], None] = lambda *_: None
     is_asked_again: bool = False
+    # Whether the callback yielded requests, and nothing else.
     only_leads_on: bool = False
-    """Whether the callback yielded requests, and nothing else."""
     _marks: set[int] = field(default_factory=set)
     _problem: str = ""
 

@@ -62,15 +62,15 @@ class Part:
     done; after some failures in a row the part is switched off. The event loop calls all hooks.
     """
 
+    # Whether a failure of this part ends the crawl, because hosts or the state would be harmed.
+    #
+    # If it fails over one page, that page is not observed; after some failures in a row the crawl
+    # ends.
     required = False
-    """Whether a failure of this part ends the crawl, because hosts or the state would be harmed.
-
-    If it fails over one page, that page is not observed; after some failures in a row the crawl ends.
-    """
+    # Keys of `meta` that requests inherit from the request whose callback yields them.
     inherited: tuple[str, ...] = ()
-    """Keys of `meta` that requests inherit from the request whose callback yields them."""
+    # Hooks that are not called in this round, as the content of the open state makes them useless.
     unneeded: tuple[str, ...] = ()
-    """Hooks that are not called in this round, as the content of the open state makes them useless."""
 
     @classmethod
     # the crawl holds parts: no type can name it here

@@ -61,8 +61,8 @@ class Parts:
         self._failures: Counter[Part] = Counter()
         self._said: set[Part] = set()
         self._own = list(parts)
+        # Keys of `meta` that requests inherit from the request whose callback yields them.
         self.inherited = tuple(key for part in self._own for key in part.inherited)
-        """Keys of `meta` that requests inherit from the request whose callback yields them."""
         self.begin_round()
 
     def begin_round(self) -> None:

@@ -43,13 +43,13 @@ class UnrankedSeeds:
         self._budget = budget
         self._held: list[Request] = []
         self._page_ids: list[int] = []
+        # What is being ranked.
         self.ranking: list[Request] = []
-        """What is being ranked."""
         self._has_tagged = False
         self._added: set[int] = set()
         self.selection: Selection[Request] | None = None
+        # Whether the held seeds come from a list, which can be ranked whole.
         self.ends_surely = False
-        """Whether the held seeds come from a list, which can be ranked whole."""
 
     def __len__(self) -> int:
         return len(self._held)

@@ -63,8 +63,8 @@ class Ranker:
         self._forget_seen = forget_seen
         self._budget = crawl.config.ranking.budget
         self.seeds = UnrankedSeeds(self._budget)
+        # Says when the held seeds are ranked.
         self.watch = StartWatch(self.on_pause, time.monotonic)
-        """Says when the held seeds are ranked."""
         self._lock = DeferredLock()
         self._has_ranked = self._has_said_future = self._is_over = self._has_more = False
         self._room: Deferred[None] | None = None

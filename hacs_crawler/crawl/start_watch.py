@@ -23,10 +23,10 @@ class StartWatch:
     def __init__(self, on_pause: Callable[[], None], clock: Callable[[], float]) -> None:
         self._on_pause = on_pause
         self._clock = clock
+        # Whether there will be no more start requests.
         self.is_over = False
-        """Whether there will be no more start requests."""
+        # Whether `start()` reads from this package's own source, which waits for no request.
         self.is_reading = False
-        """Whether `start()` reads from this package's own source, which waits for no request."""
         self._waited = 0.0
         self._suspended_at: float | None = None
         self._starving_at: float | None = None

@@ -49,20 +49,20 @@ class CrawlStats:
 
     collector: StatsCollector
     recorded: int = 0
+    # Responses of pages, whatever they showed.
     answers: int = 0
-    """Responses of pages, whatever they showed."""
+    # Responses of pages that came when the crawl had failed.
     unrecorded: int = 0
-    """Responses of pages that came when the crawl had failed."""
+    # Responses that are HTML, whether HACS takes them for pages or not.
     html_answers: int = 0
-    """Responses that are HTML, whether HACS takes them for pages or not."""
+    # The URL of the first answer that HACS does not take for a page.
     not_a_page: str | None = None
-    """The URL of the first answer that HACS does not take for a page."""
+    # What is watched of pages, in a word.
     watched: str = "link"
-    """What is watched of pages, in a word."""
+    # Types of the answers that cannot show any watched mark.
     other_answers: Counter[str] = field(default_factory=Counter)
-    """Types of the answers that cannot show any watched mark."""
+    # The patterns of HACS_WEIGHTS and HACS_EVERY that counted for a page.
     matched: set[str] = field(default_factory=set)
-    """The patterns of HACS_WEIGHTS and HACS_EVERY that counted for a page."""
     _has_said_overdue: bool = False
     _counts_by_site: bool = False
     _causes: Counter[str] = field(default_factory=Counter)

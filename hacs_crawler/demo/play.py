@@ -43,8 +43,8 @@ class Play:
         self.web = web
         self.moment: float = START
         self._end = START + (rounds - 1) * DAYS * DAY
+        # Seconds by which the crawls' clock is ahead, so that the last round is today.
         self._later = int(time.time()) - self._end
-        """Seconds by which the crawls' clock is ahead, so that the last round is today."""
         self._others = LastObs(web)
         self._seen = self._hits = 0
 

@@ -71,8 +71,8 @@ class ArchiveClient:
         self._crawls: list[CrawlIndex] | None = None
         self._listing = DeferredLock()
         crawler.signals.connect(self._asker.close, signals.spider_closed)
+        # Whether the CDX server knows no resume keys; None until an answer shows it.
         self.is_keyless: bool | None = False if address.names_mementos else None
-        """Whether the CDX server knows no resume keys; None until an answer shows it."""
 
     def end(self) -> None:
         """Ask nothing more of this archive."""

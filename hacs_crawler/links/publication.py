@@ -130,8 +130,8 @@ def _entries(root: HtmlElement) -> Iterator[Entry]:
         inner = sum(sizes.get(child, 0) + len(child.tail or "") for child in element)
         sizes[element] = inner + len(element.text or "")
     listed = _listed(elements, sizes)
+    # The entries in each element.
     within: dict[HtmlElement, list[Entry]] = {}
-    """The entries in each element."""
     has_blocks = set[HtmlElement]()
     for element in reversed(elements):
         entries = within.pop(element, [])

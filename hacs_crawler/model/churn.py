@@ -33,14 +33,14 @@ LinkLifetimes = NDArray[np.uint8]
 class LinkLifetime(IntEnum):
     """What became of the new links of a visit."""
 
+    # No later visit showed links, or there were no new ones.
     UNKNOWN = 0
-    """No later visit showed links, or there were no new ones."""
+    # One of the links is on the page at the latest visit.
     LASTING = 1
-    """One of the links is on the page at the latest visit."""
+    # One was seen again, but none is there now.
     PASSING = 2
-    """One was seen again, but none is there now."""
+    # None was seen again.
     FLEETING = 3
-    """None was seen again."""
 
 
 # From this chance on, that a request shows new links whatever the time, a page's updates are churn.

@@ -110,8 +110,8 @@ class Trust:
     recall: float
     false_per_day: float
     delay_days: float
+    # The probability that the signals are evidence at all, r > 0.
     useful: float
-    """The probability that the signals are evidence at all, r > 0."""
 
 
 def gap_log_likelihood(

@@ -36,8 +36,8 @@ class Kind(IntEnum):
     SHRINKING = -1
     CONSTANT = 0
     GROWING = 1
+    # Joined from the rest of windows under three points, which lack such a difference.
     REMAINS = 2
-    """Joined from the rest of windows under three points, which lack such a difference."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,8 +53,8 @@ class FindingsWriter(PageWriter[Findings]):
     def __init__(self, crawl: Crawl) -> None:
         super().__init__(crawl)
         self._items: WeakKeyDictionary[Response, list[Finding]] = WeakKeyDictionary()
+        # The text of pages whose text is new, "" for pages with several.
         self._texts: dict[int, str] = {}
-        """The text of pages whose text is new, "" for pages with several."""
 
     def shown(self, response: Response, item: object, *, is_news: bool) -> None:
         """Keep the text of an item: pipelines may change it before the visit ends."""

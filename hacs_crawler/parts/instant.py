@@ -63,10 +63,10 @@ class InstantTier(Part):
         self._taken: int | None = None
         self._made = 0
         self._least_p, self._spent = 1.0, 0
+        # What a visit costs, in links.
         self.price = 0.0
-        """What a visit costs, in links."""
+        # Whether this crawl has rounds of the tier.
         self.is_running = False
-        """Whether this crawl has rounds of the tier."""
 
     @classmethod
     def from_crawl(cls, crawl: Crawl) -> InstantTier:

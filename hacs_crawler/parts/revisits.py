@@ -135,12 +135,12 @@ class Choice:
     """Pages to visit again, best first, and pages that no longer can be."""
 
     requests: list[Request] = field(default_factory=list)
+    # How many were passed over because a form was posted on the way to them.
     behind_form: int = 0
-    """How many were passed over because a form was posted on the way to them."""
+    # How many have a damaged recipe.
     damaged: int = 0
-    """How many have a damaged recipe."""
+    # Ids and callbacks of pages whose callback the spider no longer has.
     gone: list[tuple[int, str]] = field(default_factory=list)
-    """Ids and callbacks of pages whose callback the spider no longer has."""
 
 
 class Revisits(CrawlPart):

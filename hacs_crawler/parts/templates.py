@@ -39,9 +39,9 @@ class _Site:
 
     visits: int = 0
     gained: list[tuple[str, int, frozenset[int]]] = field(default_factory=list)
+    # Visits that showed other marks than the visit before, or the first ones, by a hash of these;
+    # and the hash of those before, 0 for none.
     alike: dict[int, list[tuple[str, int, int]]] = field(default_factory=dict)
-    """Visits that showed other marks than the visit before, or the first ones, by a hash of these; and
-    the hash of those before, 0 for none."""
 
     def unread(self) -> list[tuple[str, int]]:
         """Return the visits at which different pages showed the very same."""

@@ -30,10 +30,10 @@ class BlockReason(Enum):
     """What keeps a page from being visited now."""
 
     NOTHING = "nothing"
+    # It answered 404 or 410, and its waiting time is not over.
     GONE = "gone"
-    """It answered 404 or 410, and its waiting time is not over."""
+    # It was visited a shorter time ago than HACS_EVERY allows.
     EARLY = "early"
-    """It was visited a shorter time ago than HACS_EVERY allows."""
     THRESHOLD = "threshold"
     BUDGET = "budget"
 

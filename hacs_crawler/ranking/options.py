@@ -210,8 +210,8 @@ class RankingOptions:
             default={},
         ),
     ] = ()
+    # Makes the order of the policy `random` the same each time, as in simulations.
     random_seed: int | None = None
-    """Makes the order of the policy `random` the same each time, as in simulations."""
     instant: Annotated[
         InstantOptions | None,
         Setting(

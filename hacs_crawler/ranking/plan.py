@@ -47,15 +47,15 @@ class Plan(Candidates):
     shards: Counts
     score: Floats
     visit_twice: NDArray[np.bool_]
+    # Pages in the state.
     known: int
-    """Pages in the state."""
+    # Pages that are gone and not to be visited yet.
     waiting: int
-    """Pages that are gone and not to be visited yet."""
+    # Pages visited a shorter time ago than HACS_EVERY allows.
     early: int
-    """Pages visited a shorter time ago than HACS_EVERY allows."""
     below_threshold: int
+    # Pages over the budget or the limit.
     left_out: int
-    """Pages over the budget or the limit."""
     demanded: Demanded
 
     def __len__(self) -> int:

@@ -25,10 +25,10 @@ T = TypeVar("T")
 class Dropped(Generic[T]):
     """Entries that will not be visited, by reason."""
 
+    # The page answered 404 or 410, and its waiting time is not over.
     gone: list[T]
-    """The page answered 404 or 410, and its waiting time is not over."""
+    # The page was visited a shorter time ago than HACS_EVERY allows.
     early: list[T]
-    """The page was visited a shorter time ago than HACS_EVERY allows."""
     threshold: list[T]
     budget: list[T]
 
@@ -93,8 +93,8 @@ class Selection(Generic[T]):
         self._entries: list[T] = []
         self._candidates = nobody()
         self._score: Floats = np.zeros(0)
+        # What is asked of the entries offered; the overdue pages are those not chosen so far.
         self.demanded = NOTHING
-        """What is asked of the entries offered; the overdue pages are those not chosen so far."""
 
     def offer(
         self,

@@ -45,6 +45,7 @@ T = TypeVar("T", Page, Visit)
 class JoinedStore:
     """Reads stores without common pages as one, and refuses writes to a single store."""
 
+    # How the results of the stores are joined, by method.
     _joins: Final[dict[str, Callable[[Iterable[Any]], Any]]] = {
         "load": lambda found: dict(ChainMap(*found)),
         "annotations": lambda found: dict(ChainMap(*found)),
@@ -56,7 +57,6 @@ class JoinedStore:
         "write_meta": list,
         "close": list,
     }
-    """How the results of the stores are joined, by method."""
 
     def __init__(self, stores: Sequence[Store]) -> None:
         self._stores = stores

@@ -70,8 +70,8 @@ class StateSettings:
             _shard,
         ),
     ] = None
+    # How many shards a command reads as one; None for those that it finds by itself.
     shards: int | None = None
-    """How many shards a command reads as one; None for those that it finds by itself."""
     flush_visits: Annotated[
         Count,
         Setting(

@@ -68,8 +68,8 @@ class Label:
     fade_days: float
     elapsed_from: str
     siblings: bool
+    # As HACS_UPDATES: of what p is the probability.
     updates: str = "page"
-    """As HACS_UPDATES: of what p is the probability."""
 
     @property
     def number(self) -> int:

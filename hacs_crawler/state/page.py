@@ -47,14 +47,14 @@ Counted = Updates | Literal["default"]
 class News(Enum):
     """The result of a request for a page."""
 
+    # The page answered: 2xx with its marks, or 304.
     SEEN = "seen"
-    """The page answered: 2xx with its marks, or 304."""
+    # 404 or 410.
     GONE = "gone"
-    """404 or 410."""
+    # No observation: an error, a timeout, a refusal.
     FAILED = "failed"
-    """No observation: an error, a timeout, a refusal."""
+    # An archive answered as before, with the page or with an error: its digest decides.
     REPEATED = "repeated"
-    """An archive answered as before, with the page or with an error: its digest decides."""
 
 
 class Harvest(Struct, frozen=True, array_like=True):

@@ -71,8 +71,8 @@ _RATES: Final = {
 class SignalGaps(NamedTuple):
     """Times between two visits of pages, with the signals in them; one element a page."""
 
+    # The index of the record of each gap.
     places: IndexArray
-    """The index of the record of each gap."""
     heard: SignalRecords
     rates: Rates
     days: FloatArray

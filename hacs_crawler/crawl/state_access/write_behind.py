@@ -67,8 +67,8 @@ class WriteBehind:
         self._pause = 0.0
         self._broken = False
         self._taken = self._settled = 0
+        # Number of visits not written: given up, or of pages that are damaged in the state.
         self.lost = 0
-        """Number of visits not written: given up, or of pages that are damaged in the state."""
         self.given_up = 0
 
     @property

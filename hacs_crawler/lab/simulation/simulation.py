@@ -41,10 +41,10 @@ _NEVER: Final = np.iinfo(np.int64).max
 class Contender(ABC):
     """Picks pages in a simulation: a policy, and its own memory if it has one."""
 
+    # Whether the budget does not apply: every page is visited every day.
     is_unbounded = False
-    """Whether the budget does not apply: every page is visited every day."""
+    # Whether λ is of use to it, so that control visits are worth their cost.
     uses_rate = False
-    """Whether λ is of use to it, so that control visits are worth their cost."""
 
     @abstractmethod
     def score(self, candidates: Candidates) -> Floats:

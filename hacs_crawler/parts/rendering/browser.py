@@ -75,8 +75,8 @@ class _Rendering:
     ends_at: float
     page: Any = None
     asked: int = 0
+    # How many of its requests wait for their turn.
     held: int = 0
-    """How many of its requests wait for their turn."""
     latency: float = 0.0
 
 
@@ -96,10 +96,10 @@ class Browser:
         self._names = count(1)
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._open: dict[Any, _Rendering] = {}
+        # PLAYWRIGHT_ABORT_REQUEST of the project.
         self._is_refused_too: Any = None
-        """PLAYWRIGHT_ABORT_REQUEST of the project."""
+        # Why the browser is missing, once it was looked for in vain.
         self.missing: str | None = None
-        """Why the browser is missing, once it was looked for in vain."""
 
     async def is_there(self) -> bool:
         """Start the browser, if that was not done yet; returns whether it runs."""

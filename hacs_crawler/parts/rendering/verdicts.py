@@ -162,8 +162,8 @@ class Advice(NamedTuple):
     """How to visit a page: with a browser or not, and whether to compare both."""
 
     rendered: bool
+    # Whether a plain answer is compared only if its markup is suspicious.
     checked: bool
-    """Whether a plain answer is compared only if its markup is suspicious."""
 
 
 def advice(page: PageRendering, site: SiteRendering) -> Advice:

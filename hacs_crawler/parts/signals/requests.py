@@ -70,10 +70,10 @@ class SourceReading:
     pages: dict[str, int] = field(default_factory=dict)
     files: dict[str, tuple[str, str]] = field(default_factory=dict)
     answers: int = 0
+    # Whether every file was read, or had not changed.
     is_whole: bool = True
-    """Whether every file was read, or had not changed."""
+    # Whether one of the files had not changed: its entries are missing in `pages`.
     is_unchanged: bool = False
-    """Whether one of the files had not changed: its entries are missing in `pages`."""
 
 
 class SignalRequests:
@@ -82,8 +82,8 @@ class SignalRequests:
     def __init__(self, crawl: Crawl, most: int) -> None:
         self._crawl = crawl
         self._most = most
+        # How many requests there may still be.
         self.left = most
-        """How many requests there may still be."""
         self._worker = Worker()
 
     def begin_round(self) -> None:

@@ -59,8 +59,8 @@ T = TypeVar("T")
 class _HostRecord:
     """What was met of a host in this crawl, for the next one."""
 
+    # Whether a page was that had never been seen.
     is_new: bool = False
-    """Whether a page was that had never been seen."""
     sites: set[int] = field(default_factory=set)
     feeds: list[str] = field(default_factory=list)
 
