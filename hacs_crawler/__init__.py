@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from importlib import import_module
 
-TYPE_CHECKING = False  # typing's own takes long to load: until then Ctrl-C is Python's to answer
+# typing's own takes long to load: until then Ctrl-C is Python's to answer
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 

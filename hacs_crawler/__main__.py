@@ -27,7 +27,8 @@ def main() -> None:
         nonlocal asked
         asked = True
         if logging := sys.modules.get("logging"):
-            logging.disable()  # what an interrupted part would say of itself is of no use
+            # what an interrupted part would say of itself is of no use
+            logging.disable()
         raise KeyboardInterrupt
 
     def end_all_the_same(unraisable: sys.UnraisableHookArgs) -> None:

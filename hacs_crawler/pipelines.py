@@ -42,7 +42,8 @@ class OnlyChanges:
         self._by_id: dict[int, _ToldItem] = {}
         self._by_marks: dict[frozenset[int], list[_ToldItem]] = defaultdict(list)
         self._has_warned = False
-        for lost in (signals.item_dropped, signals.item_error):  # in an earlier pipeline
+        # in an earlier pipeline
+        for lost in (signals.item_dropped, signals.item_error):
             crawler.signals.connect(self._forget, lost)
 
     @classmethod

@@ -31,7 +31,8 @@ DOWNLOADER_MIDDLEWARES = {
 }
 
 HACS_RENDER = "auto" if find_spec("scrapy_playwright") else "never"
-PLAYWRIGHT_DEFAULT_NAVIGATION_TIMEOUT = 90_000  # ms, with the pauses between a page's requests
+# ms, with the pauses between a page's requests
+PLAYWRIGHT_DEFAULT_NAVIGATION_TIMEOUT = 90_000
 
 TELNETCONSOLE_ENABLED = False
 COOKIES_ENABLED = False

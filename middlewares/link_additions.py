@@ -186,7 +186,8 @@ class LinkAdditionsMiddleware:
         if visit is not None and visit.marks is not None and takes_items:
             awaited.takes_items = True
             page = copy_of(before) if before is not None else Page(url)
-            page.count(crawl.state.estimation.updates)  # the page's own are those of its last visit
+            # the page's own are those of its last visit
+            page.count(crawl.state.estimation.updates)
             awaited.are_news = self._news(page, rules)
             awaited.shown = self._shown
             awaited.told = _expected(page, visit, crawl.state, is_known=before is not None)
@@ -291,7 +292,8 @@ class LinkAdditionsMiddleware:
         """Send the signal of a visit that is recorded."""
         if recorded.before.churn >= CHURNING:
             self._crawl.stats.count_churning(visit.url, is_update=recorded.updated)
-        if getReceivers(self._crawler, page_visited):  # to send it to nobody takes 20 times as long
+        # to send it to nobody takes 20 times as long
+        if getReceivers(self._crawler, page_visited):
             signals = self._crawler.signals
             signals.send_catch_log(page_visited, page=visit.url, outcome=outcome)
 

@@ -229,7 +229,8 @@ class ScholarSpider(Spider):
             if not isinstance(entry, Request):
                 yield entry
             elif outcome.is_new(entry.url):
-                entry.cb_kwargs["links"] = self._most_links()  # links behind it wait for a round
+                # links behind it wait for a round
+                entry.cb_kwargs["links"] = self._most_links()
                 yield entry
 
     def on_hub_failure(self, failure: Failure) -> None:
@@ -288,7 +289,8 @@ class ScholarSpider(Spider):
         if type(failure.value).__name__ in NO_HOST:
             return
         request: Request = failure.request  # type: ignore[attr-defined]
-        response = getattr(failure.value, "response", None)  # Twisted's own if it was cut short
+        # Twisted's own if it was cut short
+        response = getattr(failure.value, "response", None)
         status = getattr(response, "status", None)
         reason = failure.getErrorMessage() if status is None else f"status {status}"
         self.logger.warning("%s was not seen: %s", printable(request.url), printable(reason))

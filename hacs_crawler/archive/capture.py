@@ -133,7 +133,8 @@ def key_of(url: str) -> tuple[str, str]:
     """
     if not url[:8].lower().startswith(("http://", "https://")):
         return "", "not_http" if ":" in url else "malformed"
-    if "@" in url.split("/", 3)[2]:  # its key would be the key of the host's homepage
+    # its key would be the key of the host's homepage
+    if "@" in url.split("/", 3)[2]:
         return "", "not_http"
     if check_url(kept_url(url)) is not None:
         return "", "malformed"

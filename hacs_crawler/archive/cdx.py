@@ -58,7 +58,8 @@ _SURT: Final = re.compile(r"([^\s():]+)(:[0-9]+)?,?\)(/\S*)").fullmatch
 _STATUS: Final = re.compile("[0-9]{3}").fullmatch
 # How many contents that are not pages are remembered, to know what repeats them.
 MOST_REPEATED: Final = 1 << 20
-_cached_key = lru_cache(maxsize=1024)(key_of)  # captures of a page follow each other
+# captures of a page follow each other
+_cached_key = lru_cache(maxsize=1024)(key_of)
 
 
 class _MalformedRowError(ValueError):
@@ -139,10 +140,12 @@ class _Dialects:
         # With showResumeKey the Wayback Machine's server ends with an empty row and then the key,
         # which in JSON looks like a row.
         is_after_gap, self._is_after_gap = self._is_after_gap, line in {"", "[],"}
-        if line in {"", "[", "]", "[],", "[]"} or line[0] in "!@":  # CDXJ's own headers
+        # CDXJ's own headers
+        if line in {"", "[", "]", "[],", "[]"} or line[0] in "!@":
             return ()
         if line[0] == "[":
-            lists = [] if is_after_gap else _json_rows(line)  # after a gap: a resume key
+            # after a gap: a resume key
+            lists = [] if is_after_gap else _json_rows(line)
             return [row for values in lists if (row := self._server_row(values))]
         if line[0] == "{":
             return (_named(json.loads(line)),)

@@ -226,7 +226,8 @@ def raw_uri(uri: str) -> str:
 def without_toolbar(text: str) -> str:
     """Return a page without the bar that Wayback software puts on top of it."""
     begin, end = _TOOLBAR
-    first, *others = text.split(begin)  # an expression would look for the end from each beginning
+    # an expression would look for the end from each beginning
+    first, *others = text.split(begin)
     kept = [first]
     for part in others:
         _, end_found, after = part.partition(end)

@@ -99,7 +99,8 @@ def _why_none(state: State, config: Config, since: str, site: str) -> str:
         pages = counted(int((visits > 0).sum()), "page")
         return f"{pages} visited once so far: what is new is known from the second visit on"
     where = f" on {site}" * bool(site) + f" since {since}" * bool(since)
-    if not where and rows["updates"].any():  # exports come without texts, and so do archives
+    # exports come without texts, and so do archives
+    if not where and rows["updates"].any():
         return "no update was found since the state keeps texts: imported pages come without them"
     return f"nothing new was found{where or ' yet'}"
 

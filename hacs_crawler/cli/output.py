@@ -116,7 +116,8 @@ def show(*parts: str | Shown) -> None:
     """Print tables and sentences, laid out for the terminal, pipe or file behind standard output."""
     text = laid_out(*parts, width=terminal_width())
     for line in text.split("\n") if parts else ():
-        typer.echo(line)  # a line at a time: unbuffered, Python loses the end of a longer write
+        # a line at a time: unbuffered, Python loses the end of a longer write
+        typer.echo(line)
 
 
 @dataclass(frozen=True, slots=True)

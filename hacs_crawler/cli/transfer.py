@@ -116,7 +116,8 @@ class Importer:
         with closing(open_source(path)) as source, Progress(source.name) as progress:
             beginning = source.beginning()
             if not beginning.strip():
-                source.read_of_member()  # raises if it is damaged from its first bytes on
+                # raises if it is damaged from its first bytes on
+                source.read_of_member()
                 logger.warning("%s is empty", source.name)
                 return
             refuse_packed(beginning, source.name)

@@ -106,7 +106,8 @@ class Crawl:
 
     def fail(self, message: str) -> None:
         """Log once why this crawl cannot go on, in one line, and have it closed, if it is not over."""
-        if self.failure is not None or self._is_closed:  # such as a ranking that comes too late
+        # such as a ranking that comes too late
+        if self.failure is not None or self._is_closed:
             return
         self.failure, self.is_open = message, False
         self._end_with_error(message)
@@ -208,7 +209,8 @@ class Crawl:
             await self.parts.wait(Part.closed)
 
     async def _close(self, is_asked_to_end: Callable[[], bool]) -> None:
-        if self._opening is not None:  # a state that is still opening would be open for ever
+        # a state that is still opening would be open for ever
+        if self._opening is not None:
             await self.open()
         if (state := self._state) is not None:
             started = time.monotonic()

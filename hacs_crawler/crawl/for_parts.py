@@ -100,7 +100,8 @@ class SecondVisits:
         if self._crawl.config.takes_items:
             return
         url = (request.meta.get("redirect_urls") or [request.url])[0]
-        again = second_request(request, url, **BESIDE)  # before the callback can change it
+        # before the callback can change it
+        again = second_request(request, url, **BESIDE)
         self.under_way += 1
 
         async def visit_again() -> None:

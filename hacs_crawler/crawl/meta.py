@@ -273,7 +273,8 @@ def tell(request: Request, news: dict[str, Any] | Outcome | NotObserved) -> None
     """Put the news of a request into `meta["hacs"]`, unless the spider has put a value there."""
     hacs = request.meta.get("hacs")
     is_told = isinstance(hacs, Expected)
-    if not is_told and isinstance(hacs, dict):  # from a queue, which writes no classes
+    # from a queue, which writes no classes
+    if not is_told and isinstance(hacs, dict):
         predicted = tag_of(request).prediction
         is_told = predicted is not None and hacs == predicted._asdict()
     if hacs is None or is_told or _said(request):

@@ -143,7 +143,8 @@ def _unpacked(response: TextResponse) -> TextResponse:
         from hacs_crawler.archive import MAX_BODY_BYTES, decoded  # noqa: PLC0415 - of few pages
 
         body = decoded(response.body, "", MAX_BODY_BYTES)
-        if body is not None:  # the encoding may be declared inside, which Scrapy could not read
+        # the encoding may be declared inside, which Scrapy could not read
+        if body is not None:
             return response.replace(body=body, encoding=None)
     return response
 
@@ -194,7 +195,8 @@ def _marks(response: Response, rules: MarkRules) -> ShownMarks:
 def _links(response: TextResponse, rules: LinkRules, page: Page | None) -> ShownMarks:
     source = 0 if page is None else page.hrefs
     body = body_number(response.body, response.url, rules)
-    if page is not None and has_same_body(source, body):  # then no tree of it is made, either
+    # then no tree of it is made, either
+    if page is not None and has_same_body(source, body):
         return ShownMarks(page.spells.shown_last(), hrefs=source)
     tree = tree_of(response)
     if tree is None:

@@ -139,7 +139,8 @@ class AwaitedVisit:
             return Observation(None, "callback_failed")
         if self._problem:
             return Observation(None, "unreadable")
-        if self.is_asked_again and not self._marks:  # the spider takes this answer for a wrong one
+        # the spider takes this answer for a wrong one
+        if self.is_asked_again and not self._marks:
             return Observation(None, "asked_again")
         return Observation(replace(self.observation.visit, marks=frozenset(self._marks)))
 

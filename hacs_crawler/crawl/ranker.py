@@ -126,7 +126,8 @@ class Ranker:
         immediately.
         """
         await self.end_round()
-        await maybe_deferred_to_future(sleep(0))  # the engine asks in the next turn of the loop
+        # the engine asks in the next turn of the loop
+        await maybe_deferred_to_future(sleep(0))
 
     def begin_round(self) -> None:
         """Renew the budget, and let pages be visited again."""
@@ -135,7 +136,8 @@ class Ranker:
 
     def on_pause(self) -> None:
         """Rank the held seeds and have them sent: `start()` pauses, or is over."""
-        if not self._is_over:  # else it is Python that ends a start() that Scrapy has left
+        # else it is Python that ends a start() that Scrapy has left
+        if not self._is_over:
             begin(self.end_round()).addErrback(self._on_error)
 
     def take_all(self) -> list[Request]:
@@ -205,7 +207,8 @@ class Ranker:
                 self._crawl.fail(str(error))
                 return None
             else:
-                if future is not None and not self._has_said_future:  # visits are set aside
+                # visits are set aside
+                if future is not None and not self._has_said_future:
                     self._has_said_future = True
                     logger.warning("%s", future)
                 return rows, signals, np.isin(page_ids, list(exempt))
@@ -284,7 +287,8 @@ class Ranker:
         label = crawl.ranking.label(crawl.state.estimation).number
         predicted, visit_twice = chosen.predictor(label, crawl.run), chosen.visit_twice
 
-        def mark(seed: Request, place: int) -> None:  # when it is sent: a tag only takes memory
+        # when it is sent: a tag only takes memory
+        def mark(seed: Request, place: int) -> None:
             mark_ranked(seed, predicted(place), visit_twice=bool(visit_twice[place]))
 
         self._queue.add(chosen.entries, (-chosen.score).tolist(), mark)

@@ -302,7 +302,8 @@ def _has_secret(value: object) -> bool:
             for name, item in value.items()  # a flag, as `dont_merge_cookies`, is not a secret
         )
     if isinstance(value, list | tuple):
-        is_pair = len(value) == 2 and isinstance(value[0], str)  # as the fields of a form are given
+        # as the fields of a form are given
+        is_pair = len(value) == 2 and isinstance(value[0], str)
         return (is_pair and is_secret_name(value[0])) or any(map(_has_secret, value))
     return False
 

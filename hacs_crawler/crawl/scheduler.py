@@ -144,7 +144,8 @@ class HacsScheduler(BaseScheduler):
             if url is not None and not self._crawl.parts.takes(url, request):
                 return False
         page_id = self._page_to_rank(request, tag)
-        if page_id is None or is_again:  # such as a spider's own retry, which was let through once
+        # such as a spider's own retry, which was let through once
+        if page_id is None or is_again:
             return self._pass_on(request)
         if not self._ranker.seeds.passes_filter(request, page_id) and self._is_filtered(request):
             return False

@@ -83,7 +83,8 @@ class Downloads:
         planned = downloader.per_slot_settings.setdefault(slot, {})
         planned["delay"] = max(planned.get("delay", 0.0), delay)
         planned["concurrency"] = min(planned.get("concurrency", concurrency), concurrency)
-        planned |= {"jitter": 0.0, "randomize_delay": False}  # the latter before Scrapy knew jitter
+        # the latter before Scrapy knew jitter
+        planned |= {"jitter": 0.0, "randomize_delay": False}
         used = downloader.slots.get(slot)
         if used is not None:
             used.delay = max(used.delay, delay)

@@ -117,7 +117,8 @@ async def seeds_of(crawl: Crawl, source: str) -> AsyncIterator[Seed]:
     Raises SeedsError, StateError.
     """
     passed_over = _UnvisitablePages()
-    worker = Worker()  # standard input may keep its reader waiting, and the state must not wait
+    # standard input may keep its reader waiting, and the state must not wait
+    worker = Worker()
     is_state, weighted = source == "state", 0
     try:
         with reading_a_list(crawl.crawler):

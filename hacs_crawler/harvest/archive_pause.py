@@ -155,7 +155,8 @@ class ArchivePauseMiddleware:
         host = self._host(request)
         if host.given_up and "hacs_archive" in request.meta:
             raise GivenUpError(host.given_up)
-        if host.given_up:  # Scrapy 2.13 logs any other class as a failure of robots.txt
+        # Scrapy 2.13 logs any other class as a failure of robots.txt
+        if host.given_up:
             raise IgnoreRequest(host.given_up)
 
     def _refuse_at_end(self, request: Request) -> None:

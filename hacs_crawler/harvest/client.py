@@ -88,7 +88,8 @@ class ArchiveClient:
         await maybe_deferred_to_future(self._listing.acquire())
         try:
             if self._crawls is None:
-                headers_parser()  # its captures are WARC records: say so if they cannot be read
+                # its captures are WARC records: say so if they cannot be read
+                headers_parser()
                 self._crawl.stats.count("archive/cdx_requests")
                 self._crawls = await crawl_indexes(self._asker)
         finally:

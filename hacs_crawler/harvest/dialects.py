@@ -132,7 +132,8 @@ async def timegate_answer(asker: Asker, site: Site, span: Span) -> IndexAnswer:
     response = await _whole(asker, url, dont_redirect=True)
     links = b", ".join(response.headers.getlist(b"Link"))
     if response.status not in {200, *_REDIRECTS}:
-        _timemap(response)  # raises the error of the answer, unless the archive lacks a TimeMap
+        # raises the error of the answer, unless the archive lacks a TimeMap
+        _timemap(response)
         return _answer([], site, span, Cleaning())
     try:
         timemaps = timemaps_in(links)

@@ -87,7 +87,8 @@ def read_memento(response: Response, capture: Capture, rules: Rules) -> Memento:
     if problem:
         return Memento(at, problem=problem)
 
-    def header(name: str) -> str | None:  # the rest is about the body as it was archived
+    # the rest is about the body as it was archived
+    def header(name: str) -> str | None:
         return None if name == "Transfer-Encoding" else header_of(response, name)
 
     rewriting = Rewriting(response.url)

@@ -217,7 +217,8 @@ class PageHarvest:
         await self._take(step, memento)
 
     async def _take(self, step: Step, memento: Memento) -> None:
-        if not self._options.since <= memento.at <= self._options.until:  # it is another capture's
+        # it is another capture's
+        if not self._options.since <= memento.at <= self._options.until:
             memento = Memento(memento.at, problem="moved")
         if memento.marks is not None:
             self._count("mementos")

@@ -24,7 +24,8 @@ def page_links(root: etree._Element | None, base_url: str) -> Iterator[tuple[str
     base = base_of(root, base_url)
     resolver = Resolver(base)
     seen: set[str | None] = {None}
-    text_left = _MOST_TEXT  # links may lie in one another, each with the text of all
+    # links may lie in one another, each with the text of all
+    text_left = _MOST_TEXT
     for element in root.iter("a", "area"):
         href = element.get("href")
         link = None if href is None else resolver.link(href)

@@ -132,7 +132,8 @@ def _fingerprint_of(rules: LinkRules) -> int:
     switches = [name for name in ("rendered", "citations") if getattr(rules, name)]
     more = [*([volatile] if volatile else []), *switches]
     what = (FORM, sorted(TRACKERS), rules.scope, patterns, *more)
-    return (fingerprint(repr(what)) & 0xFFFF_FFFE) or 2  # odd ones are of other marks
+    # odd ones are of other marks
+    return (fingerprint(repr(what)) & 0xFFFF_FFFE) or 2
 
 
 class SourceLinks(NamedTuple):

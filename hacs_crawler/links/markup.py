@@ -25,7 +25,8 @@ _HARMLESS_CHARACTERS: Final = 16_384
 _PIECE_BYTES: Final = 1 << 18
 _MOST_PASSES: Final = 3
 _QUOTED_TAG_ENDS: Final = re.compile(
-    r"""=[ \t\n\f\r]*+(?:"[^">]*+>[^"]*+|'[^'>]*+>[^']*+)"""  # a value begins with "=" and a quote
+    # a value begins with "=" and a quote
+    r"""=[ \t\n\f\r]*+(?:"[^">]*+>[^"]*+|'[^'>]*+>[^']*+)"""
 )
 
 
@@ -49,7 +50,8 @@ def check_markup(text: str) -> None:
     body = text.encode()
     for start in range(0, len(body), _PIECE_BYTES):
         parser.feed(body[start : start + _PIECE_BYTES])
-        if tags.problem:  # an exception would not keep the rest of the piece from being parsed
+        # an exception would not keep the rest of the piece from being parsed
+        if tags.problem:
             raise MarkupError(tags.problem)
 
 
@@ -60,7 +62,8 @@ def _may_have_long_tag(text: str) -> bool:
     between two ">". What only looks like a quoted value (in scripts, comments, texts) loses its ">" too,
     which makes pieces longer and never shorter.
     """
-    for _ in range(_MOST_PASSES):  # a value that begins inside such a look-alike needs another pass
+    # a value that begins inside such a look-alike needs another pass
+    for _ in range(_MOST_PASSES):
         if _QUOTED_TAG_ENDS.search(text) is None:
             break
         text = _QUOTED_TAG_ENDS.sub(lambda value: value[0].replace(">", " "), text)
@@ -76,7 +79,8 @@ def _may_be_long_tag(piece: str) -> bool:
     """Return whether a text that ends at a ">" may end with a tag of too many attributes."""
     if len(piece) <= _SHORTEST_ATTRIBUTE * MOST_ATTRIBUTES:
         return False
-    tag = piece[piece.find("<") :]  # white space, slashes and values' ends separate attributes
+    # white space, slashes and values' ends separate attributes
+    tag = piece[piece.find("<") :]
     ends = tag.count("/") + (tag.count('"') + tag.count("'")) // 2
     return len(tag.split()) + ends > MOST_ATTRIBUTES
 

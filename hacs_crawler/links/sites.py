@@ -154,7 +154,8 @@ def group_by_website(
     else:
         wanted = {page_key(url) for url in seeds}
         homes = [index for index in in_order if keys[index] in wanted]
-    own = {folders[index]: index for index in reversed(homes)}  # of a folder's pages its own
+    # of a folder's pages its own
+    own = {folders[index]: index for index in reversed(homes)}
     homes = sorted(own.values())
     site_of = {folders[index]: site for site, index in enumerate(homes)}
     sites = [

@@ -125,7 +125,8 @@ def _check_parts(url: str) -> str | None:
 
 @cache
 def _surt() -> Callable[[str], str]:
-    with warnings.catch_warnings():  # surt 0.3.1 has invalid escapes, reported when it is compiled
+    # surt 0.3.1 has invalid escapes, reported when it is compiled
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from surt import DefaultIAURLCanonicalizer, surt  # noqa: PLC0415 - large, and rarely asked
 

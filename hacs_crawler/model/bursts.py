@@ -57,7 +57,8 @@ _BUSY, _QUIET, _BUSY_DAYS, _QUIET_DAYS = np.array(
 ).T[:, :, None]
 _TYPES: Final = len(_BUSY)
 _TO_BUSY, _TO_QUIET = 1.0 / _QUIET_DAYS, 1.0 / _BUSY_DAYS
-_MIXING, _MIXING_OF = np.unique(_TO_BUSY + _TO_QUIET, return_inverse=True)  # few, in any order
+# few, in any order
+_MIXING, _MIXING_OF = np.unique(_TO_BUSY + _TO_QUIET, return_inverse=True)
 _STATIONARY_BUSY: Final = _TO_BUSY / (_TO_BUSY + _TO_QUIET)
 _LEAVING_QUIET, _LEAVING_BUSY = _QUIET + _TO_BUSY, _BUSY + _TO_QUIET
 _HALF: Final = (_LEAVING_BUSY - _LEAVING_QUIET) / 2
@@ -72,7 +73,8 @@ _PRIOR_PAGES: Final = 5.0
 _SAME: Final = 1e-5
 _MOST_STEPS: Final = 1_000
 _TINY: Final = 1e-300
-_BLOCK: Final = 1024  # gaps at once: multiplied by the types, the matrices stay in a core's cache
+# gaps at once: multiplied by the types, the matrices stay in a core's cache
+_BLOCK: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)

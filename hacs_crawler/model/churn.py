@@ -75,7 +75,8 @@ _KINDS_OF_CHURN: Final = ((0.5, 0.02, 0.03, 0.95), (0.5, 0.3, 0.4, 0.3))
 _NEWS: Final = 0.002
 _FASTEST_NEWS: Final = float(np.log(24.0))
 _BLOCK: Final = (
-    128  # gaps at once: multiplied by the grid, the working array stays in a core's cache
+    # gaps at once: multiplied by the grid, the working array stays in a core's cache
+    128
 )
 _NEARLY_ALWAYS: Final = 0.99
 _OF_CHURN_NEARLY_ALWAYS: Final = 0.6

@@ -25,9 +25,11 @@ from hacs_crawler.utils.arrays import (
 
 # Those of `model.localized`, which is imported when they are used.
 LOCALIZED: Final = "weibull", "duane", "matloff"
-_BLOCK = 8192  # gaps solved together: four arrays of this size stay in a core's cache
+# gaps solved together: four arrays of this size stay in a core's cache
+_BLOCK = 8192
 _MAX_STEPS = 100
-_CONVERGED = 1e-7  # relative step; Newton squares it, so the remaining error is rounding
+# relative step; Newton squares it, so the remaining error is rounding
+_CONVERGED = 1e-7
 _MAX_EXPONENT = 700.0  # exp() beyond is infinite; by then the term is negligible
 
 

@@ -180,7 +180,8 @@ def fit_prior(
     best = best_of(np.linspace(*_LOG_MEDIAN_BOUNDS, 31), np.linspace(*LOG_SD_BOUNDS, 6))
     step = 0.25
     while step > _LEAST_STEP:
-        around = step * np.array([0.0, -1.0, 1.0])  # argmax takes the earlier of two equal points
+        # argmax takes the earlier of two equal points
+        around = step * np.array([0.0, -1.0, 1.0])
         optimum = best_of(
             np.clip(best[0] + around, *_LOG_MEDIAN_BOUNDS),
             np.clip(best[1] + around / 2, *LOG_SD_BOUNDS),

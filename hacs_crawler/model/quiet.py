@@ -51,7 +51,8 @@ def quiet_days(
     lost = _lost(quiet_share)[whose, np.minimum(number, MOST_QUIET)]
     at = (moments & (_ONE << _SITE_SHIFT) - _ONE).astype(np.int64) >> 1
     up_to = np.zeros(len(moments), np.int64)
-    np.cumsum(lost[:-1] * np.diff(at), out=up_to[1:])  # 0 is lost from a site's last moment on
+    # 0 is lost from a site's last moment on
+    np.cumsum(lost[:-1] * np.diff(at), out=up_to[1:])
 
     own, site, until = own[asked], site[asked], until[asked]
     last_of_site = np.searchsorted(moments, (site >> _SITE_SHIFT) + _ONE << _SITE_SHIFT) - 1

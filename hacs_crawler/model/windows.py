@@ -27,7 +27,8 @@ from hacs_crawler.utils.arrays import (
 MIN_POINTS: Final = 4
 # The threshold of the paper's figures, which give no unit.
 THRESHOLD_DAYS: Final = 3.0
-_SAME: Final = 1e-9  # days; gaps that differ by less are equal, as are midpoints of whole days
+# days; gaps that differ by less are equal, as are midpoints of whole days
+_SAME: Final = 1e-9
 
 
 class Kind(IntEnum):

@@ -91,7 +91,8 @@ class Controls(CrawlPart):
         links, first = self._links(observed.response), observed.recorded
 
         async def learn(second: Recorded, response: Response) -> None:
-            if second.updated or second.is_doubtful:  # of sessions alone no link comes again
+            # of sessions alone no link comes again
+            if second.updated or second.is_doubtful:
                 self._crawl.stats.count("controls/differed")
                 await self._learn(host_of(response.url), links, self._links(response), first)
 

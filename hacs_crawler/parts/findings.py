@@ -92,7 +92,8 @@ class FindingsWriter(PageWriter[Findings]):
         if observed.reason or not recorded.is_known:
             return ()
         if items and not self._crawl.config.watch_key and len(observed.visit.marks or ()) > 1:
-            items = [item._replace(was="") for item in items]  # which one it was is not known
+            # which one it was is not known
+            items = [item._replace(was="") for item in items]
         rules, page_id = self._crawl.rules(response), page_id_of(observed.visit.url)
         is_text = isinstance(rules, MarkRules) and not rules.takes_items
         has_new_text = is_text and len(observed.visit.marks or ()) == 1

@@ -79,7 +79,8 @@ class InstantTier(Part):
 
     def quota(self, quota: Quota) -> Quota:
         """Return the visits of a round of all pages: the budget without the tier's visits."""
-        self._quota, budget = quota, quota.budget  # a shard's quota differs in each round
+        # a shard's quota differs in each round
+        self._quota, budget = quota, quota.budget
         if not budget or not self.is_running:
             return quota
         if self._taken is None:

@@ -97,7 +97,8 @@ class CrawlDelays(Part):
         asked = robotparser.crawl_delay(agent or settings["USER_AGENT"]) or 0.0
         if not asked > 0.0 or "hacs_archive" in request.meta:
             return
-        if not self._delays:  # AutoThrottle, which may make a delay shorter, has connected by now
+        # AutoThrottle, which may make a delay shorter, has connected by now
+        if not self._delays:
             self._crawler.signals.connect(self._keep, signals.response_downloaded)
         slot = Downloads(self._crawler).slot_of(request)
         delay = max(min(asked, LONGEST_DELAY_SECONDS), settings.getfloat("DOWNLOAD_DELAY"))

@@ -74,7 +74,8 @@ class Templates(CrawlPart):
         """Count which new marks the pages of a site have in common."""
         for visited in batch:
             visit, before = visited.visit, visited.before
-            if visit.marks is None or visit.harvest is not None:  # captures are of different times
+            # captures are of different times
+            if visit.marks is None or visit.harvest is not None:
                 continue
             site = self._sites.setdefault(menu_id(visit.url), _Site())
             if _may_be_unread(visited) and self._marks < MOST_MARKS:

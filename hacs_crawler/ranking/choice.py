@@ -154,7 +154,8 @@ def _best(
         return foremost(-score, min(n for n in (quota.budget, limit, len(score)) if n is not None))
     unseen, seen = np.flatnonzero(visits == 0), np.flatnonzero(visits > 0)
     of_unseen = min(len(unseen), quota.unseen)
-    overdue = int(np.count_nonzero(is_overdue(score[seen])))  # before pages never seen
+    # before pages never seen
+    overdue = int(np.count_nonzero(is_overdue(score[seen])))
     of_seen = min(len(seen), max(quota.budget - quota.unseen, min(overdue, quota.budget)))
     of_unseen = min(of_unseen, quota.budget - of_seen)
     if is_last:

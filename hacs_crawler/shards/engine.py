@@ -166,7 +166,8 @@ def _preloaded() -> list[str]:
     """
     components = str([*BUILT_IN_PARTS, vars(default_settings)])
     modules = re.findall(r"'((?:scrapy|hacs_crawler)\.[\w.]+)\.[A-Z]\w*'", components)
-    modules.remove("scrapy.core.downloader.handlers.ftp")  # in Scrapy 2.13 it installs a reactor
+    # in Scrapy 2.13 it installs a reactor
+    modules.remove("scrapy.core.downloader.handlers.ftp")
     commands = iter_modules(scrapy.commands.__path__, "scrapy.commands.")
     return [*_ALSO_PRELOADED, *(command.name for command in commands), *sorted({*modules})]
 
@@ -174,7 +175,8 @@ def _preloaded() -> list[str]:
 def _crawl(arguments: Sequence[str], log: str) -> None:
     """Run `scrapy`, which ends this process with its exit status."""
     os.setsid()  # Ctrl-C is for the command, which sees to the crawls
-    gc.freeze()  # else each full collection reads, and so copies, all that was imported before the fork
+    # else each full collection reads, and so copies, all that was imported before the fork
+    gc.freeze()
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
     for stream in (1, 2):

@@ -165,7 +165,8 @@ def open_shards(
         for shard in shards_of(count):
             arguments = replace(config, shard=shard).state_arguments
             try:
-                if not (reads_only or creates):  # opening would create a missing state
+                # opening would create a missing state
+                if not (reads_only or creates):
                     open_state(*arguments, reads_only=True).close()
                 states[shard] = open_state(*arguments, reads_only=reads_only and not creates)
             except NoStateError:

@@ -82,7 +82,8 @@ class RedisShardLock:
             if self._lock.acquire(blocking=False, token=self._token):
                 return None
             holder = (self._server.client.get(self._key) or b"").decode(errors="replace")
-            if holder == self._token:  # a first try was answered to a connection that was lost
+            # a first try was answered to a connection that was lost
+            if holder == self._token:
                 self._lock.local.token = self._token.encode()
                 return None
             return holder.partition(" [")[0] or "nobody any more"

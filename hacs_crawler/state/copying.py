@@ -61,7 +61,8 @@ def copy_states(
     stores = [target.store for target in targets]
     for store in stores:
         store.write_meta({COPYING: name})
-        store.trim_outcomes(MAX_SECOND)  # a copy that was stopped may have added some
+        # a copy that was stopped may have added some
+        store.trim_outcomes(MAX_SECOND)
     number = 0
     for source in sources:
         shard_of: dict[int, int] = {}

@@ -120,7 +120,8 @@ class State:
         for index, visit in enumerate(visits):
             by_page.setdefault(page_id_of(visit.url), []).append(index)
         recorded: dict[int, Recorded] = {}
-        counts_sites = self.estimation.updates == "site"  # which only the store can decide
+        # which only the store can decide
+        counts_sites = self.estimation.updates == "site"
 
         def advance(base: _Base) -> dict[int, Page]:
             after: dict[int, Page] = {}

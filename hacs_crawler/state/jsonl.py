@@ -43,7 +43,8 @@ _LONGEST_TEXT_BYTES: Final = 65_535
 _DIGITS: Final = 16
 _BEGINNING: Final = re.compile(rb'\A(?:\xef\xbb\xbf)?\s*\{(?:.*[{,])?\s*"hacs"\s*:')
 _HAS_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:").match
-to_json: Final = json.JSONEncoder(allow_nan=False).encode  # ASCII: nothing a terminal acts on
+# ASCII: nothing a terminal acts on
+to_json: Final = json.JSONEncoder(allow_nan=False).encode
 
 Byte = Annotated[int, Meta(ge=0, le=255)]
 Unsigned31 = Annotated[int, Meta(ge=0, le=2**31 - 1)]
@@ -117,7 +118,8 @@ def is_export(beginning: bytes) -> bool:
 
 def to_line(page: Page) -> bytes:
     """Return the page as a line of JSON; raises ValueError for an invalid URL or rate."""
-    if _HAS_SCHEME(page.url) is None:  # a damaged one, for which an import would refuse all lines
+    # a damaged one, for which an import would refuse all lines
+    if _HAS_SCHEME(page.url) is None:
         raise ValueError("its URL is none")
     sound = page.sound
     updated = {bisect_left(sound.visits, at) for at in sound.update_times} - {0}

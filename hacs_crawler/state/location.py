@@ -16,7 +16,8 @@ REDIS_SCHEMES: Final = ("redis", "rediss", "unix", "redis+cluster", "rediss+clus
 def state_url(given: object) -> str:
     """Return the address of a state; raises ConfigError if it is malformed."""
     if not isinstance(given, str) or not given:
-        shown = type(given).__name__ if given else repr(given)  # it may hold a password
+        # it may hold a password
+        shown = type(given).__name__ if given else repr(given)
         raise ConfigError(f"HACS_STATE = {shown}: must be a non-empty text")
     scheme, separator, rest = given.partition("://")
     if scheme == "sqlite":
@@ -60,7 +61,8 @@ def describe(url: str) -> str:
         return url
     scheme, _, rest = url.partition("://")
     parts = re.split("[?#]", rest, maxsplit=1)
-    if "@" in "".join(parts[1:]):  # of the password, which was not escaped, or of the query
+    # of the password, which was not escaped, or of the query
+    if "@" in "".join(parts[1:]):
         return f"{scheme}://…"
     return f"{scheme}://{parts[0].rpartition('@')[2]}"
 

@@ -120,7 +120,8 @@ def merge_pages(page: Page, other: Page) -> Page:
         before = result.harvests.get(harvest.source, harvest)
         furthest = max(before, harvest, key=lambda candidate: (candidate.until, candidate.digest))
         result.harvests[harvest.source] = furthest
-    result.harvests = dict(sorted(result.harvests.items()))  # equal pages have equal bytes
+    # equal pages have equal bytes
+    result.harvests = dict(sorted(result.harvests.items()))
     result.periods, result.marks = spells_of(shown)
     result.is_in_site = (page.is_in_site and other.is_in_site) or any(
         side.is_in_site and side.marks == result.marks for side in (page, other)
@@ -163,7 +164,8 @@ def _see_repeated(page: Page) -> None:
     for at in digests.repeated(page.digests, page.contents):
         if at > page.last_news or (at == page.last_news and (page.gone or page.failures)):
             _set_present(page, at)
-        if at > (page.last_visit or 0):  # of which content the validators are is not known then
+        # of which content the validators are is not known then
+        if at > (page.last_visit or 0):
             page.etag = page.last_modified = ""
         if page.visits[bisect_left(page.visits, at) :][:1] != array("I", [at]):
             _add_rules(page, at, rule_changes.UNKNOWN)
@@ -232,7 +234,8 @@ def _thin_visits(page: Page) -> None:
         return
     shown_at, kept = page.shown_at, page.visits[:]
     _thin(kept)
-    if shown_at:  # its marks hold for all visits since that were answered "not modified"
+    # its marks hold for all visits since that were answered "not modified"
+    if shown_at:
         _insert(kept, shown_at[-1])
     if len(kept) == len(page.visits):
         return

@@ -79,7 +79,8 @@ class Label:
     @property
     def model(self) -> str:
         """What p was made of: predictions of one model are calibrated together, whatever the policy."""
-        estimator = ESTIMATORS.get(self.estimator)  # a newer version's state may know others
+        # a newer version's state may know others
+        estimator = ESTIMATORS.get(self.estimator)
         fading = (
             f", fading in {self.fade_days:g} days" if estimator and estimator.uses_prior else ""
         )

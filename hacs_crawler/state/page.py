@@ -27,7 +27,8 @@ from hacs_crawler.state.spells import Spells, spells_of
 if TYPE_CHECKING:
     Numbers = array[int]
 else:
-    Numbers = array  # signatures are looked at, and Python 3.11 cannot look at `array[int]`
+    # signatures are looked at, and Python 3.11 cannot look at `array[int]`
+    Numbers = array
 # Shared by all pages without such times, and never changed.
 _NO_TIMES: Numbers = array("I")
 # What `Page.unread` is of a page whose visits were judged already: they are not judged twice.

@@ -81,7 +81,8 @@ def refit_priors(
     pages = load(np.union1d(revisited, siblings).tolist())
     of_siblings = [pages[page_id] for page_id in siblings.tolist() if page_id in pages]
     revisits = (pages.get(page_id) for page_id in revisited.tolist())
-    sample = [page for page in revisits if page and page.visits]  # a damaged row may say otherwise
+    # a damaged row may say otherwise
+    sample = [page for page in revisits if page and page.visits]
     fitted = _at_fixed_point(sample, estimation)
     sites = np.array([site_id(page.url) for page in of_siblings], np.int64)
     together = fit_sibling_correlation(sites, *histories(of_siblings), baselines_of(of_siblings))

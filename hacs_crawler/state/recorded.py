@@ -149,7 +149,8 @@ def _claim_of(recorded: Recorded) -> LinkClaim | None:
     visit = recorded.visit
     if not _shows_marks(recorded):
         return None
-    if recorded.before.churn >= CHURNING:  # passing links would push lasting ones out of the memory
+    # passing links would push lasting ones out of the memory
+    if recorded.before.churn >= CHURNING:
         return None
     is_known = recorded.before.is_in_site and not recorded.is_baseline
     links = recorded.new_marks if is_known else visit.marks

@@ -75,7 +75,8 @@ class RedisStore(Store):
                     pipe.hsetnx(self._notes, "schema", SCHEMA)
                     pipe.hsetnx(self._notes, "identity", token_hex(8))
                 pipe.hmget(self._notes, "schema", "identity")
-                self._known_by = self._checked(pipe.execute()[-1])  # an error names the command
+                # an error names the command
+                self._known_by = self._checked(pipe.execute()[-1])
         except BaseException:
             self.close()
             raise
@@ -192,7 +193,8 @@ class RedisStore(Store):
             keys = self._redis.scan_iter(pattern, count=10_000)
             kinds = sorted({key.split(b":annotations:", 1)[1].decode() for key in keys})
             notes = self._redis.hgetall(self._notes)
-            for key in (b"schema", b"identity"):  # of this store, not of its contents
+            # of this store, not of its contents
+            for key in (b"schema", b"identity"):
                 notes.pop(key, None)
             own = {key.decode(): note(key.decode(), text) for key, text in notes.items()}
         annotations = {kind: dict(ChainMap(*self.all_annotations(kind))) for kind in kinds}

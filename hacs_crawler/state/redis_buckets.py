@@ -24,7 +24,8 @@ from hacs_crawler.state.redis_connection import RedisServer
 
 BUCKETS: Final = 65_536
 _BUCKETS_A_TRIP = 4_096
-_BUCKETS_A_CALL = 64  # a script that joins the rows of thousands takes the server twice as long
+# a script that joins the rows of thousands takes the server twice as long
+_BUCKETS_A_CALL = 64
 _PAGES_A_CALL = 500
 _SLOTS_A_PIPELINE = 1_000
 _FEW_BYTES = 1 << 21
@@ -56,7 +57,8 @@ class RedisBuckets:
                 for page_id in page_ids:
                     pipe.hget(self.key(page_id, kind), field_of(page_id))
                 return list(pipe.execute())
-            for some in self.calls(page_ids):  # a command each takes redis-py ten times as long
+            # a command each takes redis-py ten times as long
+            for some in self.calls(page_ids):
                 keys = [self.key(page_id, kind) for page_id in some]
                 self._server.add_call(pipe, FETCH, keys, *map(field_of, some))
             return list(chain.from_iterable(self._server.answers(pipe)))

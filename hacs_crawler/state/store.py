@@ -219,7 +219,8 @@ def note(key: str, text: str | bytes) -> Any:
     """Return the value of a note that a store holds as JSON; raises ValueError that names it."""
     try:
         value = json.loads(text)
-        json.dumps(value, ensure_ascii=False).encode()  # a lone surrogate is in no text
+        # a lone surrogate is in no text
+        json.dumps(value, ensure_ascii=False).encode()
     except (ValueError, TypeError, RecursionError) as error:
         msg = f"the note {key!r} is damaged, remove it: {error}"
         raise ValueError(msg) from error

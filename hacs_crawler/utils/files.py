@@ -27,7 +27,8 @@ def replacing(target: Path) -> Iterator[Writable]:
     A name that ends in `.gz` is gzipped. A device or a pipe is written directly. Raises FileExistsError
     if the name is that of an SQLite database, such as a state.
     """
-    if target.exists() and not target.is_file():  # a device, a pipe: nothing to be replaced
+    # a device, a pipe: nothing to be replaced
+    if target.exists() and not target.is_file():
         with target.open("wb") as file:
             yield file
         return

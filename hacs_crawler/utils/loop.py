@@ -71,7 +71,8 @@ def shutdown_waits() -> Iterator[Callable[[], bool]]:
         is_asked = True
         return ended
 
-    if not is_reactor_installed():  # Scrapy runs without Twisted's: asyncio ends the process
+    # Scrapy runs without Twisted's: asyncio ends the process
+    if not is_reactor_installed():
         yield lambda: False
         return
     reactor = _reactor()

@@ -98,7 +98,8 @@ class Progress:
         self._stderr: TextIO = sys.stderr
 
     def __enter__(self) -> Self:
-        if not self._is_shown:  # not console.is_terminal: FORCE_COLOR makes that true of files
+        # not console.is_terminal: FORCE_COLOR makes that true of files
+        if not self._is_shown:
             return self
         from rich import progress as bars  # noqa: PLC0415 - large, and crawls show no bar
         from rich.console import Console  # noqa: PLC0415 - as above

@@ -100,7 +100,8 @@ def canonical_bytes(item: Any, is_watched: Callable[[str], bool] = lambda _: Tru
 
 
 def _mapping(item: Any) -> Mapping[str, Any]:
-    if isinstance(item, dict):  # as most are, and an adapter takes longer than all that follows
+    # as most are, and an adapter takes longer than all that follows
+    if isinstance(item, dict):
         return item
     if not ItemAdapter.is_item(item):
         raise UnreadableMarksError(f"{item!r:.100} is no item")

@@ -53,7 +53,8 @@ class WriteBehind:
         self._state = state
         self._read_ahead = read_ahead
         self._on_recorded = on_recorded
-        self._count = min(count, max(1, limit // 2))  # else visits would be given up unasked
+        # else visits would be given up unasked
+        self._count = min(count, max(1, limit // 2))
         self._seconds = seconds
         self._limit = limit
         self._waiting: list[Recorded] = []
@@ -104,7 +105,8 @@ class WriteBehind:
             judged = self.judge(visit)
         self._read_ahead.drop(visit.url)
         if judged.is_known:
-            if page_id not in self._latest:  # else it has visits that the state may not know
+            # else it has visits that the state may not know
+            if page_id not in self._latest:
                 self._known[page_id] = judged.before
             self._latest[page_id] = judged.after
         self._add(judged)

@@ -90,7 +90,8 @@ def _intervals(history: History, rates: UnitRates) -> Intervals:
     order = np.lexsort((days, unit))
     days, unit = days[order], unit[order]
     lengths = np.diff(days)
-    is_one = (np.diff(unit) == 0) & (lengths > 0)  # updates of two pages at one moment are one
+    # updates of two pages at one moment are one
+    is_one = (np.diff(unit) == 0) & (lengths > 0)
     return Intervals(lengths[is_one], unit[1:][is_one])
 
 

@@ -63,8 +63,10 @@ class History:
     def next_updates(self, day: float) -> FloatArray:
         """Return when each unit is updated next after `day`, infinite if it never is."""
         days = np.full(self.units, np.inf)
-        later = np.searchsorted(-self.update_days, -day)  # the first that is not after `day`
-        days[self.update_unit[:later]] = self.update_days[:later]  # the earliest is written last
+        # the first that is not after `day`
+        later = np.searchsorted(-self.update_days, -day)
+        # the earliest is written last
+        days[self.update_unit[:later]] = self.update_days[:later]
         return days
 
 

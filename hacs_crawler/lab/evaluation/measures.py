@@ -239,7 +239,8 @@ def precision_at_k(predicted: FloatArray, actual: FloatArray) -> FloatArray:
             (second, parabola[power], line[power]),
             (third, line[power], order[power]),
         ):
-            places = begin.astype(np.int64) + 1  # a piece holds from the K after its beginning on
+            # a piece holds from the K after its beginning on
+            places = begin.astype(np.int64) + 1
             pieces[power] += np.bincount(places, then - now, minlength=n + 2)
     constant, linear, square = pieces.cumsum(axis=1)[:, 1 : n + 1]
     k = np.arange(1, n + 1)

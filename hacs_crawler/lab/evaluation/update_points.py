@@ -18,7 +18,8 @@ from hacs_crawler.utils.times import DAY
 ACCESSES: Final = 200
 FEWEST_UPDATES: Final = 3
 CHUNK_PAGES: Final = 10_000
-_SHARE: Final = 1.82, 1.8  # of a Beta distribution: a mean of 103 and a deviation of 45.9 updates
+# of a Beta distribution: a mean of 103 and a deviation of 45.9 updates
+_SHARE: Final = 1.82, 1.8
 _MOST_PARTS: Final = 5
 _FACTORS: Final = 2.0, 8.0
 _LEVEL_SD: Final = 0.5

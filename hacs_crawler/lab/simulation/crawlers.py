@@ -83,9 +83,11 @@ class Nutch(IntervalSchedule):
         delta = at - modified
         shift = round(delta * self.SYNC_DELTA_RATE)
         if shift > self.MAX_SECONDS:
-            shift = 0  # offset / delta * maxIntervalMillis in whole numbers, and offset < delta
+            # offset / delta * maxIntervalMillis in whole numbers, and offset < delta
+            shift = 0
         interval = round(min(max(interval, delta, self.MIN_SECONDS), self.MAX_SECONDS))
-        is_too_long = interval > self.LONGEST_SECONDS  # then forceRefetch forgets the signature
+        # then forceRefetch forgets the signature
+        is_too_long = interval > self.LONGEST_SECONDS
         self._interval[page] = round(0.9 * self.LONGEST_SECONDS) if is_too_long else interval
         self._has_signature[page] = not is_too_long
         self._modified[page] = 0 if is_too_long else modified
@@ -129,7 +131,8 @@ class StormCrawler(IntervalSchedule):
         return at + minutes * MINUTE
 
 
-_TOLERANCE: Final = 1e-12  # of the log price: pages hardly worth a visit depend on its last digits
+# of the log price: pages hardly worth a visit depend on its last digits
+_TOLERANCE: Final = 1e-12
 _FIRST_STEP: Final = 0.05
 
 # The visits a day of pages of these rates per day at a price of a visit; falling in the price.

@@ -318,7 +318,8 @@ def simulate(
         world.now = now
         share = scenario.control_share if scenario.estimation.has_posterior else 0.0
         allowance = Allowance(allowance.rest(), share * scenario.run_budget)
-        if contender.is_unbounded:  # it visits every page, so learning would not help it
+        # it visits every page, so learning would not help it
+        if contender.is_unbounded:
             everything = np.arange(len(world.page_ids))
             contender.note(everything, now, world.visit(everything, now))
         else:

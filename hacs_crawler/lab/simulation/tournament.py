@@ -135,7 +135,8 @@ def _play_here(
 def _play_in_parallel(
     scenario: Scenario, matches: Sequence[Match], workers: int, on_progress: OnProgress
 ) -> dict[Match, Score]:
-    context = get_context("spawn")  # a fork would copy the locks of the bar's thread
+    # a fork would copy the locks of the bar's thread
+    context = get_context("spawn")
     others, days = set(active_children()), len(scenario.days())
     scores: dict[Match, Score] = {}
     with ProcessPoolExecutor(workers, context, _start_worker) as pool:

@@ -141,7 +141,8 @@ class Browser:
             except RenderingError:
                 if not self._has_lost(handler) or not await self.is_there():
                     raise
-            return await self._render(request)  # what died was the browser: no fault of this page's
+            # what died was the browser: no fault of this page's
+            return await self._render(request)
 
     async def close(self) -> None:
         """End the browser."""
@@ -171,10 +172,12 @@ class Browser:
             raise _kind_of(message)(message) from error
         finally:
             await self._end(handler, name, rendering)
-        if not response.url.startswith(OF_THE_WEB):  # Chromium shows errors with status 200
+        # Chromium shows errors with status 200
+        if not response.url.startswith(OF_THE_WEB):
             msg = f"a browser ended at {response.url[:100]}"
             raise RenderingError(msg)
-        if response.url != request.url:  # after redirects, which a browser follows by itself
+        # after redirects, which a browser follows by itself
+        if response.url != request.url:
             await check_robotstxt(self._crawler, request.replace(url=response.url, meta={}))
         request.meta.update({key: inner.meta[key] for key in _KEPT_META if key in inner.meta})
         request.meta["download_latency"] = rendering.latency
@@ -256,7 +259,8 @@ class Browser:
             return True
         rendering.asked += 1
         if rendering.asked == 1:
-            self._downloads.on_sent(rendering.request)  # it has obeyed, and waited for its turn
+            # it has obeyed, and waited for its turn
+            self._downloads.on_sent(rendering.request)
             return False
         if rendering.asked > MOST_REQUESTS or await self._project_refuses(asked):
             return True

@@ -61,7 +61,8 @@ async def started(crawler: Crawler, folder: str) -> Any:
     if _is_not_ours not in log.filters:
         log.addFilter(_is_not_ours)
     handler = ScrapyPlaywrightDownloadHandler.from_crawler(crawler)
-    handler.config.target_closed_max_retries = 0  # else a page that crashes does so four times
+    # else a page that crashes does so four times
+    handler.config.target_closed_max_retries = 0
     try:
         await handler._launch()  # noqa: SLF001 - as when the engine starts
         kind = handler.browser_provider.browser_type

@@ -150,7 +150,8 @@ class Rendering(CrawlPart):
         if not await self._browser.is_there():
             return plain
         first = await self._asked(request, rendered=True)
-        if first is None:  # no verdict: it is looked at again, unless that fails often
+        # no verdict: it is looked at again, unless that fails often
+        if first is None:
             self._memory.on_failure(url)
             return plain
         is_more = await self._compared(request, plain, first, url)
@@ -210,7 +211,8 @@ class Rendering(CrawlPart):
 
     def _links(self, response: Response) -> frozenset[int] | None:
         rules = self._crawl.rules(response)
-        if self._crawl.config.takes_items:  # which a callback would have to be called for
+        # which a callback would have to be called for
+        if self._crawl.config.takes_items:
             rules = self._crawl.config.link_rules
         return shown_marks(response, rules).marks
 

@@ -122,7 +122,8 @@ class ShardHold:
                     logger.warning("%s; nothing is sent until the lock is renewed", error)
                 continue
             if not is_ours:
-                if not self._is_released.is_set():  # else the crawl itself has just given it up
+                # else the crawl itself has just given it up
+                if not self._is_released.is_set():
                     call(self._lose)
                 return
             self._relied_on_until, pause = begun + self._lock.seconds, RENEW_SECONDS
@@ -146,7 +147,8 @@ class ShardHold:
             if self._is_lost or is_closing(self._crawler):
                 raise self._not_ours()
             await maybe_deferred_to_future(sleep(CHECK_SECONDS))
-            if self.may_send():  # requests that waited together are sent one after another
+            # requests that waited together are sent one after another
+            if self.may_send():
                 turn = self._downloads.take_turn(request, math.inf) or 0.0
                 await maybe_deferred_to_future(sleep(turn))
 

@@ -151,7 +151,8 @@ class Shards(CrawlPart):
         is_granted = await self._lot(score, is_new)
         if is_last and not is_granted.any():
             await self._end(has_more=len(score) > 0)
-            is_granted = await self._lot(score, is_new)  # there may be no cut-off any more
+            # there may be no cut-off any more
+            is_granted = await self._lot(score, is_new)
         return is_granted
 
     def recorded(self, batch: Sequence[Recorded]) -> None:

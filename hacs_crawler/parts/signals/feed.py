@@ -97,7 +97,8 @@ def _copy(elements: Iterable[Any], into: Any, places: Iterator[int]) -> None:
         name = element.tag.rpartition("}")[2].lower()
         if name not in _HOLDERS | _HELD or next(places, None) is None:
             continue
-        values = {key: element.get(key, "") for key in _ATTRIBUTES}  # `items` takes quadratic time
+        # `items` takes quadratic time
+        values = {key: element.get(key, "") for key in _ATTRIBUTES}
         attributes = {key: value for key, value in values.items() if _is_short(value)}
         copy = etree.SubElement(into, element.tag, attributes)
         if name in _HOLDERS:

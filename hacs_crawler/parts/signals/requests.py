@@ -59,7 +59,8 @@ class Reading(NamedTuple):
 
 
 READINGS: Final = {"sitemap": Reading(read_sitemap, True)}
-if find_spec("feedparser") is not None:  # an extra: without it feeds are not asked for
+# an extra: without it feeds are not asked for
+if find_spec("feedparser") is not None:
     READINGS["feed"] = Reading(read_feed, False)
 
 

@@ -166,7 +166,8 @@ class SignalSources(CrawlPart):
         ]
         if not due:
             return
-        due.sort(key=lambda entry: entry.tried)  # else those at the end would never have their turn
+        # else those at the end would never have their turn
+        due.sort(key=lambda entry: entry.tried)
         answered = 0
 
         async def one(source: SignalSource) -> bool:
