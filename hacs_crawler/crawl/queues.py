@@ -249,8 +249,7 @@ class SeedQueue:
         It is not asked if the seed has more priority than all follow-ups or than all for its slot, or if
         all follow-ups are for slots in which requests wait, and the seed's slot is free.
         """
-        # it may have requests of a job before, or of other crawls
-        if not self._given:
+        if not self._given:  # it may have requests of a job before, or of other crawls
             return not self._knows_all_given
         priority, here = -key[0], self._given.get(slot)
         if priority > max(self._given_by_priority) or (here and priority > max(here)):

@@ -282,8 +282,7 @@ class CrawlStats:
             f"Left for next time: {left:,}" if left else "",
         ]
         logger.info("%s.", ". ".join(filter(None, sentences)))
-        # so that the sentence stays short
-        beside = unseen if len(unseen) > 1 else []
+        beside = unseen if len(unseen) > 1 else []  # so that the sentence stays short
         beside += [counted(stat(name), noun) for name, noun in self._beside.items() if stat(name)]
         if beside:
             logger.info("Not counted as visits: %s", ", ".join(beside))
@@ -333,8 +332,7 @@ class CrawlStats:
 
     def log_pages_known_before(self, pages: int, state_name: str) -> None:
         """Log which pages the state in a place had before this crawl, which visited only new ones."""
-        # a failed page is added, too
-        added = self.get("first_visits") + self.get("not_observed")
+        added = self.get("first_visits") + self.get("not_observed")  # a failed page is added, too
         if (before := pages - added) > 0:
             logger.info(
                 "None of the %s that the state knew before was visited: if the pages are the same, "

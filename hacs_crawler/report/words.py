@@ -32,8 +32,7 @@ NEGATIVE_SKILL = (
 def headline(view: Overview, plan: Plan, outcomes: Outcomes, now: float) -> str:
     """Return the finds of recent visits, and the expected finds of a crawl now, in a sentence."""
     late = outcomes[outcomes["at"] > now - LATELY_DAYS * DAY]
-    # a page's first visit can find no update
-    late = late[np.isfinite(late["days_since_visit"])]
+    late = late[np.isfinite(late["days_since_visit"])]  # a page's first visit can find no update
     updates = int(((late["flags"] & UPDATED) > 0).sum())
     opening = (
         f"In the last {LATELY_DAYS} days {view.changed:,} of {counted(view.known, 'page')} changed, "
