@@ -152,7 +152,7 @@ def recorded_directly(folder: Path, visits: Sequence[Visit]) -> dict[str, Page]:
 def visit(url: str, at: str, *links: str) -> Visit:
     """A live visit of a page that showed these links."""
     root = HtmlResponse(url, body=page(*links), encoding="utf-8").selector.root
-    rules = LinkRules().fingerprint
+    rules = LinkRules(citations=True).fingerprint
     return Visit(url, second(at), marks=link_fingerprints(root, url), rules=rules)
 
 

@@ -347,6 +347,8 @@ def _opened(config: Config) -> tuple[State, RankingOptions]:
     state = open_state(*config.state_arguments)
     try:
         state.keep_label(config.ranking.label(config.estimation))
+        # kept from then on: every ranking asks for it, and the first would wait for the estimate
+        state.estimation.expected()
         return state, informed(config.ranking, state, config.clock())
     except BaseException:
         state.close()
