@@ -212,7 +212,7 @@ def _seen(page: Page, updates: int, now: float) -> str:
     return (
         f"{counted(len(page.visits), 'visit')} kept since {minute_text(page.visits[0])}, "
         f"{updates} with an update{of_site}; "
-        f"last {last} ago; {counted(len(page.marks), 'mark' if page.is_chosen else 'link')}"
+        f"last {last} ago; {counted(len(page.marks), page.noun)}"
     )
 
 
@@ -304,7 +304,7 @@ def _next(forecast: Forecast, config: Config, now: float) -> str:
 def _visits(facts: PageFacts) -> Iterator[str]:
     page = facts.page
     visits = list(zip(page.visits, facts.updated, page.new_marks_by_visit(), strict=True))
-    new = "new mark" if page.is_chosen else "new link"
+    new = f"new {page.noun}"
     for at, updated, links in visits[: -VISITS_SHOWN - 1 : -1]:
         what = f"update, {counted(links, new)}" if links else "update" if updated else "nothing new"
         if updated and at in page.echoes:

@@ -39,7 +39,8 @@ from hacs_crawler.utils.times import DAY
 _Seconds = NDArray[np.uint32]
 # A second visit within so short a time finds only changes that the request brings.
 CONTROL_SECONDS: Final = 30
-_NO_CHURN: Final = 1e-12
+# So small that no number of updates, however close together, speaks for churn.
+_NO_CHURN: Final = 1e-300
 # Up to which relative difference a rate is the same: sums of other batches are rounded otherwise.
 _SAME_RATE = 1e-9
 # The same for values that are kept in four bytes.
@@ -276,7 +277,12 @@ def _lifetimes_of_gaps(pages: Sequence[Page], offsets: IndexArray) -> LinkLifeti
 
 
 def _is_measured(page: Page) -> bool:
-    """Whether a visit shortly after another one, as control visits are, found an update."""
+    """Whether a visit shortly after another one, as control visits are, found an update.
+
+    Items have no control visits: two visits in a row are of two crawls, such as somebody's first.
+    """
+    if page.has_items:
+        return False
     visits = page.visits
     places = (bisect_left(visits, at) for at in page.update_times)
     return any(

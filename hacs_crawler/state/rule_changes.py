@@ -8,7 +8,8 @@ two visits are compared across them.
 
 Kept are pairs of numbers in the order of time: the second of a visit whose rules are not those of the
 visit before it, and its rules (`LinkRules.fingerprint`, or `UNKNOWN`, as before the first pair). Rules
-by which other marks than links are watched are odd (`CHOSEN`).
+by which other marks than links are watched are odd (`CHOSEN`); `ITEMS` are items, which no control
+visit shows, as their callback is not called twice.
 """
 
 from __future__ import annotations
@@ -22,14 +23,16 @@ from typing import Final
 UNKNOWN: Final = 0
 # The bit of rules by which something else than links is watched.
 CHOSEN: Final = 1
+# The bits of rules by which items are watched.
+ITEMS: Final = 3
 # The rules of a visit that showed marks, if they are not known: links, by rules of their own.
 UNNAMED: Final = 2
 
 
-def is_chosen(changes: array[int]) -> bool:
-    """Whether the latest visit that showed marks showed something else than links."""
+def has_bits(changes: array[int], bits: int) -> bool:
+    """Whether the rules of the latest visit that showed marks have bits: `CHOSEN` or `ITEMS`."""
     latest = changes[-1:] if changes[-1:] != array("I", [UNKNOWN]) else changes[-3:-2]
-    return bool(latest and latest[0] & CHOSEN)
+    return bool(latest and latest[0] & bits == bits)
 
 
 def baselines(changes: array[int]) -> array[int]:

@@ -54,9 +54,12 @@ class MarkRules:
 
     @cached_property
     def fingerprint(self) -> int:
-        """An odd number of these rules, 1 to 2^32 - 1; numbers of link rules are even."""
+        """An odd number of these rules, 1 to 2^32 - 1; numbers of link rules are even.
+
+        The second bit is set if the marks are items: see `state.rule_changes`.
+        """
         what = (_FORM, self.name, self.options, self.rendered)
-        return fingerprint(repr(what)) & 0xFFFF_FFFF | 1
+        return fingerprint(repr(what)) & 0xFFFF_FFFC | 2 * self.takes_items | 1
 
     def marks(self, response: Response, tree: HtmlElement | None) -> frozenset[int]:
         """Return the marks that a response shows.
