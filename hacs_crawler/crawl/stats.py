@@ -332,7 +332,8 @@ class CrawlStats:
 
     def log_pages_known_before(self, pages: int, state_name: str) -> None:
         """Log which pages the state in a place had before this crawl, which visited only new ones."""
-        added = self.get("first_visits") + self.get("not_observed")  # a failed page is added, too
+        # pages that failed, or answered 404 or 410, are added to the state, too
+        added = sum(map(self.get, ("first_visits", "not_observed", "gone")))
         if (before := pages - added) > 0:
             logger.info(
                 "None of the %s that the state knew before was visited: if the pages are the same, "

@@ -162,11 +162,12 @@ def test_pages_of_which_a_crawl_visits_none_again_are_counted(stats, caplog):
     stats.count("visits", 30)
     stats.count("first_visits", 30)
     stats.count_not_observed("status")
+    stats.count("gone")
     assert stats.saw_only_new_pages
     with caplog.at_level(logging.INFO):
-        stats.log_pages_known_before(31, "sqlite:///state.db")
+        stats.log_pages_known_before(32, "sqlite:///state.db")
         assert caplog.messages[-1].startswith("sqlite:///state.db is a new state: ")
-        stats.log_pages_known_before(43, "")
+        stats.log_pages_known_before(44, "")
     assert caplog.messages[-1].startswith(
         "None of the 12 pages that the state knew before was visited"
     )
