@@ -35,6 +35,7 @@ from hacs_crawler.model.grid import (
     LogNormalPrior,
     log_likelihood,
     log_prior,
+    log_sum,
     normalised,
 )
 from hacs_crawler.model.survival import TIMES
@@ -118,10 +119,7 @@ class _Types(NamedTuple):
 
     def gain(self, shares: FloatArray) -> FloatArray:
         """Return the log of the faded Bayes factor of the types."""
-        logs = self.logs + np.log(shares)
-        most = logs.max(axis=1)
-        gain: FloatArray = most + np.log(np.exp(logs - most[:, None]).sum(axis=1)) - self.log_rates
-        return gain
+        return log_sum(self.logs + np.log(shares)) - self.log_rates
 
 
 def with_bursts(
@@ -194,9 +192,8 @@ def _types_of(gaps: Gaps, churn: FloatArray, prior: LogNormalPrior) -> _Types:
     """Run the filter over all pages together: their first gaps, their second gaps, and so on."""
     left = np.repeat(gaps.offsets[1:], gaps.counts) - np.arange(gaps.offsets[-1]) - 1.0
     weight: FloatArray = np.power(_FADE, left)
-    of_rates = log_likelihood(gaps, weight, churn if churn.any() else None) + log_prior(prior)
-    most = of_rates.max(axis=1)
-    log_rates = most + np.log(np.exp(of_rates - most[:, None]).sum(axis=1))
+    of_rates = log_likelihood(gaps, weight, churn if churn.any() else None)
+    log_rates = log_sum(of_rates + log_prior(prior))
 
     page = page_of_value(gaps.offsets)
     step = np.arange(len(page)) - gaps.offsets[page]

@@ -94,6 +94,13 @@ def log_prior(prior: LogNormalPrior) -> FloatArray:
     return normalized
 
 
+def log_sum(logs: FloatArray) -> FloatArray:
+    """Return the logarithm of the sum of e^logs of each row."""
+    most = logs.max(axis=1)
+    total: FloatArray = most + np.log(np.exp(logs - most[:, np.newaxis]).sum(axis=1))
+    return total
+
+
 def normalised(logs: FloatArray) -> FloatArray:
     """Return the weights of which these are the logarithms, in rows that add up to 1."""
     weights: FloatArray = np.exp(logs - logs.max(axis=1, keepdims=True))

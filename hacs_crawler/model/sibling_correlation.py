@@ -6,14 +6,12 @@ from typing import Final, NamedTuple
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
 from hacs_crawler.model.estimators import mle
 from hacs_crawler.model.gaps import gaps_between
 from hacs_crawler.model.siblings import USUAL_SIBLING_CORRELATION
 from hacs_crawler.utils.arrays import BoolArray, FloatArray, IndexArray, page_of_value
 
-Ints = NDArray[np.int64]
 # With how many others of its site a page is compared at most: giants would outweigh all else.
 SIBLINGS_COMPARED: Final = 8
 # How many sites the usual sibling correlation counts as: few sites are little evidence.
@@ -28,13 +26,13 @@ _TINY: Final = float(np.finfo(np.float64).tiny)
 class _Pairs(NamedTuple):
     """Pairs of an update, by its number, and a sibling that was visited about that time."""
 
-    site: Ints
-    update: Ints
+    site: IndexArray
+    update: IndexArray
     excess: FloatArray
 
 
 def fit_sibling_correlation(
-    sites: Ints,
+    sites: IndexArray,
     visit_days: FloatArray,
     updated: BoolArray,
     offsets: IndexArray,
@@ -91,7 +89,7 @@ def fit_sibling_correlation(
 
 
 def _pairs(
-    sites: Ints,
+    sites: IndexArray,
     visit_days: FloatArray,
     updated: BoolArray,
     offsets: IndexArray,
@@ -132,7 +130,7 @@ def _pairs(
     return _Pairs(sites[source[update]], update, np.concatenate(parts))
 
 
-def _siblings(sites: Ints, pages: Ints) -> list[Ints]:
+def _siblings(sites: IndexArray, pages: IndexArray) -> list[IndexArray]:
     """Return for each of the pages the next page of its site, then the page after that, and so on.
 
     The first page of a site follows its last. Without another page it is the page itself.

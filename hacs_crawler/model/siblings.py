@@ -1,20 +1,28 @@
 """The evidence that the visits of a site's other pages give for a page."""
 
+import math
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hacs_crawler.model.quiet import QUIET_SHARE, quiet_days
-from hacs_crawler.utils.arrays import FloatArray
+from hacs_crawler.utils.arrays import FloatArray, IndexArray
 
-Ints = NDArray[np.int64]
 # The probability that an update of a sibling, of at most the same rate, came with the page's
 # update.
 SHARED_UPDATES: Final = 0.4
 # The sibling correlation (see that module) of the pages that the numbers above were tuned on.
 USUAL_SIBLING_CORRELATION: Final = 0.6
+# By how much less likely an update is at a time at which one sibling is known to have been quiet.
+QUIET_SHARE: Final = 0.3
+# What is left of that likelihood however many siblings were quiet.
+LEAST_LEFT: Final = 0.1
+# How many siblings that were quiet at one time count.
+MOST_QUIET: Final = math.ceil(math.log(LEAST_LEFT) / math.log(1.0 - QUIET_SHARE))
+_SECONDS: Final = 86_400.0
+_SITE_SHIFT: Final = np.uint64(33)
+_ONE: Final = np.uint64(1)
+_STEPS: Final = 2.0**30
 # How many siblings' updates are looked at: the latest ones of the site.
 MOST_UPDATES: Final = 2
 _SHARED_POWER: Final = 2
@@ -33,7 +41,7 @@ class SiblingVisits:
     Visits less than a second apart count as one moment.
     """
 
-    sites: Ints
+    sites: IndexArray
     rate_per_day: FloatArray
     last_visit: FloatArray
     last_update: FloatArray
@@ -44,7 +52,7 @@ class SiblingVisits:
 def sibling_evidence(
     pages: SiblingVisits,
     sibling_correlation: float = USUAL_SIBLING_CORRELATION,
-    wanted: Ints | None = None,
+    wanted: IndexArray | None = None,
 ) -> tuple[FloatArray, FloatArray]:
     """Return for each page the evidence of its siblings on the time since its last visit.
 
@@ -69,13 +77,15 @@ def sibling_evidence(
         quiet_share = np.full(len(starts), QUIET_SHARE * strength**_QUIET_POWER)
         asked = _asked(members, wanted, len(pages.sites))
         wanted_members = members[asked]
-        quiet[wanted_members] = quiet_days(own, few.last_visit, few.quiet_since, quiet_share, asked)
+        quiet[wanted_members] = _quiet_days(
+            own, few.last_visit, few.quiet_since, quiet_share, asked
+        )
         most = SHARED_UPDATES * strength**_SHARED_POWER
         shared[wanted_members] = most * _together(few, own, starts, asked)
     return (quiet, shared) if wanted is None else (quiet[wanted], shared[wanted])
 
 
-def _asked(members: Ints, wanted: Ints | None, number: int) -> Ints:
+def _asked(members: IndexArray, wanted: IndexArray | None, number: int) -> IndexArray:
     """Return the places in `members`, which has that number of pages, of the wanted pages."""
     if wanted is None:
         return np.arange(len(members))
@@ -84,7 +94,7 @@ def _asked(members: Ints, wanted: Ints | None, number: int) -> Ints:
     return np.flatnonzero(is_wanted[members])
 
 
-def _with_siblings(pages: SiblingVisits) -> tuple[Ints, Ints]:
+def _with_siblings(pages: SiblingVisits) -> tuple[IndexArray, IndexArray]:
     """Return the places of the seen pages that have a seen sibling, and the starts of sites in them.
 
     Pages of one site follow each other, in the order in which they came.
@@ -98,7 +108,9 @@ def _with_siblings(pages: SiblingVisits) -> tuple[Ints, Ints]:
     return (key[has_sibling] & _MASK).astype(np.int64), np.flatnonzero(is_first[has_sibling])
 
 
-def _together(pages: SiblingVisits, own: Ints, starts: Ints, asked: Ints) -> FloatArray:
+def _together(
+    pages: SiblingVisits, own: IndexArray, starts: IndexArray, asked: IndexArray
+) -> FloatArray:
     """Return the weight of the site's latest updates for each requested page, 0 to 1.
 
     An update found after a gap counts with the share of the gap that lies after the page's own last
@@ -116,7 +128,7 @@ def _together(pages: SiblingVisits, own: Ints, starts: Ints, asked: Ints) -> Flo
     return np.minimum(together, 1.0)
 
 
-def _latest_updated(pages: SiblingVisits, own: Ints, starts: Ints) -> list[Ints]:
+def _latest_updated(pages: SiblingVisits, own: IndexArray, starts: IndexArray) -> list[IndexArray]:
     """Return, for each site, its page with the latest update, then the page with the second latest.
 
     Of several the first. Without such a page, any page of the site.
@@ -129,3 +141,59 @@ def _latest_updated(pages: SiblingVisits, own: Ints, starts: Ints) -> list[Ints]
         pages_of_sites.append(latest[np.searchsorted(latest, starts)])
         update[pages_of_sites[-1]] = -np.inf
     return pages_of_sites
+
+
+def _quiet_days(
+    own: IndexArray,
+    last_visit: FloatArray,
+    quiet_since: FloatArray,
+    quiet_share: FloatArray,
+    asked: IndexArray,
+) -> FloatArray:
+    """Sum over the time since a page's last visit of 1 - max(`LEAST_LEFT`, (1 - `quiet_share`)^m).
+
+    m is the number of pages of its site that are known to have been quiet at that moment, at most
+    `MOST_QUIET`: each from `quiet_since`, its first visit or the last that found an update, to its last
+    visit. Days, up to 49,710 (2^32 seconds), rounded to seconds. `own` are the pages' sites, numbers
+    from 0; `quiet_share` has one element a site. Returned are the sums of the pages at places `asked`.
+
+    Each site's time is cut at all these moments. Up to each of them the sum is kept, in whole numbers
+    that may overflow: differences within a site are exact, whatever other sites there are.
+    """
+    until, since = (
+        np.rint(days * _SECONDS).astype(np.uint64) for days in (last_visit, quiet_since)
+    )
+    site = own.astype(np.uint64) << _SITE_SHIFT
+    is_quiet = np.flatnonzero(since < until)
+    begins = site[is_quiet] | since[is_quiet] << _ONE
+    ends = site[is_quiet] | until[is_quiet] << _ONE | _ONE
+    moments = np.sort(np.concatenate([begins, ends]))
+    if not len(moments):
+        return np.zeros(len(asked))
+    number = np.cumsum(1 - 2 * (moments & _ONE).astype(np.int64))
+    whose = (moments >> _SITE_SHIFT).astype(np.int64)
+    lost = _lost(quiet_share)[whose, np.minimum(number, MOST_QUIET)]
+    at = (moments & (_ONE << _SITE_SHIFT) - _ONE).astype(np.int64) >> 1
+    up_to = np.zeros(len(moments), np.int64)
+    # 0 is lost from a site's last moment on
+    np.cumsum(lost[:-1] * np.diff(at), out=up_to[1:])
+
+    own, site, until = own[asked], site[asked], until[asked]
+    last_of_site = np.searchsorted(moments, (site >> _SITE_SHIFT) + _ONE << _SITE_SHIFT) - 1
+    before = np.searchsorted(moments, site | until << _ONE | _ONE, side="right") - 1
+    is_within = (before >= 0) & (whose[before] == own)
+    first_of_site = np.searchsorted(moments, site)
+    seen = np.where(
+        is_within,
+        up_to[before] + lost[before] * (until.astype(np.int64) - at[before]),
+        up_to[np.minimum(first_of_site, len(moments) - 1)],
+    )
+    has_quiet = first_of_site <= last_of_site
+    return np.where(has_quiet, up_to[last_of_site] - seen, 0) / (_STEPS * _SECONDS)
+
+
+def _lost(quiet_share: FloatArray) -> IndexArray:
+    """Return the quantized loss while m siblings are quiet, by site and by m up to `MOST_QUIET`."""
+    number = np.arange(MOST_QUIET + 1)
+    left = np.maximum(LEAST_LEFT, (1.0 - quiet_share[:, np.newaxis]) ** number)
+    return np.rint(_STEPS * (1.0 - left)).astype(np.int64)

@@ -25,10 +25,10 @@ from dataclasses import dataclass, fields
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hacs_crawler.model.grid import log_sum
 from hacs_crawler.model.survival import Rates
-from hacs_crawler.utils.arrays import FloatArray, IndexArray
+from hacs_crawler.utils.arrays import BoolArray, FloatArray, IndexArray
 
 RECALLS: Final = np.array([0.0, 0.15, 0.4, 0.65, 0.85, 0.95])
 FALSE_PER_DAY: Final = np.geomspace(0.0003, 3.0, 25)
@@ -118,7 +118,7 @@ def gap_log_likelihood(
     heard: SignalRecords,
     rates: Rates,
     gap_days: FloatArray,
-    updated: NDArray[np.bool_],
+    updated: BoolArray,
 ) -> FloatArray:
     """Return the log-likelihood of visits' outcomes at each point, given signals; (n_pages, `POINTS`).
 
@@ -228,18 +228,12 @@ def log_quiet_factor(
             (recall[None], false[None], delay),
             left[part, None],
         )
-        logs[part] = _log_sum(own + quiet) - _log_sum(own + all_)
+        logs[part] = log_sum(own + quiet) - log_sum(own + all_)
     return logs
 
 
 def _parts(number: int) -> list[slice]:
     return [slice(start, start + _BLOCK) for start in range(0, number, _BLOCK)]
-
-
-def _log_sum(logs: FloatArray) -> FloatArray:
-    most = logs.max(axis=1)
-    total: FloatArray = most + np.log(np.exp(logs - most[:, None]).sum(axis=1))
-    return total
 
 
 def _logs(heard: SignalRecords, rates: Rates) -> tuple[FloatArray, FloatArray]:

@@ -24,9 +24,7 @@ from hacs_crawler.state import (
     sorted_outcomes,
 )
 from hacs_crawler.statistics import Expectation, clustered_z, summary
-
-Floats = NDArray[np.float64]
-Bools = NDArray[np.bool_]
+from hacs_crawler.utils.arrays import BoolArray, FloatArray
 
 DRIFT_VISITS: Final = 1_000
 DRIFT_RUNS: Final = 3
@@ -45,12 +43,12 @@ class Group:
     outcomes: Outcomes
 
     @property
-    def p(self) -> Floats:
+    def p(self) -> FloatArray:
         """The probabilities of new links: p, with what churn adds to it."""
         return _chance(self.outcomes)
 
     @property
-    def found(self) -> Bools:
+    def found(self) -> BoolArray:
         """Whether each visit found an update."""
         return found_update(self.outcomes)
 
@@ -94,14 +92,14 @@ def predicted(outcomes: Outcomes) -> Outcomes:
     return made
 
 
-def found_update(outcomes: Outcomes) -> Bools:
+def found_update(outcomes: Outcomes) -> BoolArray:
     """Return whether each visit found an update."""
     return np.asarray((outcomes["flags"] & UPDATED) > 0)
 
 
-def _chance(outcomes: Outcomes) -> Floats:
+def _chance(outcomes: Outcomes) -> FloatArray:
     """Return the predicted probability of the counted event: any new link, from time or from churn."""
-    chance: Floats = chance_of_new_links(outcomes["p"].astype(np.float64), churn_of(outcomes))
+    chance: FloatArray = chance_of_new_links(outcomes["p"].astype(np.float64), churn_of(outcomes))
     return chance
 
 

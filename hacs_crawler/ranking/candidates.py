@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import fields
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hacs_crawler.model import (
     SiblingVisits,
@@ -20,11 +19,14 @@ from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats
 from hacs_crawler.ranking.signals import Signals, with_signals
 from hacs_crawler.state import Estimation, Ids, Rows, rates_of
+from hacs_crawler.utils.arrays import BoolArray, IndexArray
 from hacs_crawler.utils.times import DAY
 
-Places = NDArray[np.int64]
+Places = IndexArray
 # The evidence of siblings for each of some pages, see `sibling_evidence`.
 Evidence = tuple[Floats, Floats]
+# Which of a page's numbers are whole.
+_WHOLE: Final = {"page_ids", "visits", "updates", "failures"}
 # What has one element a page.
 _COLUMNS: Final = [
     field.name for field in fields(Candidates) if field.name not in {"seed", "stale_days"}
@@ -48,11 +50,9 @@ def candidates_from(
     them. `signals` count if e starts at the last visit. `evidence` is the result of `evidence_of` for
     these pages, if `rows` are no longer of whole sites. `demands` are the users' demands on the pages.
     """
-    is_visited = rows["visits"] > 0
     # a page seen once lacks a gap to learn from, and its rate in the row may be of an older prior
     rates = rates_of(rows, estimation)
-    last_visit = np.where(is_visited, rows["last_visit"] / DAY, np.nan)
-    last_update = np.where(is_visited, rows["last_update"] / DAY, np.nan)
+    last_visit, last_update = _days_seen(rows)
     now_day = now / DAY
     is_since_visit = options.elapsed_from == "visit"
     since_update = elapsed_days(now_day, last_update)
@@ -93,9 +93,8 @@ def evidence_of(
     if not options.counts_siblings:
         number = len(rows) if wanted is None else len(wanted)
         return np.zeros(number), np.zeros(number)
-    is_visited, has_update = rows["visits"] > 0, rows["updates"] > 0
-    last_visit = np.where(is_visited, rows["last_visit"] / DAY, np.nan)
-    last_update = np.where(is_visited, rows["last_update"] / DAY, np.nan)
+    has_update = rows["updates"] > 0
+    last_visit, last_update = _days_seen(rows)
     sightings = SiblingVisits(
         rows["site"].astype(np.int64),
         rates_of(rows, estimation).rate_per_day,
@@ -107,26 +106,19 @@ def evidence_of(
     return sibling_evidence(sightings, estimation.sibling_correlation, wanted)
 
 
+def _days_seen(rows: Rows) -> tuple[Floats, Floats]:
+    """Return the last visit and the last update of pages, in days, nan for pages never visited."""
+    is_visited = rows["visits"] > 0
+    last_visit = np.where(is_visited, rows["last_visit"] / DAY, np.nan)
+    return last_visit, np.where(is_visited, rows["last_update"] / DAY, np.nan)
+
+
 def nobody() -> Candidates:
     """Return candidates of no page."""
-    ids, numbers = np.zeros(0, np.int64), np.zeros(0)
-    return Candidates(
-        page_ids=ids,
-        rate_per_day=numbers,
-        fast_share=numbers,
-        fast_per_day=numbers,
-        slow_per_day=numbers,
-        days_since_visit=numbers,
-        days_since_update=numbers,
-        p=numbers,
-        visits=ids,
-        updates=ids,
-        failures=ids,
-        churn=numbers,
-        churning=numbers,
-        **nothing_asked(0)._asdict(),
-        seed=0,
-    )
+    columns: dict[str, Any] = {
+        name: np.zeros(0, np.int64 if name in _WHOLE else np.float64) for name in _COLUMNS
+    }
+    return Candidates(**columns, seed=0)
 
 
 def joined(parts: Sequence[Candidates]) -> Candidates:
@@ -135,7 +127,7 @@ def joined(parts: Sequence[Candidates]) -> Candidates:
     return Candidates(**columns, seed=parts[0].seed, stale_days=parts[0].stale_days)
 
 
-def taken(candidates: Candidates, places: Places | NDArray[np.bool_]) -> Candidates:
+def taken(candidates: Candidates, places: Places | BoolArray) -> Candidates:
     """Return some of the candidates."""
     columns = {name: getattr(candidates, name)[places] for name in _COLUMNS}
     return Candidates(**columns, seed=candidates.seed, stale_days=candidates.stale_days)

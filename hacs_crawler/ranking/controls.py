@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from hacs_crawler.ranking.policies import Floats
 from hacs_crawler.state import State, change_note
+from hacs_crawler.utils.arrays import BoolArray
 
 Counts = NDArray[np.integer]
 
@@ -103,7 +104,7 @@ def control_worth(p: Floats, churning: Floats, visits: Counts, updates: Counts) 
     return np.where(is_asked, (4.0 * churning * (1.0 - churning) + LEAST_DOUBT) * p, 0.0)
 
 
-def controlled(worth: Floats, budget: int | None, most: int) -> tuple[NDArray[np.bool_], int]:
+def controlled(worth: Floats, budget: int | None, most: int) -> tuple[BoolArray, int]:
     """Return which of the chosen pages, best first, are asked twice, and how many are visited in all.
 
     `worth` is the worth of a control visit (`control_worth`), one element a page. The visits go to the

@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hacs_crawler.exceptions import ConfigError
-from hacs_crawler.utils.arrays import BoolArray
+from hacs_crawler.utils.arrays import BoolArray, FloatArray
 from hacs_crawler.utils.settings import NotAllowedError, parsed_json
 
-Floats = NDArray[np.float64]
 T = TypeVar("T")
 
 # The key of a request's meta for the weight of its page.
@@ -43,9 +42,9 @@ Intervals = tuple[tuple[re.Pattern[str], Interval], ...]
 class Demands(NamedTuple):
     """What is asked of some pages: arrays with one element a page. `weight` is 1 if nothing is asked."""
 
-    weight: Floats
-    least_days: Floats
-    most_days: Floats
+    weight: FloatArray
+    least_days: FloatArray
+    most_days: FloatArray
 
     def at(self, places: NDArray[Any]) -> Demands:
         """Return the demands of the pages at some places."""
@@ -84,12 +83,12 @@ class Demanded(NamedTuple):
 NOTHING: Final = Demanded()
 
 
-def is_overdue(score: Floats) -> BoolArray:
+def is_overdue(score: FloatArray) -> BoolArray:
     """Return which pages are overdue, by their scores (see `choice.scored`)."""
     return score >= OVERDUE
 
 
-def demanded_of(most_days: Floats, score: Floats, may_be_visited: BoolArray) -> Demanded:
+def demanded_of(most_days: FloatArray, score: FloatArray, may_be_visited: BoolArray) -> Demanded:
     """Return the sum of demands on pages; pages that may not be visited yet are not overdue."""
     overdue = int(np.count_nonzero(is_overdue(score) & may_be_visited))
     return Demanded(overdue, float((1.0 / most_days).sum()))

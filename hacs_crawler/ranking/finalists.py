@@ -32,9 +32,9 @@ from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats
 from hacs_crawler.ranking.signals import read_signals
 from hacs_crawler.state import PAGES_A_CALL, Ids, Rows, State
-from hacs_crawler.utils.arrays import BoolArray
+from hacs_crawler.utils.arrays import BoolArray, IndexArray
 
-Counts = NDArray[np.int64]
+Counts = IndexArray
 
 # About how many pages are scored at a time: their arrays stay in the processor's cache.
 BLOCK_PAGES: Final = 50_000

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hacs_crawler.ranking.candidates import taken
 from hacs_crawler.ranking.choice import Quota, choose
@@ -46,7 +45,7 @@ class Plan(Candidates):
 
     shards: Counts
     score: Floats
-    visit_twice: NDArray[np.bool_]
+    visit_twice: BoolArray
     # Pages in the state.
     known: int
     # Pages that are gone and not to be visited yet.

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hacs_crawler.model import chance_of_update, days_out_of_date
-from hacs_crawler.utils.arrays import BoolArray
+from hacs_crawler.utils.arrays import BoolArray, FloatArray, IndexArray
 
-Floats = NDArray[np.float64]
+Floats = FloatArray
 
 # HACS_STALE_DAYS of the policy `balanced`.
 BALANCED_DAYS: Final = 100.0
@@ -43,7 +43,7 @@ class Candidates:
     HACS_STALE_DAYS, infinite without it.
     """
 
-    page_ids: NDArray[np.int64]
+    page_ids: IndexArray
     rate_per_day: Floats
     fast_share: Floats
     fast_per_day: Floats
@@ -51,9 +51,9 @@ class Candidates:
     days_since_visit: Floats
     days_since_update: Floats
     p: Floats
-    visits: NDArray[np.int64]
-    updates: NDArray[np.int64]
-    failures: NDArray[np.int64]
+    visits: IndexArray
+    updates: IndexArray
+    failures: IndexArray
     churn: Floats
     churning: Floats
     weight: Floats

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hacs_crawler.ranking.candidates import Places, candidates_from, joined, nobody, taken
 from hacs_crawler.ranking.choice import Quota, choose, contenders, scored
@@ -48,7 +47,7 @@ class Chosen(Generic[T]):
     rate_per_day: Floats
     days_since_visit: Floats
     churn: Floats
-    visit_twice: NDArray[np.bool_]
+    visit_twice: BoolArray
 
     @property
     def overdue(self) -> int:
@@ -103,7 +102,7 @@ class Selection(Generic[T]):
         rows: Rows,
         now: float,
         estimation: Estimation,
-        is_exempt: NDArray[np.bool_] | None = None,
+        is_exempt: BoolArray | None = None,
         *,
         signals: Sequence[Signals] = (),
         demands: Demands | None = None,

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from hacs_crawler.model.quiet import LEAST_LEFT, MOST_QUIET, QUIET_SHARE
 from hacs_crawler.model.siblings import (
+    LEAST_LEFT,
+    MOST_QUIET,
     MOST_UPDATES,
+    QUIET_SHARE,
     SHARED_UPDATES,
     USUAL_SIBLING_CORRELATION,
     SiblingVisits,
