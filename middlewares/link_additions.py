@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import (
     KEY,
     Tag,
+    is_start,
     mark_added,
     mark_answered,
     page_url,
@@ -38,6 +40,7 @@ from hacs_crawler.state import Estimation, News, Page, Recorded, Visit, copy_of
 from hacs_crawler.utils.times import DAY
 from hacs_crawler.watch import MarkRules, Rules
 
+logger = logging.getLogger(__name__)
 _NOTHING: Final = Observation(None)
 
 
@@ -54,6 +57,8 @@ class LinkAdditionsMiddleware:
         self._awaited: dict[Response, AwaitedVisit] = {}
         # Called with each item, and whether it is news, if a pipeline asks for that.
         self.told_items: Callable[[Any, bool], None] | None = None
+        # Whether the log said that what is posted is not recorded.
+        self._has_posted = False
         self._crawl.before_end(self._end_all)
 
     @classmethod
@@ -117,6 +122,17 @@ class LinkAdditionsMiddleware:
         mark_answered(request, tag)
         if url is not None:
             self._observe(request, response, url, tag)
+        elif (
+            request.method != "GET" and is_start(request) and request.meta.get("hacs") is not False
+        ):
+            if not self._has_posted:
+                logger.info(
+                    "%s was requested by %s, and only pages requested by GET are ranked and recorded: "
+                    'set meta["hacs_page"] of the request to a URL that no other request has',
+                    response.url,
+                    request.method,
+                )
+            self._has_posted = True
         elif self._crawl.stats.not_a_page is None:
             self._crawl.stats.not_a_page = response.url
 

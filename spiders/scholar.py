@@ -91,7 +91,8 @@ class ScholarSpider(Spider):
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
         """Make the spider, and with `seeds=demo` the web that it crawls."""
         spider = super().from_crawler(crawler, *args, **kwargs)
-        if spider.seeds == SEEDS:
+        # else start() says what is wrong with the level, which the demonstration replaces
+        if spider.seeds == SEEDS and spider.level in LEVELS:
             try:
                 spider.play, spider.level = begin(crawler.settings), "homepage"
             except HacsError as error:  # raised here, Scrapy would print a traceback

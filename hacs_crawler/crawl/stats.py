@@ -332,12 +332,12 @@ class CrawlStats:
 
     def log_pages_known_before(self, pages: int, state_name: str) -> None:
         """Log which pages the state in a place had before this crawl, which visited only new ones."""
-        # pages that failed, or answered 404 or 410, are added to the state, too
+        # failed and gone pages are added to the state, too
         added = sum(map(self.get, ("first_visits", "not_observed", "gone")))
         if (before := pages - added) > 0:
             logger.info(
-                "None of the %s that the state knew before was visited: if the pages are the same, "
-                "their URLs change with each run, as with a session id, and HACS learns nothing of them",
+                "None of the %s that the state knew before was visited: unless they are another "
+                "spider's, URLs change with each run, as by a session id, and HACS learns nothing",
                 counted(before, "page"),
             )
         else:
@@ -350,11 +350,10 @@ class CrawlStats:
         """Log what to expect next if every visit was a page's first."""
         if not self.saw_only_new_pages:
             return
-        visits = self.get("visits")
         rate_per_day = estimation.rate_per_day(Page("http://a.example/", array("I", [0])))
         logger.info(
             "This was the first visit of all these pages; about %.1f updates are expected by tomorrow%s",
-            -visits * math.expm1(-rate_per_day),
+            -self.get("visits") * math.expm1(-rate_per_day),
             ". `hacs import` adds what web archives know of them"
             * (self.watched in {"link", "thing"}),
         )

@@ -60,6 +60,7 @@ class FindingsWriter(PageWriter[Findings]):
         """Keep the text of an item: pipelines may change it before the visit ends."""
         if is_news:
             from hacs_crawler.watch import (  # noqa: PLC0415 - few crawls watch items
+                TITLES,
                 item_fields,
                 item_key,
                 item_texts,
@@ -83,7 +84,8 @@ class FindingsWriter(PageWriter[Findings]):
                     for name, text in item_texts(item).items()
                     if name in _ADDRESSES or name not in config.watch_ignore
                 }
-                items.append(_of_item(texts, changed))
+                is_titled = any(texts.get(name) for name in TITLES)
+                items.append(_of_item(texts, changed, is_titled=is_titled))
 
     def observed(self, observed: Observed) -> Iterable[Visit]:
         """Keep what an update brought; most visits find none."""
@@ -165,12 +167,20 @@ def _new_things(
             yield Finding(0, "text", text)
 
 
-def _of_item(texts: Mapping[str, str], changed: Mapping[str, object]) -> Finding:
-    """Return an item as text, and the old values of its fields, without secrets."""
+def _of_item(
+    texts: Mapping[str, str], changed: Mapping[str, object], *, is_titled: bool
+) -> Finding:
+    """Return an item as text, and the old values of its fields, without secrets.
+
+    The fields of an item without a title are named: "7 9.99, was price 10.49" says too little.
+    """
     shown = {name: text for name, text in texts.items() if not is_secret_name(name)}
     was = [f"{name} {changed[name]}" for name in shown if name in changed]
     urls = [shown.pop(name) for name in _ADDRESSES if "://" in shown.get(name, "")]
-    text = " ".join(shown.values())
+    if is_titled or len(shown) == 1:
+        text = " ".join(shown.values())
+    else:
+        text = ", ".join(f"{name} {text}" for name, text in shown.items() if text)
     return Finding(0, "item", text, _without_secrets("".join(urls[:1])), ", ".join(was))
 
 

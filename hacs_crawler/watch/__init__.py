@@ -7,6 +7,7 @@ from hacs_crawler.utils.faces import face
 if TYPE_CHECKING:
     from hacs_crawler.watch.items import (
         NOT_ARCHIVED as NOT_ARCHIVED,
+        TITLES as TITLES,
         item_fields as item_fields,
         item_key as item_key,
         item_texts as item_texts,

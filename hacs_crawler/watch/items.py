@@ -27,7 +27,8 @@ _AS_THEY_ARE: Final = frozenset({str, int, bool, NoneType})
 _EXACT: Final = 2**53
 # Number of characters kept of a field, to show its old value.
 LONGEST_FIELD: Final = 200
-_TITLES: Final = frozenset({"title", "name", "headline"})
+# Fields of an item that name it.
+TITLES: Final = frozenset({"title", "name", "headline"})
 _encode: Final = msgspec.json.Encoder(order="sorted").encode
 
 
@@ -78,7 +79,7 @@ def item_texts(item: Any) -> dict[str, str]:
     fields = _mapping(item)
     return {
         str(name): str(fields[name])
-        for name in sorted(fields, key=lambda name: name not in _TITLES)
+        for name in sorted(fields, key=lambda name: name not in TITLES)
         if isinstance(fields[name], str | int | float | Decimal)
         and not isinstance(fields[name], bool)
     }

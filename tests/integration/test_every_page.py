@@ -465,6 +465,26 @@ def test_a_spider_that_feeds_itself_when_idle_learns_how_its_pages_are_recorded(
     assert any_spider.run(IDLE, HACS_PAGES="all").stat("hacs/visits") == 2
 
 
+def test_a_posted_start_request_says_how_it_is_recorded(any_spider: AnySpider, site: Site) -> None:
+    site.set("/1")
+    code = """
+    import scrapy
+
+
+    class Posts(scrapy.Spider):
+        name = "posts"
+        handle_httpstatus_all = True
+        custom_settings = {"HTTPERROR_ALLOW_ALL": True}
+
+        async def start(self):
+            for word in "ab":
+                yield scrapy.Request(self.url + "/1", method="POST", body=word)
+"""
+    log = any_spider.run(code).log
+    assert log.count("was requested by POST") == 1
+    assert "a start request" not in log
+
+
 def test_patterns_that_match_no_answer_say_so(any_spider: AnySpider, site: Site) -> None:
     site.set("/1")
     site.set("/2")

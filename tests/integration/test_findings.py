@@ -151,6 +151,16 @@ def test_an_item_is_kept_by_its_title_first_with_where_it_is_and_what_it_was(
     assert item[1:] == ("item", "A book 9.99", f"{site.url}/book", "price 10.49")
 
 
+def test_the_fields_of_an_item_without_a_title_are_named(any_spider: AnySpider, site: Site) -> None:
+    for day, price in enumerate((10.49, 9.99)):
+        page = f"<html><body><p><a href=/book>7</a><b>{price}</b></p></body></html>"
+        site.pages["/news"] = (200, {}, page.encode())
+        any_spider.days = day
+        any_spider.run(ITEMS.replace('"title"', '"id"'), HACS_WATCH="items", HACS_WATCH_KEY="id")
+    (item,) = findings_of(any_spider, f"{site.url}/news").things
+    assert item[1:] == ("item", "price 9.99, id 7", f"{site.url}/book", "price 10.49")
+
+
 def test_a_field_that_is_left_out_is_no_news(any_spider: AnySpider, site: Site) -> None:
     code = ITEMS.replace('"token": "s3cr3t"', '"seen": row.css("i::text").get()')
     for day, (price, seen) in enumerate(((10.49, 7), (9.99, 8))):

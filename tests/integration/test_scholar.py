@@ -183,6 +183,7 @@ SEED = ["http://127.0.0.1:1/"]
         ("state", {}, "the state knows no page yet"),
         (SEED, {"depth": "3"}, "depth = '3': must be links or path"),
         (SEED, {"level": "all"}, "level = 'all': must be website or homepage"),
+        ("demo", {"level": "sites"}, "level = 'sites': must be website or homepage"),
         ("state", {"HACS_FADE_DAYS": 0}, "HACS_FADE_DAYS = '0': must be a number above 0"),
         (SEED, {"HACS_STATE": "redis://127.0.0.1:1/0"}, "redis://127.0.0.1:1/0"),
         (SEED, {"HACS_STATE": "redis://127.0.0.1:1/0?no_such_option=1"}, "redis://127.0.0.1:1/0"),
