@@ -180,14 +180,30 @@ class Importer:
 
     def _import_pages(self, source: Source, progress: Progress) -> None:
         number = added = changed = damaged = 0
+        watched_otherwise: Counter[str] = Counter()
+        own = "link"
+        if isinstance(self.rules, MarkRules):
+            own = "item" if self.rules.takes_items else "mark"
         for batch in _batches(read_export(read_lines(source, LONGEST_LINE_BYTES), source.name)):
             restored = self.state.restore(batch)
             number += len(batch)
             added += restored.added
             changed += restored.changed
             damaged += restored.damaged
+            watched_otherwise.update(
+                page.noun for page in batch if page.rule_changes and page.noun != own
+            )
             progress.update(f"{number} pages, {added} new")
         logger.info("%s: %d pages read, %d new, %d added to", source.name, number, added, changed)
+        for noun, pages in watched_otherwise.items():
+            logger.warning(
+                "%s: of %s %ss were watched, and by these settings %ss are (HACS_WATCH): the next "
+                "visit of each is then a baseline, which finds no update",
+                source.name,
+                counted(pages, "page"),
+                noun,
+                own,
+            )
         if damaged:
             raise StateError(f"{source.name}: {damaged} pages are damaged in the state: not merged")
 

@@ -149,6 +149,17 @@ def test_importing_an_export_restores_the_state_and_twice_changes_nothing(tmp_pa
     assert contents_of(theirs) == contents_of(ours)
 
 
+def test_an_import_of_what_is_watched_otherwise_says_so(tmp_path: Path) -> None:
+    ours, theirs = tmp_path / "ours", tmp_path / "theirs"
+    ours.mkdir()
+    theirs.mkdir()
+    fill(ours, history())
+    said(hacs(ours, "export", "-o", "../pages.jsonl"))
+    done = said(hacs(theirs, "import", "../pages.jsonl", "-s", "HACS_WATCH=items"))
+    assert "pages links were watched, and by these settings items are (HACS_WATCH)" in done
+    assert "HACS_WATCH" not in said(hacs(theirs, "import", "../pages.jsonl"))
+
+
 def test_states_are_joined_whichever_comes_first(tmp_path: Path) -> None:
     folders = [tmp_path / name for name in "abc"]
     for folder, part in zip(folders, (slice(0, 9), slice(7, None), slice(0, 0)), strict=True):
