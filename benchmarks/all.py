@@ -49,6 +49,7 @@ BENCHMARKS = {
     "rendering": "--runs 2 --pages 50 --apps 10",
     "recrawl": f"{TERMS} {FOLDER}",
     "simulate": FOLDER,
+    "slow_pages": f"{FOLDER} {TERMS} --budgets 1 5",
     "terms": f"{TERMS} --watch text --days 60 --budget 38",
     "singh": "--pages 3000",
     "site_links": FOLDER,
