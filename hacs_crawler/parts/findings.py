@@ -85,6 +85,8 @@ class FindingsWriter(PageWriter[Findings]):
                     if name in _ADDRESSES or name not in config.watch_ignore
                 }
                 is_titled = any(texts.get(name) for name in TITLES)
+                if is_titled and config.watch_key not in {*TITLES, *_ADDRESSES}:
+                    texts.pop(config.watch_key, None)  # a bare number beside the title
                 items.append(_of_item(texts, changed, is_titled=is_titled))
 
     def observed(self, observed: Observed) -> Iterable[Visit]:

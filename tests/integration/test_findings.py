@@ -161,6 +161,17 @@ def test_the_fields_of_an_item_without_a_title_are_named(any_spider: AnySpider, 
     assert item[1:] == ("item", "price 9.99, id 7", f"{site.url}/book", "price 10.49")
 
 
+def test_beside_its_title_the_key_of_an_item_is_left_out(any_spider: AnySpider, site: Site) -> None:
+    code = ITEMS.replace('"token": "s3cr3t"', '"id": row.css("i::text").get()')
+    for day, price in enumerate((10.49, 9.99)):
+        row = f"<p><a href=/book>A book</a><b>{price}</b><i>7</i></p>"
+        site.pages["/news"] = (200, {}, f"<html><body>{row}</body></html>".encode())
+        any_spider.days = day
+        any_spider.run(code, HACS_WATCH="items", HACS_WATCH_KEY="id")
+    (item,) = findings_of(any_spider, f"{site.url}/news").things
+    assert item[1:] == ("item", "A book 9.99", f"{site.url}/book", "price 10.49")
+
+
 def test_a_field_that_is_left_out_is_no_news(any_spider: AnySpider, site: Site) -> None:
     code = ITEMS.replace('"token": "s3cr3t"', '"seen": row.css("i::text").get()')
     for day, (price, seen) in enumerate(((10.49, 7), (9.99, 8))):
