@@ -116,7 +116,7 @@ class CrawlStats:
         self._rejected[reason if is_counted else "other"] += 1
 
     def count_churning(self, url: str, *, is_update: bool) -> None:
-        """Count a visit of a page whose links change with the request rather than with time."""
+        """Count a visit of a page whose links change with the request, not with time."""
         self.count("churn/visits")
         if is_update:
             self.count("churn/updates")
@@ -386,11 +386,11 @@ class CrawlStats:
             )
 
     def _log_churning(self, churning: int, visits: int) -> None:
-        """Log which pages show new links at every request, and their cost in visits."""
         (example, _), *_ = self._churning.most_common(1)
         logger.info(
-            "%s took %.0f %% of the visits and seem to show %ss that change with every request, such "
-            "as %s; of the %s of ranked pages time brought about %.1f (`hacs report` names the pages)",
+            "%s took %.0f %% of the visits and seem to show %ss that change with every request (or were "
+            "visited twice within minutes), such as %s; of the %s of ranked pages time brought about "
+            "%.1f (`hacs report` names the pages, HACS_LINKS_DENY leaves such links out)",
             counted(len(self._churning), "page"),
             100.0 * churning / max(visits, 1),
             self.watched,
