@@ -116,7 +116,12 @@ class LinkAdditionsMiddleware:
         if request is None or not self._crawl.is_open:
             self._crawl.stats.unrecorded += request is not None and page_url(request) is not None
             return
-        self._crawl.stats.html_answers += isinstance(response, HtmlResponse)
+        watch = self._crawl.config.watch
+        if watch is None:
+            self._crawl.stats.readable_answers += isinstance(response, HtmlResponse)
+        else:
+            may_show = not watch.answers or type_of(response) in watch.answers
+            self._crawl.stats.readable_answers += may_show
         tag = tag_of(request)
         url = page_url(request, tag)
         mark_answered(request, tag)

@@ -53,8 +53,8 @@ class CrawlStats:
     answers: int = 0
     # Responses of pages that came when the crawl had failed.
     unrecorded: int = 0
-    # Responses that are HTML, whether HACS takes them for pages or not.
-    html_answers: int = 0
+    # Responses that may show what is watched, whether HACS takes them for pages or not.
+    readable_answers: int = 0
     # The URL of the first answer that HACS does not take for a page.
     not_a_page: str | None = None
     # What is watched of pages, in a word.
@@ -373,7 +373,7 @@ class CrawlStats:
             )
         if pages != "start":
             return
-        seen, of_pages = self.html_answers, min(self.answers, self.html_answers)
+        seen, of_pages = self.readable_answers, min(self.answers, self.readable_answers)
         is_none = not has_page and self.not_a_page is not None
         if is_none or (seen >= SOME and of_pages < FEW * seen):
             logger.info(

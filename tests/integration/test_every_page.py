@@ -38,6 +38,26 @@ SHOP = """
 """
 
 
+API = """
+    import scrapy
+
+
+    class Api(scrapy.Spider):
+        name = "api"
+
+        def __init__(self, url, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            self.start_urls = [url + "/"]
+
+        def parse(self, response):
+            for number in range(24):
+                yield response.follow(f"/api/{number}", self.parse_item)
+
+        def parse_item(self, response):
+            yield response.json()
+"""
+
+
 def set_shop(site: Site, pages: int = 20, changed: tuple[int, ...] = (), day: int = 0) -> None:
     """A shop of items behind listings of ten; some items have gained a link on that day."""
     listings = [f"/list/{number}" for number in range(pages // 10)]
@@ -97,6 +117,16 @@ def test_a_user_of_start_requests_only_is_told_what_that_leaves_out(
     assert "1 of 23 requests was a start request" in crawl.log
     assert "HACS_PAGES" in crawl.log
     assert "was a start request" not in any_spider.run(SHOP, HACS_PAGES="all").log
+
+
+def test_answers_count_that_may_show_what_is_watched(any_spider: AnySpider, site: Site) -> None:
+    json = {"Content-Type": "application/json"}
+    site.set("/", "/about.html")
+    for number in range(24):
+        site.pages[f"/api/{number}"] = (200, json, b'{"id": %d}' % number)
+    crawl = any_spider.run(API, HACS_WATCH="items")
+    assert "1 of 25 requests was a start request" in crawl.log
+    assert "start request" not in any_spider.run(API).log
 
 
 def test_a_budget_covers_followed_pages(any_spider: AnySpider, site: Site) -> None:
