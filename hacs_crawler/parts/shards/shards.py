@@ -79,6 +79,8 @@ class Shards(CrawlPart):
         self._to_forget: set[int] = set()
         self._is_timed = False
         self._writing = DeferredLock()
+        # held by what may still be under way when the crawl has closed
+        self._in_use = DeferredLock()
         self._last_pauses = iter(CLOSING_PAUSES_SECONDS)
         self._reason = ""
         spider = crawl.crawler.spider
@@ -113,7 +115,8 @@ class Shards(CrawlPart):
             if round_ is None or round_.began != self._round.began:
                 break
             await maybe_deferred_to_future(sleep(WRITE_SECONDS))
-        await self._join()
+        if self._crawl.is_open:
+            await self._join()
 
     def quota(self, quota: Quota) -> Quota:
         """Return the quota of a round of all shards."""
@@ -148,11 +151,15 @@ class Shards(CrawlPart):
 
         With `is_last` nothing else is left to do: without a lot, the shard has ended.
         """
-        is_granted = await self._lot(score, is_new)
-        if is_last and not is_granted.any():
-            await self._end(has_more=len(score) > 0)
-            # there may be no cut-off any more
+        await maybe_deferred_to_future(self._in_use.acquire())
+        try:
             is_granted = await self._lot(score, is_new)
+            if is_last and not is_granted.any() and self._crawl.is_open:
+                await self._end(has_more=len(score) > 0)
+                # there may be no cut-off any more
+                is_granted = await self._lot(score, is_new)
+        finally:
+            self._in_use.release()
         return is_granted
 
     def recorded(self, batch: Sequence[Recorded]) -> None:
@@ -188,6 +195,7 @@ class Shards(CrawlPart):
 
     async def closed(self) -> None:
         """Give up the shard."""
+        await maybe_deferred_to_future(self._in_use.acquire())
         if self._notes is not None:
             await maybe_deferred_to_future(self._worker.run(self._notes.close))
         if self._hold is not None:
@@ -281,8 +289,14 @@ class Shards(CrawlPart):
 
     async def _write_now_and_then(self) -> None:
         self._is_timed = False
-        if not self._crawl.is_open:
-            return
+        await maybe_deferred_to_future(self._in_use.acquire())
+        try:
+            if self._crawl.is_open:
+                await self._write_now()
+        finally:
+            self._in_use.release()
+
+    async def _write_now(self) -> None:
         round_ = self._round
         if round_ is not None and (round_.start is None or len(self._of_start) > MOST_START_PAGES):
             self._waiting |= self._of_start
