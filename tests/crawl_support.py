@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
@@ -13,13 +15,20 @@ from scrapy.crawler import Crawler
 from scrapy.utils.test import get_crawler
 from twisted.internet.defer import Deferred
 
+from hacs_crawler.crawl.crawl import Crawl
+from hacs_crawler.crawl.scheduler import HacsScheduler
+
 T = TypeVar("T")
 
 
-def new_crawler(**settings: Any) -> Crawler:
+class Any_(Spider):  # noqa: N801 - a spider of somebody's
+    name = "any"
+
+
+def new_crawler(spider: type[Spider] = Spider, **settings: Any) -> Crawler:
     """A crawler of any spider, without extensions and downloader middlewares."""
     crawler = get_crawler(
-        Spider, {"EXTENSIONS_BASE": {}, "DOWNLOADER_MIDDLEWARES_BASE": {}, **settings}
+        spider, {"EXTENSIONS_BASE": {}, "DOWNLOADER_MIDDLEWARES_BASE": {}, **settings}
     )
     crawler.spider = crawler._create_spider("any")
     return crawler
@@ -99,6 +108,29 @@ def run(scenario: Coroutine[Any, Any, T]) -> T:
             return await scenario
 
     return asyncio.run(guarded())
+
+
+def new_crawl(folder: Path, spider: type[Spider] = Any_, **settings: Any) -> Crawl:
+    """A crawl that is under way, with its scheduler and the state of a folder, not open yet."""
+    given = {"HACS_STATE": f"sqlite:///{folder}/state.db", **settings}
+    under_way = UnderWay(new_crawler(spider, **given))
+    engine: Any = under_way.crawler.engine
+    engine._slot = SimpleNamespace(closing=None, nextcall=SimpleNamespace(schedule=lambda: None))
+    HacsScheduler.from_crawler(under_way.crawler)
+    return Crawl.of(under_way.crawler)
+
+
+@asynccontextmanager
+async def open_crawl(
+    folder: Path, spider: type[Spider] = Any_, **settings: Any
+) -> AsyncIterator[Crawl]:
+    """A crawl whose state is open, and closed in the end."""
+    crawl = new_crawl(folder, spider, **settings)
+    await crawl.open()
+    assert crawl.failure is None
+    yield crawl
+    assert crawl.crawler.spider is not None
+    await crawl.close(crawl.crawler.spider, "finished")
 
 
 async def settled() -> None:

@@ -1,0 +1,289 @@
+"""Control visits: how many there may be, which pages get one, and what is learned from it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scrapy import Request
+from scrapy.http import HtmlResponse, Response
+
+from crawl_support import open_crawl, run, settled
+from hacs_crawler.crawl import for_parts
+from hacs_crawler.crawl.crawl import Crawl
+from hacs_crawler.crawl.meta import mark_ranked
+from hacs_crawler.crawl.observation import observe
+from hacs_crawler.crawl.part import Observed, Part
+from hacs_crawler.links import link_fingerprint
+from hacs_crawler.links.volatile import LinkPart
+from hacs_crawler.parts.controls import Controls
+from hacs_crawler.ranking.choice import Quota
+from hacs_crawler.state import (
+    Page,
+    Prediction,
+    Visit,
+    learn_volatile_parts,
+    merged,
+    read_volatile_parts,
+)
+from hacs_crawler.watch import MarkRules
+
+HOST = "a.example"
+URL = f"http://{HOST}/"
+OTHER = "http://b.example/"
+NOW = 1_700_000_000
+PREDICTION = Prediction(label=1, run=2, p=0.5, rate_per_day=1.0, days_since_visit=1.0, churn=0.0)
+DRAWN = LinkPart("", "v")
+
+
+def page(links: Sequence[str], url: str = URL) -> HtmlResponse:
+    anchors = "".join(f"<a href='{link}'>x</a>" for link in links)
+    return HtmlResponse(url, body=f"<html><body>{anchors}</body></html>".encode())
+
+
+def session(value: str) -> list[str]:
+    """Links that all carry what was drawn for one request."""
+    return [f"/{path}?v={value}" for path in "abcdef"]
+
+
+FIRST, SECOND, THIRD = map(session, ("9f86d081884c7d65", "2c26b46b68ffc68f", "fcde2b2edba56bf4"))
+
+
+async def learn(crawl: Crawl, host: str) -> None:
+    """Have the state know that links of a host carry sessions."""
+    first, second = ([f"http://{host}{link}" for link in some] for some in (FIRST, SECOND))
+    await crawl.state.once(learn_volatile_parts, host, first, second, lambda _: False)
+
+
+class World:
+    """An open crawl with the part, and a site that answers control visits."""
+
+    def __init__(self, crawl: Crawl, answer: Sequence[str]) -> None:
+        crawl.clock = lambda: NOW
+        part = crawl.parts.of(Controls)
+        assert part is not None
+        self.crawl, self.part = crawl, part
+        self.asked: list[str] = []
+        self._answer = answer
+        engine: Any = crawl.crawler.engine
+        engine.download_async = self._download
+
+    async def _download(self, request: Request) -> Response:
+        self.asked.append(request.url)
+        return page(self._answer)
+
+    async def see(self, links: Sequence[str], *, twice: bool = True, reason: str = "") -> None:
+        """Have the part learn of a visit of the page, and wait until control visits are over."""
+        await self.begin(page(links), twice=twice, reason=reason)
+        await self.end()
+
+    async def begin(
+        self,
+        response: Response,
+        *,
+        twice: bool = True,
+        reason: str = "",
+        before: Page | None = None,
+    ) -> None:
+        request = mark_ranked(Request(URL), PREDICTION, visit_twice=twice)
+        visit = observe(response, URL, NOW, self.crawl.config.rules).visit
+        assert visit is not None
+        self.crawl.state.read_ahead.claim(URL)
+        await self.crawl.state.read_ahead.ready(URL)
+        recorded = self.crawl.state.write_behind.record(visit)
+        if before is not None:
+            recorded = merged(before, Page(URL), visit)
+        assert list(self.part.observed(Observed(request, response, recorded, reason))) == []
+
+    async def end(self) -> None:
+        for _ in range(99):
+            await settled()
+            await self.crawl.state.once(lambda _: None)
+            if not self.part.busy():
+                return
+        raise AssertionError("the control visit does not end")
+
+    async def known(self) -> dict[str, frozenset[LinkPart]]:
+        found = await self.crawl.state.once(read_volatile_parts)
+        return {host: parts.parts for host, parts in found.items()}
+
+    def left_out(self, response: Response) -> frozenset[LinkPart]:
+        """Which parts are left out of the links of a response."""
+        rules = self.part.rules(response, self.crawl.config.link_rules)
+        volatile = getattr(rules, "volatile", None)
+        return frozenset() if volatile is None else volatile.parts
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(for_parts, "PAUSE_SECONDS", 0.0)
+
+
+def world(
+    folder: Path,
+    scenario: Callable[[World], Awaitable[None]],
+    answer: Sequence[str] = SECOND,
+    **settings: Any,
+) -> None:
+    """Run a scenario with an open crawl that may make five control visits."""
+
+    async def opened() -> None:
+        given = {"HACS_BUDGET": 100, "HACS_CONTROLS": 0.05, **settings}
+        async with open_crawl(folder, **given) as crawl:
+            await scenario(World(crawl, answer))
+            assert crawl.failure is None
+
+    run(opened())
+
+
+class Shared(Part):
+    """Says that two crawls share a round."""
+
+    def quota(self, quota: Quota) -> Quota:
+        return replace(quota, shards=2)
+
+
+@pytest.mark.parametrize(
+    ("settings", "controls"),
+    [
+        ({}, 5),
+        ({"HACS_BUDGET": None}, 0),
+        ({"HACS_WATCH": "items"}, 0),
+        ({"HACS_POLICY": "last-obs"}, 0),
+        ({"HACS_CONTROLS": 0.04, "HACS_PARTS": {Shared: 1}}, 2),
+    ],
+)
+def test_there_are_control_visits_where_they_can_be_seen_and_are_of_use(
+    settings: dict[str, Any], controls: int, tmp_path: Path
+) -> None:
+    async def scenario(world: World) -> None:
+        assert world.part.quota(Quota(100)) == Quota(100, controls)
+
+    world(tmp_path, scenario, **settings)
+
+
+@pytest.mark.parametrize(("visited", "next_time"), [(0, 5), (1, 8)])
+def test_what_is_left_of_the_control_visits_is_kept_if_any_page_was_visited(
+    visited: int, next_time: int, tmp_path: Path
+) -> None:
+    async def first(world: World) -> None:
+        world.part.chosen(np.ones(9), 2)
+        assert world.part.quota(Quota(100)).controls == 3
+        world.crawl.stats.recorded = visited
+
+    async def second(world: World) -> None:
+        assert world.part.quota(Quota(100)).controls == next_time
+
+    world(tmp_path, first)
+    world(tmp_path, second)
+
+
+@pytest.mark.parametrize("budget", [100, None])
+@pytest.mark.parametrize("is_known", [True, False])
+def test_it_is_needed_where_something_is_left_out_or_may_be_found_out(
+    budget: int | None, is_known: bool, tmp_path: Path
+) -> None:
+    async def scenario(world: World) -> None:
+        if is_known:
+            await learn(world.crawl, HOST)
+        await world.part.round_began()
+        is_needed = is_known or budget is not None
+        assert world.part.unneeded == (() if is_needed else ("rules", "observed"))
+
+    world(tmp_path, scenario, HACS_BUDGET=budget, HACS_CONTROLS=0.01)
+
+
+def test_what_other_crawls_learned_of_a_host_is_left_out_from_the_next_round_on(
+    tmp_path: Path,
+) -> None:
+    async def scenario(world: World) -> None:
+        await learn(world.crawl, HOST)
+        assert world.left_out(page(THIRD)) == frozenset()
+        await world.part.round_began()
+        assert world.left_out(page(THIRD)) == {DRAWN}
+        assert world.left_out(page(THIRD, OTHER)) == frozenset()
+        await learn(world.crawl, "c.example")
+        await world.part.round_began()
+        assert world.left_out(page(THIRD, OTHER)) == {DRAWN}
+        assert world.left_out(page(["/1?v=1"], OTHER)) == frozenset()
+        assert world.left_out(Response(OTHER, body=page(THIRD).body)) == frozenset()
+        watched = MarkRules("text", lambda *_: [])
+        assert world.part.rules(page(THIRD), watched) is watched
+
+    world(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("stable", [[], ["/x", "/y"]])
+def test_what_differs_between_two_visits_at_once_is_left_out_from_then_on(
+    stable: list[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+
+    async def scenario(world: World) -> None:
+        await world.begin(page(stable + FIRST))
+        assert world.part.busy()
+        await world.end()
+        assert world.asked == [URL]
+        assert world.crawl.stats.get("controls/differed") == 1
+        assert await world.known() == {HOST: {DRAWN}}
+        assert world.left_out(page(THIRD)) == {DRAWN}
+        await world.see(stable + THIRD)
+
+    world(tmp_path, scenario, stable + SECOND)
+    assert caplog.text.count(f"from now on ?v=* is left out of them (`hacs forget {HOST}`") == 1
+
+
+@pytest.mark.parametrize("links", [["/x", "/y"], FIRST])
+def test_where_nothing_differs_or_a_link_was_shown_before_nothing_is_learned(
+    links: list[str], tmp_path: Path
+) -> None:
+    """A link that was shown before both visits is of a pool."""
+    marks = {link_fingerprint(f"http://{HOST}{link}") for link in SECOND}
+    before = merged(Page(URL), Page(URL), Visit(URL, NOW - 9, marks=frozenset(marks))).after
+
+    async def scenario(world: World) -> None:
+        await world.begin(page(links), before=before)
+        await world.end()
+        assert world.crawl.stats.get("controls/differed") == int(links is FIRST)
+        assert await world.known() == {}
+
+    world(tmp_path, scenario, SECOND if links is FIRST else links)
+
+
+@pytest.mark.parametrize(
+    ("twice", "reason", "links", "asked"),
+    [
+        (True, "", FIRST, [URL]),
+        (False, "", FIRST, []),
+        (True, "doubtful", FIRST, []),
+        (True, "", None, []),
+    ],
+)
+def test_only_pages_that_ranking_marked_and_that_were_seen_are_asked_twice(
+    twice: bool, reason: str, links: list[str] | None, asked: list[str], tmp_path: Path
+) -> None:
+    async def scenario(world: World) -> None:
+        response = Response(URL, 304) if links is None else page(links)
+        await world.begin(response, twice=twice, reason=reason)
+        assert world.part.busy() is bool(asked)
+        await world.end()
+        assert world.asked == asked
+
+    world(tmp_path, scenario)
+
+
+def test_where_no_links_are_watched_a_difference_is_counted_and_teaches_nothing(
+    tmp_path: Path,
+) -> None:
+    async def scenario(world: World) -> None:
+        text = HtmlResponse(URL, body=b"<html><body><p>One</p><p>Two</p></body></html>")
+        await world.begin(text)
+        await world.end()
+        assert world.crawl.stats.get("controls/differed") == 1
+        assert await world.known() == {}
+
+    world(tmp_path, scenario, ["/x"], HACS_WATCH="text")
