@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -37,10 +36,11 @@ from hacs_crawler.model import CHURNING, elapsed_days
 from hacs_crawler.outcome import Expected, NotObserved, Outcome
 from hacs_crawler.signals import page_visited
 from hacs_crawler.state import Estimation, News, Page, Recorded, Visit, copy_of
+from hacs_crawler.utils.text import safe_logger
 from hacs_crawler.utils.times import DAY
 from hacs_crawler.watch import MarkRules, Rules
 
-logger = logging.getLogger(__name__)
+logger = safe_logger(__name__)
 _NOTHING: Final = Observation(None)
 
 

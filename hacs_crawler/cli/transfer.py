@@ -50,6 +50,7 @@ from hacs_crawler.state import (
     is_outcomes,
     read_export,
     read_outcomes,
+    rule_changes,
     to_line,
 )
 from hacs_crawler.utils.files import Writable
@@ -181,9 +182,7 @@ class Importer:
     def _import_pages(self, source: Source, progress: Progress) -> None:
         number = added = changed = damaged = 0
         watched_otherwise: Counter[str] = Counter()
-        own = "link"
-        if isinstance(self.rules, MarkRules):
-            own = "item" if self.rules.takes_items else "mark"
+        own = rule_changes.noun(self.rules.fingerprint)
         for batch in _batches(read_export(read_lines(source, LONGEST_LINE_BYTES), source.name)):
             restored = self.state.restore(batch)
             number += len(batch)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from itertools import islice
 from typing import Final
 from weakref import WeakKeyDictionary
@@ -19,7 +20,6 @@ from hacs_crawler.crawl.part import Observed
 from hacs_crawler.crawl.recipes import is_secret_name
 from hacs_crawler.links import (
     citation_fingerprint,
-    citations,
     is_file,
     link_fingerprint,
     page_id_of,
@@ -154,19 +154,17 @@ def _new_things(
                 text = thing if isinstance(thing, str) else thing.decode("utf-8", "replace")
                 yield Finding(0, "text", text)
         return
-    titles: dict[str, str] | None = None
+    entries = cache(lambda: list(publications(tree, response.url)))
+    titles = cache(lambda: {link: entry.title for entry in entries() for link in entry.links})
     for link, text in page_links(tree, response.url):
         identity = rules.volatile.identity(link) if rules.volatile is not None else link
         if link_fingerprint(identity) in marks:
             if is_file(link) and len(text.split()) <= _MOST_LABEL:
-                if titles is None:
-                    read = publications(tree, response.url)
-                    titles = {link: entry.title for entry in read for link in entry.links}
-                text = titles.get(link, text)  # noqa: PLW2901 - such as "PDF"
+                text = titles().get(link, text)  # noqa: PLW2901 - such as "PDF"
             yield Finding(0, "link", text, _without_secrets(link))
-    for text in citations(tree, response.url) if rules.citations else ():
-        if citation_fingerprint(text) in marks:
-            yield Finding(0, "text", text)
+    for entry in entries() if rules.citations else ():
+        if not entry.links and citation_fingerprint(entry.title) in marks:
+            yield Finding(0, "text", entry.title)
 
 
 def _of_item(

@@ -71,12 +71,10 @@ def copy_states(
             for page_id, page in pages.items():
                 shard = shard_of_page(page.url, len(targets)) if len(targets) > 1 else 0
                 parts[shard][page_id] = page
-                if (
-                    len(targets) > 1
-                ):  # annotations are by page, site or group of pages: all are hashes
-                    shard_of |= dict.fromkeys(
-                        (page_id, site_id(page.url), menu_id(page.url)), shard
-                    )
+                # annotations are by page, site or group of pages: all are hashes
+                if len(targets) > 1:
+                    hashes = (page_id, site_id(page.url), menu_id(page.url))
+                    shard_of |= dict.fromkeys(hashes, shard)
             for target, part in zip(targets, parts, strict=True):
                 _write(target, part)
             number += len(pages)

@@ -167,17 +167,17 @@ class Page(Struct, array_like=True):
     @property
     def is_chosen(self) -> bool:
         """Whether the page's marks are what somebody chose to watch of it, and no links."""
-        return rule_changes.has_bits(self.rule_changes, rule_changes.CHOSEN)
+        return bool(rule_changes.latest(self.rule_changes) & rule_changes.CHOSEN)
 
     @property
     def has_items(self) -> bool:
         """Whether the page's marks are the items that its callback yielded."""
-        return rule_changes.has_bits(self.rule_changes, rule_changes.ITEMS)
+        return rule_changes.is_of_items(rule_changes.latest(self.rule_changes))
 
     @property
     def noun(self) -> str:
         """What the page's marks are, in a word."""
-        return "item" if self.has_items else "mark" if self.is_chosen else "link"
+        return rule_changes.noun(rule_changes.latest(self.rule_changes))
 
     def count(self, updates: Counted) -> None:
         """Say what counts as an update of the page."""

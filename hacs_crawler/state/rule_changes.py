@@ -29,10 +29,19 @@ ITEMS: Final = 3
 UNNAMED: Final = 2
 
 
-def has_bits(changes: array[int], bits: int) -> bool:
-    """Whether the rules of the latest visit that showed marks have bits: `CHOSEN` or `ITEMS`."""
-    latest = changes[-1:] if changes[-1:] != array("I", [UNKNOWN]) else changes[-3:-2]
-    return bool(latest and latest[0] & bits == bits)
+def latest(changes: array[int]) -> int:
+    """Return the rules of the latest visit that showed marks, `UNKNOWN` without one."""
+    return next((rules for rules in changes[-1:-4:-2] if rules != UNKNOWN), UNKNOWN)
+
+
+def is_of_items(rules: int) -> bool:
+    """Whether rules are those of the items that a callback yields."""
+    return rules & ITEMS == ITEMS
+
+
+def noun(rules: int) -> str:
+    """Return what is watched by rules, in a word."""
+    return "item" if is_of_items(rules) else "mark" if rules & CHOSEN else "link"
 
 
 def baselines(changes: array[int]) -> array[int]:

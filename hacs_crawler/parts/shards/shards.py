@@ -195,7 +195,8 @@ class Shards(CrawlPart):
 
     async def closed(self) -> None:
         """Give up the shard."""
-        await maybe_deferred_to_future(self._in_use.acquire())
+        # what waits for it goes on, and finds the crawl closed
+        await maybe_deferred_to_future(self._in_use.run(lambda: None))
         if self._notes is not None:
             await maybe_deferred_to_future(self._worker.run(self._notes.close))
         if self._hold is not None:
