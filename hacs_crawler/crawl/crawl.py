@@ -138,7 +138,8 @@ class Crawl:
         await maybe_deferred_to_future(self._opening)
 
     async def _open(self) -> None:
-        if self.failure is not None:
+        # a spider may be closed before its start() is asked for
+        if self.failure is not None or self._is_closing:
             return
         try:
             count_no_page(self.crawler, lambda request: tag_of(request).beside)

@@ -20,7 +20,7 @@ from crawl_support import new_crawler, run, settled
 from hacs_crawler.crawl import crawl as crawl_module
 from hacs_crawler.crawl.crawl import CLOSE_REASON, Crawl
 from hacs_crawler.crawl.meta import claim, mark_ranked
-from hacs_crawler.crawl.part import Observed
+from hacs_crawler.crawl.part import Observed, Part
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.links import page_id_of
 from hacs_crawler.state import Estimation, Page, Prediction, State, Visit, merged, open_store
@@ -121,6 +121,26 @@ def test_a_session_that_is_asked_to_open_twice_at_once_opens_once(
 
     run(scenario())
     assert len(opened) == 1
+
+
+def test_a_crawl_that_was_closed_before_its_start_opens_nothing(new_crawl: New) -> None:
+    called: list[str] = []
+
+    class Noted(Part):
+        async def opening(self) -> None:
+            called.append("opening")
+
+        async def closed(self) -> None:
+            called.append("closed")
+
+    crawl = new_crawl(HACS_PARTS={Noted: 1})
+
+    async def scenario() -> None:
+        await close(crawl)
+        await crawl.open()
+
+    run(scenario())
+    assert called == ["closed"]
 
 
 def test_closing_writes_what_waits_and_closes_the_state(

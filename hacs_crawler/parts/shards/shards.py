@@ -151,9 +151,11 @@ class Shards(CrawlPart):
 
         With `is_last` nothing else is left to do: without a lot, the shard has ended.
         """
+        is_granted = np.zeros(len(score), np.bool_)
         await maybe_deferred_to_future(self._in_use.acquire())
         try:
-            is_granted = await self._lot(score, is_new)
+            if self._crawl.is_open:
+                is_granted = await self._lot(score, is_new)
             if is_last and not is_granted.any() and self._crawl.is_open:
                 await self._end(has_more=len(score) > 0)
                 # there may be no cut-off any more
