@@ -47,6 +47,9 @@ from servers import free_port, redis_server
 ROOT = Path(__file__).resolve().parents[1]
 OWN = ("hacs_crawler", "middlewares", "spiders")
 LINKS = 30
+# A large page has 100 KB.
+LARGE_LINKS, LARGE_PARAGRAPHS = 300, 180
+PARAGRAPH = f'<div class="entry"><p><em>Words</em> {"of a longer text, " * 22}</p></div>\n'
 SPIDER = """
 import cProfile, gc, resource, threading, time
 from pathlib import Path
@@ -54,7 +57,7 @@ import scrapy
 
 class Reader(scrapy.Spider):
     name = "reader"
-    profile = ""
+    profile = full = items = ""
     seconds = began = 0.0
 
     def __init__(self, *args, **kwargs):
@@ -98,17 +101,23 @@ class Reader(scrapy.Spider):
                 profile.dump_stats(self.profile + (".state" if name != "MainThread" else ""))
 
     def parse(self, response):
-        return {"links": len(response.css("a::attr(href)").getall())}
+        if not self.items:
+            return {"links": len(response.css("a::attr(href)").getall())}
+        return [
+            {"title": row.css("a::text").get(), "url": row.css("a::attr(href)").get(), "number": number}
+            for number, row in enumerate(response.css("li")[:20])
+        ]
 """
 
 
-def page(number: int, answers: int = 0) -> bytes:
+def page(number: int, answers: int = 0, *, is_large: bool = False) -> bytes:
     links = "".join(
         f'<li><a href="/{(number * 7 + link * 13) % 100_000}/paper-{link}.html">Paper {link}</a></li>\n'
-        for link in range(LINKS)
+        for link in range(LARGE_LINKS if is_large else LINKS)
     )
     head = f"<html><head><title>Page {number}</title></head>"
-    body = f"{head}<body><ul>{links}</ul>{answers}</body></html>"
+    text = PARAGRAPH * LARGE_PARAGRAPHS if is_large else ""
+    body = f"{head}<body><ul>{links}</ul>{text}{answers}</body></html>"
     return body.ljust(2048).encode()
 
 
@@ -127,7 +136,7 @@ class Spent(NamedTuple):
 class PageServer(asyncio.Protocol):
     """Answers every GET at once, so that the crawler is what is measured.
 
-    Pages below /changing/ have another body each time.
+    Pages whose folder is named "changing" have another body each time, those of "large" 100 KB.
     """
 
     answers = 0
@@ -138,8 +147,11 @@ class PageServer(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         for request in data.split(b"\r\n\r\n")[:-1]:
             folder, _, number = request.split(b" ", 2)[1].strip(b"/").rpartition(b"/")
-            PageServer.answers += bool(folder)
-            body = page(int(number or 0), PageServer.answers if folder else 0)
+            is_changing, is_large = b"changing" in folder, b"large" in folder
+            PageServer.answers += is_changing
+            body = page(
+                int(number or 0), PageServer.answers if is_changing else 0, is_large=is_large
+            )
             head = (
                 f"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {len(body)}\r\n\r\n"
             )
@@ -161,24 +173,25 @@ def command(
     pages: int,
     state: str | None,
     *,
-    full: bool = False,
-    changing: bool = False,
     profile: str = "",
     more: Sequence[str] = (),
+    **kinds: bool,
 ) -> list[str]:
-    """Return the command of a crawl, with `more` settings, maybe of pages whose bodies change."""
+    """Return the command of a crawl, with `more` settings.
+
+    Pages may be `large` and `changing`; a `full` crawl has them from the first page's callback, and
+    `items` are yielded of them.
+    """
     settings = ["LOG_LEVEL=WARNING", "TELNETCONSOLE_ENABLED=0", "CONCURRENT_REQUESTS=32"]
     settings += ["CONCURRENT_REQUESTS_PER_DOMAIN=32"]
     if state is not None:
         settings += ['ADDONS={"hacs_crawler.addon.HacsAddon": 500}', f"HACS_STATE={state}"]
     run = [sys.executable, "-m", "scrapy", "runspider", str(file)]
-    run += [
-        "-a",
-        f"site=http://127.0.0.1:{port}{'/changing' if changing else ''}",
-        "-a",
-        f"pages={pages}",
-    ]
-    run += ["-a", f"full={'yes' if full else ''}", "-a", f"profile={profile}"]
+    on = [kind for kind, is_on in kinds.items() if is_on]
+    folder = "".join(f"/{kind}" for kind in on if kind in {"changing", "large"})
+    given = [f"site=http://127.0.0.1:{port}{folder}", f"pages={pages}", f"profile={profile}"]
+    given += [f"{kind}=yes" for kind in on]
+    run += [part for one in given for part in ("-a", one)]
     return run + [part for one in (*settings, *more) for part in ("-s", one)]
 
 

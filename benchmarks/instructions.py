@@ -2,13 +2,13 @@
 
     python benchmarks/instructions.py
 
-The crawls of `crawl.py`, each once with N pages and once with 2N, under valgrind, which counts what the
-process executes: no other process changes that, and which thread gets its turn when changes a page's
-count by 1 % at most. A page costs the difference over N, which is 100, as visits are written a hundred
-at a time. Collections are off, as their cost depends on what else is in memory; `crawl.py` tells their
-time. The event loop's clock goes on by 2 ms with each page, as in a crawl at full speed, and jumps where
-nothing is left to do: else timers would fire earlier the slower the machine is. numpy's BLAS has one
-thread, as idle ones spin.
+The crawls of `crawl.py`, of pages of 2 KB with 30 links and of 100 KB with 300, each once with N pages
+and once with 2N, under valgrind, which counts what the process executes: no other process changes that,
+and which thread gets its turn when changes a page's count by 1 % at most. A page costs the difference
+over N, which is 100, as visits are written a hundred at a time. Collections are off, as their cost
+depends on what else is in memory; `crawl.py` tells their time. The event loop's clock goes on by 2 ms
+with each page, as in a crawl at full speed, and jumps if nothing is left to do: else timers would fire
+earlier the slower the machine is. numpy's BLAS has one thread, as idle ones spin.
 
 Then known pages are crawled without each part that is on by default, and a part costs what is saved.
 Parts that are off have no hooks, and so cost nothing. `steps.py` tells what the steps of a visit cost.
@@ -23,8 +23,9 @@ import os
 import re
 import subprocess
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 
 from crawl import SPIDER, command, crawl, serve
@@ -74,14 +75,13 @@ def count(
     pages: int,
     state: str | None,
     *,
-    full: bool,
-    changing: bool,
     more: list[str],
+    **how: bool,
 ) -> int:
-    """Return how many instructions one crawl takes."""
+    """Return how many instructions one crawl takes; see `crawl.command`."""
     file = folder / "counted.py"
     file.write_text(SPIDER + COUNTED)
-    arguments = command(file, port, pages, state, full=full, changing=changing, more=more)
+    arguments = command(file, port, pages, state, more=more, **how)
     done = subprocess.run(
         VALGRIND + arguments,
         cwd=folder,
@@ -111,9 +111,7 @@ def main() -> None:
         for state in (f"sqlite:///{name}/state.db", f"redis://127.0.0.1:{redis_port}/15"):
             crawl(Path(name), port, 1, state)  # no count is to have modules compiled
 
-        def a_crawl(
-            pages: int, kind: str, *, known: bool, full: bool, changing: bool, off: str
-        ) -> int:
+        def a_crawl(pages: int, kind: str, *, known: bool, more: list[str], **how: bool) -> int:
             folder = Path(name) / f"{next(number)}"
             folder.mkdir()
             state = {
@@ -122,26 +120,36 @@ def main() -> None:
                 "Redis": f"redis://127.0.0.1:{redis_port}/{folder.name}",
             }[kind]
             if known:
-                crawl(folder, port, pages, state, changing=changing)
-            more = [f'HACS_PARTS={{"hacs_crawler.parts.{off}": null}}'] if off else []
-            return count(folder, port, pages, state, full=full, changing=changing, more=more)
+                crawl(folder, port, pages, state, more=more, **how)
+            return count(folder, port, pages, state, more, **how)
 
         def a_page(
-            kind: str = "",
-            *,
-            known: bool = False,
-            full: bool = False,
-            changing: bool = False,
-            off: str = "",
+            kind: str = "", *, known: bool = False, more: Sequence[str] = (), **how: bool
         ) -> Callable[[], float]:
             """Return what tells millions of instructions a page, once both crawls are counted."""
-            how = {"known": known, "full": full, "changing": changing, "off": off}
-            less, more = (
-                pool.submit(a_crawl, times * arguments.pages, kind, **how) for times in (1, 2)
+            less, twice = (
+                pool.submit(
+                    a_crawl, times * arguments.pages, kind, known=known, more=[*more], **how
+                )
+                for times in (1, 2)
             )
-            return lambda: (more.result() - less.result()) / arguments.pages / 1e6
+            return cache(lambda: (twice.result() - less.result()) / arguments.pages / 1e6)
 
-        rows = {
+        def tell(title: str, rows: dict[str, Callable[[], float]]) -> None:
+            """Print rows, each against the last row before it that is Scrapy's."""
+            print(
+                f"| {title} | million instructions a page | more than Scrapy's |\n|---|---:|---:|"
+            )
+            for row, millions in rows.items():
+                if row.startswith("Scrapy"):
+                    scrapy = millions()
+                more = 100 * (millions() / scrapy - 1)
+                print(f"| {row} | {millions():.2f} | {more:+.1f} % |", flush=True)
+
+        everything = ["HACS_PAGES=all"]
+        items = {"items": True, "more": ["HACS_WATCH=items"]}
+        text = {"large": True, "more": ["HACS_WATCH=text"]}
+        small = {
             "Scrapy alone, fed by start()": a_page(),
             "Scrapy alone, full scheduler": a_page(full=True),
             "HACS, SQLite, new pages": a_page("SQLite"),
@@ -150,17 +158,47 @@ def main() -> None:
             "HACS, Redis, new pages": a_page("Redis"),
             "HACS, Redis, known pages": a_page("Redis", known=True),
             "HACS, SQLite, followed pages that are not under care": a_page("SQLite", full=True),
+            'HACS, SQLite, followed pages, new, HACS_PAGES = "all"': a_page(
+                "SQLite", full=True, more=everything
+            ),
+            'HACS, SQLite, followed pages, known, HACS_PAGES = "all"': a_page(
+                "SQLite", known=True, full=True, more=everything
+            ),
+            "Scrapy alone, 20 items a page": a_page(full=True, items=True),
+            "HACS, SQLite, items, new pages": a_page("SQLite", **items),
+            "HACS, SQLite, items, known pages": a_page("SQLite", known=True, **items),
+            "HACS, SQLite, items, known pages, other bodies": a_page(
+                "SQLite", known=True, changing=True, **items
+            ),
         }
-        parts = {part: a_page("SQLite", known=True, off=path) for part, path in PARTS.items()}
-        scrapy = rows["Scrapy alone, full scheduler"]()
-        print("| crawl | million instructions a page | more than Scrapy's |\n|---|---:|---:|")
-        for row, millions in rows.items():
-            more = 100 * (millions() / scrapy - 1)
-            print(f"| {row} | {millions():.2f} | {more:+.1f} % |", flush=True)
+        large = {
+            "Scrapy alone, full scheduler": a_page(full=True, large=True),
+            "HACS, SQLite, new pages": a_page("SQLite", large=True),
+            "HACS, SQLite, known pages": a_page("SQLite", known=True, large=True),
+            "HACS, SQLite, known pages, other bodies": a_page(
+                "SQLite", known=True, changing=True, large=True
+            ),
+            "HACS, SQLite, text, new pages": a_page("SQLite", **text),
+            "HACS, SQLite, text, known pages": a_page("SQLite", known=True, **text),
+            "HACS, SQLite, text, known pages, other bodies": a_page(
+                "SQLite", known=True, changing=True, **text
+            ),
+        }
+        parts = {
+            part: a_page(
+                "SQLite", known=True, more=[f'HACS_PARTS={{"hacs_crawler.parts.{path}": null}}']
+            )
+            for part, path in PARTS.items()
+        }
+        tell("crawl, pages of 2 KB", small)
+        print()
+        tell("crawl, pages of 100 KB", large)
+        scrapy = small["Scrapy alone, full scheduler"]()
+        known = small["HACS, SQLite, known pages"]()
         print("\n| part, SQLite, known pages | million instructions a page | of Scrapy's |")
         print("|---|---:|---:|")
         for part, without in parts.items():
-            saved = rows["HACS, SQLite, known pages"]() - without()
+            saved = known - without()
             print(f"| {part} | {saved:.2f} | {100 * saved / scrapy:+.1f} % |", flush=True)
     server.terminate()
 

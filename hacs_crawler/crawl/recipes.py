@@ -30,12 +30,13 @@ _BETWEEN_WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[^
 # A secret's name in lower case, its words joined by _; not `author` or `sort_key`.
 _SECRET_NAME = re.compile(
     r"auth(?!or(?!i[sz])|entic(?!at))|bearer|cookie|credential|csrf|hmac|jwt|pass(?:code|phrase|w)|proxy"
-    r"|pwd|secret(?!ar)|sessid|session|signature|token(?!iz|s?_count)|xsrf|kennwort|mot_de_passe|user_?pass"
+    r"|pwd|secret(?!ar)|sessid|session|signature|token(?!iz|s?_count)|xsrf|user_?pass|client_assertion"
+    r"|contrase[n_]a|kennwort|mot_de_passe|wachtwoord"
     r"|(?:access|account|api|app|application|client|consumer|developer|encryption|functions|licen[cs]e"
     r"|master|private|service|shared|signing|ssh|subscription|webhook)_?keys?(?:_|$)"
     r"|card_?(?:number|no)(?:_|$)|connection_string|login_hash|mnemonic|seed_phrase|verifier|webhook_url"
     r"|(?:mfa|pin|recovery|security|sms|unlock|verification)_?(?:answer|code)(?:_|$)"
-    r"|(?:^|_)(?:2fa|creds?|cv[cv]|dsn|http_user|nonce|pass|pin|pw|salt|saml|senha|sess|sid|sig|sso|t?otp)"
+    r"|(?:^|_)(?:2fa|creds?|cv[cv]|dsn|http_user|nonce|pass|pin|pw|salt|saml|sas|senha|sess|sid|sig|sso|t?otp)"
     r"(?:_|$)"
 )
 # A name and its value in a text, as in JSON, a query or a form.
