@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final, Literal, NoReturn
 
 import msgspec
 from msgspec import Meta
-from scrapy.settings import BaseSettings
+from scrapy.settings import SETTINGS_PRIORITIES, BaseSettings
 from scrapy.utils.conf import build_component_list, closest_scrapy_cfg
 
 from hacs_crawler.archive import ArchiveSettings
@@ -363,16 +363,22 @@ def warn_of_unknown(settings: BaseSettings) -> None:
     """Log a warning for each unknown HACS_ setting; ConfigError if one is nearly a valid name."""
     for name, similar in unknown_settings(settings).items():
         message = f"{name} is not a setting of hacs-crawler"
-        if similar and get_close_matches(name[5:], [similar[5:]], 1, _MISSPELLED):
+        short = name.removeprefix("HACS_")
+        if short != name and get_close_matches(short, [similar[5:]], 1, _MISSPELLED):
             raise ConfigError(f"{message}; did you mean {similar}?")
         logger.warning("%s%s", message, f"; is {similar} meant?" if similar else "")
 
 
 def unknown_settings(settings: BaseSettings) -> dict[str, str]:
-    """Return HACS_ settings that nothing reads, each with the known one it looks like, or ""."""
-    unknown = [str(name) for name in settings if str(name).startswith("HACS_")]
-    return {
+    """Return settings that nothing reads, each with the known one it looks like, or "".
+
+    These begin with HACS_, or are given on the command line without it.
+    """
+    names = [str(name) for name in settings if name not in SETTINGS]
+    unknown = {
         name: next(iter(get_close_matches(name, SETTINGS, 1)), "")
-        for name in unknown
-        if name not in SETTINGS
+        for name in names
+        if name.startswith("HACS_")
     }
+    given = [name for name in names if settings.getpriority(name) == SETTINGS_PRIORITIES["cmdline"]]
+    return unknown | {name: f"HACS_{name}" for name in given if f"HACS_{name}" in SETTINGS}

@@ -282,6 +282,12 @@ def test_a_setting_that_nothing_reads_is_found_with_the_one_it_looks_like() -> N
     assert unknown_settings(settings) == {"HACS_BUGDET": "HACS_BUDGET", "HACS_QQQQQQ": ""}
 
 
+def test_a_setting_of_the_command_line_without_its_prefix_is_found() -> None:
+    settings = Settings({"PAGES": 7, "HACS_BUDGET": 3})
+    settings.setdict({"BUDGET": "3", "STATS": "x"}, "cmdline")
+    assert unknown_settings(settings) == {"BUDGET": "HACS_BUDGET"}
+
+
 def test_ones_own_policy_is_taken_by_its_path() -> None:
     found = config(HACS_POLICY="hacs_crawler.ranking.policies.last_obs").ranking.policy
     assert found.score is policies.last_obs

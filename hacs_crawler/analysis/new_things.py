@@ -8,7 +8,10 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from hacs_crawler.analysis.tables import Table, table, times
-from hacs_crawler.state import PAGES_A_CALL, Finding, State, all_findings
+from hacs_crawler.links import link_fingerprint
+from hacs_crawler.model import CHURNING
+from hacs_crawler.state import PAGES_A_CALL, Finding, Page, State, all_findings
+from hacs_crawler.state.spells import OPEN
 from hacs_crawler.utils.text import printable
 
 
@@ -31,6 +34,7 @@ def newest(
     """Return the things found at or after a second since 1970 UTC, the newest first; raises StateError.
 
     With a `host`, only its pages and those of hosts below it count. At most `limit` things are returned.
+    Of pages that show other links with each request, only links count that two visits in a row showed.
     """
     things = [
         (thing.at, page_id, thing, findings.title)
@@ -48,12 +52,30 @@ def _with_pages(
     for start in range(0, len(entries), PAGES_A_CALL):
         batch = entries[start : start + PAGES_A_CALL]
         pages = state.load(list({page_id for _, page_id, _, _ in batch}))
+        lasting = {
+            page_id: _lasting(page) for page_id, page in pages.items() if page.churn >= CHURNING
+        }
         for _, page_id, thing, title in batch:
-            if page_id not in pages:
+            if page_id not in pages or (
+                thing.kind == "link"
+                and page_id in lasting
+                and link_fingerprint(thing.url) not in lasting[page_id]
+            ):
                 continue
             url = printable(pages[page_id].url)
             if f".{urlsplit(url).hostname or ''}".endswith(f".{host}" if host else ""):
                 yield NewThing(url, title, thing)
+
+
+def _lasting(page: Page) -> set[int]:
+    """Return the marks that two visits in a row showed; advertisements are others each time."""
+    latest = page.shown_at[-1:]
+    return {
+        mark
+        for first, last, marks in page.spells.each()
+        if last != first and not (last == OPEN and first in latest)
+        for mark in marks
+    }
 
 
 def newest_table(things: Sequence[NewThing]) -> Table:

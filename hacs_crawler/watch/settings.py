@@ -134,8 +134,10 @@ class WatchSettings:
         for name in ("fields", "key", "ignore"):
             given = getattr(self, f"watch_{name}")
             if given and not self.takes_items:
-                allowed = "nothing, unless HACS_WATCH is items"
-                raise ConfigError(f"HACS_WATCH_{name.upper()} = {given!r}: must be {allowed}")
+                raise ConfigError(
+                    f"HACS_WATCH_{name.upper()} = {given!r}: must be nothing, unless HACS_WATCH is "
+                    'items; of several spiders, those that watch other things set it to ""'
+                )
         if self.takes_items:
             from hacs_crawler.watch.items import item_rules  # noqa: PLC0415 - few crawls watch items
 

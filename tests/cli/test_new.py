@@ -14,7 +14,9 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from hacs_crawler.cli.app import app
+from hacs_crawler.links import link_fingerprint
 from hacs_crawler.links.keys import page_id_of
+from hacs_crawler.model import CHURNING
 from hacs_crawler.state import Estimation, Finding, Findings, State, Visit, write_findings
 from hacs_crawler.state.address import open_store
 from hacs_crawler.utils.times import DAY
@@ -74,6 +76,23 @@ def test_the_newest_comes_first_with_its_page_and_where_it_is(folder: Path) -> N
         ["2024-10-03", "00:00", "Ada", "Sketch", "&", "notes", "http://ada.example.edu/sketch.pdf"]
     )
     assert bob.split() == f"2024-09-25 00:00 {BOB} A book 9.99, was 10.49 {BOB}".split()
+
+
+def test_of_a_page_with_other_links_at_each_request_only_links_that_stayed_are_new(
+    tmp_path: Path,
+) -> None:
+    paper, *others = (f"http://ada.example.edu/{name}" for name in ("paper", *range(12)))
+    with closing(open_store(f"sqlite:///{tmp_path}/state.db", "hacs", tmp_path)) as store:
+        state = State(store, Estimation())
+        for day, other in enumerate(others):
+            for second, advertisement in ((0, other), (60, f"{other}?again")):
+                shown = [advertisement, *([paper] if day > 5 else [])]
+                marks = frozenset(map(link_fingerprint, shown))
+                state.record([Visit(ADA, NOW + (day - 20) * DAY + second, marks=marks)])
+        things = [Finding(NOW, "link", url, url) for url in (paper, others[-1], others[3])]
+        write_findings(store, {page_id_of(ADA): Findings("Ada", tuple(things))}, 20)
+        assert state.load([page_id_of(ADA)])[page_id_of(ADA)].churn >= CHURNING
+    assert texts(hacs_new(tmp_path, "--json")) == [paper]
 
 
 def test_csv_and_json_have_a_row_for_each_thing(folder: Path) -> None:
