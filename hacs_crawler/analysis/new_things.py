@@ -10,8 +10,7 @@ from urllib.parse import urlsplit
 from hacs_crawler.analysis.tables import Table, table, times
 from hacs_crawler.links import link_fingerprint
 from hacs_crawler.model import CHURNING
-from hacs_crawler.state import PAGES_A_CALL, Finding, Page, State, all_findings
-from hacs_crawler.state.spells import OPEN
+from hacs_crawler.state import OPEN, PAGES_A_CALL, Finding, Page, State, all_findings
 from hacs_crawler.utils.text import printable
 
 

@@ -48,9 +48,9 @@ from hacs_crawler.state import (
     follow_prior,
     is_export,
     is_outcomes,
+    noun_of,
     read_export,
     read_outcomes,
-    rule_changes,
     to_line,
 )
 from hacs_crawler.utils.files import Writable
@@ -182,7 +182,7 @@ class Importer:
     def _import_pages(self, source: Source, progress: Progress) -> None:
         number = added = changed = damaged = 0
         watched_otherwise: Counter[str] = Counter()
-        own = rule_changes.noun(self.rules.fingerprint)
+        own = noun_of(self.rules.fingerprint)
         for batch in _batches(read_export(read_lines(source, LONGEST_LINE_BYTES), source.name)):
             restored = self.state.restore(batch)
             number += len(batch)

@@ -134,12 +134,14 @@ class Crawl:
     async def open(self) -> None:
         """Open the state, if that was not done yet; a failure is kept in `failure`."""
         if self._opening is None:
+            # a spider may be closed before its start() is asked for
+            if self._is_closing:
+                return
             self._opening = begin(self._open())
         await maybe_deferred_to_future(self._opening)
 
     async def _open(self) -> None:
-        # a spider may be closed before its start() is asked for
-        if self.failure is not None or self._is_closing:
+        if self.failure is not None:
             return
         try:
             count_no_page(self.crawler, lambda request: tag_of(request).beside)

@@ -103,6 +103,7 @@ if TYPE_CHECKING:
         new_run as new_run,
         stopped_run as stopped_run,
     )
+    from hacs_crawler.state.rule_changes import noun_of as noun_of
     from hacs_crawler.state.shards import (
         MOST_SHARDS as MOST_SHARDS,
         Shard as Shard,
@@ -137,6 +138,7 @@ if TYPE_CHECKING:
         claim_links as claim_links,
         elsewhere as elsewhere,
     )
+    from hacs_crawler.state.spells import OPEN as OPEN
     from hacs_crawler.state.store import (
         SCHEMA as SCHEMA,
         Annotation as Annotation,

@@ -177,7 +177,7 @@ class Page(Struct, array_like=True):
     @property
     def noun(self) -> str:
         """What the page's marks are, in a word."""
-        return rule_changes.noun(rule_changes.latest(self.rule_changes))
+        return rule_changes.noun_of(rule_changes.latest(self.rule_changes))
 
     def count(self, updates: Counted) -> None:
         """Say what counts as an update of the page."""

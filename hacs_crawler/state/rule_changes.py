@@ -39,7 +39,7 @@ def is_of_items(rules: int) -> bool:
     return rules & ITEMS == ITEMS
 
 
-def noun(rules: int) -> str:
+def noun_of(rules: int) -> str:
     """Return what is watched by rules, in a word."""
     return "item" if is_of_items(rules) else "mark" if rules & CHOSEN else "link"
 
