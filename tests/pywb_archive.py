@@ -20,7 +20,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -251,16 +251,12 @@ class PywbArchive:
         after all of them.
         """
         mark = f"/collinfo.json?mark={self.name}-{next(self._marks)}-"
-        assert _get(self.server.url, mark)[0] == 200
+        assert _get(self.server.url, mark) == 200
         log = self.server.folder / "pywb.log"
         while mark not in (read := log.read_text()[self._read_to :]):
             time.sleep(0.001)
         self._read_to += len(read)
         return re.findall(_REQUEST.format(re.escape(self.name)), read)
-
-    def get(self, path: str, **headers: str) -> tuple[int, dict[str, str], bytes]:
-        """Status, headers (names in lower case) and body of an answer; redirects are not followed."""
-        return _get(self.server.url, f"/{self.name}{path}", headers)
 
 
 def pywb_archive(server: PywbServer, *warcs: Path) -> PywbArchive:
@@ -304,21 +300,17 @@ def _wait_until_it_answers(url: str, process: subprocess.Popen[bytes], log: Path
     deadline = time.monotonic() + forks.HANG_SECONDS
     while True:
         with suppress(OSError):
-            if _get(url, "/collinfo.json")[0] == 200:
+            if _get(url, "/collinfo.json") == 200:
                 return
         if process.poll() is not None or time.monotonic() > deadline:
             raise RuntimeError(f"pywb does not answer:\n{log.read_text()[-2000:]}")
         time.sleep(0.01)
 
 
-def _get(
-    url: str, path: str, headers: Mapping[str, str] | None = None
-) -> tuple[int, dict[str, str], bytes]:
+def _get(url: str, path: str) -> int:
     connection = http.client.HTTPConnection(url.removeprefix("http://"), timeout=30)
     try:
-        connection.request("GET", path, headers=headers or {})
-        response = connection.getresponse()
-        found = {name.lower(): value for name, value in response.getheaders()}
-        return response.status, found, response.read()
+        connection.request("GET", path)
+        return connection.getresponse().status
     finally:
         connection.close()

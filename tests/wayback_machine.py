@@ -30,6 +30,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import format_datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import islice
 from typing import Any, ClassVar, Final, Self
 from urllib.parse import parse_qs, quote_plus, unquote, unquote_plus, urljoin, urlsplit
 
@@ -128,20 +129,12 @@ class _Answer:
 class WaybackMachine:
     """A local Wayback Machine whose captures, limits and faults a test sets.
 
-    Attributes to set: `repeat`, how often every row is given; `overlap`, how many rows of the chunk
-    before a chunk begins with; `loop_keys`, resume keys given out round and round in place of true ones;
-    `hollow`, how many chunks have no rows, only a key; `nearest`, whether a memento that is not there
-    redirects to the nearest one; `rewrites`, whether mementos come as people see them, `id_` or not;
+    Attributes to set: `rewrites`, whether mementos come as people see them, `id_` or not;
     `names_times`, whether they have a Memento-Datetime and what else replay adds.
     """
 
     def __init__(self) -> None:
         self.asked: list[Asked] = []
-        self.repeat = 1  # cassette test_search: three times, edgi#41
-        self.overlap = 0
-        self.loop_keys: Sequence[str] = ()  # hahwul/urx#361 has seen A, B, A, B
-        self.hollow = 0  # hahwul/urx#361
-        self.nearest = True
         self.rewrites = False
         self.names_times = True
         self._lock = threading.RLock()
@@ -149,7 +142,6 @@ class WaybackMachine:
         self._payloads: dict[str, dict[str, _Payload]] = defaultdict(dict)
         self._faults: list[_Fault] = []
         self._blocked: dict[str, str] = {}
-        self._loops = 0
         self._server = _Server(0, self)
         self._port: int = self._server.server_address[1]
         self._lifecycle = threading.Lock()
@@ -337,40 +329,23 @@ class WaybackMachine:
             error = f"org.archive.util.io.RuntimeIOException: {why}"
             return _Answer(403, f"{error}\n".encode(), {RUNTIME_ERROR: error, **text_type})
         rows, resume_key = self._chunk(params, first, last)
-        names = [name for name in params.get("fl", "").split(",") if name] or list(FIELDS)
-        if set(names) <= set(FIELDS):
-            rows = [_selected(row, names) for row in rows]
-        if params.get("output") == "json":
-            return _Answer(
-                200, _json(names, rows, resume_key), {"Content-Type": "application/json"}
-            )
-        return _Answer(200, _text(rows, resume_key), text_type)
+        return _Answer(200, _json(rows, resume_key), {"Content-Type": "application/json"})
 
     def _chunk(
         self, params: Mapping[str, str], first: str, last: str
     ) -> tuple[list[tuple[str, ...]], str]:
         """Return the rows that a query gives, and the resume key or ""."""
         limit = int(params.get("limit", 0)) or SERVER_LIMIT
-        resumed = params.get("resumeKey", "")
         # The key is decoded a second time, after the parameters (CDXServer.createBoundedCdxIterator)
-        start = unquote_plus(resumed) or first
+        start = unquote_plus(params.get("resumeKey", "")) or first
         shows_key = params.get("showResumeKey") == "true"
-        if self.hollow and shows_key:
-            self.hollow -= 1
-            return [], quote_plus(start + " ")
         position = bisect_left(self._rows, (start,))
-        if resumed:
-            position = max(0, position - self.overlap)
-        rows: list[tuple[str, ...]] = []
-        for row in self._range(position, first, last, params):
-            rows.extend([row] * self.repeat)
-            if len(rows) >= limit:
-                break
+        rows = list(islice(self._range(position, first, last, params), limit))
         # A key comes whenever the limit is reached, with or without more rows behind it; and never
         # without limit, not even where the server's own limit cut the answer (edgi#65)
         if not (shows_key and "limit" in params and len(rows) >= limit):
-            return rows[:limit], ""
-        return rows[:limit], self._resume_key(rows[limit - 1], params)
+            return rows, ""
+        return rows, _resume_key(rows[-1])
 
     def _range(
         self, position: int, first: str, last: str, params: Mapping[str, str]
@@ -388,19 +363,6 @@ class WaybackMachine:
             if key >= first and at >= begin and (not end or at <= end or at.startswith(end)):
                 yield row
 
-    def _resume_key(self, row: Sequence[str], params: Mapping[str, str]) -> str:
-        """Return the encoded key of what follows a row: its key and a timestamp one greater.
-
-        Cassette test_search_multipage has com%2Ccnn%29%2F+2001041400593%3A after 20010414005939. Other
-        rows of the same second are skipped by it. Without urlkey in `fl` it is useless (wayback#121).
-        """
-        if self.loop_keys:
-            self._loops += 1
-            return self.loop_keys[(self._loops - 1) % len(self.loop_keys)]
-        names = params.get("fl", "urlkey").split(",")
-        after = row[1][:-1] + chr(ord(row[1][-1]) + 1)
-        return quote_plus(f"{row[0] if 'urlkey' in names else '-'} {after}")
-
     # -- replay
 
     def _memento(self, asked: Asked) -> _Answer:
@@ -411,7 +373,7 @@ class WaybackMachine:
         payloads = self._payloads.get(key, {})
         if timestamp in payloads:
             return self._replay(timestamp, payloads[timestamp], asked)
-        if not payloads or not self.nearest:
+        if not payloads:
             # cassette test_get_memento_raises_no_memento_error
             html = (
                 b"<!DOCTYPE html><html><p>The Wayback Machine has not archived that URL.</p></html>"
@@ -558,54 +520,33 @@ def limit_above(rows: int) -> Callable[[Asked], bool]:
     return lambda asked: int(asked.params.get("limit", SERVER_LIMIT)) > rows
 
 
-def days_above(days: float) -> Callable[[Asked], bool]:
-    """Pick the CDX queries for a longer range of dates; an open end counts as 1996 or 2026."""
-
-    def is_longer(asked: Asked) -> bool:
-        begin, end = asked.params.get("from", "1996"), asked.params.get("to", "2026")
-        return _second(end) - _second(begin) > days * 86_400
-
-    return is_longer
-
-
 def _key_range(params: Mapping[str, str]) -> tuple[str, str]:
     """Return the least key of a query and the least one behind it (CDXServer.getCdx).
 
-    A trailing slash counts for nothing, so `a.org/web/*` finds `a.org/webzine` too (wayback#299).
+    A trailing slash counts for nothing, so `a.org/web/` finds `a.org/webzine` too (wayback#299).
     """
-    url, match = params["url"], params.get("matchType")
-    if match is None and url.startswith("*."):
-        url, match = url[2:], "domain"
-    elif match is None and url.endswith("*"):
-        url, match = url[:-1], "prefix"
-    key: str = surt(url)
-    host = key.partition(")")[0] + ")/"
-    if match == "prefix":
+    key: str = surt(params["url"])
+    if params.get("matchType") == "prefix":
         return key, key[:-1] + chr(ord(key[-1]) + 1)
-    if match == "host":
-        return host, host[:-1] + "0"
-    if match == "domain":  # "," but not "-" sorts before "-"
-        return host, host[:-2] + "-"
     return key, key + "!"
 
 
-def _selected(row: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
-    values = dict(zip(FIELDS, row, strict=False))
-    return tuple(values.get(name, "-") for name in names)
+def _resume_key(row: Sequence[str]) -> str:
+    """Return the encoded key of what follows a row: its key and a timestamp one greater.
+
+    Cassette test_search_multipage has com%2Ccnn%29%2F+2001041400593%3A after 20010414005939. Other rows
+    of the same second are skipped by it.
+    """
+    return quote_plus(f"{row[0]} {row[1][:-1]}{chr(ord(row[1][-1]) + 1)}")
 
 
-def _json(names: Sequence[str], rows: Sequence[Sequence[str]], resume_key: str) -> bytes:
+def _json(rows: Sequence[Sequence[str]], resume_key: str) -> bytes:
     """Write rows as JsonWriter.java does: no header where there are no rows, one row a line."""
-    lines = [json.dumps(names, separators=(",", ":"))] if rows else []
+    lines = [json.dumps(FIELDS, separators=(",", ":"))] if rows else []
     lines += [json.dumps(row) for row in rows]
     if resume_key:
         lines += ["[]", json.dumps([resume_key])]
     return ("[" + ",\n".join(lines) + "]\n").encode()
-
-
-def _text(rows: Sequence[Sequence[str]], resume_key: str) -> bytes:
-    lines = "".join(" ".join(row) + "\n" for row in rows)
-    return (f"{lines}\n{resume_key}\n" if resume_key else lines).encode()
 
 
 def _blocked_memento(why: str) -> _Answer:

@@ -146,7 +146,9 @@ def test_what_cannot_be_helped_by_asking_for_less_is_given_up_at_once() -> None:
 
 
 @pytest.mark.parametrize("keys", [["a", "a"], ["a", "b", "a", "b"]])
-def test_a_key_that_comes_again_is_the_end(keys: list[str]) -> None:
+def test_a_key_that_comes_again_is_the_end(
+    keys: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
     left = iter([*keys, *keys])
 
     class Round(Server):
@@ -157,6 +159,7 @@ def test_a_key_that_comes_again_is_the_end(keys: list[str]) -> None:
     server = Round([])
     read_all(server)
     assert len(server.asked) == len(set(keys)) + 1
+    assert caplog.text.count("came a second time") == 1
 
 
 @given(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -94,26 +93,6 @@ def test_a_memento_refused_today_is_asked_for_in_the_next_run_and_that_is_said(
     bootstrap.archive.forgive()
     bootstrap.run([URL])
     assert_complete(bootstrap)
-
-
-@pytest.mark.parametrize(("first", "status"), [(0, 500), (6, 404)])
-def test_a_memento_is_asked_for_in_three_runs_whatever_could_be_read_before_it(
-    first: int, status: int, bootstrap: Bootstrap
-) -> None:
-    bad = set(TIMES[first:])
-    bootstrap.archive.fail(
-        "memento", status, times=FOR_EVER, only_if=lambda one: one.params["timestamp"] in bad
-    )
-    quiet = {"RETRY_ENABLED": False}
-    runs: list[int] = []
-    for _ in range(MOST_TRIES + 2):
-        crawl = bootstrap.run([URL], **quiet)
-        asked = [one for one in bootstrap.asked() if one != "cdx"]
-        runs.append(sum(one.split()[0] in bad for one in asked))
-        assert max(Counter(asked).values(), default=0) <= 1
-        assert crawl.exit_status == 0
-    assert all(runs[:MOST_TRIES])
-    assert not any(runs[MOST_TRIES:])
 
 
 def test_what_comes_after_mementos_given_up_is_still_asked_for(bootstrap: Bootstrap) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from integration_support import Crawl, Project
 from servers import Site, free_port
-from wayback_machine import CUT, RESET, days_above, limit_above
+from wayback_machine import CUT, RESET, limit_above
 from wayback_support import (
     PAUSE_SECONDS,
     Bootstrap,
@@ -26,7 +26,6 @@ URL = "http://foo.edu/~bar/"
 TO_429 = {"Location": "/429.html"}
 IN_FLIGHT_SECONDS = 2.0
 """Of a pause of three: until then comes what was on its way, also on a busy machine."""
-"""How long after an answer requests may still arrive that were sent before it came."""
 FOR_EVER = math.inf
 
 
@@ -147,18 +146,14 @@ def test_refused_connections_are_waited_for(bootstrap: Bootstrap) -> None:
     assert_complete(bootstrap, times)
 
 
-@pytest.mark.parametrize("level", ["homepage", "website"])
 def test_what_a_cdx_server_cannot_answer_in_time_is_asked_for_in_smaller_parts(
-    level: str, bootstrap: Bootstrap
+    bootstrap: Bootstrap,
 ) -> None:
     times = fill(bootstrap, 200)
-    is_too_much = limit_above(100) if level == "website" else days_above(1500)
-    bootstrap.archive.fail("cdx", 504, times=FOR_EVER, only_if=is_too_much)
-    crawl = bootstrap.run([URL], f"level={level}")
+    bootstrap.archive.fail("cdx", 504, times=FOR_EVER, only_if=limit_above(100))
+    crawl = bootstrap.run([URL], "level=website")
     assert crawl.exit_status == 0
     assert not errors(crawl)
-    spans = {(one.params["from"], one.params["to"]) for one in bootstrap.archive.asks("cdx")}
-    assert (len(spans) == 1) is (level == "website")
     assert crawl.stat("hacs/visits") == 200
     assert_complete(bootstrap, times)
 
@@ -174,54 +169,6 @@ def test_answers_cut_off_or_in_html_and_connections_cut_are_asked_for_again(
     bootstrap.archive.fail("memento", RESET, times=2)
     bootstrap.archive.fail("memento", 503)
     assert bootstrap.run([URL]).exit_status == 0
-    assert_complete(bootstrap, times)
-
-
-def test_rows_that_come_again_and_chunks_without_rows_change_nothing(bootstrap: Bootstrap) -> None:
-    pages = [URL, *(f"{URL}{name}" for name in "abc")]
-    for url in pages:
-        times = fill(bootstrap, 50, url)
-    archive = bootstrap.archive
-    archive.repeat, archive.overlap, archive.hollow = 2, 3, 2
-    archive.fail("cdx", 504, times=FOR_EVER, only_if=limit_above(100))
-    bootstrap.run([URL], "level=website")
-    assert len(archive.asks("memento")) == 4 * 50
-    assert len({one.params.get("resumeKey") for one in archive.asks("cdx")}) > 4
-    assert_complete(bootstrap, times, *pages)
-
-
-def test_resume_keys_that_go_round_and_round_end_with_a_warning(bootstrap: Bootstrap) -> None:
-    fill(bootstrap, 120)
-    archive = bootstrap.archive
-    archive.loop_keys = ["edu%2Cfoo%29%2F%7Ebar+2010", "edu%2Cfoo%29%2F%7Ebar+2011"]
-    archive.fail("cdx", 504, times=FOR_EVER, only_if=limit_above(100))
-    crawl = bootstrap.run([URL])
-    assert crawl.exit_status == 0
-    assert crawl.log.count("came a second time") == 1
-    assert len(archive.asks("cdx")) < 30
-    mementos = [one.path for one in archive.asks("memento")]
-    assert len(set(mementos)) == len(mementos) > 78
-
-
-def test_mementos_that_the_archive_fails_to_give_are_asked_for_in_the_next_run(
-    bootstrap: Bootstrap,
-) -> None:
-    times = fill(bootstrap)
-    bootstrap.archive.fail("memento", 500, times=3, only_if=lambda one: times[-1] in one.path)
-    crawl = bootstrap.run([URL])
-    assert crawl.stat("hacs/archive/mementos_failed/error") == 1
-    assert crawl.stat("hacs/visits") == len(times) - 1
-    bootstrap.forget()
-    bootstrap.run([URL])
-    assert bootstrap.asked() == [f"{times[-1]} {URL}", "cdx"]
-    assert_complete(bootstrap, times)
-
-
-def test_an_address_without_mementos_can_be_corrected_in_the_next_run(bootstrap: Bootstrap) -> None:
-    times = fill(bootstrap)
-    bootstrap.run([URL], memento_url=f"{bootstrap.archive.url}/wrong")
-    assert bootstrap.pages() == {}
-    bootstrap.run([URL])
     assert_complete(bootstrap, times)
 
 
@@ -290,9 +237,3 @@ def test_the_crawl_delay_of_an_archives_robots_txt_is_kept_without_a_pace_too(
     assert last - first > 3 * 0.7 - 0.1
     assert "asks in robots.txt for 0.7 s between requests" in crawl.log
     assert_complete(bootstrap, times)
-
-
-def test_an_archive_that_asks_for_years_is_left_to_another_run(bootstrap: Bootstrap) -> None:
-    fill(bootstrap)
-    bootstrap.archive.fail("cdx", 429, headers={"Retry-After": "99999999"})
-    assert_one_clear_error(bootstrap.run([URL]), "asks to be left alone", "started again")
