@@ -1,7 +1,7 @@
 """A round of all shards: one cut-off and one budget, in a note that every shard's crawl reads.
 
 The note is kept with the state of the first shard, and changed atomically. Crawls take the budget in
-lots. What a killed crawl took and did not use stays taken until its successor has ended.
+lots. What a killed crawl took and did not use is free again once its successor begins.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Round(Struct):
 
     Of `budget` visits (None: all pages), `for_new` are for pages never seen; if that is None all pages
     compete. No page with a score below `cut_off` is visited (None: any page may be). `start` is the
-    number of requests that the first crawl's `start()` yielded, and the sum of their pages' ids.
+    sum of the ids of the pages that the first crawl's `start()` yielded.
     """
 
     began: int
@@ -55,15 +55,15 @@ class Round(Struct):
     for_new: int | None
     cut_off: float | None
     shards: list[ShardShare]
-    start: tuple[int, int] | None = None
+    start: int | None = None
 
     @property
     def free(self) -> int:
         """The visits of the budget that were not taken yet."""
         return (self.budget or 0) - sum(share.seen + share.new for share in self.shards)
 
-    def join(self, shard: Shard) -> bool:
-        """Have a crawl of a shard take part; return whether the crawl before it was killed.
+    def join(self, shard: Shard, done: int) -> ShardShare:
+        """Have a crawl of a shard take part, in which `done` pages were visited in this round.
 
         Raises StateError if the shard has ended.
         """
@@ -73,16 +73,26 @@ class Round(Struct):
                 f"shard {shard} has ended in the round planned at {minute_text(self.began)} UTC: "
                 f"`hacs plan --shards {shard.count}` begins the next one"
             )
+        if share.is_open:  # the crawl before was killed
+            lost = max(0, share.seen + share.new - done)
+            from_seen = min(lost, share.seen)
+            share.seen, share.new = share.seen - from_seen, share.new - (lost - from_seen)
         share.attempts += 1
-        was_killed, share.is_open = share.is_open, True
-        return was_killed
+        share.is_open = True
+        return share
 
-    def take(self, number: int, seen: int, new: int) -> tuple[int, int]:
+    def take(
+        self, number: int, seen: int, new: int, had: ShardShare | None = None
+    ) -> tuple[int, int]:
         """Take a lot for a shard; return the number of visits of known pages, and of others.
 
-        They are at most `seen` and `new`.
+        They are at most `seen` and `new`. `had` is the shard's share as its crawl knows it: what a try
+        took whose answer was lost is not counted.
         """
-        share, free, for_new = self.shards[number], self.free, self.for_new or 0
+        share, for_new = self.shards[number], self.for_new or 0
+        if had is not None:
+            share.seen, share.new = had.seen, had.new
+        free = self.free
         lot = min(LOT, max(1, free // (2 * len(self.shards))))
         left_seen = (self.budget or 0) - for_new - sum(shard.seen for shard in self.shards)
         left_new = for_new - sum(shard.new for shard in self.shards)
@@ -90,21 +100,18 @@ class Round(Struct):
         got_new = max(0, min(new, lot, free - got_seen, left_new))
         share.seen += got_seen
         share.new += got_new
-        share.has_ended = share.has_ended and not (got_seen or got_new)
+        if got_seen or got_new:
+            share.is_open, share.has_ended = True, False
         return got_seen, got_new
 
-    def end(self, number: int, *, given: int, lost: int, has_more: bool) -> None:
+    def end(self, number: int, *, given: int, has_more: bool) -> None:
         """Note that a shard has nothing more to visit above the cut-off.
 
-        `given` is the number of hand-overs to the shard when it looked, `lost` the part of the budget
-        that a killed crawl took and did not use, `has_more` whether there are pages below the cut-off.
-        Once all shards have ended, the cut-off no longer applies: the rest of the budget is used
-        wherever pages are left.
+        `given` is the number of hand-overs to the shard when it looked, `has_more` whether there are
+        pages below the cut-off. Once all shards have ended, the cut-off no longer applies: the rest of
+        the budget is used wherever pages are left.
         """
         share = self.shards[number]
-        from_seen = min(lost, share.seen)
-        share.seen -= from_seen
-        share.new -= min(lost - from_seen, share.new)
         share.is_open, share.has_more = False, has_more
         share.has_ended = share.given == given
         if self.free > 0 and all(shard.has_ended for shard in self.shards):
@@ -118,10 +125,10 @@ class Round(Struct):
             self.shards[number].given += 1
             self.shards[number].has_ended = False
 
-    def is_usual(self, start: tuple[int, int]) -> bool:
+    def is_usual(self, start: int) -> bool:
         """Return whether a crawl's `start()` yielded the same as the first crawl's, which is noted."""
-        is_known, self.start = self.start is not None, self.start or start
-        return is_known and self.start == start
+        first, self.start = self.start, start if self.start is None else self.start
+        return first == start
 
 
 class RoundNotes:

@@ -117,6 +117,46 @@ def test_a_page_of_another_shard_is_visited_by_the_next_crawl_of_that(
     assert hosts.visited() == []
 
 
+AFTER_A_PAUSE = """
+    import asyncio
+    from scrapy import Request, Spider
+
+
+    class Wanderer(Spider):
+        name = "wanderer"
+
+        async def start(self):
+            await asyncio.sleep(1)  # as a login does: what was handed over is ranked and sent meanwhile
+            for url in self.url.split():
+                yield Request(url, dont_filter=self.filtered == "0")
+
+        def parse(self, response, **kwargs):
+            yield {"url": response.url, "by": "start"}
+
+        def parse_leaf(self, response, by):
+            yield {"url": response.url, "by": by}
+"""
+
+
+@pytest.mark.parametrize("filtered", [0, 1])
+def test_a_page_that_is_handed_over_and_yielded_later_is_visited_once(
+    hosts: Site, tmp_path: Path, filtered: int
+) -> None:
+    own, other = of_shard(hosts, 0), of_shard(hosts, 1)
+    hosts.set("/", f"{other}/both")
+    for path in ("/both", "/yielded"):
+        hosts.set(path)
+    spider = AnySpider(tmp_path, hosts)
+    spider.run(WANDERER, "-a", f"url={own}", HACS_PAGES="all", HACS_SHARD="0/2")
+    hosts.visited()
+
+    urls = f"url={other}/both {other}/yielded"
+    crawl = spider.run(AFTER_A_PAUSE, "-a", urls, "-a", f"filtered={filtered}", HACS_SHARD="1/2")
+    assert crawl.exit_status == 0, crawl.log[-3000:]
+    assert hosts.visited() == ["/both", "/yielded"]
+    assert [item["by"] for item in crawl.items] == ["wanderer", "start"]
+
+
 def test_a_page_of_another_shard_is_in_the_plan_of_that(hosts: Site, project: Project) -> None:
     own, other = of_shard(hosts, 0), of_shard(hosts, 1)
     hosts.set("/", Location=f"{other}/home/", status=302)

@@ -25,8 +25,8 @@ def begun(
     return Round(1_000, budget, for_new, cut_off, [ShardShare() for _ in range(shards)])
 
 
-def end(round_: Round, number: int, *, given: int = 0, lost: int = 0, more: bool = False) -> None:
-    round_.end(number, given=given, lost=lost, has_more=more)
+def end(round_: Round, number: int, *, given: int = 0, more: bool = False) -> None:
+    round_.end(number, given=given, has_more=more)
 
 
 def test_lots_are_of_fifty_and_fewer_near_the_end() -> None:
@@ -54,7 +54,7 @@ def test_once_all_have_ended_the_rest_is_for_whoever_has_pages_left() -> None:
     end(round_, 1)
     assert (round_.cut_off, round_.for_new) == (None, None)
     assert [share.has_ended for share in round_.shards] == [False, True]
-    assert not round_.join(FIRST)
+    assert round_.join(FIRST, done=1).seen == 1
     assert sum(round_.take(0, 99, 0)[0] for _ in range(20)) == 9
 
 
@@ -62,17 +62,32 @@ def test_a_shard_that_has_ended_waits_for_the_next_plan() -> None:
     round_ = begun(10)
     end(round_, 0)
     with pytest.raises(StateError, match=r"0/2 has ended in the round .* `hacs plan --shards 2`"):
-        round_.join(FIRST)
+        round_.join(FIRST, done=0)
 
 
-def test_what_a_killed_crawl_took_is_free_once_its_successor_has_ended() -> None:
+def test_what_a_killed_crawl_took_and_did_not_use_is_free_once_its_successor_begins() -> None:
+    round_ = begun(10, for_new=4)
+    round_.join(FIRST, done=0)
+    assert sum(sum(round_.take(0, 99, 99)) for _ in range(20)) == 10
+    share = round_.join(FIRST, done=3)
+    assert (share.seen, share.new) == (0, 3)
+    assert round_.free == 7
+
+
+def test_what_a_crawl_took_that_ended_in_order_is_used() -> None:
     round_ = begun(10)
-    assert not round_.join(FIRST)
+    round_.join(FIRST, done=0)
     assert sum(round_.take(0, 99, 0)[0] for _ in range(20)) == 10
-    assert round_.join(FIRST)
-    assert round_.free == 0
-    end(round_, 0, lost=3)
-    assert round_.free == 3
+    end(round_, 0, given=1)
+    assert round_.join(FIRST, done=3).seen == 10  # a page that is visited twice is one page
+
+
+def test_a_lot_whose_answer_was_lost_is_not_lost() -> None:
+    round_ = begun(40)
+    round_.take(0, 99, 0)
+    had = ShardShare(seen=10)
+    assert round_.take(0, 99, 0) == round_.take(0, 99, 0, had) == (7, 0)
+    assert round_.free == 23
 
 
 def test_a_shard_that_was_given_requests_meanwhile_has_not_ended() -> None:
@@ -88,7 +103,7 @@ def test_a_shard_that_was_given_requests_meanwhile_has_not_ended() -> None:
 
 def test_a_start_is_usual_if_it_yields_what_the_first_one_did() -> None:
     round_ = begun(None)
-    usual = [round_.is_usual(start) for start in ((3, 70), (3, 70), (2, 50))]
+    usual = [round_.is_usual(start) for start in (70, 70, 50)]
     assert usual == [False, True, False]
 
 

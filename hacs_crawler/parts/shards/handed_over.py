@@ -18,7 +18,6 @@ from hacs_crawler.state import (
     PAGES_A_CALL,
     Page,
     Shard,
-    State,
     change_annotations,
     open_state,
     shard_of_page,
@@ -35,19 +34,21 @@ class WaitingPage(NamedTuple):
 
 
 def hand_over(
-    config: Config, count: int, spider: str, pages: Mapping[int, WaitingPage]
+    config: Config, spider: str, pages: Mapping[int, WaitingPage], made: Collection[int]
 ) -> set[int]:
-    """Write requests, by page id, into the states of their shards; return the shards with new ones.
+    """Write requests, by page id, into the states of their shards, and forget those that were `made`.
 
-    Writing twice is safe: existing entries stay. Raises StateError.
+    Returns the other shards that have new ones. Writing twice is safe: existing entries stay. `made` are
+    of the shard of `config`. Raises StateError.
     """
-    by_shard = defaultdict[int, list[int]](list)
+    assert config.shard is not None  # noqa: S101 - the part is off without
+    own, kind = config.shard, handed_over_kind(spider)
+    by_shard = defaultdict[Shard, list[int]](list, {own: []} if made else {})
     for page_id, page in pages.items():
-        by_shard[shard_of_page(page.url, count)].append(page_id)
+        by_shard[replace(own, index=shard_of_page(page.url, own.count))].append(page_id)
     given = set[int]()
-    for number, ids in by_shard.items():
-        theirs = replace(config, shard=Shard(number, count))
-        with closing(open_state(*theirs.state_arguments)) as state:
+    for shard, ids in by_shard.items():
+        with closing(open_state(*replace(config, shard=shard).state_arguments)) as state:
             for start in range(0, len(ids), PAGES_A_CALL):
                 some = {page_id: pages[page_id] for page_id in ids[start : start + PAGES_A_CALL]}
                 state.restore(Page(page.url) for page in some.values())
@@ -58,12 +59,8 @@ def hand_over(
                 new = {key: recipes[key] for key in recipes.keys() - recipes_before}
                 names = {name for page in new.values() for name in (page.callback, page.errback)}
                 write_recipes(state, spider, new, names)
-                kind = handed_over_kind(spider)
                 if change_annotations(state.store, kind, recipes, lambda *_: _WAITS):
-                    given.add(number)
-    return given
-
-
-def forget(state: State, spider: str, page_ids: Collection[int]) -> None:
-    """Forget requests that were made; raises StateError."""
-    change_annotations(state.store, handed_over_kind(spider), page_ids, lambda *_: b"")
+                    given.add(shard.index)
+            if shard == own:
+                change_annotations(state.store, kind, made, lambda *_: b"")
+    return given - {own.index}

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import replace
-from typing import Final, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
 
 import numpy as np
-from scrapy import Request, Spider, signals
+from scrapy import Request, signals
 from scrapy.utils.defer import maybe_deferred_to_future
-from twisted.internet.defer import Deferred, DeferredLock
+from twisted.internet.defer import DeferredLock
 
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.for_parts import CrawlPart
@@ -21,14 +21,13 @@ from hacs_crawler.crawl.scrapy_internals import is_closing
 from hacs_crawler.crawl.state_access.write_behind import CLOSING_PAUSES_SECONDS
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
 from hacs_crawler.links import page_id_of
-from hacs_crawler.parts.shards.handed_over import WaitingPage, forget, hand_over
+from hacs_crawler.parts.shards.handed_over import WaitingPage, hand_over
 from hacs_crawler.parts.shards.hold import ShardHold
 from hacs_crawler.ranking.choice import Quota, foremost
 from hacs_crawler.ranking.policies import Floats
 from hacs_crawler.shards import (
     Round,
     RoundNotes,
-    ShardShare,
     open_rounds,
     shard_lock,
     visited_since,
@@ -42,7 +41,7 @@ logger = safe_logger(__name__)
 
 # The longest that a request waits to be handed over, and until the next try.
 WRITE_SECONDS: Final = 2.0
-# How many pages of other shards, yielded by `start()`, wait in memory to be compared with theirs.
+# How many pages of other shards, yielded by a `start()` that goes on, wait in memory.
 MOST_START_PAGES: Final = 10_000
 # What is kept of a crawl's stats for the table of all shards, by name or beginning.
 COUNTED: Final = {
@@ -50,6 +49,7 @@ COUNTED: Final = {
     "items": "item_scraped_count",
     "dropped": "hacs/dropped/",
 }
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -60,34 +60,32 @@ class Shards(CrawlPart):
 
     def __init__(self, crawl: Crawl) -> None:
         super().__init__(crawl)
-        self._config = crawl.config
         assert crawl.config.shard is not None  # noqa: S101 - else the part is off
-        self._shard = shard = crawl.config.shard
+        spider = crawl.crawler.spider
+        assert spider is not None  # noqa: S101 - the engine is made after it
+        self._config, self._shard, self._spider = crawl.config, crawl.config.shard, spider
         self._worker = Worker()
+        # held by what changes the round or writes, so that the crawl closes after it
+        self._in_use = DeferredLock()
         self._hold: ShardHold | None = None
         self._notes: RoundNotes | None = None
         self._round: Round | None = None
-        self._is_through = False
-        self._given = self._lost = 0
-        self._done: frozenset[int] = frozenset()
+        self._given = 0
         self._before: dict[str, float] = {}
         self._began_at = time.monotonic()
-        self._waiting: dict[int, WaitingPage] = {}
-        self._of_start: dict[int, WaitingPage] = {}
-        self._start = (0, 0)
+        # pages that this crawl is not to visit, as they were visited in the round, or begun with
+        self._done: set[int] = set()
+        # pages whose requests are, or will be, in the state of their shard
         self._kept: set[int] = set()
+        self._waiting: dict[int, WaitingPage] = {}
         self._to_forget: set[int] = set()
+        self._of_start: dict[int, WaitingPage] = {}
+        self._start = 0
         self._is_timed = False
-        self._writing = DeferredLock()
-        # held by what may still be under way when the crawl has closed
-        self._in_use = DeferredLock()
         self._last_pauses = iter(CLOSING_PAUSES_SECONDS)
         self._reason = ""
-        spider = crawl.crawler.spider
-        assert spider is not None  # noqa: S101 - the engine is made after it
-        self._spider: Spider = spider
         # for names of files, such as FEEDS = {"items-%(hacs_shard)s.jsonl": …}
-        spider.hacs_shard = f"{shard.index}-{shard.count}"  # type: ignore[attr-defined]
+        spider.hacs_shard = f"{self._shard.index}-{self._shard.count}"  # type: ignore[attr-defined]
         self._may_be_a_queue = not type(spider).start.__module__.startswith(("scrapy.", "hacs_"))
         crawl.crawler.signals.connect(self._on_closed, signals.spider_closed)
 
@@ -102,48 +100,50 @@ class Shards(CrawlPart):
 
     async def opened(self) -> None:
         """Join the round that was planned, if there is one."""
-        config, count = self._config, self._shard.count
-        self._notes = await self._patiently(lambda: self._worker.run(open_rounds, config, count))
+        self._notes = await self._patiently(open_rounds, self._config, self._shard.count)
         kept = await self._crawl.state.once(pages_handed_over, self._spider.name)
         self._kept = set(kept.tolist())
-        await self._join()
+        await self._join(await self._patiently(self._book.read))
 
     async def round_began(self) -> None:
         """Wait until the next round is planned, if the last one was, and join it."""
-        while self._round is not None and self._crawl.is_open:
-            round_ = await self._patiently(lambda: self._worker.run(self._book.read))
-            if round_ is None or round_.began != self._round.began:
+        before = self._round
+        while self._crawl.is_open:
+            found = await self._patiently(self._book.read)
+            if before is None or found is None or found.began != before.began:
+                await self._join(found)
                 break
             await maybe_deferred_to_future(sleep(WRITE_SECONDS))
-        if self._crawl.is_open:
-            await self._join()
 
     def quota(self, quota: Quota) -> Quota:
         """Return the quota of a round of all shards."""
-        round_ = self._round
-        if round_ is None:
+        if self._round is None:
             return quota
-        return replace(quota, budget=round_.budget, shards=self._shard.count)
+        return replace(quota, budget=self._round.budget, shards=self._shard.count)
 
     def takes(self, page_url: str, request: Request | None) -> bool:
         """Return whether this crawl is to visit a page; requests for other pages are handed over."""
         number = shard_of_page(page_url, self._shard.count)
         is_own = number == self._shard.index
-        if is_own and self._round is None:
+        if is_own and self._round is None and not self._kept:
             return True
         page_id = page_id_of(page_url)
         if request is not None and is_start(request):
-            self._start = self._start[0] + 1, (self._start[1] + page_id) % 2**62
+            self._start = (self._start + page_id) % 2**62
         if is_own and page_id in self._done:
             self._crawl.stats.count("dropped/done")
             return False
         if request is not None and not is_seed(request):
-            self._keep(page_id, WaitingPage(page_url, recipe_of(request, self._spider)), number)
+            if not is_own or self._round is not None:
+                self._keep(page_id, WaitingPage(page_url, recipe_of(request, self._spider)), number)
         elif not is_own:
             self._crawl.stats.count("shard/left_out")
             if request is not None and self._may_be_a_queue and self._round is not None:
                 self._of_start[page_id] = WaitingPage(page_url, recipe_of(request, self._spider))
                 self._write_soon()
+        elif request is not None and page_id in self._kept:
+            # it was handed over, and `start()` may yield it too
+            self._done.add(page_id)
         return is_own
 
     async def granted(self, score: Floats, is_new: BoolArray, *, is_last: bool) -> BoolArray:
@@ -151,18 +151,16 @@ class Shards(CrawlPart):
 
         With `is_last` nothing else is left to do: without a lot, the shard has ended.
         """
-        is_granted = np.zeros(len(score), np.bool_)
-        await maybe_deferred_to_future(self._in_use.acquire())
-        try:
-            if self._crawl.is_open:
-                is_granted = await self._lot(score, is_new)
+
+        async def grant() -> BoolArray:
+            is_granted = await self._lot(score, is_new)
             if is_last and not is_granted.any() and self._crawl.is_open:
                 await self._end(has_more=len(score) > 0)
                 # there may be no cut-off any more
                 is_granted = await self._lot(score, is_new)
-        finally:
-            self._in_use.release()
-        return is_granted
+            return is_granted
+
+        return await self._alone(grant)
 
     def recorded(self, batch: Sequence[Recorded]) -> None:
         """Forget the requests for pages that were visited."""
@@ -175,12 +173,7 @@ class Shards(CrawlPart):
     async def closing(self) -> None:
         """Write the requests to hand over."""
         try:
-            if self._round is not None and self._start[0]:
-                # a queue yields each request once, and not to the other shards' crawls too
-                if not await self._change(lambda round_: round_.is_usual(self._start)):
-                    self._waiting |= self._of_start
-                self._of_start = {}
-            await self._write()
+            await self._alone(self._write)
         except StateError as error:
             left = len(self._waiting | self._of_start)
             requests = f"{counted(left, 'page')} could not be handed over: " if left else ""
@@ -191,7 +184,7 @@ class Shards(CrawlPart):
         del is_asked_to_end
         if self._round is None or self._crawl.failure is not None:
             return
-        if not self._is_through and self._reason in {"", "finished"}:
+        if self._round.shards[self._shard.index].is_open and self._reason in {"", "finished"}:
             await self._end(has_more=False)
         await self._count()
 
@@ -210,10 +203,9 @@ class Shards(CrawlPart):
         assert self._notes is not None  # noqa: S101 - opened
         return self._notes
 
-    async def _join(self) -> None:
-        """Join the present round, if there is one; raises ConfigError, StateError."""
-        self._is_through, self._done, self._lost = False, frozenset(), 0
-        self._round = found = await self._patiently(lambda: self._worker.run(self._book.read))
+    async def _join(self, found: Round | None) -> None:
+        """Join a round, if there is one; raises ConfigError, StateError."""
+        self._round, self._done = found, set()
         self.unneeded = () if found and found.budget is not None else ("granted",)
         if found is None:
             return
@@ -222,17 +214,11 @@ class Shards(CrawlPart):
                 f"HACS_BUDGET = {self._config.ranking.budget}: the round was planned with "
                 f"{found.budget}, give its crawls and the plan the same"
             )
-
-        def joined(round_: Round) -> tuple[bool, ShardShare]:
-            return round_.join(self._shard), round_.shards[self._shard.index]
-
-        was_killed, share = await self._change(joined)
-        self._given, self._before = share.given, share.counts
-        if share.attempts > 1:
+        if found.shards[self._shard.index].attempts:
             self._done = await self._crawl.state.once(_done_since, found.began)
-            taken = share.seen + share.new
-            self._lost = max(0, taken - len(self._done)) if was_killed else 0
             self._to_forget |= self._kept & self._done
+        share = await self._change(lambda round_: round_.join(self._shard, len(self._done)))
+        self._given, self._before = share.given, share.counts
         logger.info(
             "Shard %s is crawled in a round of all shards: budget %s, cut-off %s",
             self._shard,
@@ -243,29 +229,26 @@ class Shards(CrawlPart):
     async def _lot(self, score: Floats, is_new: BoolArray) -> BoolArray:
         """Take a lot of the budget, and return which pages it is for: the best of each kind."""
         current, is_granted = self._round, np.zeros(len(score), np.bool_)
-        if current is None or is_closing(self._crawl.crawler):
+        if current is None or not self._crawl.is_open or is_closing(self._crawl.crawler):
             return is_granted
         reaches = ~is_granted if current.cut_off is None else score >= current.cut_off
-        if not reaches.any():
-            return is_granted
-        is_extra = is_granted.copy() if current.for_new is None else reaches & is_new
+        is_extra = reaches & is_new & (current.for_new is not None)
         kinds = reaches & ~is_extra, is_extra
-        seen, new = (int(kind.sum()) for kind in kinds)
-        numbers = await self._change(lambda round_: round_.take(self._shard.index, seen, new))
-        for kind, number in zip(kinds, numbers, strict=True):
-            places = np.flatnonzero(kind)
-            is_granted[places[foremost(-score[places], number)]] = True
-        self._is_through = self._is_through and not is_granted.any()
+        if reaches.any():
+            number, had = self._shard.index, current.shards[self._shard.index]
+            seen, new = (int(kind.sum()) for kind in kinds)
+            lots = await self._change(lambda round_: round_.take(number, seen, new, had))
+            for kind, number in zip(kinds, lots, strict=True):
+                places = np.flatnonzero(kind)
+                is_granted[places[foremost(-score[places], number)]] = True
         return is_granted
 
     async def _end(self, *, has_more: bool) -> None:
         """Note that there is nothing more to be visited above the cut-off."""
-
-        def ended(round_: Round) -> None:
-            round_.end(self._shard.index, given=self._given, lost=self._lost, has_more=has_more)
-
-        await self._change(ended)
-        self._is_through, self._lost = True, 0
+        given = self._given
+        await self._change(
+            lambda round_: round_.end(self._shard.index, given=given, has_more=has_more)
+        )
 
     def _keep(self, page_id: int, page: WaitingPage, number: int) -> None:
         """Take a request that a callback yields, to be written into the state of its shard."""
@@ -288,22 +271,12 @@ class Shards(CrawlPart):
     def _write_soon(self) -> None:
         if not self._is_timed:
             self._is_timed = True
-            call_later(WRITE_SECONDS, lambda: begin(self._write_now_and_then()))
-
-    async def _write_now_and_then(self) -> None:
-        self._is_timed = False
-        await maybe_deferred_to_future(self._in_use.acquire())
-        try:
-            if self._crawl.is_open:
-                await self._write_now()
-        finally:
-            self._in_use.release()
+            call_later(WRITE_SECONDS, lambda: begin(self._alone(self._write_now)))
 
     async def _write_now(self) -> None:
-        round_ = self._round
-        if round_ is not None and (round_.start is None or len(self._of_start) > MOST_START_PAGES):
-            self._waiting |= self._of_start
-            self._of_start = {}
+        self._is_timed = False
+        if not self._crawl.is_open:
+            return
         try:
             await self._write()
             await self._count()
@@ -313,31 +286,33 @@ class Shards(CrawlPart):
             self._crawl.fail(str(error))
 
     async def _write(self) -> None:
-        """Write waiting requests into their shards, one write at a time; raises StateError."""
-        await maybe_deferred_to_future(self._writing.acquire())
-        name = self._spider.name
+        """Write waiting requests into their shards; raises StateError."""
+        if self._of_start and self._round is not None:
+            ranker, start = Ranker.of(self._crawl.crawler), self._start
+            assert ranker is not None  # noqa: S101 - opened
+            if ranker.watch.is_over or is_closing(self._crawl.crawler):
+                # a queue yields each request once, and not to the other shards' crawls too
+                if not await self._change(lambda round_: round_.is_usual(start)):
+                    self._waiting |= self._of_start
+                self._of_start = {}
+            elif len(self._of_start) > MOST_START_PAGES:
+                self._waiting |= self._of_start
+                self._of_start = {}
         taken, self._waiting = self._waiting, {}
         made, self._to_forget = self._to_forget, set()
         try:
-            if taken:
-                config, count = self._config, self._shard.count
-                given = await self._patiently(
-                    lambda: self._worker.run(hand_over, config, count, name, taken)
-                )
-                given.discard(self._shard.index)
-                if given and self._round is not None:
-                    await self._change(lambda round_: round_.give(given))
-            if made:
-                await self._patiently(lambda: self._crawl.state.run(forget, name, made))
+            given = await self._patiently(hand_over, self._config, self._spider.name, taken, made)
+            if given and self._round is not None:
+                await self._change(lambda round_: round_.give(given))
         except StateError:
             self._waiting = taken | self._waiting
             self._to_forget |= made
             raise
-        finally:
-            self._writing.release()
 
     async def _count(self) -> None:
         """Keep the work of this shard's crawls so far in the round."""
+        if self._round is None:
+            return
         stats = list(self._crawl.stats.collector.get_stats().items())
         counts = {
             name: sum(number for stat, number in stats if stat.startswith(beginning))
@@ -349,31 +324,32 @@ class Shards(CrawlPart):
         def counted_in(round_: Round) -> None:
             round_.shards[self._shard.index].counts = totals
 
-        if self._round is not None:
-            await self._change(counted_in)
+        await self._change(counted_in)
 
     def _on_closed(self, reason: str) -> None:
         self._reason = reason
         if self._hold is not None:
             self._hold.stop_waiting()
 
+    async def _alone(self, function: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Return a coroutine's result, which runs when no other does so."""
+        result: T = await maybe_deferred_to_future(self._in_use.run(lambda: begin(function())))
+        return result
+
     async def _change(self, change: Callable[[Round], T]) -> T:
         """Change the round atomically; raises StateError."""
         assert self._round is not None  # noqa: S101 - asked in a round only
-        began = self._round.began
-        self._round, result = await self._patiently(
-            lambda: self._worker.run(self._book.change, began, change)
-        )
+        self._round, result = await self._patiently(self._book.change, self._round.began, change)
         return result
 
-    async def _patiently(self, call: Callable[[], Deferred[T]]) -> T:
-        """Return a call's result, however long the state is away, or until the crawl has ended.
+    async def _patiently(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Return a function's result, however long the state is away, or until the crawl has ended.
 
         Raises StateError.
         """
         while True:
             try:
-                return await maybe_deferred_to_future(call())
+                return await maybe_deferred_to_future(self._worker.run(function, *args, **kwargs))
             except StateUnavailableError as error:
                 is_ending = is_closing(self._crawl.crawler)
                 pause = next(self._last_pauses, None) if is_ending else WRITE_SECONDS
@@ -383,7 +359,7 @@ class Shards(CrawlPart):
                 await maybe_deferred_to_future(sleep(pause))
 
 
-def _done_since(state: State, began: int) -> frozenset[int]:
+def _done_since(state: State, began: int) -> set[int]:
     """Return the ids of the pages that were visited since a second, or tried."""
     tried = (some["page_id"][some["at"] >= began].tolist() for some in state.store.outcomes())
-    return visited_since(state, began)[0].union(*tried)
+    return set(visited_since(state, began)[0]).union(*tried)
