@@ -243,7 +243,10 @@ class Crawl:
             if self.stats.saw_only_new_pages:
                 with suppress(StateError):  # all is written
                     pages = await self.state.once(lambda state: state.store.count())
-                    self.stats.log_pages_known_before(pages, describe(self.config.state))
+                    shown = (
+                        f"Namespace {self.config.own_namespace} of {describe(self.config.state)}"
+                    )
+                    self.stats.log_pages_known_before(pages, shown)
         self.parts.tell(Part.sum_up)
 
     def _record_unfinished(self) -> None:

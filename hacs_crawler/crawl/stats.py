@@ -330,8 +330,8 @@ class CrawlStats:
         """Whether every visit was a page's first."""
         return 0 < self.get("visits") == self.get("first_visits")
 
-    def log_pages_known_before(self, pages: int, state_name: str) -> None:
-        """Log which pages the state in a place had before this crawl, which visited only new ones."""
+    def log_pages_known_before(self, pages: int, state_shown: str) -> None:
+        """Log which pages a state had before this crawl, which visited only new ones."""
         # failed and gone pages are added to the state, too
         added = sum(map(self.get, ("first_visits", "not_observed", "gone")))
         if (before := pages - added) > 0:
@@ -343,7 +343,7 @@ class CrawlStats:
         else:
             logger.info(
                 "%s is a new state: if these pages were crawled before, that was with another",
-                state_name,
+                state_shown,
             )
 
     def log_first_crawl(self, estimation: Estimation) -> None:
