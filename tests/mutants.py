@@ -72,9 +72,7 @@ def changes(node: ast.AST) -> Iterator[Callable[[ast.AST], ast.AST]]:
         case ast.BoolOp(op=op, values=values):
             yield lambda it: _set(it, "op", ast.Or() if isinstance(op, ast.And) else ast.And())
             for left in range(len(values)):
-                yield lambda it, left=left: _set(
-                    it, "values", [*it.values[:left], *it.values[left + 1 :]]
-                )
+                yield lambda it, left=left: _without(it, left)
         case ast.UnaryOp(op=ast.Not()):
             yield lambda it: it.operand  # type: ignore[attr-defined]
         case ast.If() | ast.IfExp() | ast.While():
@@ -90,6 +88,12 @@ def changes(node: ast.AST) -> Iterator[Callable[[ast.AST], ast.AST]]:
 def _set(node: ast.AST, field: str, value: object) -> ast.AST:
     setattr(node, field, value)
     return node
+
+
+def _without(it: ast.BoolOp, left: int) -> ast.AST:
+    """Leave one operand out; Python takes no operator with a single one."""
+    rest = [*it.values[:left], *it.values[left + 1 :]]
+    return _set(it, "values", rest) if len(rest) > 1 else rest[0]
 
 
 def _nodes(tree: ast.AST) -> Iterator[tuple[ast.AST, str, int | None]]:
