@@ -9,9 +9,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
-from scrapy import Request, Spider
+from scrapy import Request, Spider, signals
 from scrapy.core.downloader import Downloader, Slot
 from scrapy.crawler import Crawler
+from scrapy.utils.defer import maybe_deferred_to_future
 from scrapy.utils.test import get_crawler
 from twisted.internet.defer import Deferred
 
@@ -129,8 +130,18 @@ async def open_crawl(
     await crawl.open()
     assert crawl.failure is None
     yield crawl
-    assert crawl.crawler.spider is not None
-    await crawl.close(crawl.crawler.spider, "finished")
+    await close(crawl)
+
+
+async def close(crawl: Crawl, reason: str = "finished") -> None:
+    """Close a crawl as Scrapy's engine does."""
+    manager, given = crawl.crawler.signals, {"spider": crawl.crawler.spider, "reason": reason}
+    if hasattr(manager, "send_catch_log_async"):  # Scrapy 2.14
+        await manager.send_catch_log_async(signals.spider_closed, **given)
+    else:
+        await maybe_deferred_to_future(
+            manager.send_catch_log_deferred(signals.spider_closed, **given)
+        )
 
 
 async def settled() -> None:

@@ -22,14 +22,8 @@ from hacs_crawler.links import link_fingerprint
 from hacs_crawler.links.volatile import LinkPart
 from hacs_crawler.parts.controls import Controls
 from hacs_crawler.ranking.choice import Quota
-from hacs_crawler.state import (
-    Page,
-    Prediction,
-    Visit,
-    learn_volatile_parts,
-    merged,
-    read_volatile_parts,
-)
+from hacs_crawler.state import Prediction, State, Visit, learn_volatile_parts, read_volatile_parts
+from hacs_crawler.utils.times import DAY
 from hacs_crawler.watch import MarkRules
 
 HOST = "a.example"
@@ -76,27 +70,14 @@ class World:
         self.asked.append(request.url)
         return page(self._answer)
 
-    async def see(self, links: Sequence[str], *, twice: bool = True, reason: str = "") -> None:
-        """Have the part learn of a visit of the page, and wait until control visits are over."""
-        await self.begin(page(links), twice=twice, reason=reason)
-        await self.end()
-
-    async def begin(
-        self,
-        response: Response,
-        *,
-        twice: bool = True,
-        reason: str = "",
-        before: Page | None = None,
-    ) -> None:
+    async def begin(self, response: Response, *, twice: bool = True, reason: str = "") -> None:
+        """Have the part learn of a visit of the page."""
         request = mark_ranked(Request(URL), PREDICTION, visit_twice=twice)
         visit = observe(response, URL, NOW, self.crawl.config.rules).visit
         assert visit is not None
         self.crawl.state.read_ahead.claim(URL)
         await self.crawl.state.read_ahead.ready(URL)
         recorded = self.crawl.state.write_behind.record(visit)
-        if before is not None:
-            recorded = merged(before, Page(URL), visit)
         assert list(self.part.observed(Observed(request, response, recorded, reason))) == []
 
     async def end(self) -> None:
@@ -107,9 +88,9 @@ class World:
                 return
         raise AssertionError("the control visit does not end")
 
-    async def known(self) -> dict[str, frozenset[LinkPart]]:
+    async def learned(self) -> set[LinkPart]:
         found = await self.crawl.state.once(read_volatile_parts)
-        return {host: parts.parts for host, parts in found.items()}
+        return {part for parts in found.values() for part in parts.parts}
 
     def left_out(self, response: Response) -> frozenset[LinkPart]:
         """Which parts are left out of the links of a response."""
@@ -229,29 +210,42 @@ def test_what_differs_between_two_visits_at_once_is_left_out_from_then_on(
         await world.end()
         assert world.asked == [URL]
         assert world.crawl.stats.get("controls/differed") == 1
-        assert await world.known() == {HOST: {DRAWN}}
+        assert await world.learned() == {DRAWN}
         assert world.left_out(page(THIRD)) == {DRAWN}
-        await world.see(stable + THIRD)
+        await world.begin(page(stable + THIRD))
+        await world.end()
 
     world(tmp_path, scenario, stable + SECOND)
     assert caplog.text.count(f"from now on ?v=* is left out of them (`hacs forget {HOST}`") == 1
 
 
-@pytest.mark.parametrize("links", [["/x", "/y"], FIRST])
-def test_where_nothing_differs_or_a_link_was_shown_before_nothing_is_learned(
-    links: list[str], tmp_path: Path
+@pytest.mark.parametrize(
+    ("first", "second", "shown_before", "settings"),
+    [
+        (["/x", "/y"], ["/x", "/y"], [], {}),
+        (FIRST, SECOND, SECOND, {}),
+        (["/x"], ["/y"], [], {"HACS_WATCH": "xpath://a/@href"}),
+    ],
+)
+def test_nothing_is_learned_where_nothing_differs_or_of_a_pool_or_where_no_links_are_watched(
+    first: list[str],
+    second: list[str],
+    shown_before: list[str],
+    settings: dict[str, str],
+    tmp_path: Path,
 ) -> None:
-    """A link that was shown before both visits is of a pool."""
-    marks = {link_fingerprint(f"http://{HOST}{link}") for link in SECOND}
-    before = merged(Page(URL), Page(URL), Visit(URL, NOW - 9, marks=frozenset(marks))).after
+    marks = frozenset(link_fingerprint(f"http://{HOST}{link}") for link in shown_before)
 
     async def scenario(world: World) -> None:
-        await world.begin(page(links), before=before)
+        if marks:
+            visits = [Visit(URL, NOW - DAY * days, marks=marks) for days in (2, 1)]
+            await world.crawl.state.once(State.record, visits)
+        await world.begin(page(first))
         await world.end()
-        assert world.crawl.stats.get("controls/differed") == int(links is FIRST)
-        assert await world.known() == {}
+        assert world.crawl.stats.get("controls/differed") == int(first != second)
+        assert await world.learned() == set()
 
-    world(tmp_path, scenario, SECOND if links is FIRST else links)
+    world(tmp_path, scenario, second, **settings)
 
 
 @pytest.mark.parametrize(
@@ -274,16 +268,3 @@ def test_only_pages_that_ranking_marked_and_that_were_seen_are_asked_twice(
         assert world.asked == asked
 
     world(tmp_path, scenario)
-
-
-def test_where_no_links_are_watched_a_difference_is_counted_and_teaches_nothing(
-    tmp_path: Path,
-) -> None:
-    async def scenario(world: World) -> None:
-        text = HtmlResponse(URL, body=b"<html><body><p>One</p><p>Two</p></body></html>")
-        await world.begin(text)
-        await world.end()
-        assert world.crawl.stats.get("controls/differed") == 1
-        assert await world.known() == {}
-
-    world(tmp_path, scenario, ["/x"], HACS_WATCH="text")
