@@ -1,0 +1,128 @@
+"""Marks that pages of one site share are taken back: of a template, and of a page that is not theirs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from msgspec.structs import replace
+
+from crawl_support import open_crawl, run
+from hacs_crawler.links import page_id_of
+from hacs_crawler.parts import templates
+from hacs_crawler.parts.templates import Templates
+from hacs_crawler.state import Harvest, State, Visit
+
+DAY = 86_400
+OWN_RULES, LINK_RULES = 5, 4
+SAME = range(1000, 1005)
+"""As many marks as make two pages that show the very same suspicious."""
+
+
+def visits(
+    day: int, shown: Sequence[Sequence[int]], rules: int = OWN_RULES, site: str = "a"
+) -> list[Visit]:
+    """A visit to each page of a site, and what it showed."""
+    urls = (f"http://{site}.example/{number}" for number in range(len(shown)))
+    return [
+        Visit(url, day * DAY, marks=frozenset(marks), rules=rules)
+        for url, marks in zip(urls, shown, strict=True)
+    ]
+
+
+def taken_back(folder: Path, *batches: Sequence[Visit]) -> tuple[list[str], list[str]]:
+    """Paths of the pages whose last visit is taken back as an echo, and as one that was not read."""
+    found: tuple[list[str], list[str]] = ([], [])
+
+    async def scenario() -> None:
+        async with open_crawl(folder) as crawl:
+            part = crawl.parts.of(Templates)
+            assert part is not None
+            for batch in batches:
+                part.recorded(await crawl.state.once(State.record, batch))
+                for _ in range(2):
+                    await part.round_ended(lambda: False)
+            urls = [visit.url for visit in batches[-1]]
+            pages = await crawl.state.once(State.load, [page_id_of(url) for url in urls])
+            for page in pages.values():
+                for paths, times in zip(found, (page.echoes, page.unread), strict=True):
+                    paths.extend([page.url.split("/")[3]] * (batches[-1][0].at in times))
+            if len(batches) < 3:
+                names = "template_updates", "unread_visits"
+                assert [crawl.stats.get(name) for name in names] == [*map(len, found)]
+
+    run(scenario())
+    return found
+
+
+def own(number: int, *more: int) -> list[int]:
+    """Marks of a page's own, and more."""
+    return [*range(number * 10 + 1, number * 10 + 6), *more]
+
+
+def template(pages: int, sharing: int, news: int = 0, rules: int = OWN_RULES) -> list[list[Visit]]:
+    """Two visits of a site's pages, of which some share a new mark, and some of these have news."""
+    shared = [[99] * (number < sharing) + [-1] * (number < news) for number in range(pages)]
+    return [
+        visits(1, [own(number) for number in range(pages)], rules),
+        visits(2, [own(number, *shared[number]) for number in range(pages)], rules),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("batches", "echoes"),
+    [
+        (template(20, 11), 11),
+        (template(20, 10), 0),
+        (template(19, 19), 0),
+        (template(20, 20, news=1), 19),
+        (template(20, 20, rules=LINK_RULES), 0),
+        (template(20, 20)[1:], 0),
+        ([*template(19, 19), visits(2, [own(1, 99)], site="b")], 0),
+        ([template(19, 19)[0], [*template(19, 19)[1], Visit("http://a.example/0", 3 * DAY)]], 0),
+        (
+            [template(20, 20)[0], [replace(v, harvest=Harvest(1, 1)) for v in template(20, 20)[1]]],
+            0,
+        ),
+    ],
+)
+def test_what_is_new_on_most_of_many_pages_is_the_templates(
+    batches: list[list[Visit]], echoes: int, tmp_path: Path
+) -> None:
+    shown, unread = taken_back(tmp_path, *batches)
+    assert (len(shown), unread) == (echoes, [])
+
+
+FIRST = visits(1, [own(1), own(2)])
+
+
+@pytest.mark.parametrize(
+    ("batches", "unread"),
+    [
+        ([FIRST, visits(2, [SAME, SAME])], "01"),
+        ([FIRST, visits(2, [SAME])], ""),
+        ([FIRST, visits(2, [SAME, own(3)])], ""),
+        ([FIRST, visits(2, [SAME, SAME]), visits(3, [SAME, SAME])], "01"),
+        ([visits(1, [own(1)[1:], own(2)[1:]]), visits(2, [SAME, SAME])], ""),
+        ([FIRST, visits(2, [own(1), own(1)])], ""),
+        ([visits(1, [own(1), own(1)]), visits(2, [SAME, SAME])], ""),
+        ([visits(1, [SAME] * 3)], "012"),
+        ([visits(1, [SAME] * 2)], ""),
+        ([visits(1, [SAME[:4]] * 3)], ""),
+        ([visits(1, [SAME] * 3, LINK_RULES)], ""),
+        ([visits(1, [[1, 2], [3, 4]], LINK_RULES), visits(2, [SAME] * 2, LINK_RULES)], "01"),
+        ([visits(1, [[1], [2]], LINK_RULES), visits(2, [SAME] * 2, LINK_RULES)], ""),
+    ],
+)
+def test_pages_that_show_the_very_same_and_showed_others_before_were_not_read(
+    batches: list[list[Visit]], unread: str, tmp_path: Path
+) -> None:
+    assert taken_back(tmp_path, *batches) == ([], list(unread))
+
+
+def test_of_very_many_new_marks_the_later_ones_count_as_the_pages_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(templates, "MOST_MARKS", 10)
+    assert taken_back(tmp_path, *template(20, 20)) == ([], [])
