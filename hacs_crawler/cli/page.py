@@ -21,7 +21,13 @@ from hacs_crawler.model import (
     confirmed_share,
     gaps_between,
 )
-from hacs_crawler.parts.rendering.verdicts import PageRendering, SiteRendering, Verdict, advice
+from hacs_crawler.parts.rendering.verdicts import (
+    PageRendering,
+    SiteRendering,
+    Verdict,
+    advice,
+    decoded,
+)
 from hacs_crawler.ranking.next_visit import BlockReason, Forecast, forecast_of
 from hacs_crawler.ranking.plan import read_rows
 from hacs_crawler.ranking.signals import PageSignals, signals_of_page
@@ -129,8 +135,8 @@ def facts_of(url: str, state: State, config: Config, now: float) -> PageFacts:
         sibling_correlation=estimation.sibling_correlation,
         set_aside=len(stored.visits) - len(page.visits),
         signals=signals_of_page(state.store, page_id, rows[page_ids == page_id], estimation),
-        rendering=PageRendering.decoded(rendering),
-        site_rendering=SiteRendering.decoded(site_rendering),
+        rendering=decoded(PageRendering, rendering),
+        site_rendering=decoded(SiteRendering, site_rendering),
     )
 
 
@@ -325,14 +331,9 @@ def ordinal(number: int) -> str:
 
 
 def visit_text(page: PageRendering, site: SiteRendering) -> str:
-    """Return how long a visit takes, and if it needs a browser; empty if neither is known."""
-    parts = []
-    if page.seconds:
-        parts.append(f"takes {page.seconds:.2g} s with{'' if page.rendered else 'out'} a browser")
+    """Return whether a visit needs a browser; empty if that is not known."""
     if page.verdict is Verdict.BROWSER:
-        parts.append("a browser shows links that the plain answer lacks")
-    elif page.verdict is Verdict.PLAIN:
-        parts.append("a browser shows no more links than the plain answer")
-    elif advice(page, site).rendered:
-        parts.append("the site's other pages need a browser")
-    return "; ".join(parts)
+        return "a browser shows links that the plain answer lacks"
+    if page.verdict is Verdict.PLAIN:
+        return "a browser shows no more links than the plain answer"
+    return "the site's other pages need a browser" if advice(page, site).rendered else ""

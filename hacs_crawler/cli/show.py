@@ -90,7 +90,6 @@ def _as_json(facts: PageFacts) -> dict[str, Any]:
         "siblings": facts.siblings,
         "sibling_correlation": facts.sibling_correlation,
         "rendered": facts.is_rendered,
-        "seconds": facts.rendering.seconds or None,
         "signals": [
             {**asdict(signal), "latest": iso_text(signal.latest), "read": iso_text(signal.read)}
             for signal in facts.signals

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from itertools import islice
-from typing import Final, Generic, TypeVar, cast
+from typing import Final, Generic
 
+from msgspec import msgpack
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
@@ -17,9 +18,11 @@ from hacs_crawler.links import menu_id, page_id_of
 from hacs_crawler.parts.rendering.verdicts import (
     Advice,
     PageRendering,
+    R,
     SiteRendering,
     Verdict,
     advice,
+    decoded,
 )
 from hacs_crawler.state import Annotation, State
 from hacs_crawler.utils.loop import begin, call_later
@@ -30,23 +33,22 @@ logger = safe_logger(__name__)
 # At most this many pages, and sites, are kept in memory, those used last.
 MOST_KEPT: Final = 20_000
 WRITE_SECONDS: Final = 2.0
-M = TypeVar("M", bound=PageRendering | SiteRendering)
 
 
-class _Cache(Generic[M]):
+class _Cache(Generic[R]):
     """Records of one kind by key: those used last as the state has them, and new ones."""
 
-    def __init__(self, kind: type[M]) -> None:
-        self.kind: type[M] = kind
+    def __init__(self, kind: type[R]) -> None:
+        self.kind = kind
         self.kept: OrderedDict[int, bytes] = OrderedDict()
-        self.new: dict[int, M] = {}
+        self.new: dict[int, R] = {}
 
-    def get(self, key: int) -> M:
+    def get(self, key: int) -> R:
         if key in self.new:
             return self.new[key]
         if key in self.kept:
             self.kept.move_to_end(key)
-        return cast(M, self.kind.decoded(self.kept.get(key, b"")))
+        return decoded(self.kind, self.kept.get(key, b""))
 
     def take(self, keys: Sequence[int], read: dict[int, bytes]) -> None:
         """Keep the records read for unknown keys, and forget those used longest ago."""
@@ -60,7 +62,7 @@ class _Cache(Generic[M]):
         self.kept |= read
         for key, value in read.items():
             try:
-                self.kind.decoded(value)
+                decoded(self.kind, value)
             except StateError as error:
                 logger.warning("%s; it is made anew", error)
                 self.new[key] = self.kind()
@@ -68,7 +70,7 @@ class _Cache(Generic[M]):
     def changes(self) -> list[Annotation]:
         """Return the changed records, which count as written from now on."""
         changes = [
-            Annotation(key, self.kept.get(key, b""), record.encoded())
+            Annotation(key, self.kept.get(key, b""), msgpack.encode(record))
             for key, record in self.new.items()
         ]
         self.new.clear()
@@ -78,7 +80,7 @@ class _Cache(Generic[M]):
     def take_back(self, changes: Sequence[Annotation]) -> None:
         """Have changes written later that could not be."""
         for change in changes:
-            self.new.setdefault(change.key, cast(M, self.kind.decoded(change.value)))
+            self.new.setdefault(change.key, decoded(self.kind, change.value))
             self.kept[change.key] = change.seen
 
 
@@ -112,17 +114,13 @@ class RenderingMemory:
         """Return how to visit a page that is `ready`."""
         return advice(self._pages.get(page_id_of(url)), self._sites.get(menu_id(url)))
 
-    def on_visit(self, url: str, *, rendered: bool, seconds: float, counted: bool) -> None:
-        """Count the time that a visit took; if `counted`, it followed a verdict without checking it."""
-        key = page_id_of(url)
-        before = self._pages.get(key)
-        after = before.timed(seconds, rendered=rendered)
-        if counted and before.verdict is Verdict.UNKNOWN:
-            self._sites.new[menu_id(url)] = self._sites.get(menu_id(url)).visited()
-        elif counted:
-            after = after.visited()
-        if after.differs_notably(before):
-            self._pages.new[key] = after
+    def on_visit(self, url: str) -> None:
+        """Count a visit that followed a verdict, of the page or its site, without checking it."""
+        page, site = page_id_of(url), menu_id(url)
+        if self._pages.get(page).verdict is Verdict.UNKNOWN:
+            self._sites.new[site] = self._sites.get(site).visited()
+        else:
+            self._pages.new[page] = self._pages.get(page).visited()
         self._write_soon()
 
     def on_verdict(self, url: str, verdict: Verdict, *, for_site: bool = True) -> Verdict:

@@ -102,26 +102,23 @@ class Rendering(CrawlPart):
         remove_conditions(request)  # a browser would show a 304 as an empty page
 
     async def answered(self, request: Request, response: Response, page_url: str) -> Response:
-        """Count the visit's time; fetch the page the other way, too, if that is worth it."""
+        """Count a rendered page; fetch the page the other way, too, if that is worth it."""
         if not _is_ours(request) or "cached" in response.flags:
             return response
-        rendered, seconds = is_rendered(response), float(request.meta.get("hacs.seconds", 0.0))
-        if rendered:
+        if rendered := is_rendered(response):
             self._crawl.stats.count_beside("render/pages", "rendered page")
-            self._crawl.stats.count("render/seconds", seconds)
+            self._crawl.stats.count("render/seconds", request.meta.get("hacs.seconds", 0.0))
         is_page = 200 <= response.status < 300 and isinstance(response, HtmlResponse)
         if not is_page or tag_of(request).unseen:
             return response
         advised = self._memory.advice(page_url)
         is_doubtful = not self._is_always and (rendered or _is_suspicious(response))
-        if is_doubtful and advised.checked and not is_closing(self._crawl.crawler):
+        if is_doubtful and not advised.checked:
+            self._memory.on_visit(page_url)
+        elif is_doubtful and not is_closing(self._crawl.crawler):
             self._crawl.stats.count("render/checks")
             compare = self._compare_with_plain if rendered else self._compare_with_browser
-            better = await compare(request, response, page_url)
-            if better is not response:  # its time is known from the next visit on
-                return better
-        counted = is_doubtful and not advised.checked
-        self._memory.on_visit(page_url, rendered=rendered, seconds=seconds, counted=counted)
+            return await compare(request, response, page_url)
         return response
 
     def failed(self, request: Request, error: Exception, page_url: str) -> Request | None:

@@ -1,17 +1,18 @@
 """Which pages a browser showed, and records of pages and their sites: whether one is needed, its cost.
 
-Both are annotations of the state that begin with a version: `PageRendering` by page id, `SiteRendering`
-by the `links.menu_id` of pages that share a template.
+Both are annotations of the state: `PageRendering` by page id, `SiteRendering` by the `links.menu_id` of
+pages that share a template.
 """
 
 from __future__ import annotations
 
-import struct
+import dataclasses
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import ClassVar, Final, NamedTuple, Self
+from typing import ClassVar, Final, NamedTuple, TypeVar
 
+from msgspec import DecodeError, Struct, msgpack
+from msgspec.structs import replace
 from scrapy.http import Response
 
 from hacs_crawler.crawl.part import Part
@@ -26,12 +27,7 @@ PAGES_THAT_AGREE: Final = 3
 _DISSENT: Final = 4
 # How many visits a failure to render counts as: after the third a page is due to be checked again.
 _FAILURE_VISITS: Final = 7
-_MOST: Final = 255
-_VERSION: Final = 1
-# Weight of the latest visit in the mean duration of visits.
-_FRESH_SHARE: Final = 0.3
-# The least change of the mean duration of visits, as a share of it, that is worth writing.
-NOTABLE: Final = 0.25
+R = TypeVar("R", bound="PageRendering | SiteRendering")
 
 
 class RenderedLinks(Part):
@@ -39,7 +35,7 @@ class RenderedLinks(Part):
 
     def rules(self, response: Response, rules: Rules) -> Rules:
         """Return the rules for a page as a browser shows it if it is one."""
-        return replace(rules, rendered=True) if is_rendered(response) else rules
+        return dataclasses.replace(rules, rendered=True) if is_rendered(response) else rules
 
 
 def is_rendered(response: Response) -> bool:
@@ -55,40 +51,17 @@ class Verdict(IntEnum):
     BROWSER = 2
 
 
-@dataclass(frozen=True, slots=True)
-class PageRendering:
-    """The rendering record of one page: `visits` counts the visits since the verdict was checked.
-
-    `seconds` is the recent time of its visits, 0 if unknown, with the browser if `rendered`.
-    """
+class PageRendering(Struct, frozen=True, array_like=True):
+    """The rendering record of one page: `visits` counts the visits since the verdict was checked."""
 
     verdict: Verdict = Verdict.UNKNOWN
     visits: int = 0
-    rendered: bool = False
-    seconds: float = 0.0
 
     KIND: ClassVar = "rendering"
-    _FORM: ClassVar = struct.Struct("<BBBBf")
-
-    def encoded(self) -> bytes:
-        """Return the bytes that are kept."""
-        return self._FORM.pack(_VERSION, self.verdict, self.visits, self.rendered, self.seconds)
-
-    @classmethod
-    def decoded(cls, value: bytes) -> Self:
-        """Return what bytes stand for, nothing known for none; raises StateError if damaged."""
-        if not value:
-            return cls()
-        number, visits, rendered, seconds = _fields(cls._FORM, value)
-        try:
-            return cls(Verdict(number), visits, bool(rendered), seconds)
-        except ValueError as error:
-            msg = f"a note of how a page is rendered is damaged: verdict {number}"
-            raise StateError(msg) from error
 
     def visited(self) -> PageRendering:
         """Return the record after a visit that did not check the verdict."""
-        return replace(self, visits=min(self.visits + 1, _MOST))
+        return replace(self, visits=self.visits + 1)
 
     def failed(self) -> PageRendering:
         """Return the record after a visit at which the page could not be rendered: no verdict."""
@@ -98,23 +71,10 @@ class PageRendering:
 
     def judged(self, verdict: Verdict) -> PageRendering:
         """Return the record after plain answer and rendering were compared."""
-        return replace(self, verdict=verdict, visits=0)
-
-    def timed(self, seconds: float, *, rendered: bool) -> PageRendering:
-        """Return the record after a visit that took `seconds`."""
-        if self.seconds and rendered == self.rendered:
-            seconds = self.seconds + _FRESH_SHARE * (seconds - self.seconds)
-        return replace(self, rendered=rendered, seconds=seconds)
-
-    def differs_notably(self, other: PageRendering) -> bool:
-        """Whether the difference to another record is worth writing."""
-        if replace(self, seconds=0.0) != replace(other, seconds=0.0):
-            return True
-        return abs(self.seconds - other.seconds) > NOTABLE * other.seconds
+        return PageRendering(verdict)
 
 
-@dataclass(frozen=True, slots=True)
-class SiteRendering:
+class SiteRendering(Struct, frozen=True, array_like=True):
     """How many pages of a site need a browser, how many do not, and visits since one was checked."""
 
     browser: int = 0
@@ -122,16 +82,6 @@ class SiteRendering:
     visits: int = 0
 
     KIND: ClassVar = "rendering-site"
-    _FORM: ClassVar = struct.Struct("<BBBB")
-
-    def encoded(self) -> bytes:
-        """Return the bytes that are kept."""
-        return self._FORM.pack(_VERSION, self.browser, self.plain, self.visits)
-
-    @classmethod
-    def decoded(cls, value: bytes) -> Self:
-        """Return what bytes stand for, nothing known for none; raises StateError if damaged."""
-        return cls(*_fields(cls._FORM, value)) if value else cls()
 
     @property
     def verdict(self) -> Verdict:
@@ -146,7 +96,7 @@ class SiteRendering:
 
     def visited(self) -> SiteRendering:
         """Return the record after a visit of a page that followed the site's verdict."""
-        return replace(self, visits=min(self.visits + 1, _MOST))
+        return replace(self, visits=self.visits + 1)
 
     def judged(self, before: Verdict, after: Verdict) -> SiteRendering:
         """Return the record after a check of one of its pages, whose verdict was `before`."""
@@ -154,7 +104,7 @@ class SiteRendering:
         if before is not after:
             for verdict, step in ((before, -1), (after, 1)):
                 if verdict in counts:
-                    counts[verdict] = min(max(counts[verdict] + step, 0), _MOST)
+                    counts[verdict] = max(counts[verdict] + step, 0)
         return SiteRendering(counts[Verdict.BROWSER], counts[Verdict.PLAIN], 0)
 
 
@@ -185,8 +135,10 @@ def shows_more(plain: AbstractSet[int], first: AbstractSet[int], second: Abstrac
     return bool(gained & second) and len(gained) > 2 * len(first - second)
 
 
-def _fields(form: struct.Struct, value: bytes) -> tuple[int, ...]:
-    if len(value) != form.size or value[0] != _VERSION:
-        msg = f"a note of how a page is rendered is damaged, or of a newer version: {value[:16].hex()}"
-        raise StateError(msg)
-    return form.unpack(value)[1:]
+def decoded(kind: type[R], value: bytes) -> R:
+    """Return the record that bytes stand for, an empty one for none; raises StateError if damaged."""
+    try:
+        return msgpack.decode(value, type=kind) if value else kind()
+    except DecodeError as error:
+        msg = f"a note of how a page is rendered is damaged: {value[:16].hex()}"
+        raise StateError(msg) from error

@@ -9,10 +9,11 @@ import pytest
 
 from crawl_support import Timers
 from hacs_crawler.exceptions import StateUnavailableError
+from hacs_crawler.links import menu_id
 from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.parts.rendering import memory
 from hacs_crawler.parts.rendering.memory import RenderingMemory
-from hacs_crawler.parts.rendering.verdicts import PageRendering, Verdict
+from hacs_crawler.parts.rendering.verdicts import PageRendering, SiteRendering, Verdict, decoded
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.memory import MemoryStore
@@ -39,7 +40,7 @@ class OpenState:
 
 def kept(store: MemoryStore, url: str) -> PageRendering:
     key = page_id_of(url)
-    return PageRendering.decoded(store.annotations(PageRendering.KIND, [key]).get(key, b""))
+    return decoded(PageRendering, store.annotations(PageRendering.KIND, [key]).get(key, b""))
 
 
 @pytest.fixture
@@ -138,10 +139,16 @@ def test_only_some_pages_are_kept_in_memory_and_none_that_is_to_be_written(
     assert kept(store, URLS[0]).verdict is Verdict.BROWSER
 
 
-def test_visits_that_take_as_long_as_before_are_not_written(store: MemoryStore) -> None:
+def test_visits_that_follow_a_verdict_are_counted_for_the_page_or_else_its_site(
+    store: MemoryStore,
+) -> None:
     _, marks = crawl(store)
-    read(marks, URLS[0])
-    for seconds, written in ((1.0, 1.0), (1.2, 1.0), (4.0, 1.9)):
-        marks.on_visit(URLS[0], rendered=False, seconds=seconds, counted=False)
-        asyncio.run(marks.write())
-        assert kept(store, URLS[0]).seconds == pytest.approx(written)
+    for url in URLS[:2]:
+        read(marks, url)
+    marks.on_verdict(URLS[0], Verdict.PLAIN)
+    for url in URLS[:2]:
+        marks.on_visit(url)
+    asyncio.run(marks.write())
+    assert [kept(store, url).visits for url in URLS[:2]] == [1, 0]
+    site = store.annotations(SiteRendering.KIND, [menu_id(URLS[1])])[menu_id(URLS[1])]
+    assert decoded(SiteRendering, site).visits == 1
