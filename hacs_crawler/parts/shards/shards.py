@@ -172,12 +172,16 @@ class Shards(CrawlPart):
 
     async def closing(self) -> None:
         """Write the requests to hand over."""
-        try:
-            await self._alone(self._write)
-        except StateError as error:
-            left = len(self._waiting | self._of_start)
-            requests = f"{counted(left, 'page')} could not be handed over: " if left else ""
-            self._crawl.fail(f"{requests}{error}")
+
+        async def write() -> None:
+            try:
+                await self._write()
+            except StateError as error:
+                left = len(self._waiting | self._of_start)
+                requests = f"{counted(left, 'page')} could not be handed over: " if left else ""
+                self._crawl.fail(f"{requests}{error}")
+
+        await self._alone(write)
 
     async def round_ended(self, is_asked_to_end: Callable[[], bool]) -> None:
         """End the shard's share of the round."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import closing
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from twisted.internet.defer import Deferred
 
 from crawl_support import Any_, Timers, close, new_crawl, run, settled
 from hacs_crawler.crawl.meta import mark_added
+from hacs_crawler.crawl.ranker import Ranker
 from hacs_crawler.crawl.recipes import handed_over_kind, pages_handed_over, read_recipes
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.links import page_id_of
@@ -60,6 +61,9 @@ class World:
         part = self.crawl.parts.of(Shards)
         assert part is not None
         self.part = part
+        ranker = Ranker.of(self.crawl.crawler)
+        assert ranker is not None
+        self.ranker = ranker
         self.error: type[StateError] | None = None
         self._run: Callable[..., Deferred[Any]] = part._worker.run
         part._worker.run = self.run  # type: ignore[method-assign]
@@ -93,6 +97,7 @@ class World:
         await self.end_of_work()
 
     async def close(self, reason: str = "finished") -> None:
+        self.begin_to_close()
         await close(self.crawl, reason)
 
     def begin_to_close(self) -> None:
@@ -127,39 +132,32 @@ class World:
             return set(pages_handed_over(state, "any").tolist())
 
 
-Make = Callable[..., None]
+Make = Callable[..., AbstractAsyncContextManager[World]]
 
 
 @pytest.fixture
 def crawling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
-    """Runs a scenario in a crawl that has begun, in a round of all shards or without one."""
+    """Begins a crawl, in a round of all shards or without one, and closes it."""
 
-    def run_in(
-        scenario: Callable[[World], Awaitable[None]],
-        round_: Round | None = None,
-        spider: type[Spider] = Any_,
-        failure: str | None = None,
-        **settings: Any,
-    ) -> None:
+    @asynccontextmanager
+    async def began(
+        round_: Round | None = None, spider: type[Spider] = Any_, failure: str = "", **settings: Any
+    ) -> AsyncIterator[World]:
         timers = Timers()
         monkeypatch.setattr(shards_module, "call_later", timers.call_later)
         monkeypatch.setattr(shards_module, "sleep", timers.sleep)
         budget = None if round_ is None else round_.budget
         world = World(tmp_path, timers, spider, **{"HACS_BUDGET": budget, **settings})
+        with closing(open_rounds(world.crawl.config, 2)) as world.notes:
+            world.notes.write(round_)
+            await world.crawl.open()
+            yield world
+            assert str(world.crawl.failure).startswith(failure or "None")
+            world.error = None
+            if not world.crawl._is_closed:
+                await world.close()
 
-        async def opened() -> None:
-            with closing(open_rounds(world.crawl.config, 2)) as world.notes:
-                world.notes.write(round_)
-                await world.crawl.open()
-                await scenario(world)
-                assert str(world.crawl.failure).startswith(str(failure))
-                world.error = None
-                if not world.crawl._is_closed:
-                    await world.close()
-
-        run(opened())
-
-    return run_in
+    return began
 
 
 def test_it_is_named_for_files_and_without_its_own_scheduler_it_is_refused(tmp_path: Path) -> None:
@@ -173,7 +171,7 @@ def test_it_is_named_for_files_and_without_its_own_scheduler_it_is_refused(tmp_p
 @pytest.mark.parametrize("round_", [planned(), None])
 @pytest.mark.parametrize("url", [OWN, THEIRS])
 @pytest.mark.parametrize("of", ["start", "list", "read", "callback"])
-def test_pages_of_other_shards_are_left_to_them_and_what_callbacks_ask_for_is_handed_over(
+async def test_pages_of_other_shards_are_left_to_them_and_what_callbacks_ask_for_is_handed_over(
     of: str, url: str, round_: Round | None, crawling: Make, caplog: pytest.LogCaptureFixture
 ) -> None:
     """In a round what callbacks ask for of the crawl's own waits in its state, too."""
@@ -182,9 +180,9 @@ def test_pages_of_other_shards_are_left_to_them_and_what_callbacks_ask_for_is_ha
         of == "callback",
         {page_id_of(url), page_id_of(f"{url}x")},
     )
+    is_given, is_kept = is_followed and not is_own, is_followed and is_own and round_ is not None
     caplog.set_level("INFO")
-
-    async def scenario(world: World) -> None:
+    async with crawling(round_) as world:
         takes = world.part.takes
         asks = {
             "start": world.start,
@@ -193,31 +191,20 @@ def test_pages_of_other_shards_are_left_to_them_and_what_callbacks_ask_for_is_ha
             "read": lambda one: takes(one, None),
         }
         assert [*map(asks[of], (url, f"{url}x", url))] == [is_own] * 3
-        handed_over, left_out = (
-            world.crawl.stats.get(f"shard/{name}") for name in ("handed_over", "left_out")
-        )
-        assert handed_over == 2 * (is_followed and not is_own)
-        assert left_out == 3 * (not is_followed and not is_own)
-        is_kept = is_followed and (round_ is not None or not is_own)
-        assert world.timers.waiting == [WRITE_SECONDS] * is_kept
+        assert world.crawl.stats.get("shard/handed_over") == 2 * is_given
+        assert world.crawl.stats.get("shard/left_out") == 3 * (not is_followed and not is_own)
+        assert world.timers.waiting == [WRITE_SECONDS] * (is_given or is_kept)
         await world.wait()
-        assert [world.handed_over(0), world.handed_over(1)] == (
-            [ids, set()] if is_kept and is_own else [set(), ids if is_kept else set()]
-        )
-        if round_ is not None:
-            given = [share.given for share in world.round.shards]
-            assert given == [0, int(is_kept and not is_own)]
-
-    crawling(scenario, round_)
-    said = caplog.text.count("is a page of shard 1/2: it is put into the state of that shard")
-    assert said == (is_followed and not is_own)
+        assert world.handed_over(0) == (ids if is_kept else set())
+        assert world.handed_over(1) == (ids if is_given else set())
+        assert round_ is None or [share.given for share in world.round.shards] == [0, is_given]
+    assert caplog.text.count("is put into the state of that shard, whose next crawl") == is_given
 
 
-def test_requests_wait_in_the_state_until_their_pages_are_visited(crawling: Make) -> None:
+async def test_requests_wait_in_the_state_until_their_pages_are_visited(crawling: Make) -> None:
     urls = [f"{OWN}{path}" for path in "xyz"]
     ids = [page_id_of(url) for url in urls]
-
-    async def first(world: World) -> None:
+    async with crawling(planned()) as world:
         assert all(map(world.follow, urls))
         await world.visit(urls[0])
         assert world.handed_over(0) == set(ids[1:])
@@ -226,34 +213,28 @@ def test_requests_wait_in_the_state_until_their_pages_are_visited(crawling: Make
         await world.visit(urls[1])
         await world.visit(THEIRS)
         assert world.handed_over(0) == {ids[2]}
-
-    async def second(world: World) -> None:
+    async with crawling(planned()) as world:
         assert world.follow(urls[2])
         assert world.timers.waiting == []
+        assert [world.start(urls[2]) for _ in range(2)] == [True, False]
         await world.visit(urls[2])
         assert world.handed_over(0) == set()
-
-    crawling(first, planned())
-    crawling(second, planned())
 
 
 @pytest.mark.parametrize("budget", [3, None])
 @pytest.mark.parametrize("round_", [None, planned(7), planned(None)])
-def test_a_round_has_the_quota_of_all_shards_and_a_budget_if_its_crawls_have_one(
+async def test_a_round_has_the_quota_of_all_shards_and_a_budget_if_its_crawls_have_one(
     round_: Round | None, budget: int | None, crawling: Make
 ) -> None:
-    failure = None
+    failure = ""
     if round_ is not None and (round_.budget is None) != (budget is None):
         failure = f"HACS_BUDGET = {budget}: the round was planned with {round_.budget}, give its"
-
-    async def scenario(world: World) -> None:
+    async with crawling(round_, failure=failure, HACS_BUDGET=budget) as world:
         quota = Quota(budget) if round_ is None else Quota(round_.budget, shards=2)
         assert world.part.quota(Quota(budget)) == quota
         is_shared = round_ is not None and round_.budget is not None
         assert world.part.unneeded == (() if is_shared else ("granted",))
-        assert round_ is None or world.share.is_open is (failure is None)
-
-    crawling(scenario, round_, failure=failure, HACS_BUDGET=budget)
+        assert round_ is None or world.share.is_open is not bool(failure)
 
 
 @pytest.mark.parametrize(
@@ -269,44 +250,35 @@ def test_a_round_has_the_quota_of_all_shards_and_a_budget_if_its_crawls_have_one
         (planned(100, for_new=50, cut_off=0.4), [0], [1, 2, 3], (3, 0)),
     ],
 )
-def test_a_lot_is_for_the_best_pages_of_each_kind_that_reach_the_cut_off(
+async def test_a_lot_is_for_the_best_pages_of_each_kind_that_reach_the_cut_off(
     round_: Round, new: list[int], granted: list[int], taken: tuple[int, int], crawling: Make
 ) -> None:
-    async def scenario(world: World) -> None:
+    async with crawling(round_) as world:
         assert await world.granted(0.3, 0.9, 0.4, 0.5, new=new) == granted
         assert (world.share.seen, world.share.new, world.share.has_ended) == (*taken, False)
         world.begin_to_close()
         assert await world.granted(1.0) == []
 
-    crawling(scenario, round_)
-
 
 @pytest.mark.parametrize(
-    ("score", "last", "other_ended", "granted", "ended"),
+    ("score", "last", "other_ended", "ended"),
     [
-        ([0.2], False, True, [], (False, False)),
-        ([0.2], True, False, [], (True, True)),
-        ([], True, False, [], (True, False)),
-        ([0.2], True, True, [0], (False, False)),
-        ([0.9], True, True, [0], (False, False)),
+        ([0.2], False, True, (False, False)),
+        ([0.2], True, False, (True, True)),
+        ([], True, False, (True, False)),
+        ([0.2], True, True, (False, False)),
+        ([0.9], True, True, (False, False)),
     ],
 )
-def test_where_nothing_else_is_left_the_shard_has_ended_and_once_all_have_no_cut_off_holds(
-    score: list[float],
-    last: bool,
-    other_ended: bool,
-    granted: list[int],
-    ended: object,
-    crawling: Make,
+async def test_where_nothing_else_is_left_the_shard_has_ended_and_once_all_have_no_cut_off_holds(
+    score: list[float], last: bool, other_ended: bool, ended: object, crawling: Make
 ) -> None:
     shares = [ShardShare(), ShardShare(has_ended=other_ended)]
-
-    async def scenario(world: World) -> None:
-        assert await world.granted(*score, last=last) == granted
+    async with crawling(planned(cut_off=0.5, shares=shares)) as world:
+        assert await world.granted(*score, last=last) == [0] * (last and other_ended)
         assert (world.share.has_ended, world.share.has_more) == ended
-        assert world.round.cut_off == (None if granted and score == [0.2] else 0.5)
-
-    crawling(scenario, planned(cut_off=0.5, shares=shares))
+        is_free = last and other_ended and score == [0.2]
+        assert world.round.cut_off == (None if is_free else 0.5)
 
 
 @pytest.mark.parametrize(
@@ -318,10 +290,10 @@ def test_where_nothing_else_is_left_the_shard_has_ended_and_once_all_have_no_cut
         ("shutdown", True, (False, True)),
     ],
 )
-def test_a_crawl_that_finishes_ends_its_share_once_after_its_last_lot(
+async def test_a_crawl_that_finishes_ends_its_share_once_after_its_last_lot(
     reason: str, has_lot: bool, ended: object, crawling: Make
 ) -> None:
-    async def scenario(world: World) -> None:
+    async with crawling(planned(cut_off=0.5)) as world:
         assert await world.granted(0.2, last=True) == []
         if has_lot:
             assert await world.granted(0.9) == [0]
@@ -329,14 +301,12 @@ def test_a_crawl_that_finishes_ends_its_share_once_after_its_last_lot(
         assert (world.share.has_ended, world.share.has_more) == ended
         assert world.round.start is None
 
-    crawling(scenario, planned(cut_off=0.5))
-
 
 @pytest.mark.parametrize(
     ("attempts", "was_killed", "done", "freed"),
     [(1, True, 3, 3), (1, False, 3, 0), (0, False, 0, 0)],
 )
-def test_what_a_killed_crawl_took_and_did_not_use_is_free_once_this_one_has_ended(
+async def test_what_a_killed_crawl_took_and_did_not_use_is_free_once_this_one_has_ended(
     attempts: int, was_killed: bool, done: int, freed: int, crawling: Make
 ) -> None:
     """What was done in the round is not done again, and not asked for again."""
@@ -347,30 +317,23 @@ def test_what_a_killed_crawl_took_and_did_not_use_is_free_once_this_one_has_ende
     def hand_over(state: State) -> None:
         change_annotations(state.store, handed_over_kind("any"), ids[2:], lambda *_: b"1")
 
-    async def before(world: World) -> None:
+    async with crawling() as world:
         for url, news in zip(urls, (News.SEEN, News.FAILED, News.SEEN), strict=False):
             await world.visit(url, news)
         await world.crawl.state.once(hand_over)
-
-    async def scenario(world: World) -> None:
+    async with crawling(planned(shares=[share, ShardShare()])) as world:
         assert [world.part.takes(url, None) for url in urls] == [not done] * 3 + [True]
         assert not world.part.takes(THEIRS, None)
         assert world.crawl.stats.get("dropped/done") == done
-        assert world.round.free == 4
         await world.granted(last=True)
-        assert world.round.free == 4 + freed
         await world.close()
         assert world.round.free == 4 + freed
         assert world.handed_over(0) == set(ids[3:] if done else ids[2:])
 
-    crawling(before)
-    crawling(scenario, planned(shares=[share, ShardShare()]))
 
-
-def test_the_work_of_all_crawls_of_the_shard_in_the_round_is_summed(crawling: Make) -> None:
+async def test_the_work_of_all_crawls_of_the_shard_in_the_round_is_summed(crawling: Make) -> None:
     before = {"asked": 2.0, "seconds": 1000.0}
-
-    async def scenario(world: World) -> None:
+    async with crawling(planned(shares=[ShardShare(counts=before), ShardShare()])) as world:
         for stat in ("downloader/request_count", "hacs/dropped/gone", "hacs/dropped/early"):
             world.crawl.stats.collector.set_value(stat, 3)
         assert world.follow(OWN)
@@ -379,57 +342,51 @@ def test_the_work_of_all_crawls_of_the_shard_in_the_round_is_summed(crawling: Ma
         assert 1000.0 <= counts.pop("seconds") < 1060.0
         assert counts == {"asked": 5.0, "items": 0.0, "dropped": 6.0}
 
-    crawling(scenario, planned(shares=[ShardShare(counts=before), ShardShare()]))
 
-
+@pytest.mark.parametrize("is_over", [True, False])
 @pytest.mark.parametrize(
-    ("noted", "spider", "sooner", "later"),
+    ("noted", "spider", "given"),
     [
-        (None, Queue, {THEIRS}, {THEIRS}),
-        ("the same", Queue, set(), set()),
-        ("others", Queue, set(), {THEIRS}),
-        ("others", Any_, set(), set()),
+        ("nothing", Queue, True),
+        ("usual", Queue, False),
+        ("others", Queue, True),
+        ("others", Any_, False),
     ],
 )
-def test_what_only_this_crawls_queue_yields_is_handed_over(
-    noted: str | None, spider: type[Spider], sooner: set[str], later: set[str], crawling: Make
+async def test_what_only_this_crawls_queue_yields_is_handed_over_once_it_is_over(
+    noted: str, spider: type[Spider], given: bool, is_over: bool, crawling: Make
 ) -> None:
     """The requests of the round's first crawl are noted: a start that yields the same is no queue."""
     urls = [OWN, THEIRS, f"{OWN}x", f"{OWN}y"]
-    usual = len(urls), sum(map(page_id_of, urls)) % 2**62
-    start = {"the same": usual, "others": (2, 7)}.get(noted or "")
-
-    async def scenario(world: World) -> None:
+    usual = sum(map(page_id_of, urls)) % 2**62
+    start = {"usual": usual, "others": 7}.get(noted)
+    async with crawling(planned(start=start), spider) as world:
         assert [world.start(url) for url in urls] == [url != THEIRS for url in urls]
         assert world.follow(f"{OWN}z")
+        world.ranker.watch.is_over = is_over
         await world.wait()
-        assert world.handed_over(1) == set(map(page_id_of, sooner))
+        assert len(world.handed_over(1)) == (given and is_over)
         await world.close()
-        assert world.handed_over(1) == set(map(page_id_of, later))
-        assert world.round.start == (start or usual)
-
-    crawling(scenario, planned(start=start), spider)
+        assert len(world.handed_over(1)) == given
+        assert world.round.start == (start or (usual if spider is Queue else None))
 
 
-def test_of_a_long_queue_not_all_waits_in_memory(
+async def test_of_a_long_queue_not_all_waits_in_memory(
     crawling: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shards_module, "MOST_START_PAGES", 2)
-
-    async def scenario(world: World) -> None:
+    async with crawling(planned(start=9), Queue) as world:
         for number, written in enumerate((0, 0, 3, 3)):
             world.start(f"{THEIRS}{number}")
             await world.wait()
             assert len(world.handed_over(1)) == written
 
-    crawling(scenario, planned(start=(9, 9)), Queue)
-
 
 @pytest.mark.parametrize("is_open", [True, False])
-def test_in_the_next_round_a_crawl_goes_on_once_it_is_planned(
+async def test_in_the_next_round_a_crawl_goes_on_once_it_is_planned(
     is_open: bool, crawling: Make
 ) -> None:
-    async def scenario(world: World) -> None:
+    async with crawling(planned()) as world:
         began = asyncio.ensure_future(world.part.round_began())
         for _ in range(3):
             await world.wait()
@@ -446,13 +403,11 @@ def test_in_the_next_round_a_crawl_goes_on_once_it_is_planned(
         assert world.part.quota(Quota(3)).budget == (3 if is_open else 10)
         world.notes.write(planned())
 
-    crawling(scenario, planned())
 
-
-def test_a_state_that_is_away_is_waited_for_and_nothing_is_lost(
+async def test_a_state_that_is_away_is_waited_for_and_nothing_is_lost(
     crawling: Make, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def scenario(world: World) -> None:
+    async with crawling() as world:
         world.follow(THEIRS)
         world.error = StateUnavailableError
         for _ in range(3):
@@ -461,15 +416,13 @@ def test_a_state_that_is_away_is_waited_for_and_nothing_is_lost(
         world.error = None
         await world.wait()
         assert world.handed_over(1) == {page_id_of(THEIRS)}
-
-    crawling(scenario)
     assert caplog.messages == ["the state is away; next try in 2 s"] * 3
 
 
-def test_a_crawl_that_ends_meanwhile_tries_a_few_times_and_says_what_is_lost(
+async def test_a_crawl_that_ends_meanwhile_tries_a_few_times_and_says_what_is_lost(
     crawling: Make, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def scenario(world: World) -> None:
+    async with crawling(failure="1 page could not be handed over: the state is away") as world:
         world.begin_to_close()
         world.follow(THEIRS)
         world.error = StateUnavailableError
@@ -479,13 +432,11 @@ def test_a_crawl_that_ends_meanwhile_tries_a_few_times_and_says_what_is_lost(
             assert not ending.done()
             world.timers.go_on(pause)
         await ending
-
-    crawling(scenario, failure="1 page could not be handed over: the state is away")
     assert len([text for text in caplog.messages if "next try" in text]) == 4
 
 
-def test_a_state_that_is_damaged_ends_the_crawl_but_not_its_share(crawling: Make) -> None:
-    async def scenario(world: World) -> None:
+async def test_a_state_that_is_damaged_ends_the_crawl_but_not_its_share(crawling: Make) -> None:
+    async with crawling(planned(), failure="the state is away") as world:
         world.follow(THEIRS)
         world.error = StateError
         await world.wait()
@@ -493,27 +444,21 @@ def test_a_state_that_is_damaged_ends_the_crawl_but_not_its_share(crawling: Make
         await world.close()
         assert (world.share.has_ended, world.share.is_open, world.share.counts) == (False, True, {})
 
-    crawling(scenario, planned(), failure="the state is away")
 
-
-def test_a_crawl_that_waits_for_its_shard_ends_when_it_is_closed(tmp_path: Path) -> None:
+async def test_a_crawl_that_waits_for_its_shard_ends_when_it_is_closed(tmp_path: Path) -> None:
     crawl = new_crawl(tmp_path, HACS_SHARD="0/2")
     lock = shard_lock(crawl.config.state, crawl.config.own_namespace, crawl.config.base)
     assert lock.take() is None
-
-    async def scenario() -> None:
-        opening = asyncio.ensure_future(crawl.open())
-        await settled()
-        assert not opening.done()
-        await close(crawl, "shutdown")
-        await opening
-
-    run(scenario())
+    opening = asyncio.ensure_future(crawl.open())
+    await settled()
+    assert not opening.done()
+    await close(crawl, "shutdown")
+    await opening
     lock.release()
 
 
-def test_a_crawl_that_has_closed_gives_up_its_shard_and_its_thread(crawling: Make) -> None:
-    async def scenario(world: World) -> None:
+async def test_a_crawl_that_has_closed_gives_up_its_shard_and_its_thread(crawling: Make) -> None:
+    async with crawling(planned()) as world:
         config = world.crawl.config
         lock = shard_lock(config.state, config.own_namespace, config.base)
         assert lock.take() is not None
@@ -525,5 +470,3 @@ def test_a_crawl_that_has_closed_gives_up_its_shard_and_its_thread(crawling: Mak
             world.run(int)
         world.timers.go_on(WRITE_SECONDS)
         await settled()
-
-    crawling(scenario, planned())
