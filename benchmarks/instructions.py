@@ -121,7 +121,7 @@ def main() -> None:
             }[kind]
             if known:
                 crawl(folder, port, pages, state, more=more, **how)
-            return count(folder, port, pages, state, more, **how)
+            return count(folder, port, pages, state, more=more, **how)
 
         def a_page(
             kind: str = "", *, known: bool = False, more: Sequence[str] = (), **how: bool
