@@ -1,0 +1,111 @@
+"""The items of a page's last visit: kept by their keys, and compared with those of the next one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scrapy import Request
+from scrapy.http import Response
+
+from crawl_support import open_crawl
+from hacs_crawler.crawl.part import Observed
+from hacs_crawler.parts import last_items
+from hacs_crawler.parts.last_items import ENOUGH_VISITS, LastItems
+from hacs_crawler.state import Page, Visit, merged
+from hacs_crawler.watch import item_key
+
+URL = "http://a.example/"
+KEYED = {"HACS_WATCH": "items", "HACS_WATCH_KEY": "id"}
+Item = dict[str, Any]
+
+
+async def kept_after(
+    folder: Path, *visits: Sequence[Item], reason: str = "", **settings: Any
+) -> list[Any]:
+    """The items that the state has of a page after visits, each in a crawl of its own."""
+    for items in (*visits, None):
+        async with open_crawl(folder, **(settings or KEYED)) as crawl:
+            part = crawl.parts.of(LastItems)
+            assert part is not None
+            response = Response(URL)
+            assert await part.answered(Request(URL), response, URL) is response
+            if items is None:
+                return sorted(part.items_before(URL).values(), key=str)
+            for item in items:
+                part.shown(response, item, is_news=True)
+                item["name"] = "changed by a pipeline"
+            recorded = merged(Page(URL), Page(URL), Visit(URL, 86_400))
+            assert not list(part.observed(Observed(Request(URL), response, recorded, reason)))
+            assert part.items_before(URL) == {}
+    raise AssertionError
+
+
+def of(*ids: int | None, name: str = "") -> list[Item]:
+    return [{"name": name} if key is None else {"name": name, "id": key} for key in ids]
+
+
+@pytest.mark.parametrize(
+    ("visits", "kept"),
+    [
+        ([of(1, 2)], of(1, 2)),
+        ([of(1, 2), of(2, name="new")], of(2, name="new")),
+        ([of(1, 2), []], of(1, 2)),
+        ([of(1, 1, 2)], of(2)),
+        ([of(1, None)], of(1)),
+        ([of(*range(4))], of(0, 1, 2)),
+    ],
+)
+async def test_items_are_kept_as_they_were_shown_by_keys_that_only_one_of_them_has(
+    visits: list[list[Item]], kept: list[Item], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(last_items, "MOST_ITEMS", 3)
+    assert await kept_after(tmp_path, *visits) == kept
+
+
+async def test_without_a_key_the_only_item_of_a_page_is_kept(tmp_path: Path) -> None:
+    assert await kept_after(tmp_path, of(1), HACS_WATCH="items") == of(1)
+    assert await kept_after(tmp_path, of(1, 2), HACS_WATCH="items") == []
+
+
+async def test_of_a_page_that_was_not_read_the_items_before_stay(tmp_path: Path) -> None:
+    assert await kept_after(tmp_path, of(1)) == of(1)
+    assert await kept_after(tmp_path, of(1, 2), reason="doubtful") == of(1)
+
+
+@pytest.mark.parametrize(
+    ("visits", "equal", "more", "said"),
+    [
+        (ENOUGH_VISITS, 2, {}, "The field 'at' differed at 90 % of the visits of 20 pages"),
+        (ENOUGH_VISITS, 3, {}, ""),
+        (ENOUGH_VISITS - 1, 0, {}, ""),
+        (ENOUGH_VISITS, 0, {"HACS_WATCH_IGNORE": ["at"]}, ""),
+        (ENOUGH_VISITS, 0, {"HACS_WATCH_KEY": "nr"}, "'nr': none of 20 items has such a field"),
+    ],
+)
+async def test_a_field_that_nearly_always_differs_is_pointed_out_and_a_key_that_no_item_has(
+    visits: int,
+    equal: int,
+    more: Item,
+    said: str,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO")
+    async with open_crawl(tmp_path, **{**KEYED, **more}) as crawl:
+        part = crawl.parts.of(LastItems)
+        assert part is not None
+        for number in range(visits):
+            url, response = f"{URL}{number}", Response(URL)
+            shown = {"at": number >= equal, "id": 7, "name": "x"}
+            part._before[url] = {item_key(shown, "id") or 0: {**shown, "at": False}}
+            part.shown(response, shown, is_news=False)
+            recorded = merged(Page(url), Page(url), Visit(url, 86_400))
+            part.observed(Observed(Request(url), response, recorded, ""))
+        caplog.clear()
+        for _ in range(2):
+            part.sum_up()
+        assert len(caplog.messages) == bool(said)
+        assert said in caplog.text

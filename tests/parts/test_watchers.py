@@ -1,0 +1,120 @@
+"""Spiders that watch one page in two ways are refused; and settings that find nothing are pointed out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from scrapy import Request, Spider
+from scrapy.http import Response
+
+from crawl_support import Any_, open_crawl
+from hacs_crawler.crawl.crawl import Crawl
+from hacs_crawler.crawl.part import Observed
+from hacs_crawler.parts.watchers import Watchers
+from hacs_crawler.state import Page, Visit, merged
+
+URL = "http://a.example/"
+
+
+class Other(Spider):
+    name = "other"
+
+
+def watchers_of(crawl: Crawl) -> Watchers:
+    part = crawl.parts.of(Watchers)
+    assert part is not None
+    return part
+
+
+def read_by(rules: int) -> Page:
+    """A page that was read by such rules."""
+    visit = Visit(URL, 86_400, marks=frozenset({1}), rules=rules)
+    return merged(Page(URL), Page(URL), visit).after
+
+
+@pytest.mark.parametrize(
+    ("noted", "own", "spider", "is_refused"),
+    [
+        (["text"], "links", Other, True),
+        (["text"], "css:p", Other, True),
+        (["text"], "text", Other, False),
+        (["text"], "css:p", Any_, False),
+        (["links"], "text", Other, False),
+        (["text", "links"], "css:p", Other, False),
+        (["text", "css:a"], "css:p", Other, False),
+    ],
+)
+async def test_a_page_that_another_spider_watches_otherwise_ends_the_crawl(
+    noted: list[str], own: str, spider: type[Spider], is_refused: bool, tmp_path: Path
+) -> None:
+    """What a spider watched before it was given another setting does not count."""
+    rules = []
+    for watch in noted:
+        async with open_crawl(tmp_path, HACS_WATCH=watch) as crawl:
+            rules.append(crawl.config.rules.fingerprint)
+            assert watchers_of(crawl).unneeded == ("known",)
+    async with open_crawl(tmp_path, spider, HACS_WATCH=own) as crawl:
+        part = watchers_of(crawl)
+        part.known(Page(URL))
+        part.known(read_by(rules[0] ^ 4))
+        assert crawl.failure is None
+        part.known(read_by(rules[0]))
+        assert (crawl.failure is not None) is is_refused
+        if is_refused:
+            assert str(crawl.failure).startswith(
+                f"{URL} is watched by the spider 'any', too, and otherwise (HACS_WATCH = 'text')"
+            )
+
+
+ITEMS = {"item_scraped_count": 1, "hacs/visits": 2, "hacs/first_visits": 1}
+
+
+@pytest.mark.parametrize(
+    ("watch", "JSON", "empty", "seen", "stats", "said"),
+    [
+        ("links", 2, 0, 0, {}, ""),
+        (
+            "links",
+            3,
+            0,
+            0,
+            {},
+            "3 of 4 answers were JSON, which HACS_WATCH = 'links' is not read",
+        ),
+        ("css:p", 0, 2, 0, {}, "HACS_WATCH = 'css:p': none of it was on any of 2 pages visited"),
+        ("css:p", 0, 2, 1, {}, ""),
+        ("css:p", 0, 0, 0, {}, ""),
+        ("links", 0, 2, 0, {}, ""),
+        ("links", 0, 0, 1, ITEMS, "No page had a new link. To watch the items of this spider"),
+        ("css:p", 0, 0, 1, ITEMS, ""),
+        ("links", 0, 0, 1, {**ITEMS, "hacs/first_visits": 2}, ""),
+        ("links", 0, 0, 1, {**ITEMS, "hacs/updates": 1}, ""),
+        ("links", 0, 0, 1, {**ITEMS, "item_scraped_count": 0}, ""),
+    ],
+)
+async def test_it_is_said_where_a_setting_finds_nothing(  # noqa: PLR0917
+    watch: str,
+    JSON: int,  # noqa: N803
+    empty: int,
+    seen: int,
+    stats: dict[str, int],
+    said: str,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with open_crawl(tmp_path, HACS_WATCH=watch) as crawl:
+        part = watchers_of(crawl)
+        crawl.stats.answers = 4
+        crawl.stats.other_answers["JSON"] = JSON
+        for stat, number in stats.items():
+            crawl.stats.collector.set_value(stat, number)
+        recorded = merged(Page(URL), Page(URL), Visit(URL, 86_400, marks=frozenset({1})))
+        for reason in ["nothing_shown"] * empty + ["gone"]:
+            assert not list(part.observed(Observed(Request(URL), Response(URL), recorded, reason)))
+        part.recorded([recorded] * seen)
+        caplog.set_level("INFO")
+        caplog.clear()
+        part.sum_up()
+        assert len(caplog.messages) == bool(said)
+        assert said in caplog.text
