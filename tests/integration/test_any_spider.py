@@ -103,30 +103,6 @@ def test_what_is_no_page_of_the_web_is_sent_whatever_the_budget(
     assert crawl.stat("hacs/visits") == 1
 
 
-def test_start_requests_that_are_only_to_be_recorded_count_in_the_budget(
-    spider: Callable[[str], Spider], site: Site
-) -> None:
-    code = """
-        import scrapy
-
-        class Recorded(scrapy.Spider):
-            name = "recorded"
-
-            def __init__(self, site, **kwargs):
-                super().__init__(**kwargs)
-                self.site = site
-
-            async def start(self):
-                for number in range(3):
-                    yield scrapy.Request(f"{self.site}/{number}", meta={"hacs": "record"})
-
-            def parse(self, response):
-                self.logger.info("parsed %s", response.url)
-    """
-    crawl = spider(code).run(HACS_BUDGET=2)
-    assert crawl.log.count("parsed http:") == crawl.stat("hacs/visits") == 2
-
-
 @pytest.mark.skipif(scrapy.version_info < (2, 14), reason="its engine fills the downloader at once")
 @pytest.mark.usefixtures("ranked")
 def test_follow_up_requests_go_before_start_requests(
@@ -157,8 +133,9 @@ def test_what_hacs_asks_for_itself_is_no_page_that_closes_a_spider(
     assert crawl.log.count("parsed ") == 4
 
 
-@pytest.mark.parametrize("budget", [None, 4])
-@pytest.mark.parametrize("names", [("s/", "s/index.html"), ("Item/A", "item/a")])
+@pytest.mark.parametrize(
+    ("names", "budget"), [(("s/", "s/index.html"), None), (("Item/A", "item/a"), 4)]
+)
 def test_two_start_urls_are_asked_for_and_called_back_in_each_run(
     names: tuple[str, str], budget: int | None, spider: Callable[[str], Spider], site: Site
 ) -> None:
@@ -186,31 +163,6 @@ def test_two_start_urls_are_asked_for_and_called_back_in_each_run(
         assert sorted(site.visited()) == sorted(f"/{name}" for name in names)
         assert [crawl.log.count(f"parsed {site.url}/{name}\n") for name in names] == [1, 1]
         assert crawl.stat("hacs/visits") == 2
-
-
-def test_a_request_may_opt_out_or_name_its_page(
-    spider: Callable[[str], Spider], site: Site, project: Project
-) -> None:
-    code = """
-        import scrapy
-
-        class Choosy(scrapy.Spider):
-            name = "choosy"
-
-            async def start(self):
-                yield scrapy.Request(f"{self.site}/0", meta={"hacs": False})
-                yield scrapy.Request(f"{self.site}/1", meta={"hacs_page": f"{self.site}/page"})
-
-            def parse(self, response):
-                self.logger.info("outcome %r", type(response.meta["hacs"]).__name__)
-    """
-    crawl = spider(code).run()
-    assert sorted(site.visited()) == ["/0", "/1"]
-    assert "outcome 'bool'" in crawl.log
-    assert "outcome 'Outcome'" in crawl.log
-    assert project.page(f"{site.url}/0") is None
-    assert project.page(f"{site.url}/1") is None
-    assert project.page(f"{site.url}/page") is not None
 
 
 def test_meta_that_a_spider_copies_to_other_requests_does_no_harm(
@@ -272,29 +224,6 @@ FILTERED = """
 """
 
 
-def test_a_page_requested_twice_at_once_is_known_both_times(
-    spider: Callable[[str], Spider], site: Site
-) -> None:
-    code = """
-        import scrapy
-
-        class Twice(scrapy.Spider):
-            name = "twice"
-
-            async def start(self):
-                for _ in range(2):
-                    yield scrapy.Request(f"{self.site}/0", dont_filter=True)
-
-            def parse(self, response):
-                outcome = response.meta["hacs"]
-                self.logger.info("known %s first %s", outcome.is_known, outcome.is_first)
-    """
-    settings = {"CONCURRENT_REQUESTS": 4, "DOWNLOAD_DELAY": 1.5, "HACS_FLUSH_VISITS": 1}
-    crawl = spider(code).run(RANDOMIZE_DOWNLOAD_DELAY=False, **settings)
-    assert "known True first True" in crawl.log
-    assert "known True first False" in crawl.log
-
-
 @pytest.mark.usefixtures("ranked")
 def test_with_jobdir_a_stopped_crawl_goes_on_where_it_was(
     spider: Callable[[str], Spider], site: Site, project: Project
@@ -327,7 +256,6 @@ def test_with_jobdir_a_stopped_crawl_goes_on_where_it_was(
     ("settings", "visited"),
     [
         ({}, 11),
-        ({"HACS_BUDGET": 20}, 11),
         ({"HACS_BUDGET": 7}, 7),
         ({"HACS_BUDGET": 8, "HACS_DISCOVER": 0.5}, 8),
     ],
@@ -396,7 +324,6 @@ def test_a_project_with_a_scheduler_of_its_own_is_told_and_still_recorded(
     ("setting", "name", "said"),
     [
         ("DUPEFILTER_CLASS", "Broken", "KeyError: 'oops'"),
-        ("DUPEFILTER_CLASS", "Missing", "NameError: Module 'any_spider'"),
         ("SCHEDULER_PRIORITY_QUEUE", "Missing", "NameError: Module 'any_spider'"),
     ],
 )
@@ -421,24 +348,11 @@ def test_a_middleware_that_is_switched_off_is_pointed_out(
     assert "DOWNLOADER_MIDDLEWARES switches PageMemoryMiddleware off" in crawl.log
 
 
-def test_cached_responses_are_no_observation(
-    spider: Callable[[str], Spider], site: Site, project: Project
-) -> None:
-    cache = {"HTTPCACHE_ENABLED": True, "HTTPCACHE_DIR": project.folder / "cache"}
-    one = spider(START_URLS)
-    assert one.run(**cache).stat("hacs/visits") == 4
-    crawl = one.run(**cache)
-    assert (crawl.stat("hacs/visits"), crawl.stat("hacs/not_observed/cached")) == (0, 4)
-
-
-@pytest.mark.parametrize("reactor", ["", "twisted.internet.selectreactor.SelectReactor"])
 @pytest.mark.usefixtures("ranked")
-def test_start_urls_are_ranked_on_every_event_loop(
-    reactor: str, spider: Callable[[str], Spider], site: Site
+def test_start_urls_are_ranked_on_a_reactor_that_is_not_asyncios(
+    spider: Callable[[str], Spider], site: Site
 ) -> None:
-    crawl = spider(START_URLS).run(
-        **({"TWISTED_REACTOR": reactor} if reactor else {"TWISTED_REACTOR_ENABLED": False})
-    )
+    crawl = spider(START_URLS).run(TWISTED_REACTOR="twisted.internet.selectreactor.SelectReactor")
     assert crawl.exit_status == 0
     assert site.visited() == ["/3", "/2", "/1", "/0"]
     assert crawl.stat("hacs/visits") == 4

@@ -88,11 +88,6 @@ def test_only_crawls_of_the_time_asked_for_are_asked(project: Project, crawls: C
     assert crawls.indexes_asked() == ["CC-MAIN-2024-10"]
 
 
-def test_the_pages_below_a_homepage_are_found_too(project: Project, crawls: CommonCrawl) -> None:
-    run(project, crawls, "level=website")
-    assert project.page(f"{URL}more.html") is not None
-
-
 def test_a_second_run_asks_for_no_record_again(project: Project, crawls: CommonCrawl) -> None:
     run(project, crawls)
     before = project.page(URL)
@@ -117,20 +112,16 @@ def test_robots_txt_is_obeyed_and_named_unless_the_user_says_otherwise(
     assert crawls.indexes_asked() == []
 
 
-def test_slow_down_is_waited_for(project: Project, crawls: CommonCrawl) -> None:
-    crawls.faults["data"] = [(503, SLOW_DOWN)]
-    crawl = run(project, crawls)
+def test_slow_down_and_time_outs_are_waited_for_and_pages_below_a_homepage_found_too(
+    project: Project, crawls: CommonCrawl
+) -> None:
+    crawls.faults = {"data": [(503, SLOW_DOWN)], "index": [(504, GATEWAY_TIMEOUT)] * 2}
+    crawl = run(project, crawls, "level=website")
     assert crawl.stat("hacs/archive/pauses") == 1
-    assert crawl.stat("hacs/archive/mementos") == 2
+    assert crawl.stat("hacs/archive/mementos") == 3
     assert errors(crawl) == []
-
-
-def test_a_time_out_of_an_index_is_asked_for_again(project: Project, crawls: CommonCrawl) -> None:
-    crawls.faults["index"] = [(504, GATEWAY_TIMEOUT)] * 2
-    assert errors(run(project, crawls)) == []
-    page = project.page(URL)
-    assert page is not None
-    assert len(page.visits) == 4
+    pages = [project.page(url) for url in (URL, f"{URL}more.html")]
+    assert [len(page.visits) for page in pages if page is not None] == [4, 1]
 
 
 def test_a_server_that_sends_whole_files_is_not_believed(

@@ -95,13 +95,6 @@ def learned(shop: tuple[Site, Path], tmp_path: Path) -> tuple[AnySpider, Site]:
     return spider, site
 
 
-def test_all_pages_of_a_crawl_spider_are_recorded(any_spider: AnySpider, site: Site) -> None:
-    set_shop(site)
-    crawl = any_spider.run(SHOP, HACS_PAGES="all")
-    assert crawl.stat("hacs/visits") == 23
-    assert len(crawl.items) == 20
-
-
 def test_pages_may_be_named_by_expressions(any_spider: AnySpider, site: Site) -> None:
     set_shop(site)
     crawl = any_spider.run(SHOP, HACS_PAGES="/item/1$,/list")
@@ -116,7 +109,10 @@ def test_a_user_of_start_requests_only_is_told_what_that_leaves_out(
     crawl = any_spider.run(SHOP)
     assert "1 of 23 requests was a start request" in crawl.log
     assert "HACS_PAGES" in crawl.log
-    assert "was a start request" not in any_spider.run(SHOP, HACS_PAGES="all").log
+    everything = any_spider.run(SHOP, HACS_PAGES="all")
+    assert "was a start request" not in everything.log
+    assert everything.stat("hacs/visits") == 23
+    assert len(everything.items) == 20
 
 
 def test_answers_count_that_may_show_what_is_watched(any_spider: AnySpider, site: Site) -> None:
@@ -147,17 +143,6 @@ def test_the_best_known_pages_are_visited_directly(learned: tuple[AnySpider, Sit
     ]
     assert all(len(item["links"]) == 6 for item in crawl.items)
     assert crawl.stat("hacs/updates") == 2
-
-
-def test_with_nothing_new_the_whole_budget_goes_to_revisits(
-    learned: tuple[AnySpider, Site],
-) -> None:
-    any_spider, site = learned
-    crawl = any_spider.run(SHOP, HACS_PAGES="all", HACS_BUDGET=10, HACS_REVISIT="budget")
-    asked = site.visited()
-    assert len(asked) == len(set(asked)) == 10
-    assert {"/item/3", "/item/7"} <= set(asked)
-    assert crawl.stat("hacs/dropped/budget") > 0
 
 
 def test_new_pages_have_their_share_of_a_budget(learned: tuple[AnySpider, Site]) -> None:
@@ -388,7 +373,7 @@ BEHIND_A_LOGIN = """
 """
 
 
-@pytest.mark.parametrize("pages", ["start", "all", "/form|/home"])
+@pytest.mark.parametrize("pages", ["start", "/form|/home"])
 def test_what_a_request_for_no_page_leads_to_by_a_redirect_is_sent_whatever_the_budget(
     pages: str, any_spider: AnySpider, site: Site
 ) -> None:
@@ -433,14 +418,6 @@ def test_what_a_sitemap_names_are_pages_and_the_sitemap_is_none(
     assert crawl.stat("hacs/visits") == 5
     assert crawl.stat("hacs/not_observed") == 0
     assert len(site.visited()) == 6
-
-
-def test_seeds_that_are_no_pages_are_no_failed_attempts(any_spider: AnySpider, site: Site) -> None:
-    site.pages["/"] = (200, {"Content-Type": "application/json"}, b"{}")
-    crawl = any_spider.run(NEWS.replace("response.css", "scrapy.Selector(text='').css"))
-    assert crawl.stat("hacs/not_observed/other_type") == 1
-    assert crawl.stat("hacs/visits") == 0
-    assert b"/" not in site.asked
 
 
 FED = """

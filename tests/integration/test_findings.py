@@ -5,6 +5,8 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.state import Finding, Findings, read_findings
 from hacs_crawler.state.address import open_store
@@ -93,17 +95,23 @@ def test_nothing_is_kept_if_nothing_is_to_be(any_spider: AnySpider, site: Site) 
     assert found(any_spider, site, 2, HACS_FINDINGS=0) == [()] * 2
 
 
+def after_a_change(
+    any_spider: AnySpider, site: Site, code: str, *bodies: str, **settings: object
+) -> Findings:
+    """What is kept of a page that shows one body on the first day, and the other on the second."""
+    for day, body in enumerate(bodies):
+        site.pages["/news"] = (200, {}, f"<html>{body}</html>".encode())
+        any_spider.days = day
+        any_spider.run(code, **settings)
+    return findings_of(any_spider, f"{site.url}/news")
+
+
 def test_the_title_of_the_page_is_kept_and_no_secret_of_a_link(
     any_spider: AnySpider, site: Site
 ) -> None:
-    for day, more in enumerate(("", "<a href='/x?id=7&api_key=s3cr3t'>Paper</a>")):
-        page = (
-            f"<html><title> Ada\n Lovelace</title><body><a href=/a>A</a><p>{more}</p></body></html>"
-        )
-        site.pages["/news"] = (200, {}, page.encode())
-        any_spider.days = day
-        any_spider.run(SPIDER)
-    kept = findings_of(any_spider, f"{site.url}/news")
+    page = "<title> Ada\n Lovelace</title><body><a href=/a>A</a><p>{}</p></body>"
+    paper = "<a href='/x?id=7&api_key=s3cr3t'>Paper</a>"
+    kept = after_a_change(any_spider, site, SPIDER, page.format(""), page.format(paper))
     assert kept.title == "Ada Lovelace"
     assert [one[1:] for one in kept.things] == [
         ("link", "Paper", f"{site.url}/x?api_key=…&id=7", "")
@@ -115,11 +123,7 @@ def test_a_link_with_a_label_such_as_pdf_is_kept_with_its_publication(
 ) -> None:
     citation = "A. Adler, D. Drew. Ranking for the web. In Proceedings of the ACM, 2026, pp. 1-10."
     row = f"<li>{citation} [<a href=/1.pdf>pdf</a>] [<a href=/slides/>slides</a>]</li>"
-    for day, rows in enumerate(("<li><a href=/a>A</a></li>", row)):
-        site.pages["/news"] = (200, {}, f"<html><body><ul>{rows}</ul></body></html>".encode())
-        any_spider.days = day
-        any_spider.run(SPIDER)
-    pdf, slides = findings_of(any_spider, f"{site.url}/news").things
+    pdf, slides = after_a_change(any_spider, site, SPIDER, "<li><a href=/a>A</a></li>", row).things
     assert (pdf.text, pdf.url) == (f"{citation} [ pdf ] [ slides ]", f"{site.url}/1.pdf")
     assert slides.text == "slides"
 
@@ -137,59 +141,36 @@ ITEMS = (
                 }
 """
 )
+BOOK = "<p><a href=/book>A book</a><b>{}</b></p>"
+NUMBERED = "<p><a href=/book>A book</a><b>{}</b><i>7</i></p>"
+SEEN = "<p><a href=/book>A book</a><b>{0}</b><i>{0} people look at it</i></p>"
+KEY = {"HACS_WATCH_KEY": "id"}
 
 
-def test_an_item_is_kept_by_its_title_first_with_where_it_is_and_what_it_was(
-    any_spider: AnySpider, site: Site
+@pytest.mark.parametrize(
+    ("row", "fields", "settings", "text"),
+    [
+        (BOOK, ITEMS, {}, "A book 9.99"),
+        (BOOK, ITEMS.replace('"title"', '"id"'), KEY, "price 9.99, id A book"),
+        (NUMBERED, ITEMS.replace('"s3cr3t"', 'row.css("i::text").get()').replace("token", "id"), KEY,
+         "A book 9.99"),
+        (SEEN, ITEMS.replace('"s3cr3t"', 'row.css("i::text").get()').replace("token", "seen"),
+         {"HACS_WATCH_IGNORE": '["seen"]'}, "A book 9.99"),
+    ],
+    ids=["by its title", "by its fields", "without its key", "without what is left out"],
+)  # fmt: skip
+def test_an_item_is_kept_with_where_it_is_and_what_it_was(
+    any_spider: AnySpider, site: Site, row: str, fields: str, settings: dict[str, object], text: str
 ) -> None:
-    for day, price in enumerate((10.49, 9.99)):
-        page = f"<html><body><p><a href=/book>A book</a><b>{price}</b></p></body></html>"
-        site.pages["/news"] = (200, {}, page.encode())
-        any_spider.days = day
-        any_spider.run(ITEMS, HACS_WATCH="items")
-    (item,) = findings_of(any_spider, f"{site.url}/news").things
-    assert item[1:] == ("item", "A book 9.99", f"{site.url}/book", "price 10.49")
-
-
-def test_the_fields_of_an_item_without_a_title_are_named(any_spider: AnySpider, site: Site) -> None:
-    for day, price in enumerate((10.49, 9.99)):
-        page = f"<html><body><p><a href=/book>7</a><b>{price}</b></p></body></html>"
-        site.pages["/news"] = (200, {}, page.encode())
-        any_spider.days = day
-        any_spider.run(ITEMS.replace('"title"', '"id"'), HACS_WATCH="items", HACS_WATCH_KEY="id")
-    (item,) = findings_of(any_spider, f"{site.url}/news").things
-    assert item[1:] == ("item", "price 9.99, id 7", f"{site.url}/book", "price 10.49")
-
-
-def test_beside_its_title_the_key_of_an_item_is_left_out(any_spider: AnySpider, site: Site) -> None:
-    code = ITEMS.replace('"token": "s3cr3t"', '"id": row.css("i::text").get()')
-    for day, price in enumerate((10.49, 9.99)):
-        row = f"<p><a href=/book>A book</a><b>{price}</b><i>7</i></p>"
-        site.pages["/news"] = (200, {}, f"<html><body>{row}</body></html>".encode())
-        any_spider.days = day
-        any_spider.run(code, HACS_WATCH="items", HACS_WATCH_KEY="id")
-    (item,) = findings_of(any_spider, f"{site.url}/news").things
-    assert item[1:] == ("item", "A book 9.99", f"{site.url}/book", "price 10.49")
-
-
-def test_a_field_that_is_left_out_is_no_news(any_spider: AnySpider, site: Site) -> None:
-    code = ITEMS.replace('"token": "s3cr3t"', '"seen": row.css("i::text").get()')
-    for day, (price, seen) in enumerate(((10.49, 7), (9.99, 8))):
-        row = f"<p><a href=/book>A book</a><b>{price}</b><i>{seen} people look at it</i></p>"
-        site.pages["/news"] = (200, {}, f"<html><body>{row}</body></html>".encode())
-        any_spider.days = day
-        any_spider.run(code, HACS_WATCH="items", HACS_WATCH_IGNORE='["seen"]')
-    (item,) = findings_of(any_spider, f"{site.url}/news").things
-    assert item[1:] == ("item", "A book 9.99", f"{site.url}/book", "price 10.49")
+    rows = [row.format(price) for price in (10.49, 9.99)]
+    kept = after_a_change(any_spider, site, fields, *rows, HACS_WATCH="items", **settings)
+    (item,) = kept.things
+    assert item[1:] == ("item", text, f"{site.url}/book", "price 10.49")
 
 
 def test_an_item_that_comes_beside_another_has_not_replaced_it(
     any_spider: AnySpider, site: Site
 ) -> None:
-    rows = [f"<p><a href=/{name}>{name}</a><b>9.5</b></p>" for name in ("one", "two")]
-    for day, shown in enumerate((rows[:1], rows)):
-        site.pages["/news"] = (200, {}, f"<html><body>{''.join(shown)}</body></html>".encode())
-        any_spider.days = day
-        any_spider.run(ITEMS, HACS_WATCH="items")
-    (item,) = findings_of(any_spider, f"{site.url}/news").things
-    assert item[1:] == ("item", "two 9.5", f"{site.url}/two", "")
+    one, two = (f"<p><a href=/{name}>{name}</a><b>9.5</b></p>" for name in ("one", "two"))
+    kept = after_a_change(any_spider, site, ITEMS, one, one + two, HACS_WATCH="items")
+    assert [item[1:] for item in kept.things] == [("item", "two 9.5", f"{site.url}/two", "")]

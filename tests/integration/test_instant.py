@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import signal
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from integration_support import Crawl, Project, begin_rounds, finish, read_until
+from integration_support import Project, begin_rounds, finish, read_until
 from servers import Site
 
 SENT = "hubs are to be visited"
@@ -38,31 +37,6 @@ def tier(hubs: Path, **more: object) -> str:
     return json.dumps({"list": str(hubs), "minutes": 0.01, **more})
 
 
-def crawl_until(project: Project, seeds: Path, text: str, times: int = 1, **settings: Any) -> Crawl:
-    settings.setdefault("HACS_CLOCK", "tests.clocks.hurried")
-    process = begin_rounds(project, str(seeds), **settings)
-    log = read_until(process, text, times)
-    process.send_signal(signal.SIGTERM)
-    crawl = finish(process, log)
-    assert crawl.exit_status == 0, crawl.log
-    assert "Traceback" not in crawl.log
-    assert "never awaited" not in crawl.log
-    assert "was destroyed" not in crawl.log
-    return crawl
-
-
-def test_hubs_are_visited_while_the_round_of_all_pages_waits_for_the_next(
-    site: Site, project: Project, seeds: Path, hubs: Path
-) -> None:
-    settings = {"HACS_INSTANT": tier(hubs)}
-    crawl = crawl_until(project, seeds, SENT, 5, **settings)
-    visited = site.visited()
-    assert visited.count("/news/") >= 4
-    assert visited.count("/~ada/") == 1
-    assert crawl.stat("hacs/instant/visits") >= 4
-    assert crawl.stat("hacs/instant/rounds") >= 5
-
-
 def test_links_that_are_new_on_a_hub_are_followed_and_no_others_nor_farther(
     site: Site, project: Project, seeds: Path, hubs: Path
 ) -> None:
@@ -75,26 +49,16 @@ def test_links_that_are_new_on_a_hub_are_followed_and_no_others_nor_farther(
     log += read_until(process, SENT, 4)
     process.send_signal(signal.SIGTERM)
     crawl = finish(process, log)
+    assert crawl.exit_status == 0, crawl.log
+    for fault in ("Traceback", "never awaited", "was destroyed"):
+        assert fault not in crawl.log
     visited = site.visited()
+    assert visited.count("/~ada/") == 1, "the round of all pages waits for the next"
+    assert crawl.stat("hacs/instant/visits") >= 4
+    assert crawl.stat("hacs/instant/rounds") >= 5
     assert visited.count("/news/2.html") == 1
     assert not {"/news/1.html", "/news/3.html"} & set(visited)
     assert crawl.stat("hacs/instant/new_links") == 1
-
-
-def test_by_value_a_budget_is_shared_and_other_pages_keep_a_part(
-    site: Site, project: Project, seeds: Path, hubs: Path
-) -> None:
-    settings = {
-        "minutes": 0.02,
-        "HACS_BUDGET": 2,
-        "HACS_POLICY": "interest",
-        "HACS_INSTANT": tier(hubs),
-    }
-    crawl = crawl_until(project, seeds, "HACS visited", 6, **settings)
-    visited = site.visited()
-    homepages = [path for path in visited if path.startswith("/~")]
-    assert len(homepages) >= 5
-    assert crawl.stat("hacs/instant/sent") <= 2 * 6
 
 
 def test_the_list_is_read_anew_for_each_round(
@@ -122,12 +86,3 @@ def test_a_list_that_cannot_be_read_stops_the_crawl_before_its_first_request(
     assert crawl.exit_status == 1
     assert "HACS_INSTANT: /nowhere.txt: cannot read the list of hubs" in crawl.log
     assert site.asked == []
-
-
-def test_without_rounds_the_policy_puts_hubs_in_their_place(
-    site: Site, project: Project, seeds: Path, hubs: Path
-) -> None:
-    urls = [*seeds.read_text().split(), f"{site.url}/news/"]
-    arguments = {"HACS_POLICY": "interest", "HACS_INSTANT": str(hubs), "CONCURRENT_REQUESTS": 1}
-    project.crawl(urls, "-a", "level=homepage", **arguments)
-    assert site.visited()[0] == "/news/"

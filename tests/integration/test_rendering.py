@@ -6,6 +6,7 @@ import json
 import os
 import re
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -25,7 +26,7 @@ from hacs_crawler.parts.rendering.verdicts import (
 )
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.page import Page
-from hacs_crawler.state.store import Annotation
+from hacs_crawler.state.store import Annotation, Store
 from hacs_crawler.utils.times import DAY
 from integration_support import QUICK, Crawl, Project
 from scripted_site import ScriptedSite
@@ -121,35 +122,27 @@ class Runs:
         return self._project.page(self._site.url + path)
 
     def mark(self, path: str) -> PageRendering:
-        store = open_store(self._project.state, "hacs", Path())
-        try:
-            key = page_id_of(self._site.url + path)
-            return decoded(
-                PageRendering, store.annotations(PageRendering.KIND, [key]).get(key, b"")
-            )
-        finally:
-            store.close()
+        key = page_id_of(self._site.url + path)
+        with self._store() as store:
+            seen = store.annotations(PageRendering.KIND, [key]).get(key, b"")
+            return decoded(PageRendering, seen)
 
     def set_mark(self, path: str, mark: PageRendering) -> None:
-        store = open_store(self._project.state, "hacs", Path())
-        try:
-            key = page_id_of(self._site.url + path)
+        key = page_id_of(self._site.url + path)
+        with self._store() as store:
             seen = store.annotations(PageRendering.KIND, [key]).get(key, b"")
             assert not store.annotate(
                 PageRendering.KIND, [Annotation(key, seen, msgpack.encode(mark))]
             )
-        finally:
-            store.close()
 
     def site_mark(self) -> SiteRendering:
-        store = open_store(self._project.state, "hacs", Path())
-        try:
-            key = menu_id(self._site.url + "/")
-            return decoded(
-                SiteRendering, store.annotations(SiteRendering.KIND, [key]).get(key, b"")
-            )
-        finally:
-            store.close()
+        key = menu_id(self._site.url + "/")
+        with self._store() as store:
+            seen = store.annotations(SiteRendering.KIND, [key]).get(key, b"")
+            return decoded(SiteRendering, seen)
+
+    def _store(self) -> closing[Store]:
+        return closing(open_store(self._project.state, "hacs", Path()))
 
 
 @pytest.fixture

@@ -68,10 +68,6 @@ def test_what_a_crawl_changed_of_the_log_ends_with_it(project: Project) -> None:
     assert done.stdout.decode() == "[]\n"
 
 
-def test_a_page_that_is_gone_is_an_answer(site: Site, project: Project) -> None:
-    assert project.crawl([f"{site.url}/~gone/"]).exit_status == 0
-
-
 def test_some_pages_that_do_not_answer_are_grouped_in_a_line(site: Site, project: Project) -> None:
     site.set("/~a/")
     seeds = [f"{site.url}/~a/", *(f"http://127.0.0.{n}:{free_port()}/" for n in (2, 3))]

@@ -237,12 +237,6 @@ def test_honest_sitemaps_say_where_to_look_and_no_other_does_harm(
     assert "absent" not in recall
 
 
-def test_signals_cost_a_drop_in_no_request(web: Web, crawl: Callable[..., Crawl]) -> None:
-    done = crawl(0, web.pages()[:20], ROBOTSTXT_OBEY=False, HACS_SIGNALS=0)
-    assert done.exit_status == 0
-    assert web.sources() == []
-
-
 def test_sources_of_hosts_that_this_run_does_not_crawl_are_left_alone(
     web: Web, crawl: Callable[..., Crawl]
 ) -> None:

@@ -43,7 +43,6 @@ PLAIN = f"""
             for text in response.css("p::text").getall():
                 yield self.item(response, text)
 """
-ASYNCHRONOUS = PLAIN.replace("        def parse", "        async def parse")
 CRAWLING = f"""
     from scrapy.linkextractors import LinkExtractor
     from scrapy.spiders import CrawlSpider, Rule
@@ -72,7 +71,7 @@ def crawl(any_spider: AnySpider, site: Site, code: str, *jobs: str, **settings: 
     return found
 
 
-@pytest.mark.parametrize("code", [PLAIN, ASYNCHRONOUS, CRAWLING], ids=["plain", "async", "crawl"])
+@pytest.mark.parametrize("code", [PLAIN, CRAWLING], ids=["plain", "crawl"])
 def test_an_item_is_new_or_has_changed_or_is_the_same(
     any_spider: AnySpider, site: Site, code: str
 ) -> None:
@@ -128,19 +127,8 @@ def test_in_the_callback_is_told_what_was_known_and_predicted(
 
         def parse(""",
     )
-    for code in (asking, followed):
-        days = [crawl(any_spider, site, code, job) for job in ("A", "B", "B")]
-        any_spider.days += 1
+    first = crawl(any_spider, site, asking, "A", HACS_NAMESPACE="asking")
+    assert "known: first True, inf days, None, p 1.00" in first.log
+    days = [crawl(any_spider, site, followed, job) for job in ("A", "B", "B")]
     assert "known: first False, 1.0 days, 20" in days[2].log
     assert days[2].stat("hacs/visits") == 1
-
-
-def test_it_is_told_of_a_first_visit_too(any_spider: AnySpider, site: Site) -> None:
-    asking = PLAIN.replace(
-        "            for text",
-        """            self.logger.info("known: %s", sorted(response.meta["hacs"].items()))
-            for text""",
-    )
-    found = crawl(any_spider, site, asking, "A")
-    assert "('days_since_visit', inf), ('is_first', True), ('is_known', True)" in found.log
-    assert "('last_update', None)" in found.log
