@@ -108,18 +108,15 @@ def test_a_session_is_not_open_before_it_is_opened(crawl: Crawl) -> None:
     assert crawl.waiting_visits == 0
 
 
-def test_a_session_that_is_asked_to_open_twice_at_once_opens_once(
+async def test_a_session_that_is_asked_to_open_twice_at_once_opens_once(
     crawl: Crawl, opened: list[State]
 ) -> None:
-    async def scenario() -> None:
-        await asyncio.gather(crawl.open(), crawl.open())
-        await crawl.open()
-        assert crawl.is_open
-        assert crawl.run == NOW
-        assert crawl.state.estimation is opened[0].estimation
-        await close(crawl)
-
-    run(scenario())
+    await asyncio.gather(crawl.open(), crawl.open())
+    await crawl.open()
+    assert crawl.is_open
+    assert crawl.run == NOW
+    assert crawl.state.estimation is opened[0].estimation
+    await close(crawl)
     assert len(opened) == 1
 
 
@@ -164,17 +161,13 @@ def test_closing_writes_what_waits_and_closes_the_state(
     assert summary.startswith("HACS visited 1 page")
 
 
-def test_a_ranking_that_comes_after_the_state_was_closed_is_no_failure(
+async def test_a_ranking_that_comes_after_the_state_was_closed_is_no_failure(
     crawl: Crawl, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Its read was on its way when the crawl closed."""
-
-    async def scenario() -> None:
-        await crawl.open()
-        await close(crawl)
-        crawl.fail("cannot read the state: it is closed")
-
-    run(scenario())
+    await crawl.open()
+    await close(crawl)
+    crawl.fail("cannot read the state: it is closed")
     assert crawl.failure is None
     assert errors_of(caplog) == []
 
@@ -187,33 +180,28 @@ def test_a_session_that_was_never_opened_closes_without_a_word(
     assert caplog.messages == []
 
 
-def test_a_session_that_is_closed_while_it_opens_leaves_no_state_open(
+async def test_a_session_that_is_closed_while_it_opens_leaves_no_state_open(
     crawl: Crawl, opened: list[State]
 ) -> None:
     """As where Ctrl-C comes while a server is slow to answer."""
-
-    async def scenario() -> None:
-        is_there = threading.Event()
-        crawl._worker.run(is_there.wait, 60.0)
-        opening = asyncio.ensure_future(crawl.open())
-        await settled()
-        closing = asyncio.ensure_future(close(crawl))
-        await settled()
-        is_there.set()
-        await asyncio.gather(opening, closing)
-        assert not crawl.is_open
-
-    run(scenario())
+    is_there = threading.Event()
+    crawl._worker.run(is_there.wait, 60.0)
+    opening = asyncio.ensure_future(crawl.open())
+    await settled()
+    closing = asyncio.ensure_future(close(crawl))
+    await settled()
+    is_there.set()
+    await asyncio.gather(opening, closing)
+    assert not crawl.is_open
     assert [is_closed(state) for state in opened] == [True]
 
 
-def test_a_page_whose_request_ended_without_a_word_has_failed(crawl: Crawl, tmp_path: Path) -> None:
-    async def scenario() -> None:
-        await crawl.open()
-        crawl.state.read_ahead.claim(URL, PREDICTION)
-        await close(crawl)
-
-    run(scenario())
+async def test_a_page_whose_request_ended_without_a_word_has_failed(
+    crawl: Crawl, tmp_path: Path
+) -> None:
+    await crawl.open()
+    crawl.state.read_ahead.claim(URL, PREDICTION)
+    await close(crawl)
     page = known(tmp_path)
     assert page is not None
     assert (page.failures, list(page.visits)) == (1, [])
@@ -280,7 +268,7 @@ def test_a_misspelled_setting_stops_the_crawl(new_crawl: New) -> None:
         (KeyError("sqlite"), "cannot open the state: KeyError: 'sqlite'"),
     ],
 )
-def test_a_state_that_cannot_be_opened_is_a_failure_and_not_tried_again(
+async def test_a_state_that_cannot_be_opened_is_a_failure_and_not_tried_again(
     crawl: Crawl,
     error: Exception,
     message: str,
@@ -294,13 +282,9 @@ def test_a_state_that_cannot_be_opened_is_a_failure_and_not_tried_again(
         raise error
 
     monkeypatch.setattr(crawl_module, "open_state", refuse)
-
-    async def scenario() -> None:
-        await crawl.open()
-        await crawl.open()
-        await close(crawl)
-
-    run(scenario())
+    await crawl.open()
+    await crawl.open()
+    await close(crawl)
     assert crawl.failure == message
     assert errors_of(caplog) == [message]
     assert len(tries) == 1
@@ -355,72 +339,60 @@ def observed(visit: Visit) -> Observed:
     return Observed(Request(visit.url), Response(visit.url), recorded, "")
 
 
-def test_a_redirect_that_the_filter_drops_shares_the_visit_of_its_target(
+async def test_a_redirect_that_the_filter_drops_shares_the_visit_of_its_target(
     crawl: Crawl, tmp_path: Path
 ) -> None:
     target = Request("http://b.example/")
     shown = Visit(target.url, NOW, marks=frozenset({1}))
-
-    async def scenario() -> None:
-        await crawl.open()
-        crawl.state.read_ahead.claim(URL, PREDICTION)
-        crawl.on_filtered(redirected_to(target.url))
-        assert crawl.waiting_visits == 0, "the target was not visited yet"
-        (visit,) = crawl.parts.observed(observed(shown))
-        assert (visit.url, visit.prediction, visit.marks) == (URL, PREDICTION, shown.marks)
-        crawl.state.write_behind.record(visit)
-        crawl.state.read_ahead.claim(URL, PREDICTION)
-        crawl.on_filtered(redirected_to(target.url))
-        assert crawl.waiting_visits == 2
-        await close(crawl)
-
-    run(scenario())
+    await crawl.open()
+    crawl.state.read_ahead.claim(URL, PREDICTION)
+    crawl.on_filtered(redirected_to(target.url))
+    assert crawl.waiting_visits == 0, "the target was not visited yet"
+    (visit,) = crawl.parts.observed(observed(shown))
+    assert (visit.url, visit.prediction, visit.marks) == (URL, PREDICTION, shown.marks)
+    crawl.state.write_behind.record(visit)
+    crawl.state.read_ahead.claim(URL, PREDICTION)
+    crawl.on_filtered(redirected_to(target.url))
+    assert crawl.waiting_visits == 2
+    await close(crawl)
     page = known(tmp_path)
     assert page is not None
     assert (list(page.visits), page.failures) == ([NOW], 0)
 
 
-def test_a_dropped_request_that_is_for_no_page_or_was_never_sent_is_nothing(crawl: Crawl) -> None:
-    async def scenario() -> None:
-        await crawl.open()
-        assert [*crawl.parts.observed(observed(Visit("http://b.example/", NOW)))] == []
-        crawl.on_filtered(Request("http://b.example/"))
-        crawl.on_filtered(Request("http://b.example/", meta={"hacs": True}))
-        assert crawl.waiting_visits == 0
-        await close(crawl)
+async def test_a_dropped_request_that_is_for_no_page_or_was_never_sent_is_nothing(
+    crawl: Crawl,
+) -> None:
+    await crawl.open()
+    assert [*crawl.parts.observed(observed(Visit("http://b.example/", NOW)))] == []
+    crawl.on_filtered(Request("http://b.example/"))
+    crawl.on_filtered(Request("http://b.example/", meta={"hacs": True}))
+    assert crawl.waiting_visits == 0
+    await close(crawl)
 
-    run(scenario())
 
-
-def test_what_a_page_showed_in_one_round_is_nothing_new_in_the_next(crawl: Crawl) -> None:
+async def test_what_a_page_showed_in_one_round_is_nothing_new_in_the_next(crawl: Crawl) -> None:
     shown = Visit("http://b.example/", NOW, marks=frozenset({1}))
-
-    async def scenario() -> None:
-        await crawl.open()
-        crawl.on_filtered(redirected_to("http://c.example/"))
-        assert [*crawl.parts.observed(observed(shown))] == []
-        await crawl.end_round()
-        await crawl.begin_round()
-        crawl.on_filtered(redirected_to(shown.url))
-        assert crawl.waiting_visits == 0, "it is visited again in this round"
-        assert [*crawl.parts.observed(observed(replace(shown, url="http://c.example/")))] == []
-        await close(crawl)
-
-    run(scenario())
+    await crawl.open()
+    crawl.on_filtered(redirected_to("http://c.example/"))
+    assert [*crawl.parts.observed(observed(shown))] == []
+    await crawl.end_round()
+    await crawl.begin_round()
+    crawl.on_filtered(redirected_to(shown.url))
+    assert crawl.waiting_visits == 0, "it is visited again in this round"
+    assert [*crawl.parts.observed(observed(replace(shown, url="http://c.example/")))] == []
+    await close(crawl)
 
 
-def test_a_round_begins_with_the_time_and_the_prior_of_now(crawl: Crawl) -> None:
-    async def scenario() -> None:
-        await crawl.open()
-        crawl.clock = lambda: NOW + 60.0
-        prior = crawl.state.estimation.prior
-        other = {"log_median": 1.0, "log_sd": 0.5}
-        await maybe_deferred_to_future(
-            crawl.state.run(lambda state: state.store.write_meta({"prior": other}))
-        )
-        await crawl.begin_round()
-        assert crawl.run == NOW + 60
-        assert crawl.state.estimation.prior != prior
-        await close(crawl)
-
-    run(scenario())
+async def test_a_round_begins_with_the_time_and_the_prior_of_now(crawl: Crawl) -> None:
+    await crawl.open()
+    crawl.clock = lambda: NOW + 60.0
+    prior = crawl.state.estimation.prior
+    other = {"log_median": 1.0, "log_sd": 0.5}
+    await maybe_deferred_to_future(
+        crawl.state.run(lambda state: state.store.write_meta({"prior": other}))
+    )
+    await crawl.begin_round()
+    assert crawl.run == NOW + 60
+    assert crawl.state.estimation.prior != prior
+    await close(crawl)

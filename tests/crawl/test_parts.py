@@ -212,7 +212,7 @@ def test_one_part_that_fails_costs_the_others_nothing() -> None:
     assert crawl.call("observed") == [VISIT]
 
 
-def test_ranking_does_not_wait_for_ever_for_a_part(
+async def test_ranking_does_not_wait_for_ever_for_a_part(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     timers = Timers()
@@ -224,17 +224,13 @@ def test_ranking_does_not_wait_for_ever_for_a_part(
         await never.asFuture(asyncio.get_running_loop())
 
     crawl = Crawl(part_with("before_rank", dawdle))
-
-    async def scenario() -> None:
-        ranking = asyncio.ensure_future(crawl.parts.wait(Part.before_rank, [URL]))
-        await settled()
-        timers.go_on(WAIT_SECONDS - 1)
-        await settled()
-        assert not ranking.done()
-        timers.go_on(2)
-        await ranking
-
-    run(scenario())
+    ranking = asyncio.ensure_future(crawl.parts.wait(Part.before_rank, [URL]))
+    await settled()
+    timers.go_on(WAIT_SECONDS - 1)
+    await settled()
+    assert not ranking.done()
+    timers.go_on(2)
+    await ranking
     assert crawl.stats == {"parts/failed/Own": 1}
     assert caplog.messages == [
         "The part Own failed; the crawl goes on: TimeoutError: not done after 60 s"

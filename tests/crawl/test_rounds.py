@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from scrapy import Request, Spider
 
-from crawl_support import Timers, UnderWay, new_crawler, run, settled
+from crawl_support import Timers, UnderWay, new_crawler, settled
 from hacs_crawler.crawl import seeds
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.seeds import CHECK_SECONDS, MINUTE, Rounds
@@ -98,20 +98,17 @@ def world(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> World:
     return World(timers, tmp_path)
 
 
-def test_a_round_ends_with_its_seeds_and_the_next_begins_when_its_time_has_come(
+async def test_a_round_ends_with_its_seeds_and_the_next_begins_when_its_time_has_come(
     world: World,
 ) -> None:
-    async def scenario() -> None:
-        begun = await world.begin()
-        assert world.told == ["the last seeds are ranked", "summed up"]
-        assert world.timers.waiting == [ROUND_MINUTES * MINUTE]
-        await world.wait(ROUND_MINUTES * MINUTE)
-        assert begun.done()
-        assert begun.result()
-        assert world.told[2:] == ["pages may be visited again"]
-        await world.close()
-
-    run(scenario())
+    begun = await world.begin()
+    assert world.told == ["the last seeds are ranked", "summed up"]
+    assert world.timers.waiting == [ROUND_MINUTES * MINUTE]
+    await world.wait(ROUND_MINUTES * MINUTE)
+    assert begun.done()
+    assert begun.result()
+    assert world.told[2:] == ["pages may be visited again"]
+    await world.close()
 
 
 def has_seeds(world: World, is_so: bool) -> None:
@@ -127,77 +124,66 @@ def is_parsing(world: World, is_so: bool) -> None:
 
 
 @pytest.mark.parametrize("be_busy", [has_seeds, is_asking, is_parsing])
-def test_a_round_is_over_when_nothing_waits_is_under_way_or_is_parsed(
+async def test_a_round_is_over_when_nothing_waits_is_under_way_or_is_parsed(
     world: World, be_busy: Callable[[World, bool], None]
 ) -> None:
-    async def scenario() -> None:
-        be_busy(world, True)
-        begun = await world.begin()
-        for _ in range(3):
-            assert world.told == ["the last seeds are ranked"]
-            assert world.timers.waiting == [CHECK_SECONDS]
-            await world.wait(CHECK_SECONDS)
-        be_busy(world, False)
+    be_busy(world, True)
+    begun = await world.begin()
+    for _ in range(3):
+        assert world.told == ["the last seeds are ranked"]
+        assert world.timers.waiting == [CHECK_SECONDS]
         await world.wait(CHECK_SECONDS)
-        assert "summed up" in world.told
-        assert world.timers.waiting == [ROUND_MINUTES * MINUTE - 4 * CHECK_SECONDS]
-        await world.wait(ROUND_MINUTES * MINUTE)
-        assert begun.done()
-        await world.close()
-
-    run(scenario())
-
-
-def test_after_a_round_that_took_longer_than_its_time_the_next_begins_at_once(world: World) -> None:
-    async def scenario() -> None:
-        world.timers.now += ROUND_MINUTES * MINUTE + 1.0
-        begun = await world.begin()
-        assert begun.done()
-        assert begun.result()
-        again = await world.begin()
-        assert world.timers.waiting == [ROUND_MINUTES * MINUTE], "counted from when it began"
-        await world.wait(ROUND_MINUTES * MINUTE)
-        assert again.result()
-        await world.close()
-
-    run(scenario())
+    be_busy(world, False)
+    await world.wait(CHECK_SECONDS)
+    assert "summed up" in world.told
+    assert world.timers.waiting == [ROUND_MINUTES * MINUTE - 4 * CHECK_SECONDS]
+    await world.wait(ROUND_MINUTES * MINUTE)
+    assert begun.done()
+    await world.close()
 
 
-def test_a_round_records_what_ended_without_a_word(world: World) -> None:
-    async def scenario() -> None:
-        await world.crawl.open()
-        world.crawl.state.read_ahead.claim(PAGE.url)
-        begun = await world.begin()
-        assert world.crawl.waiting_visits == 0
-        found = world.crawl.stats.collector.get_value("hacs/not_observed/unfinished")
-        assert found == 1
-        await world.wait(ROUND_MINUTES * MINUTE)
-        assert begun.result()
-        await world.close()
-
-    run(scenario())
-
-
-def test_a_crawl_that_fails_in_a_round_has_no_other(world: World) -> None:
-    async def scenario() -> None:
-        world.ranker.is_waiting = True
-        begun = await world.begin()
-        world.crawl.fail("the disk is on fire")
-        await world.wait(CHECK_SECONDS)
-        assert not begun.result()
-        assert "summed up" not in world.told
-        assert world.timers.waiting == []
-        await world.close()
-
-    run(scenario())
+async def test_after_a_round_that_took_longer_than_its_time_the_next_begins_at_once(
+    world: World,
+) -> None:
+    world.timers.now += ROUND_MINUTES * MINUTE + 1.0
+    begun = await world.begin()
+    assert begun.done()
+    assert begun.result()
+    again = await world.begin()
+    assert world.timers.waiting == [ROUND_MINUTES * MINUTE], "counted from when it began"
+    await world.wait(ROUND_MINUTES * MINUTE)
+    assert again.result()
+    await world.close()
 
 
-def test_where_another_scheduler_ranks_nothing_a_round_is_over_all_the_same(world: World) -> None:
-    async def scenario() -> None:
-        world.rounds = world.rounds_of_another_scheduler()
-        begun = await world.begin()
-        await world.wait(ROUND_MINUTES * MINUTE)
-        assert begun.result()
-        await world.close()
+async def test_a_round_records_what_ended_without_a_word(world: World) -> None:
+    await world.crawl.open()
+    world.crawl.state.read_ahead.claim(PAGE.url)
+    begun = await world.begin()
+    assert world.crawl.waiting_visits == 0
+    found = world.crawl.stats.collector.get_value("hacs/not_observed/unfinished")
+    assert found == 1
+    await world.wait(ROUND_MINUTES * MINUTE)
+    assert begun.result()
+    await world.close()
 
-    run(scenario())
+
+async def test_a_crawl_that_fails_in_a_round_has_no_other(world: World) -> None:
+    world.ranker.is_waiting = True
+    begun = await world.begin()
+    world.crawl.fail("the disk is on fire")
+    await world.wait(CHECK_SECONDS)
+    assert not begun.result()
+    assert "summed up" not in world.told
+    assert world.timers.waiting == []
+    await world.close()
+
+
+async def test_where_another_scheduler_ranks_nothing_a_round_is_over_all_the_same(
+    world: World,
+) -> None:
+    world.rounds = world.rounds_of_another_scheduler()
+    begun = await world.begin()
+    await world.wait(ROUND_MINUTES * MINUTE)
+    assert begun.result()
+    await world.close()

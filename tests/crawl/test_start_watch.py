@@ -90,125 +90,105 @@ def test_a_start_that_yields_in_one_go_never_pauses_however_long_it_computes(wor
     assert world.read == [0, 1, 2, 3, 4]
 
 
-def test_a_start_that_waits_pauses_once_nothing_could_be_sent_for_a_while(world: World) -> None:
-    async def scenario() -> None:
-        reading = world.begin(waits_after_each(world))
-        await settled()
-        world.timers.go_on(60.0)
-        assert world.pauses == 0, "there was something to send"
-        world.watch.begin_starving()
-        world.timers.go_on(PAUSE_SECONDS - 0.01)
-        assert world.pauses == 0
-        world.timers.go_on(0.02)
-        assert world.pauses == 1
-        reading.cancel()
-
-    run(scenario())
-
-
-def test_a_start_that_waits_a_little_each_time_pauses_once_that_is_enough_in_all(
+async def test_a_start_that_waits_pauses_once_nothing_could_be_sent_for_a_while(
     world: World,
 ) -> None:
-    async def scenario() -> None:
-        reading = world.begin(waits_after_each(world))
-        await settled()
-        world.watch.begin_starving()
-        for _ in range(3):
-            world.timers.go_on(PAUSE_SECONDS / 4)
-            await world.go_on_with_start()
-        assert world.pauses == 0
+    reading = world.begin(waits_after_each(world))
+    await settled()
+    world.timers.go_on(60.0)
+    assert world.pauses == 0, "there was something to send"
+    world.watch.begin_starving()
+    world.timers.go_on(PAUSE_SECONDS - 0.01)
+    assert world.pauses == 0
+    world.timers.go_on(0.02)
+    assert world.pauses == 1
+    reading.cancel()
+
+
+async def test_a_start_that_waits_a_little_each_time_pauses_once_that_is_enough_in_all(
+    world: World,
+) -> None:
+    reading = world.begin(waits_after_each(world))
+    await settled()
+    world.watch.begin_starving()
+    for _ in range(3):
         world.timers.go_on(PAUSE_SECONDS / 4)
-        assert world.pauses == 1
-        assert world.read == [0, 1, 2, 3]
-        reading.cancel()
-
-    run(scenario())
-
-
-def test_time_in_which_something_could_be_sent_does_not_count(world: World) -> None:
-    async def scenario() -> None:
-        reading = world.begin(waits_after_each(world))
-        await settled()
-        for _ in range(3):
-            world.watch.begin_starving()
-            world.timers.go_on(PAUSE_SECONDS / 4)
-            world.watch.end_starving()
-            world.timers.go_on(60.0)
-            await world.go_on_with_start()
-            assert world.pauses == 0
-        world.watch.begin_starving()
-        world.timers.go_on(PAUSE_SECONDS / 4)
-        assert world.pauses == 1
-        reading.cancel()
-
-    run(scenario())
-
-
-def test_after_a_ranking_time_counts_anew(world: World) -> None:
-    async def scenario() -> None:
-        reading = world.begin(waits_after_each(world))
-        await settled()
-        world.watch.begin_starving()
-        world.timers.go_on(PAUSE_SECONDS)
-        assert world.pauses == 1
-        world.watch.reset()
-        world.timers.go_on(60.0)
-        assert world.pauses == 1, "all that is held was ranked"
         await world.go_on_with_start()
+    assert world.pauses == 0
+    world.timers.go_on(PAUSE_SECONDS / 4)
+    assert world.pauses == 1
+    assert world.read == [0, 1, 2, 3]
+    reading.cancel()
+
+
+async def test_time_in_which_something_could_be_sent_does_not_count(world: World) -> None:
+    reading = world.begin(waits_after_each(world))
+    await settled()
+    for _ in range(3):
         world.watch.begin_starving()
-        world.timers.go_on(PAUSE_SECONDS - 0.01)
-        assert world.pauses == 1
-        world.timers.go_on(0.02)
-        assert world.pauses == 2
-        reading.cancel()
-
-    run(scenario())
-
-
-def test_that_nothing_can_be_sent_may_be_said_again_and_again(world: World) -> None:
-    async def scenario() -> None:
-        reading = world.begin(waits_after_each(world))
-        await settled()
-        for _ in range(4):
-            assert world.pauses == 0
-            world.watch.begin_starving()
-            assert len(world.timers.waiting) == 1
-            world.timers.go_on(PAUSE_SECONDS / 4)
-        assert world.pauses == 1
-        reading.cancel()
-
-    run(scenario())
-
-
-def test_a_start_that_nobody_asks_for_more_pauses(world: World) -> None:
-    """As where another middleware takes the first few entries and waits."""
-
-    async def scenario() -> None:
-        entries = world.watch.entries(numbers())
-        assert await anext(entries) == 0
-        world.watch.begin_starving()
-        world.timers.go_on(PAUSE_SECONDS)
-        assert world.pauses == 1
-        assert not world.watch.is_over
-        assert await anext(entries) == 1
-
-    run(scenario())
-
-
-def test_reading_this_packages_own_source_is_no_pause(world: World) -> None:
-    async def scenario() -> None:
-        reading = world.begin(waits_after_each(world))
-        await settled()
-        world.watch.is_reading = True
-        world.watch.begin_starving()
+        world.timers.go_on(PAUSE_SECONDS / 4)
+        world.watch.end_starving()
         world.timers.go_on(60.0)
+        await world.go_on_with_start()
         assert world.pauses == 0
-        world.watch.is_reading = False
-        world.timers.go_on(PAUSE_SECONDS)
-        assert world.pauses == 1
-        reading.cancel()
+    world.watch.begin_starving()
+    world.timers.go_on(PAUSE_SECONDS / 4)
+    assert world.pauses == 1
+    reading.cancel()
 
-    run(scenario())
+
+async def test_after_a_ranking_time_counts_anew(world: World) -> None:
+    reading = world.begin(waits_after_each(world))
+    await settled()
+    world.watch.begin_starving()
+    world.timers.go_on(PAUSE_SECONDS)
+    assert world.pauses == 1
+    world.watch.reset()
+    world.timers.go_on(60.0)
+    assert world.pauses == 1, "all that is held was ranked"
+    await world.go_on_with_start()
+    world.watch.begin_starving()
+    world.timers.go_on(PAUSE_SECONDS - 0.01)
+    assert world.pauses == 1
+    world.timers.go_on(0.02)
+    assert world.pauses == 2
+    reading.cancel()
+
+
+async def test_that_nothing_can_be_sent_may_be_said_again_and_again(world: World) -> None:
+    reading = world.begin(waits_after_each(world))
+    await settled()
+    for _ in range(4):
+        assert world.pauses == 0
+        world.watch.begin_starving()
+        assert len(world.timers.waiting) == 1
+        world.timers.go_on(PAUSE_SECONDS / 4)
+    assert world.pauses == 1
+    reading.cancel()
+
+
+async def test_a_start_that_nobody_asks_for_more_pauses(world: World) -> None:
+    """As where another middleware takes the first few entries and waits."""
+    entries = world.watch.entries(numbers())
+    assert await anext(entries) == 0
+    world.watch.begin_starving()
+    world.timers.go_on(PAUSE_SECONDS)
+    assert world.pauses == 1
+    assert not world.watch.is_over
+    assert await anext(entries) == 1
+
+
+async def test_reading_this_packages_own_source_is_no_pause(world: World) -> None:
+    reading = world.begin(waits_after_each(world))
+    await settled()
+    world.watch.is_reading = True
+    world.watch.begin_starving()
+    world.timers.go_on(60.0)
+    assert world.pauses == 0
+    world.watch.is_reading = False
+    world.timers.go_on(PAUSE_SECONDS)
+    assert world.pauses == 1
+    reading.cancel()
 
 
 def test_a_start_that_raises_is_over_and_its_reader_sees_why(world: World) -> None:
@@ -223,31 +203,25 @@ def test_a_start_that_raises_is_over_and_its_reader_sees_why(world: World) -> No
     assert world.pauses == 1
 
 
-def test_a_start_whose_reader_closes_it_is_over(world: World) -> None:
-    async def scenario() -> None:
-        entries = world.watch.entries(numbers())
-        await anext(entries)
-        assert isinstance(entries, AsyncGenerator)
-        await entries.aclose()
-
-    run(scenario())
+async def test_a_start_whose_reader_closes_it_is_over(world: World) -> None:
+    entries = world.watch.entries(numbers())
+    await anext(entries)
+    assert isinstance(entries, AsyncGenerator)
+    await entries.aclose()
     assert world.watch.is_over
     assert world.pauses == 1
 
 
-def test_a_start_whose_reader_breaks_off_is_over(world: World) -> None:
-    async def scenario() -> None:
-        async for entry in world.watch.entries(numbers()):
-            world.read.append(entry)
-            break
-        await settled()
-        assert world.watch.is_over
-        assert world.pauses == 1
-
-    run(scenario())
+async def test_a_start_whose_reader_breaks_off_is_over(world: World) -> None:
+    async for entry in world.watch.entries(numbers()):
+        world.read.append(entry)
+        break
+    await settled()
+    assert world.watch.is_over
+    assert world.pauses == 1
 
 
-def test_a_start_that_is_cancelled_while_it_waits_sees_that_and_is_over(world: World) -> None:
+async def test_a_start_that_is_cancelled_while_it_waits_sees_that_and_is_over(world: World) -> None:
     seen: list[BaseException] = []
 
     async def is_cancelled() -> AsyncIterator[int]:
@@ -258,14 +232,11 @@ def test_a_start_that_is_cancelled_while_it_waits_sees_that_and_is_over(world: W
             raise
         yield 1
 
-    async def scenario() -> None:
-        reading = world.begin(is_cancelled())
-        await settled()
-        reading.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await reading
-
-    run(scenario())
+    reading = world.begin(is_cancelled())
+    await settled()
+    reading.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await reading
     assert len(seen) == 1
     assert world.watch.is_over
     assert world.pauses == 1

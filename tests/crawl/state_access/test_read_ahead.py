@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from crawl_support import run, settled
+from crawl_support import settled
 from hacs_crawler.crawl.state_access.read_ahead import GATHER_SECONDS, Claim
 from hacs_crawler.exceptions import StateUnavailableError
 from hacs_crawler.links import page_id_of
@@ -17,201 +17,165 @@ pytestmark = pytest.mark.parametrize("new_store", ["sqlite", "redis"], indirect=
 PREDICTION = Prediction(label=1, run=2, p=0.5, rate_per_day=1.0, days_since_visit=1.0, churn=0.0)
 
 
-def test_a_claimed_page_is_read_soon(world: StateAccess) -> None:
-    async def scenario() -> None:
-        world.state.record([visit(A, 1, 7)])
-        assert not world.read_ahead.is_pending(A)
+async def test_a_claimed_page_is_read_soon(world: StateAccess) -> None:
+    world.state.record([visit(A, 1, 7)])
+    assert not world.read_ahead.is_pending(A)
+    world.read_ahead.claim(A)
+    assert world.read_ahead.is_pending(A)
+    assert world.write_behind.page(A) is None
+    await world.wait(GATHER_SECONDS)
+    assert not world.read_ahead.is_pending(A)
+    page = world.write_behind.page(A)
+    assert page is not None
+    assert page.last_visit == 1 * DAY
+
+
+async def test_pages_claimed_at_almost_the_same_time_are_read_together(world: StateAccess) -> None:
+    world.road.reads.clear()
+    world.read_ahead.claim(A)
+    world.timers.go_on(GATHER_SECONDS / 2)
+    world.read_ahead.claim(B)
+    world.read_ahead.claim(A)
+    await world.wait(GATHER_SECONDS / 2)
+    assert world.road.reads == [[page_id_of(A), page_id_of(B)]]
+
+
+async def test_pages_claimed_while_others_are_read_are_read_right_after_those(
+    world: StateAccess,
+) -> None:
+    world.road.reads.clear()
+    async with busy(world.worker):
         world.read_ahead.claim(A)
-        assert world.read_ahead.is_pending(A)
-        assert world.write_behind.page(A) is None
-        await world.wait(GATHER_SECONDS)
-        assert not world.read_ahead.is_pending(A)
-        page = world.write_behind.page(A)
-        assert page is not None
-        assert page.last_visit == 1 * DAY
-
-    run(scenario())
-
-
-def test_pages_claimed_at_almost_the_same_time_are_read_together(world: StateAccess) -> None:
-    async def scenario() -> None:
-        world.road.reads.clear()
-        world.read_ahead.claim(A)
-        world.timers.go_on(GATHER_SECONDS / 2)
+        world.timers.go_on(GATHER_SECONDS)
         world.read_ahead.claim(B)
+        world.read_ahead.claim(C)
+        assert world.timers.waiting == []
+    await world.end_of_work()
+    assert world.road.reads == [[page_id_of(A)], [page_id_of(B), page_id_of(C)]]
+
+
+async def test_who_waits_for_a_page_goes_on_when_it_has_been_read(world: StateAccess) -> None:
+    await world.read_ahead.ready(A)  # which nobody has claimed
+    async with busy(world.worker):
         world.read_ahead.claim(A)
-        await world.wait(GATHER_SECONDS / 2)
-        assert world.road.reads == [[page_id_of(A), page_id_of(B)]]
-
-    run(scenario())
-
-
-def test_pages_claimed_while_others_are_read_are_read_right_after_those(world: StateAccess) -> None:
-    async def scenario() -> None:
-        world.road.reads.clear()
-        async with busy(world.worker):
-            world.read_ahead.claim(A)
-            world.timers.go_on(GATHER_SECONDS)
-            world.read_ahead.claim(B)
-            world.read_ahead.claim(C)
-            assert world.timers.waiting == []
-        await world.end_of_work()
-        assert world.road.reads == [[page_id_of(A)], [page_id_of(B), page_id_of(C)]]
-
-    run(scenario())
-
-
-def test_who_waits_for_a_page_goes_on_when_it_has_been_read(world: StateAccess) -> None:
-    async def scenario() -> None:
-        await world.read_ahead.ready(A)  # which nobody has claimed
-        async with busy(world.worker):
-            world.read_ahead.claim(A)
-            waiting = [asyncio.ensure_future(world.read_ahead.ready(A)) for _ in range(2)]
-            world.timers.go_on(GATHER_SECONDS)
-            await settled()
-            assert not any(one.done() for one in waiting)
-        await asyncio.gather(*waiting)
-        assert not world.read_ahead.is_pending(A)
-
-    run(scenario())
-
-
-def test_who_waits_for_a_page_that_cannot_be_read_goes_on_too(world: StateAccess) -> None:
-    async def scenario() -> None:
-        world.road.close_for()
-        world.read_ahead.claim(A)
-        waiting = asyncio.ensure_future(world.read_ahead.ready(A))
+        waiting = [asyncio.ensure_future(world.read_ahead.ready(A)) for _ in range(2)]
+        world.timers.go_on(GATHER_SECONDS)
         await settled()
-        await world.wait(GATHER_SECONDS)
-        assert waiting.done()
-        assert [str(error) for error in world.errors] == ["the state is away"]
-        world.road.open()
-        await world.claim(A)
-        assert not world.read_ahead.is_pending(A)
-        assert world.write_behind.record(visit(A, 1)).is_known, "the second claim had it read"
-
-    run(scenario())
+        assert not any(one.done() for one in waiting)
+    await asyncio.gather(*waiting)
+    assert not world.read_ahead.is_pending(A)
 
 
-def test_an_error_in_reading_that_no_store_should_have_says_what_it_is(world: StateAccess) -> None:
-    async def scenario() -> None:
-        world.road.error = KeyError("no such thing")
-        await world.claim(A)
-        (error,) = world.errors
-        assert str(error) == "pages could not be read: KeyError: 'no such thing'"
-        assert not isinstance(error, StateUnavailableError)
-
-    run(scenario())
-
-
-def test_where_sites_count_what_was_new_to_the_site_is_told_at_once(new_world: Make) -> None:
-    async def scenario() -> None:
-        world = new_world(updates="site")
-        for url in (A, OF_A):
-            await world.visit(url, 1, 7)
-        first, second = [await world.visit(url, 2, 7, 8) for url in (A, OF_A)]
-        assert (first.new_marks, first.new_to_site) == ({8}, {8})
-        assert (second.new_marks, second.new_to_site) == ({8}, frozenset())
-        assert second.updated
-        assert not second.updated_site
-
-    run(scenario())
+async def test_who_waits_for_a_page_that_cannot_be_read_goes_on_too(world: StateAccess) -> None:
+    world.road.close_for()
+    world.read_ahead.claim(A)
+    waiting = asyncio.ensure_future(world.read_ahead.ready(A))
+    await settled()
+    await world.wait(GATHER_SECONDS)
+    assert waiting.done()
+    assert [str(error) for error in world.errors] == ["the state is away"]
+    world.road.open()
+    await world.claim(A)
+    assert not world.read_ahead.is_pending(A)
+    assert world.write_behind.record(visit(A, 1)).is_known, "the second claim had it read"
 
 
-def test_what_another_worker_wrote_before_a_page_was_read_is_known(new_world: Make) -> None:
-    async def scenario() -> None:
-        world = new_world(updates="site")
-        world.state.record([visit(A, 1, 7), visit(OF_A, 1, 7), visit(OF_A, 2, 7, 8)])
-        told = await world.visit(A, 3, 7, 8)
-        assert told.updated
-        assert not told.updated_site
-
-    run(scenario())
-
-
-def test_the_first_visit_of_a_page_that_was_read_is_known_to_be_the_first(
+async def test_an_error_in_reading_that_no_store_should_have_says_what_it_is(
     world: StateAccess,
 ) -> None:
-    async def scenario() -> None:
-        first = await world.visit(A, 1, 7)
-        assert first.is_known
-        assert not first.before.visits
-        assert not first.updated
-        assert first.new_marks == frozenset()
-
-    run(scenario())
+    world.road.error = KeyError("no such thing")
+    await world.claim(A)
+    (error,) = world.errors
+    assert str(error) == "pages could not be read: KeyError: 'no such thing'"
+    assert not isinstance(error, StateUnavailableError)
 
 
-def test_a_page_is_held_until_it_was_recorded_as_often_as_it_was_claimed(
+async def test_where_sites_count_what_was_new_to_the_site_is_told_at_once(new_world: Make) -> None:
+    world = new_world(updates="site")
+    for url in (A, OF_A):
+        await world.visit(url, 1, 7)
+    first, second = [await world.visit(url, 2, 7, 8) for url in (A, OF_A)]
+    assert (first.new_marks, first.new_to_site) == ({8}, {8})
+    assert (second.new_marks, second.new_to_site) == ({8}, frozenset())
+    assert second.updated
+    assert not second.updated_site
+
+
+async def test_what_another_worker_wrote_before_a_page_was_read_is_known(new_world: Make) -> None:
+    world = new_world(updates="site")
+    world.state.record([visit(A, 1, 7), visit(OF_A, 1, 7), visit(OF_A, 2, 7, 8)])
+    told = await world.visit(A, 3, 7, 8)
+    assert told.updated
+    assert not told.updated_site
+
+
+async def test_the_first_visit_of_a_page_that_was_read_is_known_to_be_the_first(
     world: StateAccess,
 ) -> None:
-    async def scenario() -> None:
-        world.state.record([visit(A, 1)])
-        await world.claim(A, A)
-        world.read_ahead.drop(A)
-        assert world.write_behind.page(A) is not None
-        world.read_ahead.drop(A)
-        assert world.write_behind.page(A) is None
-        assert world.read_ahead.unfinished() == []
-        world.read_ahead.drop(A)  # once too often does no harm
-
-    run(scenario())
+    first = await world.visit(A, 1, 7)
+    assert first.is_known
+    assert not first.before.visits
+    assert not first.updated
+    assert first.new_marks == frozenset()
 
 
-def test_a_redirect_or_retry_goes_on_with_the_claim_of_its_request(world: StateAccess) -> None:
-    async def scenario() -> None:
-        world.read_ahead.claim(A)
-        world.read_ahead.claim(A, is_again=True)
-        world.read_ahead.claim(A, is_again=True)
-        await world.wait(GATHER_SECONDS)
-        world.write_behind.record(visit(A, 1))
-        assert world.read_ahead.unfinished() == []
-        world.read_ahead.claim(B, is_again=True)  # of a request whose claim is over
-        assert [claim.url for claim in world.read_ahead.unfinished()] == [B]
-
-    run(scenario())
-
-
-def test_what_is_claimed_and_never_recorded_is_unfinished_with_what_was_predicted_of_it(
+async def test_a_page_is_held_until_it_was_recorded_as_often_as_it_was_claimed(
     world: StateAccess,
 ) -> None:
-    async def scenario() -> None:
-        world.read_ahead.claim(A, PREDICTION)
-        world.read_ahead.claim(A)
-        world.read_ahead.claim(B)
-        await world.wait(GATHER_SECONDS)
-        assert world.read_ahead.unfinished() == [Claim(A, 2, PREDICTION), Claim(B, 1)]
-        assert world.read_ahead.unfinished() == []
-        assert world.write_behind.page(A) is None
-
-    run(scenario())
+    world.state.record([visit(A, 1)])
+    await world.claim(A, A)
+    world.read_ahead.drop(A)
+    assert world.write_behind.page(A) is not None
+    world.read_ahead.drop(A)
+    assert world.write_behind.page(A) is None
+    assert world.read_ahead.unfinished() == []
+    world.read_ahead.drop(A)  # once too often does no harm
 
 
-def test_a_page_that_was_still_to_be_read_at_the_end_is_not_read_of_a_closed_state(
+async def test_a_redirect_or_retry_goes_on_with_the_claim_of_its_request(
     world: StateAccess,
 ) -> None:
-    async def scenario() -> None:
-        world.road.reads.clear()
-        world.read_ahead.claim(A)
-        waiting = asyncio.ensure_future(world.read_ahead.ready(A))
-        await settled()
-        await world.write_behind.close()
-        await world.wait(GATHER_SECONDS)
-        assert waiting.done()
-        assert world.road.reads == []
-        assert world.errors == []
-
-    run(scenario())
+    world.read_ahead.claim(A)
+    world.read_ahead.claim(A, is_again=True)
+    world.read_ahead.claim(A, is_again=True)
+    await world.wait(GATHER_SECONDS)
+    world.write_behind.record(visit(A, 1))
+    assert world.read_ahead.unfinished() == []
+    world.read_ahead.claim(B, is_again=True)  # of a request whose claim is over
+    assert [claim.url for claim in world.read_ahead.unfinished()] == [B]
 
 
-def test_a_page_that_is_still_claimed_is_known_as_it_was_written(world: StateAccess) -> None:
-    async def scenario() -> None:
-        await world.claim(A, A)
-        world.write_behind.record(visit(A, 1))
-        world.state.record([visit(A, 2)])  # another crawl
-        await world.wait(SECONDS)
-        page = world.write_behind.page(A)
-        assert page is not None
-        assert list(page.visits) == [1 * DAY, 2 * DAY]
+async def test_what_is_claimed_and_never_recorded_is_unfinished_with_what_was_predicted_of_it(
+    world: StateAccess,
+) -> None:
+    world.read_ahead.claim(A, PREDICTION)
+    world.read_ahead.claim(A)
+    world.read_ahead.claim(B)
+    await world.wait(GATHER_SECONDS)
+    assert world.read_ahead.unfinished() == [Claim(A, 2, PREDICTION), Claim(B, 1)]
+    assert world.read_ahead.unfinished() == []
+    assert world.write_behind.page(A) is None
 
-    run(scenario())
+
+async def test_a_page_that_was_still_to_be_read_at_the_end_is_not_read_of_a_closed_state(
+    world: StateAccess,
+) -> None:
+    world.road.reads.clear()
+    world.read_ahead.claim(A)
+    waiting = asyncio.ensure_future(world.read_ahead.ready(A))
+    await settled()
+    await world.write_behind.close()
+    await world.wait(GATHER_SECONDS)
+    assert waiting.done()
+    assert world.road.reads == []
+    assert world.errors == []
+
+
+async def test_a_page_that_is_still_claimed_is_known_as_it_was_written(world: StateAccess) -> None:
+    await world.claim(A, A)
+    world.write_behind.record(visit(A, 1))
+    world.state.record([visit(A, 2)])  # another crawl
+    await world.wait(SECONDS)
+    page = world.write_behind.page(A)
+    assert page is not None
+    assert list(page.visits) == [1 * DAY, 2 * DAY]

@@ -23,117 +23,95 @@ from state_access import DAY, SECONDS, A, B, C, Make, StateAccess, busy, visit
 pytestmark = pytest.mark.parametrize("new_store", ["sqlite", "redis"], indirect=True)
 
 
-def test_a_visit_tells_what_it_brought_before_anything_is_written(world: StateAccess) -> None:
-    async def scenario() -> None:
-        await world.visit(A, 1, 7)
-        second = await world.visit(A, 2, 7, 8)
-        assert second.updated
-        assert second.new_marks == {8}
-        assert list(second.before.visits) == [1 * DAY]
-        assert list(second.after.visits) == [1 * DAY, 2 * DAY]
-        assert world.write_behind.page(A) == second.after
-        assert world.write_behind.waiting == 2
-        assert world.days(A) == []
-
-    run(scenario())
+async def test_a_visit_tells_what_it_brought_before_anything_is_written(world: StateAccess) -> None:
+    await world.visit(A, 1, 7)
+    second = await world.visit(A, 2, 7, 8)
+    assert second.updated
+    assert second.new_marks == {8}
+    assert list(second.before.visits) == [1 * DAY]
+    assert list(second.after.visits) == [1 * DAY, 2 * DAY]
+    assert world.write_behind.page(A) == second.after
+    assert world.write_behind.waiting == 2
+    assert world.days(A) == []
 
 
-def test_a_visit_to_a_page_that_was_not_read_is_not_known_to_be_first_and_is_written(
+async def test_a_visit_to_a_page_that_was_not_read_is_not_known_to_be_first_and_is_written(
     world: StateAccess,
 ) -> None:
-    async def scenario() -> None:
-        world.state.record([visit(A, 1, 7)])
-        one = world.write_behind.record(visit(A, 2, 7, 8))
-        assert not one.is_known
-        await world.write_behind.close()
-        assert world.days(A) == [1, 2]
-        (written,) = world.recorded
-        assert written.new_marks == {8}, "the state tells what it really brought"
-
-    run(scenario())
+    world.state.record([visit(A, 1, 7)])
+    one = world.write_behind.record(visit(A, 2, 7, 8))
+    assert not one.is_known
+    await world.write_behind.close()
+    assert world.days(A) == [1, 2]
+    (written,) = world.recorded
+    assert written.new_marks == {8}, "the state tells what it really brought"
 
 
-def test_visits_are_written_when_so_many_wait(new_world: Make) -> None:
-    async def scenario() -> None:
-        world = new_world(count=2)
-        await world.visit(A, 1)
-        assert world.write_behind.waiting == 1
-        await world.visit(B, 1)
-        await world.end_of_work()
-        assert world.write_behind.waiting == 0
-        assert world.days(A) == world.days(B) == [1]
-        assert world.timers.waiting == []
-
-    run(scenario())
+async def test_visits_are_written_when_so_many_wait(new_world: Make) -> None:
+    world = new_world(count=2)
+    await world.visit(A, 1)
+    assert world.write_behind.waiting == 1
+    await world.visit(B, 1)
+    await world.end_of_work()
+    assert world.write_behind.waiting == 0
+    assert world.days(A) == world.days(B) == [1]
+    assert world.timers.waiting == []
 
 
-def test_visits_are_written_when_they_have_waited_for_long_enough(world: StateAccess) -> None:
-    async def scenario() -> None:
-        world.write_behind.record(visit(A, 1))
-        await world.wait(SECONDS / 2)
-        world.write_behind.record(visit(B, 1))
-        await world.wait(SECONDS / 2 - 0.01)
-        assert world.days(A) == []
-        await world.wait(0.02)
-        assert world.days(A) == world.days(B) == [1]
-        assert world.timers.waiting == []
-
-    run(scenario())
+async def test_visits_are_written_when_they_have_waited_for_long_enough(world: StateAccess) -> None:
+    world.write_behind.record(visit(A, 1))
+    await world.wait(SECONDS / 2)
+    world.write_behind.record(visit(B, 1))
+    await world.wait(SECONDS / 2 - 0.01)
+    assert world.days(A) == []
+    await world.wait(0.02)
+    assert world.days(A) == world.days(B) == [1]
+    assert world.timers.waiting == []
 
 
-def test_visits_are_written_at_the_end(world: StateAccess) -> None:
-    async def scenario() -> None:
-        await world.visit(A, 1)
-        await world.write_behind.close()
-        assert world.days(A) == [1]
-        assert world.write_behind.lost == 0
-        assert world.timers.waiting == []
-
-    run(scenario())
+async def test_visits_are_written_at_the_end(world: StateAccess) -> None:
+    await world.visit(A, 1)
+    await world.write_behind.close()
+    assert world.days(A) == [1]
+    assert world.write_behind.lost == 0
+    assert world.timers.waiting == []
 
 
-def test_what_was_written_is_told_in_the_order_of_the_visits(new_world: Make) -> None:
-    async def scenario() -> None:
-        world = new_world(count=3)
-        visits = [visit(url, day) for day in range(1, 4) for url in (A, B, C)]
-        for one in visits:
-            await world.claim(one.url)
-            world.write_behind.record(one)
-        await world.write_behind.close()
-        assert [one.visit for one in world.recorded] == visits
-
-    run(scenario())
+async def test_what_was_written_is_told_in_the_order_of_the_visits(new_world: Make) -> None:
+    world = new_world(count=3)
+    visits = [visit(url, day) for day in range(1, 4) for url in (A, B, C)]
+    for one in visits:
+        await world.claim(one.url)
+        world.write_behind.record(one)
+    await world.write_behind.close()
+    assert [one.visit for one in world.recorded] == visits
 
 
-def test_a_page_that_is_visited_while_it_is_written_keeps_both_visits(world: StateAccess) -> None:
-    async def scenario() -> None:
-        await world.visit(A, 1, 7)
-        await world.claim(A)
-        async with busy(world.worker):
-            world.timers.go_on(SECONDS)
-            second = world.write_behind.record(visit(A, 2, 7, 8))
-            assert second.is_known
-            assert list(second.before.visits) == [1 * DAY]
-        await world.end_of_work()
-        assert world.days(A) == [1]
-        third = await world.visit(A, 3, 7)
-        assert list(third.before.visits) == [1 * DAY, 2 * DAY]
-        world.road.writes = 0
-        await world.write_behind.close()
-        assert world.days(A) == [1, 2, 3]
-        assert world.road.writes == 1, "what the first write told is known to the second"
+async def test_a_page_that_is_visited_while_it_is_written_keeps_both_visits(
+    world: StateAccess,
+) -> None:
+    await world.visit(A, 1, 7)
+    await world.claim(A)
+    async with busy(world.worker):
+        world.timers.go_on(SECONDS)
+        second = world.write_behind.record(visit(A, 2, 7, 8))
+        assert second.is_known
+        assert list(second.before.visits) == [1 * DAY]
+    await world.end_of_work()
+    assert world.days(A) == [1]
+    third = await world.visit(A, 3, 7)
+    assert list(third.before.visits) == [1 * DAY, 2 * DAY]
+    world.road.writes = 0
+    await world.write_behind.close()
+    assert world.days(A) == [1, 2, 3]
+    assert world.road.writes == 1, "what the first write told is known to the second"
 
-    run(scenario())
 
-
-def test_nothing_of_a_visit_is_kept_once_it_is_written(world: StateAccess) -> None:
-    async def scenario() -> None:
-        await world.visit(A, 1)
-        await world.wait(SECONDS)
-        assert world.write_behind.page(A) is None
-        assert world.write_behind.waiting == 0
-
-    run(scenario())
+async def test_nothing_of_a_visit_is_kept_once_it_is_written(world: StateAccess) -> None:
+    await world.visit(A, 1)
+    await world.wait(SECONDS)
+    assert world.write_behind.page(A) is None
+    assert world.write_behind.waiting == 0
 
 
 def test_a_state_that_is_away_is_tried_after_growing_pauses_and_nothing_is_lost(
@@ -166,199 +144,168 @@ def test_a_state_that_is_away_is_tried_after_growing_pauses_and_nothing_is_lost(
     assert caplog.messages[-1] == "The state is back: 2 visits written that waited"
 
 
-def test_after_a_state_was_away_the_next_pause_is_short_again(world: StateAccess) -> None:
-    async def scenario() -> None:
-        for day in (1, 2):
-            await world.visit(A, day)
-            world.road.close_for()
-            await world.wait(SECONDS)
-            assert world.timers.waiting == [FIRST_PAUSE_SECONDS]
-            world.road.open()
-            await world.wait(FIRST_PAUSE_SECONDS)
-            assert world.days(A) == list(range(1, day + 1))
-
-    run(scenario())
+async def test_after_a_state_was_away_the_next_pause_is_short_again(world: StateAccess) -> None:
+    for day in (1, 2):
+        await world.visit(A, day)
+        world.road.close_for()
+        await world.wait(SECONDS)
+        assert world.timers.waiting == [FIRST_PAUSE_SECONDS]
+        world.road.open()
+        await world.wait(FIRST_PAUSE_SECONDS)
+        assert world.days(A) == list(range(1, day + 1))
 
 
-def test_while_the_state_is_away_many_visits_do_not_make_it_be_asked_more_often(
+async def test_while_the_state_is_away_many_visits_do_not_make_it_be_asked_more_often(
     new_world: Make,
 ) -> None:
-    async def scenario() -> None:
-        world = new_world(count=2)
-        world.road.close_for()
-        for day in range(1, 9):
-            world.write_behind.record(visit(A, day))
-            await world.end_of_work()
-        assert world.road.writes <= 1
-        world.road.open()
-        await world.wait(FIRST_PAUSE_SECONDS)
-        assert world.days(A) == list(range(1, 9))
-
-    run(scenario())
-
-
-def test_no_visit_is_given_up_for_want_of_company_while_the_state_is_there(new_world: Make) -> None:
-    async def scenario() -> None:
-        world = new_world(count=100, limit=4)
-        for day in range(1, 9):
-            world.write_behind.record(visit(A, day))
-            await world.end_of_work()
-        assert world.write_behind.lost == 0
-        await world.write_behind.close()
-        assert world.days(A) == list(range(1, 9))
-
-    run(scenario())
-
-
-def test_past_the_limit_the_oldest_visits_are_given_up_and_counted(new_world: Make) -> None:
-    async def scenario() -> None:
-        world = new_world(limit=3)
-        world.road.close_for()
-        for day in range(1, 6):
-            world.write_behind.record(visit(A, day))
-            await world.end_of_work()
-        assert (
-            world.write_behind.waiting,
-            world.write_behind.lost,
-            world.write_behind.given_up,
-        ) == (3, 2, 2)
-        world.road.open()
-        assert not await world.write_behind.settle(), "for some will never be written"
-        assert world.days(A) == [3, 4, 5]
-
-    run(scenario())
-
-
-def test_a_visit_that_was_given_up_is_no_longer_known(new_world: Make) -> None:
-    async def scenario() -> None:
-        world = new_world(limit=1)
-        world.road.close_for()
-        world.write_behind.record(visit(A, 1))
+    world = new_world(count=2)
+    world.road.close_for()
+    for day in range(1, 9):
+        world.write_behind.record(visit(A, day))
         await world.end_of_work()
-        world.write_behind.record(visit(B, 1))
-        world.road.open()
-        third = await world.visit(A, 3)
-        assert third.is_known
-        assert not third.before.visits
-
-    run(scenario())
+    assert world.road.writes <= 1
+    world.road.open()
+    await world.wait(FIRST_PAUSE_SECONDS)
+    assert world.days(A) == list(range(1, 9))
 
 
-def test_a_broken_state_is_not_tried_again_and_its_visits_are_counted_as_lost(
+async def test_no_visit_is_given_up_for_want_of_company_while_the_state_is_there(
+    new_world: Make,
+) -> None:
+    world = new_world(count=100, limit=4)
+    for day in range(1, 9):
+        world.write_behind.record(visit(A, day))
+        await world.end_of_work()
+    assert world.write_behind.lost == 0
+    await world.write_behind.close()
+    assert world.days(A) == list(range(1, 9))
+
+
+async def test_past_the_limit_the_oldest_visits_are_given_up_and_counted(new_world: Make) -> None:
+    world = new_world(limit=3)
+    world.road.close_for()
+    for day in range(1, 6):
+        world.write_behind.record(visit(A, day))
+        await world.end_of_work()
+    assert (
+        world.write_behind.waiting,
+        world.write_behind.lost,
+        world.write_behind.given_up,
+    ) == (3, 2, 2)
+    world.road.open()
+    assert not await world.write_behind.settle(), "for some will never be written"
+    assert world.days(A) == [3, 4, 5]
+
+
+async def test_a_visit_that_was_given_up_is_no_longer_known(new_world: Make) -> None:
+    world = new_world(limit=1)
+    world.road.close_for()
+    world.write_behind.record(visit(A, 1))
+    await world.end_of_work()
+    world.write_behind.record(visit(B, 1))
+    world.road.open()
+    third = await world.visit(A, 3)
+    assert third.is_known
+    assert not third.before.visits
+
+
+async def test_a_broken_state_is_not_tried_again_and_its_visits_are_counted_as_lost(
     world: StateAccess,
 ) -> None:
-    async def scenario() -> None:
-        world.road.error = StateError("the file is damaged")
-        world.write_behind.record(visit(A, 1))
-        await world.wait(SECONDS)
-        assert world.timers.waiting == []
-        assert [str(error) for error in world.errors] == ["the file is damaged"]
-        world.write_behind.record(visit(B, 1))
-        await world.write_behind.close()
-        assert world.write_behind.lost == 2
-
-    run(scenario())
+    world.road.error = StateError("the file is damaged")
+    world.write_behind.record(visit(A, 1))
+    await world.wait(SECONDS)
+    assert world.timers.waiting == []
+    assert [str(error) for error in world.errors] == ["the file is damaged"]
+    world.write_behind.record(visit(B, 1))
+    await world.write_behind.close()
+    assert world.write_behind.lost == 2
 
 
-def test_an_error_in_writing_that_no_store_should_have_says_what_it_is(world: StateAccess) -> None:
-    async def scenario() -> None:
-        world.road.error = KeyError("no such thing")
-        world.write_behind.record(visit(A, 1))
-        await world.wait(SECONDS)
-        (error,) = world.errors
-        assert str(error) == "visits could not be recorded: KeyError: 'no such thing'"
-        assert not isinstance(error, StateUnavailableError)
-
-    run(scenario())
-
-
-def test_visits_of_a_damaged_page_are_lost_and_others_are_written(world: StateAccess) -> None:
-    async def scenario() -> None:
-        rubbish = Change(page_id_of(A), 0, b"\x01rubbish", bytes(ROW.itemsize))
-        world.state.store.write([rubbish])
-        world.write_behind.record(visit(A, 1))
-        world.write_behind.record(visit(B, 1))
-        assert await world.write_behind.settle(), "none was given up"
-        assert (world.write_behind.waiting, world.write_behind.lost) == (0, 1)
-        assert [one.visit.url for one in world.recorded] == [B]
-
-    run(scenario())
+async def test_an_error_in_writing_that_no_store_should_have_says_what_it_is(
+    world: StateAccess,
+) -> None:
+    world.road.error = KeyError("no such thing")
+    world.write_behind.record(visit(A, 1))
+    await world.wait(SECONDS)
+    (error,) = world.errors
+    assert str(error) == "visits could not be recorded: KeyError: 'no such thing'"
+    assert not isinstance(error, StateUnavailableError)
 
 
-def test_settling_waits_for_all_visits_taken_so_far(world: StateAccess) -> None:
-    async def scenario() -> None:
-        assert await world.write_behind.settle(), "there are none"
-        await world.visit(A, 1)
-        async with busy(world.worker):
-            settling = asyncio.ensure_future(world.write_behind.settle())
-            await settled()
-            world.write_behind.record(visit(B, 1))
-            assert not settling.done()
-        assert await settling
-        assert world.days(A) == [1]
-        assert world.days(B) == [], "that one came later"
-
-    run(scenario())
+async def test_visits_of_a_damaged_page_are_lost_and_others_are_written(world: StateAccess) -> None:
+    rubbish = Change(page_id_of(A), 0, b"\x01rubbish", bytes(ROW.itemsize))
+    world.state.store.write([rubbish])
+    world.write_behind.record(visit(A, 1))
+    world.write_behind.record(visit(B, 1))
+    assert await world.write_behind.settle(), "none was given up"
+    assert (world.write_behind.waiting, world.write_behind.lost) == (0, 1)
+    assert [one.visit.url for one in world.recorded] == [B]
 
 
-def test_settling_waits_for_a_state_that_is_away(world: StateAccess) -> None:
-    async def scenario() -> None:
-        world.road.close_for()
-        world.write_behind.record(visit(A, 1))
+async def test_settling_waits_for_all_visits_taken_so_far(world: StateAccess) -> None:
+    assert await world.write_behind.settle(), "there are none"
+    await world.visit(A, 1)
+    async with busy(world.worker):
         settling = asyncio.ensure_future(world.write_behind.settle())
-        await world.end_of_work()
-        await world.wait(FIRST_PAUSE_SECONDS)
+        await settled()
+        world.write_behind.record(visit(B, 1))
         assert not settling.done()
-        world.road.open()
-        await world.until(settling)
-        assert settling.result()
-        assert world.days(A) == [1]
-
-    run(scenario())
+    assert await settling
+    assert world.days(A) == [1]
+    assert world.days(B) == [], "that one came later"
 
 
-def test_room_is_made_by_writing_until_half_of_the_limit_waits(new_world: Make) -> None:
-    async def scenario() -> None:
-        world = new_world(limit=4)
-        for day in (1, 2):
-            world.write_behind.record(visit(A, day))
-        await world.write_behind.make_room()
-        assert world.write_behind.waiting == 2, "that is few enough"
-        world.write_behind.record(visit(A, 3))
-        await world.write_behind.make_room()
-        assert world.write_behind.waiting == 0
-        assert world.write_behind.lost == 0
-
-    run(scenario())
+async def test_settling_waits_for_a_state_that_is_away(world: StateAccess) -> None:
+    world.road.close_for()
+    world.write_behind.record(visit(A, 1))
+    settling = asyncio.ensure_future(world.write_behind.settle())
+    await world.end_of_work()
+    await world.wait(FIRST_PAUSE_SECONDS)
+    assert not settling.done()
+    world.road.open()
+    await world.until(settling)
+    assert settling.result()
+    assert world.days(A) == [1]
 
 
-def test_at_the_end_a_state_that_is_away_is_waited_for_a_few_times(world: StateAccess) -> None:
-    async def scenario() -> None:
-        world.road.close_for()
-        world.write_behind.record(visit(A, 1))
-        closing = asyncio.ensure_future(world.write_behind.close())
-        began = world.timers.now
-        await world.until(closing)
-        assert world.timers.now - began == sum(CLOSING_PAUSES_SECONDS)
-        assert (world.write_behind.waiting, world.write_behind.lost) == (0, 1)
-        assert world.timers.waiting == []
-
-    run(scenario())
+async def test_room_is_made_by_writing_until_half_of_the_limit_waits(new_world: Make) -> None:
+    world = new_world(limit=4)
+    for day in (1, 2):
+        world.write_behind.record(visit(A, day))
+    await world.write_behind.make_room()
+    assert world.write_behind.waiting == 2, "that is few enough"
+    world.write_behind.record(visit(A, 3))
+    await world.write_behind.make_room()
+    assert world.write_behind.waiting == 0
+    assert world.write_behind.lost == 0
 
 
-def test_at_the_end_nothing_is_lost_where_the_state_comes_back_in_time(world: StateAccess) -> None:
-    async def scenario() -> None:
-        world.road.close_for()
-        world.write_behind.record(visit(A, 1))
-        closing = asyncio.ensure_future(world.write_behind.close())
-        await world.end_of_work()
-        await world.wait(CLOSING_PAUSES_SECONDS[0])
-        world.road.open()
-        await world.until(closing)
-        assert world.write_behind.lost == 0
-        assert world.days(A) == [1]
+async def test_at_the_end_a_state_that_is_away_is_waited_for_a_few_times(
+    world: StateAccess,
+) -> None:
+    world.road.close_for()
+    world.write_behind.record(visit(A, 1))
+    closing = asyncio.ensure_future(world.write_behind.close())
+    began = world.timers.now
+    await world.until(closing)
+    assert world.timers.now - began == sum(CLOSING_PAUSES_SECONDS)
+    assert (world.write_behind.waiting, world.write_behind.lost) == (0, 1)
+    assert world.timers.waiting == []
 
-    run(scenario())
+
+async def test_at_the_end_nothing_is_lost_where_the_state_comes_back_in_time(
+    world: StateAccess,
+) -> None:
+    world.road.close_for()
+    world.write_behind.record(visit(A, 1))
+    closing = asyncio.ensure_future(world.write_behind.close())
+    await world.end_of_work()
+    await world.wait(CLOSING_PAUSES_SECONDS[0])
+    world.road.open()
+    await world.until(closing)
+    assert world.write_behind.lost == 0
+    assert world.days(A) == [1]
 
 
 moves = st.one_of(
