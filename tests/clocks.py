@@ -22,10 +22,6 @@ def later() -> float:
     return time.time() + float(os.environ["HACS_TESTS_LATER"])
 
 
-def before_1970() -> float:
-    return -5.0
-
-
 def failing() -> float:
     """START, and from the 36th call on no time at all."""
     if next(_calls) < 36:

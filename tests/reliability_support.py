@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import forks
@@ -60,22 +60,28 @@ def visits_of(urls: list[str], at: int = 1_700_000_000) -> list[Visit]:
     return [Visit(url, at, marks=frozenset({1, 2})) for url in urls]
 
 
-def record(state: str, visits: list[Visit], namespace: str = "hacs") -> None:
-    with closing(open_store(state, namespace, Path())) as store:
-        State(store, Estimation()).record(visits)
+@contextmanager
+def opened(url: str, namespace: str = "hacs") -> Iterator[State]:
+    with closing(open_store(url, namespace, Path())) as store:
+        yield State(store, Estimation())
 
 
-def whole_pages(state: str, namespace: str = "hacs") -> dict[int, Page]:
+def record(url: str, visits: list[Visit], namespace: str = "hacs") -> None:
+    with opened(url, namespace) as state:
+        state.record(visits)
+
+
+def whole_pages(url: str, namespace: str = "hacs") -> dict[int, Page]:
     """Read a whole state; see that each page has its row, and each record of a visit its visit."""
-    with closing(open_store(state, namespace, Path())) as store:
+    with opened(url, namespace) as state:
         rows = {
             key: row.tobytes()
-            for ids, batch in store.all_rows()
+            for ids, batch in state.store.all_rows()
             for key, row in zip(ids.tolist(), batch, strict=True)
         }
-        pages = State(store, Estimation()).load(list(rows))
+        pages = state.load(list(rows))
         assert {key: encode_row(page) for key, page in pages.items()} == rows
-        records = sorted_outcomes(store.outcomes())
+        records = sorted_outcomes(state.store.outcomes())
     seen = records[records["flags"] & SEEN > 0]
     recorded = set(zip(seen["page_id"].tolist(), seen["at"].tolist(), strict=True))
     assert recorded <= {(key, at) for key, page in pages.items() for at in page.visits}

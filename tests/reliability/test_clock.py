@@ -1,4 +1,4 @@
-"""A clock that goes back while a crawl runs, and one that cannot be."""
+"""A clock that goes back, or fails, while a crawl runs."""
 
 from __future__ import annotations
 
@@ -91,16 +91,6 @@ def link_fingerprints_of(site: Site) -> dict[str, frozenset[int]]:
         site.url + path: link_fingerprints(Selector(body.decode()).root, site.url + path)
         for path, (_, _, body) in site.pages.items()
     }
-
-
-def test_a_clock_outside_1970_to_2106_ends_the_crawl_before_its_first_request(
-    site: Site, project: Project
-) -> None:
-    crawl = project.crawl(fill(site, 2), HACS_CLOCK="tests.clocks.before_1970")
-    assert crawl.exit_status == 1
-    assert "HACS_CLOCK, or this machine's clock, says second -5" in crawl.log
-    assert "Traceback" not in crawl.log
-    assert site.asked == []
 
 
 @pytest.mark.parametrize(

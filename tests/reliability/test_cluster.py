@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import closing
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -11,15 +11,14 @@ from redis.crc import key_slot
 
 from hacs_crawler.exceptions import StateUnavailableError
 from hacs_crawler.links.keys import page_id_of
-from hacs_crawler.state.address import open_store
 from hacs_crawler.state.database import State
-from hacs_crawler.state.estimation import Estimation
 from integration_support import Project
 from reliability_support import (
     PROMPT,
     Moments,
     assert_nothing_is_lost,
     fill,
+    opened,
     record,
     visits_of,
     whole_pages,
@@ -68,9 +67,8 @@ def test_a_replica_takes_over_for_a_dead_node_and_the_crawl_goes_on(
 def test_a_write_to_a_cluster_waits_for_the_replicas_of_each_node(tmp_path: Path) -> None:
     with (
         redis_cluster(tmp_path, replicas=3) as cluster,
-        closing(open_store(f"{cluster.url}?replicas=1", "hacs", Path())) as store,
+        opened(f"{cluster.url}?replicas=1") as state,
     ):
-        state = State(store, Estimation())
         assert len(state.record(visits_of(URLS))) == len(URLS)
         cluster.kill(4)
         with pytest.raises(StateUnavailableError, match="has 0 replicas that keep up, of the 1"):
@@ -79,28 +77,29 @@ def test_a_write_to_a_cluster_waits_for_the_replicas_of_each_node(tmp_path: Path
 
 @pytest.fixture(scope="module")
 def migrated(tmp_path_factory: pytest.TempPathFactory):  # type: ignore[no-untyped-def]
-    """A state and a store on it, opened before the slot of the first page moved to another node."""
+    """A state's address, and the state, opened before its first page's slot moved to another node."""
     with redis_cluster(tmp_path_factory.mktemp("migrated")) as cluster:
         record(cluster.url, visits_of(URLS))
-        with closing(open_store(cluster.url, "hacs", Path())) as store:
-            store.load([page_id_of(URLS[0])])
+        with opened(cluster.url) as state:
+            state.load([page_id_of(URLS[0])])
             slot = key_slot(b"%04x" % (page_id_of(URLS[0]) % 65_536))
             source = cluster.node_of(f"{{{page_id_of(URLS[0]) % 65_536:04x}}}")
             cluster.migrate_slot(slot, source, (source + 1) % 3)
-            yield cluster.url, store
+            yield cluster.url, state
 
 
 @pytest.mark.cluster
 @pytest.mark.parametrize("is_open", [True, False])
 def test_every_operation_follows_a_slot_to_its_new_node(
-    is_open: bool, migrated: tuple[str, object]
+    is_open: bool, migrated: tuple[str, State]
 ) -> None:
-    url, store = migrated
-    if not is_open:
-        store = open_store(url, "hacs", Path())
-    state = State(store, Estimation())  # type: ignore[arg-type]
+    url, state = migrated
+    with nullcontext(state) if is_open else opened(url) as used:
+        see_every_operation(used, LATER + is_open)
+
+
+def see_every_operation(state: State, at: int) -> None:
     ids = np.array([page_id_of(one) for one in URLS], np.int64)
-    at = LATER + is_open
     assert len(state.record(visits_of(URLS, at))) == len(URLS)
     pages = state.load(ids.tolist()).values()
     assert len(pages) == len(URLS)
@@ -113,15 +112,12 @@ def test_every_operation_follows_a_slot_to_its_new_node(
     state.store.write_meta({"x": 1})
     assert state.store.read_meta("x") == 1
     assert state.store.size_bytes() > 0
-    if not is_open:
-        state.store.close()
 
 
 def test_a_write_to_a_cluster_that_is_down_can_be_tried_again(tmp_path: Path) -> None:
     options = (*DURABLE, "--cluster-node-timeout", "1000")
     with redis_cluster(tmp_path, *options) as cluster:
-        with closing(open_store(cluster.url, "hacs", Path())) as store:
-            state = State(store, Estimation())
+        with opened(cluster.url) as state:
             state.record(visits_of(URLS))
             cluster.kill(2)
             cluster.wait_until_down(0)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import signal
 from hashlib import md5
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,15 @@ PAGES = 40
 NOTHING_YET = ("opening", "ranking")
 PLAIN_JOB = {"requests.queue", "requests.seen", "spider.state"}
 SOMETHING = ("writing", "acknowledging", "closing")
+
+
+def kill_at(moment: str, folder: Path) -> dict[str, Any]:
+    """Settings with which a crawl gets SIGKILL, and notes what it had acknowledged by then."""
+    return {
+        "EXTENSIONS": '{"tests.killing.KillAt": 1}',
+        "KILL_AT": moment,
+        "ACKNOWLEDGED": folder / "acknowledged.txt",
+    }
 
 
 @pytest.mark.parametrize(
@@ -39,21 +49,11 @@ def test_what_was_acknowledged_is_whole_in_the_state_and_the_next_crawl_does_the
         project.state = f"redis://127.0.0.1:{port}/0"
     namespace = f"killed-{moment}-{kind}-{page_id_of(site.url) & 0xFFFF:x}"
     urls = fill(site, PAGES)
-    acknowledged = project.folder / "acknowledged.txt"
-    settings = {
-        "HACS_NAMESPACE": namespace,
-        "HACS_FLUSH_VISITS": 3,
-    }
-    killed = project.crawl(
-        urls,
-        "-a",
-        "level=homepage",
-        EXTENSIONS=json.dumps({"tests.killing.KillAt": 1}),
-        KILL_AT=moment,
-        ACKNOWLEDGED=acknowledged,
-        **settings,
-    )
+    settings = {"HACS_NAMESPACE": namespace, "HACS_FLUSH_VISITS": 3}
+    killing = kill_at(moment, project.folder)
+    killed = project.crawl(urls, "-a", "level=homepage", **killing, **settings)
     assert killed.exit_status == -signal.SIGKILL, killed.log[-2_000:]
+    acknowledged = killing["ACKNOWLEDGED"]
     lines = acknowledged.read_text().splitlines() if acknowledged.exists() else []
     said = {line.partition(" ")[0] for line in lines}
     pages = whole_pages(project.state, namespace)
@@ -91,6 +91,11 @@ FOLLOWING = """
 """
 
 
+def get_killed(any_spider: AnySpider, moment: str, job: dict[str, Path]) -> None:
+    killing = kill_at(moment, any_spider.folder)
+    assert any_spider.run(FOLLOWING, **killing, **job).exit_status == -signal.SIGKILL
+
+
 def test_a_job_that_is_killed_loses_nothing_of_what_it_was_resumed_with(
     any_spider: AnySpider, site: Site
 ) -> None:
@@ -98,10 +103,8 @@ def test_a_job_that_is_killed_loses_nothing_of_what_it_was_resumed_with(
         site.set(f"/{number}")
     job = {"JOBDIR": any_spider.folder / "job"}
     assert any_spider.run(FOLLOWING, CLOSESPIDER_PAGECOUNT=2, **job).exit_status == 0
-    kill_at = {"EXTENSIONS": '{"tests.killing.KillAt": 1}', "KILL_AT": "downloading"}
-    kill_at["ACKNOWLEDGED"] = f"{any_spider.folder}/acknowledged"
     for _ in range(2):
-        assert any_spider.run(FOLLOWING, **kill_at, **job).exit_status == -signal.SIGKILL
+        get_killed(any_spider, "downloading", job)
     uncopied = any_spider.folder / "job" / "hacs.queue" / "x"
     uncopied.symlink_to("nothing")
     refused = any_spider.run(FOLLOWING, **job)
@@ -124,9 +127,7 @@ def test_a_job_that_is_killed_in_its_first_run_begins_again(
     for number in range(60):
         site.set(f"/{number}")
     job = {"JOBDIR": any_spider.folder / "job"}
-    kill_at = {"EXTENSIONS": '{"tests.killing.KillAt": 1}', "KILL_AT": moment}
-    kill_at["ACKNOWLEDGED"] = f"{any_spider.folder}/acknowledged"
-    assert any_spider.run(FOLLOWING, **kill_at, **job).exit_status == -signal.SIGKILL
+    get_killed(any_spider, moment, job)
     begun = set(site.visited())
     again = any_spider.run(FOLLOWING, **job)
     assert (again.exit_status, again.log.count("Traceback")) == (0, 0)
@@ -139,9 +140,7 @@ def test_a_queue_that_a_killed_job_left_cut_costs_no_request(
     for number in range(60):
         site.set(f"/{number}")
     job = {"JOBDIR": any_spider.folder / "job"}
-    kill_at = {"EXTENSIONS": '{"tests.killing.KillAt": 1}', "KILL_AT": "ranking"}
-    kill_at["ACKNOWLEDGED"] = f"{any_spider.folder}/acknowledged"
-    assert any_spider.run(FOLLOWING, **kill_at, **job).exit_status == -signal.SIGKILL
+    get_killed(any_spider, "ranking", job)
     host = f"127.0.0.1-{md5(b'127.0.0.1').hexdigest()}"
     queue = any_spider.folder / "job" / "requests.queue" / host
     queue.mkdir(parents=True)

@@ -23,6 +23,7 @@ from reliability_support import (
     Moments,
     assert_nothing_is_lost,
     fill,
+    opened,
     record,
     visits_of,
     whole_pages,
@@ -31,12 +32,6 @@ from servers import Site
 
 URLS = [f"http://example.edu/~{number}/" for number in range(500)]
 LATER = 1_700_086_400
-
-
-@contextmanager
-def opened(url: str) -> Iterator[State]:
-    with closing(open_store(url, "hacs", Path())) as store:
-        yield State(store, Estimation())
 
 
 @contextmanager
