@@ -19,7 +19,6 @@ from twisted.internet import asyncioreactor
 import run_time
 import slow_marker
 from browser import CHROMIUM, Browser, running_browser
-from crawl_support import run
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.memory import MemoryStore
 from hacs_crawler.state.store import Store
@@ -41,16 +40,6 @@ def pytest_configure(config: pytest.Config) -> None:
             "HACS_TESTS_NEED_CHROMIUM is set, but there is no Chromium: install the package "
             "chromium-headless-shell"
         )
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run a test that is a coroutine, on an event loop of its own."""
-    if not inspect.iscoroutinefunction(pyfuncitem.obj):
-        return None
-    names = pyfuncitem._fixtureinfo.argnames
-    run(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}))
-    return True
 
 
 @pytest.fixture(scope="session", autouse=True)

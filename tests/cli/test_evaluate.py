@@ -6,7 +6,6 @@ import csv
 import json
 import re
 import shutil
-import subprocess
 import sys
 from itertools import pairwise
 from pathlib import Path
@@ -18,7 +17,7 @@ from matplotlib.figure import Figure
 from msgspec.structs import replace
 from typer.testing import CliRunner
 
-import forks
+from cli_support import hacs_process, record
 from hacs_crawler.cli.app import app
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.lab.evaluation.figures import WIDTH_INCHES, check_matplotlib, plots
@@ -26,14 +25,12 @@ from hacs_crawler.lab.evaluation.histories import from_timelines
 from hacs_crawler.lab.evaluation.paper import Evaluation, choose_period, evaluate
 from hacs_crawler.lab.evaluation.tables import all_rows, table_parts
 from hacs_crawler.lab.timelines import read_timelines
-from hacs_crawler.state.address import open_store
-from hacs_crawler.state.database import State
-from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.page import Visit
 from hacs_crawler.utils.terminal import laid_out
 from hacs_crawler.utils.times import DAY
 from made_timelines import write_timelines
 
+STATE = ("-s", "HACS_STATE=sqlite:///state.db")
 FILES = ("--pages", "pages.csv", "--updates", "updates.csv", "--captures", "captures.csv")
 
 
@@ -41,13 +38,6 @@ def evaluation(folder: Path) -> Evaluation:
     files = (folder / f"{name}.csv" for name in ("pages", "updates", "captures"))
     levels = from_timelines(read_timelines(*files))
     return evaluate(levels, choose_period(levels, None, None)[0])
-
-
-def hacs(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    done = forks.run("hacs", ["evaluate", *arguments], folder)
-    return subprocess.CompletedProcess(
-        done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
-    )
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +60,7 @@ def rows_of(file: Path) -> list[dict[str, str]]:
 @pytest.mark.slow
 def test_a_run_from_files_end_to_end(folder: Path, tmp_path: Path) -> None:
     out = [str(tmp_path / name) for name in ("figures", "rows.csv")]
-    done = hacs(folder, *FILES, "--output", out[0], "--csv", out[1])
+    done = hacs_process(folder, "evaluate", *FILES, "--output", out[0], "--csv", out[1])
     assert done.returncode == 0, done.stderr
     assert "Homepages, micro-averaged" in done.stdout
     assert "Websites, macro-averaged" in done.stdout
@@ -92,11 +82,8 @@ def test_a_run_from_files_end_to_end(folder: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_run_from_a_state(folder: Path, result: Evaluation, tmp_path: Path) -> None:
-    store = open_store("sqlite:///state.db", "hacs", tmp_path)
-    state = State(store, Estimation())
-    state.record(visits(folder))
-    store.close()
-    done = hacs(tmp_path, "-s", "HACS_STATE=sqlite:///state.db", "--csv", "all.csv")
+    record(tmp_path, visits(folder))
+    done = hacs_process(tmp_path, "evaluate", *STATE, "--csv", "all.csv")
     assert done.returncode == 0, done.stderr
     found = [row for row in rows_of(tmp_path / "all.csv") if row["average"] == "micro"]
     known = [row for row in all_rows(result) if row["average"] == "micro"]
@@ -107,18 +94,17 @@ def test_a_run_from_a_state(folder: Path, result: Evaluation, tmp_path: Path) ->
 
 @pytest.mark.slow
 def test_websites_of_a_state_end_at_path_depth_two_if_asked(folder: Path, tmp_path: Path) -> None:
-    store = open_store("sqlite:///state.db", "hacs", tmp_path)
-    State(store, Estimation()).record(
-        [
+    record(
+        tmp_path,
+        (
             replace(one, url=one.url.replace("p.html", f"{deep}p.html"), at=one.at + later)
             for one in visits(folder)
             for deep, later in (("", 0), ("a/", 0), ("a/b/", 20 * DAY))
-        ]
+        ),
     )
-    store.close()
 
     def evaluated(*arguments: str) -> dict[str, list[dict[str, str]]]:
-        done = hacs(tmp_path, "-s", "HACS_STATE=sqlite:///state.db", "--csv", "all.csv", *arguments)
+        done = hacs_process(tmp_path, "evaluate", *STATE, "--csv", "all.csv", *arguments)
         assert done.returncode == 0, done.stderr
         rows = rows_of(tmp_path / "all.csv")
         return {
@@ -159,22 +145,13 @@ def test_a_truth_of_one_class_leaves_no_number_undefined_without_a_word(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((*FILES, "--since", "yesterday"), "since = 'yesterday'"),
         ((*FILES, "--until", "2020-13-01"), "until = '2020-13-01'"),
         ((*FILES, "--since", "2031-01-01"), "no week to evaluate"),
         ((*FILES, "--since", "2021-06-01", "--until", "2021-01-01"), "no week to evaluate"),
         ((*FILES, "--until", "2019-01-01"), "no week to evaluate"),
-        (FILES[:4], "--captures go together"),
         ((*FILES, "--seeds", "seeds.txt"), "--seeds, --depth and --set are about a state"),
         ((*FILES, "--depth", "path"), "--seeds, --depth and --set are about a state"),
-        (("--depth", "3"), "depth = '3': must be one of links, path"),
         (("--pages", "none.csv", *FILES[2:]), "none.csv: cannot read"),
-        (("-s", "HACS_STATE=mysql://x"), "HACS_STATE"),
-        (("-s", "HACS_STATE=sqlite:///empty.db"), "there is no state at"),
-        (
-            (*FILES, "--csv", "pages.csv/all.csv"),
-            "--csv 'pages.csv/all.csv': must be a file",
-        ),
     ],
 )
 def test_what_is_wrong_is_said_in_one_line(
@@ -221,19 +198,6 @@ def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(HacsError, match=r"pip install 'hacs-crawler\[report\]'"):
         check_matplotlib()
-
-
-@pytest.mark.slow
-def test_the_command_line_loads_no_extra() -> None:
-    code = "import sys, hacs_crawler.cli.app; print('matplotlib' in sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        timeout=forks.HANG_SECONDS,
-        check=True,
-    )
-    assert done.stdout.strip() == "False"
 
 
 def test_no_label_of_a_figures_months_covers_another(result: Evaluation) -> None:

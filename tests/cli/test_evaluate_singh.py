@@ -8,17 +8,14 @@ from pathlib import Path
 
 import pytest
 
-import forks
+from cli_support import hacs_process
 from made_timelines import write_timelines
 
 pytestmark = pytest.mark.slow  # `hacs` as a process
 
 
 def singh(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    done = forks.run("hacs", ["evaluate", "--paper", "singh", *arguments], folder)
-    return subprocess.CompletedProcess(
-        done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
-    )
+    return hacs_process(folder, "evaluate", "--paper", "singh", *arguments)
 
 
 @pytest.fixture(scope="module")
@@ -69,25 +66,3 @@ def test_timelines_are_accessed_daily_or_as_captures_show(folder: Path, tmp_path
         for name in ("daily", "seen")
     ]
     assert means[0] > means[1]  # updates between two captures are one
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (("--since", "2020-01-01"), "are not for this paper"),
-        (("-s", "HACS_STATE=sqlite:///x.db"), "are not for this paper"),
-        (("--pages", "pages.csv"), "--pages and --updates go together"),
-        (
-            ("--pages", "pages.csv", "--updates", "updates.csv", "--synthetic-pages", "1"),
-            "--synthetic-pages is about made-up pages",
-        ),
-        (("--csv", "missing/../pages.csv/x.json"), "must be a file in an existing folder"),
-    ],
-)
-def test_what_does_not_fit_is_named(folder: Path, arguments: tuple[str, ...], said: str) -> None:
-    if "--csv" in arguments:
-        arguments += ("--synthetic-pages", "5")
-    done = singh(folder, *arguments)
-    assert done.returncode == 1
-    assert said in done.stderr
-    assert "Traceback" not in done.stderr

@@ -107,12 +107,11 @@ def test_the_keys_of_an_export_are_documented_in_their_order(full: Path) -> None
     assert re.findall(r"^\| `([^`]+)` \|", section, re.MULTILINE) == list(json.loads(line))
 
 
-@pytest.mark.parametrize("name", ["outcomes.jsonl", "outcomes.jsonl.gz"])
 def test_an_import_gives_the_same_records_and_twice_changes_nothing(
-    name: str, full: Path, empty: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    full: Path, empty: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
-    target = tmp_path / name
+    target = tmp_path / "outcomes.jsonl.gz"
     assert run("experiment", "export", "-o", str(target), *naming(full)).exit_code == 0
     for new in (800, 0):
         assert run("import", str(target), *naming(empty)).exit_code == 0
@@ -148,14 +147,6 @@ def test_an_import_adds_what_the_state_does_not_have(
         ("p", 1.5, "Expected `float` <= 1.0 - at `$.p`"),
         ("at", "yesterday", "Invalid RFC3339 encoded datetime - at `$.at`"),
         ("page", "xyz", "Expected `str` matching regex '^[0-9a-f]{16}$' - at `$.page`"),
-        ("seen", 1, "Expected `bool`, got `int` - at `$.seen`"),
-        ("site", -1, "Expected `int` >= 0 - at `$.site`"),
-        (
-            "days_since_visit",
-            "long",
-            "Expected `float | null`, got `str` - at `$.days_since_visit`",
-        ),
-        ("policy", None, "Expected `str`, got `null` - at `$.policy`"),
     ],
 )
 def test_a_damaged_line_is_named_and_those_before_it_are_kept(
@@ -173,12 +164,3 @@ def test_a_damaged_line_is_named_and_those_before_it_are_kept(
     state = state_in(folder)
     assert len(state.outcomes()) == 1
     state.store.close()
-
-
-def test_an_export_that_cannot_be_written_is_one_line(
-    full: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    target = tmp_path / "no" / "outcomes.jsonl"
-    assert run("experiment", "export", "-o", str(target), *naming(full)).exit_code == 1
-    (record,) = caplog.records
-    assert "cannot write" in record.message

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from pathlib import Path
 
 import pytest
@@ -47,29 +46,12 @@ def test_a_command_that_reads_names_the_file_that_is_not_there_and_makes_none(
     assert list(folder.iterdir()) == []
 
 
-def test_a_state_without_pages_is_named(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("INFO")
-    (folder / "line.cdx").write_text("edu,h)/ 20200101000000 http://h.edu/ text/html 999 A 1\n")
-    hacs(folder, "import", "line.cdx")
-    assert hacs(folder, "rank").exit_code == 0
-    assert f"the state in {folder}/typo.db knows no page yet" in caplog.text
-
-
 def test_an_empty_file_is_not_imported_in_silence(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (folder / "empty.jsonl").touch()
     assert hacs(folder, "import", "empty.jsonl").exit_code == 0
     assert "empty.jsonl is empty" in caplog.text
-
-
-@pytest.mark.parametrize("size", [2, 10, 12])
-def test_a_packed_file_that_is_cut_in_its_first_bytes_is_damaged(
-    folder: Path, caplog: pytest.LogCaptureFixture, size: int
-) -> None:
-    (folder / "cut.jsonl.gz").write_bytes(gzip.compress(b"{}\n")[:size])
-    assert hacs(folder, "import", "cut.jsonl.gz").exit_code == 1
-    assert f"cut.jsonl.gz, gzip member at byte 0: truncated at byte {size}" in caplog.text
 
 
 def test_an_unknown_parameter_of_a_server_is_named() -> None:

@@ -5,30 +5,22 @@ from __future__ import annotations
 import csv
 import io
 import json
-import sys
-from contextlib import closing
 from pathlib import Path
 
 import feedparser
 import pytest
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from hacs_crawler.cli.app import app
+from cli_support import NOW, hacs, opened
 from hacs_crawler.links import link_fingerprint
 from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.model import CHURNING
-from hacs_crawler.state import Estimation, Finding, Findings, State, Visit, write_findings
-from hacs_crawler.state.address import open_store
+from hacs_crawler.state import Finding, Findings, Visit, write_findings
 from hacs_crawler.utils.times import DAY
 
-NOW = 20_000 * DAY  # 2024-10-04
 ADA, BOB = "http://ada.example.edu/~ada/", "http://www.bob.example/shop"
 LINK = Finding(NOW - DAY, "link", "Sketch & notes", "http://ada.example.edu/sketch.pdf")
 PRICE = Finding(NOW - 9 * DAY, "item", "A book 9.99", "", "10.49")
-
-
-def clock() -> float:
-    return NOW
 
 
 def fill(
@@ -37,21 +29,22 @@ def fill(
     found: dict[str, Findings] | None = None,
     namespace: str = "hacs",
 ) -> None:
-    with closing(open_store(f"sqlite:///{folder}/state.db", namespace, folder)) as store:
-        State(store, Estimation()).record(
+    with opened(folder, namespace) as state:
+        state.record(
             [
                 Visit(url, NOW - 30 * DAY + day * DAY, marks=frozenset([day]))
                 for url in (ADA, BOB)
                 for day in range(visits)
             ]
         )
-        write_findings(store, {page_id_of(url): some for url, some in (found or {}).items()}, 20)
+        write_findings(
+            state.store, {page_id_of(url): some for url, some in (found or {}).items()}, 20
+        )
 
 
 @pytest.fixture(autouse=True)
-def _clock_and_log(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def _log(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
-    monkeypatch.setitem(sys.modules, "test_new_command", sys.modules[__name__])
 
 
 @pytest.fixture
@@ -61,8 +54,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def hacs_new(folder: Path, *arguments: str) -> Result:
-    settings = (f"HACS_STATE=sqlite:///{folder}/state.db", "HACS_CLOCK=test_new_command.clock")
-    return CliRunner().invoke(app, ["new", *arguments, *(f"-s{one}" for one in settings)])
+    return hacs(folder, "new", *arguments)
 
 
 def texts(result: Result) -> list[str]:
@@ -82,15 +74,14 @@ def test_of_a_page_with_other_links_at_each_request_only_links_that_stayed_are_n
     tmp_path: Path,
 ) -> None:
     paper, *others = (f"http://ada.example.edu/{name}" for name in ("paper", *range(12)))
-    with closing(open_store(f"sqlite:///{tmp_path}/state.db", "hacs", tmp_path)) as store:
-        state = State(store, Estimation())
+    with opened(tmp_path) as state:
         for day, other in enumerate(others):
             for second, advertisement in ((0, other), (60, f"{other}?again")):
                 shown = [advertisement, *([paper] if day > 5 else [])]
                 marks = frozenset(map(link_fingerprint, shown))
                 state.record([Visit(ADA, NOW + (day - 20) * DAY + second, marks=marks)])
         things = [Finding(NOW, "link", url, url) for url in (paper, others[-1], others[3])]
-        write_findings(store, {page_id_of(ADA): Findings("Ada", tuple(things))}, 20)
+        write_findings(state.store, {page_id_of(ADA): Findings("Ada", tuple(things))}, 20)
         assert state.load([page_id_of(ADA)])[page_id_of(ADA)].churn >= CHURNING
     assert texts(hacs_new(tmp_path, "--json")) == [paper]
 

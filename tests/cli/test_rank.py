@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from hacs_crawler.cli.app import app
+from cli_support import NOW, hacs, opened, record as fill
 from hacs_crawler.cli.output import days_text, interval_text
-from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import ROW
-from hacs_crawler.state.database import State
-from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.page import News, Visit
 from hacs_crawler.state.store import Change
 from hacs_crawler.utils.times import DAY
 
-NOW = 20_000 * DAY
 URLS = [f"http://example.edu/~a{number}/" for number in range(5)]
-
-
-def clock() -> float:
-    return NOW
 
 
 def visits(url: str, links: list[set[int]], days_apart: float = 10) -> list[Visit]:
@@ -45,26 +35,9 @@ HISTORY = [
 ]
 
 
-def state(folder: Path) -> str:
-    return f"sqlite:///{folder}/state.db"
-
-
-def fill(folder: Path, history: list[Visit]) -> None:
-    store = open_store(state(folder), "hacs", folder)
-    State(store, Estimation()).record(history)
-    store.close()
-
-
-def hacs(folder: Path, *arguments: str) -> Result:
-    given = (f"HACS_STATE={state(folder)}", "HACS_CLOCK=test_rank_command.clock")
-    options = [part for one in given for part in ("-s", one)]
-    return CliRunner().invoke(app, [*arguments, *options])
-
-
 @pytest.fixture(autouse=True)
-def _clock_and_log(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def _log(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
-    monkeypatch.setitem(sys.modules, "test_rank_command", sys.modules[__name__])
 
 
 @pytest.fixture
@@ -127,9 +100,8 @@ def test_of_an_empty_state_it_says_what_to_do(
 def test_a_damaged_page_is_named_and_the_others_are_shown(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    store = open_store(state(folder), "hacs", folder)
-    store.write([Change(5, 0, b"\x01rubbish", bytes(ROW.itemsize))])
-    store.close()
+    with opened(folder) as state:
+        state.store.write([Change(5, 0, b"\x01rubbish", bytes(ROW.itemsize))])
     lines = hacs(folder, "rank", "--json").stdout.splitlines()
     assert len(lines) == 4
     assert "the page with id 5 cannot be read" in caplog.records[0].message

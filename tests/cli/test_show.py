@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,9 +10,9 @@ from typing import Any
 import pytest
 from msgspec import msgpack
 from scrapy.settings import Settings
-from typer.testing import CliRunner, Result
+from typer.testing import Result
 
-from hacs_crawler.cli.app import app
+from cli_support import NOW, hacs, opened, record
 from hacs_crawler.cli.page import ordinal, visit_text
 from hacs_crawler.config import Config
 from hacs_crawler.links.keys import page_id_of
@@ -23,7 +22,6 @@ from hacs_crawler.ranking.next_visit import BlockReason, Forecast, forecast_of
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.plan import make_plan, read_rows
 from hacs_crawler.ranking.policies import POLICIES
-from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import ROW
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
@@ -32,12 +30,7 @@ from hacs_crawler.state.page import Harvest, News, Visit
 from hacs_crawler.state.store import Annotation, Change
 from hacs_crawler.utils.times import DAY
 
-NOW = 20_000 * DAY  # 2024-10-04
 ADA = "http://example.edu/~ada/"
-
-
-def clock() -> float:
-    return NOW
 
 
 def url(number: int) -> str:
@@ -137,21 +130,16 @@ def test_where_time_alone_changes_nothing_no_time_is_foretold(settings: dict[str
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setitem(sys.modules, "test_show_command", sys.modules[__name__])
+def folder(tmp_path: Path) -> Path:
     ada = visits(ADA, [{1}, {1, 2, 3}, {1, 2, 3}])
     captured = Visit(ADA, 15_000 * DAY, marks=frozenset({1}), harvest=Harvest(255, 15_000 * DAY))
     failed = Visit(ADA, NOW - 2 * DAY, News.FAILED)
-    store = open_store(f"sqlite:///{tmp_path}/state.db", "hacs", tmp_path)
-    State(store, Estimation()).record([*HISTORY, captured, *ada, failed])
-    store.close()
+    record(tmp_path, [*HISTORY, captured, *ada, failed])
     return tmp_path
 
 
 def hacs_show(folder: Path, *arguments: str) -> Result:
-    given = (f"HACS_STATE=sqlite:///{folder}/state.db", "HACS_CLOCK=test_show_command.clock")
-    options = [part for one in given for part in ("-s", one)]
-    return CliRunner().invoke(app, ["show", *arguments, *options])
+    return hacs(folder, "show", *arguments)
 
 
 @pytest.mark.parametrize("text", ["www.example.edu/~ada", "example.edu/~ada/", ADA])
@@ -182,10 +170,9 @@ def test_a_pages_history_is_shown_latest_visit_first(folder: Path) -> None:
 def test_how_often_pages_of_a_site_are_updated_together_is_shown(
     folder: Path,
 ) -> None:
-    store = open_store(f"sqlite:///{folder}/state.db", "hacs", folder)
-    State(store, Estimation()).record(visits(f"{ADA}cv.html", [{1}, {1}]))
-    store.write_meta({"siblings": {"sibling_correlation": 0.5}})
-    store.close()
+    with opened(folder) as state:
+        state.record(visits(f"{ADA}cv.html", [{1}, {1}]))
+        state.store.write_meta({"siblings": {"sibling_correlation": 0.5}})
     shown = hacs_show(folder, ADA).stdout
     assert "1 other page of its site; pages of a site are updated together: 0.50" in shown
     shown = hacs_show(folder, url(1)).stdout
@@ -222,9 +209,7 @@ def test_an_estimator_without_a_posterior_shows_no_interval(folder: Path) -> Non
 
 def test_an_estimate_from_the_prior_alone_is_shown_as_such(folder: Path) -> None:
     once = f"{ADA}once"
-    store = open_store(f"sqlite:///{folder}/state.db", "hacs", folder)
-    State(store, Estimation()).record([Visit(once, NOW - DAY, marks=frozenset())])
-    store.close()
+    record(folder, [Visit(once, NOW - DAY, marks=frozenset())])
     shown = hacs_show(folder, once).stdout
     assert "the prior: a rate of its own takes 2 visits" in shown
     assert json.loads(hacs_show(folder, once, "--json").stdout)["rate_is_prior"] is True
@@ -236,10 +221,8 @@ def test_visits_later_than_now_are_set_aside_and_counted(
 ) -> None:
     before = json.loads(hacs_show(folder, ADA, "--json").stdout)
     assert before["visits_set_aside"] == 0
-    future = [Visit(ADA, NOW + day * DAY, marks=frozenset({day})) for day in (400, 401, 402)]
-    store = open_store(f"sqlite:///{folder}/state.db", "hacs", folder)
-    State(store, Estimation()).record(future)
-    store.close()
+    days = (400, 401, 402)
+    record(folder, (Visit(ADA, NOW + day * DAY, marks=frozenset({day})) for day in days))
     after = json.loads(hacs_show(folder, ADA, "--json").stdout)
     assert after.pop("visits_set_aside") == 3
     assert "1 pages have visits later than now, the latest at 2025-11-10 00:00 UTC" in caplog.text
@@ -259,9 +242,9 @@ def test_an_unknown_page_is_named_with_known_ones_of_its_site(
 
 
 def test_a_damaged_page_is_named(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-    store = open_store(f"sqlite:///{folder}/state.db", "hacs", folder)
-    store.write([Change(page_id_of(f"{ADA}cv"), 0, b"\x01rubbish", bytes(ROW.itemsize))])
-    store.close()
+    damaged = Change(page_id_of(f"{ADA}cv"), 0, b"\x01rubbish", bytes(ROW.itemsize))
+    with opened(folder) as state:
+        state.store.write([damaged])
     assert hacs_show(folder, f"{ADA}cv").exit_code == 1
     assert caplog.records[-1].message == f"the record of {ADA}cv in the state is damaged"
 
@@ -282,7 +265,7 @@ BOB = "http://example.edu/~bob/"
 
 
 def test_a_localized_rate_is_named(folder: Path) -> None:
-    record(folder, *often(BOB, 11))
+    record(folder, often(BOB, 11))
     shown = hacs_show(folder, BOB, "-s", "HACS_ESTIMATOR=weibull")
     assert "by weibull" in shown.stdout
     facts = json.loads(hacs_show(folder, BOB, "--json", "-s", "HACS_ESTIMATOR=weibull").stdout)
@@ -303,11 +286,13 @@ def test_a_page_of_few_updates_falls_back_to_bayes_and_says_so(folder: Path) -> 
 
 def test_whether_a_visit_needs_a_browser_is_shown(folder: Path) -> None:
     assert "a visit" not in hacs_show(folder, ADA).stdout
-    store = open_store(f"sqlite:///{folder}/state.db", "hacs", folder)
     page, site = PageRendering(), SiteRendering(browser=3)
-    store.annotate(PageRendering.KIND, [Annotation(page_id_of(ADA), b"", msgpack.encode(page))])
-    store.annotate(SiteRendering.KIND, [Annotation(menu_id(ADA), b"", msgpack.encode(site))])
-    store.close()
+    with opened(folder) as state:
+        for kind, key, mark in (
+            (PageRendering.KIND, page_id_of(ADA), page),
+            (SiteRendering.KIND, menu_id(ADA), site),
+        ):
+            state.store.annotate(kind, [Annotation(key, b"", msgpack.encode(mark))])
     shown = hacs_show(folder, ADA).stdout
     assert "a visit     the site's other pages need a browser" in shown
     assert json.loads(hacs_show(folder, ADA, "--json").stdout)["rendered"]
@@ -336,21 +321,13 @@ def test_what_is_known_of_rendering_is_said_in_words(
     assert visit_text(page, site) == text
 
 
-def record(folder: Path, *some: Visit) -> None:
-    store = open_store(f"sqlite:///{folder}/state.db", "hacs", folder)
-    State(store, Estimation()).record(some)
-    store.close()
-
-
 def test_of_a_page_that_may_churn_no_interval_is_claimed_that_takes_its_updates_for_time_s(
     folder: Path,
 ) -> None:
     url = "http://trap.example/"
-    store = open_store(f"sqlite:///{folder}/state.db", "hacs", folder)
-    state = State(store, Estimation())
-    for day in range(1, 11):
-        state.record([Visit(url, NOW - (11 - day) * DAY, marks=frozenset({0, day}))])
-    store.close()
+    with opened(folder) as state:
+        for day in range(1, 11):
+            state.record([Visit(url, NOW - (11 - day) * DAY, marks=frozenset({0, day}))])
     found = json.loads(hacs_show(folder, url, "--json").stdout)
     assert found["churning"] > 0.9
     assert found["rate_interval"] is None

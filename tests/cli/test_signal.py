@@ -3,72 +3,55 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from hacs_crawler.cli.app import app
-from hacs_crawler.state import Estimation, State, Visit
-from hacs_crawler.state.address import open_store
+from cli_support import NOW, hacs, record
+from hacs_crawler.state import Visit
 from hacs_crawler.utils.times import DAY
 
-NOW = 20_000 * DAY
 ADA, BOB = "http://a.example/~ada/", "http://b.example/~bob/"
 
 
-def clock() -> float:
-    return NOW
-
-
 @pytest.fixture
-def state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setitem(sys.modules, "test_signal_command", sys.modules[__name__])
-    url = f"sqlite:///{tmp_path}/state.db"
-    store = open_store(url, "hacs", Path())
+def state(tmp_path: Path) -> Path:
+    """A folder with the state of two pages."""
     days = range(-60, 0, 10)
-    State(store, Estimation()).record(
-        [Visit(page, NOW + day * DAY, marks=frozenset({1})) for day in days for page in (ADA, BOB)]
-    )
-    store.close()
-    return url
+    pages = [(day, page) for day in days for page in (ADA, BOB)]
+    record(tmp_path, (Visit(page, NOW + day * DAY, marks=frozenset({1})) for day, page in pages))
+    return tmp_path
 
 
-def run(state: str, *arguments: str, given: str | None = None) -> Result:
-    settings = ("-s", f"HACS_STATE={state}", "-s", "HACS_CLOCK=test_signal_command.clock")
-    return CliRunner().invoke(app, [*arguments, *settings], input=given)
+def p_of(state: Path, page: str = ADA) -> float:
+    return float(json.loads(hacs(state, "show", page, "--json").stdout)["p"])
 
 
-def p_of(state: str, page: str = ADA) -> float:
-    return float(json.loads(run(state, "show", page, "--json").stdout)["p"])
-
-
-def test_a_users_signal_makes_an_update_likelier(state: str, tmp_path: Path) -> None:
+def test_a_users_signal_makes_an_update_likelier(state: Path, tmp_path: Path) -> None:
     before = p_of(state)
     file = tmp_path / "pings.csv"
     file.write_text(
         f"url,time\n{ADA},{NOW - DAY}\n{ADA},2024-10-02T12:00:00Z\nhttp://a.example/x,\n"
     )
-    result = run(state, "signal", str(file))
+    result = hacs(state, "signal", str(file))
     assert result.exit_code == 0, result.output
     assert result.stdout == (
         "3 signals of 1 page of 1 host; skipped: 1 page that the state does not know\n"
     )
     assert p_of(state) > 2 * before
     assert p_of(state, BOB) == pytest.approx(
-        json.loads(run(state, "show", BOB, "--json").stdout)["p"]
+        json.loads(hacs(state, "show", BOB, "--json").stdout)["p"]
     )
 
 
-def test_show_says_what_was_heard_of_a_page(state: str) -> None:
-    run(state, "signal", "-", given=f"{ADA}\n")
-    text = run(state, "show", ADA).stdout
+def test_show_says_what_was_heard_of_a_page(state: Path) -> None:
+    hacs(state, "signal", "-", given=f"{ADA}\n")
+    text = hacs(state, "show", ADA).stdout
     assert "  ping        1 signal since the last visit, last 2024-10-04 00:00" in text
     assert "times less likely" in text
-    (one,) = json.loads(run(state, "show", ADA, "--json").stdout)["signals"]
+    (one,) = json.loads(hacs(state, "show", ADA, "--json").stdout)["signals"]
     assert (one["kind"], one["count"], one["latest"]) == ("ping", 1, "2024-10-04T00:00:00Z")
-    assert json.loads(run(state, "show", BOB, "--json").stdout)["signals"] == []
+    assert json.loads(hacs(state, "show", BOB, "--json").stdout)["signals"] == []
 
 
 @pytest.mark.parametrize(
@@ -82,17 +65,17 @@ def test_show_says_what_was_heard_of_a_page(state: str) -> None:
     ],
 )
 def test_a_wrong_line_is_named_and_nothing_is_taken_in(
-    state: str, line: str, problem: str, caplog: pytest.LogCaptureFixture
+    state: Path, line: str, problem: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     before = p_of(state)
-    result = run(state, "signal", "-", given=f"{ADA}\n{line}\n")
+    result = hacs(state, "signal", "-", given=f"{ADA}\n{line}\n")
     assert result.exit_code == 1
     assert problem in caplog.text
     assert p_of(state) == before
 
 
 def test_a_file_that_is_not_there_is_named(
-    state: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    state: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert run(state, "signal", str(tmp_path / "none.csv")).exit_code == 1
+    assert hacs(state, "signal", str(tmp_path / "none.csv")).exit_code == 1
     assert "none.csv: cannot read: No such file" in caplog.text

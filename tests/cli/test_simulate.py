@@ -6,12 +6,10 @@ import csv
 import gzip
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -210,41 +208,6 @@ def test_a_policy_that_fails_is_named(
     assert done.exit_code == 1
     assert message in caplog.text
     assert not (tmp_path / "out.json").exists()
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (
-            ("--policy", "newest"),
-            r"policy 'newest': must be one of hacs, .*, oracle, or the dotted",
-        ),
-        (("--policy", ""), "policy '': must be one of"),
-        (("--estimator", "guess"), "estimator 'guess': must be one of naive, cho, mle"),
-        (("--fade-days", "0"), "--fade-days = 0.0: must be a number above 0"),
-        (("--budget", "0"), "--budget = 0: must be whole numbers of at least 1"),
-        (("--budget", "-3"), "--budget = -3: must be"),
-        (("--budget", "5", "--budgets", "1,5"), "one of --budget and --budgets is needed"),
-        (("--end", "2021-01-01"), "the start must be before the end"),
-        (("--start", "2019-01-01"), "no page was first seen before the start"),
-        (("--start", "soon"), "start = 'soon': must be a day such as 2022-01-01"),
-        (("--pages", "no.csv"), r"no\.csv: cannot read: No such file"),
-        (("--json", "no/out.json"), "--json 'no/out.json': must be a file in an existing"),
-        (("--plot", "curves.svg"), "--plot .* needs --budgets"),
-        (("--budgets", "1,x"), "--budgets = '1,x': must be whole numbers"),
-        (("--budgets", "1,0"), "--budgets = '1,0'"),
-        (("--budgets", "1,2", "--plot", "curves.pdf"), r"must be a name that ends in \.svg"),
-    ],
-)
-def test_what_is_wrong_is_one_line(
-    arguments: Sequence[str], message: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    budget = () if {"--budget", "--budgets"} & {*arguments} else ("--budget", "1")
-    done = simulate(*TIME, *budget, "--json", "out.json", *arguments)
-    assert done.exit_code == 1
-    (record,) = caplog.records
-    assert re.search(message, record.message)
-    assert not list(tmp_path.iterdir())
 
 
 @pytest.fixture

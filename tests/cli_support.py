@@ -1,0 +1,49 @@
+"""The command `hacs`, run on a state in a folder, at a time that stands still or as a process."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from typer.testing import CliRunner, Result
+
+import forks
+from hacs_crawler.cli.app import app
+from hacs_crawler.state import Estimation, State, Visit
+from hacs_crawler.state.address import open_store
+from hacs_crawler.utils.times import DAY
+
+NOW = 20_000 * DAY  # 2024-10-04
+
+
+def hacs(folder: Path, *arguments: str, given: str | None = None) -> Result:
+    """Run a command in this process, at NOW, on the state that the folder has in `state.db`."""
+    settings = (f"HACS_STATE=sqlite:///{folder}/state.db", "HACS_CLOCK=tests.clocks.of_environment")
+    options = [part for one in settings for part in ("-s", one)]
+    clock = {"HACS_TESTS_NOW": str(NOW)}
+    return CliRunner().invoke(app, [*arguments, *options], input=given, env=clock)
+
+
+def hacs_process(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a command as a process of its own whose working folder this is."""
+    done = forks.run("hacs", arguments, folder)
+    output, errors = done.stdout.decode(), done.stderr.decode()
+    return subprocess.CompletedProcess(done.args, done.returncode, output, errors)
+
+
+@contextmanager
+def opened(folder: Path, namespace: str = "hacs") -> Iterator[State]:
+    """The state of a folder."""
+    store = open_store(f"sqlite:///{folder}/state.db", namespace, folder)
+    try:
+        yield State(store, Estimation())
+    finally:
+        store.close()
+
+
+def record(folder: Path, visits: Iterable[Visit]) -> None:
+    """Record visits in the state of a folder, which is made if there is none."""
+    with opened(folder) as state:
+        state.record([*visits])
