@@ -413,7 +413,11 @@ def test_a_crawl_says_that_it_is_closing(crawling: Run) -> None:
     crawling(TinyCrawl(page(1)), act)
 
 
-def test_the_scraper_is_not_idle_during_a_callback(crawling: Run) -> None:
+@pytest.mark.parametrize(
+    ("place", "when"),
+    [("in_callback", "during a callback"), ("in_pipeline", "while a pipeline had an item")],
+)
+def test_the_scraper_is_not_idle_while(place: str, when: str, crawling: Run) -> None:
     async def act(crawl: TinyCrawl) -> None:
         loop = asyncio.get_running_loop()
         inside, go_on = loop.create_future(), loop.create_future()
@@ -422,29 +426,9 @@ def test_the_scraper_is_not_idle_during_a_callback(crawling: Run) -> None:
             inside.set_result(None)
             await go_on
 
-        crawl.in_callback = wait
+        setattr(crawl, place, wait)
         await crawl.until(lambda: bool(crawl.sent))
-        crawl.answer(page(1))
-        await inside
-        with relying_on("`Scraper.slot.is_idle()`, which was False during a callback"):
-            assert is_parsing(crawl.crawler)
-        go_on.set_result(None)
-
-    crawling(TinyCrawl(page(1)), act)
-
-
-def test_the_scraper_is_not_idle_while_a_pipeline_has_an_item(crawling: Run) -> None:
-    async def act(crawl: TinyCrawl) -> None:
-        loop = asyncio.get_running_loop()
-        inside, go_on = loop.create_future(), loop.create_future()
-
-        async def wait() -> None:
-            inside.set_result(None)
-            await go_on
-
-        crawl.in_pipeline = wait
-        await crawl.until(lambda: bool(crawl.sent))
-        with relying_on("`Scraper.slot.is_idle()`, which was False while a pipeline had an item"):
+        with relying_on(f"`Scraper.slot.is_idle()`, which was False {when}"):
             assert not is_parsing(crawl.crawler)
             crawl.answer(page(1))
             await inside

@@ -15,7 +15,8 @@ from hacs_crawler.state import Estimation, Page, Prediction, Recorded, Visit, co
 
 
 @pytest.fixture
-def stats():
+def stats(caplog):
+    caplog.set_level(logging.INFO)
     return CrawlStats(MemoryStatsCollector(get_crawler()))
 
 
@@ -39,15 +40,13 @@ def test_the_end_of_a_run_says_how_many_updates_were_predicted_and_found(stats, 
     assert stats.predicted == 4
     assert stats.collector.get_value("hacs/expected_updates") == sum(p)
     assert stats.collector.get_value("hacs/found_updates") == 2
-    with caplog.at_level(logging.INFO):
-        stats.log_summary()
+    stats.log_summary()
     assert caplog.messages == ["HACS visited 4 pages: 2 new links on 2 pages (1.9 expected)."]
 
 
 def test_the_sentence_expects_nothing_if_pages_without_a_prediction_had_updates(stats, caplog):
     stats.count_recorded([recorded(0.5, True), recorded(0.5, True, days=math.inf)], "page")
-    with caplog.at_level(logging.INFO):
-        stats.log_summary()
+    stats.log_summary()
     assert caplog.messages == ["HACS visited 2 pages: 2 new links on 2 pages."]
 
 
@@ -64,8 +63,7 @@ def test_of_a_page_that_was_not_known_when_it_was_ranked_nothing_is_compared(sta
 
 
 def test_a_run_without_predictions_is_summed_up_too(stats, caplog):
-    with caplog.at_level(logging.INFO):
-        stats.log_summary()
+    stats.log_summary()
     assert caplog.messages == ["HACS visited 0 pages."]
 
 
@@ -98,8 +96,7 @@ def test_a_run_without_predictions_is_summed_up_too(stats, caplog):
 def test_the_sentence_leaves_zeros_out(stats, caplog, counts, sentence):
     for name, number in counts.items():
         stats.count(name, number)
-    with caplog.at_level(logging.INFO):
-        stats.log_summary()
+    stats.log_summary()
     assert caplog.messages[0] == sentence
     assert len(re.findall(r"\d+", sentence.replace("404 or 410", ""))) <= 7
 
@@ -107,8 +104,7 @@ def test_the_sentence_leaves_zeros_out(stats, caplog, counts, sentence):
 def test_why_pages_were_not_seen_is_a_line_of_its_own_if_there_are_several_reasons(stats, caplog):
     for name in ("not_observed/nothing_shown", "not_observed", "not_observed", "gone"):
         stats.count(name)
-    with caplog.at_level(logging.INFO):
-        stats.log_summary()
+    stats.log_summary()
     assert caplog.messages == [
         "HACS visited 0 of 3 pages. 3 were not seen.",
         "Not counted as visits: 1 page showed no links, 1 page answered 404 or 410, 1 request failed",
@@ -118,8 +114,7 @@ def test_why_pages_were_not_seen_is_a_line_of_its_own_if_there_are_several_reaso
 def test_a_doubtful_visit_is_no_failure_and_has_a_line_of_its_own(stats, caplog):
     for name in ("visits", "not_observed", "not_observed/doubtful"):
         stats.count(name)
-    with caplog.at_level(logging.INFO):
-        stats.log_summary()
+    stats.log_summary()
     assert caplog.messages == [
         "HACS visited 1 page: nothing new.",
         "1 visit showed hardly anything of the page, and will count if the next visit confirms it",
@@ -130,8 +125,7 @@ def test_the_sentence_has_the_words_of_what_is_watched(stats, caplog):
     stats.watched = "item"
     for name, number in {"visits": 9, "updates": 2, "new_links": 3}.items():
         stats.count(name, number)
-    with caplog.at_level(logging.INFO):
-        stats.log_summary()
+    stats.log_summary()
     assert caplog.messages == ["HACS visited 9 pages: 3 new or changed items on 2 pages."]
 
 
@@ -139,8 +133,7 @@ def test_the_sentence_counts_what_is_new_to_the_site_if_that_makes_an_update(sta
     seen = recorded(0.5, True)
     for new_to_site in ({2}, set()):
         stats.count_recorded([structs.replace(seen, new_to_site=frozenset(new_to_site))], "site")
-    with caplog.at_level(logging.INFO):
-        stats.log_summary()
+    stats.log_summary()
     assert caplog.messages == ["HACS visited 2 pages: 1 new link on 1 page (1.0 expected)."]
 
 
@@ -148,13 +141,11 @@ def test_what_a_run_did_beside_its_list_is_a_line_of_its_own(stats, caplog):
     for _ in range(3):
         stats.count_beside("controls", "control visit")
     stats.count_beside("render/pages", "rendered page")
-    with caplog.at_level(logging.INFO):
-        stats.log_summary()
+    stats.log_summary()
     assert "Not counted as visits: 3 control visits, 1 rendered page" in caplog.messages
     caplog.clear()
     stats.begin_round()
-    with caplog.at_level(logging.INFO):
-        stats.log_summary()
+    stats.log_summary()
     assert len(caplog.messages) == 1
 
 
@@ -164,10 +155,9 @@ def test_pages_of_which_a_crawl_visits_none_again_are_counted(stats, caplog):
     stats.count_not_observed("status")
     stats.count("gone")
     assert stats.saw_only_new_pages
-    with caplog.at_level(logging.INFO):
-        stats.log_pages_known_before(32, "sqlite:///state.db")
-        assert caplog.messages[-1].startswith("sqlite:///state.db is a new state: ")
-        stats.log_pages_known_before(44, "")
+    stats.log_pages_known_before(32, "sqlite:///state.db")
+    assert caplog.messages[-1].startswith("sqlite:///state.db is a new state: ")
+    stats.log_pages_known_before(44, "")
     assert caplog.messages[-1].startswith(
         "None of the 12 pages that the state knew before was visited"
     )
@@ -176,8 +166,7 @@ def test_pages_of_which_a_crawl_visits_none_again_are_counted(stats, caplog):
 @pytest.mark.parametrize(("pages", "is_said"), [("all", False), ("start", True), ((), True)])
 def test_a_crawl_none_of_whose_answers_is_a_page_says_why(stats, caplog, pages, is_said):
     stats.not_a_page = "http://a.example/1"
-    with caplog.at_level(logging.INFO):
-        stats.log_if_few_were_pages(pages)
+    stats.log_if_few_were_pages(pages)
     assert ("HACS_PAGES" in caplog.text) is is_said
     stats.count("dropped/budget")
     caplog.clear()
@@ -189,8 +178,7 @@ def test_a_crawl_none_of_whose_answers_is_a_page_says_why(stats, caplog, pages, 
 def test_a_first_crawl_says_what_comes_next(stats, caplog, firsts, is_said):
     stats.count("visits", 30)
     stats.count("first_visits", firsts)
-    with caplog.at_level(logging.INFO):
-        stats.log_first_crawl(Estimation())
+    stats.log_first_crawl(Estimation())
     expected = 30 * (
         1 - math.exp(-Estimation().rate_per_day(Page("http://a.example/", array("I", [0]))))
     )

@@ -17,6 +17,7 @@ from hacs_crawler.model.churn import (
     fit_churning_pages,
 )
 from hacs_crawler.model.grid import RATES, bayes, posterior
+from model_support import gaps_of
 
 CONTROL = 2 / 86_400
 """A gap of two seconds, in days."""
@@ -33,20 +34,13 @@ Page = list[tuple[float, bool, LinkLifetime]]
 """Gaps: days, whether there was an update, and what became of it."""
 
 
-def gaps_of(*pages: Page) -> tuple[Gaps, np.ndarray[tuple[int], np.dtype[np.uint8]]]:
-    flat = [gap for page in pages for gap in page]
-    gaps = Gaps(
-        np.array([days for days, _, _ in flat], np.float64),
-        np.array([updated for _, updated, _ in flat], np.bool_),
-        np.ones(len(flat)),
-        np.cumsum([0, *map(len, pages)]),
-    )
-    return gaps, np.array([lifetime for _, _, lifetime in flat], np.uint8)
+def told(*pages: Page) -> tuple[Gaps, np.ndarray[tuple[int], np.dtype[np.uint8]]]:
+    gaps = gaps_of(*([(days, updated) for days, updated, _ in page] for page in pages))
+    return gaps, np.array([lifetime for page in pages for _, _, lifetime in page], np.uint8)
 
 
 def rates_of(*pages: Page) -> Rates:
-    gaps, lifetimes = gaps_of(*pages)
-    return churning_rates(gaps, lifetimes)
+    return churning_rates(*told(*pages))
 
 
 def churning_rates(gaps: Gaps, lifetimes: np.ndarray) -> Rates:
@@ -147,8 +141,10 @@ def test_traps_and_news_pages_are_told_apart_by_control_visits(
     page: Page, churn: float, churning: float
 ) -> None:
     found = rates_of(page)
-    assert found.churn[0] == pytest.approx(churn, abs=0.01)
-    assert found.churning[0] == pytest.approx(churning, abs=0.01)
+    rate, *by_sum = by_quadrature(page)
+    for expected in ((churn, churning), by_sum):
+        assert (found.churn[0], found.churning[0]) == pytest.approx(expected, abs=0.01)
+    assert found.rate_per_day[0] == pytest.approx(rate, rel=0.05)
 
 
 lifetimes = st.sampled_from(LinkLifetime)
@@ -175,19 +171,10 @@ def test_suspicious_pages_have_the_posterior_of_plain_quadrature(page: Page) -> 
     assert found.rate_per_day[0] == pytest.approx(rate, rel=0.08)
 
 
-@pytest.mark.parametrize("page", [page for page, _, _ in TABLE])
-def test_so_have_traps_and_news_pages(page: Page) -> None:
-    found = rates_of(page)
-    rate, churn, churning = by_quadrature(page)
-    assert found.churn[0] == pytest.approx(churn, abs=0.01)
-    assert found.churning[0] == pytest.approx(churning, abs=0.01)
-    assert found.rate_per_day[0] == pytest.approx(rate, rel=0.05)
-
-
 @settings(max_examples=30, deadline=None)
 @given(page_gaps, st.integers(0, 2**32 - 1))
 def test_gaps_count_by_their_weight(page: Page, seed: int) -> None:
-    gaps, lifetimes = gaps_of(page)
+    gaps, lifetimes = told(page)
     weight = np.random.default_rng(seed).random(len(page))
     weighted = Gaps(gaps.days, gaps.updated, weight, gaps.offsets)
     found = churning_rates(weighted, lifetimes)
@@ -198,7 +185,7 @@ def test_gaps_count_by_their_weight(page: Page, seed: int) -> None:
 
 
 def test_gaps_of_no_weight_tell_nothing() -> None:
-    gaps, lifetimes = gaps_of(changing(10, LinkLifetime.FLEETING, failed=2))
+    gaps, lifetimes = told(changing(10, LinkLifetime.FLEETING, failed=2))
     faded = Gaps(gaps.days, gaps.updated, np.zeros(len(gaps.days)), gaps.offsets)
     found = churning_rates(faded, lifetimes)
     assert found.rate_per_day[0] == pytest.approx(DEFAULT_PRIOR.mean_rate)
@@ -210,7 +197,7 @@ def test_gaps_of_no_weight_tell_nothing() -> None:
 )
 def test_a_page_without_two_updates_has_the_rate_that_it_had_before(page: Page) -> None:
     found = rates_of(page, changing(10, LinkLifetime.FLEETING), page)
-    rate = bayes(gaps_of(page)[0], DEFAULT_PRIOR)
+    rate = bayes(told(page)[0], DEFAULT_PRIOR)
     for place in (0, 2):
         assert found.rate_per_day[place] == pytest.approx(rate[0], rel=1e-9)
         assert (found.churn[place], found.churning[place]) == (0.0, 0.0)
@@ -260,7 +247,7 @@ def test_pages_whose_updates_last_are_never_suspicious(rate: float, days: float)
         for _ in range(50)
     ]
     found = rates_of(*pages)
-    gaps, _ = gaps_of(*pages)
+    gaps, _ = told(*pages)
     expected = bayes(gaps, DEFAULT_PRIOR)
     assert found.churn.max() < 0.01
     assert found.rate_per_day == pytest.approx(expected, rel=0.05)

@@ -13,7 +13,6 @@ from hacs_crawler.model import (
     DEFAULT_PRIOR,
     ESTIMATORS,
     LOCALIZED,
-    Gaps,
     LogNormalPrior,
     Visits,
     bayes,
@@ -22,6 +21,7 @@ from hacs_crawler.model import (
 )
 from hacs_crawler.model.estimators import cho, naive
 from hacs_crawler.model.grid import RATES
+from model_support import gaps_of
 
 MINUTE = 1 / 1440
 ESTIMATE = {"naive": naive, "cho": cho, "mle": mle, "bayes": lambda g: bayes(g, DEFAULT_PRIOR)}
@@ -31,17 +31,6 @@ STATIONARY = [name for name in ESTIMATORS if name not in LOCALIZED]
 quick = settings(deadline=None, max_examples=60, derandomize=True)
 gap = st.floats(math.log(MINUTE), math.log(20_000)).map(math.exp)
 history = st.lists(st.tuples(gap, st.booleans()), min_size=1, max_size=40)
-
-
-def gaps_of(*pages, weight=None):
-    """Pages given as lists of (days, updated)."""
-    flat = [one for page in pages for one in page]
-    return Gaps(
-        np.array([days for days, _ in flat], dtype=float),
-        np.array([updated for _, updated in flat], dtype=bool),
-        np.ones(len(flat)) if weight is None else np.array(weight, dtype=float),
-        np.cumsum([0, *(len(page) for page in pages)]),
-    )
 
 
 def visits_of(page):

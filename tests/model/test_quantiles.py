@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from hacs_crawler.model import DEFAULT_PRIOR, Gaps, LogNormalPrior, bayes_quantiles
+from hacs_crawler.model import DEFAULT_PRIOR, LogNormalPrior, bayes_quantiles
+from model_support import gaps_of
 
 LEVELS = (0.01, 0.1, 0.5, 0.9, 0.99)
 MINUTE = 1 / 1440
@@ -16,16 +17,6 @@ MINUTE = 1 / 1440
 Page = list[tuple[float, bool]]
 gap = st.floats(math.log(MINUTE), math.log(20_000)).map(math.exp)
 history = st.lists(st.tuples(gap, st.booleans()), min_size=1, max_size=40)
-
-
-def gaps_of(*pages: Page) -> Gaps:
-    flat = [one for page in pages for one in page]
-    return Gaps(
-        np.array([days for days, _ in flat], dtype=float),
-        np.array([updated for _, updated in flat], dtype=bool),
-        np.ones(len(flat)),
-        np.cumsum([0, *(len(page) for page in pages)]),
-    )
 
 
 def on_a_dense_grid(

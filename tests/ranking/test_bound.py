@@ -7,9 +7,7 @@ from dataclasses import fields, replace
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
-from scrapy.settings import Settings
 
-from hacs_crawler.config import Config
 from hacs_crawler.model import POINTS
 from hacs_crawler.ranking import bound, finalists
 from hacs_crawler.ranking.bound import Bounds, bounds_of, may_be_bounded, reach_of
@@ -23,13 +21,7 @@ from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.memory import MemoryStore
 from hacs_crawler.state.store import Ids, Rows
 from hacs_crawler.utils.times import DAY
-
-NOW = 1000 * DAY
-
-
-def options(**chosen: object) -> RankingOptions:
-    found = Settings({f"HACS_{name.upper()}": value for name, value in chosen.items()})
-    return Config.from_settings(found).ranking
+from row_states import NOW, options
 
 
 def state(sibling_correlation: float = 0.6) -> State:

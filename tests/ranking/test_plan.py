@@ -6,9 +6,7 @@ from dataclasses import fields, replace
 
 import numpy as np
 import pytest
-from scrapy.settings import Settings
 
-from hacs_crawler.config import Config
 from hacs_crawler.model import chance_of_update
 from hacs_crawler.ranking import finalists as finalists_module
 from hacs_crawler.ranking.options import RankingOptions
@@ -22,13 +20,7 @@ from hacs_crawler.state.memory import MemoryStore
 from hacs_crawler.state.page import News, Visit
 from hacs_crawler.state.store import Ids, Rows
 from hacs_crawler.utils.times import DAY
-
-NOW = 1000 * DAY
-
-
-def config(**settings: object) -> RankingOptions:
-    chosen = Settings({f"HACS_{k.upper()}": v for k, v in settings.items()})
-    return Config.from_settings(chosen).ranking
+from row_states import NOW, options
 
 
 def state_of(*visits: Visit) -> State:
@@ -71,14 +63,14 @@ def plan(ids: Ids, rows: Rows, chosen: RankingOptions, limit: int | None = None)
 @pytest.mark.parametrize("budget", [None, 40])
 def test_the_order_is_that_of_the_scheduler(policy: str, budget: int | None) -> None:
     ids, rows = rows_of(200)
-    chosen = replace(config(policy=policy, budget=budget, threshold=0.05), random_seed=7)
+    chosen = replace(options(policy=policy, budget=budget, threshold=0.05), random_seed=7)
     assert plan(ids, rows, chosen).page_ids.tolist() == ranked_by_the_scheduler(ids, rows, chosen)
 
 
 @pytest.mark.parametrize("budget", [None, 30])
 def test_a_limit_shows_the_beginning_of_the_same_plan(budget: int | None) -> None:
     ids, rows = rows_of(120)
-    chosen = config(budget=budget)
+    chosen = options(budget=budget)
     whole = plan(ids, rows, chosen)
     part = plan(ids, rows, chosen, limit=10)
     assert part.page_ids.tolist() == whole.page_ids[:10].tolist()
@@ -90,7 +82,7 @@ def test_the_plan_is_the_same_however_many_pages_are_looked_at_at_a_time(
     policy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ids, rows = rows_of(300)
-    chosen = config(policy=policy, budget=90, threshold=0.05)
+    chosen = options(policy=policy, budget=90, threshold=0.05)
     chosen = replace(chosen, random_seed=3)
     together = plan(ids, rows, chosen)
     monkeypatch.setattr(finalists_module, "BLOCK_PAGES", 7)
@@ -106,7 +98,7 @@ def share_below(candidates: Candidates) -> Floats:
 
 def test_a_policy_of_ones_own_sees_all_pages_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     ids, rows = rows_of(300)
-    chosen = config(policy=share_below, budget=90)
+    chosen = options(policy=share_below, budget=90)
     together = plan(ids, rows, chosen)
     monkeypatch.setattr(finalists_module, "BLOCK_PAGES", 7)
     assert plan(ids, rows, chosen).page_ids.tolist() == together.page_ids.tolist()
@@ -114,7 +106,7 @@ def test_a_policy_of_ones_own_sees_all_pages_at_once(monkeypatch: pytest.MonkeyP
 
 def test_every_page_known_is_in_the_plan_or_left_out_for_a_reason() -> None:
     ids, rows = rows_of(150)
-    found = plan(ids, rows, config(threshold=0.1, budget=20))
+    found = plan(ids, rows, options(threshold=0.1, budget=20))
     assert found.known == 150
     assert found.waiting == np.sum(rows["not_before"] > NOW) > 0
     assert found.below_threshold > 0
@@ -128,7 +120,7 @@ def test_a_page_is_shown_with_what_ranked_it() -> None:
     days = (970, 980, 990)
     visits = [Visit(url, day * DAY, marks=shown) for day, shown in zip(days, links, strict=True)]
     state = state_of(*visits, Visit(url, 995 * DAY, News.FAILED))
-    found = make_plan(state, config(), NOW)
+    found = make_plan(state, options(), NOW)
     assert found.visits.tolist() == [3]
     assert found.updates.tolist() == [1]
     assert found.failures.tolist() == [1]
@@ -142,5 +134,5 @@ def test_a_page_is_shown_with_what_ranked_it() -> None:
 
 
 def test_an_empty_state_has_an_empty_plan() -> None:
-    found = make_plan(state_of(), config(), NOW)
+    found = make_plan(state_of(), options(), NOW)
     assert (len(found), found.known, found.left_out) == (0, 0, 0)

@@ -1,0 +1,20 @@
+"""Gaps between the visits of pages, as tests of the model give them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from hacs_crawler.model import Gaps
+
+
+def gaps_of(*pages: list[tuple[float, bool]], weight: Sequence[float] | None = None) -> Gaps:
+    """Pages given as lists of (days, updated)."""
+    flat = [one for page in pages for one in page]
+    return Gaps(
+        np.array([days for days, _ in flat], dtype=float),
+        np.array([updated for _, updated in flat], dtype=bool),
+        np.ones(len(flat)) if weight is None else np.array(weight, dtype=float),
+        np.cumsum([0, *(len(page) for page in pages)]),
+    )
