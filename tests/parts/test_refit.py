@@ -1,0 +1,73 @@
+"""What a crawl learns at the end of a round: the prior, and whether p is off."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from crawl_support import Timers, open_crawl
+from hacs_crawler.parts import refit
+from hacs_crawler.parts.refit import MANY_PAGES, PROGRESS_SECONDS, Refit
+from hacs_crawler.ranking import calibration
+from hacs_crawler.state import Run, State
+
+ASKED = "3 pages estimated again; the next crawl goes on from there"
+CHANGED = "3 pages estimated again: the prior or its use has changed"
+PROGRESS = f"Estimating pages anew with the prior fitted to them: {MANY_PAGES} of 0"
+
+
+@pytest.mark.parametrize(
+    ("recorded", "predicted", "run", "is_asked", "drift", "said"),
+    [
+        (0, 1, Run({}, pages=3, changed=1), False, "high", []),
+        (5, 0, Run({}, pages=3, changed=1), False, "high", [CHANGED]),
+        (5, 1, Run({}, pages=3, changed=1), False, "high", [CHANGED, "p is off: high"]),
+        (5, 0, Run({}, pages=3), True, None, [ASKED]),
+        (5, 1, Run({}, pages=3), False, None, []),
+        (5, 1, None, True, None, []),
+        (5, 0, Run({}, pages=MANY_PAGES), False, None, [PROGRESS, PROGRESS]),
+        (5, 0, Run({}, pages=MANY_PAGES - 1), False, None, []),
+    ],
+)
+async def test_what_was_recorded_is_learned_from_and_what_was_predicted_is_judged(  # noqa: PLR0917
+    recorded: int,
+    predicted: int,
+    run: Run | None,
+    is_asked: bool,
+    drift: str | None,
+    said: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    timers, told = Timers(), []
+
+    def follow_prior(
+        state: State, log: Callable[[Run], None], asked: Callable[[], bool], **given: int
+    ) -> Run | None:
+        told.append((given, asked()))
+        for seconds in (PROGRESS_SECONDS, PROGRESS_SECONDS, 1.0):
+            timers.go_on(seconds)
+            if run is not None:
+                log(run)
+        return run
+
+    monkeypatch.setattr(refit, "follow_prior", follow_prior)
+    monkeypatch.setattr(calibration, "drift_of", lambda *_: drift)
+    monkeypatch.setattr(refit.time, "monotonic", timers.clock)
+    async with open_crawl(tmp_path) as crawl:
+        part = crawl.parts.of(Refit)
+        assert part is not None
+        crawl.stats.recorded, crawl.stats._found = recorded, bytearray(predicted)
+        caplog.set_level(logging.INFO)
+        caplog.clear()
+        await part.round_ended(lambda: is_asked)
+        assert (
+            caplog.messages == [*said]
+            or [text[: len(PROGRESS)] for text in caplog.messages] == said
+        )
+        assert told == [({"visited": recorded, "shards": 1}, is_asked)] * bool(recorded)
+        crawl.stats.recorded = 0
