@@ -1,4 +1,4 @@
-"""Spiders that watch one page in two ways are refused; and settings that find nothing are pointed out."""
+"""Spiders that watch one page in two ways are refused; settings that find nothing are named."""
 
 from __future__ import annotations
 
