@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 
 from hacs_crawler.cli.app import app
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.experiment.answer import Answer, compare, records_of
+from hacs_crawler.experiment.answer import LEAST_SITES, Answer, _Past, compare, records_of
 from hacs_crawler.experiment.twins import checked, end, start
 from hacs_crawler.experiment.words import paragraph
 from hacs_crawler.links.keys import page_id_of
@@ -126,6 +126,9 @@ def test_without_a_past_the_answer_asks_for_one() -> None:
     crawl(other, "last-obs", 0.3, seed=2)
     found = compared(own, other)
     assert not found.has_past
+    sites, rates = np.array([3, 3, 5]), np.array([0.1, 0.2, 0.3])
+    shapes = [_Past(sites, rates, is_known).columns(9.0).shape for is_known in (False, True)]
+    assert shapes == [(2, 0), (2, 2)], "nothing is known by which a page's visits could be expected"
     assert "Read what archives know of the pages" in paragraph(found)
 
 
@@ -136,6 +139,19 @@ def test_updates_on_few_sites_are_too_early_to_say() -> None:
     found = compared(own, other)
     assert found.verdict == "too early"
     assert "Too early to compare them: hacs has found updates on" in paragraph(found)
+
+
+@pytest.mark.parametrize(("sites", "is_early"), [(LEAST_SITES, False), (LEAST_SITES - 1, True)])
+def test_nothing_is_concluded_from_updates_on_fewer_than_ten_sites(
+    sites: int, is_early: bool
+) -> None:
+    urls = URLS[: sites * PAGES]
+    own, other = twins(urls)
+    crawl(own, "hacs", 0.6, urls=urls)
+    crawl(other, "last-obs", 0.6, urls=urls, seed=2)
+    found = compared(own, other)
+    assert found.updated_sites == (sites, sites)
+    assert (found.verdict == "too early") is is_early
 
 
 def other_budget(own: State, other: State) -> None:
@@ -249,6 +265,14 @@ def test_an_end_joins_what_both_saw_and_can_be_repeated() -> None:
     }
     with pytest.raises(HacsError, match="is no twin: there is nothing to end"):
         end(own, [other], PLACES)
+
+
+def test_only_the_twins_of_an_experiment_are_joined_when_it_ends() -> None:
+    own, other = twins()
+    for given, places in (([twins()[1]], PLACES), ([other], (PLACES[0], "sqlite:///copy.db"))):
+        with pytest.raises(HacsError, match=f"{places[1]} is no twin of sqlite:///own.db: "):
+            end(own, given, places)
+    assert checked(own, [other], PLACES).places == PLACES
 
 
 def test_an_end_that_was_stopped_is_finished_by_the_next_one() -> None:

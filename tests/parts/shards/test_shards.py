@@ -217,6 +217,7 @@ async def test_requests_wait_in_the_state_until_their_pages_are_visited(crawling
     async with crawling(planned()) as world:
         assert world.follow(urls[2])
         assert world.timers.waiting == []
+        assert world.part.takes(urls[2], None)
         assert [world.start(urls[2]) for _ in range(2)] == [True, False]
         await world.visit(urls[2])
         assert world.handed_over(0) == set()
@@ -257,6 +258,9 @@ async def test_a_lot_is_for_the_best_pages_of_each_kind_that_reach_the_cut_off(
     async with crawling(round_) as world:
         assert await world.granted(0.3, 0.9, 0.4, 0.5, new=new) == granted
         assert (world.share.seen, world.share.new, world.share.has_ended) == (*taken, False)
+        world.crawl.is_open = False
+        assert await world.granted(1.0) == []
+        world.crawl.is_open = True
         world.begin_to_close()
         assert await world.granted(1.0) == []
 
@@ -403,6 +407,8 @@ async def test_in_the_next_round_a_crawl_goes_on_once_it_is_planned(
         await world.part.round_began()
         assert world.part.quota(Quota(3)).budget == (3 if is_open else 10)
         world.notes.write(planned())
+        await world.part.round_began()
+        assert world.part.quota(Quota(3)).budget == 10
 
 
 async def test_a_state_that_is_away_is_waited_for_and_nothing_is_lost(
