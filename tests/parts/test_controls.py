@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 from scrapy import Request
 from scrapy.http import HtmlResponse, Response
 
-from crawl_support import open_crawl, run, settled
+from crawl_support import open_crawl, part_of, settled
 from hacs_crawler.crawl import for_parts
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import mark_ranked
@@ -58,9 +59,7 @@ class World:
 
     def __init__(self, crawl: Crawl, answer: Sequence[str]) -> None:
         crawl.clock = lambda: NOW
-        part = crawl.parts.of(Controls)
-        assert part is not None
-        self.crawl, self.part = crawl, part
+        self.crawl, self.part = crawl, part_of(crawl, Controls)
         self.asked: list[str] = []
         self._answer = answer
         engine: Any = crawl.crawler.engine
@@ -99,26 +98,22 @@ class World:
         return frozenset() if volatile is None else volatile.parts
 
 
-@pytest.fixture(autouse=True)
-def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+Make = Callable[..., AbstractAsyncContextManager[World]]
+
+
+@pytest.fixture
+def controlling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
+    """Opens a crawl that may make five control visits."""
     monkeypatch.setattr(for_parts, "PAUSE_SECONDS", 0.0)
 
-
-def world(
-    folder: Path,
-    scenario: Callable[[World], Awaitable[None]],
-    answer: Sequence[str] = SECOND,
-    **settings: Any,
-) -> None:
-    """Run a scenario with an open crawl that may make five control visits."""
-
-    async def opened() -> None:
+    @asynccontextmanager
+    async def opened(answer: Sequence[str] = SECOND, **settings: Any) -> AsyncIterator[World]:
         given = {"HACS_BUDGET": 100, "HACS_CONTROLS": 0.05, **settings}
-        async with open_crawl(folder, **given) as crawl:
-            await scenario(World(crawl, answer))
+        async with open_crawl(tmp_path, **given) as crawl:
+            yield World(crawl, answer)
             assert crawl.failure is None
 
-    run(opened())
+    return opened
 
 
 class Shared(Part):
@@ -138,50 +133,42 @@ class Shared(Part):
         ({"HACS_CONTROLS": 0.04, "HACS_PARTS": {Shared: 1}}, 2),
     ],
 )
-def test_there_are_control_visits_where_they_can_be_seen_and_are_of_use(
-    settings: dict[str, Any], controls: int, tmp_path: Path
+async def test_there_are_control_visits_where_they_can_be_seen_and_are_of_use(
+    settings: dict[str, Any], controls: int, controlling: Make
 ) -> None:
-    async def scenario(world: World) -> None:
+    async with controlling(**settings) as world:
         assert world.part.quota(Quota(100)) == Quota(100, controls)
-
-    world(tmp_path, scenario, **settings)
 
 
 @pytest.mark.parametrize(("visited", "next_time"), [(0, 5), (1, 8)])
-def test_what_is_left_of_the_control_visits_is_kept_if_any_page_was_visited(
-    visited: int, next_time: int, tmp_path: Path
+async def test_what_is_left_of_the_control_visits_is_kept_if_any_page_was_visited(
+    visited: int, next_time: int, controlling: Make
 ) -> None:
-    async def first(world: World) -> None:
+    async with controlling() as world:
         world.part.chosen(np.ones(9), 2)
         assert world.part.quota(Quota(100)).controls == 3
         world.crawl.stats.recorded = visited
-
-    async def second(world: World) -> None:
+    async with controlling() as world:
         assert world.part.quota(Quota(100)).controls == next_time
-
-    world(tmp_path, first)
-    world(tmp_path, second)
 
 
 @pytest.mark.parametrize("budget", [100, None])
 @pytest.mark.parametrize("is_known", [True, False])
-def test_it_is_needed_where_something_is_left_out_or_may_be_found_out(
-    budget: int | None, is_known: bool, tmp_path: Path
+async def test_it_is_needed_where_something_is_left_out_or_may_be_found_out(
+    budget: int | None, is_known: bool, controlling: Make
 ) -> None:
-    async def scenario(world: World) -> None:
+    async with controlling(HACS_BUDGET=budget, HACS_CONTROLS=0.01) as world:
         if is_known:
             await learn(world.crawl, HOST)
         await world.part.round_began()
         is_needed = is_known or budget is not None
         assert world.part.unneeded == (() if is_needed else ("rules", "observed"))
 
-    world(tmp_path, scenario, HACS_BUDGET=budget, HACS_CONTROLS=0.01)
 
-
-def test_what_other_crawls_learned_of_a_host_is_left_out_from_the_next_round_on(
-    tmp_path: Path,
+async def test_what_other_crawls_learned_of_a_host_is_left_out_from_the_next_round_on(
+    controlling: Make,
 ) -> None:
-    async def scenario(world: World) -> None:
+    async with controlling() as world:
         await learn(world.crawl, HOST)
         assert world.left_out(page(THIRD)) == frozenset()
         await world.part.round_began()
@@ -195,16 +182,14 @@ def test_what_other_crawls_learned_of_a_host_is_left_out_from_the_next_round_on(
         watched = MarkRules("text", lambda *_: [])
         assert world.part.rules(page(THIRD), watched) is watched
 
-    world(tmp_path, scenario)
-
 
 @pytest.mark.parametrize("stable", [[], ["/x", "/y"]])
-def test_what_differs_between_two_visits_at_once_is_left_out_from_then_on(
-    stable: list[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
+async def test_what_differs_between_two_visits_at_once_is_left_out_from_then_on(
+    stable: list[str], controlling: Make, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
 
-    async def scenario(world: World) -> None:
+    async with controlling(stable + SECOND) as world:
         await world.begin(page(stable + FIRST))
         assert world.part.busy()
         await world.end()
@@ -214,8 +199,6 @@ def test_what_differs_between_two_visits_at_once_is_left_out_from_then_on(
         assert world.left_out(page(THIRD)) == {DRAWN}
         await world.begin(page(stable + THIRD))
         await world.end()
-
-    world(tmp_path, scenario, stable + SECOND)
     assert caplog.text.count(f"from now on ?v=* is left out of them (`hacs forget {HOST}`") == 1
 
 
@@ -227,16 +210,16 @@ def test_what_differs_between_two_visits_at_once_is_left_out_from_then_on(
         (["/x"], ["/y"], [], {"HACS_WATCH": "xpath://a/@href"}),
     ],
 )
-def test_nothing_is_learned_where_nothing_differs_or_of_a_pool_or_where_no_links_are_watched(
+async def test_nothing_is_learned_where_nothing_differs_or_of_a_pool_or_where_no_links_are_watched(
     first: list[str],
     second: list[str],
     shown_before: list[str],
     settings: dict[str, str],
-    tmp_path: Path,
+    controlling: Make,
 ) -> None:
     marks = frozenset(link_fingerprint(f"http://{HOST}{link}") for link in shown_before)
 
-    async def scenario(world: World) -> None:
+    async with controlling(second, **settings) as world:
         if marks:
             visits = [Visit(URL, NOW - DAY * days, marks=marks) for days in (2, 1)]
             await world.crawl.state.once(State.record, visits)
@@ -244,8 +227,6 @@ def test_nothing_is_learned_where_nothing_differs_or_of_a_pool_or_where_no_links
         await world.end()
         assert world.crawl.stats.get("controls/differed") == int(first != second)
         assert await world.learned() == set()
-
-    world(tmp_path, scenario, second, **settings)
 
 
 @pytest.mark.parametrize(
@@ -257,14 +238,12 @@ def test_nothing_is_learned_where_nothing_differs_or_of_a_pool_or_where_no_links
         (True, "", None, []),
     ],
 )
-def test_only_pages_that_ranking_marked_and_that_were_seen_are_asked_twice(
-    twice: bool, reason: str, links: list[str] | None, asked: list[str], tmp_path: Path
+async def test_only_pages_that_ranking_marked_and_that_were_seen_are_asked_twice(
+    twice: bool, reason: str, links: list[str] | None, asked: list[str], controlling: Make
 ) -> None:
-    async def scenario(world: World) -> None:
+    async with controlling() as world:
         response = Response(URL, 304) if links is None else page(links)
         await world.begin(response, twice=twice, reason=reason)
         assert world.part.busy() is bool(asked)
         await world.end()
         assert world.asked == asked
-
-    world(tmp_path, scenario)

@@ -8,8 +8,7 @@ import pytest
 from scrapy import Request, Spider
 from scrapy.http import Response
 
-from crawl_support import Any_, open_crawl
-from hacs_crawler.crawl.crawl import Crawl
+from crawl_support import Any_, open_crawl, part_of
 from hacs_crawler.crawl.part import Observed
 from hacs_crawler.parts.watchers import Watchers
 from hacs_crawler.state import Page, Visit, merged
@@ -19,12 +18,6 @@ URL = "http://a.example/"
 
 class Other(Spider):
     name = "other"
-
-
-def watchers_of(crawl: Crawl) -> Watchers:
-    part = crawl.parts.of(Watchers)
-    assert part is not None
-    return part
 
 
 def read_by(rules: int) -> Page:
@@ -53,9 +46,9 @@ async def test_a_page_that_another_spider_watches_otherwise_ends_the_crawl(
     for watch in noted:
         async with open_crawl(tmp_path, HACS_WATCH=watch) as crawl:
             rules.append(crawl.config.rules.fingerprint)
-            assert watchers_of(crawl).unneeded == ("known",)
+            assert part_of(crawl, Watchers).unneeded == ("known",)
     async with open_crawl(tmp_path, spider, HACS_WATCH=own) as crawl:
-        part = watchers_of(crawl)
+        part = part_of(crawl, Watchers)
         part.known(Page(URL))
         part.known(read_by(rules[0] ^ 4))
         assert crawl.failure is None
@@ -104,7 +97,7 @@ async def test_it_is_said_where_a_setting_finds_nothing(  # noqa: PLR0917
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with open_crawl(tmp_path, HACS_WATCH=watch) as crawl:
-        part = watchers_of(crawl)
+        part = part_of(crawl, Watchers)
         crawl.stats.answers = 4
         crawl.stats.other_answers["JSON"] = JSON
         for stat, number in stats.items():

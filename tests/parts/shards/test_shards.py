@@ -15,7 +15,7 @@ from scrapy import Request, Spider
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
-from crawl_support import Any_, Timers, close, new_crawl, run, settled
+from crawl_support import Any_, Timers, close, new_crawl, part_of, run, settled
 from hacs_crawler.crawl.meta import mark_added
 from hacs_crawler.crawl.ranker import Ranker
 from hacs_crawler.crawl.recipes import handed_over_kind, pages_handed_over, read_recipes
@@ -58,15 +58,13 @@ class World:
         self.crawl = new_crawl(folder, spider, HACS_SHARD="0/2", **settings)
         self.crawl.clock = lambda: BEGAN + 60
         self.timers = timers
-        part = self.crawl.parts.of(Shards)
-        assert part is not None
-        self.part = part
+        self.part = part_of(self.crawl, Shards)
         ranker = Ranker.of(self.crawl.crawler)
         assert ranker is not None
         self.ranker = ranker
         self.error: type[StateError] | None = None
-        self._run: Callable[..., Deferred[Any]] = part._worker.run
-        part._worker.run = self.run  # type: ignore[method-assign]
+        self._run: Callable[..., Deferred[Any]] = self.part._worker.run
+        self.part._worker.run = self.run  # type: ignore[method-assign]
 
     def run(self, function: Any, *given: Any, **named: Any) -> Deferred[Any]:
         """Call in the thread of the part, where the other states and the notes may be away."""
