@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from concurrent.futures import CancelledError, Future
 from contextlib import ExitStack, closing, suppress
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -23,8 +24,14 @@ from hacs_crawler.cli.common import (
 from hacs_crawler.cli.output import ending_in_a_line, show
 from hacs_crawler.config import Config, warn_of_unknown
 from hacs_crawler.doctor import wiring
-from hacs_crawler.exceptions import ClusterError, ConfigError, HacsError
+from hacs_crawler.exceptions import (
+    ClusterError,
+    ConfigError,
+    HacsError,
+    StateUnavailableError,
+)
 from hacs_crawler.shards import (
+    ENDED,
     Order,
     Pool,
     Result,
@@ -88,7 +95,9 @@ def crawl(
             with asked.ending_block():
                 round_ = _planned(config, shards)
             if not asked.number:
-                command = (spider, *_options(arguments, settings))
+                options = [("-a", one) for one in arguments or ()]
+                options += [("-s", one) for one in settings or ()]
+                command = (spider, *chain.from_iterable(options))
                 with closing(open_rounds(config, shards)) as notes:
                     run = _ShardCrawls(notes, round_, pool, command)
                     run.to_its_end(asked)
@@ -114,11 +123,6 @@ def _planned(config: Config, shards: int) -> Round:
         "none" if round_.cut_off is None else f"{round_.cut_off:.4g}",
     )
     return round_
-
-
-def _options(arguments: list[str] | None, pairs: list[str] | None) -> list[str]:
-    given = [("-a", pair) for pair in arguments or ()] + [("-s", pair) for pair in pairs or ()]
-    return [part for option in given for part in option]
 
 
 def _checked(name: str, arguments: list[str] | None, pairs: list[str] | None) -> Config:
@@ -171,22 +175,29 @@ class _ShardCrawls:
     ) -> None:
         self._notes, self._pool, self._command = notes, pool, command
         self._began, self._count = round_.began, len(round_.shards)
-        self._running: dict[int, tuple[Future[Result], int]] = {}
+        self._running: dict[int, Future[Result]] = {}
         self._begun_with: dict[int, tuple[object, ...]] = {}
         self._failed: set[int] = set()
+        self._is_away = False
 
     def to_its_end(self, asked: StopSignal) -> None:
         """Start crawls of the shards that have pages to visit, until none has; wait for all crawls."""
         with Progress("crawl") as progress:
             try:
                 while not asked.number:
-                    self._start(self.round())
-                    if not self._running:
-                        return
-                    self._look(progress)
+                    if (round_ := self._present()) is not None:
+                        self._start(round_)
+                        if not self._running:
+                            return
+                        asked_for = sum(share.counts.get("asked", 0) for share in round_.shards)
+                        ended = sum(share.has_ended for share in round_.shards)
+                        requests = counted(round(asked_for), "request")
+                        text = f"{requests}, {ended} of {self._count} shards done"
+                        progress.update(text, ended, self._count)
+                    self._look()
                 self._pool.end()
                 while self._running:
-                    self._look(progress)
+                    self._look()
             except KeyboardInterrupt:
                 self._pool.end(at_once=True)
                 raise
@@ -225,17 +236,12 @@ class _ShardCrawls:
                 arguments = ("crawl", *self._command, "-s", f"HACS_SHARD={shard}")
                 log = Path(".hacs", f"crawl.{number}-{self._count}.log")
                 future = self._pool.start(Order(arguments, str(log)))
-                self._running[number] = future, share.attempts
+                self._running[number] = future
 
-    def _look(self, progress: Progress) -> None:
-        """Wait a moment, show how far the crawls are, and see which have ended."""
+    def _look(self) -> None:
+        """Wait a moment, and see which crawls have ended."""
         time.sleep(LOOK_SECONDS)
-        round_ = self.round()
-        ended = sum(share.has_ended for share in round_.shards)
-        asked = sum(round(share.counts.get("asked", 0)) for share in round_.shards)
-        text = f"{counted(asked, 'request')}, {ended} of {self._count} shards done"
-        progress.update(text, ended, self._count)
-        for number, (future, attempts) in list(self._running.items()):
+        for number, future in list(self._running.items()):
             if future.done():
                 del self._running[number]
                 try:
@@ -243,11 +249,24 @@ class _ShardCrawls:
                 except CancelledError as error:
                     msg = "the connection to the Dask scheduler is lost: the crawls end"
                     raise ClusterError(msg) from error
-                share = self.round().shards[number]
-                # a crawl that Dask ran twice finds its shard ended, and does not join
-                if result.status and (share.attempts > attempts or not share.has_ended):
+                # Dask begins a second crawl if it takes a worker for lost that only does not answer
+                if result.status and ENDED not in result.said:
+                    if self._is_away:
+                        del self._begun_with[number]
+                        continue
                     self._failed.add(number)
                     logger.error("shard %s failed: %s", self._names([number]), result.said)
+
+    def _present(self) -> Round | None:
+        """Return the round as it is now, None while the state is away."""
+        try:
+            round_, self._is_away = self.round(), False
+        except StateUnavailableError as error:
+            if not self._is_away:
+                logger.warning("%s; the crawls wait until it is back", error)
+            self._is_away = True
+            return None
+        return round_
 
     def _names(self, numbers: list[int]) -> str:
         return ", ".join(f"{number}/{self._count}" for number in numbers)

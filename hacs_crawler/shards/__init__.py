@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 from hacs_crawler.utils.faces import face
 
 if TYPE_CHECKING:
-    from hacs_crawler.shards.dask import dask_pool as dask_pool
     from hacs_crawler.shards.engine import (
         Order as Order,
         Pool as Pool,
         Result as Result,
+        dask_pool as dask_pool,
         local_pool as local_pool,
     )
     from hacs_crawler.shards.joined import (
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hacs_crawler.shards.lock import ShardLock as ShardLock, shard_lock as shard_lock
     from hacs_crawler.shards.plan import plan_of_all as plan_of_all, plan_round as plan_round
     from hacs_crawler.shards.rounds import (
+        ENDED as ENDED,
         Round as Round,
         RoundNotes as RoundNotes,
         ShardShare as ShardShare,

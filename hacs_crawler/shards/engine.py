@@ -1,34 +1,42 @@
 """Runs the crawls of shards, each an ordinary `scrapy crawl` in a process of its own.
 
-A crawl ends with the process that looks after it: the command, or a Dask worker.
+A crawl ends with the process that looks after it: the command, or a worker of a Dask cluster, which
+gives the crawls of a lost worker to another worker.
 """
 
 from __future__ import annotations
 
 import gc
+import logging
 import multiprocessing
 import os
 import re
 import secrets
 import signal
+import socket
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from multiprocessing import resource_tracker
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from pkgutil import iter_modules
 from threading import Lock, Thread
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import scrapy.commands
 from scrapy.settings import default_settings
 
 from hacs_crawler.config import BUILT_IN_PARTS
+from hacs_crawler.exceptions import ClusterError, ConfigError, HacsError
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 LOOK_SECONDS: Final = 0.1
 # How often a crawl is begun whose process is killed each time.
@@ -36,8 +44,16 @@ TRIES: Final = 3
 # After how long a crawl that SIGSTOP holds is killed and begun again; then it may not send any
 # more.
 STOPPED_SECONDS: Final = 60.0
+# How long workers may take to answer that they end their crawls: one may be stopped.
+ANSWER_SECONDS: Final = 5.0
 # How long a crawl may take to end in order once nobody looks after it.
 PATIENCE_SECONDS: Final = 30.0
+# How long a scheduler may take to answer.
+CONNECT_SECONDS: Final = 15.0
+# How long a cluster without any worker may take to start one.
+WORKER_SECONDS: Final = 60.0
+_PACKAGE: Final = "hacs-crawler"
+_ADDRESS = re.compile(r"(?:(?:tcp|tls|ws|wss)://)?(?:\[[0-9a-fA-F:.]+\]|[\w.-]+):\d{1,5}")
 _LOG_LINE: Final = re.compile(r"\S+ \S+ \[[^]]+\] (?:DEBUG|INFO|WARNING): ")
 _ALSO_PRELOADED: Final = (
     "hacs_crawler.addon",
@@ -87,7 +103,10 @@ class Pool:
 
     def end(self, *, at_once: bool = False) -> None:
         """End all crawls in order, or kill them if `at_once`; waiting crawls do not begin."""
-        self._call_all(end_crawls, self._run, at_once)
+        given = end_crawls, self._run, at_once
+        telling = Thread(target=self._call_all, args=given, daemon=True)
+        telling.start()
+        telling.join(ANSWER_SECONDS)
 
 
 @contextmanager
@@ -95,6 +114,42 @@ def local_pool() -> Iterator[Pool]:
     """Run as many crawls at a time as this machine has cores."""
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         yield Pool(threads, lambda function, *given: function(*given), run_crawl)
+
+
+@contextmanager
+def dask_pool(address: str, here_only: str = "") -> Iterator[Pool]:
+    """Connect to the scheduler at HOST:PORT, which may have a protocol.
+
+    Whatever Dask raises in the block becomes ClusterError, in one line. Raises ConfigError if the
+    address is malformed, Dask is not installed, or a worker is on another machine and `here_only` gives
+    the reason why none may be.
+    """
+    if not _ADDRESS.fullmatch(address):
+        raise ConfigError(f"Dask cluster {address!r}: must be the scheduler's HOST:PORT")
+    try:
+        from distributed import Client  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        msg = f"a Dask cluster is asked for: pip install 'hacs-crawler[dask]' ({error})"
+        raise ConfigError(msg) from error
+    # a worker that is lost is not an error, and each module's logger has a level of its own
+    for name in ("distributed", *logging.root.manager.loggerDict):
+        if name.split(".")[0] == "distributed":
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+    try:
+        with Client(address, timeout=CONNECT_SECONDS, set_as_default=False) as client:
+            _check_workers(client, address, here_only)
+
+            def call_all(function: Callable[..., object], *given: object) -> None:
+                with suppress(Exception):  # of workers that are lost
+                    client.run(function, *given)
+
+            yield Pool(client.get_executor(), call_all, _crawl_there)
+    except HacsError:
+        raise
+    except Exception as error:
+        reason = " ".join(str(error).split()) or "it did not answer"
+        msg = f"the Dask cluster at {address} failed: {type(error).__name__}: {reason[:300]}"
+        raise ClusterError(msg) from error
 
 
 def run_crawl(run: str, order: Order, is_wanted: Callable[[], bool] = lambda: True) -> Result:
@@ -116,6 +171,21 @@ def run_crawl(run: str, order: Order, is_wanted: Callable[[], bool] = lambda: Tr
             break
     status = process.exitcode or 0
     return Result(status, _last_error(Path(order.log)) if status else "")
+
+
+def _crawl_there(run: str, order: Order) -> Result:
+    """Run a crawl in a worker, as long as the scheduler wants this worker to run it."""
+    from distributed import get_worker  # noqa: PLC0415 - an extra
+
+    worker = get_worker()
+    key = worker.get_current_task()
+
+    def is_wanted() -> bool:
+        task = worker.state.tasks.get(key)
+        is_up = worker.status.name in {"running", "paused"}
+        return is_up and task is not None and task.state == "executing"
+
+    return run_crawl(run, order, is_wanted)
 
 
 def end_crawls(run: str, at_once: bool) -> None:
@@ -203,3 +273,36 @@ def _last_error(log: Path) -> str:
     errors = [line for line in lines if " ERROR: " in line]
     errors = errors or [line for line in lines if not _LOG_LINE.match(line)]
     return errors[-1][-300:] if errors else "its log has no error"
+
+
+def _check_workers(client: Client, address: str, here_only: str) -> None:
+    """Raise ClusterError if the cluster lacks a worker, or a worker has another version of the package.
+
+    A task that a worker cannot read never ends: Dask has it read again and again.
+    """
+    if not client.nthreads():
+        # a cluster that adapts starts workers for tasks only
+        waiting = client.submit(version, _PACKAGE, pure=False)
+        try:
+            client.wait_for_workers(1, timeout=WORKER_SECONDS)
+        except TimeoutError as error:
+            msg = f"the Dask cluster at {address} has no worker, for {WORKER_SECONDS:g} s now"
+            raise ClusterError(msg) from error
+        finally:
+            waiting.release()
+    try:
+        own = version(_PACKAGE)
+    except PackageNotFoundError:  # run from its sources
+        return
+    for worker, its_version in client.run(version, _PACKAGE, on_error="return").items():
+        if its_version != own:
+            has = (
+                "no hacs-crawler"
+                if isinstance(its_version, Exception)
+                else f"hacs-crawler {its_version}"
+            )
+            msg = f"the Dask worker at {worker} has {has}: {own} is needed there, as it is here"
+            raise ClusterError(msg)
+    for worker, host in client.run(socket.gethostname).items() if here_only else ():
+        if host != socket.gethostname():
+            raise ConfigError(f"{here_only}: the Dask worker at {worker} is on {host}")

@@ -21,6 +21,8 @@ from hacs_crawler.utils.times import minute_text
 
 # How many visits a crawl takes out of the budget at a time; fewer when little is left.
 LOT: Final = 50
+# How the error of a crawl of a shard begins that has ended, after the shard.
+ENDED: Final = "has ended in the round planned at"
 _NOTE: Final = "round"
 T = TypeVar("T")
 
@@ -70,7 +72,7 @@ class Round(Struct):
         share = self.shards[shard.index]
         if share.has_ended:
             raise StateError(
-                f"shard {shard} has ended in the round planned at {minute_text(self.began)} UTC: "
+                f"shard {shard} {ENDED} {minute_text(self.began)} UTC: "
                 f"`hacs plan --shards {shard.count}` begins the next one"
             )
         if share.is_open:  # the crawl before was killed

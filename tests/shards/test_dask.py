@@ -10,7 +10,7 @@ import pytest
 from distributed import LocalCluster
 
 from hacs_crawler.exceptions import ClusterError, ConfigError
-from hacs_crawler.shards import dask as module, dask_pool
+from hacs_crawler.shards import dask_pool, engine
 from servers import free_port
 
 pytestmark = pytest.mark.slow
@@ -52,7 +52,7 @@ def test_a_worker_that_is_not_of_this_version_is_named(
 
 
 def test_a_cluster_without_a_worker_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "WORKER_SECONDS", 0.2)
+    monkeypatch.setattr(engine, "WORKER_SECONDS", 0.2)
     with (
         LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0", silence_logs=50) as local,
         pytest.raises(ClusterError) as failed,
@@ -70,7 +70,7 @@ def test_an_address_that_is_none_is_named(wrong: str) -> None:
 
 
 def test_a_scheduler_that_is_not_there_costs_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "CONNECT_SECONDS", 0.2)
+    monkeypatch.setattr(engine, "CONNECT_SECONDS", 0.2)
     address = f"127.0.0.1:{free_port()}"
     with pytest.raises(ClusterError) as failed, dask_pool(address):
         pytest.fail("nobody is there")

@@ -173,6 +173,59 @@ def test_a_worker_stopped_for_longer_than_the_lock_lives_asks_nothing_more(
     check_whole(project, again=2 * UNDER_WAY, most=number)
 
 
+def test_a_crawl_whose_worker_is_stopped_goes_on_and_is_not_taken_for_a_failure(
+    running: tuple[Shards, object],
+) -> None:
+    project, _ = running
+    with dask(project, workers=2) as there:
+        process = project.start("many", "--dask", there.address, shards=6)
+        project.web.wait_for(60, process)
+        there.workers[0].send_signal(signal.SIGSTOP)
+        done = finish(process)
+        there.workers[0].send_signal(signal.SIGCONT)
+        wait_until(lambda: not crawls_alive(project), "the end of the crawls")
+    assert done.status == 0, done.log
+    check_whole(project)
+
+
+def test_an_interrupt_ends_all_crawls_in_order_though_a_worker_is_stopped(
+    running: tuple[Shards, object],
+) -> None:
+    project, _ = running
+    with dask(project, workers=2) as there:
+        process = project.start("many", "--dask", there.address, shards=6, DOWNLOAD_DELAY=0.5)
+        project.web.wait_for(20, process)
+        there.workers[0].send_signal(signal.SIGSTOP)
+        process.send_signal(signal.SIGINT)
+        done = finish(process, seconds=60.0)
+        there.workers[0].send_signal(signal.SIGCONT)
+        wait_until(lambda: not crawls_alive(project), "the end of the crawls")
+    assert done.status == 128 + signal.SIGINT, done.log
+    asked = project.web.asked()
+    assert len(asked) == len(set(asked)) < 300
+
+
+def test_a_second_interrupt_kills_all_crawls(running: tuple[Shards, object]) -> None:
+    project, _ = running
+    code = (project.folder / "spiders.py").read_text()
+    busy = code.replace('        yield {"url": response.url}', "        time.sleep(600)", 1)
+    (project.folder / "spiders.py").write_text(busy)
+    with dask(project, workers=2) as there:
+        process = project.start("many", "--dask", there.address, shards=6)
+        requests = project.web.site.requests
+        wait_until(lambda: len({one for *_, one in requests}) == 2, "requests of both crawls")
+        time.sleep(2.0)  # until both are in the callback
+        process.send_signal(signal.SIGINT)
+        time.sleep(2.0)
+        assert process.poll() is None
+        assert len(crawls_alive(project)) == 2
+        process.send_signal(signal.SIGINT)
+        done = finish(process, seconds=60.0)
+        wait_until(lambda: not crawls_alive(project), "the end of the crawls")
+    assert done.status == 128 + signal.SIGINT
+    assert "Traceback" not in done.log
+
+
 def test_a_redis_that_is_restarted_costs_a_pause(
     running: tuple[Shards, RedisProcess],
 ) -> None:
@@ -181,9 +234,11 @@ def test_a_redis_that_is_restarted_costs_a_pause(
         process = project.start("many", "--dask", there.address, shards=6)
         project.web.wait_for(60, process)
         redis.kill()
+        time.sleep(3.0)  # longer than the command and the crawls try at once
         redis.start()
         done = finish(process)
     assert done.status == 0, done.log
+    assert "the crawls wait until it is back" in done.log
     check_whole(project)
 
 

@@ -53,7 +53,7 @@ class ShardHold:
         self._clock = clock
         self._downloads = Downloads(crawler)
         self._relied_on_until = -math.inf
-        self._is_lost = self._is_taken = self._is_over = False
+        self._is_lost = self._is_over = False
         self._is_released = Event()
 
     def may_send(self) -> bool:
@@ -97,13 +97,12 @@ class ShardHold:
         """Let others crawl the shard; what fails is only logged, as the lock then runs out."""
         self._is_released.set()
         try:
-            if self._is_taken:
-                self._lock.release()
+            self._lock.release()
         except StateError as error:
             logger.warning("%s; others can crawl shard %s in two minutes", error, self._shard)
 
     def _begin(self, begun: float) -> None:
-        self._is_taken, self._relied_on_until = True, begun + self._lock.seconds
+        self._relied_on_until = begun + self._lock.seconds
         if math.isfinite(self._lock.seconds):
             hold_back(self._crawler, self.may_send, self._until_renewed)
             Thread(target=self._keep, args=(caller_into_loop(),), daemon=True).start()

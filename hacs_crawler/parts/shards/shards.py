@@ -57,6 +57,8 @@ class Shards(CrawlPart):
     """The shard of one crawl, and its share of the round of all shards, if one was planned."""
 
     required = True
+    _hold: ShardHold
+    _notes: RoundNotes
 
     def __init__(self, crawl: Crawl) -> None:
         super().__init__(crawl)
@@ -67,8 +69,7 @@ class Shards(CrawlPart):
         self._worker = Worker()
         # held by what changes the round or writes, so that the crawl closes after it
         self._in_use = DeferredLock()
-        self._hold: ShardHold | None = None
-        self._notes: RoundNotes | None = None
+        self._at_end: list[Callable[[], object]] = []
         self._round: Round | None = None
         self._given = 0
         self._before: dict[str, float] = {}
@@ -96,20 +97,23 @@ class Shards(CrawlPart):
             raise ConfigError("HACS_SHARD needs HACS's own SCHEDULER, which leaves out other pages")
         lock = shard_lock(config.state, config.own_namespace, config.base)
         self._hold = ShardHold(crawler, self._shard, lock, self._crawl.fail)
+        self._at_end.append(self._hold.release)
+        crawler.signals.connect(self._hold.stop_waiting, signals.spider_closed)
         await self._hold.take(self._worker)
 
     async def opened(self) -> None:
         """Join the round that was planned, if there is one."""
         self._notes = await self._patiently(open_rounds, self._config, self._shard.count)
+        self._at_end.append(self._notes.close)
         kept = await self._crawl.state.once(pages_handed_over, self._spider.name)
         self._kept = set(kept.tolist())
-        await self._join(await self._patiently(self._book.read))
+        await self._join(await self._patiently(self._notes.read))
 
     async def round_began(self) -> None:
         """Wait until the next round is planned, if the last one was, and join it."""
         before = self._round
         while self._crawl.is_open:
-            found = await self._patiently(self._book.read)
+            found = await self._patiently(self._notes.read)
             if before is None or found is None or found.began != before.began:
                 await self._join(found)
                 break
@@ -196,16 +200,9 @@ class Shards(CrawlPart):
         """Give up the shard."""
         # what waits for it goes on, and finds the crawl closed
         await maybe_deferred_to_future(self._in_use.run(lambda: None))
-        if self._notes is not None:
-            await maybe_deferred_to_future(self._worker.run(self._notes.close))
-        if self._hold is not None:
-            await maybe_deferred_to_future(self._worker.run(self._hold.release))
+        for end in reversed(self._at_end):
+            await maybe_deferred_to_future(self._worker.run(end))
         self._worker.close()
-
-    @property
-    def _book(self) -> RoundNotes:
-        assert self._notes is not None  # noqa: S101 - opened
-        return self._notes
 
     async def _join(self, found: Round | None) -> None:
         """Join a round, if there is one; raises ConfigError, StateError."""
@@ -332,8 +329,6 @@ class Shards(CrawlPart):
 
     def _on_closed(self, reason: str) -> None:
         self._reason = reason
-        if self._hold is not None:
-            self._hold.stop_waiting()
 
     async def _alone(self, function: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Return a coroutine's result, which runs when no other does so."""
@@ -343,7 +338,7 @@ class Shards(CrawlPart):
     async def _change(self, change: Callable[[Round], T]) -> T:
         """Change the round atomically; raises StateError."""
         assert self._round is not None  # noqa: S101 - asked in a round only
-        self._round, result = await self._patiently(self._book.change, self._round.began, change)
+        self._round, result = await self._patiently(self._notes.change, self._round.began, change)
         return result
 
     async def _patiently(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
