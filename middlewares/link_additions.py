@@ -27,7 +27,7 @@ from hacs_crawler.crawl.meta import (
     tell,
 )
 from hacs_crawler.crawl.observation import OTHER_TYPE, Observation, observe, seen_or_failed, type_of
-from hacs_crawler.crawl.outputs import AwaitedVisit, Output
+from hacs_crawler.crawl.outputs import LEADS_ON, AwaitedVisit, Output
 from hacs_crawler.crawl.part import Observed, Part
 from hacs_crawler.crawl.ranker import Ranker, reading_a_list
 from hacs_crawler.crawl.state_access.write_behind import OpenState
@@ -251,9 +251,12 @@ class LinkAdditionsMiddleware:
     def _conclude(self, awaited: AwaitedVisit, *, is_whole: bool = True) -> None:
         """Record an observation, and report its outcome."""
         crawl, request, url = self._crawl, awaited.request, awaited.url
-        visit, reason = awaited.end(is_whole=is_whole)
+        page = crawl.state.write_behind.page(url) if awaited.takes_items else None
+        had_items = (
+            page is not None and page.has_items and page.latest_rules != LEADS_ON.fingerprint
+        )
+        visit, reason = awaited.end(is_whole=is_whole, had_items=had_items)
         if visit is not None and visit.news is News.SEEN and awaited.takes_items:
-            page = crawl.state.write_behind.page(url)
             visit, reason = seen_or_failed(visit, page, awaited.rules)
         if visit is not None and awaited.only_leads_on and (visit.etag or visit.last_modified):
             # a 304 leaves a callback nothing to yield

@@ -20,6 +20,7 @@ from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import KEY, is_start, set_is_page, tag_of, take_over
 from hacs_crawler.crawl.observation import Observation, is_html
 from hacs_crawler.crawl.part import Part
+from hacs_crawler.links import canonical_url, link_fingerprint
 from hacs_crawler.outcome import Expected, NotObserved, Outcome
 from hacs_crawler.state import Recorded
 from hacs_crawler.utils.text import safe_logger
@@ -27,6 +28,8 @@ from hacs_crawler.watch import MarkRules, Rules, UnreadableMarksError
 
 logger = safe_logger(__name__)
 
+# Items are watched, and a page yields only requests, as lists do: then these are its marks.
+LEADS_ON: Final = MarkRules("requests", lambda *_: (), takes_items=True)
 # File types that are not pages but list some: sitemaps, feeds, robots.txt.
 _LISTS: Final = ("atom", "csv", "json", "rss", "txt", "xml")
 
@@ -114,6 +117,7 @@ class AwaitedVisit:
     is_asked_again: bool = False
     # Whether the callback yielded requests, and nothing else.
     only_leads_on: bool = False
+    _leads_to: set[int] = field(default_factory=set)
     _marks: set[int] = field(default_factory=set)
     _problem: str = ""
 
@@ -129,8 +133,16 @@ class AwaitedVisit:
                 logger.error("%s is not observed: %s", self.response.url, error)
             self._problem = str(error)
 
-    def end(self, *, is_whole: bool) -> Observation:
-        """Return the page's observation; a callback that was cut short may have missed items."""
+    def see_request(self, request: Request) -> None:
+        """Take a request that the callback yields as a mark of a page without items."""
+        if self.takes_items and (link := canonical_url(request.url)) is not None:
+            self._leads_to.add(link_fingerprint(link))
+
+    def end(self, *, is_whole: bool, had_items: bool) -> Observation:
+        """Return the page's observation; a callback that was cut short may have missed items.
+
+        If the page `had_items`, its requests are no marks: then it shows none.
+        """
         if self.told is not None and self.told.rejected:
             return Observation(None, "rejected")
         if not self.takes_items or self.observation.visit is None:
@@ -142,7 +154,12 @@ class AwaitedVisit:
         # the spider takes this answer for a wrong one
         if self.is_asked_again and not self._marks:
             return Observation(None, "asked_again")
-        return Observation(replace(self.observation.visit, marks=frozenset(self._marks)))
+        if self.only_leads_on and self._leads_to and not had_items:
+            marks, rules = frozenset(self._leads_to), LEADS_ON
+        else:
+            marks, rules = frozenset(self._marks), self.rules
+        visit = replace(self.observation.visit, marks=marks, rules=rules.fingerprint)
+        return Observation(visit)
 
 
 class Output:
@@ -180,6 +197,8 @@ class Output:
             take_over(entry, listed=self._names_pages)
             if self._awaited is not None and tag_of(entry).stage == "again":
                 self._awaited.is_asked_again = True
+        if self._awaited is not None:
+            self._awaited.see_request(entry)
         return entry
 
     @cached_property

@@ -16,6 +16,7 @@ from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.for_parts import PageWriter
 from hacs_crawler.crawl.meta import page_url
 from hacs_crawler.crawl.observation import is_html, tree_of
+from hacs_crawler.crawl.outputs import LEADS_ON
 from hacs_crawler.crawl.part import Observed
 from hacs_crawler.crawl.recipes import is_secret_name
 from hacs_crawler.links import (
@@ -105,6 +106,8 @@ class FindingsWriter(PageWriter[Findings]):
             at, most = observed.visit.at, self._crawl.config.findings
             tree = tree_of(response) if is_html(response) else None
             marks = recorded.new_marks if recorded.updated else observed.visit.marks or frozenset()
+            if observed.visit.rules == LEADS_ON.fingerprint:
+                rules = self._crawl.config.link_rules
             new = items or _new_things(rules, response, tree, marks)
             things = tuple(
                 Finding(

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.for_parts import CrawlPart
+from hacs_crawler.crawl.outputs import LEADS_ON
 from hacs_crawler.crawl.part import Observed
 from hacs_crawler.state import Page, Recorded, State, Visit, change_note, read_note
 from hacs_crawler.utils.text import counted, safe_logger
@@ -78,7 +79,10 @@ class Watchers(CrawlPart):
 
     def recorded(self, batch: Sequence[Recorded]) -> None:
         """Count the visits that showed a watched mark."""
-        self._visits += sum(recorded.visit.marks is not None for recorded in batch)
+        self._visits += sum(
+            recorded.visit.marks is not None and recorded.visit.rules != LEADS_ON.fingerprint
+            for recorded in batch
+        )
 
     def sum_up(self) -> None:
         """Warn if no page showed, or can show, a watched mark: an expression may be wrong."""

@@ -165,19 +165,24 @@ class Page(Struct, array_like=True):
         return Spells(self.periods, self.marks)
 
     @property
+    def latest_rules(self) -> int:
+        """The rules of the latest visit that showed marks, 0 without one."""
+        return rule_changes.latest(self.rule_changes)
+
+    @property
     def is_chosen(self) -> bool:
         """Whether the page's marks are what somebody chose to watch of it, and no links."""
-        return bool(rule_changes.latest(self.rule_changes) & rule_changes.CHOSEN)
+        return bool(self.latest_rules & rule_changes.CHOSEN)
 
     @property
     def has_items(self) -> bool:
         """Whether the page's marks are the items that its callback yielded."""
-        return rule_changes.is_of_items(rule_changes.latest(self.rule_changes))
+        return rule_changes.is_of_items(self.latest_rules)
 
     @property
     def noun(self) -> str:
         """What the page's marks are, in a word."""
-        return rule_changes.noun_of(rule_changes.latest(self.rule_changes))
+        return rule_changes.noun_of(self.latest_rules)
 
     def count(self, updates: Counted) -> None:
         """Say what counts as an update of the page."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from typing import Any
 
 import pytest
 
-from integration_support import AnySpider, Crawl, Project
+from hacs_crawler.state import all_findings, open_store
+from integration_support import ROOT, AnySpider, Crawl, Project
 from servers import Site
 
 SHOP = """
@@ -244,6 +246,79 @@ def test_a_list_that_is_empty_is_neither_a_baseline_nor_an_update(
     settings = {"HACS_UPDATES": "any-change"}
     days = ["", "A", "AB", "", "AB"]
     assert updates(any_spider, site, PLAIN, days, **settings) == [0, 0, 1, 0, 0]
+
+
+LISTS = """
+    import scrapy
+
+
+    class Lists(scrapy.Spider):
+        name = "lists"
+
+        def __init__(self, url, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            self.start_urls = [url + "/"]
+
+        def parse(self, response):
+            yield from response.follow_all(css="a.list")
+            yield from response.follow_all(css="a.item", callback=self.parse_item)
+
+        def parse_item(self, response):
+            yield {key: response.css(f".{key}::text").get() for key in ("name", "price")}
+"""
+
+
+def shop_of_lists(site: Site, *products: str) -> None:
+    """The first page leads to a list, and the list to products."""
+
+    def page(path: str, body: str) -> None:
+        site.pages[path] = (200, {}, f"<html><body>{body}</body></html>".encode())
+
+    page("/", "<a class=list href=/list>all</a>")
+    page("/list", "".join(f"<a class=item href=/{name}>{name}</a>" for name in products))
+    for name in products:
+        page(f"/{name}", f"<b class=name>{name}</b> <i class=price>{len(name)}</i>")
+
+
+def test_a_page_that_only_leads_to_others_shows_what_it_leads_to(
+    any_spider: AnySpider, site: Site
+) -> None:
+    settings = {"HACS_WATCH": "items", "HACS_PAGES": "all"}
+    shop_of_lists(site, "kettle", "teapot")
+    first = any_spider.run(LISTS, **settings)
+    assert (first.stat("hacs/visits"), first.stat("hacs/not_observed")) == (4, 0)
+    any_spider.days = 1
+    quiet = any_spider.run(LISTS, **settings)
+    assert (quiet.stat("hacs/visits"), quiet.stat("hacs/updates")) == (4, 0)
+    shop_of_lists(site, "kettle", "teapot", "urn")
+    any_spider.days = 2
+    gained = any_spider.run(LISTS, **settings)
+    assert (gained.stat("hacs/visits"), gained.stat("hacs/updates")) == (5, 1)
+    with closing(open_store(f"sqlite:///{any_spider.folder}/state.db", "hacs", ROOT)) as store:
+        [(_, found)] = all_findings(store)
+    assert [(new.kind, new.text, new.url) for new in found.things] == [
+        ("link", "urn", f"{site.url}/urn")
+    ]
+    site.pages["/urn"] = site.pages["/list"]
+    any_spider.days = 3
+    assert any_spider.run(LISTS, **settings).stat("hacs/not_observed/nothing_shown") == 1
+
+
+def test_lists_are_ranked_by_how_often_they_lead_to_something_new(
+    any_spider: AnySpider, site: Site
+) -> None:
+    settings = {"HACS_WATCH": "items", "HACS_PAGES": "all"}
+    products = ["kettle", "teapot", "cup"]
+    shop_of_lists(site, *products)
+    any_spider.run(LISTS, **settings)
+    for day in range(1, 9):
+        products.append(f"jug-{day}")
+        shop_of_lists(site, *products)
+        any_spider.days = day
+        crawl = any_spider.run(LISTS, HACS_REVISIT="budget", HACS_BUDGET=3, **settings)
+        assert crawl.stat("hacs/visits") <= 3
+    assert len({path for path in site.asked if "/jug-" in path}) >= 4
+    assert site.asked.count("/list") >= 5
 
 
 PIPELINE = {"ITEM_PIPELINES": '{"hacs_crawler.pipelines.OnlyChanges": 500}'}
