@@ -49,7 +49,7 @@ class HacsAddon:
         takes that of the later module: the project's.
         """
         modules = settings.getlist("SPIDER_MODULES")
-        if settings.getbool("HACS_SPIDERS") and SPIDERS not in modules:
+        if adds_spiders(settings) and SPIDERS not in modules:
             priority = settings.getpriority("SPIDER_MODULES") or 0
             settings.set("SPIDER_MODULES", [SPIDERS, *modules], priority)
 
@@ -85,6 +85,14 @@ class HacsAddon:
                 "remove SCHEDULER and set HACS_INNER_SCHEDULER to it instead",
                 scheduler,
             )
+
+
+def adds_spiders(settings: BaseSettings) -> bool:
+    """Whether HACS_SPIDERS asks for this package's spiders; if it is invalid, their crawl says so."""
+    try:
+        return settings.getbool("HACS_SPIDERS")
+    except ValueError:
+        return True
 
 
 def _tries_a_page() -> bool:

@@ -17,7 +17,7 @@ from packaging.requirements import Requirement
 from scrapy.settings import BaseSettings, Settings
 from scrapy.utils.misc import load_object
 
-from hacs_crawler.addon import COMPONENTS, HacsAddon
+from hacs_crawler.addon import COMPONENTS, HacsAddon, adds_spiders
 from hacs_crawler.config import Config, unknown_settings
 from hacs_crawler.crawl.scheduler import HacsScheduler
 from hacs_crawler.exceptions import ConfigError, NoStateError, StateError
@@ -117,7 +117,7 @@ def wiring(given: Settings) -> Check:
             title = component.__name__
             result = f"{name} switches {title} off: without it parts of HACS do not work"
             return Check("add-on", "failure", result, f"take {title} out of {name}")
-    spiders = "" if settings.getbool("HACS_SPIDERS") else "; HACS_SPIDERS = True adds our spiders"
+    spiders = "" if adds_spiders(settings) else "; HACS_SPIDERS = True adds our spiders"
     return Check("add-on", "ok", f"scheduler and middlewares are in place{spiders}")
 
 

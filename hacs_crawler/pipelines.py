@@ -58,8 +58,11 @@ class OnlyChanges:
         """Ask the middleware to say of each item whether it is news."""
         del spider
         middleware = self._crawler.get_spider_middleware(LinkAdditionsMiddleware)
-        assert isinstance(middleware, LinkAdditionsMiddleware)  # noqa: S101 - the add-on put it there
-        middleware.told_items = self._tell
+        if isinstance(middleware, LinkAdditionsMiddleware):
+            middleware.told_items = self._tell
+        else:
+            msg = "OnlyChanges needs the add-on: add hacs_crawler.addon.HacsAddon to ADDONS"
+            Crawl.of(self._crawler).fail(msg)
 
     def process_item(self, item: Any, spider: Spider | None = None) -> Any:
         """Drop an item that is not news."""

@@ -42,7 +42,8 @@ def newest(
         if thing.at >= since
     ]
     things.sort(key=lambda entry: entry[:2], reverse=True)
-    return list(islice(_with_pages(state, things, host.lower().removeprefix("www.")), limit))
+    name = host.lower().partition(":")[0].removeprefix("www.")
+    return list(islice(_with_pages(state, things, name), limit))
 
 
 def _with_pages(

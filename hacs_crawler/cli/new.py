@@ -57,15 +57,15 @@ def new(
     with opened(settings, shards) as (config, state):
         check_target(atom, "--atom")
         start = _second(since, config.clock())
-        things = newest(state, start, site, limit)
+        things = newest(state, start, site)
         if atom is not None:
-            write_file(atom, [_feed(things, config)])
+            write_file(atom, [_feed(things[:limit], config)])
         if not things:
             logger.info("%s", _why_none(state, config, since, site))
         shown = things[: limit or ROWS_SHOWN]
         number = counted(len(things), "new thing")
         notes = [f"{number}; a table shows the newest {len(shown)}: --limit"]
-        rows = newest_table(things)
+        rows = newest_table(things[:limit])
         return Records(
             rows=lambda: rows,
             text=lambda: [_table(shown)] if shown and atom is None else [],

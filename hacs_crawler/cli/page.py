@@ -63,7 +63,7 @@ class PageFacts:
     may churn. `churn` and `churning` are as in `model.Rates`. `confirmed` counts the updates whose
     links were seen again, and all updates for which this is known. `siblings` is the number of other
     known pages of the site, `sibling_correlation` as in `model.sibling_correlation`. `set_aside` visits
-    are later than now, and not in `page`.
+    are later than now, `doubtful` ones count once the next visit confirms them: neither are in `page`.
     """
 
     page: Page
@@ -78,6 +78,7 @@ class PageFacts:
     siblings: int
     sibling_correlation: float
     set_aside: int = 0
+    doubtful: int = 0
     signals: list[PageSignals] = field(default_factory=list)
     rendering: PageRendering = field(default_factory=PageRendering)
     site_rendering: SiteRendering = field(default_factory=SiteRendering)
@@ -112,7 +113,8 @@ def facts_of(url: str, state: State, config: Config, now: float) -> PageFacts:
         raise HacsError(f"the record of {url} in the state is damaged")
     if problem := check_url(stored.url):
         raise HacsError(f"no crawl could visit {stored.url}: {problem}")
-    page, estimation = as_of(stored, now).sound, state.estimation
+    past, estimation = as_of(stored, now), state.estimation
+    page = past.sound
     rates, of_links = estimation.rates([page]), lifetimes([page])
     is_again = (of_links == LinkLifetime.LASTING) | (of_links == LinkLifetime.PASSING)
     estimator = estimation.estimator
@@ -133,7 +135,8 @@ def facts_of(url: str, state: State, config: Config, now: float) -> PageFacts:
         forecast=forecast_of(page_id, page_ids, rows, state, config.ranking, now),
         siblings=int(np.count_nonzero(rows["site"] == site_id(page.url))) - 1,
         sibling_correlation=estimation.sibling_correlation,
-        set_aside=len(stored.visits) - len(page.visits),
+        set_aside=len(stored.visits) - len(past.visits),
+        doubtful=len(past.visits) - len(page.visits),
         signals=signals_of_page(state.store, page_id, rows[page_ids == page_id], estimation),
         rendering=decoded(PageRendering, rendering),
         site_rendering=decoded(SiteRendering, site_rendering),
@@ -172,6 +175,12 @@ def _lines(facts: PageFacts, config: Config, now: float) -> Iterator[tuple[str, 
     yield "seen", _seen(page, updates, now)
     if facts.set_aside:
         yield "set aside", f"{counted(facts.set_aside, 'visit')} later than now"
+    if facts.doubtful:
+        yield (
+            "doubtful",
+            f"{counted(facts.doubtful, 'visit')} that showed hardly anything of the page, and count if "
+            "the next confirms them",
+        )
     yield from _news(facts)
     yield "rate", _rate(facts, config)
     if facts.confirmed[1]:

@@ -69,6 +69,7 @@ def _as_json(facts: PageFacts) -> dict[str, Any]:
             for at, updated, links in visits
         ],
         "visits_set_aside": facts.set_aside,
+        "visits_doubtful": facts.doubtful,
         "links": len(page.marks),
         "gone": page.gone,
         "failures": page.failures,

@@ -21,8 +21,8 @@ from hacs_crawler.state import Prediction
 # The key of `Request.meta` under which the tag is.
 KEY: Final = "_hacs"
 
-# The stage of a request. A "planned" request was chosen from the whole state, and needs no filter
-# and no ranking; a "ranked" request was chosen among others. A request for a page is "sent" while
+# The stage of a request. A "planned" request was chosen from the whole state, and needs no
+# ranking; a "ranked" request was chosen among others. A request for a page is "sent" while
 # it is under way and holds its page, "released" while it waits to be sent again, as a retry or
 # redirect does, and "answered" in the end. A request that asks "again" is a copy for the same URL.
 Stage = Literal["waiting", "planned", "ranked", "sent", "released", "answered", "again"]

@@ -154,11 +154,10 @@ class AwaitedVisit:
         # the spider takes this answer for a wrong one
         if self.is_asked_again and not self._marks:
             return Observation(None, "asked_again")
+        visit = replace(self.observation.visit, marks=frozenset(self._marks))
         if self.only_leads_on and self._leads_to and not had_items:
-            marks, rules = frozenset(self._leads_to), LEADS_ON
-        else:
-            marks, rules = frozenset(self._marks), self.rules
-        visit = replace(self.observation.visit, marks=marks, rules=rules.fingerprint)
+            marks = frozenset(self._leads_to)
+            visit = replace(visit, marks=marks, rules=LEADS_ON.fingerprint)
         return Observation(visit)
 
 

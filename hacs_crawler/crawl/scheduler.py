@@ -132,8 +132,11 @@ class HacsScheduler(BaseScheduler):
             return False
         tag = renew(request)
         if tag.stage == "planned":
-            self._seeds.add_one(request, next(self._planned))
-            return True
+            # another page may have led to it; a hub has no prediction, and is visited many times
+            is_seen = tag.prediction is not None and self._is_filtered(request)
+            if not is_seen:
+                self._seeds.add_one(request, next(self._planned))
+            return not is_seen
         if self._page_filter.is_needed or tag is not UNTAGGED:
             self._page_filter.mark(request)
             tag = tag_of(request)

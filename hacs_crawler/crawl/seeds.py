@@ -49,6 +49,8 @@ _BARE = re.compile(r"[a-z][a-z0-9+.-]*://\S*", re.IGNORECASE)
 # A URL without its scheme.
 _HOST = re.compile(r"(?:[\w-]+\.)+[a-z]{2,}(?::\d+)?(?:[/?]\S*)?", re.IGNORECASE)
 _DELIMITERS = ",;\t"
+# A name behind a URL and a delimiter.
+_NAME_BEHIND = re.compile(r"[,;][A-Z][\w.'-]*\Z")
 # Head of the column of a CSV file that has the URLs.
 _COLUMN = re.compile("urls?|uri|homepage|website|webpage|link|address|web|site|page")
 _WEIGHT: Final = "weight"
@@ -367,9 +369,10 @@ def _parse(line: bytes, column: _Column | None) -> tuple[Seed, str | None]:
 def _url_in(text: str) -> str:
     """Return the URL in a line, adding "http://" if needed; the whole line if it lacks a URL."""
     if _BARE.fullmatch(text):
-        return text
+        return _NAME_BEHIND.sub("", text)
     if (match := _URL.search(text)) is not None:
-        return match[0].rstrip(_DELIMITERS)
+        is_in_brackets = text[: match.start()].endswith("(")
+        return _NAME_BEHIND.sub("", match[0].rstrip(_DELIMITERS + ")" * is_in_brackets))
     words = (word.strip("\"'()") for word in re.split(rf"[\s{_DELIMITERS}]+", text))
     hosts = [word for word in words if _HOST.fullmatch(word)]
     return f"http://{hosts[-1]}" if hosts else text

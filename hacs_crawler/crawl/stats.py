@@ -41,6 +41,14 @@ SOME: Final = 10
 MOST_CHURNING: Final = 10_000
 # Why a page was not observed though its request did not fail.
 _NOT_FAILED: Final = frozenset({"cached", "doubtful", "other_type", "rejected"})
+# What the closing lines say of visits, by their stat.
+_REMARKS: Final = {
+    "not_observed/doubtful": "showed hardly anything of the page, and will count if the next visit "
+    "confirms it",
+    "same_second": "fell into the second of another visit of the page, such as one by another crawl, "
+    "and count as one visit with it",
+    "baselines": "found nothing to compare with: what is watched has changed since the visit before",
+}
 
 
 @dataclass(slots=True)
@@ -224,6 +232,7 @@ class CrawlStats:
             ("new_links", sum(len(visited.new_marks) for visited in updated)),
             ("gone", sum(visited.visit.news is News.GONE for visited in recorded)),
             ("same_second", sum(visited.visit.at in visited.before.visits for visited in seen)),
+            ("baselines", sum(visited.has_other_rules for visited in seen)),
         ):
             if number:
                 self.count(name, number)
@@ -265,8 +274,7 @@ class CrawlStats:
         others = sum(stat(f"not_observed/{why}") for why in _NOT_FAILED)
         failed = stat("not_observed") - empty - others
         left = stat("dropped/threshold") + stat("dropped/budget")
-        visits, firsts = stat("visits"), stat("first_visits")
-        updates, new = stat("updates"), stat("new_links")
+        visits, firsts, updates, new = map(stat, ("visits", "first_visits", "updates", "new_links"))
         if self._counts_by_site:
             updates, new = stat("site_updates"), stat("links_new_to_site")
         total = visits + failed + empty + gone + left
@@ -286,17 +294,9 @@ class CrawlStats:
         beside += [counted(stat(name), noun) for name, noun in self._beside.items() if stat(name)]
         if beside:
             logger.info("Not counted as visits: %s", ", ".join(beside))
-        if doubtful := stat("not_observed/doubtful"):
-            logger.info(
-                "%s showed hardly anything of the page, and will count if the next visit confirms it",
-                counted(doubtful, "visit"),
-            )
-        if same := stat("same_second"):
-            logger.info(
-                "%s fell into the second of another visit of the page, such as one by another crawl, "
-                "and count as one visit with it",
-                counted(same, "visit"),
-            )
+        for name, remark in _REMARKS.items():
+            if number := stat(name):
+                logger.info("%s %s", counted(number, "visit"), remark)
         if self._churning:
             self._log_churning(stat("churn/visits"), stat("visits"))
         if self._rejected:

@@ -16,7 +16,7 @@ from hacs_crawler.crawl.for_parts import PageWriter
 from hacs_crawler.crawl.part import Observed
 from hacs_crawler.links import page_id_of
 from hacs_crawler.state import State, Visit, change_annotations
-from hacs_crawler.utils.text import safe_logger
+from hacs_crawler.utils.text import counted, safe_logger
 from hacs_crawler.watch import item_fields, item_key
 
 logger = safe_logger(__name__)
@@ -25,6 +25,8 @@ KIND: Final = "items"
 # Of a page; further ones are not kept.
 MOST_ITEMS: Final = 100
 ENOUGH_VISITS: Final = 20
+ENOUGH_EMPTIED: Final = 5
+EMPTY: Final[tuple[Any, ...]] = (None, "", [], {})
 # At this share of the visits a field that differs is pointed out.
 NEARLY_ALL: Final = 0.9
 
@@ -44,6 +46,8 @@ class LastItems(PageWriter[Items]):
         self._shown: WeakKeyDictionary[Response, list[tuple[int | None, dict[str, Any]]]]
         self._shown = WeakKeyDictionary()
         self._differed: Counter[str] = Counter()
+        self._emptied: Counter[str] = Counter()
+        self._fields: set[str] = set()
         self._compared = self._items = self._named = 0
 
     async def answered(self, request: Request, response: Response, page_url: str) -> Response:
@@ -62,7 +66,9 @@ class LastItems(PageWriter[Items]):
         key = item_key(item, name) if (name := self._crawl.config.watch_key) else 0
         self._items += 1
         self._named += key is not None
-        self._shown.setdefault(response, []).append((key, item_fields(item)))
+        fields = item_fields(item)
+        self._fields |= fields.keys()
+        self._shown.setdefault(response, []).append((key, fields))
 
     def observed(self, observed: Observed) -> Iterable[Visit]:
         """Have the items of a visit kept, and see which of their fields differ."""
@@ -84,7 +90,9 @@ class LastItems(PageWriter[Items]):
                 for name, value in items[key].items()
                 if value != before[key].get(name)
             ]
-            self._differed.update({name for name, _, _ in differed})
+            shown_before = [entry for entry in differed if entry[2] not in EMPTY]
+            self._differed.update({name for name, value, _ in shown_before if value not in EMPTY})
+            self._emptied.update({name for name, value, _ in shown_before if value in EMPTY})
             for name, value, was in differed:
                 logger.debug("%s: %s %r, was %r", observed.visit.url, name, value, was)
         return ()
@@ -104,6 +112,22 @@ class LastItems(PageWriter[Items]):
                 config.watch_key,
                 self._items,
             )
+        for setting, names in (
+            ("HACS_WATCH_FIELDS", config.watch_fields),
+            ("HACS_WATCH_IGNORE", config.watch_ignore),
+        ):
+            if self._items and (unknown := [name for name in names if name not in self._fields]):
+                none_of = counted(self._items, "item")
+                logger.warning("%s: none of %s has %s", setting, none_of, ", ".join(unknown))
+        for name, visits in self._emptied.most_common():
+            if visits >= max(ENOUGH_EMPTIED, NEARLY_ALL * self._compared):
+                logger.warning(
+                    "The field %r is empty on %d of %d pages, and was not at the visit before: a "
+                    "selector may no longer match",
+                    name,
+                    visits,
+                    self._compared,
+                )
         for name, visits in self._differed.most_common():
             share = visits / self._compared
             is_often = self._compared >= ENOUGH_VISITS and share >= NEARLY_ALL
@@ -118,6 +142,8 @@ class LastItems(PageWriter[Items]):
                 )
                 break
         self._differed.clear()
+        self._emptied.clear()
+        self._fields.clear()
         self._compared = self._items = self._named = 0
 
 

@@ -67,9 +67,12 @@ class Watchers(CrawlPart):
         other = self._others.get(page.rule_changes[-1]) if page.rule_changes else None
         if other is not None:
             spider, watch = other
+            how = f"HACS_WATCH = {watch!r}"
+            if watch == self._crawl.config.watched_as:
+                how += " with other fields, HACS_WATCH_KEY or HACS_WATCH_IGNORE"
             self._crawl.fail(
-                f"{page.url} is watched by the spider {spider!r}, too, and otherwise "
-                f"(HACS_WATCH = {watch!r}): give one of them a HACS_NAMESPACE of its own"
+                f"{page.url} is watched by the spider {spider!r}, too, and otherwise ({how}): give one "
+                "of them a HACS_NAMESPACE of its own"
             )
 
     def observed(self, observed: Observed) -> Iterable[Visit]:

@@ -83,5 +83,5 @@ def _undamaged(values: Mapping[int, bytes]) -> dict[int, Findings]:
 def _decoded(value: bytes) -> Findings:
     try:
         return _decode(value) if value else Findings()
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError):
         return Findings()

@@ -45,6 +45,14 @@ class Recorded(Struct, frozen=True):
         return self.visit.at in self.after.baselines
 
     @property
+    def has_other_rules(self) -> bool:
+        """Whether marks were taken by other rules than at the visit before, and are not compared."""
+        return self.visit.marks is not None and self.before.latest_rules not in {
+            0,
+            self.visit.rules,
+        }
+
+    @property
     def updated_site(self) -> bool:
         """Whether there was an update that was new to the site, as far as is known."""
         return self.updated and (self.new_to_site != frozenset() or not self.new_marks)

@@ -158,6 +158,8 @@ def test_the_feed_is_atom_with_ids_that_stay(folder: Path, tmp_path: Path) -> No
 
 def test_a_table_is_cut_and_says_so(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert len(hacs_new(folder, "--limit", "1").stdout.splitlines()) == 2
+    assert caplog.messages == ["2 new things; a table shows the newest 1: --limit"]
+    caplog.clear()
     things = tuple(Finding(NOW - n, "link", f"n{n}", f"http://a.example/{n}") for n in range(60))
     fill(folder, found={ADA: Findings("", things[:20]), BOB: Findings("", things[20:40])})
     assert len(hacs_new(folder, "--json").stdout.splitlines()) == 40

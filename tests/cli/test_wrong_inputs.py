@@ -28,6 +28,7 @@ SETTINGS = {
     "HACS_POLICY=no.such.policy": "HACS_POLICY",
     "HACS_SHARD=3": "HACS_SHARD",
     "HACS_SHARD=3/2": "HACS_SHARD",
+    "HACS_SPIDERS=maybe": "HACS_SPIDERS",
     "HACS_STATE=mysql://localhost/db": "HACS_STATE",
     "HACS_STATE=redis://localhost/abc": "abc",
     "HACS_STATE=redis://localhost:99999/0": "HACS_STATE",

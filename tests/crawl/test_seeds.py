@@ -61,6 +61,8 @@ def test_byte_order_mark_is_skipped(write: Write) -> None:
         "id\tlink\n1\thttp://a.org/~ada\n2\tb.org/bob\n",
         "URL\nhttp://a.org/~ada\nhttp://b.org/bob\n",
         "Ada Lovelace http://a.org/~ada\nBob: http://b.org/bob\n",
+        "http://a.org/~ada,Ada Lovelace\n(http://b.org/bob)\n",
+        "http://a.org/~ada;Ada\nhttp://b.org/bob\n",
         "Ada Lovelace, http://a.org/~ada,\nBob,b.org/bob\n",
         "a.org/~ada\nb.org/bob\n",
         "http://a.org/~ada  Ada Lovelace\nb.org/bob J. Bob (bob@b.org)\n",

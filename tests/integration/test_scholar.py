@@ -47,6 +47,19 @@ def test_depth_counts_links_or_levels_of_the_path(site: Site, project: Project) 
     assert sorted(site.visited()) == near
 
 
+def test_a_page_of_the_plan_that_others_link_to_is_requested_once(
+    site: Site, project: Project
+) -> None:
+    for name in ("ada", "bob"):
+        site.set(f"/~{name}/", f"/~{name}/papers.html")
+        site.set(f"/~{name}/papers.html", f"/~{name}/")
+    project.crawl([f"{site.url}/~{name}/" for name in ("ada", "bob")])
+    site.visited()
+    project.crawl("state")
+    visited = site.visited()
+    assert len(visited) == len(set(visited)) == 4
+
+
 def test_the_closing_line_compares_what_was_expected_with_what_was_found(
     site: Site, project: Project, write_state: Callable[..., None]
 ) -> None:

@@ -304,6 +304,25 @@ def test_a_page_that_only_leads_to_others_shows_what_it_leads_to(
     assert any_spider.run(LISTS, **settings).stat("hacs/not_observed/nothing_shown") == 1
 
 
+def test_a_field_that_is_empty_everywhere_is_said_and_not_to_be_ignored(
+    any_spider: AnySpider, site: Site
+) -> None:
+    settings = {"HACS_WATCH": "items", "HACS_PAGES": "all", "HACS_WATCH_KEY": "name"}
+    products = [f"jug-{number}" for number in range(25)]
+    shop_of_lists(site, *products)
+    any_spider.run(LISTS, **settings)
+    for name in products:
+        status, headers, body = site.pages[f"/{name}"]
+        site.pages[f"/{name}"] = status, headers, body.replace(b"class=price", b"class=cost")
+    any_spider.days = 1
+    crawl = any_spider.run(LISTS, **settings)
+    assert "The field 'price' is empty on 25 of 25 pages" in crawl.log
+    assert "HACS_WATCH_IGNORE" not in crawl.log
+    crawl = any_spider.run(LISTS, HACS_WATCH_FIELDS="name,stok", **settings)
+    assert "HACS_WATCH_FIELDS: none of 25 items has stok" in crawl.log
+    assert "25 visits found nothing to compare with: what is watched has changed" in crawl.log
+
+
 def test_lists_are_ranked_by_how_often_they_lead_to_something_new(
     any_spider: AnySpider, site: Site
 ) -> None:
