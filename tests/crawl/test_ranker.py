@@ -39,6 +39,7 @@ class Listener(Part):
 
     told: list[Any]
     error: StateError | None = None
+    during: Callable[[], object] = staticmethod(lambda: None)
 
     @classmethod
     def from_crawl(cls, crawl: Crawl) -> Listener:
@@ -49,6 +50,7 @@ class Listener(Part):
 
     async def before_rank(self, urls: Sequence[str]) -> None:
         self.told.append(urls)
+        self.during()
 
     async def evidence(self, rows: Rows) -> Sequence[Any]:
         del rows
@@ -160,8 +162,10 @@ async def test_seeds_are_sent_by_their_score_with_what_was_predicted(ranking: Ma
 
 async def test_patterns_and_seeds_say_what_pages_weigh(ranking: Make) -> None:
     weights = {"quiet": 1e6, "nothing": 2.0}
-    async with ranking(HACS_WEIGHTS=weights, HACS_POLICY="interest") as world:
+    given = {"HACS_WEIGHTS": weights, "HACS_EVERY": {"quiet": [None, 1]}, "HACS_POLICY": "interest"}
+    async with ranking(**given) as world:
         assert await world.rank(LIVELY, QUIET) == [QUIET, LIVELY]
+        assert world.crawl.stats.collector.get_value("hacs/overdue") == 0
         assert world.crawl.stats.matched == {"quiet"}
     async with ranking("meta['hacs_weight'] = 'heavy' of http://quiet.example/") as world:
         assert await world.rank(QUIET, hacs_weight="heavy") == []
@@ -201,6 +205,14 @@ async def test_seeds_that_are_left_when_the_crawl_is_over_are_dropped_or_given_b
         world.ranker.on_pause()
         await world.end_of_work()
         assert world.sent() == []
+
+
+async def test_what_is_being_ranked_when_the_crawl_ends_is_not_sent(ranking: Make) -> None:
+    async with ranking() as world:
+        world.part.during = world.ranker.take_all
+        assert await world.rank(QUIET) == []
+        assert world.crawl.stats.get("seeds") == 0
+        assert not world.ranker.has_work
 
 
 async def test_a_start_that_pauses_has_its_seeds_ranked_and_an_error_ends_the_crawl(
