@@ -206,9 +206,12 @@ class AskedInPipeline(IsOver, Row):
 class Interrupted(Closed, Row):
     is_alone = True
     moment = "callback"
+    is_told = False
 
     def close(self) -> None:
-        os.kill(os.getpid(), signal.SIGINT)
+        if not self.is_told:  # as Ctrl-C twice would kill it
+            self.is_told = True
+            os.kill(os.getpid(), signal.SIGINT)
 
 
 class Terminated(Waits, Row):

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import logging
-import os
-import signal
 from typing import Any
 
 from scrapy import Request
 from scrapy.downloadermiddlewares.retry import get_retry_request
-from scrapy.exceptions import CloseSpider, IgnoreRequest, StopDownload
+from scrapy.exceptions import IgnoreRequest, StopDownload
 from scrapy.http import HtmlResponse
 from scrapy.signals import headers_received
 
@@ -106,44 +104,6 @@ class ErrbackRaises(Row):
 
     def failed(self, failure: Any) -> Any:
         raise ValueError("in the errback")
-
-
-class CallbackClosesTheSpider(Row):
-    custom_settings = {"CONCURRENT_REQUESTS": 1}
-    start_urls = urls(*FIVE)
-    is_endless = True
-
-    def parse(self, response: Any) -> Any:
-        raise CloseSpider("seen_one")
-
-
-class ClosedByErrorCount(Row):
-    custom_settings = {"CLOSESPIDER_ERRORCOUNT": 1, "CONCURRENT_REQUESTS": 1}
-    start_urls = urls(*FIVE)
-    is_endless = True
-
-    def parse(self, response: Any) -> Any:
-        raise ValueError(response.url)
-
-
-class ClosedByPageCount(Row):
-    custom_settings = {"CLOSESPIDER_PAGECOUNT": 2, "CONCURRENT_REQUESTS": 1}
-    start_urls = urls(*FIVE)
-    is_endless = True
-
-
-class Interrupted(Row):
-    """As by Ctrl-C: the second kills, the first lets it end."""
-
-    is_alone = True
-    custom_settings = {"CONCURRENT_REQUESTS": 1}
-    start_urls = urls(*FIVE)
-    is_endless = True
-
-    def parse(self, response: Any) -> Any:
-        if response.url.endswith(("1", "2")) and not getattr(self, "is_told", False):
-            self.is_told = True
-            os.kill(os.getpid(), signal.SIGTERM)
 
 
 class FingerprintFails:
