@@ -4,7 +4,7 @@ Starting Python and importing Scrapy takes longer than most crawls of the tests.
 everything and runs nothing, and each command is a fork of it: with arguments, folder, environment and
 standard streams of its own. One that fails ends as any other. One that does not does all that an
 interpreter does at its end but free each object, which takes longer than a small crawl. Tests of the
-start itself, and those that talk to a running command, start a Python instead.
+start itself start a Python instead.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules, walk_packages
+from typing import IO
 
 from scrapy.exceptions import ScrapyDeprecationWarning
 
@@ -36,6 +37,8 @@ FORKED = "hacs_tests.forked"
 HANG_SECONDS = 900.0
 """A guard, and no measure: what takes longer hangs, however busy the machine is."""
 _LONGEST_MESSAGE_BYTES = 1 << 17
+_waiters: set[int] = set()
+"""Those of a parent that may still wait for their forks."""
 _PRELOADED = (
     "hacs_crawler.addon",
     "hacs_crawler.cli",
@@ -78,17 +81,10 @@ def run(
 
     One that takes longer than the timeout is killed.
     """
-    sys.audit(FORKED, program, arguments)
-    order = {
-        "arguments": [program, *arguments],
-        "environment": dict(os.environ if environment is None else environment),
-        "folder": str(folder),
-    }
-    requests = _parent(threading.get_ident())
     reading, writing = os.pipe()
     with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
         streams = [reading, stdout.fileno(), stderr.fileno()]
-        socket.send_fds(requests, [json.dumps(order).encode()], streams)
+        requests = _order(program, arguments, folder, environment, streams)
         os.close(reading)
         feeding = threading.Thread(target=_feed, args=(writing, given))
         feeding.start()
@@ -103,6 +99,74 @@ def run(
         return subprocess.CompletedProcess(arguments, status, stdout.read(), stderr.read())
 
 
+class Started:
+    """A command that runs, with its standard error; as much of a `Popen` as tests need."""
+
+    def __init__(self, waiter: socket.socket, stderr: IO[str]) -> None:
+        self.stderr = stderr
+        self.returncode: int | None = None
+        self._waiter = waiter
+        self._pid = int(waiter.recv(99))
+
+    def poll(self) -> int | None:
+        with suppress(TimeoutError):
+            self._wait(1e-6)
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self._pid, number)
+
+    def communicate(self) -> str:
+        """Wait for the end, and return what is left of standard error."""
+        ending = threading.Timer(HANG_SECONDS, self.send_signal, (signal.SIGKILL,))
+        ending.start()
+        with self.stderr, self._waiter:
+            rest = self.stderr.read()
+            self._wait(None)
+        ending.cancel()
+        return rest
+
+    def _wait(self, seconds: float | None) -> None:
+        if self.returncode is None:
+            self._waiter.settimeout(seconds)
+            self.returncode = int(self._waiter.recv(99))
+
+
+def start(
+    program: str,
+    arguments: Sequence[str],
+    folder: Path,
+    environment: Mapping[str, str] | None = None,
+) -> Started:
+    """Begin to run what `run` runs, for a test that talks to it while it runs."""
+    waiter, its_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    reading, writing = os.pipe()
+    with its_end, Path(os.devnull).open("r+b") as nothing:
+        streams = [nothing.fileno(), nothing.fileno(), writing, its_end.fileno()]
+        _order(program, arguments, folder, environment, streams)
+        os.close(writing)
+    return Started(waiter, os.fdopen(reading))
+
+
+def _order(
+    program: str,
+    arguments: Sequence[str],
+    folder: Path,
+    environment: Mapping[str, str] | None,
+    streams: Sequence[int],
+) -> socket.socket:
+    sys.audit(FORKED, program, arguments)
+    order = {
+        "arguments": [program, *arguments],
+        "environment": dict(os.environ if environment is None else environment),
+        "folder": str(folder),
+    }
+    requests = _parent(threading.get_ident())
+    socket.send_fds(requests, [json.dumps(order).encode()], streams)
+    return requests
+
+
 def _feed(stream: int, given: bytes) -> None:
     with suppress(BrokenPipeError), os.fdopen(stream, "wb") as file:
         file.write(given)
@@ -110,7 +174,7 @@ def _feed(stream: int, given: bytes) -> None:
 
 @cache
 def _parent(thread: int) -> socket.socket:
-    """Start the process that a thread's commands are forks of, one at a time; it ends with this one."""
+    """Start the process that a thread's commands are forks of; it ends with this one."""
     del thread
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
@@ -131,21 +195,37 @@ def _parent(thread: int) -> socket.socket:
 def _serve(requests: socket.socket) -> None:
     """Fork whenever asked to, say the fork's pid and, when it has ended, its status.
 
+    Where a socket comes with the streams, a fork that waits for it says both there, and this goes on.
     Returns in each fork.
     """
     while True:
-        message, streams, _, _ = socket.recv_fds(requests, _LONGEST_MESSAGE_BYTES, 3)
+        message, streams, _, _ = socket.recv_fds(requests, _LONGEST_MESSAGE_BYTES, 4)
         if not message:
             sys.exit()
+        told = requests
+        if len(streams) == 4:
+            waiter = os.fork()
+            if waiter:
+                for stream in streams:
+                    os.close(stream)
+                _waiters.add(waiter)
+                _waiters.difference_update(
+                    [one for one in _waiters if os.waitpid(one, os.WNOHANG)[0]]
+                )
+                continue
+            told = socket.socket(fileno=streams.pop())
         pid = os.fork()
         if not pid:
+            told.close()
             requests.close()
             _become(json.loads(message), streams)
             return
         for stream in streams:
             os.close(stream)
-        requests.send(b"%d" % pid)
-        requests.send(b"%d" % os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+        told.send(b"%d" % pid)
+        told.send(b"%d" % os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+        if told is not requests:
+            os._exit(0)
 
 
 def _become(order: Mapping[str, object], streams: Sequence[int]) -> None:

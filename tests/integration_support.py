@@ -6,8 +6,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
-import sys
 import textwrap
 from dataclasses import dataclass
 from pathlib import Path
@@ -127,19 +125,17 @@ class AnySpider:
 
 def begin_rounds(
     project: Project, seeds: str, *arguments: str, minutes: float = 60, **settings: object
-) -> subprocess.Popen[str]:
+) -> forks.Started:
     """Start `scrapy crawl scholar -a forever=…`, which goes on until it gets a signal."""
     options = [*QUICK, f"HACS_STATE={project.state}", "LOG_LEVEL=DEBUG"]
     options += [f"{name}={value}" for name, value in settings.items()]
-    command = [sys.executable, "-m", "scrapy", "crawl", "scholar", "-a", f"seeds={seeds}"]
-    command += ["-a", f"forever={minutes}m", *arguments]
+    command = ["crawl", "scholar", "-a", f"seeds={seeds}", "-a", f"forever={minutes}m", *arguments]
     command += [part for one in options for part in ("-s", one)]
-    return subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    return forks.start("scrapy", command, ROOT)
 
 
-def read_until(process: subprocess.Popen[str], text: str, times: int = 1) -> str:
+def read_until(process: forks.Started, text: str, times: int = 1) -> str:
     """Read the log until a text has come so many times."""
-    assert process.stderr is not None
     log = ""
     for line in process.stderr:
         log += line
@@ -149,6 +145,7 @@ def read_until(process: subprocess.Popen[str], text: str, times: int = 1) -> str
     pytest.fail(f"{text!r} never came:\n{log}")
 
 
-def finish(process: subprocess.Popen[str], log: str = "") -> Crawl:
-    _, rest = process.communicate(timeout=forks.HANG_SECONDS)
-    return Crawl(process.returncode, log + rest, "")
+def finish(process: forks.Started, log: str = "") -> Crawl:
+    log += process.communicate()
+    assert process.returncode is not None
+    return Crawl(process.returncode, log, "")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +12,7 @@ from typing import Self
 from msgspec.structs import replace
 from scrapy.http import HtmlResponse
 
+import forks
 from hacs_crawler.archive.capture import parse_timestamp
 from hacs_crawler.links.extract import LinkRules, link_fingerprints
 from hacs_crawler.state.address import open_store
@@ -60,15 +59,13 @@ class Bootstrap:
         )
 
     def start(
-        self, seeds: str | Sequence[str], *arguments: str, before: str = "", **settings: object
-    ) -> subprocess.Popen[str]:
-        """Start the spider, after the Python statements `before`; the log is its standard error."""
+        self, seeds: str | Sequence[str], *arguments: str, **settings: object
+    ) -> forks.Started:
+        """Start the spider; the log is its standard error."""
         settings = {"HACS_STATE": self.project.state, **self._settings(settings)}
-        command = [sys.executable, "-c", f"{before}\nfrom scrapy.cmdline import execute\nexecute()"]
-        command += ["crawl", "wayback", "-a", f"seeds={self._source(seeds)}"]
-        command += _arguments(arguments)
+        command = ["crawl", "wayback", "-a", f"seeds={self._source(seeds)}", *_arguments(arguments)]
         command += [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
-        return subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+        return forks.start("scrapy", command, ROOT)
 
     def pages(self) -> dict[str, Page]:
         """Every page of the state by its URL."""

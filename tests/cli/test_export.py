@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -40,7 +39,6 @@ TIMEMAP = """<http://example.edu/~ada/>; rel="original",
 <http://archive.example/web/20210101000000/http://example.edu/~ada/>; rel="last memento";
  datetime="Fri, 01 Jan 2021 00:00:00 GMT"
 """
-COMMAND = (sys.executable, "-c", "from hacs_crawler.cli.app import app; app()")
 
 
 def hacs(folder: Path, *arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
@@ -202,16 +200,12 @@ def test_an_export_that_is_killed_leaves_no_file_of_that_name(tmp_path: Path) ->
     fill(tmp_path, history(8_000))
     (tmp_path / "pages.jsonl").write_bytes(b"of yesterday\n")
     for kill in (signal.SIGINT, signal.SIGKILL):
-        running = subprocess.Popen(
-            [*COMMAND, "export", "-o", "pages.jsonl"],
-            cwd=tmp_path,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
+        running = forks.start("hacs", ["export", "-o", "pages.jsonl"], tmp_path)
         while running.poll() is None and not list(tmp_path.glob(".pages.jsonl.*.part")):
             time.sleep(0.005)
         running.send_signal(kill)
-        assert running.wait(forks.HANG_SECONDS) != 0
+        running.communicate()
+        assert running.returncode != 0
         assert (tmp_path / "pages.jsonl").read_bytes() == b"of yesterday\n"
         assert bool(list(tmp_path.glob(".*.part"))) is (kill is signal.SIGKILL)
 

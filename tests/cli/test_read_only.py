@@ -39,16 +39,12 @@ def test_a_state_on_a_read_only_file_system_is_read(tmp_path: Path, is_killed: b
     if is_killed:
         shutil.rmtree(state)
         kept.rename(state)
-    hacs = f"{sys.executable} -m hacs_crawler"
-    script = f"""
-        mount --bind {state} {state}
-        mount -o remount,ro,bind {state}
-        {hacs} rank -s HACS_STATE={url}
-        {hacs} export -s HACS_STATE={url}
-        {hacs} report -o {tmp_path}/report.html -s HACS_STATE={url}
-    """
+    commands = ["rank", "export", "report -o report.html"] if is_killed else ["export"]
+    hacs = [f"{sys.executable} -m hacs_crawler {one} -s HACS_STATE={url}" for one in commands]
+    read_only = [f"mount --bind {state} {state}", f"mount -o remount,ro,bind {state}"]
+    script = "\n".join([*read_only, *hacs])
     done = subprocess.run([*MOUNTED, script], cwd=tmp_path, capture_output=True, check=False)
-    said = done.stderr.decode()
-    assert done.returncode == 0, said
-    assert done.stdout.decode().count("http://a.example/2") >= 2
-    assert "http://a.example/2" in (tmp_path / "report.html").read_text()
+    assert done.returncode == 0, done.stderr.decode()
+    assert done.stdout.decode().count("http://a.example/2") >= len(commands[:2])
+    if is_killed:
+        assert "http://a.example/2" in (tmp_path / "report.html").read_text()

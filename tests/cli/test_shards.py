@@ -23,6 +23,7 @@ SHARDS = 4
 URLS = [f"http://h{host}.example/~{page}/" for host in range(20) for page in range(3)]
 NOW = 20_000 * DAY
 Hacs = Callable[..., Result]
+on_one_kind_of_store = pytest.mark.parametrize("state_url", ["sqlite"], indirect=True)
 
 
 def state_of(address: str, namespace: str) -> Any:
@@ -100,6 +101,7 @@ def urls_by_shard(address: str, namespace: str, count: int) -> list[set[str]]:
     return found
 
 
+@on_one_kind_of_store
 def test_import_puts_each_page_into_its_shard(
     sharded: Hacs, state_url: str, namespace: str
 ) -> None:
@@ -138,6 +140,7 @@ def test_the_number_of_shards_changes_by_export_and_import(
         assert {json.loads(line)["url"] for line in own} == urls
 
 
+@on_one_kind_of_store
 def test_rank_says_how_many_of_the_best_pages_each_shard_has(
     sharded: Hacs, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -173,6 +176,7 @@ def test_commands_read_all_shards_as_one_state(
     assert f"of {len(URLS)} pages changed" in page.read_text()
 
 
+@on_one_kind_of_store
 def test_shards_are_not_read_beside_a_state_that_knows_pages(
     sharded: Hacs, state_url: str, namespace: str
 ) -> None:
@@ -182,6 +186,7 @@ def test_shards_are_not_read_beside_a_state_that_knows_pages(
     assert [json.loads(line)["url"] for line in found.splitlines()] == [URLS[0]]
 
 
+@on_one_kind_of_store
 def test_shards_of_two_numbers_are_named(
     sharded: Hacs, state_url: str, namespace: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -190,6 +195,7 @@ def test_shards_of_two_numbers_are_named(
     assert "has shards of 4 and 7: name one with --shards" in caplog.text
 
 
+@on_one_kind_of_store
 def test_estimate_is_of_all_shards(
     sharded: Hacs, state_url: str, namespace: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -231,6 +237,7 @@ def test_a_number_of_shards_that_cannot_be_is_refused(hacs: Hacs, number: str) -
     assert "--shards" in found.stderr
 
 
+@on_one_kind_of_store
 def test_what_is_written_to_one_shard_asks_for_its_name(
     sharded: Hacs, caplog: pytest.LogCaptureFixture
 ) -> None:

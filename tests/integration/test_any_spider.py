@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 from textwrap import dedent
@@ -17,7 +15,7 @@ import forks
 from hacs_crawler.crawl.ranker import MOST_WAITING
 from hacs_crawler.state.page import Visit
 from hacs_crawler.utils.times import DAY
-from integration_support import QUICK, AnySpider, Crawl, Project
+from integration_support import QUICK, AnySpider, Crawl, Project, read_until
 from servers import Site
 
 ADDONS = 'ADDONS={"hacs_crawler.addon.HacsAddon": 500}'
@@ -230,18 +228,10 @@ def test_with_jobdir_a_stopped_crawl_goes_on_where_it_was(
 ) -> None:
     job = {"JOBDIR": project.folder / "job", "DOWNLOAD_DELAY": 0.3, "LOG_LEVEL": "DEBUG"}
     one = spider(FILTERED)
-    process = subprocess.Popen(
-        [sys.executable, "-m", "scrapy", *one.arguments("-a", "number=10", **job)],
-        cwd=project.folder,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stderr is not None
-    for line in process.stderr:
-        if "parsed" in line:
-            break
+    process = forks.start("scrapy", one.arguments("-a", "number=10", **job), project.folder)
+    read_until(process, "parsed")
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=forks.HANG_SECONDS)
+    process.communicate()
     before = site.visited()
     crawl = one.run("-a", "number=10", **job)
     after = site.visited()

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -127,11 +125,8 @@ class Runs:
         assert done.returncode == 0, done.stderr.decode()
         return Crawl(done.returncode, done.stderr.decode(), "")
 
-    def start(self, number: int = 1, **settings: Any) -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "scrapy", *self.arguments(number, **settings)]
-        return subprocess.Popen(
-            command, cwd=self._project.folder, stderr=subprocess.PIPE, text=True
-        )
+    def start(self, number: int = 1, **settings: Any) -> forks.Started:
+        return forks.start("scrapy", self.arguments(number, **settings), self._project.folder)
 
 
 @pytest.fixture

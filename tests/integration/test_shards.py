@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 import textwrap
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +10,7 @@ from pathlib import Path
 import pytest
 import redis
 
+import forks
 from hacs_crawler.shards import shard_lock
 from hacs_crawler.state import shard_of_page
 from integration_support import ADDONS, QUICK, ROOT, AnySpider, Project, finish, read_until
@@ -174,10 +173,9 @@ def test_what_is_handed_over_survives_a_kill(hosts: Site, tmp_path: Path) -> Non
         hosts.set(leaf)
     state = f"sqlite:///{tmp_path}/state.db"
     process = begin(tmp_path, own, HACS_STATE=state, HACS_SHARD="0/2", DOWNLOAD_DELAY=0.05)
-    assert process.stderr is not None
     handed_over = next(filter(None, (whole_pages(state, "hacs.1-2") for _ in process.stderr)))
     assert process.poll() is None
-    process.kill()
+    process.send_signal(signal.SIGKILL)
     process.communicate()
     assert {page.url for page in handed_over.values()} == {f"{other}/other"}
     assert whole_pages(state, "hacs.1-2") == handed_over
@@ -216,15 +214,15 @@ def test_what_cannot_be_handed_over_is_tried_again_and_then_said(
     assert "Traceback" not in crawl.log
 
 
-def begin(folder: Path, url: str, **settings: object) -> subprocess.Popen[str]:
+def begin(folder: Path, url: str, **settings: object) -> forks.Started:
     """Start a crawl of the wanderer, which a test talks to."""
     file = folder / "wanderer.py"
     file.write_text(textwrap.dedent(WANDERER))
     named = {"ADDONS": ADDONS, "HACS_PAGES": "all", "LOG_LEVEL": "DEBUG"} | settings
-    command = [sys.executable, "-m", "scrapy", "runspider", str(file), "-a", f"url={url}"]
+    command = ["runspider", str(file), "-a", f"url={url}"]
     options = [*QUICK, *(f"{name}={value}" for name, value in named.items())]
     command += [part for one in options for part in ("-s", one)]
-    return subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True)
+    return forks.start("scrapy", command, ROOT)
 
 
 def test_a_second_crawl_of_a_shard_waits_until_the_first_has_ended(

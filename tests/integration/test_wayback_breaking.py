@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import signal
-import subprocess
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import forks
+from changed import changed
 from hacs_crawler.archive import Capture
 from hacs_crawler.harvest.page import thinned
 from hacs_crawler.state.page import Visit
@@ -51,7 +51,7 @@ def fill(archive: WaybackMachine, url: str, number: int) -> list[Visit]:
     return visits
 
 
-def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
+def wait_for(condition: Callable[[], bool], process: forks.Started) -> None:
     deadline = time.monotonic() + forks.HANG_SECONDS
     while not condition():
         assert process.poll() is None, process.communicate()
@@ -172,11 +172,9 @@ def test_nothing_is_lost_while_redis_is_away(bootstrap: Bootstrap, tmp_path: Pat
     folder = tmp_path / "redis"
     folder.mkdir()
     bootstrap.project.state = f"redis://127.0.0.1:{port}/0"
-    small = (
-        "import hacs_crawler.crawl.state_access.write_behind as opened\nopened.BUFFER_VISITS = 30"
-    )
+    small = changed(crawl__state_access__write_behind__BUFFER_VISITS=30)
     with redis_server(folder, "--appendonly", "yes", "--appendfsync", "always", port=port):
-        process = bootstrap.start(SITES, before=small, **SLOW)
+        process = bootstrap.start(SITES, **small, **SLOW)
         wait_for(lambda: len(bootstrap.archive.asks("memento")) >= 30, process)
     log = read_until(process, "next try in")
     with redis_server(folder, "--appendonly", "yes", port=port):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -75,27 +74,18 @@ def test_a_write_to_a_cluster_waits_for_the_replicas_of_each_node(tmp_path: Path
             state.record(visits_of(URLS, LATER))
 
 
-@pytest.fixture(scope="module")
-def migrated(tmp_path_factory: pytest.TempPathFactory):  # type: ignore[no-untyped-def]
-    """A state's address, and the state, opened before its first page's slot moved to another node."""
-    with redis_cluster(tmp_path_factory.mktemp("migrated")) as cluster:
+@pytest.mark.cluster
+def test_every_operation_follows_a_slot_to_its_new_node(tmp_path: Path) -> None:
+    with redis_cluster(tmp_path) as cluster:
         record(cluster.url, visits_of(URLS))
-        with opened(cluster.url) as state:
-            state.load([page_id_of(URLS[0])])
+        with opened(cluster.url) as before:
+            before.load([page_id_of(URLS[0])])
             slot = key_slot(b"%04x" % (page_id_of(URLS[0]) % 65_536))
             source = cluster.node_of(f"{{{page_id_of(URLS[0]) % 65_536:04x}}}")
             cluster.migrate_slot(slot, source, (source + 1) % 3)
-            yield cluster.url, state
-
-
-@pytest.mark.cluster
-@pytest.mark.parametrize("is_open", [True, False])
-def test_every_operation_follows_a_slot_to_its_new_node(
-    is_open: bool, migrated: tuple[str, State]
-) -> None:
-    url, state = migrated
-    with nullcontext(state) if is_open else opened(url) as used:
-        see_every_operation(used, LATER + is_open)
+            see_every_operation(before, LATER)
+        with opened(cluster.url) as after:
+            see_every_operation(after, LATER + 1)
 
 
 def see_every_operation(state: State, at: int) -> None:

@@ -40,131 +40,110 @@ def collect(results: AsyncIterator[int], into: list[int]) -> Coroutine[Any, Any,
     return run()
 
 
-def test_results_come_as_calls_end_and_never_more_run_than_allowed() -> None:
-    async def scenario() -> None:
-        gate, found = Gate(), list[int]()
-        task = asyncio.ensure_future(collect(at_once(gate, each(range(5)), 2), found))
-        for item in (1, 0, 3, 2, 4):
-            await settled()
-            assert len(gate.waiting) <= 2
-            gate.waiting[item].set_result(item)
-        await task
-        assert found == [1, 0, 3, 2, 4]
-        assert gate.most == 2
-
-    asyncio.run(scenario())
-
-
-def test_items_are_taken_only_when_there_is_room() -> None:
-    async def scenario() -> None:
-        gate, taken = Gate(), list[int]()
-
-        async def items() -> AsyncIterator[int]:
-            for item in range(9):
-                taken.append(item)
-                yield item
-
-        task = asyncio.ensure_future(collect(at_once(gate, items(), 3), []))
+async def test_results_come_as_calls_end_and_never_more_run_than_allowed() -> None:
+    gate, found = Gate(), list[int]()
+    task = asyncio.ensure_future(collect(at_once(gate, each(range(5)), 2), found))
+    for item in (1, 0, 3, 2, 4):
         await settled()
-        assert taken == [0, 1, 2]
-        gate.waiting[1].set_result(1)
-        await settled()
-        assert taken == [0, 1, 2, 3]
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-        for future in gate.waiting.values():
-            future.cancel()
-        await settled()
-
-    asyncio.run(scenario())
+        assert len(gate.waiting) <= 2
+        gate.waiting[item].set_result(item)
+    await task
+    assert found == [1, 0, 3, 2, 4]
+    assert gate.most == 2
 
 
-def test_the_first_exception_ends_it_after_the_results_before_it() -> None:
+async def test_items_are_taken_only_when_there_is_room() -> None:
+    gate, taken = Gate(), list[int]()
+
+    async def items() -> AsyncIterator[int]:
+        for item in range(9):
+            taken.append(item)
+            yield item
+
+    task = asyncio.ensure_future(collect(at_once(gate, items(), 3), []))
+    await settled()
+    assert taken == [0, 1, 2]
+    gate.waiting[1].set_result(1)
+    await settled()
+    assert taken == [0, 1, 2, 3]
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    for future in gate.waiting.values():
+        future.cancel()
+    await settled()
+
+
+async def test_the_first_exception_ends_it_after_the_results_before_it() -> None:
     async def half(item: int) -> int:
         if item % 2:
             raise KeyError(item)
         return item // 2
 
-    async def scenario() -> None:
-        found = list[int]()
-        with pytest.raises(KeyError, match="3"):
-            await collect(at_once(half, each([0, 2, 4, 3, 6]), 1), found)
-        assert found == [0, 1, 2]
-
-    asyncio.run(scenario())
+    found = list[int]()
+    with pytest.raises(KeyError, match="3"):
+        await collect(at_once(half, each([0, 2, 4, 3, 6]), 1), found)
+    assert found == [0, 1, 2]
 
 
 @pytest.mark.parametrize("limit", [1, 3, 100])
-def test_every_item_gives_one_result(limit: int) -> None:
+async def test_every_item_gives_one_result(limit: int) -> None:
     async def double(item: int) -> int:
         await asyncio.sleep(0)
         return 2 * item
 
     found = list[int]()
-    asyncio.run(collect(at_once(double, each(range(50)), limit), found))
+    await collect(at_once(double, each(range(50)), limit), found)
     assert sorted(found) == list(range(0, 100, 2))
 
 
-def test_without_items_there_are_no_results() -> None:
+async def test_without_items_there_are_no_results() -> None:
     found = list[int]()
-    asyncio.run(collect(at_once(Gate(), each([]), 3), found))
+    await collect(at_once(Gate(), each([]), 3), found)
     assert found == []
 
 
-def test_begin_starts_a_coroutine_now_and_tells_its_result_later() -> None:
-    async def scenario() -> None:
-        gate = Gate()
-        results = list[int]()
-        begin(gate(7)).addCallback(results.append)
+async def test_begin_starts_a_coroutine_now_and_tells_its_result_later() -> None:
+    gate = Gate()
+    results = list[int]()
+    begin(gate(7)).addCallback(results.append)
+    await settled()
+    assert results == []
+    gate.waiting[7].set_result(70)
+    await settled()
+    assert results == [70]
+
+
+async def test_functions_may_return_any_awaitable() -> None:
+    loop = asyncio.get_running_loop()
+
+    def soon(item: int) -> Awaitable[int]:
+        future = loop.create_future()
+        loop.call_soon(future.set_result, item)
+        return future
+
+    found = list[int]()
+    function: Callable[[int], Awaitable[int]] = soon
+    await collect(at_once(function, each([1, 2]), 1), found)
+    assert found == [1, 2]
+
+
+async def test_iterators_are_merged_and_none_waits_for_another() -> None:
+    gate, found = Gate(), list[int]()
+    sources = [at_once(gate, each(items), 1) for items in ([0, 1], [2, 3])]
+    task = asyncio.ensure_future(collect(merged(sources), found))
+    for item in (2, 3, 0, 1):
         await settled()
-        assert results == []
-        gate.waiting[7].set_result(70)
-        await settled()
-        assert results == [70]
-
-    asyncio.run(scenario())
+        gate.waiting[item].set_result(item)
+    await task
+    assert found == [2, 3, 0, 1]
 
 
-def test_functions_may_return_any_awaitable() -> None:
-    async def scenario() -> None:
-        loop = asyncio.get_running_loop()
-
-        def soon(item: int) -> Awaitable[int]:
-            future = loop.create_future()
-            loop.call_soon(future.set_result, item)
-            return future
-
-        found = list[int]()
-        function: Callable[[int], Awaitable[int]] = soon
-        await collect(at_once(function, each([1, 2]), 1), found)
-        assert found == [1, 2]
-
-    asyncio.run(scenario())
-
-
-def test_iterators_are_merged_and_none_waits_for_another() -> None:
-    async def scenario() -> None:
-        gate, found = Gate(), list[int]()
-        sources = [at_once(gate, each(items), 1) for items in ([0, 1], [2, 3])]
-        task = asyncio.ensure_future(collect(merged(sources), found))
-        for item in (2, 3, 0, 1):
-            await settled()
-            gate.waiting[item].set_result(item)
-        await task
-        assert found == [2, 3, 0, 1]
-
-    asyncio.run(scenario())
-
-
-def test_an_exception_of_one_iterator_ends_the_merged_one_behind_what_came_before() -> None:
+async def test_an_exception_of_one_iterator_ends_the_merged_one_behind_what_came_before() -> None:
     async def failing() -> AsyncIterator[int]:
         yield 1
         raise ValueError("enough")
 
-    async def scenario() -> None:
-        found = list[int]()
-        with pytest.raises(ValueError, match="enough"):
-            await collect(merged([failing()]), found)
-        assert found == [1]
-
-    asyncio.run(scenario())
+    found = list[int]()
+    with pytest.raises(ValueError, match="enough"):
+        await collect(merged([failing()]), found)
+    assert found == [1]
