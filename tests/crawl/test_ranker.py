@@ -151,7 +151,10 @@ def ranking(tmp_path: Path) -> Make:
 
 async def test_seeds_are_sent_by_their_score_with_what_was_predicted(ranking: Make) -> None:
     async with ranking() as world:
+        world.ranker.watch.begin_starving()
+        assert world.ranker.watch.is_starving
         assert await world.rank(QUIET, LIVELY) == [LIVELY, QUIET]
+        assert not world.ranker.watch.is_starving
         assert await world.rank(QUIET) == [QUIET]
         assert world.part.told == [[QUIET, LIVELY], (2, 0), [QUIET], (1, 0)]
         assert [world.crawl.stats.get(name) for name in ("seeds", "ranked")] == [3, 3]
