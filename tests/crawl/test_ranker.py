@@ -152,7 +152,6 @@ def ranking(tmp_path: Path) -> Make:
 async def test_seeds_are_sent_by_their_score_with_what_was_predicted(ranking: Make) -> None:
     async with ranking() as world:
         world.ranker.watch.begin_starving()
-        assert world.ranker.watch.is_starving
         assert await world.rank(QUIET, LIVELY) == [LIVELY, QUIET]
         assert not world.ranker.watch.is_starving
         assert await world.rank(QUIET) == [QUIET]
