@@ -97,6 +97,15 @@ def archive(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Warc]:
     warc.close()
 
 
+def pages_in(path: Path, number: int, *, packed: bool) -> Warc:
+    """A file of so many records of the same page."""
+    warc = Warc(path, packed=packed)
+    for _ in range(number):
+        warc.add()
+    warc.close()
+    return warc
+
+
 def chunked(body: bytes) -> bytes:
     return b"".join(b"%x\r\n%c\r\n" % (1, byte) for byte in body) + b"0\r\n\r\n"
 
@@ -356,10 +365,7 @@ def test_an_empty_block_does_not_end_the_file(archive: Warc) -> None:
 
 
 def test_a_file_packed_as_one_member(tmp_path: Path) -> None:
-    plain = Warc(tmp_path / "x.warc", packed=False)
-    plain.add()
-    plain.add()
-    plain.close()
+    plain = pages_in(tmp_path / "x.warc", 2, packed=False)
     plain.path.write_bytes(gzip.compress(plain.path.read_bytes()))
     assert plain.read() == [VISIT] * 2
 
@@ -380,10 +386,7 @@ def test_truncated_gzip_keeps_what_comes_before(tmp_path: Path, missing: int) ->
 
 
 def test_damaged_gzip_member_keeps_what_comes_before(tmp_path: Path) -> None:
-    archive = Warc(tmp_path / "x.warc.gz", packed=True)
-    for _ in range(3):
-        archive.add()
-    archive.close()
+    archive = pages_in(tmp_path / "x.warc.gz", 3, packed=True)
     data = bytearray(archive.path.read_bytes())
     data[archive.offsets[1] + 100] ^= 0xFF
     archive.path.write_bytes(data)
@@ -392,10 +395,7 @@ def test_damaged_gzip_member_keeps_what_comes_before(tmp_path: Path) -> None:
 
 
 def test_truncation_at_any_byte_is_noticed(tmp_path: Path) -> None:
-    archive = Warc(tmp_path / "x.warc", packed=False)
-    archive.add()
-    archive.add()
-    archive.close()
+    archive = pages_in(tmp_path / "x.warc", 2, packed=False)
     first, whole = archive.offsets[1], archive.path.read_bytes()
     for size in range(first + 1, len(whole) - 4):  # of the last record only its end may be missing
         archive.path.write_bytes(whole[:size])
@@ -404,11 +404,7 @@ def test_truncation_at_any_byte_is_noticed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("length", [b"3", b"99999", b"-1", b"x"])
 def test_wrong_length_is_damage(tmp_path: Path, length: bytes) -> None:
-    archive = Warc(tmp_path / "x.warc", packed=False)
-    archive.add()
-    archive.add()
-    archive.add()
-    archive.close()
+    archive = pages_in(tmp_path / "x.warc", 3, packed=False)
     whole, first = archive.path.read_bytes(), archive.offsets[1]
     head, _, rest = whole[first:].partition(b"Content-Length: ")
     damaged = head + b"Content-Length: " + length + rest[rest.index(b"\r\n") :]
@@ -416,17 +412,11 @@ def test_wrong_length_is_damage(tmp_path: Path, length: bytes) -> None:
     assert archive.read_to_error(r"x\.warc, (record at|before) byte \d+: ") == [VISIT] * 2
 
 
-LENGTHS = [b"3", b"99999", b"-1", b"x"]
-
-
-@pytest.mark.parametrize("length", LENGTHS)
+@pytest.mark.parametrize("length", [b"3", b"99999", b"-1", b"x"])
 def test_after_a_record_of_wrong_length_the_next_gzip_member_is_read(
     tmp_path: Path, length: bytes, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    plain = Warc(tmp_path / "plain.warc", packed=False)
-    for _ in range(4):
-        plain.add()
-    plain.close()
+    plain = pages_in(tmp_path / "plain.warc", 4, packed=False)
     whole = plain.path.read_bytes()
     edges = [*plain.offsets, len(whole)]
     records = [whole[start:end] for start, end in pairwise(edges)]
@@ -446,9 +436,7 @@ def test_after_a_record_of_wrong_length_the_next_gzip_member_is_read(
 
 @pytest.mark.parametrize("fold", [b"\r\n ", b"\r\n\t"])
 def test_folded_headers_are_read(tmp_path: Path, fold: bytes) -> None:
-    archive = Warc(tmp_path / "x.warc", packed=False)
-    archive.add()
-    archive.close()
+    archive = pages_in(tmp_path / "x.warc", 1, packed=False)
     whole = archive.path.read_bytes()
     for name in (b"WARC-Target-URI:", b"WARC-Date:"):
         whole = whole.replace(name + b" ", name + fold)

@@ -197,7 +197,7 @@ def test_nothing_is_lost_from_sqlite_to_another_store_and_back(
 
 
 def test_an_export_that_is_killed_leaves_no_file_of_that_name(tmp_path: Path) -> None:
-    fill(tmp_path, history(8_000))
+    fill(tmp_path, history(8_000)[::5])  # many pages, one visit each
     (tmp_path / "pages.jsonl").write_bytes(b"of yesterday\n")
     for kill in (signal.SIGINT, signal.SIGKILL):
         running = forks.start("hacs", ["export", "-o", "pages.jsonl"], tmp_path)

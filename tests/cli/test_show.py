@@ -9,17 +9,14 @@ from typing import Any
 
 import pytest
 from msgspec import msgpack
-from scrapy.settings import Settings
 from typer.testing import Result
 
 from cli_support import NOW, hacs, opened, record
 from hacs_crawler.cli.page import ordinal, visit_text
-from hacs_crawler.config import Config
 from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.links.sites import menu_id
 from hacs_crawler.parts.rendering.verdicts import PageRendering, SiteRendering, Verdict
 from hacs_crawler.ranking.next_visit import BlockReason, Forecast, forecast_of
-from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.plan import make_plan, read_rows
 from hacs_crawler.ranking.policies import POLICIES
 from hacs_crawler.state.codec import ROW
@@ -29,6 +26,7 @@ from hacs_crawler.state.memory import MemoryStore
 from hacs_crawler.state.page import Harvest, News, Visit
 from hacs_crawler.state.store import Annotation, Change
 from hacs_crawler.utils.times import DAY
+from row_states import options
 
 ADA = "http://example.edu/~ada/"
 
@@ -59,11 +57,6 @@ def state_of(*history: Visit, estimator: str = "bayes") -> State:
     state = State(MemoryStore(), Estimation(estimator))
     state.record(history)
     return state
-
-
-def options(**settings: object) -> RankingOptions:
-    chosen = Settings({f"HACS_{k.upper()}": v for k, v in settings.items()})
-    return Config.from_settings(chosen).ranking
 
 
 def forecast(state: State, address: str, now: float = NOW, **settings: object) -> Forecast:

@@ -71,14 +71,20 @@ def crawl(
         state.record(visits)
 
 
+def crawled(visits: int = 6) -> tuple[State, State]:
+    """Twins of which the first found twice as much."""
+    own, other = twins(visits=visits)
+    crawl(own, "hacs", 0.6)
+    crawl(other, "last-obs", 0.3, seed=2)
+    return own, other
+
+
 def compared(own: State, other: State) -> Answer:
     return compare(*records_of([own, other], PLACES, BEGAN), (own, other), BEGAN)
 
 
 def test_the_better_crawl_is_told_with_how_sure_it_is() -> None:
-    own, other = twins()
-    crawl(own, "hacs", 0.6)
-    crawl(other, "last-obs", 0.3, seed=2)
+    own, other = crawled()
     found = compared(own, other)
     assert (found.verdict, found.has_past, found.sites, found.pages) == ("more", True, 24, 96)
     assert 1 < found.low < 2 < found.high
@@ -110,9 +116,7 @@ def test_crawls_that_are_worth_the_same_are_not_told_apart() -> None:
 
 
 def test_exchanged_twins_get_the_inverse_answer() -> None:
-    own, other = twins()
-    crawl(own, "hacs", 0.6)
-    crawl(other, "last-obs", 0.3, seed=2)
+    own, other = crawled()
     found, back = compared(own, other), compared(other, own)
     assert back.verdict == "fewer"
     assert back.ratio == pytest.approx(1 / found.ratio)
@@ -121,9 +125,7 @@ def test_exchanged_twins_get_the_inverse_answer() -> None:
 
 
 def test_without_a_past_the_answer_asks_for_one() -> None:
-    own, other = twins(visits=1)
-    crawl(own, "hacs", 0.6)
-    crawl(other, "last-obs", 0.3, seed=2)
+    own, other = crawled(visits=1)
     found = compared(own, other)
     assert not found.has_past
     sites, rates = np.array([3, 3, 5]), np.array([0.1, 0.2, 0.3])
@@ -245,9 +247,7 @@ def test_twins_of_other_experiments_are_no_twins() -> None:
 
 
 def test_an_end_joins_what_both_saw_and_can_be_repeated() -> None:
-    own, other = twins()
-    crawl(own, "hacs", 0.6)
-    crawl(other, "last-obs", 0.3, seed=2)
+    own, other = crawled()
     visits = {
         (page.url, at)
         for state in (own, other)
@@ -276,9 +276,7 @@ def test_only_the_twins_of_an_experiment_are_joined_when_it_ends() -> None:
 
 
 def test_an_end_that_was_stopped_is_finished_by_the_next_one() -> None:
-    own, other = twins()
-    crawl(own, "hacs", 0.6)
-    crawl(other, "last-obs", 0.3, seed=2)
+    own, other = crawled()
     other.store.write_meta({"twins": None})  # the last step but one
     end(own, [other], PLACES)
     assert own.store.read_meta("twins") is None

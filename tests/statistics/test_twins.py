@@ -10,6 +10,9 @@ from hypothesis import given, strategies as st
 
 from hacs_crawler.statistics import Contrast, SiteTally, contrast, effective_sites
 
+Crawls = tuple[SiteTally, SiteTally, np.ndarray, np.ndarray]
+"""Those of two twins, the pages of each site, and what is known of its past."""
+
 
 def tally(updates: object, visits: object, worth: float = 0.0) -> SiteTally:
     return SiteTally(np.array(updates, float), np.array(visits, float), np.array(worth))
@@ -21,7 +24,7 @@ def without_past(one: SiteTally, other: SiteTally, pages: object) -> Contrast:
 
 
 @st.composite
-def crawls(draw: st.DrawFn) -> tuple[SiteTally, SiteTally, np.ndarray, np.ndarray]:
+def crawls(draw: st.DrawFn) -> Crawls:
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     sites = draw(st.integers(12, 40))
     pages = rng.integers(1, 9, sites).astype(float)
@@ -49,9 +52,7 @@ def test_a_visit_elsewhere_is_worth_less_than_the_mean_one() -> None:
 
 
 @given(crawls())
-def test_exchanged_twins_have_the_inverse_ratio_and_the_same_error(
-    given_: tuple[SiteTally, SiteTally, np.ndarray, np.ndarray],
-) -> None:
+def test_exchanged_twins_have_the_inverse_ratio_and_the_same_error(given_: Crawls) -> None:
     one, other, pages, past = given_
     found, back = contrast(one, other, pages, past), contrast(other, one, pages, past)
     assert back.log_ratio == pytest.approx(-found.log_ratio)
@@ -63,7 +64,7 @@ def test_exchanged_twins_have_the_inverse_ratio_and_the_same_error(
 
 @given(crawls(), st.floats(0.1, 10.0), st.floats(0.1, 10.0))
 def test_a_unit_of_pages_or_of_the_past_changes_nothing(
-    given_: tuple[SiteTally, SiteTally, np.ndarray, np.ndarray], pages_unit: float, past_unit: float
+    given_: Crawls, pages_unit: float, past_unit: float
 ) -> None:
     one, other, pages, past = given_
     found = contrast(one, other, pages, past)
@@ -74,7 +75,7 @@ def test_a_unit_of_pages_or_of_the_past_changes_nothing(
 
 @given(crawls(), st.integers(2, 5))
 def test_as_many_times_the_visits_with_as_many_updates_say_the_same(
-    given_: tuple[SiteTally, SiteTally, np.ndarray, np.ndarray], times: int
+    given_: Crawls, times: int
 ) -> None:
     one, other, pages, past = given_
     more = [
@@ -86,9 +87,7 @@ def test_as_many_times_the_visits_with_as_many_updates_say_the_same(
 
 
 @given(crawls())
-def test_a_column_of_the_past_that_says_nothing_new_changes_nothing(
-    given_: tuple[SiteTally, SiteTally, np.ndarray, np.ndarray],
-) -> None:
+def test_a_column_of_the_past_that_says_nothing_new_changes_nothing(given_: Crawls) -> None:
     one, other, pages, past = given_
     found = contrast(one, other, pages, past)
     more = contrast(one, other, pages, np.concatenate([past, 2.0 * past], axis=-1))
@@ -97,9 +96,7 @@ def test_a_column_of_the_past_that_says_nothing_new_changes_nothing(
 
 
 @given(crawls())
-def test_samples_are_compared_one_by_one(
-    given_: tuple[SiteTally, SiteTally, np.ndarray, np.ndarray],
-) -> None:
+def test_samples_are_compared_one_by_one(given_: Crawls) -> None:
     one, other, pages, past = given_
     both = [
         SiteTally(
