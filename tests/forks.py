@@ -37,6 +37,7 @@ FORKED = "hacs_tests.forked"
 HANG_SECONDS = 900.0
 """A guard, and no measure: what takes longer hangs, however busy the machine is."""
 _LONGEST_MESSAGE_BYTES = 1 << 17
+_one_at_a_time = threading.Lock()
 _waiters: set[int] = set()
 """Those of a parent that may still wait for their forks."""
 _PRELOADED = (
@@ -84,15 +85,18 @@ def run(
     reading, writing = os.pipe()
     with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
         streams = [reading, stdout.fileno(), stderr.fileno()]
-        requests = _order(program, arguments, folder, environment, streams)
+        is_shared = threading.current_thread() is not threading.main_thread()
+        told = _order(program, arguments, folder, environment, streams, is_shared=is_shared)
         os.close(reading)
         feeding = threading.Thread(target=_feed, args=(writing, given))
         feeding.start()
-        pid = int(requests.recv(99))
+        pid = int(told.recv(99))
         ending = threading.Timer(timeout, os.kill, (pid, signal.SIGKILL))
         ending.start()
-        status = int(requests.recv(99))
+        status = int(told.recv(99))
         ending.cancel()
+        if is_shared:
+            told.close()
         feeding.join()
         stdout.seek(0)
         stderr.seek(0)
@@ -140,13 +144,12 @@ def start(
     environment: Mapping[str, str] | None = None,
 ) -> Started:
     """Begin to run what `run` runs, for a test that talks to it while it runs."""
-    waiter, its_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     reading, writing = os.pipe()
-    with its_end, Path(os.devnull).open("r+b") as nothing:
-        streams = [nothing.fileno(), nothing.fileno(), writing, its_end.fileno()]
-        _order(program, arguments, folder, environment, streams)
+    with Path(os.devnull).open("r+b") as nothing:
+        streams = [nothing.fileno(), nothing.fileno(), writing]
+        told = _order(program, arguments, folder, environment, streams, is_shared=True)
         os.close(writing)
-    return Started(waiter, os.fdopen(reading))
+    return Started(told, os.fdopen(reading))
 
 
 def _order(
@@ -155,16 +158,29 @@ def _order(
     folder: Path,
     environment: Mapping[str, str] | None,
     streams: Sequence[int],
+    *,
+    is_shared: bool,
 ) -> socket.socket:
+    """Have a command run, and return where its pid and its status are told.
+
+    While it runs, its parent takes other orders only if it is shared.
+    """
     sys.audit(FORKED, program, arguments)
     order = {
         "arguments": [program, *arguments],
         "environment": dict(os.environ if environment is None else environment),
         "folder": str(folder),
     }
-    requests = _parent(threading.get_ident())
-    socket.send_fds(requests, [json.dumps(order).encode()], streams)
-    return requests
+    with _one_at_a_time:
+        requests = _parent(threading.current_thread() is threading.main_thread())
+    message = [json.dumps(order).encode()]
+    if not is_shared:
+        socket.send_fds(requests, message, streams)
+        return requests
+    told, its_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with its_end:
+        socket.send_fds(requests, message, [*streams, its_end.fileno()])
+    return told
 
 
 def _feed(stream: int, given: bytes) -> None:
@@ -173,9 +189,12 @@ def _feed(stream: int, given: bytes) -> None:
 
 
 @cache
-def _parent(thread: int) -> socket.socket:
-    """Start the process that a thread's commands are forks of; it ends with this one."""
-    del thread
+def _parent(is_of_main_thread: bool) -> socket.socket:
+    """Start the process that commands of the main thread, or of all others, are forks of.
+
+    It ends with this one.
+    """
+    del is_of_main_thread
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         process = subprocess.Popen(
