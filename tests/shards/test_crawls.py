@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -50,6 +51,21 @@ def test_a_signal_ends_all_crawls_in_order(project: Shards, number: int) -> None
     done = finish(process)
     assert done.status == 128 + number
     assert int(done.rows["all"][1]) == len(project.web.asked())  # what was asked is recorded
+    assert not crawls_alive(project)
+
+
+def test_a_second_interrupt_kills_all_crawls(project: Shards) -> None:
+    code = (project.folder / "spiders.py").read_text()
+    busy = code.replace('        yield {"url": response.url}', "        time.sleep(600)", 1)
+    (project.folder / "spiders.py").write_text(busy)
+    process = project.start(shards=2)
+    project.web.wait_for(1, process)
+    time.sleep(1.0)  # until it is in the callback
+    os.killpg(process.pid, signal.SIGINT)
+    time.sleep(1.0)
+    assert crawls_alive(project)
+    os.killpg(process.pid, signal.SIGINT)
+    assert finish(process, seconds=60.0).status == 128 + signal.SIGINT
     assert not crawls_alive(project)
 
 

@@ -234,13 +234,12 @@ class Shards(CrawlPart):
             return is_granted
         reaches = ~is_granted if current.cut_off is None else score >= current.cut_off
         is_extra = reaches & is_new & (current.for_new is not None)
-        kinds = reaches & ~is_extra, is_extra
+        kinds = np.flatnonzero(reaches & ~is_extra), np.flatnonzero(is_extra)
         if reaches.any():
-            number, had = self._shard.index, current.shards[self._shard.index]
-            seen, new = (int(kind.sum()) for kind in kinds)
-            lots = await self._change(lambda round_: round_.take(number, seen, new, had))
-            for kind, number in zip(kinds, lots, strict=True):
-                places = np.flatnonzero(kind)
+            index, had = self._shard.index, current.shards[self._shard.index]
+            seen, new = map(len, kinds)
+            lots = await self._change(lambda round_: round_.take(index, seen, new, had))
+            for places, number in zip(kinds, lots, strict=True):
                 is_granted[places[foremost(-score[places], number)]] = True
         return is_granted
 
@@ -290,14 +289,11 @@ class Shards(CrawlPart):
         """Write waiting requests into their shards; raises StateError."""
         if self._of_start and self._round is not None:
             ranker, start = Ranker.of(self._crawl.crawler), self._start
-            assert ranker is not None  # noqa: S101 - opened
-            if ranker.watch.is_over or is_closing(self._crawl.crawler):
+            is_whole = ranker is None or ranker.watch.is_over or is_closing(self._crawl.crawler)
+            if is_whole or len(self._of_start) > MOST_START_PAGES:
                 # a queue yields each request once, and not to the other shards' crawls too
-                if not await self._change(lambda round_: round_.is_usual(start)):
+                if not is_whole or not await self._change(lambda found: found.is_usual(start)):
                     self._waiting |= self._of_start
-                self._of_start = {}
-            elif len(self._of_start) > MOST_START_PAGES:
-                self._waiting |= self._of_start
                 self._of_start = {}
         taken, self._waiting = self._waiting, {}
         made, self._to_forget = self._to_forget, set()
