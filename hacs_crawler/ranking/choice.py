@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hacs_crawler.exceptions import ConfigError
 from hacs_crawler.ranking.candidates import Places, taken
@@ -52,13 +51,13 @@ class Quota:
         share = math.floor(discover * self.budget + 1e-9)
         return replace(self, unseen=max(share, 1) if discover and self.budget > 1 else share)
 
-    def without(self, visits: NDArray[np.integer], controls: int) -> Quota:
-        """Return the rest of the quota after pages, each with its visits, and control visits."""
+    def without(self, is_unseen: BoolArray, controls: int) -> Quota:
+        """Return the rest of the quota after pages, some never seen, and control visits."""
         if self.budget is None:
             return self
-        budget, unseen = self.budget - len(visits) - controls, self.unseen
+        budget, unseen = self.budget - len(is_unseen) - controls, self.unseen
         if unseen is not None:
-            unseen = min(max(unseen - int(np.count_nonzero(visits == 0)), 0), budget)
+            unseen = min(max(unseen - int(np.count_nonzero(is_unseen)), 0), budget)
         return replace(self, budget=budget, controls=self.controls - controls, unseen=unseen)
 
 
@@ -106,16 +105,16 @@ def foremost(key: Floats, count: int) -> Places:
     return np.concatenate([sure, tied[: count - len(sure)]])
 
 
-def contenders(score: Floats, quota: Quota, visits: NDArray[np.integer] | None = None) -> Places:
+def contenders(score: Floats, quota: Quota, is_unseen: BoolArray | None = None) -> Places:
     """Return the places of the pages that may be chosen whichever pages are added, ascending.
 
-    `visits` are needed if pages never seen have a share: then each kind gets up to the whole budget.
+    `is_unseen` is needed if pages never seen have a share: then each kind gets up to the whole budget.
     """
     if quota.budget is None:
         return np.arange(len(score))
     kinds = [np.arange(len(score))]
-    if quota.unseen is not None and visits is not None:
-        kinds = [np.flatnonzero(visits > 0), np.flatnonzero(visits == 0)]
+    if quota.unseen is not None and is_unseen is not None:
+        kinds = [np.flatnonzero(~is_unseen), np.flatnonzero(is_unseen)]
     best = [kind[foremost(-score[kind], quota.budget)] for kind in kinds]
     return np.sort(np.concatenate(best))
 
@@ -133,7 +132,7 @@ def choose(
     If pages never seen have a share and these pages are the last, the part that one kind leaves unused
     goes to the other kind: to visited pages first.
     """
-    best = np.sort(_best(score, candidates.visits, quota, limit, is_last=is_last))
+    best = np.sort(_best(score, candidates.is_unseen, quota, limit, is_last=is_last))
     best = best[np.argsort(-score[best], kind="stable")]
     of_best = taken(candidates, best)
     worth = control_worth(of_best.p, of_best.churning, of_best.visits, of_best.updates)
@@ -143,7 +142,7 @@ def choose(
 
 def _best(
     score: Floats,
-    visits: NDArray[np.integer],
+    is_unseen: BoolArray,
     quota: Quota,
     limit: int | None,
     *,
@@ -152,7 +151,7 @@ def _best(
     """Return the places of the best pages, in no order."""
     if quota.budget is None or quota.unseen is None:
         return foremost(-score, min(n for n in (quota.budget, limit, len(score)) if n is not None))
-    unseen, seen = np.flatnonzero(visits == 0), np.flatnonzero(visits > 0)
+    unseen, seen = np.flatnonzero(is_unseen), np.flatnonzero(~is_unseen)
     of_unseen = min(len(unseen), quota.unseen)
     # before pages never seen
     overdue = int(np.count_nonzero(is_overdue(score[seen])))

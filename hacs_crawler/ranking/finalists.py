@@ -29,7 +29,7 @@ from hacs_crawler.ranking.demands import (
     is_overdue,
 )
 from hacs_crawler.ranking.options import RankingOptions
-from hacs_crawler.ranking.policies import Candidates, Floats
+from hacs_crawler.ranking.policies import Candidates, Floats, is_unseen
 from hacs_crawler.ranking.signals import read_signals
 from hacs_crawler.state import PAGES_A_CALL, Ids, Rows, State
 from hacs_crawler.utils.arrays import BoolArray, IndexArray
@@ -107,7 +107,8 @@ def _of_all(
         demands, matched = demands_of(urls_of(page_ids, state), options.weights, options.every)
     scores = _scores(page_ids, rows, state, options, now, demands)
     eligible = np.flatnonzero(scores.is_eligible)
-    best = eligible[contenders(scores.score[eligible], quota, rows["visits"][eligible])]
+    is_new = is_unseen(rows["visits"][eligible], rows["failures"][eligible])
+    best = eligible[contenders(scores.score[eligible], quota, is_new)]
     alone, few = replace(options, siblings=False), np.take(rows, best)
     candidates = candidates_from(
         page_ids[best],

@@ -175,9 +175,9 @@ class RankingOptions:
         Setting(
             "HACS_DISCOVER",
             """
-            The share of the budget for pages never seen. It is one page at least. It holds where
-            other requests than start requests are [for pages](pages.md#which-requests-are-pages);
-            else pages never seen come first.
+            The share of the budget for pages never seen, one page at least, if
+            [HACS_PAGES](pages.md#which-requests-are-pages) is not `"start"` or `HACS_REVISIT` is set.
+            Otherwise pages never seen come first.
             """,
             default=0.2,
             kind=Share,

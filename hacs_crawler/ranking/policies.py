@@ -24,6 +24,8 @@ Floats = FloatArray
 BALANCED_DAYS: Final = 100.0
 # For how many days a page that was never seen counts as out of date.
 UNSEEN_DAYS: Final = 365.0
+# After so many failed attempts a page never seen has no part in the budget for such pages.
+MOST_FAILURES: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,11 @@ class Candidates:
     stale_days: float = math.inf
 
     @property
+    def is_unseen(self) -> BoolArray:
+        """Which pages HACS_DISCOVER is for; see `is_unseen`."""
+        return is_unseen(self.visits, self.failures)
+
+    @property
     def is_early(self) -> BoolArray:
         """Which pages may not be visited yet: the shortest interval has not passed."""
         return self.days_since_visit < self.least_days
@@ -92,6 +99,11 @@ class Candidates:
             self.p, p, out=np.zeros_like(p), where=p > 0
         )
         return np.where(is_seen, stale_days, UNSEEN_DAYS)
+
+
+def is_unseen(visits: IndexArray, failures: IndexArray) -> BoolArray:
+    """Return which pages were never seen; those of dead hosts compete with the pages that were."""
+    return (visits == 0) & (failures < MOST_FAILURES)
 
 
 Scorer = Callable[[Candidates], Floats]

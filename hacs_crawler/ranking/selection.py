@@ -131,7 +131,7 @@ class Selection(Generic[T]):
             kept, is_gone = kept | is_gone, np.zeros_like(is_gone)
         self._add(_those(entries, kept), taken(candidates, kept), score[kept])
         is_contender = np.zeros(len(self._entries), np.bool_)
-        is_contender[contenders(self._score, self._quota, self._candidates.visits)] = True
+        is_contender[contenders(self._score, self._quota, self._candidates.is_unseen)] = True
         over_budget = self._keep(is_contender)
         gone, early, low = (_those(entries, which) for which in (is_gone, is_early, is_low))
         return Dropped(gone, early, low, over_budget)
@@ -148,7 +148,7 @@ class Selection(Generic[T]):
 
     def waiting(self) -> tuple[Floats, BoolArray]:
         """Return the scores of the entries that were not taken, and which pages were never seen."""
-        return self._score, self._candidates.visits == 0
+        return self._score, self._candidates.is_unseen
 
     def take_granted(self, is_granted: BoolArray) -> Chosen[T]:
         """Return the entries that may be visited now, as `take` does; the others are kept."""
@@ -172,9 +172,9 @@ class Selection(Generic[T]):
         first.
         """
         places, visit_twice = choose(self._candidates, self._score, self._quota, is_last=is_last)
-        visits = self._candidates.visits[places]
+        is_unseen = self._candidates.is_unseen[places]
         chosen = self._chosen(places, visit_twice)
-        self._quota = self._quota.without(visits, int(visit_twice.sum()))
+        self._quota = self._quota.without(is_unseen, int(visit_twice.sum()))
         if self._quota.budget and self._quota.unseen is not None:
             return chosen, []
         return chosen, self.drop_all()

@@ -72,8 +72,8 @@ def by_the_rules(
     budget = len(ranked) if quota.budget is None else quota.budget
     chosen = ranked[:budget]
     if quota.budget is not None and quota.unseen is not None:
-        unseen = [page for page in ranked if candidates.visits[page] == 0]
-        seen = [page for page in ranked if candidates.visits[page] > 0]
+        unseen = [page for page in ranked if candidates.is_unseen[page]]
+        seen = [page for page in ranked if not candidates.is_unseen[page]]
         chosen = [*seen[: budget - quota.unseen], *unseen[: quota.unseen]]
         if is_last:
             chosen += [page for page in [*seen, *unseen] if page not in chosen]
@@ -115,7 +115,7 @@ def test_what_is_no_contender_among_some_pages_is_not_chosen_of_more(
     is_last: bool,
 ) -> None:
     candidates, score = arrays(some)
-    kept = contenders(score, quota, candidates.visits)
+    kept = contenders(score, quota, candidates.is_unseen)
     if quota.budget is not None:
         assert len(kept) <= 2 * quota.budget
     few = [*(some[place] for place in kept), *more]
@@ -138,7 +138,15 @@ def test_the_first_pages_alone_are_the_beginning_of_all(
 
 
 def test_what_was_visited_is_missing_in_the_quota() -> None:
-    left = Quota(10, controls=3, unseen=2).without(np.array([0, 4, 5]), controls=1)
+    left = Quota(10, controls=3, unseen=2).without(np.array([True, False, False]), controls=1)
     assert left == Quota(6, controls=2, unseen=1)
-    assert Quota(None, controls=0).without(np.array([1]), 0) == Quota(None)
-    assert Quota(3, 0, 2).without(np.array([1, 1]), 0) == Quota(1, 0, 1)
+    assert Quota(None, controls=0).without(np.array([False]), 0) == Quota(None)
+    assert Quota(3, 0, 2).without(np.zeros(2, np.bool_), 0) == Quota(1, 0, 1)
+
+
+def test_pages_never_seen_that_failed_often_have_no_part_in_the_share_for_such_pages() -> None:
+    candidates, score = arrays([(1, 0, 0), (0, 0, 0), (5, 1, 0), (4, 1, 0), (3, 1, 0)])
+    quota = Quota(3, unseen=1)
+    assert choose(candidates, score, quota, is_last=False).places.tolist() == [2, 3, 0]
+    failing = replace(candidates, failures=np.array([3, 3, 0, 0, 0]))
+    assert choose(failing, score, quota).places.tolist() == [2, 3, 4]
