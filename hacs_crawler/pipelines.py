@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from typing import Any, NamedTuple
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
 
 from scrapy import Spider, signals
 from scrapy.crawler import Crawler
@@ -12,16 +13,18 @@ from scrapy.utils.misc import load_object
 
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.middlewares.link_additions import LinkAdditionsMiddleware
-from hacs_crawler.utils.text import safe_logger
+from hacs_crawler.utils.text import counted, safe_logger
 from hacs_crawler.watch import MarkRules, UnreadableMarksError
 
 logger = safe_logger(__name__)
 
 # Spider middlewares of a lower order see items after HACS, and may make others of them.
-_MIDDLEWARE_ORDER = 40
+_MIDDLEWARE_ORDER: Final = 40
+K = TypeVar("K")
 
 
-class _ToldItem(NamedTuple):
+@dataclass(frozen=True, slots=True, eq=False)
+class _ToldItem:
     item: Any
     marks: frozenset[int]
     is_news: bool
@@ -39,8 +42,12 @@ class OnlyChanges:
     def __init__(self, crawler: Crawler, rules: MarkRules) -> None:
         self._crawler = crawler
         self._rules = rules
-        self._by_id: dict[int, _ToldItem] = {}
-        self._by_marks: dict[frozenset[int], list[_ToldItem]] = defaultdict(list)
+        # In the order in which they were yielded: one object may be yielded several times.
+        self._by_id: dict[int, list[_ToldItem]] = {}
+        self._by_marks: dict[frozenset[int], list[_ToldItem]] = {}
+        # Items dropped here, of which Scrapy says so a moment later.
+        self._dropped: Counter[int] = Counter()
+        self._outside = 0
         self._has_warned = False
         # in an earlier pipeline
         for lost in (signals.item_dropped, signals.item_error):
@@ -73,28 +80,42 @@ class OnlyChanges:
             self._warn()
         elif not told.is_news:
             stats.count("unchanged_items")
+            self._dropped[id(told.item)] += 1
             raise DropItem("its page showed it before", log_level="DEBUG")
         return item
 
-    def _tell(self, item: Any, is_news: bool) -> None:
-        told = _ToldItem(item, self._marks_of(item), is_news)
-        self._by_id[id(item)] = told
-        self._by_marks[told.marks].append(told)
+    def close_spider(self, spider: Spider | None = None) -> None:
+        """Say of items outside pages that they come at every run."""
+        del spider
+        if self._outside:
+            logger.warning(
+                "%s came from answers that are not pages, and will pass at every run: set HACS_PAGES = "
+                '"all", or meta["hacs"] = True of their requests',
+                counted(self._outside, "item"),
+            )
+
+    def _tell(self, item: Any, is_news: bool | None) -> None:
+        self._outside += is_news is None
+        told = _ToldItem(item, self._marks_of(item), is_news is not False)
+        self._by_id.setdefault(id(item), []).append(told)
+        self._by_marks.setdefault(told.marks, []).append(told)
 
     def _taken(self, item: Any) -> _ToldItem | None:
-        """Return the verdict on an item, and forget it."""
-        told = self._by_id.get(id(item))
-        if told is None or told.item is not item:
+        """Return the verdict on an item, or on one with the same values, and forget it."""
+        told = next(iter(self._by_id.get(id(item), ())), None)
+        if told is None:
             told = next(iter(self._by_marks.get(self._marks_of(item), ())), None)
         if told is not None:
-            del self._by_id[id(told.item)]
-            others = [other for other in self._by_marks.pop(told.marks) if other is not told]
-            if others:
-                self._by_marks[told.marks] = others
+            _remove(told, self._by_id, id(told.item))
+            _remove(told, self._by_marks, told.marks)
         return told
 
     def _forget(self, item: Any) -> None:
-        self._taken(item)
+        """Forget the verdict on an item that came to no pipeline after another's error."""
+        if self._dropped[id(item)]:
+            self._dropped[id(item)] -= 1
+        elif id(item) in self._by_id:
+            self._taken(item)
 
     def _marks_of(self, item: Any) -> frozenset[int]:
         try:
@@ -122,6 +143,12 @@ class OnlyChanges:
             _MIDDLEWARE_ORDER,
             names or "none is set before it",
         )
+
+
+def _remove(told: _ToldItem, waiting: dict[K, list[_ToldItem]], key: K) -> None:
+    waiting[key].remove(told)
+    if not waiting[key]:
+        del waiting[key]
 
 
 def _is_this(key: Any) -> bool:

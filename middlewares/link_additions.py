@@ -55,8 +55,8 @@ class LinkAdditionsMiddleware:
         self._crawler = crawler
         self._crawl = Crawl.of(crawler)
         self._awaited: dict[Response, AwaitedVisit] = {}
-        # Called with each item, and whether it is news, if a pipeline asks for that.
-        self.told_items: Callable[[Any, bool], None] | None = None
+        # Called with each item, and whether it is news (None: it is outside pages), if a pipeline asks.
+        self.told_items: Callable[[Any, bool | None], None] | None = None
         # Whether the log said that what is posted is not recorded.
         self._has_posted = False
         self._crawl.before_end(self._end_all)

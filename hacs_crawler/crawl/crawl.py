@@ -230,7 +230,7 @@ class Crawl:
                     self._end_with_error(f"not one page answered: {self.stats.causes()}")
                 await self._sum_up()
                 self.stats.log_if_few_were_pages(self.config.pages)
-                self.stats.log_unmatched(self.ranking)
+                self._log_unmatched()
             self.is_open, self._is_closed = False, True
             await state.once(State.close)
             logger.debug("The state was closed in %.2f s", time.monotonic() - started)
@@ -248,6 +248,18 @@ class Crawl:
                     )
                     self.stats.log_pages_known_before(pages, shown)
         self.parts.tell(Part.sum_up)
+
+    def _log_unmatched(self) -> None:
+        """Log the patterns of HACS_WEIGHTS and HACS_EVERY that count for no page."""
+        ranking = self.ranking
+        for name, rules in (("HACS_WEIGHTS", ranking.weights), ("HACS_EVERY", ranking.every)):
+            idle = [rule.pattern for rule, _ in rules if rule.pattern not in self.stats.matched]
+            if idle and self.stats.get("seeds"):
+                logger.warning(
+                    "%s: %s counts for no page: no URL has it, or an earlier pattern finds these first",
+                    name,
+                    ", ".join(map(repr, idle)),
+                )
 
     def _record_unfinished(self) -> None:
         """Record requests that ended with neither answer nor error, as after too many redirects.

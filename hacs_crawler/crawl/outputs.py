@@ -169,7 +169,7 @@ class Output:
         response: Response,
         crawl: Crawl,
         awaited: AwaitedVisit | None = None,
-        told_items: Callable[[Any, bool], None] | None = None,
+        told_items: Callable[[Any, bool | None], None] | None = None,
     ) -> None:
         self._crawl = crawl
         self._told_items = told_items
@@ -186,7 +186,7 @@ class Output:
             if self._awaited is not None and self._awaited.takes_items:
                 self._awaited.see(entry)
             elif self._told_items is not None:  # outside pages every item is news
-                self._told_items(entry, True)
+                self._told_items(entry, None)
             return entry
         self._requests += 1
         meta = entry.meta

@@ -70,6 +70,8 @@ _OF_SCRAPY = (
     "retry_times",
     "max_retry",
 )
+# Keys of `meta` by which a page is rendered; without them another page would come.
+_OF_RENDERERS: Final = ("playwright", "splash", "zyte_api")
 # What rules of a `CrawlSpider` have as callback: it calls theirs.
 RULES_CALLBACK: Final = "_callback"
 # Private methods that a recipe may name, because rules use them.
@@ -124,8 +126,8 @@ def recipe_of(
     """Return the recipe of a request, None if it cannot be repeated.
 
     That is so if its callback is not a public method of the spider, if its `cb_kwargs` hold a secret or
-    what JSON cannot, or if the callback names a key of `meta` that holds a secret. Names of headers and
-    keys of `meta` that are left out as secrets are added to `left_out`.
+    what JSON cannot, or if such a key of `meta` is named by the callback or asks for a browser. Names of
+    headers and keys of `meta` that are left out as secrets are added to `left_out`.
     """
     callback, errback = (
         _name_of(function, spider) for function in (request.callback, request.errback)
@@ -150,7 +152,10 @@ def recipe_of(
         if name.lower().endswith("-key") or _has_secret({name: value})
     }
     secret_keys = {str(key) for key, value in meta.items() if _has_secret({key: value})}
-    if secret_keys & _texts_in(request.callback or getattr(spider, "parse", None), spider):
+    lost = secret_keys | {str(key) for key, value in meta.items() if not _is_json({key: value})}
+    if any(key.startswith(_OF_RENDERERS) for key in lost) or (
+        lost & _texts_in(request.callback or getattr(spider, "parse", None), spider)
+    ):
         return None
     if left_out is not None:
         left_out |= secret_headers | secret_keys
@@ -160,11 +165,7 @@ def recipe_of(
         errback=errback,
         cb_kwargs=dict(request.cb_kwargs),
         headers={name: value for name, value in headers.items() if name not in secret_headers},
-        meta={
-            key: value
-            for key, value in meta.items()
-            if key not in secret_keys and _is_json({key: value})
-        },
+        meta={key: value for key, value in meta.items() if str(key) not in lost},
         depth=int(request.meta.get("depth", 0)),
         priority=request.priority,
         dont_filter=request.dont_filter,

@@ -28,7 +28,6 @@ from hacs_crawler.utils.text import counted, safe_logger
 if TYPE_CHECKING:
     from hacs_crawler.config import Pages
     from hacs_crawler.ranking.demands import Demanded
-    from hacs_crawler.ranking.options import RankingOptions
     from hacs_crawler.ranking.plan import Plan
 
 logger = safe_logger(__name__)
@@ -204,17 +203,6 @@ class CrawlStats:
             often,
         )
 
-    def log_unmatched(self, ranking: RankingOptions) -> None:
-        """Log the patterns of HACS_WEIGHTS and HACS_EVERY that count for no page."""
-        for name, rules in (("HACS_WEIGHTS", ranking.weights), ("HACS_EVERY", ranking.every)):
-            idle = [rule.pattern for rule, _ in rules if rule.pattern not in self.matched]
-            if idle and self.get("seeds"):
-                logger.warning(
-                    "%s: %s counts for no page: no URL has it, or an earlier pattern finds these first",
-                    name,
-                    ", ".join(map(repr, idle)),
-                )
-
     def count_recorded(self, recorded: Sequence[Recorded], updates: Counted) -> None:
         """Count visits that the store has acknowledged; `updates` says what counts as an update."""
         seen = [visited for visited in recorded if visited.visit.news is News.SEEN]
@@ -272,21 +260,25 @@ class CrawlStats:
 
         gone, empty = stat("gone"), stat("not_observed/nothing_shown")
         others = sum(stat(f"not_observed/{why}") for why in _NOT_FAILED)
-        failed = stat("not_observed") - empty - others
+        broken = sum(stat(f"not_observed/{why}") for why in ("callback_failed", "unreadable"))
+        failed = stat("not_observed") - empty - others - broken
         left = stat("dropped/threshold") + stat("dropped/budget")
         visits, firsts, updates, new = map(stat, ("visits", "first_visits", "updates", "new_links"))
         if self._counts_by_site:
             updates, new = stat("site_updates"), stat("links_new_to_site")
-        total = visits + failed + empty + gone + left
+        total = visits + failed + empty + gone + broken + left
         of_all = f"{visits:,} of {total:,} pages" if total > visits else counted(visits, "page")
         unseen = [
             *([f"{counted(empty, 'page')} showed no {self.watched}s"] if empty else []),
             *([f"{counted(gone, 'page')} answered 404 or 410"] if gone else []),
+            *([f"{counted(broken, 'page')} could not be read"] if broken else []),
             *([f"{counted(failed, 'request')} failed"] if failed else []),
         ]
         sentences = [
             f"HACS visited {of_all}{self._news(visits, firsts, updates, new)}",
-            f"{empty + gone + failed:,} were not seen" if len(unseen) > 1 else "".join(unseen),
+            f"{empty + gone + broken + failed:,} were not seen"
+            if len(unseen) > 1
+            else "".join(unseen),
             f"Left for next time: {left:,}" if left else "",
         ]
         logger.info("%s.", ". ".join(filter(None, sentences)))

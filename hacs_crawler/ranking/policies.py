@@ -103,7 +103,8 @@ class Candidates:
 
 def is_unseen(visits: IndexArray, failures: IndexArray) -> BoolArray:
     """Return which pages were never seen; those of dead hosts compete with the pages that were."""
-    return (visits == 0) & (failures < MOST_FAILURES)
+    unseen: BoolArray = (visits == 0) & (failures < MOST_FAILURES)
+    return unseen
 
 
 Scorer = Callable[[Candidates], Floats]
