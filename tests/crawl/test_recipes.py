@@ -209,6 +209,18 @@ def test_a_callback_that_names_a_secret_of_meta_cannot_do_without_it() -> None:
     for spider in (Named(), Passed()):
         assert ask(spider, meta={"auth": "x"}) is None
         assert ask(spider, meta={"jwt": "x"}) is not None
+        assert ask(spider, meta={"auth": object()}) is None
+        assert ask(spider, meta={"other": object()}) is not None
+
+
+@pytest.mark.parametrize(
+    "meta", [{"splash": {"session_id": "x"}}, {"playwright_page_methods": [object()]}]
+)
+def test_a_page_that_is_rendered_is_not_requested_without_what_renders_it(
+    meta: dict[str, Any],
+) -> None:
+    assert ask(meta=meta) is None
+    assert ask(meta={"splash": {"wait": 1}, "playwright": True}) is not None
 
 
 def test_a_revisit_is_sent_as_the_page_was_requested_however_often() -> None:

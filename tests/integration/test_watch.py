@@ -368,6 +368,57 @@ def test_a_pipeline_lets_only_items_pass_that_their_page_did_not_show_before(
     assert len(off.items) == 2
 
 
+ONE_OBJECT = """
+    import scrapy
+
+
+    class Rows(scrapy.Spider):
+        name = "rows"
+
+        def __init__(self, url, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            self.start_urls = [url + "/rows"]
+
+        def parse(self, response):
+            item = {}
+            for text in response.css("li::text").getall():
+                item["text"] = text
+                yield item if len(text) == 1 else {"text": text}
+"""
+
+
+@pytest.mark.parametrize("at_once", [1, 100])
+def test_one_object_yielded_several_times_and_equal_items_are_told_apart(
+    any_spider: AnySpider, site: Site, at_once: int
+) -> None:
+    def passed(*texts: str) -> list[str]:
+        body = "".join(f"<li>{text}</li>" for text in texts)
+        site.pages["/rows"] = (200, {}, f"<html><body><ul>{body}</ul></body></html>".encode())
+        settings = {"HACS_WATCH": "items", "CONCURRENT_ITEMS": at_once, **PIPELINE}
+        crawl = any_spider.run(ONE_OBJECT, **settings)
+        any_spider.days += 1
+        assert "Traceback" not in crawl.log
+        assert "does not know" not in crawl.log
+        return [item["text"] for item in crawl.items]
+
+    rows = ("a", "a", "sold out", "sold out", "sold out")
+    assert len(passed(*rows)) == 5
+    assert passed(*rows) == []
+    assert passed(*rows, "sold in", "sold in") == ["sold in", "sold in"]
+
+
+def test_items_outside_pages_pass_at_every_run_and_a_line_says_so(
+    any_spider: AnySpider, site: Site
+) -> None:
+    shop_of_lists(site, "kettle", "teapot")
+    for _ in range(2):
+        crawl = any_spider.run(LISTS, HACS_WATCH="items", **PIPELINE)
+        assert len(crawl.items) == 2
+        assert (
+            "2 items came from answers that are not pages, and will pass at every run" in crawl.log
+        )
+
+
 @pytest.mark.parametrize("watch", ["links", "items", "css:.price"])
 def test_a_signal_tells_of_each_visit_whatever_is_watched(
     any_spider: AnySpider, site: Site, watch: str
