@@ -16,6 +16,7 @@ import resource
 import sys
 import tempfile
 import time
+from array import array
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -28,11 +29,13 @@ from msgspec.structs import replace
 from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.state import Run, advanced, follow_prior, new_run
 from hacs_crawler.state.address import open_store
-from hacs_crawler.state.codec import VERSION_OFFSET, decode_page, encode_page, encode_row
+from hacs_crawler.state.codec import VERSION_OFFSET, decode_page, encode_page
 from hacs_crawler.state.database import PAGES_A_CALL, State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.page import Page
 from hacs_crawler.state.priors import UNFITTED
+from hacs_crawler.state.rows import encode_row
+from hacs_crawler.state.spells import Spells
 from hacs_crawler.state.store import Change, Store
 from hacs_crawler.utils.times import DAY
 
@@ -44,15 +47,16 @@ def page_of(number: int, rng: np.random.Generator) -> Page:
     places = np.sort(rng.choice(np.arange(1, VISITS), UPDATES, replace=False))
     prints = rng.integers(-(2**63), 2**63 - 1, LINKS).tolist()
     page = Page(stores.url(number), version=1)
-    page.visits.extend(times.tolist())
+    page.visits = array("I", times.tolist())
     page.last_news = page.visits[-1]
-    start = 0
+    periods, marks, start = array("I"), array("q"), 0
     for place, size in zip(
         [0, *places.tolist()], [LINKS - 2 * UPDATES] + [2] * UPDATES, strict=True
     ):
-        page.periods.extend((page.visits[place], 0, size))
-        page.marks.extend(sorted(prints[start : start + size]))
+        periods.extend((page.visits[place], 0, size))
+        marks.extend(sorted(prints[start : start + size]))
         start += size
+    page.spells = Spells(periods, marks)
     return page
 
 

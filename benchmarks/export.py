@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from array import array
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -26,8 +27,10 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))  # servers: starts a redis-server
 from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.state.address import open_store
-from hacs_crawler.state.codec import encode_page, encode_row
+from hacs_crawler.state.codec import encode_page
 from hacs_crawler.state.page import Page
+from hacs_crawler.state.rows import encode_row
+from hacs_crawler.state.spells import Spells
 from hacs_crawler.state.store import Change
 from hacs_crawler.utils.times import DAY
 from servers import redis_server
@@ -41,16 +44,15 @@ def page_of(number: int) -> Page:
     times = (FIRST + np.cumsum(rng.integers(DAY, 40 * DAY, VISITS))).tolist()
     links = rng.integers(-(2**63), 2**63 - 1, LINKS).tolist()
     page = Page(f"https://www.host{number % 1000}.example.edu/~author{number}/index.html")
-    page.visits.extend(times)
-    page.rule_changes.extend((times[0], 2))
+    page.visits, page.rule_changes = array("I", times), {times[0]: 2}
     page.last_news, page.rate = times[-1], rng.random()
     sizes = [LINKS - 3 * UPDATES] + [3] * UPDATES
-    start = 0
+    periods, marks, start = array("I"), array("q"), 0
     for place, size in zip(range(0, VISITS, VISITS // (UPDATES + 1)), sizes, strict=False):
-        page.periods.extend((times[place], 0, size))
-        page.marks.extend(sorted(links[start : start + size]))
+        periods.extend((times[place], 0, size))
+        marks.extend(sorted(links[start : start + size]))
         start += size
-    page.version = 1
+    page.spells, page.version = Spells(periods, marks), 1
     return page
 
 

@@ -20,14 +20,16 @@ import subprocess
 import sys
 import tempfile
 import time
+from array import array
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))  # servers: starts a redis-server
 from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.state.address import open_store
-from hacs_crawler.state.codec import encode_page, encode_row
+from hacs_crawler.state.codec import encode_page
 from hacs_crawler.state.page import Page
+from hacs_crawler.state.rows import encode_row
 from hacs_crawler.state.store import Change
 from hacs_crawler.utils.times import DAY
 from servers import redis_server
@@ -53,7 +55,8 @@ def fill(state: str, number: int, hosts: int) -> None:
     for index in range(number):
         address = url(index, hosts)
         page = Page(address, version=1, rate=rng.lognormvariate(-4.7, 1.5))
-        page.visits.extend(NOW - days * DAY for days in (rng.randrange(30, 60), rng.randrange(30)))
+        days_ago = rng.randrange(30, 60), rng.randrange(30)
+        page.visits = array("I", (NOW - days * DAY for days in days_ago))
         changes.append(Change(page_id_of(address), 0, encode_page(page), encode_row(page)))
         if len(changes) == 5_000 or index == number - 1:
             store.write(changes)

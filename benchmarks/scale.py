@@ -47,11 +47,12 @@ from hacs_crawler.ranking.candidates import candidates_from
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.plan import plan_of, read_rows
 from hacs_crawler.state.address import open_store
-from hacs_crawler.state.codec import ROW, encode_page
+from hacs_crawler.state.codec import encode_page
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.page import Page
 from hacs_crawler.state.redis_buckets import BUCKETS, GATHER_ROWS_OF_ALL
+from hacs_crawler.state.rows import ROW
 from hacs_crawler.state.store import Change, Ids, Rows
 from hacs_crawler.utils.times import DAY
 from servers import redis_server

@@ -33,9 +33,9 @@ from hacs_crawler.crawl.observation import observe, tree_of
 from hacs_crawler.links import LinkRules, page_id_of
 from hacs_crawler.state import Prediction, State, merged
 from hacs_crawler.state.address import open_store
-from hacs_crawler.state.codec import encode_page, encode_row
+from hacs_crawler.state.codec import encode_page
+from hacs_crawler.state.rows import encode_row
 from hacs_crawler.state.estimation import Estimation
-from hacs_crawler.state.page import copy_of
 from hacs_crawler.state.recorded import outcome_record
 
 DAY, FIRST = 86_400, 1_700_000_000
@@ -57,7 +57,7 @@ def seen(answers, at=FIRST + DAY, known=known):
     ]
 
 def merge(visits, known=known):
-    return [merged(known[key], copy_of(known[key]), one) for key, one in zip(ids, visits)]
+    return [merged(known[key], one) for key, one in zip(ids, visits)]
 
 def record(number):
     known = state.load(ids)

@@ -36,10 +36,12 @@ import redis
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))  # servers: starts a redis-server
 from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.state.address import open_store
-from hacs_crawler.state.codec import encode_page, encode_row
+from hacs_crawler.state.codec import encode_page
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.page import Page, Visit
+from hacs_crawler.state.rows import encode_row
+from hacs_crawler.state.spells import Spells
 from hacs_crawler.state.store import Change, Store
 from hacs_crawler.utils.times import DAY
 from servers import redis_server
@@ -75,15 +77,16 @@ def grown_page(number: int, links: int, stage: int = STAGES) -> Page:
     added = max(1, links * 3 // 100)
     sizes = [links - UPDATES * added] + [added] * stage
     page = Page(url(number), rate=0.01, version=stage)
-    page.visits.extend(times[: stage * VISITS // STAGES])
+    page.visits = array("I", times[: stage * VISITS // STAGES])
     page.last_news = page.visits[-1]
     places = [0, *range(VISITS // UPDATES - 1, VISITS, VISITS // UPDATES)]
-    page.rule_changes.extend((times[0], 2))
-    start = 0
+    page.rule_changes = {times[0]: 2}
+    periods, marks, start = array("I"), array("q"), 0
     for place, size in zip(places, sizes, strict=False):
-        page.periods.extend((times[place], 0, size))
-        page.marks.extend(sorted(prints[start : start + size]))
+        periods.extend((times[place], 0, size))
+        marks.extend(sorted(prints[start : start + size]))
         start += size
+    page.spells = Spells(periods, marks)
     return page
 
 
@@ -156,7 +159,7 @@ def set_bytes(number: int, links: int) -> int:
         for start in range(0, number, 1_000):
             with client.pipeline(transaction=False) as pipe:
                 for index in range(start, min(start + 1_000, number)):
-                    pipe.sadd(f"hacs:links:{index}", *grown_page(index, links).marks)
+                    pipe.sadd(f"hacs:links:{index}", *grown_page(index, links).spells.marks)
                 pipe.execute()
         return used_memory(client) - before
 
@@ -267,7 +270,7 @@ def next_visits(number: int, count: int) -> list[list[Visit]]:
     numbers = [page for _ in range(count // 100) for page in rng.sample(range(number), 100)]
     visits = []
     for index, page in enumerate(numbers):
-        links = set(grown_page(page, 100).marks)
+        links = set(grown_page(page, 100).spells.marks)
         if index % 5 == 0:
             links.update(rng.getrandbits(63) for _ in range(3))
         at = FIRST + VISITS * 40 * DAY + index
@@ -277,7 +280,7 @@ def next_visits(number: int, count: int) -> list[list[Visit]]:
 
 def first_visits(number: int, count: int) -> list[list[Visit]]:
     visits = [
-        Visit(url(number + index), FIRST, marks=frozenset(grown_page(index, 100).marks))
+        Visit(url(number + index), FIRST, marks=frozenset(grown_page(index, 100).spells.marks))
         for index in range(count)
     ]
     return [visits[start : start + 100] for start in range(0, count, 100)]

@@ -57,7 +57,7 @@ def visits_of(worker: int, workers: int, pages: int, count: int, turn: int) -> l
     for _ in range(count // BATCH):
         batch = []
         for index, number in enumerate(rng.sample(own, BATCH)):
-            links = set(grown_page(number, LINKS).marks)
+            links = set(grown_page(number, LINKS).spells.marks)
             if index % 5 == 0:
                 links.update(rng.getrandbits(63) for _ in range(3))
             batch.append(Visit(url(number), now, marks=frozenset(links)))

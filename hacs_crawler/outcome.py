@@ -150,7 +150,7 @@ class Outcome(_Told):
         return None if key_of_item is None else self._items_before.get(key_of_item)
 
     @cached_property
-    def _shown_before(self) -> set[int]:
+    def _shown_before(self) -> frozenset[int]:
         return self._sound.shown_before(int(self.visited_at.timestamp()))
 
     def is_new_to_site(self, thing: Any) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from copy import copy
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -35,7 +36,7 @@ from hacs_crawler.links import page_id_of
 from hacs_crawler.model import CHURNING, elapsed_days
 from hacs_crawler.outcome import Expected, NotObserved, Outcome
 from hacs_crawler.signals import page_visited
-from hacs_crawler.state import Estimation, News, Page, Recorded, Visit, copy_of
+from hacs_crawler.state import Estimation, News, Page, Recorded, Visit
 from hacs_crawler.utils.text import safe_logger
 from hacs_crawler.utils.times import DAY
 from hacs_crawler.watch import MarkRules, Rules
@@ -206,7 +207,7 @@ class LinkAdditionsMiddleware:
         crawl.state.read_ahead.on_answer(url)
         if visit is not None and visit.marks is not None and takes_items:
             awaited.takes_items = True
-            page = copy_of(before) if before is not None else Page(url)
+            page = copy(before) if before is not None else Page(url)
             # the page's own are those of its last visit
             page.count(crawl.state.estimation.updates)
             awaited.are_news = self._news(page, rules)

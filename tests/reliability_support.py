@@ -10,11 +10,11 @@ from pathlib import Path
 import forks
 from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.state.address import open_store
-from hacs_crawler.state.codec import encode_row
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.outcome_log import SEEN, sorted_outcomes
 from hacs_crawler.state.page import Page, Visit
+from hacs_crawler.state.rows import encode_row
 from integration_support import Crawl
 from servers import Site
 

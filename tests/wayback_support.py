@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -124,12 +123,12 @@ def known(pages: Mapping[str, Page]) -> Known:
     """
     estimated = ("rate", "share", "fast", "slow", "churn", "churning")
     plain = {"version": 0, "harvests": {}, "is_in_site": False} | dict.fromkeys(estimated, 0.0)
-    left_out = ("periods", "marks", "rule_changes", "echoes")
+    plain |= {"spells": Page("").spells, "rule_changes": {}, "echoes": []}
     return {
         url: (
-            encode_page(replace(page, **plain, **{name: array("I") for name in left_out})),
+            encode_page(replace(page, **plain)),
             list(page.update_times),
-            frozenset(page.marks),
+            frozenset(page.spells.marks),
         )
         for url, page in pages.items()
     }

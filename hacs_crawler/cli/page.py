@@ -227,7 +227,7 @@ def _seen(page: Page, updates: int, now: float) -> str:
     return (
         f"{counted(len(page.visits), 'visit')} kept since {minute_text(page.visits[0])}, "
         f"{updates} with an update{of_site}; "
-        f"last {last} ago; {counted(len(page.marks), page.noun)}"
+        f"last {last} ago; {counted(len(page.spells.marks), page.noun)}"
     )
 
 

@@ -70,7 +70,7 @@ def _as_json(facts: PageFacts) -> dict[str, Any]:
         ],
         "visits_set_aside": facts.set_aside,
         "visits_doubtful": facts.doubtful,
-        "links": len(page.marks),
+        "links": len(page.spells.marks),
         "gone": page.gone,
         "failures": page.failures,
         "last_news": iso_text(page.last_news),

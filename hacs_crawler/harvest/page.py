@@ -163,10 +163,9 @@ class PageHarvest:
         """
         before = None if page is None else page.harvests.get(self._options.source)
         if page is not None and before is not None and before.digest:
-            shown = page.spells.shown_by(page.shown_at).get(before.until)
-            if shown is not None:
+            marks = page.spells.shown_by(page.shown_at).get(before.until)
+            if marks is not None:
                 rules = page.rules_at(before.until)
-                marks = frozenset(shown)
                 self._shown[before.digest] = Visit(page.url, before.until, marks=marks, rules=rules)
         if self._options.max_captures is not None:
             # recorded captures included, so that a killed harvest goes on with the same ones

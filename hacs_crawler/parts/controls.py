@@ -118,7 +118,7 @@ class Controls(CrawlPart):
         self, host: str, links: frozenset[str], others: frozenset[str], first: Recorded
     ) -> None:
         """Find out which parts of the links change with every request."""
-        marks_before = set(first.before.marks)
+        marks_before = set(first.before.spells.marks)
 
         def is_known(link: str) -> bool:
             return link_fingerprint(link) in marks_before

@@ -7,7 +7,6 @@ Nor are marks that several pages show at their first visit a baseline for later 
 
 from __future__ import annotations
 
-from array import array
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -79,7 +78,7 @@ class Templates(CrawlPart):
                 continue
             site = self._sites.setdefault(menu_id(visit.url), _Site())
             if _may_be_unread(visited) and self._marks < MOST_MARKS:
-                shown_before = before.sound.spells.shown_last() if before.marks else None
+                shown_before = before.sound.spells.shown_last()
                 self._marks += _MARKS_OF_VISIT
                 entry = (visit.url, visit.at, hash(shown_before) if shown_before else 0)
                 site.alike.setdefault(hash(visit.marks), []).append(entry)
@@ -96,7 +95,7 @@ class Templates(CrawlPart):
         sites, self._sites, self._marks = self._sites, {}, 0
         for site in sites.values():
             if unread := site.unread():
-                pages = [Page(url, unread=array("I", [at])) for url, at in unread]
+                pages = [Page(url, unread=[at]) for url, at in unread]
                 await self._crawl.state.once(State.restore, pages)
                 self._crawl.stats.count("unread_visits", len(unread))
                 logger.info(
@@ -107,7 +106,7 @@ class Templates(CrawlPart):
                 )
             visits = site.of_template()
             if visits:
-                pages = [Page(url, echoes=array("I", [at])) for url, at in visits]
+                pages = [Page(url, echoes=[at]) for url, at in visits]
                 await self._crawl.state.once(State.restore, pages)
                 self._crawl.stats.count("template_updates", len(visits))
                 logger.info(
@@ -126,9 +125,9 @@ def _may_be_unread(visited: Recorded) -> bool:
     page may be its site's, so first visits of links prove nothing.
     """
     before, after, marks = visited.before, visited.after, visited.visit.marks or frozenset()
-    if not before.marks:
+    if not before.spells.marks:
         return after.is_chosen and len(marks) >= FEWEST_MARKS
-    if not before.unread and after.periods == before.periods and after.marks == before.marks:
+    if not before.unread and after.spells == before.spells:
         return False
     shown_before = before.sound.spells.shown_last()
     fewest = FEWEST_MARKS if after.is_chosen else FEWEST_LINKS

@@ -64,7 +64,7 @@ class Watchers(CrawlPart):
 
     def known(self, page: Page) -> None:
         """Look by whose rules the page was read before."""
-        other = self._others.get(page.rule_changes[-1]) if page.rule_changes else None
+        other = self._others.get(page.latest_rules)
         if other is not None:
             spider, watch = other
             how = f"HACS_WATCH = {watch!r}"

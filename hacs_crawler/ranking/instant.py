@@ -184,7 +184,8 @@ def links_gained(page: Page, now: float) -> tuple[float, float]:
     if not shown_at or last - first < 2:
         return 0.0, 0.0
     start, end = page.visits[first], page.visits[last - 1]
-    gained = sum(len(page.news_at(at)) for at in page.update_times if start < at <= end)
+    news = page.news
+    gained = sum(len(news.get(at, ())) for at in page.update_times if start < at <= end)
     return gained, (end - start) / DAY
 
 

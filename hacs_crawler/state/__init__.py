@@ -11,7 +11,6 @@ if TYPE_CHECKING:
         open_state as open_state,
         open_store as open_store,
     )
-    from hacs_crawler.state.codec import ROW as ROW
     from hacs_crawler.state.copying import (
         COPYING as COPYING,
         TWINS as TWINS,
@@ -88,7 +87,6 @@ if TYPE_CHECKING:
         Page as Page,
         Updates as Updates,
         Visit as Visit,
-        copy_of as copy_of,
     )
     from hacs_crawler.state.priors import PRIOR_NOTES as PRIOR_NOTES
     from hacs_crawler.state.recorded import (
@@ -103,6 +101,7 @@ if TYPE_CHECKING:
         new_run as new_run,
         stopped_run as stopped_run,
     )
+    from hacs_crawler.state.rows import ROW as ROW
     from hacs_crawler.state.rule_changes import noun_of as noun_of
     from hacs_crawler.state.shards import (
         MOST_SHARDS as MOST_SHARDS,

@@ -14,9 +14,10 @@ import numpy as np
 
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.links import menu_id, site_id
-from hacs_crawler.state.codec import encode_page, encode_row
+from hacs_crawler.state.codec import encode_page
 from hacs_crawler.state.database import PAGES_A_CALL, State
 from hacs_crawler.state.page import Page
+from hacs_crawler.state.rows import encode_row
 from hacs_crawler.state.shards import shard_of_page
 from hacs_crawler.state.store import Change, Contents, Store
 from hacs_crawler.utils.times import MAX_SECOND

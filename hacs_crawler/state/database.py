@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import asdict, dataclass
 from functools import partial
 
@@ -14,18 +15,19 @@ from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.links import page_id_of
 from hacs_crawler.model import LogNormalPrior
 from hacs_crawler.state import site_links
-from hacs_crawler.state.codec import decode_page, decode_pages, encode_page, encode_row
+from hacs_crawler.state.codec import decode_page, decode_pages, encode_page
 from hacs_crawler.state.estimation import Estimation, is_same_estimate
 from hacs_crawler.state.merging import merge_pages
 from hacs_crawler.state.outcome_log import (
     MOST_OUTCOMES,
+    PASSED_OVER,
     Label,
     Outcomes,
     label_of,
     sorted_outcomes,
     sound,
 )
-from hacs_crawler.state.page import Page, Visit, copy_of
+from hacs_crawler.state.page import Page, Visit
 from hacs_crawler.state.priors import read_priors, refit_priors
 from hacs_crawler.state.recorded import (
     Recorded,
@@ -34,15 +36,9 @@ from hacs_crawler.state.recorded import (
     outcome_record,
     still_hold,
 )
+from hacs_crawler.state.rows import encode_row
 from hacs_crawler.state.site_links import LinkClaim, claim_links
-from hacs_crawler.state.store import (
-    PASSED_OVER,
-    Change,
-    Ids,
-    Rows,
-    Store,
-    change_annotations,
-)
+from hacs_crawler.state.store import Change, Ids, Rows, Store, change_annotations
 from hacs_crawler.utils.text import counted, safe_logger
 
 logger = safe_logger(__name__)
@@ -138,8 +134,8 @@ class State:
                 page = present or Page(url=visits[by_page[page_id][0]].url)
                 # In time order: of a link that two of them show, the earlier one has it as new.
                 for index in sorted(by_page[page_id], key=lambda index: visits[index].at):
-                    before, page = page, copy_of(page)
-                    recorded[index] = merged(before, page, visits[index], self.estimation.updates)
+                    recorded[index] = merged(page, visits[index], self.estimation.updates)
+                    page = recorded[index].after
                 after[page_id] = page
             if counts_sites:
                 advanced = (index for page_id in base for index in by_page[page_id])
@@ -175,7 +171,7 @@ class State:
             after: dict[int, Page] = {}
             for page_id, present in base.items():
                 page = (
-                    copy_of(given[page_id])
+                    copy(given[page_id])
                     if present is None
                     else merge_pages(present, given[page_id])
                 )
@@ -211,7 +207,7 @@ class State:
         return Reestimated(len(changed - damaged), len(page_ids) - len(pages) + len(damaged))
 
     def rows(self, page_ids: Ids) -> Rows:
-        """Return ranking rows (dtype `codec.ROW`), in one round trip a few thousand pages."""
+        """Return ranking rows (dtype `rows.ROW`), in one round trip a few thousand pages."""
         return self.store.rows(page_ids)
 
     def pages(self) -> Iterator[Page | None]:

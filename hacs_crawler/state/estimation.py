@@ -214,7 +214,7 @@ def lifetimes(pages: Sequence[Page]) -> LinkLifetimes:
     """
     visits, offsets = _joined([page.visits for page in pages])
     of_visits = np.zeros(len(visits), np.uint8)
-    periods, period_offsets = _joined([page.periods for page in pages])
+    periods, period_offsets = _joined([page.spells.periods for page in pages])
     if not len(periods):
         return of_visits
     first, last, number = periods.reshape(-1, 3).T
@@ -254,11 +254,11 @@ def _last_seen(pages: Sequence[Page], last: _Seconds, number: _Seconds) -> _Seco
     last = last.astype(np.uint32)
     start = 0
     for page in pages:
-        end = start + len(page.periods) // 3
-        if not page.is_chosen and len(set(page.marks)) < len(page.marks):
+        end = start + len(page.spells.periods) // 3
+        if not page.is_chosen and len(set(page.spells.marks)) < len(page.spells.marks):
             mine, counts = last[start:end], number[start:end].astype(np.int64)
-            _, marks = np.unique(np.array(page.marks), return_inverse=True)
-            latest = np.zeros(len(page.marks), np.uint32)
+            _, marks = np.unique(np.array(page.spells.marks), return_inverse=True)
+            latest = np.zeros(len(page.spells.marks), np.uint32)
             np.maximum.at(latest, marks, np.repeat(mine, counts))
             last[start:end] = np.maximum.reduceat(latest[marks], np.cumsum(counts) - counts)
         start = end
@@ -293,7 +293,7 @@ def _is_measured(page: Page) -> bool:
 
 def _has_new_marks(page: Page) -> bool:
     """Whether any visit after the first showed marks that were new."""
-    return page.periods[-3:-2] > page.visits[:1]
+    return page.spells.periods[-3:-2] > page.visits[:1]
 
 
 def baselines_of(pages: Sequence[Page]) -> BoolArray | None:

@@ -8,19 +8,17 @@ latest of such visits are not kept, as the state keeps the latest only.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hacs_crawler.state import digests, rule_changes
-from hacs_crawler.state.codec import ROW, encode_row
 from hacs_crawler.state.merging import FIRST_WAIT_GONE, LONGEST_WAIT_GONE
-from hacs_crawler.state.page import Page, copy_of
-from hacs_crawler.state.spells import spells_of
+from hacs_crawler.state.page import Page
+from hacs_crawler.state.rows import ROW, encode_row
 from hacs_crawler.state.store import Ids, Rows
 from hacs_crawler.utils.times import SKEW_SECONDS, minute_text
 
@@ -44,14 +42,15 @@ def as_of(page: Page, now: float) -> Page:
     until = int(now) + SKEW_SECONDS
     if latest_of(page) <= until:
         return page
-    past = copy_of(page)
-    past.visits = _before(page.visits, until)
-    past.echoes = _before(page.echoes, until)
-    past.digests = digests.only(page.digests, _before(page.digests[::2], until))
-    past.rule_changes = rule_changes.until(page.rule_changes, until)
-    past.unread = _before(page.unread, until)
-    shown = page.spells.shown_by(page.shown_at)
-    past.periods, past.marks = spells_of({at: shown[at] for at in shown if at <= until})
+    past = copy(page)
+    marks, rules = page.by_visit()
+    past.set_visits(
+        {at: shown for at, shown in marks.items() if at <= until},
+        {at: rule for at, rule in rules.items() if at <= until},
+    )
+    past.digests = {at: mark for at, mark in page.digests.items() if at <= until}
+    past.echoes = [at for at in page.echoes if at <= until]
+    past.unread = [at for at in page.unread if at <= until]
     if page.last_news > until:
         past.gone = past.failures = past.not_before = 0
         past.last_news = past.last_visit or 0
@@ -136,7 +135,3 @@ def _rows_as_of(state: State, pages: Sequence[Page], now: float) -> Rows:
     past = [as_of(page, now) for page in pages]
     state.estimation.estimate(past)
     return np.frombuffer(b"".join(encode_row(page) for page in past), ROW)
-
-
-def _before(times: array[int], until: int) -> array[int]:
-    return array("I", (at for at in times if at <= until))

@@ -14,7 +14,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
-from itertools import chain, pairwise
+from itertools import pairwise
 from typing import Annotated, Final, TypeVar
 
 import msgspec
@@ -25,7 +25,8 @@ from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links import check_url, page_id_of, page_surt, without_login
 from hacs_crawler.state import digests
 from hacs_crawler.state.merging import RECENT_VISITS, merge_pages
-from hacs_crawler.state.page import Harvest, Page, Updates
+from hacs_crawler.state.page import Byte, Harvest, Page, Updates
+from hacs_crawler.state.spells import Spells
 from hacs_crawler.utils.text import safe_logger
 from hacs_crawler.utils.times import in_range
 
@@ -46,7 +47,6 @@ _HAS_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:").match
 # ASCII: nothing a terminal acts on
 to_json: Final = json.JSONEncoder(allow_nan=False).encode
 
-Byte = Annotated[int, Meta(ge=0, le=255)]
 Unsigned31 = Annotated[int, Meta(ge=0, le=2**31 - 1)]
 Unsigned32 = Annotated[int, Meta(ge=0, le=2**32 - 1)]
 NotNegative = Annotated[float, Meta(ge=0)]
@@ -150,14 +150,13 @@ def to_line(page: Page) -> bytes:
         "visits": visits,
         "digests": [
             {"at": iso(at), "number": mark >> 1, "repeats": bool(mark & 1)}
-            for at, mark in digests.pairs(page.digests)
+            for at, mark in page.digests.items()
         ],
-        "contents": list(page.contents),
+        "contents": page.contents,
         "echoes": [iso(at) for at in page.echoes],
         "unread": [iso(at) for at in page.unread],
         "rules": [
-            {"since": iso(at), "fingerprint": rules}
-            for at, rules in digests.pairs(page.rule_changes)
+            {"since": iso(at), "fingerprint": rules} for at, rules in page.rule_changes.items()
         ],
         "marks": [
             {"first_seen": iso(first), "last_seen": iso(last), "fingerprints": to_hex(marks)}
@@ -177,9 +176,15 @@ def from_line(line: bytes) -> Page:
     for name in ("url", "etag", "last_modified"):
         if len(getattr(fields, name).encode()) > _LONGEST_TEXT_BYTES:
             raise ValueError(f"{name!r} is longer than {_LONGEST_TEXT_BYTES} bytes")
+    since = _ascending("rules", [change.since for change in fields.rules])
+    captures = {
+        second_of("digests", digest.at): digest.number << 1 | digest.repeats
+        for digest in fields.digests
+    }
     page = Page(
         url=_url(fields.url),
-        visits=_ascending("visits", [visit.at for visit in fields.visits]),
+        visits=array("I", _ascending("visits", [visit.at for visit in fields.visits])),
+        rule_changes=dict(zip(since, [change.fingerprint for change in fields.rules], strict=True)),
         last_news=second_of("last_news", fields.last_news),
         gone=fields.gone_in_a_row,
         failures=fields.failures,
@@ -188,19 +193,13 @@ def from_line(line: bytes) -> Page:
         etag=fields.etag,
         last_modified=fields.last_modified,
         harvests={harvest.source: _harvest(harvest) for harvest in fields.harvests},
-        contents=digests.union_of_contents(array("I", fields.contents), array("I")),
+        digests=dict(sorted(captures.items())),
+        contents=digests.union_of_contents(fields.contents, []),
         echoes=_ascending("echoes", fields.echoes),
         unread=_ascending("unread", fields.unread),
         updates=fields.updates,
     )
-    for digest in fields.digests:
-        digests.add(
-            page.digests, second_of("digests", digest.at), digest.number, repeats=digest.repeats
-        )
-    since = _ascending("rules", [change.since for change in fields.rules])
-    rules = (change.fingerprint for change in fields.rules)
-    page.rule_changes.extend(chain.from_iterable(zip(since, rules, strict=True)))
-    _add_marks(page, fields.marks)
+    page.spells = _spells(fields.marks, page.shown_at)
     if page.visits and page.last_news < page.visits[-1]:
         raise ValueError("'last_news' is before the last of 'visits'")
     # merging thins
@@ -310,28 +309,27 @@ def _url(url: str) -> str:
     return url
 
 
-def _add_marks(page: Page, spells: list[_Spells]) -> None:
-    shown_at, before = page.shown_at, (0, 0)
+def _spells(spells: list[_Spells], shown_at: array[int]) -> Spells:
+    periods, marks, before = array("I"), array("q"), (0, 0)
     for spell in spells:
-        first, last = (
-            second_of("first_seen", spell.first_seen),
-            second_of("last_seen", spell.last_seen),
-        )
+        first = second_of("first_seen", spell.first_seen)
+        last = second_of("last_seen", spell.last_seen)
         if first not in shown_at or (last and last not in shown_at) or 0 < last < first:
             raise ValueError("an entry of 'marks' begins or ends at no visit that showed marks")
         if (first, last) <= before:
             raise ValueError("'marks' are not in ascending order of time")
         before = first, last
-        page.periods.extend((first, last, len(spell.fingerprints)))
-        page.marks.extend(sorted(from_hex(spell.fingerprints)))
+        periods.extend((first, last, len(spell.fingerprints)))
+        marks.extend(sorted(from_hex(spell.fingerprints)))
+    return Spells(periods, marks)
 
 
 def _harvest(fields: _Harvest) -> Harvest:
     return Harvest(fields.source, second_of("until", fields.until), from_hex([fields.digest])[0])
 
 
-def _ascending(name: str, moments: Iterable[datetime]) -> array[int]:
-    times = array("I", (second_of(name, moment) for moment in moments))
+def _ascending(name: str, moments: Iterable[datetime]) -> list[int]:
+    times = [second_of(name, moment) for moment in moments]
     if any(at >= following for at, following in pairwise(times)):
         raise ValueError(f"{name!r} is not in ascending order of time")
     return times

@@ -33,8 +33,6 @@ MOST_AWAY: Final = 5
 def may_mislead(spells: Spells, visits: Sequence[int], fewest: int) -> bool:
     """Whether any visit may be unlike the visit before it; decided by counts alone."""
     periods = spells.periods
-    if len(periods) <= 3 or len(visits) < 2:
-        return False
     ended: Counter[int] = Counter()
     begun: Counter[int] = Counter()
     for first, last, number in zip(*[iter(periods)] * 3, strict=True):
@@ -60,7 +58,7 @@ def judged(shown: MarksByVisit, baselines: Container[int], fewest: int) -> Marks
     """
     times = sorted(shown)
     kept: MarksByVisit = {}
-    before: set[int] | None = None
+    before: frozenset[int] | None = None
     is_new = False
     index = 0
     while index < len(times):
@@ -90,11 +88,11 @@ def judged(shown: MarksByVisit, baselines: Container[int], fewest: int) -> Marks
     return kept
 
 
-def _is_back(missed: set[int], marks: set[int]) -> bool:
+def _is_back(missed: frozenset[int], marks: frozenset[int]) -> bool:
     return 2 * len(missed & marks) > len(missed)
 
 
-def _are_unlike(before: set[int], after: set[int], fewest: int) -> bool:
+def _are_unlike(before: frozenset[int], after: frozenset[int], fewest: int) -> bool:
     return _is_unlike(len(before), len(before - after), len(after - before), fewest)
 
 

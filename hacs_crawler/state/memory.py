@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from hacs_crawler.state.codec import ROW, UNKNOWN_ROW, VERSION_OFFSET
+from hacs_crawler.state.codec import VERSION_OFFSET
 from hacs_crawler.state.outcome_log import OUTCOME, Outcomes
+from hacs_crawler.state.rows import ROW, UNKNOWN_ROW
 from hacs_crawler.state.store import Annotation, Change, Contents, Ids, Rows, Store
 
 BATCH = 10_000

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from itertools import repeat
-from typing import Annotated, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 import msgspec
 import numpy as np
@@ -21,6 +21,9 @@ from numpy.typing import NDArray
 
 from hacs_crawler.links import fingerprint
 from hacs_crawler.model import ESTIMATORS
+from hacs_crawler.utils.text import safe_logger
+
+logger = safe_logger(__name__)
 
 # One visit of a ranked seed. `at` is its time and `run` the start of its crawl, in seconds since
 # 1970 UTC, `site` is `site_id` of its URL, `label` the number of its `Label`. `p` is the
@@ -54,6 +57,7 @@ _CHURN_STEPS: Final = 63
 _OUTCOME: Final = struct.Struct("<qIIIIffHHIB")
 _MOST: Final = 2**32 - 1
 _MOST_LINKS: Final = 2**16 - 1
+PASSED_OVER: Final = "%d damaged outcome records in %s are skipped"
 
 Floats = NDArray[np.float64]
 Outcomes = NDArray[np.void]
@@ -217,3 +221,15 @@ def sorted_outcomes(parts: Iterable[Outcomes]) -> Outcomes:
         joined["page_id"][1:] != joined["page_id"][:-1]
     )
     return joined[is_first]
+
+
+def whole_outcomes(stored: Sequence[Any], address: str) -> Outcomes:
+    """Join outcome records as they were read, one or more in a row; damaged ones are logged."""
+    whole = [
+        records
+        for records in stored
+        if isinstance(records, bytes) and len(records) % OUTCOME.itemsize == 0
+    ]
+    if len(whole) < len(stored):
+        logger.error(PASSED_OVER, len(stored) - len(whole), address)
+    return np.frombuffer(b"".join(whole), OUTCOME)

@@ -11,28 +11,25 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_left
+from collections.abc import Mapping
 from copy import copy
 from enum import Enum
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
-from msgspec import Meta, Struct, field
+from msgspec import Meta, Struct
 from msgspec.structs import force_setattr
 
 from hacs_crawler.links import kept_url
 from hacs_crawler.state import digests, rule_changes
 from hacs_crawler.state.judging import FEWEST_LINKS, FEWEST_MARKS, judged, may_mislead
 from hacs_crawler.state.outcome_log import Prediction
-from hacs_crawler.state.spells import Spells, spells_of
+from hacs_crawler.state.spells import NO_SPELLS, OPEN, MarksByVisit, Numbers, Spells, spells_of
+from hacs_crawler.utils.times import MAX_SECOND
 
-if TYPE_CHECKING:
-    Numbers = array[int]
-else:
-    # signatures are looked at, and Python 3.11 cannot look at `array[int]`
-    Numbers = array
 # Shared by all pages without such times, and never changed.
 _NO_TIMES: Numbers = array("I")
 # What `Page.unread` is of a page whose visits were judged already: they are not judged twice.
-_JUDGED: Numbers = array("I")
+_JUDGED: list[int] = []
 Byte = Annotated[int, Meta(ge=0, le=255)]
 Second = Annotated[int, Meta(ge=0, lt=2**32)]
 # What counts as an update, as HACS_UPDATES says it: marks that the page had never shown ("page"),
@@ -58,7 +55,7 @@ class News(Enum):
     REPEATED = "repeated"
 
 
-class Harvest(Struct, frozen=True, array_like=True):
+class Harvest(Struct, frozen=True, array_like=True, order=True):
     """Up to which capture an archive's captures of a page are recorded.
 
     `source` is a 32-bit number of the archive and of how it is read, `until` the second of the latest
@@ -108,31 +105,32 @@ class Visit(Struct, frozen=True):
 class Page(Struct, array_like=True):
     """A page as the state keeps it; `state.codec` writes its fields in their order.
 
+    A field is replaced, never changed in place: `copy` is enough for a copy of its own.
+
     `url` is without login and spaces, whatever the bytes are that it was read from. Times are whole
-    seconds since 1970 UTC. `periods` and `marks` are the page's `Spells`. `rule_changes` are the
-    changes of the rules by which marks were taken (see `state.rule_changes`). `digests` and `contents`
-    say which visits found changed content without showing marks (see `state.digests`). `echoes` are the
-    times of updates that were not new to the site, as other pages of it had shown all of their marks
-    first or a template brought them; `unread` are those of visits at which other pages of the site
-    showed the very same. `is_in_site` says whether the page's marks are in the memory of its site.
-    `last_news` is the time of the latest attempt of any kind. `gone` counts the 404s and 410s since the
-    page was last seen, `failures` the unsuccessful attempts since then (or since it was last gone).
-    `hrefs` is the number of the source of the last marks, 0 if it is not known. `harvests` are the
-    archives' harvests by source. `updates` is the definition of an update, `rate` is the estimate in
-    1/day by it; `share`, `fast` and `slow` are w, a and b of its survival; `churn` and `churning`
-    describe requests that bring marks by themselves (see `model.Rates`). `version` grows with every
-    write.
+    seconds since 1970 UTC, ascending. `spells` say when the page showed its marks. `rule_changes`
+    are the changes of the rules by which marks were taken (see `state.rule_changes`). `digests` and
+    `contents` say which visits found changed content without showing marks (see `state.digests`).
+    `echoes` are the times of updates that were not new to the site, as other pages of it had shown
+    all of their marks first or a template brought them; `unread` are those of visits at which other
+    pages of the site showed the very same. `is_in_site` says whether the page's marks are in the
+    memory of its site. `last_news` is the time of the latest attempt of any kind. `gone` counts the
+    404s and 410s since the page was last seen, `failures` the unsuccessful attempts since then (or
+    since it was last gone). `hrefs` is the number of the source of the last marks, 0 if it is not
+    known. `harvests` are the archives' harvests by source. `updates` is the definition of an
+    update, `rate` is the estimate in 1/day by it; `share`, `fast` and `slow` are w, a and b of its
+    survival; `churn` and `churning` describe requests that bring marks by themselves (see
+    `model.Rates`). `version` grows with every write.
     """
 
     url: str
-    visits: Numbers = field(default_factory=lambda: array("I"))
-    periods: Numbers = field(default_factory=lambda: array("I"))
-    marks: Numbers = field(default_factory=lambda: array("q"))
-    rule_changes: Numbers = field(default_factory=lambda: array("I"))
-    digests: Numbers = field(default_factory=lambda: array("I"))
-    contents: Numbers = field(default_factory=lambda: array("I"))
-    echoes: Numbers = field(default_factory=lambda: array("I"))
-    unread: Numbers = field(default_factory=lambda: array("I"))
+    visits: Numbers = _NO_TIMES
+    spells: Spells = NO_SPELLS
+    rule_changes: dict[Second, Second] = {}
+    digests: dict[Second, Second] = {}
+    contents: list[Second] = []
+    echoes: list[Second] = []
+    unread: list[Second] = []
     is_in_site: bool = False
     last_news: Second = 0
     gone: Byte = 0
@@ -141,7 +139,7 @@ class Page(Struct, array_like=True):
     etag: str = ""
     last_modified: str = ""
     hrefs: int = 0
-    harvests: dict[int, Harvest] = field(default_factory=dict)
+    harvests: dict[int, Harvest] = {}
     updates: Updates = "page"
     rate: float = 0.0
     share: float = 1.0
@@ -160,14 +158,9 @@ class Page(Struct, array_like=True):
         return self.visits[-1] if self.visits else None
 
     @property
-    def spells(self) -> Spells:
-        """When the page showed its marks."""
-        return Spells(self.periods, self.marks)
-
-    @property
     def latest_rules(self) -> int:
-        """The rules of the latest visit that showed marks, 0 without one."""
-        return rule_changes.latest(self.rule_changes)
+        """The rules of the latest visit that showed marks, `UNKNOWN` without one."""
+        return next(filter(None, reversed(self.rule_changes.values())), rule_changes.UNKNOWN)
 
     @property
     def is_chosen(self) -> bool:
@@ -192,29 +185,39 @@ class Page(Struct, array_like=True):
     @property
     def shown_at(self) -> array[int]:
         """Seconds of the kept visits that showed which marks the page had, ascending."""
-        changes = self.rule_changes
-        if len(changes) == 2:  # like most pages: all from the first that did
-            return self.visits[bisect_left(self.visits, changes[0]) :]
-        rules = rule_changes.marks(changes, self.visits)
-        return array("I", (at for at, rule in rules.items() if rule != rule_changes.UNKNOWN))
+        if len(self.rule_changes) == 1:  # like most pages: all from the first that did
+            return self.visits[bisect_left(self.visits, self._since) :]
+        rules = rule_changes.rules_of(self.rule_changes, self.visits)
+        return array("I", (at for at in self.visits if rules[at] != rule_changes.UNKNOWN))
 
     @property
     def _since(self) -> int:
         """Second of the first visit kept that showed marks, 0 without one."""
-        return self.rule_changes[0] if self.rule_changes else 0
+        return next(iter(self.rule_changes), 0)
 
     @property
     def baselines(self) -> array[int]:
         """Seconds of the visits that went by other rules than those before them, ascending."""
-        changes = self.rule_changes
-        if len(changes) <= 2:  # like most pages: the first visit alone
+        if len(self.rule_changes) <= 1:  # like most pages: the first visit alone
             return _NO_TIMES
-        return rule_changes.baselines(changes)
+        return rule_changes.baselines(self.rule_changes)
 
     def rules_at(self, second: int) -> int:
         """Return the fingerprint of the rules by which the visit of a second went."""
-        changes = rule_changes.until(self.rule_changes, second)
-        return changes[-1] if changes else rule_changes.UNKNOWN
+        changes = reversed(self.rule_changes.items())
+        return next((rules for at, rules in changes if at <= second), rule_changes.UNKNOWN)
+
+    def by_visit(self) -> tuple[MarksByVisit, dict[int, int]]:
+        """Return the marks of the visits that showed marks, and the rules of all, by their seconds."""
+        rules = rule_changes.rules_of(self.rule_changes, self.visits)
+        shown_at = (at for at, rule in rules.items() if rule != rule_changes.UNKNOWN)
+        return self.spells.shown_by(shown_at), rules
+
+    def set_visits(self, marks: MarksByVisit, rules: Mapping[int, int]) -> None:
+        """Have these visits alone, given as `by_visit` returns them."""
+        self.visits = array("I", sorted(rules))
+        self.spells = spells_of(marks)
+        self.rule_changes = rule_changes.changes_of(rules)
 
     @property
     def sound(self) -> Page:
@@ -226,24 +229,24 @@ class Page(Struct, array_like=True):
             return self
         fewest = FEWEST_MARKS if self.is_chosen else FEWEST_LINKS
         if not self.unread and (
-            len(self.periods) <= 3 or not may_mislead(self.spells, self.shown_at, fewest)
+            len(self.spells.periods) <= 3 or not may_mislead(self.spells, self.shown_at, fewest)
         ):
             return self
-        shown_at = self.shown_at
-        shown = self.spells.shown_by(shown_at)
-        rules = rule_changes.marks(self.rule_changes, self.visits)
-        for at in self.unread:
-            if shown.pop(at, None) is not None:
-                rules[at] = rule_changes.UNKNOWN
-        kept = judged(shown, self.baselines, fewest)
-        since = min(kept, default=self.visits[-1] + 1 if self.visits else 0)
-        left_out = {at for at in shown_at if at not in kept and at > since}
+        shown, rules = self.by_visit()
+        read = {at: marks for at, marks in shown.items() if at not in self.unread}
+        kept = judged(read, self.baselines, fewest)
+        since = min(kept, default=MAX_SECOND)
+        left_out = {at for at in shown if at not in kept and at > since}
         page = copy(self)
-        page.visits = array("I", (at for at in self.visits if at not in left_out))
-        page.rule_changes = rule_changes.encoded({at: rules[at] for at in page.visits})
-        page.periods, page.marks = spells_of(kept)
+        page.set_visits(
+            kept,
+            {
+                at: rules[at] if at in kept else rule_changes.UNKNOWN
+                for at in rules.keys() - left_out
+            },
+        )
         page.unread = _JUDGED
-        if shown_at and shown_at[-1] in left_out:
+        if shown and max(shown) in left_out:
             page.etag = page.last_modified = ""
         return page
 
@@ -253,15 +256,14 @@ class Page(Struct, array_like=True):
 
         An update whose marks are not known counts as an update by any definition.
         """
-        periods, updates = self.periods, self.updates
+        periods, updates = self.spells.periods, self.updates
         if not self.digests and (
-            not periods or (len(periods) == 3 and periods[1] == 0 and periods[0] == self._since)
+            not periods or (len(periods) == 3 and periods[1] == OPEN and periods[0] == self._since)
         ):  # like most pages
             return _NO_TIMES
-        spells, shown_at = self.spells, self.shown_at
-        times = spells.novelties() if updates in {"page", "site"} else spells.changes()
-        if updates == "any-change" and shown_at:
-            times |= spells.losses(shown_at)
+        times = self.spells.gains(once=self._counts_once)
+        if updates == "any-change" and (shown_at := self.shown_at):
+            times |= self.spells.losses(shown_at)
         times.discard(self._since)
         if self.digests:
             times.update(digests.changes(self.digests, self.contents))
@@ -276,20 +278,22 @@ class Page(Struct, array_like=True):
         times = self.update_times
         return times[-1] if times and self.visits and times[-1] > self.visits[0] else None
 
-    def news_at(self, at: int) -> frozenset[int]:
-        """Return which marks a visit showed that make an update; of a sound page."""
-        if at == self._since or at in self.baselines:
-            return frozenset()
-        begun = self.spells.begun(at)
-        if begun and self.updates in {"page", "site"}:
-            begun -= self.spells.until(at)
-        return frozenset(begun)
+    @property
+    def news(self) -> MarksByVisit:
+        """The marks that make an update, by the second of their visit; of a sound page."""
+        baselines = {self._since, *self.baselines}
+        gained = self.spells.gained(once=self._counts_once)
+        return {at: marks for at, marks in gained.items() if at not in baselines}
 
-    def shown_before(self, at: int) -> set[int]:
+    @property
+    def _counts_once(self) -> bool:
+        return self.updates in {"page", "site"}
+
+    def shown_before(self, at: int) -> frozenset[int]:
         """Return the marks that the visit before a second showed."""
         shown_at = self.shown_at
         index = bisect_left(shown_at, at)
-        return self.spells.shown_by(shown_at)[shown_at[index - 1]] if index else set()
+        return self.spells.shown_by(shown_at)[shown_at[index - 1]] if index else frozenset()
 
     def known_marks(self, rules: int) -> frozenset[int]:
         """Return the marks that the next visit may show, by these rules, without news.
@@ -299,25 +303,15 @@ class Page(Struct, array_like=True):
         shown_at = self.shown_at
         if not shown_at or self.rules_at(shown_at[-1]) != rules:
             return frozenset()
-        if self.updates in {"page", "site"}:
-            return frozenset(self.marks)
+        if self._counts_once:
+            return frozenset(self.spells.marks)
         return self.spells.shown_last() | self.sound.spells.shown_last()
 
     def new_marks_by_visit(self) -> list[int]:
         """For each visit kept, how many marks it showed that make an update; of a sound page."""
-        counts = [0] * len(self.visits)
+        counts, news = [0] * len(self.visits), self.news
         for at in self.update_times:
             index = bisect_left(self.visits, at)
             if 0 < index < len(counts):
-                counts[index] = len(self.news_at(at))
+                counts[index] = len(news.get(at, ()))
         return counts
-
-
-def copy_of(page: Page) -> Page:
-    """Return a copy that shares nothing mutable with the page; spells are replaced, not changed."""
-    copied = copy(page)
-    copied.visits, copied.rule_changes = page.visits[:], page.rule_changes[:]
-    copied.digests, copied.contents = page.digests[:], page.contents[:]
-    copied.echoes, copied.unread = page.echoes[:], page.unread[:]
-    copied.harvests = page.harvests.copy()
-    return copied

@@ -106,7 +106,9 @@ def _at_fixed_point(pages: Sequence[Page], estimation: Estimation) -> Estimation
     """
     if not pages:
         return estimation
-    has_shown = np.array([len(page.periods) > 3 * _UPDATES_TO_TELL for page in pages], np.bool_)
+    has_shown = np.array(
+        [len(page.spells.periods) > 3 * _UPDATES_TO_TELL for page in pages], np.bool_
+    )
     fitted = estimation
     for _ in range(_MOST_FITS):
         churning = fitted.churning(pages)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
+from copy import copy
 from itertools import pairwise
 
 import numpy as np
@@ -63,19 +64,16 @@ class Recorded(Struct, frozen=True):
 
 
 def merged(
-    before: Page, page: Page, visit: Visit, updates: Counted = "default", *, is_known: bool = True
+    before: Page, visit: Visit, updates: Counted = "default", *, is_known: bool = True
 ) -> Recorded:
-    """Merge a visit into `page`, a copy of `before`, and return its outcome.
-
-    `updates` is the definition of news.
-    """
+    """Merge a visit into a copy of its page, and return its outcome; `updates` defines news."""
+    page = copy(before)
     merge(page, visit)
     page.count(updates)
     if visit.news is not News.SEEN and not visit.digest:
         return Recorded(visit, frozenset(), False, before, page, is_known)
     is_latest = visit.at > (before.last_visit or 0) and not visit.digest
-    is_same = page.periods == before.periods and page.marks == before.marks
-    if is_latest and is_same and before.sound is before:
+    if is_latest and page.spells == before.spells and before.sound is before:
         return Recorded(visit, frozenset(), False, before, page, is_known)
     at, sound = visit.at, page.sound
     if at not in sound.visits:
@@ -85,7 +83,8 @@ def merged(
     index = bisect_left(shown_at, at)
     lost = sound.spells.ended(shown_at[index - 1]) if index and at not in sound.baselines else 0
     updated = bool(before.visits) and at in sound.update_times
-    return Recorded(visit, sound.news_at(at), updated, before, page, is_known, lost=lost)
+    new = sound.news.get(at, frozenset())
+    return Recorded(visit, new, updated, before, page, is_known, lost=lost)
 
 
 def still_hold(recorded: Sequence[Recorded], present: Page | None) -> bool:

@@ -14,8 +14,7 @@ import numpy as np
 from redis.exceptions import ResponseError
 
 from hacs_crawler.exceptions import StateUnavailableError
-from hacs_crawler.state.codec import ROW, UNKNOWN_ROW
-from hacs_crawler.state.outcome_log import OUTCOME, Outcomes
+from hacs_crawler.state.outcome_log import OUTCOME, Outcomes, whole_outcomes
 from hacs_crawler.state.redis_buckets import (
     COUNT,
     GATHER_FIELDS,
@@ -33,6 +32,7 @@ from hacs_crawler.state.redis_buckets import (
     page_of,
 )
 from hacs_crawler.state.redis_connection import RedisServer
+from hacs_crawler.state.rows import ROW, UNKNOWN_ROW, sound_rows, whole_rows
 from hacs_crawler.state.store import (
     SCHEMA,
     Annotation,
@@ -44,9 +44,6 @@ from hacs_crawler.state.store import (
     check_schema,
     note,
     refuse_other,
-    sound_rows,
-    whole_outcomes,
-    whole_rows,
 )
 from hacs_crawler.utils.text import counted
 

@@ -18,9 +18,10 @@ from typing import Any, Final
 
 from redis.crc import key_slot
 
-from hacs_crawler.state.codec import UNKNOWN_ROW, VERSION_OFFSET
+from hacs_crawler.state.codec import VERSION_OFFSET
 from hacs_crawler.state.outcome_log import OUTCOME
 from hacs_crawler.state.redis_connection import RedisServer
+from hacs_crawler.state.rows import UNKNOWN_ROW
 
 BUCKETS: Final = 65_536
 _BUCKETS_A_TRIP = 4_096

@@ -6,8 +6,8 @@ is evidence neither of an update nor of a quiet page, and its marks are known fr
 first visit. Visits without known rules, such as those that showed no marks, are skipped: the rules of
 two visits are compared across them.
 
-Kept are pairs of numbers in the order of time: the second of a visit whose rules are not those of the
-visit before it, and its rules (`LinkRules.fingerprint`, or `UNKNOWN`, as before the first pair). Rules
+Kept are the rules (`LinkRules.fingerprint`, or `UNKNOWN`, as before the first) of each visit whose
+rules are not those of the visit before it, by the visit's second, ascending. Rules
 by which other marks than links are watched are odd (`CHOSEN`); `ITEMS` are items, which no control
 visit shows, as their callback is not called twice.
 """
@@ -15,7 +15,6 @@ visit shows, as their callback is not called twice.
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -29,11 +28,6 @@ ITEMS: Final = 3
 UNNAMED: Final = 2
 
 
-def latest(changes: array[int]) -> int:
-    """Return the rules of the latest visit that showed marks, `UNKNOWN` without one."""
-    return next((rules for rules in changes[-1:-4:-2] if rules != UNKNOWN), UNKNOWN)
-
-
 def is_of_items(rules: int) -> bool:
     """Whether rules are those of the items that a callback yields."""
     return rules & ITEMS == ITEMS
@@ -44,38 +38,29 @@ def noun_of(rules: int) -> str:
     return "item" if is_of_items(rules) else "mark" if rules & CHOSEN else "link"
 
 
-def baselines(changes: array[int]) -> array[int]:
+def baselines(changes: Mapping[int, int]) -> array[int]:
     """Return the seconds of the visits whose rules differ from those of the visit before.
 
     The first visit that showed marks is a baseline anyway, and not among them.
     """
-    pairs = zip(changes[::2], changes[1::2], strict=True)
-    return encoded({at: rules for at, rules in pairs if rules != UNKNOWN})[2::2]
+    known = changes_of({at: rules for at, rules in changes.items() if rules != UNKNOWN})
+    return array("I", known)[1:]
 
 
-def marks(changes: array[int], times: Iterable[int]) -> dict[int, int]:
-    """Return the rules of visits by their seconds."""
-    seconds, rules = changes[::2], array("I", [UNKNOWN]) + changes[1::2]
-    return {at: rules[bisect_right(seconds, at)] for at in times}
-
-
-def encoded(marks: Mapping[int, int]) -> array[int]:
-    """Return the pairs of visits whose rules these are, by their seconds."""
-    pairs = array("I")
+def rules_of(changes: Mapping[int, int], visits: Iterable[int]) -> dict[int, int]:
+    """Return the rules of visits by their seconds; `visits` are all that are kept, ascending."""
+    rules: dict[int, int] = {}
     latest = UNKNOWN
-    for at, rules in sorted(marks.items()):
-        if rules != latest:
-            latest = rules
-            pairs.extend((at, rules))
-    return pairs
+    for at in visits:
+        rules[at] = latest = changes.get(at, latest)
+    return rules
 
 
-def union(marks: Mapping[int, int], more: Mapping[int, int]) -> array[int]:
-    """Return the pairs of the visits of both; of two in one second the greater rules count."""
-    joined = {at: max(rules, more.get(at, UNKNOWN)) for at, rules in marks.items()}
-    return encoded({**more, **joined})
-
-
-def until(changes: array[int], second: int) -> array[int]:
-    """Return the pairs up to a second, included."""
-    return changes[: 2 * bisect_right(changes[::2], second)]
+def changes_of(rules: Mapping[int, int]) -> dict[int, int]:
+    """Return the changes of visits whose rules these are, by their seconds."""
+    changes: dict[int, int] = {}
+    latest = UNKNOWN
+    for at in sorted(rules):
+        if rules[at] != latest:
+            changes[at] = latest = rules[at]
+    return changes

@@ -12,22 +12,28 @@ the latest visit that showed marks shows them: a visit that finds a page as it w
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+if TYPE_CHECKING:
+    Numbers = array[int]
+else:
+    # signatures are looked at, and Python 3.11 cannot look at `array[int]`
+    Numbers = array
 # The marks that visits showed, by their seconds.
-MarksByVisit = dict[int, set[int]]
+MarksByVisit = dict[int, frozenset[int]]
 OPEN: Final = 0
 
 
 class Spells(NamedTuple):
     """Spells in the order of their first and last second; see the module."""
 
-    periods: array[int]
-    marks: array[int]
+    periods: Numbers
+    marks: Numbers
 
     def each(self) -> Iterator[tuple[int, int, array[int]]]:
         """Yield the first and last second of spells, and their marks."""
@@ -36,51 +42,51 @@ class Spells(NamedTuple):
             yield first, last, self.marks[start : start + number]
             start += number
 
-    def shown_by(self, visits: Sequence[int]) -> MarksByVisit:
-        """Return what some of the visits showed, or all."""
-        shown: MarksByVisit = {at: set() for at in visits}
+    def shown_by(self, visits: Iterable[int]) -> MarksByVisit:
+        """Return what the visits showed."""
+        begun, ended = defaultdict[int, list[int]](list), defaultdict[int, list[int]](list)
         for first, last, marks in self.each():
-            end = len(visits) if last == OPEN else bisect_right(visits, last)
-            for at in visits[bisect_left(visits, first) : end]:
-                shown[at].update(marks)
+            begun[first] += marks
+            if last != OPEN:
+                ended[last] += marks
+        shown, present = {}, frozenset[int]()
+        for at in visits:
+            if at in begun:
+                present = present.union(begun[at])
+            shown[at] = present
+            if at in ended:
+                present = present.difference(ended[at])
         return shown
 
     def shown_last(self) -> frozenset[int]:
         """Return the marks of the latest visit that showed marks."""
         return frozenset(mark for _, last, marks in self.each() if last == OPEN for mark in marks)
 
-    def begun(self, at: int) -> set[int]:
-        """Return the marks of the spells that begin at a second."""
-        return {mark for first, _, marks in self.each() if first == at for mark in marks}
-
-    def until(self, at: int) -> set[int]:
-        """Return the marks that visits before a second have shown."""
-        return {mark for first, _, marks in self.each() if first < at for mark in marks}
-
     def ended(self, at: int) -> int:
         """Return how many spells end at a second."""
         return sum(len(marks) for _, last, marks in self.each() if last == at)
 
-    def changes(self) -> set[int]:
-        """Return the times of visits that showed a mark which the visit before did not."""
-        return set(self.periods[::3])
-
-    def novelties(self) -> set[int]:
-        """Return the times of visits that showed a mark which no visit before did."""
-        if len(set(self.marks)) == len(self.marks):
-            return self.changes()
-        seen: set[int] = set()
-        new = set()
-        for at, _, marks in self.each():
-            if not seen.issuperset(marks):
-                new.add(at)
-                seen.update(marks)
-        return new
+    def gains(self, *, once: bool) -> set[int]:
+        """Return the times of visits with new marks; see `gained`."""
+        if once and len(set(self.marks)) < len(self.marks):
+            return {*self.gained(once=True)}
+        return {*self.periods[::3]}
 
     def losses(self, visits: Sequence[int]) -> set[int]:
         """Return the times of visits that did not show a mark which the visit before did."""
         lasts = set(self.periods[1::3]) - {OPEN}
         return {visits[bisect_right(visits, last)] for last in lasts if last < visits[-1]}
+
+    def gained(self, *, once: bool) -> dict[int, frozenset[int]]:
+        """Return the marks that visits showed and the visit before did not, `once`: no visit before."""
+        gained: MarksByVisit = {}
+        seen = set[int]()
+        for first, _, marks in self.each():
+            if new := frozenset(marks) - seen:
+                gained[first] = gained.get(first, frozenset()) | new
+            if once:
+                seen.update(new)
+        return gained
 
     def followed_by(self, at: int, shown: frozenset[int], latest: int) -> Spells:
         """Return the spells after one more visit, later than the `latest` that showed marks."""
@@ -97,21 +103,21 @@ class Spells(NamedTuple):
         ]
         return _packed([*joined, *((at, OPEN, mark) for mark in shown - before)])
 
-    def is_needed(self, at: int, following: int | None) -> bool:
-        """Whether spells become others if the visit of a second, before `following`, is left out."""
-        firsts = self.periods[::3]
-        return at in firsts or following in firsts or at in self.periods[1::3]
+
+# Of a page that never showed marks. Arrays are never changed, but replaced.
+NO_SPELLS: Final = Spells(array("I"), array("q"))
 
 
-def spells_of(shown: Mapping[int, set[int]]) -> Spells:
+def spells_of(shown: Mapping[int, frozenset[int]]) -> Spells:
     """Return the spells of visits' marks, given by the visits' seconds."""
     first: dict[int, int] = {}
     spells: list[tuple[int, int, int]] = []
-    before: set[int] = set()
+    before = frozenset[int]()
     previous = 0
-    for at, marks in sorted(shown.items()):
-        spells += [(first.pop(mark), previous, mark) for mark in before - marks]
-        first.update(dict.fromkeys(marks - before, at))
+    for at in sorted(shown):
+        if (marks := shown[at]) is not before:
+            spells += [(first.pop(mark), previous, mark) for mark in before - marks]
+            first.update(dict.fromkeys(marks - before, at))
         before, previous = marks, at
     return _packed([*spells, *((since, OPEN, mark) for mark, since in first.items())])
 

@@ -10,20 +10,10 @@ from typing import Any
 import numpy as np
 
 from hacs_crawler.exceptions import NoStateError, StateError
-from hacs_crawler.state.codec import ROW, UNKNOWN_ROW, unsound
-from hacs_crawler.state.outcome_log import OUTCOME, Outcomes
+from hacs_crawler.state.outcome_log import OUTCOME, Outcomes, whole_outcomes
+from hacs_crawler.state.rows import ROW, UNKNOWN_ROW, sound_rows, whole_rows
 from hacs_crawler.state.sqlite_file import SQLiteFile
-from hacs_crawler.state.store import (
-    Annotation,
-    Change,
-    Contents,
-    Ids,
-    Rows,
-    Store,
-    note,
-    whole_outcomes,
-    whole_rows,
-)
+from hacs_crawler.state.store import Annotation, Change, Contents, Ids, Rows, Store, note
 
 # Each row of outcome records holds those of a whole write.
 _OUTCOMES_BATCH = 500
@@ -322,8 +312,7 @@ class SQLiteStore(Store):
             ids = np.fromstring(joined_ids, np.int64, sep=",")
             if not others and len(joined) == len(ids) * ROW.itemsize:
                 rows = np.frombuffer(joined, ROW)
-                if not len(unsound(rows)):
-                    return ids, rows
+                return ids, sound_rows(self, ids, rows, str(self._file.path))
         query = f"SELECT id, row FROM {self._rows} WHERE id BETWEEN ? AND ? ORDER BY id"  # noqa: S608
         pairs = self._db.execute(query, (first, last)).fetchall()
         ids = np.fromiter((page_id for page_id, _ in pairs), np.int64, len(pairs))

@@ -1,7 +1,6 @@
 """The store protocol: keeps pages, as bytes that the store need not understand.
 
-It also has the version of a store's contents, and the repair of damage: ranking rows are made again
-from their pages, damaged outcome records are skipped.
+It also has the version of a store's contents, and the notes that it keeps as JSON.
 """
 
 from __future__ import annotations
@@ -18,9 +17,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from hacs_crawler.exceptions import StateError, StateUnavailableError
-from hacs_crawler.state.codec import ROW, UNKNOWN_ROW, row_of, unsound
-from hacs_crawler.state.outcome_log import OUTCOME, Outcomes
-from hacs_crawler.utils.text import safe_logger
+from hacs_crawler.state.outcome_log import Outcomes
 
 Ids = NDArray[np.int64]
 Rows = NDArray[np.void]
@@ -99,7 +96,7 @@ class Store(Protocol):
         """
 
     def rows(self, page_ids: Ids) -> Rows:
-        """Return ranking rows (dtype `codec.ROW`) in the order asked; zeros for unknown pages."""
+        """Return ranking rows (dtype `rows.ROW`) in the order asked; zeros for unknown pages."""
 
     def all_rows(self, after: int | None = None) -> Iterator[tuple[Ids, Rows]]:
         """Stream the ids and ranking rows of every page, in batches.
@@ -247,64 +244,3 @@ def refuse_other(address: str, what: str) -> NoReturn:
         f"the state in {address} {what} while it was in use; restore a backup of it, or start again to "
         f"begin anew"
     )
-
-
-logger = safe_logger(__name__)
-
-PASSED_OVER: Final = "%d damaged outcome records in %s are skipped"
-
-
-def whole_rows(store: Store, page_ids: Ids, stored: Sequence[Any], address: str) -> Rows:
-    """Join ranking rows as they were read one by one; see `sound_rows`."""
-    damaged = _misfits(stored)
-    if damaged:
-        rows = list(stored)
-        for number in damaged:
-            rows[number] = UNKNOWN_ROW.tobytes()
-        stored = rows
-    return sound_rows(store, page_ids, np.frombuffer(b"".join(stored), ROW), address, damaged)
-
-
-def sound_rows(
-    store: Store, page_ids: Ids, rows: Rows, address: str, damaged: Sequence[int] = ()
-) -> Rows:
-    """Return ranking rows; invalid rows, and those at `damaged`, are made again from their pages."""
-    places = [*damaged, *unsound(rows).tolist()]
-    if not places:
-        return rows
-    wanted = page_ids[places].tolist()
-    logger.error(
-        "%d damaged ranking rows in %s are made anew from their pages, the first is of id %d",
-        len(places),
-        address,
-        wanted[0],
-    )
-    bodies = store.load(wanted)
-    made = (row_of(bodies.get(page_id, b"")) for page_id in wanted)
-    rows = rows.copy()
-    rows[places] = np.frombuffer(b"".join(made), ROW)
-    return rows
-
-
-def whole_outcomes(stored: Sequence[Any], address: str) -> Outcomes:
-    """Join outcome records as they were read, one or more in a row; damaged ones are logged."""
-    whole = [
-        records
-        for records in stored
-        if isinstance(records, bytes) and len(records) % OUTCOME.itemsize == 0
-    ]
-    if len(whole) < len(stored):
-        logger.error(PASSED_OVER, len(stored) - len(whole), address)
-    return np.frombuffer(b"".join(whole), OUTCOME)
-
-
-def _misfits(stored: Sequence[Any]) -> list[int]:
-    """Return the places of invalid ranking rows."""
-    # Four times as fast as asking one by one, of millions.
-    if {*map(type, stored)} <= {bytes} and {*map(len, stored)} <= {ROW.itemsize}:
-        return []
-    return [
-        index
-        for index, row in enumerate(stored)
-        if not (isinstance(row, bytes) and len(row) == ROW.itemsize)
-    ]

@@ -15,10 +15,10 @@ from typer.testing import CliRunner, Result
 from hacs_crawler.cli.app import app
 from hacs_crawler.state import reestimation
 from hacs_crawler.state.address import open_store
-from hacs_crawler.state.codec import ROW
 from hacs_crawler.state.database import Reestimated, State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.page import Page, Visit
+from hacs_crawler.state.rows import ROW
 from hacs_crawler.state.store import Change, Store
 from hacs_crawler.utils.times import DAY
 

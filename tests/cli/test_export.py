@@ -22,10 +22,11 @@ from hacs_crawler.cli.transfer import Importer, write_pages
 from hacs_crawler.links.extract import LinkRules
 from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.state.address import open_store
-from hacs_crawler.state.codec import ROW, decode_page, encode_page, encode_row
+from hacs_crawler.state.codec import decode_page, encode_page
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.page import Harvest, News, Visit
+from hacs_crawler.state.rows import ROW, encode_row
 from hacs_crawler.state.store import Change, Store
 from hacs_crawler.utils.terminal import Progress
 from hacs_crawler.utils.times import DAY

@@ -159,7 +159,7 @@ def test_of_archived_pages_that_is_read_which_is_watched(tmp_path: Path) -> None
     assert hacs(tmp_path, "import", *files, "-s", "HACS_WATCH=css:p").returncode == 0
     page = known(tmp_path)
     assert len(page.update_times) == 2
-    assert (len(replace(page, updates="page").update_times), len(page.marks)) == (1, 3)
+    assert (len(replace(page, updates="page").update_times), len(page.spells.marks)) == (1, 3)
 
 
 def test_archives_are_not_read_where_items_are_watched(tmp_path: Path) -> None:

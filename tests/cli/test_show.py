@@ -19,11 +19,11 @@ from hacs_crawler.parts.rendering.verdicts import PageRendering, SiteRendering, 
 from hacs_crawler.ranking.next_visit import BlockReason, Forecast, forecast_of
 from hacs_crawler.ranking.plan import make_plan, read_rows
 from hacs_crawler.ranking.policies import POLICIES
-from hacs_crawler.state.codec import ROW
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.memory import MemoryStore
 from hacs_crawler.state.page import Harvest, News, Visit
+from hacs_crawler.state.rows import ROW
 from hacs_crawler.state.store import Annotation, Change
 from hacs_crawler.utils.times import DAY
 from row_states import options

@@ -335,7 +335,7 @@ def redirected_to(target: str) -> Request:
 
 def observed(visit: Visit) -> Observed:
     """What parts are given of a visit."""
-    recorded = merged(Page(visit.url), Page(visit.url), visit, is_known=True)
+    recorded = merged(Page(visit.url), visit, is_known=True)
     return Observed(Request(visit.url), Response(visit.url), recorded, "")
 
 

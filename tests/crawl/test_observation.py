@@ -181,7 +181,7 @@ def test_of_broken_html_the_links_are_those_that_can_be_read(body: bytes, links:
 
 def known_after(response: Response, rules: LinkRules = RULES) -> Page:
     """What is known of the page after a response."""
-    return merged(Page(PAGE), Page(PAGE), seen(response, rules)).after
+    return merged(Page(PAGE), seen(response, rules)).after
 
 
 @pytest.mark.parametrize("body", [TWO_LINKS, b"<area href=/one>", b"<iframe src=/one></iframe>"])
@@ -189,10 +189,10 @@ def test_links_whose_source_is_that_of_the_last_visit_are_those_of_the_last_visi
     body: bytes,
 ) -> None:
     known = known_after(html(body))
-    known.marks[0] = 99
+    known.spells.marks[0] = 99
     visit, _ = observe(html(b"<p>News</p>" + body), PAGE, AT + 1, RULES, page=known)
     assert visit is not None
-    assert visit.marks == {*known.marks}
+    assert visit.marks == {*known.spells.marks}
 
 
 def test_of_a_body_that_is_that_of_the_last_visit_no_tree_is_made(

@@ -26,7 +26,7 @@ from hacs_crawler.utils import loop
 URL = "http://a.example/"
 VISIT = Visit(URL, 86_400, marks=frozenset({1}))
 REQUEST, RESPONSE = Request(URL), Response(URL)
-OBSERVED = Observed(REQUEST, RESPONSE, merged(Page(URL), Page(URL), VISIT, is_known=True), "")
+OBSERVED = Observed(REQUEST, RESPONSE, merged(Page(URL), VISIT, is_known=True), "")
 QUOTA = Quota(5)
 ROWS = np.zeros(1, ROW)
 

@@ -11,7 +11,7 @@ from scrapy.statscollectors import MemoryStatsCollector
 from scrapy.utils.test import get_crawler
 
 from hacs_crawler.crawl.stats import CrawlStats
-from hacs_crawler.state import Estimation, Page, Prediction, Recorded, Visit, copy_of, merged
+from hacs_crawler.state import Estimation, Page, Prediction, Recorded, Visit, merged
 
 
 @pytest.fixture
@@ -23,11 +23,11 @@ def stats(caplog):
 def recorded(p: float, is_update: bool, *, days: float = 1.0) -> Recorded:
     """A second visit of a page, with what was predicted of it."""
     url = "http://a.example/"
-    before = merged(Page(url), Page(url), Visit(url, 1, marks=frozenset({1}))).after
+    before = merged(Page(url), Visit(url, 1, marks=frozenset({1}))).after
     prediction = Prediction(1, 1, p, 0.1, days, 0.0)
     shown = frozenset({1, 2} if is_update else {1})
     visit = Visit(url, 2, marks=shown, prediction=prediction)
-    return merged(before, copy_of(before), visit)
+    return merged(before, visit)
 
 
 def test_the_end_of_a_run_says_how_many_updates_were_predicted_and_found(stats, caplog):

@@ -65,7 +65,7 @@ def crawl(
             told = Prediction(label.number, now, 0.3, 0.1, day - last[url], 0.0)
             links = {1000 * day + number + 10} if rng.random() < share else set()
             known = state.load([page_id_of(url)]).get(page_id_of(url))
-            before = frozenset() if known is None else frozenset(known.marks)
+            before = frozenset() if known is None else frozenset(known.spells.marks)
             visits.append(Visit(url, now, marks=before | links, prediction=told))
             last[url] = day
         state.record(visits)

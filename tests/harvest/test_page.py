@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
 from itertools import pairwise
 
 import pytest
@@ -87,8 +86,8 @@ def harvested(page: Page, history: list[Capture], links: dict[int, frozenset[int
 
 def but_for_spells(page: Page) -> tuple[Page, list[int], set[int]]:
     """The page, its updates, and its links; what is not fetched again shows none again."""
-    cleared = {name: array("I") for name in ("periods", "marks", "rule_changes")}
-    return replace(page, **cleared), list(page.update_times), set(page.marks)
+    cleared = replace(page, spells=Page(URL).spells, rule_changes={})
+    return cleared, list(page.update_times), set(page.spells.marks)
 
 
 @given(HISTORIES)

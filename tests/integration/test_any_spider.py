@@ -201,7 +201,7 @@ def test_meta_that_a_spider_copies_to_other_requests_does_no_harm(
         assert f"reached {site.url}{path}" in crawl.log
     page = project.page(f"{site.url}/0")
     assert page is not None
-    assert (len(page.visits), len(page.marks)) == (1, 1)
+    assert (len(page.visits), len(page.spells.marks)) == (1, 1)
     assert project.page(f"{site.url}/file") is None
     failed = project.page("http://127.0.0.1:1/0")
     assert failed is None or not failed.visits

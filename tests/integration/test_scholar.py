@@ -223,7 +223,7 @@ def test_a_redirected_seed_stays_the_seeds_page_wherever_it_leads(
     assert crawl.stat("hacs/not_observed") == 3
     assert crawl.stat("hacs/not_observed/unfinished") == 1
     pages = [project.page(url) for url in urls]
-    found = [(len(page.visits), len(page.marks), page.failures) for page in pages if page]
+    found = [(len(page.visits), len(page.spells.marks), page.failures) for page in pages if page]
     assert found == [(1, 1, 0), (1, 1, 0), (0, 0, 1), (0, 0, 1), (0, 0, 1)]
     assert project.page(f"{site.url}/new/") is None
 
@@ -396,7 +396,7 @@ def test_other_rules_of_links_make_a_baseline_of_each_page_and_no_update(
     page = project.page(home)
     assert page is not None
     assert page.baselines.tolist() == [page.last_visit]
-    assert len(page.marks) == 3
+    assert len(page.spells.marks) == 3
     site.set("/~ada/", "a.html", "b.pdf", "c.pdf", "d.pdf")
     assert project.crawl([home], "-a", "level=homepage").stat("hacs/updates") == 1
 

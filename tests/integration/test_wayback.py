@@ -221,7 +221,7 @@ def test_a_memento_that_leads_to_another_capture_counts_at_that_ones_time(world:
 
 def test_mementos_are_read_whatever_their_gzip_headers_say(world: World) -> None:
     page = world.page("garbled")
-    assert len(page.visits) == len(page.marks) == len(GARBLED_KINDS)
+    assert len(page.visits) == len(page.spells.marks) == len(GARBLED_KINDS)
 
 
 @pytest.mark.parametrize("name", ["blocked", "robots", "excluded"])
@@ -233,7 +233,7 @@ def test_a_blocked_seed_is_reported_and_has_no_page(name: str, world: World) -> 
 
 def test_what_the_archive_says_in_place_of_a_memento_is_no_page(world: World) -> None:
     page = world.page("own-page")
-    assert len(page.visits) == len(page.marks) == 9
+    assert len(page.visits) == len(page.spells.marks) == 9
     assert world.crawl.stat("hacs/archive/mementos_failed/error") == 1
 
 

@@ -20,7 +20,7 @@ OTHER = Alias("http://a.example/2", None)
 
 
 def recorded(visit: Visit) -> Recorded:
-    return merged(Page(visit.url), Page(visit.url), visit, is_known=True)
+    return merged(Page(visit.url), visit, is_known=True)
 
 
 def observed(url: str, visit: Visit) -> Observed:

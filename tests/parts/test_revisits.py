@@ -82,7 +82,7 @@ def test_a_redirect_or_retry_is_kept_as_it_was_asked_for_first() -> None:
 
 def test_what_was_not_seen_is_not_kept_and_is_asked_for_anew() -> None:
     visit = Visit(URL, 86_400)
-    recorded = merged(Page(URL), Page(URL), visit, is_known=True)
+    recorded = merged(Page(URL), visit, is_known=True)
     world = World()
     for end in (
         lambda request: world.part.failed(request, ValueError(), URL),

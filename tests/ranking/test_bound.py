@@ -15,10 +15,10 @@ from hacs_crawler.ranking.finalists import groups_of
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.plan import Plan, plan_of
 from hacs_crawler.state import signals as heard
-from hacs_crawler.state.codec import ROW
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.memory import MemoryStore
+from hacs_crawler.state.rows import ROW
 from hacs_crawler.state.store import Ids, Rows
 from hacs_crawler.utils.times import DAY
 from row_states import NOW, options

@@ -16,8 +16,8 @@ from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import POLICIES, Candidates, Policy
 from hacs_crawler.ranking.selection import Selection
 from hacs_crawler.state import Prediction
-from hacs_crawler.state.codec import ROW
 from hacs_crawler.state.estimation import Estimation
+from hacs_crawler.state.rows import ROW
 from hacs_crawler.state.store import Rows
 from hacs_crawler.utils.times import DAY
 

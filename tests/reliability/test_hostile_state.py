@@ -20,11 +20,12 @@ from hacs_crawler.cli.app import app
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.state.address import open_store
-from hacs_crawler.state.codec import ROW, decode_page, encode_page, encode_row
+from hacs_crawler.state.codec import decode_page, encode_page
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.outcome_log import OUTCOME, Label, Prediction
 from hacs_crawler.state.page import Page, Visit
+from hacs_crawler.state.rows import ROW, encode_row
 from hacs_crawler.utils.times import DAY
 from integration_support import Project
 from servers import Site
@@ -59,7 +60,7 @@ UNREADABLE: dict[str, Callable[[bytes], bytes]] = {
 ABSURD: dict[str, Callable[[bytes], bytes]] = {
     "visited in 2106": with_page(visits=array("I", [2**32 - 1])),
     "rate of 1e308": with_page(rate=1e308),
-    "never visited": with_page(visits=array("I"), periods=array("I"), marks=array("q")),
+    "never visited": with_page(visits=array("I"), spells=Page("").spells),
     "gone for ever": with_page(gone=255, failures=255, not_before=2**32 - 1, last_news=2**32 - 1),
     "validators": with_page(etag="\r\nX: y\x00", last_modified="€" * 20),
     "no URL": with_page(url="not a url \x00\n"),

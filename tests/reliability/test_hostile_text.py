@@ -14,8 +14,9 @@ from hacs_crawler.cli.app import app
 from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.report.numbers import history_of
 from hacs_crawler.state.address import open_store
-from hacs_crawler.state.codec import encode_page, encode_row
+from hacs_crawler.state.codec import encode_page
 from hacs_crawler.state.page import Page, Visit
+from hacs_crawler.state.rows import encode_row
 from hacs_crawler.state.store import Change
 from integration_support import Project
 from servers import Site

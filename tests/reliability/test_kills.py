@@ -58,7 +58,7 @@ def test_what_was_acknowledged_is_whole_in_the_state_and_the_next_crawl_does_the
     said = {line.partition(" ")[0] for line in lines}
     pages = whole_pages(project.state, namespace)
     assert {page_id_of(url) for url in said} <= pages.keys()
-    assert all(len(page.visits) == 1 and len(page.marks) == 2 for page in pages.values())
+    assert all(len(page.visits) == 1 and len(page.spells.marks) == 2 for page in pages.values())
     assert not (pages and moment in NOTHING_YET)
     assert pages or moment not in SOMETHING
     if moment == "closing":

@@ -24,9 +24,9 @@ from hacs_crawler.report.numbers import (
 )
 from hacs_crawler.report.words import of_delay, of_runs
 from hacs_crawler.state import describe
-from hacs_crawler.state.codec import ROW
 from hacs_crawler.state.outcome_log import OUTCOME, SEEN, UPDATED, Label, Outcomes
 from hacs_crawler.state.page import News, Visit
+from hacs_crawler.state.rows import ROW
 from hacs_crawler.state.store import Rows
 from hacs_crawler.utils.times import DAY
 from report_support import NOW, busy_state, config_of, data_of, empty_state, first_run

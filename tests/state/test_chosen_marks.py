@@ -20,7 +20,7 @@ def churn(watch: str, times: list[float]) -> tuple[float, float]:
     page = Page(URL)
     for number, at in enumerate(times):
         visit = Visit(URL, START + int(at), marks=frozenset({number + 1}), rules=rules.fingerprint)
-        page = merged(page, page, visit).after
+        page = merged(page, visit).after
     rates = Estimation().rates([page])
     return float(rates.churn[0]), float(rates.rate_per_day[0])
 
@@ -49,6 +49,6 @@ def test_the_rules_of_items_are_known_by_their_number() -> None:
         assert rules is not None
         page = Page(URL)
         visit = Visit(URL, START, marks=frozenset({1}), rules=rules.fingerprint)
-        pages.append(merged(page, page, visit).after)
-    assert [page.has_items for page in pages] == [True, False]
+        pages.append(merged(page, visit).after)
+    assert [page.noun for page in pages] == ["item", "mark"]
     assert [page.noun for page in pages] == ["item", "mark"]

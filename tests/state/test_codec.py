@@ -14,9 +14,11 @@ from hypothesis import given, strategies as st
 
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.links.sites import site_id
-from hacs_crawler.state.codec import ROW, decode_page, encode_page, encode_row
+from hacs_crawler.state.codec import decode_page, encode_page
 from hacs_crawler.state.merging import merge
 from hacs_crawler.state.page import Harvest, News, Page, Visit
+from hacs_crawler.state.rows import ROW, encode_row
+from hacs_crawler.state.spells import Spells
 
 seconds = st.integers(1, 2**32 - 1)
 times = st.lists(seconds, max_size=5).map(lambda numbers: array("I", numbers))
@@ -25,13 +27,14 @@ pages = st.builds(
     Page,
     url=st.text(max_size=50),
     visits=times,
-    periods=times,
-    marks=st.lists(digests, max_size=5).map(lambda numbers: array("q", numbers)),
-    rule_changes=times,
-    digests=times,
-    contents=times,
-    echoes=times,
-    unread=times,
+    spells=st.builds(
+        Spells, times, st.lists(digests, max_size=5).map(lambda numbers: array("q", numbers))
+    ),
+    rule_changes=st.dictionaries(seconds, seconds, max_size=5),
+    digests=st.dictionaries(seconds, seconds, max_size=5),
+    contents=st.lists(seconds, max_size=5),
+    echoes=st.lists(seconds, max_size=5),
+    unread=st.lists(seconds, max_size=5),
     is_in_site=st.booleans(),
     last_news=seconds,
     gone=st.integers(0, 255),

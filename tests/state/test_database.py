@@ -11,12 +11,12 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.model import DEFAULT_PRIOR
-from hacs_crawler.state.codec import ROW
 from hacs_crawler.state.database import Reestimated, Restored, State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.merging import merge
-from hacs_crawler.state.page import News, Page, Visit, copy_of
+from hacs_crawler.state.page import News, Page, Visit
 from hacs_crawler.state.recorded import Recorded, merged
+from hacs_crawler.state.rows import ROW
 from hacs_crawler.state.store import Change, Store
 from hacs_crawler.utils.times import DAY
 
@@ -171,7 +171,7 @@ def chained(known: dict[int, Page], visits: list[Visit]) -> list[Recorded]:
     latest, told = {**known}, []
     for one in visits:
         page = latest[page_id_of(one.url)]
-        told.append(merged(page, copy_of(page), one))
+        told.append(merged(page, one))
         latest[page_id_of(one.url)] = told[-1].after
     return told
 

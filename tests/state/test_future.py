@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from itertools import permutations
 
 import numpy as np
@@ -10,11 +11,11 @@ from hypothesis import given, strategies as st
 
 from hacs_crawler.links import page_id_of
 from hacs_crawler.state import Ids, Rows, State, as_of, without_future
-from hacs_crawler.state.codec import ROW
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.memory import MemoryStore
 from hacs_crawler.state.merging import merge, merge_pages, remember_echo
-from hacs_crawler.state.page import News, Page, Visit, copy_of
+from hacs_crawler.state.page import News, Page, Visit
+from hacs_crawler.state.rows import ROW
 from hacs_crawler.state.store import Store
 from hacs_crawler.utils.times import DAY, SKEW_SECONDS
 
@@ -141,7 +142,7 @@ def test_what_is_known_as_of_a_day_is_what_the_visits_until_then_tell(
     visits: list[Visit], day: int
 ) -> None:
     page, until = page_of(*visits), day * DAY
-    before = copy_of(page)
+    before = copy(page)
     past = as_of(page, until)
     expected = page_of(*(visit for visit in visits if visit.at <= until))
     assert page == before

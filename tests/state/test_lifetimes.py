@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 import pytest
 
 from hacs_crawler.model import LinkLifetime
 from hacs_crawler.state.estimation import histories, lifetimes
 from hacs_crawler.state.merging import RECENT_VISITS, merge
-from hacs_crawler.state.page import Page, Visit, copy_of
+from hacs_crawler.state.page import Page, Visit
 from hacs_crawler.utils.times import DAY
 
 URL = "http://example.edu/~a/"
@@ -83,6 +85,6 @@ def test_the_fate_of_what_a_thinned_visit_brought_is_that_of_the_visit_that_is_k
 
 def test_asking_changes_nothing() -> None:
     page = page_of({1}, {1, 2}, {3})
-    before = copy_of(page)
+    before = copy(page)
     lifetimes([page])
     assert page == before

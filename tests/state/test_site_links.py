@@ -21,6 +21,7 @@ from hacs_crawler.ranking.policies import POLICIES
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.memory import MemoryStore
+from hacs_crawler.state.merging import merge
 from hacs_crawler.state.outcome_jsonl import from_line, to_line
 from hacs_crawler.state.outcome_log import (
     OUTCOME,
@@ -204,11 +205,7 @@ def test_a_page_that_was_imported_tells_its_site_its_links_when_it_shows_them(st
     state = state_of(store)
     old = [Page(url) for url in (HOME, PAPERS)]
     for page in old:
-        page.visits.append(DAY)
-        page.periods.extend((DAY, 0, 1))
-        page.marks.append(1)
-        page.rule_changes.extend((DAY, 2))
-        page.last_news = DAY
+        merge(page, Visit(page.url, DAY, marks=frozenset({1})))
     state.restore(old)
     found = state.record([visit(HOME, 8, 1, 7), visit(PAPERS, 9, 1, 7)])
     assert [one.updated_site for one in found] == [True, False]

@@ -12,7 +12,7 @@ from hacs_crawler.state.codec import decode_page, encode_page
 from hacs_crawler.state.future import as_of
 from hacs_crawler.state.jsonl import from_line, to_line
 from hacs_crawler.state.merging import RECENT_VISITS, SLOT_SECONDS, merge, merge_pages
-from hacs_crawler.state.page import Page, Updates, Visit, copy_of
+from hacs_crawler.state.page import Page, Updates, Visit
 from hacs_crawler.state.recorded import merged
 from hacs_crawler.utils.times import DAY
 
@@ -57,13 +57,13 @@ def test_what_a_visit_brought_is_told_as_updates_are_counted(
     updates: Updates, news: set[int], is_update: bool
 ) -> None:
     before = page_after(shows(10, A), shows(20, B))
-    recorded = merged(before, copy_of(before), shows(30, A), updates)
+    recorded = merged(before, shows(30, A), updates)
     assert (recorded.new_marks, recorded.updated, recorded.lost) == (news, is_update, 1)
 
 
 def test_a_visit_that_only_lost_something_is_an_update_where_that_counts() -> None:
     before = page_after(shows(10, A, B))
-    recorded = merged(before, copy_of(before), shows(20, A), "any-change")
+    recorded = merged(before, shows(20, A), "any-change")
     assert (recorded.updated, recorded.new_marks, recorded.lost) == (True, frozenset(), 1)
 
 
@@ -175,4 +175,4 @@ def test_what_only_old_visits_showed_is_forgotten() -> None:
     """A page with another mark at every visit does not grow for ever."""
     step = SLOT_SECONDS // 4
     page = page_after(*(shows(START + n * step, n) for n in range(1, 400)))
-    assert len(page.marks) == len(page.visits) < RECENT_VISITS + 80
+    assert len(page.spells.marks) == len(page.visits) < RECENT_VISITS + 80

@@ -12,7 +12,7 @@ import pytest
 
 from hacs_crawler.exceptions import StateError
 from hacs_crawler.state import sqlite
-from hacs_crawler.state.codec import ROW
+from hacs_crawler.state.rows import ROW
 from hacs_crawler.state.sqlite import SQLiteStore
 from hacs_crawler.state.store import Store
 

@@ -22,12 +22,13 @@ from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableErr
 from hacs_crawler.links import page_id_of
 from hacs_crawler.state import memory, sqlite
 from hacs_crawler.state.address import open_store
-from hacs_crawler.state.codec import ROW, encode_page, encode_row
+from hacs_crawler.state.codec import encode_page
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.merging import merge, remember_echo
 from hacs_crawler.state.outcome_log import OUTCOME, Outcomes, sorted_outcomes
 from hacs_crawler.state.page import Page, Visit
+from hacs_crawler.state.rows import ROW, encode_row
 from hacs_crawler.state.site_links import KIND, LinkClaim, claim_links
 from hacs_crawler.state.store import (
     SCHEMA,

@@ -9,7 +9,8 @@ from scrapy.http import HtmlResponse
 
 from hacs_crawler.crawl.observation import observe
 from hacs_crawler.links import LinkRules
-from hacs_crawler.state import Page, Recorded, copy_of, merged
+from hacs_crawler.state import Page, Recorded, merged
+from hacs_crawler.state.merging import merge
 from hacs_crawler.utils.times import DAY
 from hacs_crawler.watch import MarkRules, Rules
 from hacs_crawler.watch.items import item_rules
@@ -64,7 +65,9 @@ def record(page: Page, day: int, body: str, watch: str) -> Recorded | None:
             return None
         marks = frozenset().union(*(rules.marks_of(item) for item in items))
         visit = type(visit)(URL, visit.at, marks=marks, rules=rules.fingerprint)
-    return merged(copy_of(page), page, visit)
+    recorded = merged(page, visit)
+    merge(page, visit)
+    return recorded
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from twisted.python.failure import Failure
 from hacs_crawler.crawl.state_access.read_ahead import ReadAhead, StateThread
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.links import page_id_of
-from hacs_crawler.state import Page, Recorded, State, Visit, copy_of, merged
+from hacs_crawler.state import Page, Recorded, State, Visit, merged
 from hacs_crawler.utils.loop import Worker, call_later, sleep
 from hacs_crawler.utils.text import counted, safe_logger
 
@@ -91,7 +91,7 @@ class WriteBehind:
         is_known = page is not None or self._read_ahead.has_read(page_id)
         before = page or Page(visit.url)
         updates = self._state.estimation.updates
-        recorded = merged(before, copy_of(before), visit, updates, is_known=is_known)
+        recorded = merged(before, visit, updates, is_known=is_known)
         return self._read_ahead.on_its_site(recorded) if is_known else recorded
 
     def record(self, visit: Visit, judged: Recorded | None = None) -> Recorded:
