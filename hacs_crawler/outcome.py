@@ -151,7 +151,9 @@ class Outcome(_Told):
 
     @cached_property
     def _shown_before(self) -> frozenset[int]:
-        return self._sound.shown_before(int(self.visited_at.timestamp()))
+        at = int(self.visited_at.timestamp())
+        shown, _ = self._sound.by_visit()
+        return next((shown[before] for before in reversed(shown) if before < at), frozenset())
 
     def is_new_to_site(self, thing: Any) -> bool:
         """Whether it is, moreover, on no other page of the site, as far as that was known.

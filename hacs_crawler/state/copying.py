@@ -19,7 +19,7 @@ from hacs_crawler.state.database import PAGES_A_CALL, State
 from hacs_crawler.state.page import Page
 from hacs_crawler.state.rows import encode_row
 from hacs_crawler.state.shards import shard_of_page
-from hacs_crawler.state.store import Change, Contents, Store
+from hacs_crawler.state.store import Change, Store, change_annotations
 from hacs_crawler.utils.times import MAX_SECOND
 
 # Name of the note of a copy under way, which holds its source.
@@ -90,10 +90,11 @@ def copy_states(
             ],
             np.int64,
         )
-        contents = source.store.contents()
+        notes = source.store.notes()
         for shard, store in enumerate(stores):
             store.add_outcomes(outcomes[places == shard])
-            store.put(_part_of(contents, shard, shard_of))
+            store.write_meta({key: value for key, value in notes.items() if key not in _OWN})
+        _copy_annotations(source.store, stores, shard_of)
     return number
 
 
@@ -112,8 +113,7 @@ def _batches(source: State) -> Iterator[dict[int, Page]]:
 
 def _write(target: State, pages: dict[int, Page]) -> None:
     """Write pages as they are, over those written by a copy that was stopped."""
-    bodies = target.store.load(list(pages)) if pages else {}
-    present = target.load(list(bodies)) if bodies else {}
+    present = target.load(list(pages))
     changes = []
     for page_id, page in pages.items():
         seen = present[page_id].version if page_id in present else 0
@@ -123,11 +123,10 @@ def _write(target: State, pages: dict[int, Page]) -> None:
         raise StateError("another process writes to the copy: stop it, and repeat the copy")
 
 
-def _part_of(contents: Contents, shard: int, shard_of: dict[int, int]) -> Contents:
-    """Return a shard's contents; contents of no known page or site go to all shards."""
-    annotations = {
-        kind: {key: value for key, value in kept.items() if shard_of.get(key, shard) == shard}
-        for kind, kept in contents.annotations.items()
-    }
-    notes = {key: value for key, value in contents.notes.items() if key not in _OWN}
-    return Contents(annotations, notes)
+def _copy_annotations(source: Store, targets: Sequence[Store], shard_of: dict[int, int]) -> None:
+    """Keep annotations in the shard of their page or site; those of an unknown one go to all shards."""
+    for kind in source.kinds():
+        for batch in source.all_annotations(kind):
+            for shard, store in enumerate(targets):
+                mine = [key for key in batch if shard_of.get(key, shard) == shard]
+                change_annotations(store, kind, mine, lambda key, _, of=batch: of[key])  # type: ignore[misc]

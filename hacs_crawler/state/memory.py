@@ -11,7 +11,7 @@ import numpy as np
 from hacs_crawler.state.codec import VERSION_OFFSET
 from hacs_crawler.state.outcome_log import OUTCOME, Outcomes
 from hacs_crawler.state.rows import ROW, UNKNOWN_ROW
-from hacs_crawler.state.store import Annotation, Change, Contents, Ids, Rows, Store
+from hacs_crawler.state.store import Annotation, Change, Ids, Rows, Store
 
 BATCH = 10_000
 
@@ -111,15 +111,11 @@ class MemoryStore(Store):
         parts = [part[part["at"] >= before].tobytes() for part in self.outcomes()]
         self._outcomes = parts
 
-    def contents(self) -> Contents:
-        kinds = {kind: kept.copy() for kind, kept in self._annotations.items()}
-        notes = {key: json.loads(text) for key, text in self._meta.items()}
-        return Contents(kinds, notes)
+    def kinds(self) -> list[str]:
+        return list(self._annotations)
 
-    def put(self, contents: Contents) -> None:
-        for kind, kept in contents.annotations.items():
-            self._annotations.setdefault(kind, {}).update(kept)
-        self.write_meta(contents.notes)
+    def notes(self) -> dict[str, Any]:
+        return {key: json.loads(text) for key, text in self._meta.items()}
 
     def size_bytes(self) -> int:
         """Return how many bytes pages, rows, outcome records and annotations take."""

@@ -289,12 +289,6 @@ class Page(Struct, array_like=True):
     def _counts_once(self) -> bool:
         return self.updates in {"page", "site"}
 
-    def shown_before(self, at: int) -> frozenset[int]:
-        """Return the marks that the visit before a second showed."""
-        shown_at = self.shown_at
-        index = bisect_left(shown_at, at)
-        return self.spells.shown_by(shown_at)[shown_at[index - 1]] if index else frozenset()
-
     def known_marks(self, rules: int) -> frozenset[int]:
         """Return the marks that the next visit may show, by these rules, without news.
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from itertools import chain, islice
+from itertools import chain
 from secrets import token_hex
 from typing import Any, Final
 
@@ -37,7 +36,6 @@ from hacs_crawler.state.store import (
     SCHEMA,
     Annotation,
     Change,
-    Contents,
     Ids,
     Rows,
     Store,
@@ -133,14 +131,9 @@ class RedisStore(Store):
         parts = [np.zeros(0, ROW)]
         for start in range(0, len(page_ids), _ROWS_A_CALL):
             some = page_ids[start : start + _ROWS_A_CALL]
-            joined = self._buckets.rows(some.tolist())
-            if len(joined) == len(some) * ROW.itemsize:
-                rows = np.frombuffer(joined, ROW)
-                parts.append(sound_rows(self, some, rows, self._place))
-            else:
-                fetched = self._buckets.fetched("rows", some.tolist())
-                stored = [UNKNOWN_ROW.tobytes() if row is None else row for row in fetched]
-                parts.append(whole_rows(self, some, stored, self._place))
+            fetched = self._buckets.fetched("rows", some.tolist())
+            stored = [UNKNOWN_ROW.tobytes() if row is None else row for row in fetched]
+            parts.append(whole_rows(self, some, stored, self._place))
         return np.concatenate(parts)
 
     def all_rows(self, after: int | None = None) -> Iterator[tuple[Ids, Rows]]:
@@ -183,30 +176,18 @@ class RedisStore(Store):
         for _ in self._buckets.run_on_all("write to", TRIM_OUTCOMES, "outcomes", before):
             pass
 
-    def contents(self) -> Contents:
-        """See `Store.contents`; the kinds of annotations are found among all keys of the server."""
-        pattern = f"{self._namespace}:{{*}}:annotations:*"
+    def kinds(self) -> list[str]:
+        """See `Store.kinds`; they are found among all keys of the server."""
         with self._server.naming_errors("read"):
-            keys = self._redis.scan_iter(pattern, count=10_000)
-            kinds = sorted({key.split(b":annotations:", 1)[1].decode() for key in keys})
-            notes = self._redis.hgetall(self._notes)
-            # of this store, not of its contents
-            for key in (b"schema", b"identity"):
-                notes.pop(key, None)
-            own = {key.decode(): note(key.decode(), text) for key, text in notes.items()}
-        annotations = {kind: dict(ChainMap(*self.all_annotations(kind))) for kind in kinds}
-        return Contents(annotations, own)
+            keys = self._redis.scan_iter(f"{self._namespace}:{{*}}:annotations:*", count=10_000)
+            return sorted({key.split(b":annotations:", 1)[1].decode() for key in keys})
 
-    def put(self, contents: Contents) -> None:
-        """See `Store.put`; a pipeline a few thousand keys, and the notes in another pipeline."""
-        for kind, kept in contents.annotations.items():
-            values = iter(kept.items())
-            while some := list(islice(values, _ROWS_A_CALL)):
-                with self._server.pipeline("write to") as pipe:
-                    for key, value in some:
-                        pipe.hset(self._key(key, f"annotations:{kind}"), field_of(key), value)
-                    pipe.execute()
-        self.write_meta(contents.notes)
+    def notes(self) -> dict[str, Any]:
+        with self._server.naming_errors("read"):
+            texts = {key.decode(): text for key, text in self._redis.hgetall(self._notes).items()}
+            # of this store, not of what it holds
+            own = texts.keys() - {"schema", "identity"}
+            return {key: note(key, texts[key]) for key in own}
 
     def size_bytes(self) -> int:
         """See `Store.size_bytes`: the memory of the server, in a cluster of all its primaries."""

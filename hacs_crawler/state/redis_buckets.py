@@ -21,7 +21,6 @@ from redis.crc import key_slot
 from hacs_crawler.state.codec import VERSION_OFFSET
 from hacs_crawler.state.outcome_log import OUTCOME
 from hacs_crawler.state.redis_connection import RedisServer
-from hacs_crawler.state.rows import UNKNOWN_ROW
 
 BUCKETS: Final = 65_536
 _BUCKETS_A_TRIP = 4_096
@@ -69,17 +68,6 @@ class RedisBuckets:
         # keys of one script have to be in one slot in a cluster, and it keeps others waiting
         size = 1 if self._server.is_cluster else _PAGES_A_CALL
         return (page_ids[start : start + size] for start in range(0, len(page_ids), size))
-
-    def rows(self, page_ids: Sequence[int]) -> bytes:
-        """Return the ranking rows of pages, joined, in one round trip."""
-        unknown = UNKNOWN_ROW.tobytes()
-        if self._server.is_cluster:  # keys of one script have to be in one slot
-            rows = self.fetched("rows", page_ids)
-            return b"".join(unknown if row is None else row for row in rows)
-        keys = [self.key(page_id, "rows") for page_id in page_ids]
-        fields = [field_of(page_id) for page_id in page_ids]
-        with self._server.naming_errors("read"):
-            return bytes(self._server.client.eval(GATHER_ROWS, len(keys), *keys, *fields, unknown))
 
     def run_on_all(
         self,
@@ -253,10 +241,6 @@ for _, key in ipairs(KEYS) do
   for _, text in ipairs(read('HGETALL', key)) do found[#found + 1] = text end
 end
 return failed or found
-"""
-GATHER_ROWS: Final = f"""{_READ}
-for i, key in ipairs(KEYS) do found[i] = read('HGET', key, ARGV[i]) or ARGV[#ARGV] end
-return failed or table.concat(found)
 """
 COUNT: Final = f"""{_READ}
 for i, key in ipairs(KEYS) do found[i] = read('HLEN', key) end

@@ -40,11 +40,15 @@ from hacs_crawler.state.signal_records import (
     settled,
     signals_looked_for,
 )
-from hacs_crawler.state.store import Annotation, Ids, Store, change_note, read_note
+from hacs_crawler.state.store import (
+    Annotation,
+    Ids,
+    Store,
+    change_annotations,
+    change_note,
+    read_note,
+)
 from hacs_crawler.utils.arrays import FloatArray, IndexArray
-from hacs_crawler.utils.text import safe_logger
-
-logger = safe_logger(__name__)
 
 Others = Literal["gone", "silent", "unread"]
 # The note that names the kinds of signals in use, and the expectation for a new source.
@@ -308,19 +312,14 @@ def _listed(
 
 
 def _learn(store: Store, kind: str, origin: str, gaps: FloatArray, now: Reputations) -> None:
-    key = source_id(origin)
-    for _ in range(_TRIES):
-        seen = store.annotations(_worth(kind), [key]).get(key, b"")
+    def learned(_: int, seen: bytes) -> bytes:
         worth = Reputations.joined([_worth_of(seen)])
         if len(gaps):
             worth.add_gaps(np.zeros(len(gaps), np.int64), gaps)
         worth.open, worth.pages, worth.signals = now.open, now.pages, now.signals
-        if not store.annotate(_worth(kind), [Annotation(key, seen, _worth_bytes(worth))]):
-            return
-    logger.debug(
-        "what was learned of %s could not be written: other processes change it all the time",
-        origin,
-    )
+        return _worth_bytes(worth)
+
+    change_annotations(store, _worth(kind), [source_id(origin)], learned)
 
 
 def _heard(kind: str) -> str:

@@ -13,7 +13,7 @@ from hacs_crawler.exceptions import NoStateError, StateError
 from hacs_crawler.state.outcome_log import OUTCOME, Outcomes, whole_outcomes
 from hacs_crawler.state.rows import ROW, UNKNOWN_ROW, sound_rows, whole_rows
 from hacs_crawler.state.sqlite_file import SQLiteFile
-from hacs_crawler.state.store import Annotation, Change, Contents, Ids, Rows, Store, note
+from hacs_crawler.state.store import Annotation, Change, Ids, Rows, Store, note
 
 # Each row of outcome records holds those of a whole write.
 _OUTCOMES_BATCH = 500
@@ -189,25 +189,15 @@ class SQLiteStore(Store):
             self._db.execute(f"DELETE {some}", (before,))
             self._insert_outcomes(parts[parts["at"] >= before].tobytes())
 
-    def contents(self) -> Contents:
-        """See `Store.contents`; one snapshot."""
+    def kinds(self) -> list[str]:
         with self._naming_errors("read"):
-            annotations: dict[str, dict[int, bytes]] = {}
-            query = f"SELECT kind, key, CAST(value AS BLOB) FROM {self._annotations}"  # noqa: S608
-            for kind, key, value in self._db.execute(query):
-                annotations.setdefault(kind, {})[key] = value
-            texts = self._db.execute(f"SELECT key, value FROM {self._meta}").fetchall()  # noqa: S608
-            return Contents(annotations, {key: note(key, text) for key, text in texts})
+            query = f"SELECT DISTINCT kind FROM {self._annotations}"  # noqa: S608
+            return [kind for (kind,) in self._db.execute(query)]
 
-    def put(self, contents: Contents) -> None:
-        """See `Store.put`; one transaction."""
-        annotations = contents.annotations.items()
-        with self._file.writing():
-            self._db.executemany(
-                f"INSERT OR REPLACE INTO {self._annotations} VALUES (?, ?, ?)",  # noqa: S608
-                [(kind, key, value) for kind, kept in annotations for key, value in kept.items()],
-            )
-            self._keep(contents.notes)
+    def notes(self) -> dict[str, Any]:
+        with self._naming_errors("read"):
+            texts = self._db.execute(f"SELECT key, value FROM {self._meta}")  # noqa: S608
+            return {key: note(key, text) for key, text in texts}
 
     def size_bytes(self) -> int:
         """See `Store.size_bytes`: the file and its write-ahead log."""

@@ -51,17 +51,6 @@ class Annotation:
     value: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Contents:
-    """What a store keeps of sites, pages and the whole state, apart from pages and outcome records.
-
-    `annotations` are by kind and key, `notes` JSON values by key.
-    """
-
-    annotations: dict[str, dict[int, bytes]]
-    notes: dict[str, Any]
-
-
 class Store(Protocol):
     """Keeps pages by 64-bit id. Used from one thread at a time; any method may raise StateError."""
 
@@ -134,11 +123,11 @@ class Store(Protocol):
     def swap_meta(self, key: str, seen: Any, value: Any) -> bool:
         """Keep a JSON value under `key` if the value seen is still there; return whether it was."""
 
-    def contents(self) -> Contents:
-        """Return all that is kept apart from pages and outcome records, to be copied."""
+    def kinds(self) -> list[str]:
+        """Return the kinds of annotations that there are."""
 
-    def put(self, contents: Contents) -> None:
-        """Keep what another store's `contents` returned, whatever is kept under the same keys."""
+    def notes(self) -> dict[str, Any]:
+        """Return every JSON value kept, by key."""
 
     def size_bytes(self) -> int:
         """Return how many bytes the store takes, of disk or of the server's memory."""

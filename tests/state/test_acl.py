@@ -67,8 +67,8 @@ def use(store: Store) -> None:
         "write_meta": lambda: store.write_meta({"note": 1}),
         "read_meta": lambda: store.read_meta("note"),
         "swap_meta": lambda: store.swap_meta("note", 1, 2),
-        "contents": store.contents,
-        "put": lambda: store.put(store.contents()),
+        "kinds": store.kinds,
+        "notes": store.notes,
         "hold_notes": lambda: store.hold_notes().close(),
         "close": store.close,
     }
