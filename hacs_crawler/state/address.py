@@ -88,15 +88,6 @@ class StateSettings:
 StateArguments = tuple[str, str, Path, Estimation]
 
 
-def check_state(url: str, namespace: str) -> None:
-    """Raise ConfigError if the address or the namespace is malformed; opens nothing."""
-    state_url(url)
-    try:
-        _namespace(namespace)
-    except NotAllowedError as error:
-        raise ConfigError(f"HACS_NAMESPACE = {namespace!r}: must be {error}") from error
-
-
 def open_state(
     url: str,
     namespace: str,
@@ -123,7 +114,11 @@ def open_store(url: str, namespace: str, base: Path, *, reads_only: bool = False
     Raises ConfigError for a malformed address, StateError if the store cannot be used, and
     StateUnavailableError if it cannot be reached.
     """
-    check_state(url, namespace)
+    state_url(url)
+    try:
+        _namespace(namespace)
+    except NotAllowedError as error:
+        raise ConfigError(f"HACS_NAMESPACE = {namespace!r}: must be {error}") from error
     path = sqlite_path(url, base)
     if path is not None:
         return SQLiteStore(path, namespace, reads_only=reads_only)

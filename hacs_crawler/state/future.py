@@ -8,13 +8,12 @@ latest of such visits are not kept, as the state keeps the latest only.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hacs_crawler.state.merging import FIRST_WAIT_GONE, LONGEST_WAIT_GONE
 from hacs_crawler.state.page import Page
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from hacs_crawler.state.database import State
 
 _PAGES_A_CALL = 1_000
-_ROWS_A_PIECE = 65_536
 
 
 def latest_of(page: Page) -> int:
@@ -72,16 +70,6 @@ class Future:
         )
 
 
-def _shows_future(rows: Rows, now: float) -> bool:
-    """Whether ranking rows show a visit later than `now`, in seconds since 1970 UTC."""
-    until = int(now) + SKEW_SECONDS
-    return any(
-        bool((some["last_visit"] > until).any())
-        or bool((some["not_before"] > until + LONGEST_WAIT_GONE).any())
-        for _, some in _pieces(rows)
-    )
-
-
 def without_future(
     state: State, page_ids: Ids, rows: Rows, now: float
 ) -> tuple[Rows, Future | None]:
@@ -92,11 +80,11 @@ def without_future(
     there are pages of the first kind, failures and first 404s may be later than now, too.
     """
     until = int(now) + SKEW_SECONDS
-    has_ahead = _shows_future(rows, now)
-    places = np.concatenate(
-        [np.zeros(0, np.int64)]
-        + [start + _suspects(some, until, has_ahead=has_ahead) for start, some in _pieces(rows)]
-    )
+    waits = rows["not_before"]
+    is_suspect = (rows["last_visit"] > until) | (waits > until + FIRST_WAIT_GONE)
+    if (rows["last_visit"] > until).any() or (waits > until + LONGEST_WAIT_GONE).any():
+        is_suspect |= (rows["failures"] > 0) | (waits > until)
+    places = np.flatnonzero(is_suspect)
     number = latest = 0
     past = rows
     for start in range(0, len(places), _PAGES_A_CALL):
@@ -115,20 +103,6 @@ def without_future(
             past = rows.copy()
         past[of_future] = _rows_as_of(state, of_pages, now)
     return past, Future(number, latest) if number else None
-
-
-def _suspects(rows: Rows, until: int, *, has_ahead: bool) -> NDArray[np.int64]:
-    waits = rows["not_before"]
-    is_suspect = (rows["last_visit"] > until) | (waits > until + FIRST_WAIT_GONE)
-    if has_ahead:
-        is_suspect |= (rows["failures"] > 0) | (waits > until)
-    return np.flatnonzero(is_suspect)
-
-
-def _pieces(rows: Rows) -> Iterator[tuple[int, Rows]]:
-    """Yield slices of rows, and their starts: arrays made from a slice stay small."""
-    for start in range(0, len(rows), _ROWS_A_PIECE):
-        yield start, rows[start : start + _ROWS_A_PIECE]
 
 
 def _rows_as_of(state: State, pages: Sequence[Page], now: float) -> Rows:
