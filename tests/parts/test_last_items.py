@@ -36,7 +36,7 @@ async def kept_after(
             for item in items:
                 part.shown(response, item, is_news=True)
                 item["name"] = "changed by a pipeline"
-            recorded = merged(Page(URL), Page(URL), Visit(URL, 86_400))
+            recorded = merged(Page(URL), Visit(URL, 86_400))
             assert not list(part.observed(Observed(Request(URL), response, recorded, reason)))
             assert part.items_before(URL) == {}
     raise AssertionError
@@ -100,7 +100,7 @@ async def test_a_field_that_nearly_always_differs_is_pointed_out_and_a_key_that_
             shown = {"at": number >= equal, "id": 7, "name": "x"}
             part._before[url] = {item_key(shown, "id") or 0: {**shown, "at": False}}
             part.shown(response, shown, is_news=False)
-            recorded = merged(Page(url), Page(url), Visit(url, 86_400))
+            recorded = merged(Page(url), Visit(url, 86_400))
             part.observed(Observed(Request(url), response, recorded, ""))
         caplog.clear()
         for _ in range(2):

@@ -23,7 +23,7 @@ class Other(Spider):
 def read_by(rules: int) -> Page:
     """A page that was read by such rules."""
     visit = Visit(URL, 86_400, marks=frozenset({1}), rules=rules)
-    return merged(Page(URL), Page(URL), visit).after
+    return merged(Page(URL), visit).after
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ async def test_it_is_said_where_a_setting_finds_nothing(  # noqa: PLR0917
         crawl.stats.other_answers["JSON"] = JSON
         for stat, number in stats.items():
             crawl.stats.collector.set_value(stat, number)
-        recorded = merged(Page(URL), Page(URL), Visit(URL, 86_400, marks=frozenset({1})))
+        recorded = merged(Page(URL), Visit(URL, 86_400, marks=frozenset({1})))
         for reason in ["nothing_shown"] * empty + ["gone"]:
             assert not list(part.observed(Observed(Request(URL), Response(URL), recorded, reason)))
         part.recorded([recorded] * seen)
