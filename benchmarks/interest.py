@@ -19,10 +19,10 @@ from pathlib import Path
 import numpy as np
 from scipy.optimize import OptimizeWarning, curve_fit
 from scipy.stats import lognorm, rankdata
-from seed_lists import make_web
+from seed_lists import PAPER_SHARE, fit_paper, make_web
 
-from hacs_crawler.lab.interest.fits import fit_anchored, fit_paper
-from hacs_crawler.lab.interest.judging import PAPER_SHARE, concentration_of, temporal_by_days
+from hacs_crawler.lab.interest.fits import fit_anchored
+from hacs_crawler.lab.interest.judging import concentration_of, temporal_by_days
 from hacs_crawler.lab.interest.views import read_views
 from hacs_crawler.utils.arrays import FloatArray
 

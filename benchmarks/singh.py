@@ -27,9 +27,7 @@ from hacs_crawler.lab.evaluation.localized import (
     has_next,
     next_gaps,
 )
-from hacs_crawler.lab.evaluation.power_law import (
-    PowerLaw,
-)
+from hacs_crawler.lab.evaluation.power_law import PowerLaw
 from hacs_crawler.lab.evaluation.update_points import synthetic_chunks
 from hacs_crawler.lab.simulation.simulation import Scenario
 from hacs_crawler.lab.simulation.tournament import compare
@@ -171,11 +169,11 @@ def crawls() -> None:
         end = parse_day(last, "end")
         scenario = Scenario(timelines(300, stretch), start, end, 1, Estimation())
         print(f"\n300 pages, 32,327 updates in {200 * stretch} days\n")
-        print(laid_out(table(compare(scenario, names, budgets), has_budgets=True)), flush=True)
+        print(laid_out(table(compare(scenario, names, budgets))), flush=True)
         if stretch == 1:
             faded = replace(scenario, estimation=Estimation(fade_days=30.0))
             print("\nHACS_FADE_DAYS 30\n")
-            print(laid_out(table(compare(faded, ["hacs"], budgets), has_budgets=True)), flush=True)
+            print(laid_out(table(compare(faded, ["hacs"], budgets))), flush=True)
 
 
 def readings(pages) -> None:

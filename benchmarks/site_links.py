@@ -2,25 +2,45 @@
 
 python benchmarks/site_links.py FOLDER     # with pages.csv, updates.csv, versions.jsonl.gz; a minute
 
+versions.jsonl.gz has one object a line: {"url": …, "versions": [{"at": …, "added": [link, …]}, …]}.
 Every update of the histories is seen as it happens. Some memories are bounded to fewer links than that
 of a state, one is of all sites together, as a key that is too wide would have it.
 """
 
 import argparse
+import gzip
+import json
 import time
+from bisect import bisect_right
 from collections import defaultdict
 from pathlib import Path
 from unittest import mock
 
 import numpy as np
 
-from hacs_crawler.lab.timelines import read_timelines, read_versions
-from hacs_crawler.links import menu_id
+from hacs_crawler.lab.timelines import read_timelines, second_of
+from hacs_crawler.links import fingerprint, menu_id
 from hacs_crawler.state import site_links
 from hacs_crawler.state.site_links import ENTRY, MOST_LINKS, LinkClaim, claimed, owned_links
 from hacs_crawler.utils.times import DAY
 
 BOUNDS = (32, 128, 512, MOST_LINKS)
+
+
+def read_links(path, timelines):
+    """For each page the links that it had before its first update, and those that each update added."""
+    places = {url: number for number, url in enumerate(timelines.urls)}
+    links = [[set() for _ in range(len(timelines.updates.of(n)) + 1)] for n in range(len(places))]
+    with gzip.open(path, "rt", encoding="utf-8") as file:
+        for page in map(json.loads, file):
+            if page["url"] in places:
+                number, seen = places[page["url"]], set()
+                times = timelines.updates.of(number).tolist()
+                for version in page["versions"]:
+                    new = {fingerprint(link) for link in version["added"]} - seen
+                    seen |= new
+                    links[number][bisect_right(times, second_of(version["at"]))] |= new
+    return links
 
 
 def events_of(timelines, links):
@@ -72,7 +92,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     folder = parser.parse_args().folder
     timelines = read_timelines(folder / "pages.csv", folder / "updates.csv", None)
-    links = read_versions(folder / "versions.jsonl.gz", timelines.urls, timelines.updates)
+    links = read_links(folder / "versions.jsonl.gz", timelines)
     events = events_of(timelines, links)
     sites = np.array([menu_id(url) for url in timelines.urls])
     same_day = np.mean(shares_of_a_day(events, sites))

@@ -1,7 +1,7 @@
 """Draws docs/report.png: the top of the report of the demonstration.
 
 Run `python docs/report_picture.py` after the report's looks have changed. It needs
-`hacs-crawler[report]` and a Chromium on the PATH.
+a Chromium on the PATH.
 """
 
 from __future__ import annotations

@@ -222,13 +222,13 @@ def test_no_help_and_no_message_names_a_file_of_the_checkout() -> None:
 
 
 def test_what_a_simulation_reports_and_simulates_is_documented() -> None:
-    score = Score("", 0, 0, None, 0, 0, 0, None, 1.0, None)
+    score = Score("", 0, 0, None, 0, 0, 0, None, 1.0)
     documented = first_column("docs/evaluation.md", "### What is reported")
     last = re.findall(
         r"^\| (`hits_vs_.*`) \|", section("docs/evaluation.md", "### What is reported"), re.M
     )
     assert documented + last[0].replace("`", "").split(", ") == list(
-        Standing(1, score, 1, 1).as_json()
+        Standing(1, score, 1, 1).as_row()
     )
     others = first_column("docs/evaluation.md", "### What can be simulated")
     assert {*others, *POLICIES} == set(BASELINES)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable
 from contextlib import closing
@@ -222,8 +221,3 @@ def test_a_failure_makes_the_exit_status_1_and_its_line_says_what_to_do() -> Non
     (line,) = (line for line in bad.stdout.splitlines() if line.startswith("failure"))
     assert "HACS_POLICY = 'best'" in line
     assert line.endswith(" -> correct it in settings.py, or with -s")
-
-
-def test_json_is_an_array_of_all_checks() -> None:
-    found = json.loads(hacs_doctor("--json").stdout)
-    assert {tuple(one) for one in found} == {("name", "status", "found", "advice")}

@@ -17,7 +17,6 @@ from comparison import FORMS, History, Results, compared, described, timelines_o
 from picture import picture
 
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.lab.evaluation.figures import check_matplotlib
 from hacs_crawler.lab.timelines import parse_day
 from hacs_crawler.utils.times import DAY, MAX_SECOND
 
@@ -73,7 +72,6 @@ def main() -> None:
     if not given.picture.parent.is_dir():
         parser.error(f"--picture: there is no folder {given.picture.parent}")
     try:
-        check_matplotlib()
         some = [history_of(folder, given) for folder in given.folders]
         results = compared(some, given.seeds, given.processes)
     except HacsError as error:

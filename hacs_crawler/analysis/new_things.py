@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -27,12 +26,10 @@ class NewThing(NamedTuple):
         return self.found.url or self.page
 
 
-def newest(
-    state: State, since: float = 0, host: str = "", limit: int | None = None
-) -> list[NewThing]:
+def newest(state: State, since: float = 0, host: str = "") -> list[NewThing]:
     """Return the things found at or after a second since 1970 UTC, the newest first; raises StateError.
 
-    With a `host`, only its pages and those of hosts below it count. At most `limit` things are returned.
+    With a `host`, only its pages and those of hosts below it count.
     Of pages that show other links with each request, only links count that two visits in a row showed.
     """
     things = [
@@ -43,7 +40,7 @@ def newest(
     ]
     things.sort(key=lambda entry: entry[:2], reverse=True)
     name = host.lower().partition(":")[0].removeprefix("www.")
-    return list(islice(_with_pages(state, things, name), limit))
+    return list(_with_pages(state, things, name))
 
 
 def _with_pages(

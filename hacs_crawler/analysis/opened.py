@@ -15,11 +15,11 @@ from hacs_crawler.analysis.tables import Table, table, times
 from hacs_crawler.config import Config, unknown_settings
 from hacs_crawler.exceptions import ConfigError, HacsError
 from hacs_crawler.links import site_id
-from hacs_crawler.ranking.plan import Plan, pages_of
+from hacs_crawler.ranking.finalists import urls_of
+from hacs_crawler.ranking.plan import Plan
 from hacs_crawler.ranking.policies import Floats
-from hacs_crawler.shards import found_shards, open_shards, plan_of_all, states_in
+from hacs_crawler.shards import found_shards, open_shards, plan_of_all
 from hacs_crawler.state import (
-    PAGES_A_CALL,
     SEEN,
     UPDATED,
     VISITS_OF_A_RATE,
@@ -104,15 +104,12 @@ class StateReader:
         """
         outcomes = self.state.outcomes()
         labels = self.state.labels_of(outcomes)
-        page_ids = np.unique(outcomes["page_id"]).tolist()
-        urls: dict[int, str] = {}
-        for start in range(0, len(page_ids), PAGES_A_CALL):
-            pages = self.state.load(page_ids[start : start + PAGES_A_CALL])
-            urls.update((page_id, page.url) for page_id, page in pages.items())
+        page_ids, places = np.unique(outcomes["page_id"], return_inverse=True)
+        urls = urls_of(page_ids, self.state)
         known_labels = [labels.get(number) for number in outcomes["label"].tolist()]
         return table(
             {
-                "url": [urls.get(page_id) for page_id in outcomes["page_id"].tolist()],
+                "url": [urls[place] or None for place in places.tolist()],
                 "site": outcomes["site"].astype(np.int64),
                 "at": times(outcomes["at"].tolist()),
                 "run": times(outcomes["run"].tolist()),
@@ -143,27 +140,22 @@ class StateReader:
         else:
             now = (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
         plan = plan_of_all(self.state, self.config.ranking, now, limit)
-        return plan_table(plan, *states_in(self.state))
+        return plan_table(plan, self.state)
 
     def _pages(self) -> Iterator[Page]:
         now = self.config.clock()
         return (as_of(page, now).sound for page in self.state.pages() if page is not None)
 
 
-def plan_table(plan: Plan, *states: State) -> Table:
-    """Return the pages of the plan with the numbers that ranked them, best first.
+def plan_table(plan: Plan, state: State) -> Table:
+    """Return the pages of a state's plan with the numbers that ranked them, best first.
 
     Damaged pages are left out. `days_since_visit` and `days_since_update` are nan without one.
     `rate_is_prior` pages have too few visits for a rate of their own. `weight` is that of HACS_WEIGHTS;
     `overdue` pages were last visited more than the most days of HACS_EVERY ago.
     """
-    urls = np.full(len(plan), None, object)
-    for start in range(0, len(plan), PAGES_A_CALL):
-        places = slice(start, start + PAGES_A_CALL)
-        pages = pages_of(plan, places, states)
-        for number, page_id in enumerate(plan.page_ids[places].tolist(), start):
-            urls[number] = pages[page_id].url if page_id in pages else None
-    is_known = np.array([url is not None for url in urls], np.bool_)
+    urls = urls_of(plan.page_ids, state)
+    is_known = np.array(urls, object) != ""
     whole = table(
         {
             "rank": np.arange(1, len(plan) + 1),

@@ -15,7 +15,6 @@ from hacs_crawler.lab.simulation.tournament import (
     POLICIES,
     START,
     Standing,
-    check_estimator,
     compare,
     histories,
 )
@@ -44,13 +43,8 @@ def simulate(
     for name, some in (("policy", policies), ("budget", budgets)):
         if not some:
             raise HacsError(f"name at least one {name}")
-    check_estimator(estimator)
     if timelines is None:
-        timelines, start, end = (
-            MADE_UP,
-            START if start is None else start,
-            END if end is None else end,
-        )
+        timelines, start, end = MADE_UP, start or START, end or END
     elif start is None or end is None:
         raise HacsError("timelines of your own need start and end: days such as 2024-01-01")
     history = histories(Path(timelines), start, end)
@@ -60,5 +54,4 @@ def simulate(
 
 def standings_table(standings: Sequence[Standing]) -> Table:
     """Return a row for each standing: its budget, its score and its ratios; nan where undefined."""
-    rows = [{"budget": standing.budget, **standing.as_json()} for standing in standings]
-    return table_of_rows(rows, texts=("policy",))
+    return table_of_rows([standing.as_row() for standing in standings], texts=("policy",))

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     )
     from hacs_crawler.archive.timemap import (
         Rewriting as Rewriting,
-        TimeMapEntry as TimeMapEntry,
         is_timemap as is_timemap,
         original_of as original_of,
         parts_of as parts_of,

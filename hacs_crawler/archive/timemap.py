@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
-from typing import IO, Final
+from typing import Final
 from urllib.parse import urljoin, urlsplit
 
 from lxml import etree
@@ -84,7 +84,7 @@ def parts_of(timemap: bytes) -> list[str]:
     return [link.uri for link in links if link.is_timemap and link.has_bounds]
 
 
-def read_timemap(source: bytes | IO[bytes], name: str, dropped: Cleaning) -> Iterator[TimeMapEntry]:
+def read_timemap(data: bytes, name: str, dropped: Cleaning) -> Iterator[TimeMapEntry]:
     """Yield a TimeMap's mementos in its order, each once.
 
     It may be in link format, or in MemGator's JSON or CDXJ; its beginning decides.
@@ -93,7 +93,6 @@ def read_timemap(source: bytes | IO[bytes], name: str, dropped: Cleaning) -> Ite
     in characters, if the TimeMap is damaged (after the mementos before it), longer than
     `MAX_TIMEMAP_BYTES`, or does not say which page it is of.
     """
-    data = source if isinstance(source, bytes) else source.read(MAX_TIMEMAP_BYTES + 1)
     if len(data) > MAX_TIMEMAP_BYTES:
         raise ArchiveError(f"{name}, byte {MAX_TIMEMAP_BYTES}: longer than a TimeMap may be")
     text = data.decode(errors="replace").lstrip("\ufeff \t\r\n")

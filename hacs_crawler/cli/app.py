@@ -10,6 +10,9 @@ from typing import Annotated, Any, Final, NamedTuple
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from hacs_crawler.exceptions import HacsError
+from hacs_crawler.utils.text import safe_logger
+
 _BY_AIM: Final = {
     "Crawl: all shards of a state": {
         "crawl": "Crawl all shards of a state as one, with one HACS_BUDGET.",
@@ -100,6 +103,14 @@ class LazyGroup(TyperGroup):
         """Return the name, the command, imported now, and its arguments."""
         name, command, rest = super().resolve_command(ctx, args)
         return name, COMMANDS[name].load(name) if name else command, rest
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run a command; a HacsError ends it with one line and exit status 1."""
+        try:
+            return super().invoke(ctx)
+        except HacsError as error:
+            safe_logger(__name__).error("%s", error)
+            raise typer.Exit(1) from None
 
 
 app = typer.Typer(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from textwrap import shorten
@@ -17,7 +17,6 @@ from scrapy.utils.conf import arglist_to_dict
 from scrapy.utils.project import get_project_settings
 
 from hacs_crawler.analysis import open_existing
-from hacs_crawler.cli.output import ending_in_a_line
 from hacs_crawler.config import SETTINGS, Config, warn_of_unknown
 from hacs_crawler.state import MOST_SHARDS, Run, State, describe, sqlite_path
 from hacs_crawler.utils.settings import choices
@@ -73,6 +72,14 @@ def project_settings(pairs: list[str] | None) -> Settings:
     return settings
 
 
+def project_config(pairs: list[str] | None) -> tuple[Settings, Config]:
+    """Return the project's settings with `-s` applied, as they are and read; raises ConfigError."""
+    settings = project_settings(pairs)
+    config = Config.from_settings(settings)
+    warn_of_unknown(settings)
+    return settings, config
+
+
 @contextmanager
 def opened(
     pairs: list[str] | None,
@@ -81,22 +88,16 @@ def opened(
     writes: bool = False,
     creates: bool = False,
 ) -> Iterator[tuple[Config, State]]:
-    """Open the state that the project and `-s` name; errors end the command with one line.
+    """Open the state that the project and `-s` name; raises HacsError.
 
     If a number of `shards` is given, they are opened as one state. The state is read-only unless the
     command `writes`. A file that does not exist is an error unless the command `creates` it.
     """
-    with ending_in_a_line():
-        settings = project_settings(pairs)
-        config = Config.from_settings(settings)
-        warn_of_unknown(settings)
-        if shards is not None:
-            config = replace(config, shards=shards, shard=None)
-        state = open_existing(config, writes=writes, creates=creates)
-        try:
-            yield config, state
-        finally:
-            state.close()
+    config = project_config(pairs)[1]
+    if shards is not None:
+        config = replace(config, shards=shards, shard=None)
+    with closing(open_existing(config, writes=writes, creates=creates)) as state:
+        yield config, state
 
 
 def place_of(config: Config) -> str:
@@ -108,23 +109,16 @@ def place_of(config: Config) -> str:
 class StopSignal:
     """The number of the signal that asked the command to stop; 0 without a signal."""
 
-    def __init__(self) -> None:
-        self.number = 0
-        self._interrupts = False
-
-    def note(self, number: int) -> None:
-        """Remember a signal."""
-        self.number = number
-        if self._interrupts:
-            raise KeyboardInterrupt
+    number = 0
+    interrupts = False
 
     @contextmanager
     def ending_block(self) -> Iterator[None]:
         """Let a signal end the block, whatever it is waiting for."""
-        self._interrupts = True
+        self.interrupts = True
         with suppress(KeyboardInterrupt):
             yield
-        self._interrupts = False
+        self.interrupts = False
 
 
 @contextmanager
@@ -135,7 +129,9 @@ def signals_noted() -> Iterator[StopSignal]:
     def ask(number: int, frame: FrameType | None) -> None:
         del frame
         signal.signal(number, before[number])
-        asked.note(number)
+        asked.number = number
+        if asked.interrupts:
+            raise KeyboardInterrupt
 
     numbers: tuple[int, ...] = (signal.SIGINT, signal.SIGTERM)
     # a job in the background is started with SIGINT ignored, so that Ctrl-C ends only others

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import time
-from concurrent.futures import CancelledError, Future
-from contextlib import ExitStack, closing, suppress
-from itertools import chain
-from pathlib import Path
+from contextlib import closing, nullcontext, suppress
+from itertools import chain, product
 from typing import Annotated, Final
 
 import typer
@@ -15,28 +12,14 @@ from scrapy.crawler import CrawlerRunner
 from scrapy.settings import Settings
 from scrapy.utils.conf import arglist_to_dict, feed_complete_default_values_from_settings
 
-from hacs_crawler.cli.common import (
-    Set,
-    StopSignal,
-    project_settings,
-    signals_noted,
-)
-from hacs_crawler.cli.output import ending_in_a_line, show
-from hacs_crawler.config import Config, warn_of_unknown
+from hacs_crawler.cli.common import Set, project_config, signals_noted
+from hacs_crawler.cli.output import show
+from hacs_crawler.config import Config
 from hacs_crawler.doctor import wiring
-from hacs_crawler.exceptions import (
-    ClusterError,
-    ConfigError,
-    HacsError,
-    StateUnavailableError,
-)
+from hacs_crawler.exceptions import ConfigError, HacsError
 from hacs_crawler.shards import (
-    ENDED,
-    Order,
-    Pool,
-    Result,
     Round,
-    RoundNotes,
+    ShardCrawls,
     dask_pool,
     local_pool,
     open_rounds,
@@ -45,12 +28,11 @@ from hacs_crawler.shards import (
     visited_since,
 )
 from hacs_crawler.state import MOST_SHARDS, Shard, sqlite_path
-from hacs_crawler.utils.terminal import Progress, column_table
+from hacs_crawler.utils.terminal import column_table
 from hacs_crawler.utils.text import counted, safe_logger
 
 logger = safe_logger(__name__)
 
-LOOK_SECONDS: Final = 0.5
 COLUMNS: Final = ("asked", "visited", "updates", "dropped", "items", "seconds")
 Number = Annotated[int, typer.Option("--shards", min=1, max=MOST_SHARDS, help="number of shards")]
 
@@ -61,11 +43,7 @@ def plan(shards: Number, settings: Set = None) -> None:
     Crawls of shards (`scrapy crawl` with HACS_SHARD) then visit the best pages of all, until each has
     ended. `hacs crawl` begins with this by itself.
     """
-    with ending_in_a_line():
-        given = project_settings(settings)
-        config = Config.from_settings(given)
-        warn_of_unknown(given)
-        _planned(config, shards)
+    _planned(project_config(settings)[1], shards)
 
 
 def crawl(
@@ -87,7 +65,7 @@ def crawl(
     a second Ctrl-C kills them.
     """
     # a second signal interrupts
-    with ending_in_a_line(), signals_noted() as asked, suppress(KeyboardInterrupt):
+    with signals_noted() as asked, suppress(KeyboardInterrupt):
         config = _checked(spider, arguments, settings)
         is_file = sqlite_path(config.state, config.base) is not None
         reason = "HACS_STATE is an SQLite file, which only this machine can use" if is_file else ""
@@ -95,12 +73,11 @@ def crawl(
             with asked.ending_block():
                 round_ = _planned(config, shards)
             if not asked.number:
-                options = [("-a", one) for one in arguments or ()]
-                options += [("-s", one) for one in settings or ()]
-                command = (spider, *chain.from_iterable(options))
+                given = [*product(["-a"], arguments or ()), *product(["-s"], settings or ())]
+                command = (spider, *chain.from_iterable(given))
                 with closing(open_rounds(config, shards)) as notes:
-                    run = _ShardCrawls(notes, round_, pool, command)
-                    run.to_its_end(asked)
+                    run = ShardCrawls(notes, round_, pool, command)
+                    run.to_its_end(lambda: bool(asked.number))
                     visited = _show(config, run.round())
                     if not asked.number:
                         run.raise_for_failures()
@@ -127,9 +104,7 @@ def _planned(config: Config, shards: int) -> Round:
 
 def _checked(name: str, arguments: list[str] | None, pairs: list[str] | None) -> Config:
     """Read settings and arguments; raises HacsError that names a fault in them."""
-    settings = project_settings(pairs)
-    config = Config.from_settings(settings)
-    warn_of_unknown(settings)
+    settings, config = project_config(pairs)
     try:
         spider = CrawlerRunner(settings).spider_loader.load(name)
     except KeyError:
@@ -167,119 +142,12 @@ def _check_feeds(settings: Settings, spider: type[Spider]) -> None:
             )
 
 
-class _ShardCrawls:
-    """The crawls of one round."""
-
-    def __init__(
-        self, notes: RoundNotes, round_: Round, pool: Pool, command: tuple[str, ...]
-    ) -> None:
-        self._notes, self._pool, self._command = notes, pool, command
-        self._began, self._count = round_.began, len(round_.shards)
-        self._running: dict[int, Future[Result]] = {}
-        self._begun_with: dict[int, tuple[object, ...]] = {}
-        self._failed: set[int] = set()
-        self._is_away = False
-
-    def to_its_end(self, asked: StopSignal) -> None:
-        """Start crawls of the shards that have pages to visit, until none has; wait for all crawls."""
-        with Progress("crawl") as progress:
-            try:
-                while not asked.number:
-                    if (round_ := self._present()) is not None:
-                        self._start(round_)
-                        if not self._running:
-                            return
-                        asked_for = sum(share.counts.get("asked", 0) for share in round_.shards)
-                        ended = sum(share.has_ended for share in round_.shards)
-                        requests = counted(round(asked_for), "request")
-                        text = f"{requests}, {ended} of {self._count} shards done"
-                        progress.update(text, ended, self._count)
-                    self._look()
-                self._pool.end()
-                while self._running:
-                    self._look()
-            except KeyboardInterrupt:
-                self._pool.end(at_once=True)
-                raise
-            except ClusterError:  # its workers end them
-                raise
-            except HacsError:
-                self._pool.end()
-                raise
-
-    def raise_for_failures(self) -> None:
-        """Raise HacsError if a shard failed, or has pages left to visit."""
-        round_ = self.round()
-        unfinished = [number for number, share in enumerate(round_.shards) if not share.has_ended]
-        if self._failed:
-            raise HacsError(f"failed: {self._names(sorted(self._failed))}")
-        if unfinished and (round_.budget is None or round_.free > 0):
-            raise HacsError(f"not all planned pages were reached: {self._names(unfinished)}")
-
-    def round(self) -> Round:
-        """Return the round as it is now; raises HacsError if another round was planned."""
-        round_ = self._notes.read()
-        if round_ is None or round_.began != self._began:
-            raise HacsError("another round was planned meanwhile: this one is over")
-        return round_
-
-    def _start(self, round_: Round) -> None:
-        for number, share in enumerate(round_.shards):
-            is_used_up = round_.budget is not None and round_.free <= 0 and share.attempts
-            # a shard that the last crawl left as it is now would be left so again
-            present = share.seen + share.new, share.given, round_.cut_off, round_.for_new
-            is_stuck = self._begun_with.get(number) == present
-            is_done = share.has_ended or is_used_up or is_stuck or number in self._failed
-            if not is_done and number not in self._running:
-                self._begun_with[number] = present
-                shard = Shard(number, self._count)
-                arguments = ("crawl", *self._command, "-s", f"HACS_SHARD={shard}")
-                log = Path(".hacs", f"crawl.{number}-{self._count}.log")
-                future = self._pool.start(Order(arguments, str(log)))
-                self._running[number] = future
-
-    def _look(self) -> None:
-        """Wait a moment, and see which crawls have ended."""
-        time.sleep(LOOK_SECONDS)
-        for number, future in list(self._running.items()):
-            if future.done():
-                del self._running[number]
-                try:
-                    result = future.result()
-                except CancelledError as error:
-                    msg = "the connection to the Dask scheduler is lost: the crawls end"
-                    raise ClusterError(msg) from error
-                # Dask begins a second crawl if it takes a worker for lost that only does not answer
-                if result.status and ENDED not in result.said:
-                    if self._is_away:
-                        del self._begun_with[number]
-                        continue
-                    self._failed.add(number)
-                    logger.error("shard %s failed: %s", self._names([number]), result.said)
-
-    def _present(self) -> Round | None:
-        """Return the round as it is now, None while the state is away."""
-        try:
-            round_, self._is_away = self.round(), False
-        except StateUnavailableError as error:
-            if not self._is_away:
-                logger.warning("%s; the crawls wait until it is back", error)
-            self._is_away = True
-            return None
-        return round_
-
-    def _names(self, numbers: list[int]) -> str:
-        return ", ".join(f"{number}/{self._count}" for number in numbers)
-
-
 def _show(config: Config, round_: Round) -> int:
     """Print the work of each shard's crawls, from their states; return how many pages they visited."""
     count, rows = len(round_.shards), []
-    with ExitStack() as stack:
-        joined = open_shards(config, count)
-        if joined is not None:
-            stack.enter_context(closing(joined))
-        states = dict(zip(joined.shards, joined.states, strict=True)) if joined is not None else {}
+    joined = open_shards(config, count)
+    with nullcontext() if joined is None else closing(joined):
+        states = {} if joined is None else dict(zip(joined.shards, joined.states, strict=True))
         for number, share in enumerate(round_.shards):
             state = states.get(Shard(number, count))
             visited, updates = visited_since(state, round_.began) if state is not None else ((), 0)

@@ -1,46 +1,40 @@
-"""`hacs evaluate`: the paper's evaluations of a state, or of timelines in files."""
+"""`hacs evaluate`: the papers' evaluations of a state, or of timelines in files."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Final
 
 import typer
+from rich.table import Table
 
-from hacs_crawler.analysis import Table, table_of_rows
+from hacs_crawler.analysis import table_of_rows
 from hacs_crawler.cli.common import CapturesFile, PagesFile, Set, UpdatesFile, opened
-from hacs_crawler.cli.output import Records, shows_rows, write_file
+from hacs_crawler.cli.output import Csv, show_rows
 from hacs_crawler.crawl.seeds import read_seeds
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.lab.evaluation.figures import check_matplotlib, plots
 from hacs_crawler.lab.evaluation.histories import History, from_pages, from_timelines
 from hacs_crawler.lab.evaluation.localized import (
     evaluate_localized,
     localized_parts,
     localized_rows,
 )
-from hacs_crawler.lab.evaluation.paper import Evaluation, choose_period, day_name, evaluate
-from hacs_crawler.lab.evaluation.tables import (
-    all_rows,
-    table_parts,
-)
+from hacs_crawler.lab.evaluation.paper import choose_period, day_name, evaluate
+from hacs_crawler.lab.evaluation.tables import all_rows, table_parts
 from hacs_crawler.lab.evaluation.update_points import (
     in_chunks,
     of_timelines,
     synthetic_chunks,
 )
-from hacs_crawler.lab.timelines import parse_day, read_timelines
-from hacs_crawler.links import DEEPEST
+from hacs_crawler.lab.timelines import parse_day, read_given
 from hacs_crawler.utils.terminal import Progress
 from hacs_crawler.utils.text import safe_logger
 from hacs_crawler.utils.times import DAY
 
 logger = safe_logger(__name__)
 
-# How many levels of the path a website has, by the unit of its depth.
-_DEEPEST: Final = {"links": None, "path": DEEPEST}
 SYNTHETIC_PAGES: Final = 300_000
 
 
@@ -51,7 +45,6 @@ class Paper(StrEnum):
     SINGH = "singh"
 
 
-@shows_rows(json="")
 def evaluate_command(  # noqa: PLR0913, PLR0917 - an argument for each option
     pages: PagesFile = None,
     updates: UpdatesFile = None,
@@ -65,11 +58,6 @@ def evaluate_command(  # noqa: PLR0913, PLR0917 - an argument for each option
     seeds: Annotated[
         str | None, typer.Option(help="of a state: its homepages, a file as for scholar")
     ] = None,
-    depth: Annotated[
-        str | None,
-        typer.Option(help="of a state: what bounds websites: links, or path (the paper)"),
-    ] = None,
-    output: Annotated[Path | None, typer.Option(help="a folder for the figures (SVG, PNG)")] = None,
     synthetic_pages: Annotated[
         int | None,
         typer.Option(
@@ -77,8 +65,9 @@ def evaluate_command(  # noqa: PLR0913, PLR0917 - an argument for each option
             min=1,
         ),
     ] = None,
+    csv: Csv = None,
     settings: Set = None,
-) -> Records:
+) -> None:
     """Evaluate how well rates predict updates, as the papers of HACS or Singh do.
 
     The histories come from the files `--pages`, `--updates` and `--captures`, or else from the state.
@@ -91,55 +80,34 @@ def evaluate_command(  # noqa: PLR0913, PLR0917 - an argument for each option
     """
     files = pages, updates, captures
     if paper is Paper.SINGH:
-        if any(given is not None for given in (since, until, seeds, depth, output, settings)):
-            raise HacsError(
-                "--since, --until, --seeds, --depth, --output and --set are not for this paper"
-            )
-        return _singh(files, synthetic_pages)
+        if any(given is not None for given in (since, until, seeds, settings)):
+            raise HacsError("--since, --until, --seeds and --set are not for this paper")
+        _singh(files, synthetic_pages, csv)
+        return
     if synthetic_pages is not None:
         raise HacsError("--synthetic-pages goes with --paper singh")
-    bounds = _day(since, "since"), _day(until, "until")
-    _check_output(output)
-    if any(files):
-        if seeds is not None or depth is not None or settings:
-            raise HacsError("--seeds, --depth and --set are about a state, and files are given")
-        if pages is None or updates is None or captures is None:
-            raise HacsError("--pages, --updates and --captures go together")
-        levels = from_timelines(read_timelines(pages, updates, captures))
-    else:
-        levels = _from_state(settings, seeds, _deepest(depth or "links"))
-    result = _evaluated(levels, *bounds)
-    if output is not None:
-        _draw(result, output)
-    return Records(
-        rows=lambda: _rows(list(all_rows(result))),
-        text=lambda: table_parts(result),
+    first, last = (
+        None if text is None else parse_day(text, name) / DAY
+        for name, text in (("since", since), ("until", until))
     )
+    timelines = read_given(*files, {"--captures": captures})
+    if timelines is None:
+        levels = _from_state(settings, seeds)
+    elif seeds is not None or settings:
+        raise HacsError("--seeds and --set are about a state, and files are given")
+    else:
+        levels = from_timelines(timelines)
+    period, latest = choose_period(levels, first, last)
+    if last is not None and last > latest:
+        logger.warning("until is moved to %s: later updates are not known", day_name(latest))
+    with Progress("evaluate") as progress:
+        result = evaluate(
+            levels, period, lambda done, total: progress.update(f"{done} weeks", done, total)
+        )
+    _show(list(all_rows(result)), table_parts(result), csv)
 
 
-def _day(text: str | None, name: str) -> float | None:
-    return None if text is None else parse_day(text, name) / DAY
-
-
-def _deepest(depth: str) -> int | None:
-    if depth not in _DEEPEST:
-        raise HacsError(f"depth = {depth!r}: must be one of links, path")
-    return _DEEPEST[depth]
-
-
-def _check_output(output: Path | None) -> None:
-    """Make the folder; raise HacsError if figures cannot be drawn, before the work is done."""
-    if output is not None:
-        check_matplotlib()
-        try:
-            output.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise HacsError(f"{output}: cannot write: {error.strerror or error}") from error
-
-
-def _from_state(
-    settings: list[str] | None, seeds: str | None, deepest: int | None
-) -> dict[str, History]:
+def _from_state(settings: list[str] | None, seeds: str | None) -> dict[str, History]:
     homepages = None if seeds is None else list(read_seeds(seeds))
     with opened(settings) as (_, state), Progress("reading the state") as progress:
         total = state.store.count()
@@ -147,55 +115,31 @@ def _from_state(
             (page for page in state.pages() if page is not None),
             homepages,
             lambda done: progress.update(f"{done} pages", done, total),
-            deepest,
         )
-
-
-def _evaluated(levels: dict[str, History], since: float | None, until: float | None) -> Evaluation:
-    period, latest = choose_period(levels, since, until)
-    if until is not None and until > latest:
-        logger.warning(
-            "until is moved to %s: what happened in the week after it is not known",
-            day_name(latest),
-        )
-    with Progress("evaluate") as progress:
-        return evaluate(
-            levels, period, lambda done, total: progress.update(f"{done} weeks", done, total)
-        )
-
-
-def _draw(result: Evaluation, output: Path) -> None:
-    for plot in plots(result):
-        for kind in ("svg", "png"):
-            write_file(output / f"{plot.name}.{kind}", [plot.render(kind)])
 
 
 def _singh(
-    files: tuple[Path | None, Path | None, Path | None], synthetic_pages: int | None
-) -> Records:
-    pages, updates, captures = files
-    if not any(files):
+    files: tuple[Path | None, Path | None, Path | None],
+    synthetic_pages: int | None,
+    csv: Path | None,
+) -> None:
+    if synthetic_pages is not None and any(files):
+        raise HacsError("--synthetic-pages is about made-up pages, and files are given")
+    timelines = read_given(*files, {})
+    if timelines is None:
         number = synthetic_pages or SYNTHETIC_PAGES
         chunks, data = synthetic_chunks(number), "synthetic"
-    elif pages is None or updates is None:
-        raise HacsError("--pages and --updates go together, and --captures with them")
-    elif synthetic_pages is not None:
-        raise HacsError("--synthetic-pages is about made-up pages, and files are given")
     else:
-        timelines = read_timelines(pages, updates, captures)
-        chunks = in_chunks(of_timelines(timelines, by_captures=captures is not None))
+        chunks = in_chunks(of_timelines(timelines, by_captures=files[2] is not None))
         number = len(timelines.urls)
-        data = f"{pages.name}, {'captures' if captures else 'an access a day'}"
+        data = f"files, {'an access a day' if files[2] is None else 'captures'}"
     with Progress("evaluate") as progress:
         result = evaluate_localized(
             chunks, data, lambda done: progress.update(f"{done} pages", done, number)
         )
-    return Records(
-        rows=lambda: _rows(localized_rows(result)),
-        text=lambda: localized_parts(result),
-    )
+    _show(localized_rows(result), localized_parts(result), csv)
 
 
-def _rows(rows: Sequence[Mapping[str, Any]]) -> Table:
+def _show(rows: list[dict[str, Any]], parts: Iterable[str | Table], csv: Path | None) -> None:
     texts = {name for row in rows for name, value in row.items() if isinstance(value, str)}
-    return table_of_rows(rows, texts)
+    show_rows(table_of_rows(rows, texts), lambda: parts, csv)

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import asdict, replace
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
 
-from hacs_crawler.analysis import open_existing, table_of_rows
-from hacs_crawler.cli.common import Set, Shards, opened, project_settings
+from hacs_crawler.analysis import open_existing
+from hacs_crawler.cli.common import Set, Shards, opened, project_config
 from hacs_crawler.cli.output import (
     STDOUT,
+    Json,
     Output,
-    Records,
-    ending_in_a_line,
     export_progress,
     output_file,
-    shows_rows,
+    show,
+    show_json,
 )
 from hacs_crawler.config import Config
 from hacs_crawler.exceptions import HacsError
@@ -52,6 +51,7 @@ experiment_app = typer.Typer(
 Addresses = Annotated[
     list[str], typer.Argument(metavar="ADDRESS…", help="of the other twins' states, as HACS_STATE")
 ]
+Opened = TypeVar("Opened")
 ShardNumber = Annotated[int | None, typer.Option(min=1, max=MOST_SHARDS)]
 
 
@@ -67,14 +67,12 @@ def copy(
     The number of shards may differ. No crawl may use the states meanwhile. If it is stopped, the
     same command finishes it; until then no crawl and no command opens the copy.
     """
-    with ending_in_a_line(), ExitStack() as stack:
-        config = Config.from_settings(project_settings(settings))
-        mine = replace(config, state=source, shards=from_shards, shard=None)
-        theirs = replace(config, state=target, shards=to_shards, shard=None)
-        state = stack.enter_context(open_existing_state(mine))
-        targets = stack.enter_context(_new(theirs))
-        name = _place(mine)
-        refuse_filled([target.store for target in targets], name, _place(theirs))
+    config = project_config(settings)[1]
+    mine = replace(config, state=source, shards=from_shards, shard=None)
+    theirs = replace(config, state=target, shards=to_shards, shard=None)
+    with closing(open_existing(mine)) as state, _new(theirs) as targets:
+        name = describe(source)
+        refuse_filled([target.store for target in targets], name, describe(target))
         with Progress("copy") as progress:
             number = copy_states(
                 states_in(state), targets, name, lambda done: progress.update(f"{done} pages")
@@ -90,27 +88,25 @@ def start_(addresses: Addresses, shards: Shards = None, settings: Set = None) ->
     Then crawl with each of them, with half of the budget each and another policy or setting. No crawl
     may use the state meanwhile. If it is stopped, the same command finishes it.
     """
-    with opened(settings, shards, writes=True) as (config, state), ExitStack() as stack:
-        configs = [replace(config, state=address) for address in addresses]
-        others = [stack.enter_context(_new(config)) for config in configs]
-        places = _places(config, configs)
-        with Progress("experiment") as progress:
-            show = lambda done: progress.update(f"{done} pages")  # noqa: E731
-            number = start(state, others, places, config.clock(), show)
+    with (
+        _twins(addresses, shards, settings, _new, writes=True) as (config, state, others, places),
+        Progress("experiment") as progress,
+    ):
+        show_pages = lambda done: progress.update(f"{done} pages")  # noqa: E731
+        number = start(state, others, places, config.clock(), show_pages)
     logger.info("%s copied: %s are twins now", counted(number, "page"), " and ".join(places))
 
 
 @experiment_app.command()
-@shows_rows()
-def status(addresses: Addresses, shards: Shards = None, settings: Set = None) -> Records:
+def status(
+    addresses: Addresses, json: Json = False, shards: Shards = None, settings: Set = None
+) -> None:
     """Say which of the twin crawls finds more updates, and how sure that is.
 
     The interval holds however often you look.
     """
-    with opened(settings, shards) as (config, state), ExitStack() as stack:
-        configs = [replace(config, state=address) for address in addresses]
-        others = [stack.enter_context(open_existing_state(twin)) for twin in configs]
-        places = _places(config, configs)
+    existing = lambda config: closing(open_existing(config))  # noqa: E731
+    with _twins(addresses, shards, settings, existing) as (_, state, others, places):
         note = checked(state, others, places)
         first, *records = records_of([state, *others], places, note.began)
         alpha = ALPHA / len(others)
@@ -118,11 +114,10 @@ def status(addresses: Addresses, shards: Shards = None, settings: Set = None) ->
             compare(first, record, (state, other), note.began, alpha)
             for record, other in zip(records, others, strict=True)
         ]
-    return Records(
-        rows=lambda: table_of_rows([_row(answer) for answer in answers], texts=("one", "other")),
-        text=lambda: _separated(map(paragraph, answers)),
-        json=lambda: [json.dumps([_as_json(answer) for answer in answers], indent=1)],
-    )
+    if json:
+        show_json([_as_json(answer) for answer in answers])
+    else:
+        show(*[part for answer in answers for part in ("", paragraph(answer))][1:])
 
 
 @experiment_app.command("end")
@@ -131,10 +126,8 @@ def end_(addresses: Addresses, shards: Shards = None, settings: Set = None) -> N
 
     The other states stay as they are. If it is stopped, the same command finishes it.
     """
-    with opened(settings, shards, writes=True) as (config, state), ExitStack() as stack:
-        configs = [replace(config, state=address) for address in addresses]
-        others = [stack.enter_context(open_existing_state(twin, writes=True)) for twin in configs]
-        places = _places(config, configs)
+    existing = lambda config: closing(open_existing(config, writes=True))  # noqa: E731
+    with _twins(addresses, shards, settings, existing, writes=True) as (_, state, others, places):
         end(state, others, places)
     logger.info("the experiment is over: %s has what its twins saw", places[0])
 
@@ -155,13 +148,26 @@ def export(output: Output = STDOUT, shards: Shards = None, settings: Set = None)
 
 
 @contextmanager
-def open_existing_state(config: Config, *, writes: bool = False) -> Iterator[State]:
-    """Open the state that a configuration names, all shards as one; raises HacsError."""
-    state = open_existing(config, writes=writes)
-    try:
-        yield state
-    finally:
-        state.close()
+def _twins(
+    addresses: list[str],
+    shards: int | None,
+    settings: list[str] | None,
+    opens: Callable[[Config], AbstractContextManager[Opened]],
+    *,
+    writes: bool = False,
+) -> Iterator[tuple[Config, State, list[Opened], list[str]]]:
+    """Open the project's state and those of other addresses; yield with them how they are shown.
+
+    Raises HacsError if two are the same.
+    """
+    with opened(settings, shards, writes=writes) as (config, state), ExitStack() as stack:
+        others = [
+            stack.enter_context(opens(replace(config, state=address))) for address in addresses
+        ]
+        places = [describe(address) for address in (config.state, *addresses)]
+        if len({*places}) < len(places):
+            raise HacsError("twins are states at different addresses, each named once")
+        yield config, state, others, places
 
 
 @contextmanager
@@ -175,40 +181,6 @@ def _new(config: Config) -> Iterator[list[State]]:
             states.append(State(open_store(*arguments[:3]), arguments[3]))
             stack.callback(states[-1].close)
         yield states
-
-
-def _places(config: Config, others: list[Config]) -> list[str]:
-    """Return how states are shown; raises HacsError if two are the same."""
-    places = [_place(each) for each in (config, *others)]
-    if len({*places}) < len(places):
-        raise HacsError("twins are states at different addresses, each named once")
-    return places
-
-
-def _place(config: Config) -> str:
-    return describe(config.state)
-
-
-def _separated(paragraphs: Iterator[str]) -> Iterator[str]:
-    for number, text in enumerate(paragraphs):
-        if number:
-            yield ""
-        yield text
-
-
-def _row(answer: Answer) -> dict[str, object]:
-    flat = asdict(answer)
-    side, other = flat.pop("one"), flat.pop("other")
-    flat.pop("updated_sites")
-    return {
-        "one": side["name"],
-        "other": other["name"],
-        "visits": side["visits"],
-        "other_visits": other["visits"],
-        "updates": side["updates"],
-        "other_updates": other["updates"],
-        **flat,
-    }
 
 
 def _as_json(answer: Answer) -> dict[str, object]:

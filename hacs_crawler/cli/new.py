@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +14,7 @@ from rich.table import Table as RichTable
 
 from hacs_crawler.analysis import NewThing, newest, newest_table
 from hacs_crawler.cli.common import Set, Shards, opened, place_of
-from hacs_crawler.cli.output import Records, check_target, iso_text, shows_rows, write_file
+from hacs_crawler.cli.output import Csv, Json, checked_target, iso_text, show_rows, write_file
 from hacs_crawler.cli.rank import NO_PAGES
 from hacs_crawler.config import Config
 from hacs_crawler.exceptions import HacsError
@@ -33,47 +32,44 @@ _AGE: Final = re.compile(r"(\d{1,6})([hdw])", re.ASCII)
 _UNIT_DAYS: Final = {"h": 1 / 24, "d": 1, "w": 7}
 
 
-@shows_rows()
-def new(
+def new(  # noqa: PLR0917 - an argument for each option
     since: Annotated[
         str, typer.Option(help="how far back: 12h, 7d, 4w or a date  [default: all that is kept]")
     ] = "",
     site: Annotated[str, typer.Option(help="only pages of this host, and of hosts below it")] = "",
     atom: Annotated[
-        Path | None, typer.Option(help="a file for an Atom feed; - for standard output")
+        Path | None,
+        typer.Option(
+            help="a file for an Atom feed; - for standard output", callback=checked_target
+        ),
     ] = None,
     limit: Annotated[
         int | None,
         typer.Option(min=1, help="number of things  [default: 50 in the table, else all]"),
     ] = None,
+    json: Json = False,
+    csv: Csv = None,
     shards: Shards = None,
     settings: Set = None,
-) -> Records | None:
+) -> None:
     """Show the new things that visits found, the newest first.
 
     These are links with their texts, items, or texts, each with its page and the time of the visit. With
     --json every thing is a line of JSON. A first visit finds nothing new.
     """
     with opened(settings, shards) as (config, state):
-        check_target(atom, "--atom")
-        start = _second(since, config.clock())
-        things = newest(state, start, site)
-        if atom is not None:
-            write_file(atom, [_feed(things[:limit], config)])
+        things = newest(state, _second(since, config.clock()), site)
         if not things:
             logger.info("%s", _why_none(state, config, since, site))
-        shown = things[: limit or ROWS_SHOWN]
+        if atom is not None:
+            write_file(atom, [_feed(things[:limit], config)])
+    shown = things[: limit or ROWS_SHOWN] if atom is None else []
+    show_rows(
+        newest_table(things[:limit]), lambda: [_table(shown)] if shown else [], csv, is_json=json
+    )
+    if 0 < len(shown) < len(things):
         number = counted(len(things), "new thing")
-        notes = [f"{number}; a table shows the newest {len(shown)}: --limit"]
-        rows = newest_table(things[:limit])
-        return Records(
-            rows=lambda: rows,
-            text=lambda: [_table(shown)] if shown and atom is None else [],
-            json=lambda: (
-                f"{json.dumps(dict(zip(rows.columns, row, strict=True)))}\n" for row in rows.rows()
-            ),
-            notes=tuple(notes) if len(shown) < len(things) and atom is None else (),
-        )
+        logger.info("%s; a table shows the newest %d: --limit", number, len(shown))
 
 
 def _second(since: str, now: float) -> float:

@@ -1,17 +1,15 @@
-"""What commands print and write: tables, sentences, JSON and CSV; and how errors end them."""
+"""What commands print and write: tables, sentences, JSON and CSV."""
 
 from __future__ import annotations
 
-import inspect
+import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, get_type_hints
+from typing import Annotated, Final
 
 import typer
 from rich.table import Table as Shown
@@ -20,36 +18,36 @@ from hacs_crawler.analysis import Table
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.utils.files import Writable, replacing
 from hacs_crawler.utils.terminal import Progress, laid_out, terminal_width
-from hacs_crawler.utils.text import printable, safe_logger
-
-logger = safe_logger(__name__)
+from hacs_crawler.utils.text import printable
 
 # The exit status that a shell reports for a command ended by SIGPIPE.
 BROKEN_PIPE_STATUS: Final = 141
 STDOUT: Final = Path("-")
+
+
+def checked_target(option: typer.CallbackParam, target: Path | None) -> Path | None:
+    """Raise HacsError if the file given for an option cannot be written, before any work is done."""
+    if target is None or target == STDOUT:
+        return target
+    if target.is_dir() or not target.absolute().parent.is_dir():
+        raise HacsError(f"{option.opts[0]} {str(target)!r}: must be a file in an existing folder")
+    return target
+
+
 Output = Annotated[
-    Path, typer.Option("-o", "--output", help="a file, gzipped if named .gz; - for standard output")
+    Path,
+    typer.Option(
+        "-o",
+        "--output",
+        help="a file, gzipped if named .gz; - for standard output",
+        callback=checked_target,
+    ),
 ]
-_OPTIONS: Final[dict[str, Any]] = {
-    "flag": Annotated[bool, typer.Option("--json", help="print JSON instead of text")],
-    "file": Annotated[
-        Path | None,
-        typer.Option("--json", help="a file for all numbers as JSON; - for standard output"),
-    ],
-    "csv": Annotated[
-        Path | None, typer.Option("--csv", help="a file for the rows as CSV; - for standard output")
-    ],
-}
-
-
-@contextmanager
-def ending_in_a_line() -> Iterator[None]:
-    """End the command with exit status 1 and one line if HacsError is raised."""
-    try:
-        yield
-    except HacsError as error:
-        logger.error("%s", error)
-        raise typer.Exit(1) from None
+Json = Annotated[bool, typer.Option("--json", help="print JSON instead of text")]
+Csv = Annotated[
+    Path | None,
+    typer.Option(help="a file for the rows as CSV; - for standard output", callback=checked_target),
+]
 
 
 @contextmanager
@@ -70,14 +68,6 @@ def writing_to_stdout() -> Iterator[None]:
             raise typer.Exit(BROKEN_PIPE_STATUS) from None
         msg = f"cannot write to standard output: {error.strerror or error}"
         raise HacsError(msg) from error
-
-
-def check_target(target: Path | None, option: str) -> None:
-    """Raise HacsError if the file given for an option cannot be written, before any work is done."""
-    if target is None or target == STDOUT:
-        return
-    if target.is_dir() or not target.absolute().parent.is_dir():
-        raise HacsError(f"{option} {str(target)!r}: must be a file in an existing folder")
 
 
 @contextmanager
@@ -107,102 +97,47 @@ def export_progress(target: Path) -> Progress:
     return Progress("export", is_shown=not is_hidden)
 
 
-def say(line: str) -> None:
-    """Print a line that may hold foreign text."""
-    typer.echo(printable(line))
+def show_lines(lines: Iterable[str]) -> None:
+    """Print lines that may hold foreign text."""
+    with writing_to_stdout():
+        for line in lines:
+            # a line at a time: unbuffered, Python loses the end of a longer write
+            typer.echo(printable(line))
 
 
 def show(*parts: str | Shown) -> None:
     """Print tables and sentences, laid out for the terminal, pipe or file behind standard output."""
-    text = laid_out(*parts, width=terminal_width())
-    for line in text.split("\n") if parts else ():
-        # a line at a time: unbuffered, Python loses the end of a longer write
-        typer.echo(line)
+    if parts:
+        show_lines(laid_out(*parts, width=terminal_width()).split("\n"))
 
 
-@dataclass(frozen=True, slots=True)
-class Records:
-    """The result of a command, in every format; each is made only when it is asked for.
+def show_json(document: object) -> None:
+    """Print a document as JSON."""
+    show_lines(json.dumps(document, indent=2).splitlines())
 
-    `notes` are logged after it, `status` is the exit status.
+
+def show_rows(
+    rows: Table,
+    text: Callable[[], Iterable[str | Shown]],
+    csv: Path | None = None,
+    *,
+    is_json: bool = False,
+) -> None:
+    """Print rows as the user asked: JSON Lines, CSV, or text unless one of them is printed.
+
+    Raises HacsError if JSON and CSV are both for standard output.
     """
-
-    rows: Callable[[], Table]
-    text: Callable[[], Iterable[str | Shown]]
-    json: Callable[[], Iterable[str]] = tuple
-    notes: tuple[str, ...] = ()
-    status: int = 0
-
-
-def shows_rows(
-    json: Literal["flag", "file", ""] = "flag",
-) -> Callable[[Callable[..., Records | None]], Callable[..., None]]:
-    """Add `--csv` and `--json` (a flag or a file) to a command that returns records.
-
-    With the flag, text is shown if no other format is asked for; else unless another format goes to
-    standard output. Errors end the command with one line.
-    """
-
-    def decorated(command: Callable[..., Records | None]) -> Callable[..., None]:
-        @wraps(command)
-        def run(
-            *, json_: Path | bool | None = None, csv: Path | None = None, **given: object
-        ) -> None:
-            json_file = STDOUT if json_ is True else json_ or None
-            with ending_in_a_line(), writing_to_stdout():
-                check_target(json_file, "--json")
-                check_target(csv, "--csv")
-                if json_file == csv == STDOUT:
-                    raise HacsError("--json and --csv: only one of them can be standard output")
-                rows = command(**given)
-                if rows is None:
-                    return
-                if json_file is not None:
-                    _write(json_file, "".join(rows.json()))
-                if csv is not None:
-                    _write(csv, rows.rows().csv_text())
-                asked = [target for target in (json_file, csv) if target is not None]
-                if STDOUT not in asked and not (asked and json == "flag"):
-                    show(*rows.text())
-                for note in rows.notes:
-                    logger.info("%s", note)
-            if rows.status:
-                raise typer.Exit(rows.status)
-
-        parameters = _parameters(command, {"json_": json, "csv": "csv"})
-        run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-        return run
-
-    return decorated
-
-
-def _parameters(command: Callable[..., object], added: dict[str, str]) -> list[inspect.Parameter]:
-    """Return a command's parameters, with the added ones before `settings`, which stays last."""
-    hints = get_type_hints(command, include_extras=True)
-    parameters = [
-        parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[parameter.name])
-        for parameter in inspect.signature(command).parameters.values()
-    ]
-    parameters += [
-        inspect.Parameter(
-            name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=False if kind == "flag" else None,
-            annotation=_OPTIONS[kind],
-        )
-        for name, kind in added.items()
-        if kind
-    ]
-    return sorted(parameters, key=lambda parameter: parameter.name == "settings")
-
-
-def _write(target: Path, text: str) -> None:
-    if target == STDOUT:
-        for line in text.splitlines():
-            say(line)
+    if is_json and csv == STDOUT:
+        raise HacsError("--json and --csv: only one of them can be standard output")
+    if csv is not None and csv != STDOUT:
+        write_file(csv, [rows.csv_text().encode()])
+    if is_json:
+        names = list(rows.columns)
+        show_lines(json.dumps(dict(zip(names, row, strict=True))) for row in rows.rows())
+    elif csv == STDOUT:
+        show_lines(rows.csv_text().splitlines())
     else:
-        write_file(target, [text.encode()])
+        show(*text())
 
 
 def days_text(days: float) -> str:

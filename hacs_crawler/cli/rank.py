@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import math
+from collections.abc import Iterable
 from typing import Annotated, Final
 
-import numpy as np
 import typer
 from rich.table import Table as RichTable
 
 from hacs_crawler.analysis import Table, plan_table
 from hacs_crawler.cli.common import Set, Shards, opened, place_of
-from hacs_crawler.cli.output import Records, chance_text, days_text, interval_text, shows_rows
-from hacs_crawler.shards import JoinedState, plan_of_all, states_in
+from hacs_crawler.cli.output import (
+    Csv,
+    Json,
+    chance_text,
+    days_text,
+    interval_text,
+    show_rows,
+)
+from hacs_crawler.shards import plan_of_all
 from hacs_crawler.utils.terminal import Progress, column_table
 from hacs_crawler.utils.text import counted, safe_logger
 
@@ -27,20 +33,20 @@ NO_PAGES: Final = (
 )
 
 
-@shows_rows()
 def rank(
     limit: Annotated[
         int | None,
         typer.Option(min=1, help="number of pages to show  [default: the budget, else 20]"),
     ] = None,
+    json: Json = False,
+    csv: Csv = None,
     shards: Shards = None,
     settings: Set = None,
-) -> Records | None:
+) -> None:
     """Show the pages that a crawl of all known pages would visit now, and why.
 
     The order is that of `scrapy crawl scholar -a seeds=state`. With --json every page is a line of JSON.
-    With several shards the pages of all shards are ranked together, and the last lines give the number
-    of visits for each shard.
+    The pages of several shards are ranked together.
     """
     with opened(settings, shards) as (config, state):
         shown = limit or config.ranking.budget or ROWS_SHOWN
@@ -48,26 +54,17 @@ def rank(
             plan = plan_of_all(state, config.ranking, config.clock(), shown, progress=progress)
         if not plan.known:
             logger.info(NO_PAGES, place_of(config))
-            return None
-        rows = plan_table(plan, *states_in(state))
-        notes = [
-            f"{len(plan)} of {counted(plan.known, 'page')} shown; skipped: {plan.waiting} gone, "
-            + f"{plan.early} visited too recently for HACS_EVERY, " * bool(plan.early)
-            + f"{plan.below_threshold} below the threshold, {plan.left_out} over budget or limit"
-        ]
-        if isinstance(state, JoinedState):
-            visits = np.bincount(plan.shards, minlength=len(state.shards)).tolist()
-            notes += [
-                f"shard {shard}: " + (f"HACS_BUDGET = {number}" if number else "no visit")
-                for shard, number in zip(state.shards, visits, strict=True)
-            ]
-        return Records(
-            rows=lambda: rows,
-            text=lambda: [_table(rows)],
-            json=lambda: (
-                f"{json.dumps(dict(zip(rows.columns, row, strict=True)))}\n" for row in rows.rows()
-            ),
-            notes=tuple(notes),
+            return
+        rows = plan_table(plan, state)
+        show_rows(rows, lambda: [_table(rows)], csv, is_json=json)
+        logger.info(
+            "%d of %s shown; skipped: %d gone, %s%d below the threshold, %d over budget or limit",
+            len(plan),
+            counted(plan.known, "page"),
+            plan.waiting,
+            f"{plan.early} visited too recently for HACS_EVERY, " * bool(plan.early),
+            plan.below_threshold,
+            plan.left_out,
         )
 
 
@@ -77,24 +74,21 @@ def _table(rows: Table) -> RichTable:
         [days_text(days) if math.isfinite(days) else "-" for days in rows[name].tolist()]
         for name in ("days_since_visit", "days_since_update")
     )
-    asked = {
-        "weight": rows["weight"].tolist() if (rows["weight"] != 1).any() else None,
-        "overdue": ["yes" * is_overdue for is_overdue in rows["is_overdue"].tolist()]
-        if rows["is_overdue"].any()
-        else None,
+    columns: dict[str, Iterable[object]] = {
+        "rank": rows["rank"],
+        "p": map(chance_text, rows["p"].tolist()),
     }
-    return column_table(
-        {
-            "rank": rows["rank"],
-            "p": map(chance_text, rows["p"].tolist()),
-            **{name: cells for name, cells in asked.items() if cells is not None},
-            "update every": [interval_text(rate) + " (prior)" * prior for rate, prior in rates],
-            "last visit": last_visit,
-            "last update": last_update,
-            "visits": rows["visits"],
-            "updates": rows["updates"],
-            "failed": rows["failures"],
-            "URL": rows["url"],
-        },
-        page="URL",
-    )
+    if (rows["weight"] != 1).any():
+        columns["weight"] = rows["weight"].tolist()
+    if rows["is_overdue"].any():
+        columns["overdue"] = ["yes" * is_overdue for is_overdue in rows["is_overdue"].tolist()]
+    columns |= {
+        "update every": [interval_text(rate) + " (prior)" * prior for rate, prior in rates],
+        "last visit": last_visit,
+        "last update": last_update,
+        "visits": rows["visits"],
+        "updates": rows["updates"],
+        "failed": rows["failures"],
+        "URL": rows["url"],
+    }
+    return column_table(columns, page="URL")

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from hacs_crawler.cli.common import Set, Shards, opened, place_of
-from hacs_crawler.cli.output import check_target, write_file
+from hacs_crawler.cli.output import Output, write_file
 from hacs_crawler.cli.rank import NO_PAGES
 from hacs_crawler.report.html import html, report_data
 from hacs_crawler.utils.text import safe_logger
@@ -18,9 +18,7 @@ logger = safe_logger(__name__)
 
 
 def report(
-    output: Annotated[Path, typer.Option("-o", "--output", help="the file to write")] = Path(
-        "hacs-report.html"
-    ),
+    output: Output = Path("hacs-report.html"),
     open_: Annotated[bool, typer.Option("--open", help="open it in a browser")] = False,
     limit: Annotated[int, typer.Option(min=1, help="number of pages listed")] = 3_000,
     shards: Shards = None,
@@ -32,7 +30,6 @@ def report(
     right predictions were.
     """
     with opened(settings, shards) as (config, state):
-        check_target(output, "-o")
         if not state.store.count():
             logger.info(NO_PAGES, place_of(config))
             return

@@ -2,39 +2,88 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, NamedTuple
 
+import numpy as np
 import typer
+from rich.table import Table
 
-from hacs_crawler.analysis import Table, table_of_rows, visits_table
 from hacs_crawler.cli.common import Set, Shards, opened
-from hacs_crawler.cli.output import Records, iso_text, shows_rows
-from hacs_crawler.cli.page import PageFacts, facts_of, page_text
-from hacs_crawler.links import VolatileLinkParts
-from hacs_crawler.model import confirmed_share
+from hacs_crawler.cli.output import (
+    Json,
+    chance_text,
+    days_text,
+    interval_text,
+    iso_text,
+    show as print_all,
+    show_json,
+)
+from hacs_crawler.config import Config
+from hacs_crawler.exceptions import HacsError
+from hacs_crawler.links import (
+    VolatileLinkParts,
+    check_url,
+    menu_id,
+    page_id_of,
+    site_id,
+    without_login,
+)
+from hacs_crawler.model import (
+    LOCALIZED,
+    MIN_POINTS,
+    bayes_quantiles,
+    gaps_between,
+)
+from hacs_crawler.parts.rendering.verdicts import (
+    PageRendering,
+    SiteRendering,
+    Verdict,
+    advice,
+    decoded,
+)
+from hacs_crawler.ranking.next_visit import BlockReason, Forecast, forecast_of
+from hacs_crawler.ranking.plan import read_rows
+from hacs_crawler.ranking.signals import PageSignals, signals_of_page
 from hacs_crawler.shards import JoinedState
-from hacs_crawler.state import State, read_volatile_parts
+from hacs_crawler.state import (
+    VISITS_OF_A_RATE,
+    Page,
+    State,
+    as_of,
+    baselines_of,
+    histories,
+    read_volatile_parts,
+)
+from hacs_crawler.utils.terminal import Progress, column_table
+from hacs_crawler.utils.text import counted
+from hacs_crawler.utils.times import DAY, minute_text
 
 _HOST: Final = re.compile(r"(?:localhost|[\w-]+(?:\.[\w-]+)+)(?::\d+)?")
+# Share of the posterior within the interval shown.
+INTERVAL: Final = 0.8
+SIMILAR_SHOWN: Final = 5
+VISITS_SHOWN: Final = 20
+LEAST_CHURNING: Final = 0.05
+SURE_CHURNING: Final = 0.95
+# Factor by which signals change the probability of no update, from which they are called telling.
+TELLING: Final = 1.05
 
 
-@shows_rows()
 def show(
     url: Annotated[
         str, typer.Argument(help="a page's URL, or a host for what is left out of its links")
     ],
+    json: Json = False,
     shards: Shards = None,
     settings: Set = None,
-) -> Records:
+) -> None:
     """Show a page's history and rate, and when it will be visited next.
 
     For a host, list the parts of its links that are left out because they change with every request.
-    With several shards, a page's rank is its rank within its own shard. --csv has a row for each visit,
-    or for each part of a host's links.
+    With several shards, a page's rank is its rank within its own shard.
     """
     is_host = _HOST.fullmatch(url)
     if not is_host and "://" not in url and _HOST.match(url):
@@ -44,32 +93,89 @@ def show(
         if isinstance(state, JoinedState):
             state = state.of(f"http://{url}/" if is_host else url)
         if is_host:
-            return _host_records(state, url.lower())
-        now = config.clock()
-        facts = facts_of(url, state, config, now)
-    return Records(
-        rows=lambda: visits_table([facts.page]),
-        text=lambda: page_text(facts, config, now),
-        json=lambda: [json.dumps(_as_json(facts), indent=2)],
-    )
+            host = url.lower()
+            parts = read_volatile_parts(state).get(host, VolatileLinkParts(host))
+            document, text = {"host": host, **parts.to_json()}, _host_text(parts)
+        else:
+            now = config.clock()
+            facts = facts_of(url, state, config, now)
+            document, text = facts.document, _page_text(facts, config, now)
+    if json:
+        show_json(document)
+    else:
+        print_all(*text)
 
 
-def _as_json(facts: PageFacts) -> dict[str, Any]:
-    page, forecast = facts.page, facts.forecast
-    visits = zip(page.visits, facts.updated, page.new_marks_by_visit(), strict=True)
-    return {
+def _host_text(volatile: VolatileLinkParts) -> Iterator[str | Table]:
+    yield volatile.host
+    if not volatile.parts and not volatile.suspected:
+        yield "  nothing is left out of its links"
+    if volatile.parts:
+        parts = ", ".join(map(str, sorted(volatile.parts)))
+        yield f"  left out of its links, because each control visit showed other ones: {parts}"
+        yield f"  `hacs forget {volatile.host}` counts them again"
+    if volatile.suspected:
+        parts = ", ".join(map(str, sorted(volatile.suspected)))
+        yield f"  may be left out after another control visit: {parts}"
+
+
+class PageFacts(NamedTuple):
+    """The facts known about a page; `document` has all of them under the names of `--json`."""
+
+    page: Page
+    forecast: Forecast
+    signals: list[PageSignals]
+    visit: str
+    document: dict[str, Any]
+
+
+def facts_of(url: str, state: State, config: Config, now: float) -> PageFacts:
+    """Return the facts known about the page of a URL; raises HacsError that says why it lacks them."""
+    url = without_login(url)
+    problem = check_url(url)
+    if problem is not None:
+        raise HacsError(f"{url!r} is not a page's URL: {problem}")
+    page_id = page_id_of(url)
+    stored = state.load([page_id]).get(page_id)
+    with Progress("show") as progress:
+        page_ids, rows = read_rows(state, progress, now)
+    if page_id not in page_ids:
+        same_site = page_ids[rows["site"] == site_id(url)][:SIMILAR_SHOWN].tolist()
+        similar = ", ".join(page.url for page in state.load(same_site).values())
+        hint = f"; of the same site it knows {similar}" if similar else ""
+        raise HacsError(f"the state does not know {url} (of {len(page_ids)} pages){hint}")
+    if stored is None:
+        raise HacsError(f"the record of {url} in the state is damaged")
+    if problem := check_url(stored.url):
+        raise HacsError(f"no crawl could visit {stored.url}: {problem}")
+    past, estimation = as_of(stored, now), state.estimation
+    page = past.sound
+    rates = estimation.rates([page])
+    updated = histories([page])[1].tolist()
+    estimator = estimation.estimator
+    if estimator in LOCALIZED and sum(updated) < MIN_POINTS:
+        estimator = "bayes"  # a localized rate takes more updates than the page has
+    menu = menu_id(page.url)
+    of_page = state.store.annotations(PageRendering.KIND, [page_id]).get(page_id, b"")
+    of_site = state.store.annotations(SiteRendering.KIND, [menu]).get(menu, b"")
+    rendering = decoded(PageRendering, of_page), decoded(SiteRendering, of_site)
+    forecast = forecast_of(page_id, page_ids, rows, state, config.ranking, now)
+    signals = signals_of_page(state.store, page_id, rows[page_ids == page_id], estimation)
+    document = {
         "url": page.url,
         "visits": [
             {
                 "at": iso_text(at),
-                "is_update": updated,
-                "is_new_to_site": updated and at not in page.echoes,
+                "is_update": is_update,
+                "is_new_to_site": is_update and at not in page.echoes,
                 "new_links": links,
             }
-            for at, updated, links in visits
+            for at, is_update, links in zip(
+                page.visits, updated, page.new_marks_by_visit(), strict=True
+            )
         ],
-        "visits_set_aside": facts.set_aside,
-        "visits_doubtful": facts.doubtful,
+        "visits_set_aside": len(stored.visits) - len(past.visits),
+        "visits_doubtful": len(past.visits) - len(page.visits),
         "links": len(page.spells.marks),
         "gone": page.gone,
         "failures": page.failures,
@@ -79,21 +185,19 @@ def _as_json(facts: PageFacts) -> dict[str, Any]:
             {"source": f"{harvest.source:08x}", "until": iso_text(harvest.until)}
             for harvest in page.harvests.values()
         ],
-        "rate_per_day": facts.rate_per_day,
-        "churn": facts.churn,
-        "churning": facts.churning,
-        "confirmed": facts.confirmed,
-        "confirmed_share": confirmed_share(*facts.confirmed),
-        "rate_is_prior": facts.rate_is_prior,
-        "rate_estimator": facts.estimator,
-        "rate_interval": facts.interval,
+        "rate_per_day": float(rates.rate_per_day[0]),
+        "churn": float(rates.churn[0]),
+        "churning": float(rates.churning[0]),
+        "rate_is_prior": len(page.visits) < VISITS_OF_A_RATE,
+        "rate_estimator": estimator,
+        "rate_interval": _interval(page, state, estimator, may_churn=bool(rates.churning[0])),
         "ranked_rate_per_day": forecast.rate_per_day,
-        "siblings": facts.siblings,
-        "sibling_correlation": facts.sibling_correlation,
-        "rendered": facts.is_rendered,
+        "siblings": int(np.count_nonzero(rows["site"] == site_id(page.url))) - 1,
+        "sibling_correlation": estimation.sibling_correlation,
+        "rendered": advice(*rendering).rendered,
         "signals": [
             {**asdict(signal), "latest": iso_text(signal.latest), "read": iso_text(signal.read)}
-            for signal in facts.signals
+            for signal in signals
         ],
         "p": forecast.p,
         "rank": forecast.rank,
@@ -102,31 +206,184 @@ def _as_json(facts: PageFacts) -> dict[str, Any]:
         "p_to_pass": forecast.p_to_pass,
         "next_visit": iso_text(forecast.at),
     }
+    return PageFacts(page, forecast, signals, visit_text(*rendering), document)
 
 
-def _host_records(state: State, host: str) -> Records:
-    """Return the parts of a host's links that change with every request, as far as is known."""
-    volatile = read_volatile_parts(state).get(host, VolatileLinkParts(host))
+def _interval(
+    page: Page, state: State, estimator: str, *, may_churn: bool
+) -> tuple[float, float] | None:
+    """Return the interval of the rate's posterior, which takes every update for time's; else None."""
+    estimation = state.estimation
+    if may_churn or not (estimation.has_posterior or estimator != estimation.estimator):
+        return None
+    days, counted, offsets = histories([page])
+    gaps = gaps_between(days, counted, offsets, estimation.fade_days, baselines_of([page]))
+    tail = (1 - INTERVAL) / 2
+    low, high = bayes_quantiles(gaps, estimation.prior, (tail, 1 - tail))[0].tolist()
+    return low, high
 
-    def rows() -> Table:
-        parts = [(part, True) for part in sorted(volatile.parts)]
-        parts += [(part, False) for part in sorted(volatile.suspected)]
-        records = [
-            {"host": host, "part": str(part), "is_left_out": is_out} for part, is_out in parts
-        ]
-        return table_of_rows(records, texts=("host", "part"), names=("host", "part", "is_left_out"))
 
-    def text() -> Iterator[str]:
-        yield host
-        if not volatile.parts and not volatile.suspected:
-            yield "  nothing is left out of its links"
-        if volatile.parts:
-            parts = ", ".join(map(str, sorted(volatile.parts)))
-            yield f"  left out of its links, because each control visit showed other ones: {parts}"
-            yield f"  `hacs forget {host}` counts them again"
-        if volatile.suspected:
-            parts = ", ".join(map(str, sorted(volatile.suspected)))
-            yield f"  may be left out after another control visit: {parts}"
+def _page_text(facts: PageFacts, config: Config, now: float) -> Iterator[str | Table]:
+    yield facts.page.url
+    labels, lines = zip(*_lines(facts, config, now), strict=True)
+    yield column_table(
+        {"": [f"  {label}" for label in labels], " ": lines}, (" ", ""), has_head=False
+    )
+    if facts.page.visits:
+        yield ""
+        yield from _visits(facts)
 
-    json_text = json.dumps({"host": host, **volatile.to_json()}, indent=2)
-    return Records(rows=rows, text=text, json=lambda: [json_text])
+
+def _lines(facts: PageFacts, config: Config, now: float) -> Iterator[tuple[str, str]]:
+    forecast, document = facts.forecast, facts.document
+    yield "seen", _seen(facts, now)
+    yield from _news(facts)
+    yield "rate", _rate(document, config)
+    if document["churning"] > LEAST_CHURNING:
+        text = f"a request shows new {config.noun}s by itself with probability "
+        text += f"{document['churn']:.2f}"
+        if document["churning"] < SURE_CHURNING:
+            likely = f"{100 * document['churning']:.0f} % likely to do so at all"
+            text += f" ({likely}; with HACS_BUDGET set, control visits will show)"
+        yield "churn", text
+    if config.ranking.counts_siblings:
+        together = f"pages of a site are updated together: {document['sibling_correlation']:.2f}"
+        number = counted(document["siblings"], "other page")
+        none = "no other page of its site is known"
+        yield "siblings", f"{number} of its site; {together}" if document["siblings"] else none
+    if facts.visit:
+        yield "a visit", facts.visit
+    yield "p now", chance_text(forecast.p)
+    if forecast.rank is None:
+        yield "rank", f"none: it is not among the {forecast.ranked} pages that may be visited"
+    else:
+        yield "rank", f"{ordinal(forecast.rank)} of {forecast.ranked} pages"
+    yield "next visit", _next(forecast, config, now)
+
+
+def _news(facts: PageFacts) -> Iterator[tuple[str, str]]:
+    """Yield visits that do not count, and the evidence since the last visit, or before the first one."""
+    page, document = facts.page, facts.document
+    if document["visits_set_aside"]:
+        yield "set aside", f"{counted(document['visits_set_aside'], 'visit')} later than now"
+    if document["visits_doubtful"]:
+        said = "that showed hardly anything of the page, and count if the next confirms them"
+        yield "doubtful", f"{counted(document['visits_doubtful'], 'visit')} {said}"
+    if page.gone:
+        times = counted(page.gone, "time")
+        yield "gone", f"404 or 410 answered {times}, last {minute_text(page.last_news)}"
+    if page.failures:
+        failed = counted(page.failures, "attempt")
+        yield "failures", f"{failed} since then failed, the last one {minute_text(page.last_news)}"
+    for harvest in page.harvests.values():
+        until = minute_text(harvest.until)
+        yield "archive", f"captures of source {harvest.source:08x} are recorded until {until}"
+    for signals in facts.signals:
+        yield signals.kind, _signals(signals)
+
+
+def _seen(facts: PageFacts, now: float) -> str:
+    page, visits = facts.page, facts.document["visits"]
+    if not visits:
+        return "never"
+    updates = sum(visit["is_update"] for visit in visits)
+    new_to_site = sum(visit["is_new_to_site"] for visit in visits)
+    of_site = f" ({new_to_site} new to the site)" if new_to_site < updates else ""
+    return (
+        f"{counted(len(visits), 'visit')} kept since {minute_text(page.visits[0])}, "
+        f"{updates} with an update{of_site}; "
+        f"last {days_text(max(0.0, now - page.visits[-1]) / DAY)} ago; "
+        f"{counted(len(page.spells.marks), page.noun)}"
+    )
+
+
+def _rate(document: dict[str, Any], config: Config) -> str:
+    rate, estimator = document["rate_per_day"], document["rate_estimator"]
+    text = f"{rate:.4g} a day: an update every {interval_text(rate)}"
+    if document["rate_interval"] is not None:
+        low, high = document["rate_interval"]
+        text += (
+            f" ({100 * INTERVAL:.0f} % of the posterior: {interval_text(high)} "
+            f"to {interval_text(low)})"
+        )
+    if document["rate_is_prior"]:
+        return f"{text}, the prior: a rate of its own takes {VISITS_OF_A_RATE} visits"
+    text += f", by {estimator}"
+    if estimator != config.estimation.estimator:
+        text += f": {config.estimation.estimator} takes {MIN_POINTS} updates"
+    ranked = document["ranked_rate_per_day"]
+    if not np.isclose(ranked, rate, rtol=0.01):
+        text += f"; ranked by {ranked:.4g}, estimated at its last visit"
+    return text
+
+
+def _signals(signals: PageSignals) -> str:
+    """Return what one kind of signals says about the page, and how far it is trusted."""
+    latest = f"last {minute_text(signals.latest)}" if signals.latest else "none so far"
+    trust, likelier = signals.trust, signals.likelier
+    effect = "this hardly matters"
+    if likelier <= 1 / TELLING:
+        effect = f"this makes no update {1 / likelier:.3g} times less likely"
+    elif likelier >= TELLING:
+        effect = f"this makes no update {likelier:.3g} times likelier"
+    return (
+        f"{counted(signals.count, 'signal')} since the last visit, {latest}, "
+        f"read {minute_text(signals.read)}; "
+        f"{100 * trust.recall:.0f} % of this host's updates are signalled, "
+        f"{trust.false_per_day:.2g} false signals per page and day; {effect}"
+    )
+
+
+def _next(forecast: Forecast, config: Config, now: float) -> str:
+    reason, ranking = forecast.reason, config.ranking
+    if reason is BlockReason.NOTHING:
+        bounds = ("budget", ranking.budget), ("threshold", ranking.threshold)
+        bound = " and ".join(f"the {name}" for name, value in bounds if value)
+        return f"in the next crawl, {f'within {bound}' if bound else 'like all pages'}"
+    if reason in {BlockReason.GONE, BlockReason.EARLY}:
+        assert forecast.at is not None  # noqa: S101 - both have an end
+        at = minute_text(forecast.at)
+        is_gone = reason is BlockReason.GONE
+        return f"waits until {at}: gone" if is_gone else f"not before {at}: HACS_EVERY"
+    bar = "the pages within the budget"
+    if reason is BlockReason.THRESHOLD:
+        bar = f"the threshold of {ranking.threshold:g}"
+    elif forecast.p_to_pass is not None:
+        bar = f"the last page within the budget (p = {forecast.p_to_pass:.4f})"
+    if forecast.at is None:
+        return f"unknown: it is behind {bar}, and time alone does not change that"
+    wait = days_text((forecast.at - now) / DAY)
+    return f"in {wait}, {minute_text(forecast.at)}, when it passes {bar}, if no other page changes"
+
+
+def _visits(facts: PageFacts) -> Iterator[str]:
+    page = facts.page
+    visits = list(zip(page.visits, facts.document["visits"], strict=True))
+    for at, visit in visits[: -VISITS_SHOWN - 1 : -1]:
+        what = "update" if visit["is_update"] else "nothing new"
+        if visit["new_links"]:
+            what = f"update, {counted(visit['new_links'], f'new {page.noun}')}"
+        if visit["is_update"] and not visit["is_new_to_site"]:
+            what += ", known on other pages of the site"
+        if at == page.visits[0]:
+            what = "first visit"
+        elif at in page.baselines:
+            what = "a baseline: the rules for links had changed"
+        yield f"  {minute_text(at)}   {what}"
+    if len(visits) > VISITS_SHOWN:
+        yield f"  and {len(visits) - VISITS_SHOWN} before (--json has all)"
+
+
+def ordinal(number: int) -> str:
+    """Return 1st, 2nd, 3rd, 4th, 11th, 21st."""
+    last = number % 10 if number % 100 not in (11, 12, 13) else 0
+    return f"{number}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(last, 'th') }"
+
+
+def visit_text(page: PageRendering, site: SiteRendering) -> str:
+    """Return whether a visit needs a browser; empty if that is not known."""
+    if page.verdict is Verdict.BROWSER:
+        return "a browser shows links that the plain answer lacks"
+    if page.verdict is Verdict.PLAIN:
+        return "a browser shows no more links than the plain answer"
+    return "the site's other pages need a browser" if advice(page, site).rendered else ""

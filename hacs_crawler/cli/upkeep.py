@@ -13,7 +13,7 @@ import numpy as np
 import typer
 
 from hacs_crawler.cli.common import Set, Shards, opened, place_of, showing, signals_noted
-from hacs_crawler.cli.output import say, writing_to_stdout
+from hacs_crawler.cli.output import show_lines
 from hacs_crawler.exceptions import HacsError, StateError
 from hacs_crawler.links import page_id_of
 from hacs_crawler.parts.signals.register import read_sources, write_sources
@@ -71,7 +71,7 @@ def signal(
     Times are in ISO 8601 or in seconds since 1970 UTC; the default is now. Later visits show how often
     such signals are right. If a line is wrong, nothing is recorded.
     """
-    with opened(settings, writes=True) as (config, state), writing_to_stdout():
+    with opened(settings, writes=True) as (config, state):
         now, is_stdin = int(config.clock()), str(file) == "-"
         try:
             with (
@@ -94,7 +94,7 @@ def signal(
             unknown > 0
         )
         pages = f"{counted(known_pages, 'page')} of {counted(len(by_host), 'host')}"
-        say(f"{counted(len(pings), 'signal')} of {pages}{skipped}")
+        show_lines([f"{counted(len(pings), 'signal')} of {pages}{skipped}"])
 
 
 def _record(state: State, origin: str, times: dict[int, int], now: int) -> int:

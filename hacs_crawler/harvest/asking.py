@@ -26,10 +26,19 @@ from hacs_crawler.utils.loop import Worker, call_later
 P = ParamSpec("P")
 T = TypeVar("T")
 
+CDX_SLOT: Final = "hacs-cdx"
+MEMENTO_SLOT: Final = "hacs-mementos"
+REQUESTS_AT_ONCE: Final[Mapping[str, int]] = {CDX_SLOT: 4, MEMENTO_SLOT: 8}
+# Not 0: Scrapy then sends a burst without regard to the slot's concurrency.
+LEAST_DELAY_SECONDS: Final = 0.001
 # The Wayback Machine takes up to a minute for a long prefix (agntn/archives issue 70).
 CDX_TIMEOUT_SECONDS: Final = 180.0
 # How soon after the crawl began to close requests are given up that were not sent yet.
 RECALL_SECONDS: Final = 0.5
+
+
+class GivenUpError(IgnoreRequest):
+    """A host was left alone so often, or asks for so long, that it is not asked again in this run."""
 
 
 class UnansweredError(HacsError):
@@ -52,6 +61,11 @@ class StoppedError(HacsError):
     """The crawl is closing, or done with this archive, so nothing more is asked for."""
 
 
+def slots_of(host: str) -> dict[str, str]:
+    """Return the names of a host's slots, by kind."""
+    return {kind: f"{kind} {host}" for kind in REQUESTS_AT_ONCE}
+
+
 class Asker:
     """Sends one archive's requests, each host at its pace."""
 
@@ -59,7 +73,11 @@ class Asker:
         self.address = address
         self._crawler = crawler
         self._crawl = crawl
-        self._pace = Pace(crawler, address)
+        self._per_minute = {
+            CDX_SLOT: address.cdx_per_minute,
+            MEMENTO_SLOT: address.mementos_per_minute,
+        }
+        self._slots: set[str] = set()
         self._is_ended = False
         self._worker = Worker()
         self._cancel_recall = call_later(RECALL_SECONDS, self._recall)
@@ -92,7 +110,7 @@ class Asker:
         if self.is_stopped:
             raise StoppedError
         own: dict[str, Any] = {"hacs": False, "hacs_archive": self.address.name}
-        own["download_slot"] = self._pace.slot(kind, url)
+        own["download_slot"] = self._slot(kind, url)
         if kind == CDX_SLOT:
             own |= {"dont_retry": True, "download_timeout": CDX_TIMEOUT_SECONDS}
         else:  # archived pages may lead anywhere
@@ -116,6 +134,16 @@ class Asker:
         """Whether a URL is at a host that the archive's address names."""
         return urlsplit(url).netloc in self.address.hosts
 
+    def _slot(self, kind: str, url: str) -> str:
+        """Return the slot for a request of a kind, planned before the first request."""
+        slot = slots_of(urlsplit(url).netloc)[kind]
+        if slot not in self._slots:
+            per_minute = self._per_minute[kind]
+            delay = 60.0 / per_minute if per_minute > 0 else LEAST_DELAY_SECONDS
+            Downloads(self._crawler).plan(slot, delay, REQUESTS_AT_ONCE[kind])
+            self._slots.add(slot)
+        return slot
+
     def _recall(self) -> None:
         """Take back waiting requests when the crawl closes: sending them would take minutes."""
         if self.is_stopped:
@@ -129,41 +157,3 @@ class Asker:
 def said(error: Exception) -> str:
     """Return what an exception of the network says."""
     return f"{type(error).__name__}: {error}"
-
-
-CDX_SLOT: Final = "hacs-cdx"
-MEMENTO_SLOT: Final = "hacs-mementos"
-REQUESTS_AT_ONCE: Final[Mapping[str, int]] = {CDX_SLOT: 4, MEMENTO_SLOT: 8}
-# Not 0: Scrapy then sends a burst without regard to the slot's concurrency.
-LEAST_DELAY_SECONDS: Final = 0.001
-
-
-class GivenUpError(IgnoreRequest):
-    """A host was left alone so often, or asks for so long, that it is not asked again in this run."""
-
-
-def slots_of(host: str) -> dict[str, str]:
-    """Return the names of a host's slots, by kind."""
-    return {kind: f"{kind} {host}" for kind in REQUESTS_AT_ONCE}
-
-
-class Pace:
-    """Plans the slots in which an archive's requests wait, each before its first request."""
-
-    def __init__(self, crawler: Crawler, address: ArchiveAddress) -> None:
-        self._crawler = crawler
-        self._per_minute = {
-            CDX_SLOT: address.cdx_per_minute,
-            MEMENTO_SLOT: address.mementos_per_minute,
-        }
-        self.slots: set[str] = set()
-
-    def slot(self, kind: str, url: str) -> str:
-        """Return the slot for a request of a kind."""
-        slot = slots_of(urlsplit(url).netloc)[kind]
-        if slot not in self.slots:
-            per_minute = self._per_minute[kind]
-            delay = 60.0 / per_minute if per_minute > 0 else LEAST_DELAY_SECONDS
-            Downloads(self._crawler).plan(slot, delay, REQUESTS_AT_ONCE[kind])
-            self.slots.add(slot)
-        return slot

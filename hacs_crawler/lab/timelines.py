@@ -3,31 +3,22 @@
 `pages.csv` has the columns url, site, level ("homepage" or "subpage") and first_seen, `updates.csv` url,
 updated_at and new_links, `captures.csv` url and captured_at; further columns are ignored. Times are
 ISO 8601, UTC if they name no zone.
-
-`versions.jsonl` has the links that the updates added, one JSON object a line, `.gz` or not:
-`{"url": …, "versions": [{"at": …, "added": [link, …]}, …]}`, with further keys ignored. Links are
-texts of any kind, the same text for the same link.
 """
 
 from __future__ import annotations
 
 import csv
-import gzip
-import json
-import zlib
-from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from itertools import pairwise
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.links import check_url, fingerprint, page_id_of
+from hacs_crawler.links import check_url, page_id_of
 from hacs_crawler.utils.text import reason_of
 from hacs_crawler.utils.times import MAX_SECOND
 
@@ -109,6 +100,25 @@ def read_timelines(pages: Path, updates: Path, captures: Path | None) -> Timelin
         if captures is None
         else _events(captures, "captured_at", places, seen, has_links=False),
     )
+
+
+def read_given(
+    pages: Path | None,
+    updates: Path | None,
+    captures: Path | None,
+    needed: Mapping[str, object | None],
+) -> Timelines | None:
+    """Read the files that a user gave, None if there are none.
+
+    Raises HacsError if one of the first two is missing, or one of the options `needed` beside them.
+    """
+    if pages is updates is captures is None:
+        return None
+    given = {"--pages": pages, "--updates": updates, **needed}
+    missing = [name for name, value in given.items() if value is None]
+    if pages is None or updates is None or missing:
+        raise HacsError(f"histories of your own need {', '.join(missing)} too")
+    return read_timelines(pages, updates, captures)
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,71 +211,10 @@ def _no_events(pages: int) -> Events:
     return Events(none, none, np.zeros(pages + 1, np.int64))
 
 
-def parse_day(text: str, name: str, wrong: Callable[[str], HacsError] = HacsError) -> int:
+def parse_day(text: str, name: str) -> int:
     """Return the second at which a day (ISO 8601) begins in UTC; `name` is for the error."""
     try:
         day = date.fromisoformat(text)
     except ValueError:
-        raise wrong(f"{name} = {text!r}: must be a day such as 2022-01-01") from None
+        raise HacsError(f"{name} = {text!r}: must be a day such as 2022-01-01") from None
     return int(datetime(day.year, day.month, day.day, tzinfo=UTC).timestamp())
-
-
-# For each page the fingerprints of the links that it had at first, and that each update added.
-Links = list[list[frozenset[int]]]
-
-
-def read_versions(path: Path, urls: Sequence[str], updates: Events) -> Links:
-    """Read which links each update of the pages added, those that the page had never shown before.
-
-    What versions add before a page's first update it had at first, what they add from an update on up to
-    the next one is that update's. Pages that are not among `urls` are passed over. Raises TimelineError
-    where the file cannot be read, a value does not parse, a page is missing, or an update added nothing.
-    """
-    places = {url: number for number, url in enumerate(urls)}
-    versions: dict[int, list[frozenset[int]]] = {}
-    for where, fields in _objects(path):
-        url = fields.get("url") if isinstance(fields, dict) else None
-        if not isinstance(url, str):
-            raise TimelineError(f"{where}: there is no text 'url'")
-        number = places.get(url)
-        if number is None:
-            continue
-        if number in versions:
-            raise TimelineError(f"{where}: url = {url!r}: a second time")
-        times = updates.of(number).tolist()
-        versions[number] = _added(where, fields.get("versions"), times)
-        if not all(versions[number][1:]):
-            raise TimelineError(f"{where}: url = {url!r}: an update added no link")
-    for number, url in enumerate(urls):
-        if number not in versions:
-            raise TimelineError(f"{path}: there are no versions of {url}")
-    return [versions[number] for number in range(len(urls))]
-
-
-def _added(where: str, versions: Any, times: list[int]) -> list[frozenset[int]]:
-    """Return the links of the time before a page's first update, then of each update."""
-    added: list[set[int]] = [set() for _ in range(len(times) + 1)]
-    seen: set[int] = set()
-    try:
-        in_order = [(second_of(version["at"]), version["added"]) for version in versions]
-        if any(at > following for (at, _), (following, _) in pairwise(in_order)):
-            raise TimelineError(f"{where}: its versions are not in the order of time")
-        for at, links in in_order:
-            new = {fingerprint(link) for link in links} - seen
-            seen |= new
-            added[bisect_right(times, at)] |= new
-    except (AttributeError, KeyError, TypeError, ValueError, OverflowError) as error:
-        msg = f"{where}: each of 'versions' has to have a time 'at' and texts 'added': {error!r}"
-        raise TimelineError(msg) from error
-    return [frozenset(links) for links in added]
-
-
-def _objects(path: Path) -> Iterator[tuple[str, Any]]:
-    number = 0
-    try:
-        with gzip.open(path) if path.name.endswith(".gz") else path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
-                if line.strip():
-                    yield f"{path}, line {number}", json.loads(line)
-    except (OSError, EOFError, zlib.error, ValueError, RecursionError) as error:
-        raise TimelineError(f"{path}, line {number}: cannot read: {reason_of(error)}") from error

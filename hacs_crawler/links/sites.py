@@ -136,15 +136,14 @@ def _levels(path: str) -> int:
 
 
 def group_by_website(
-    urls: Sequence[str], seeds: Iterable[str] | None = None, deepest: int | None = None
+    urls: Sequence[str], seeds: Iterable[str] | None = None
 ) -> tuple[Places, Places]:
     """Return each page's website, numbered from 0 (-1: none), and each website's homepage.
 
     A website is a homepage and the pages in the homepage's folder on the same host, as the spider
-    `scholar` follows them; with `deepest`, only pages at most that many levels of the path below
-    the homepage (see `path_depth`). Homepages are the pages of `seeds` that are among the pages; of two
-    seeds whose folders contain a page, the inner one has it. Without seeds, a page that is in no other
-    page's folder is a homepage.
+    `scholar` follows them. Homepages are the pages of `seeds` that are among the pages; of two seeds
+    whose folders contain a page, the inner one has it. Without seeds, a page that is in no other page's
+    folder is a homepage.
     """
     keys = [page_key(url) for url in urls]
     folders = [_folder(url, key) for url, key in zip(urls, keys, strict=True)]
@@ -162,12 +161,6 @@ def group_by_website(
         next((site_of[outer] for outer in _upwards(folder) if outer in site_of), -1)
         for folder in folders
     ]
-    if deepest is not None:
-        websites = [website_of(urls[index]) for index in homes]
-        sites = [
-            site if site >= 0 and path_depth(url, websites[site]) <= deepest else -1
-            for url, site in zip(urls, sites, strict=True)
-        ]
     return np.array(sites, np.int64), np.array(homes, np.int64)
 
 

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
         CHURNING_PAGES as CHURNING_PAGES,
         LinkLifetime as LinkLifetime,
         LinkLifetimes as LinkLifetimes,
-        confirmed_share as confirmed_share,
         fit_churning_pages as fit_churning_pages,
     )
     from hacs_crawler.model.estimators import (

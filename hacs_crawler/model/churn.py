@@ -47,8 +47,6 @@ class LinkLifetime(IntEnum):
 CHURNING: Final = 0.5
 # The share of pages that churn, before anything is known of a store.
 CHURNING_PAGES: Final = 0.05
-_UPDATES_OF_PRIOR: Final = 5.0
-_USUALLY_CONFIRMED: Final = 0.99
 _PRIOR_PAGES: Final = 50
 _MOST_STEPS: Final = 1_000
 _SAME_SHARE: Final = 1e-4
@@ -132,15 +130,6 @@ def churn_of(
             churn[pages[some]] = np.minimum(of_churn @ _C, 1.0)
             churning[pages[some]] = np.minimum(of_churn[:, 1:].sum(axis=1), 1.0)
     return Churn(rates, churn, churning)
-
-
-def confirmed_share(seen_again: int, number: int) -> float:
-    """Return the expected share of a page's updates that are seen again.
-
-    The posterior mean under a Beta prior worth five updates, 99 % of them confirmed, as many as on
-    scholarly pages visited every 30 days.
-    """
-    return (seen_again + _UPDATES_OF_PRIOR * _USUALLY_CONFIRMED) / (number + _UPDATES_OF_PRIOR)
 
 
 def fit_churning_pages(churning: FloatArray, share: float = CHURNING_PAGES) -> float:

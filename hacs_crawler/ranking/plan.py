@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy as np
 from hacs_crawler.ranking.candidates import taken
 from hacs_crawler.ranking.choice import Quota, choose
 from hacs_crawler.ranking.demands import Demanded, is_overdue
-from hacs_crawler.ranking.finalists import Counts, Finalists, finalists_of
+from hacs_crawler.ranking.finalists import Finalists, finalists_of
 from hacs_crawler.ranking.instant import with_hubs
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats
@@ -19,7 +18,6 @@ from hacs_crawler.state import (
     ROW,
     Ids,
     Label,
-    Page,
     Prediction,
     Rows,
     State,
@@ -37,13 +35,11 @@ logger = safe_logger(__name__)
 class Plan(Candidates):
     """The pages that a crawl would visit now, best first: `Candidates` with more arrays.
 
-    `shards` are the positions of the pages' states in a plan of several states. `score` is the
-    policy's, `visit_twice` says which pages get a control visit. With fewer than `VISITS_OF_A_RATE`
-    visits, λ is the prior's. `demanded` sums the demands on all pages; its overdue pages are those that
-    the budget leaves out.
+    `score` is the policy's, `visit_twice` says which pages get a control visit. With fewer than
+    `VISITS_OF_A_RATE` visits, λ is the prior's. `demanded` sums the demands on all pages; its overdue
+    pages are those that the budget leaves out.
     """
 
-    shards: Counts
     score: Floats
     visit_twice: BoolArray
     # Pages in the state.
@@ -97,15 +93,6 @@ def make_plan(
     return plan_of(page_ids, rows, state, options, now, limit, quota=quota)
 
 
-def pages_of(plan: Plan, places: slice, states: Sequence[State]) -> dict[int, Page]:
-    """Return the known ones of a plan's pages at some places, by id."""
-    pages: dict[int, Page] = {}
-    ids, shards = plan.page_ids[places], plan.shards[places]
-    for shard in np.unique(shards).tolist():
-        pages |= states[shard].load(ids[shards == shard].tolist())
-    return pages
-
-
 def read_rows(
     state: State, progress: Progress | None = None, now: float | None = None
 ) -> tuple[Ids, Rows]:
@@ -149,20 +136,14 @@ def plan_of(
     return plan_from(finalists, quota, limit)
 
 
-def plan_from(
-    finalists: Finalists, quota: Quota, limit: int | None = None, *, shards: int = 1
-) -> Plan:
-    """Return the plan that chooses among finalists, see `make_plan`.
-
-    Of several `shards` the remainder of a page's place says which it is in.
-    """
+def plan_from(finalists: Finalists, quota: Quota, limit: int | None = None) -> Plan:
+    """Return the plan that chooses among finalists, see `make_plan`."""
     picks = choose(finalists.candidates, finalists.score, quota, limit)
     winners, visit_twice = picks.places[:limit], picks.visit_twice[:limit]
     best = taken(finalists.candidates, winners)
     score = finalists.score[winners]
     return Plan(
         **{field.name: getattr(best, field.name) for field in fields(Candidates)},
-        shards=finalists.places[winners] % shards,
         score=score,
         visit_twice=visit_twice,
         known=finalists.known,

@@ -5,13 +5,8 @@ from typing import TYPE_CHECKING
 from hacs_crawler.utils.faces import face
 
 if TYPE_CHECKING:
-    from hacs_crawler.shards.engine import (
-        Order as Order,
-        Pool as Pool,
-        Result as Result,
-        dask_pool as dask_pool,
-        local_pool as local_pool,
-    )
+    from hacs_crawler.shards.crawls import ShardCrawls as ShardCrawls
+    from hacs_crawler.shards.engine import dask_pool as dask_pool, local_pool as local_pool
     from hacs_crawler.shards.joined import (
         JoinedState as JoinedState,
         found_shards as found_shards,

@@ -49,8 +49,8 @@ def plan_of_shards(
 ) -> Plan:
     """Return the plan of all pages of the shards, or of those visited before (`only_seen`).
 
-    `Plan.shards` are indices into `states`. Each shard is ranked whole, one after the other. Pages of
-    the same score are taken from all shards by turns. Raises ConfigError, StateError.
+    Each shard is ranked whole, one after the other. Pages of the same score are taken from all shards by
+    turns. Raises ConfigError, StateError.
     """
     options = options.seeded(secrets.randbits(63))  # the same in every shard
     quota, parts = Quota(options.budget), list[Finalists]()
@@ -62,7 +62,7 @@ def plan_of_shards(
         hubs_and_rows = with_hubs(options, state, now)
         part = finalists_of(page_ids, rows, state, hubs_and_rows, now, quota.within(limit))
         parts.append(replace(part, places=part.places * len(states) + index))
-    return plan_from(merged(parts, quota.within(limit)), quota, limit, shards=len(states))
+    return plan_from(merged(parts, quota.within(limit)), quota, limit)
 
 
 def plan_round(config: Config, count: int) -> tuple[Round, int]:

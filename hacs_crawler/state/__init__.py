@@ -28,7 +28,6 @@ if TYPE_CHECKING:
         Estimation as Estimation,
         baselines_of as baselines_of,
         histories as histories,
-        lifetimes as lifetimes,
     )
     from hacs_crawler.state.findings import (
         Finding as Finding,

@@ -205,7 +205,6 @@ def test_a_simulation_needs_no_files() -> None:
     assert found["policy"].tolist() == ["random", "last-obs"] * 2
     assert found["budget"].tolist() == [1, 1, 3, 3]
     assert found["visits"].tolist() == [10, 10, 30, 30]
-    assert np.isnan(found["site_hits"]).all()
 
 
 def test_a_simulation_of_files_of_ones_own(tmp_path: Path) -> None:

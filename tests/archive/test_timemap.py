@@ -1,6 +1,5 @@
 """TimeMaps in link format and JSON."""
 
-import io
 import json
 from collections import Counter
 
@@ -9,12 +8,12 @@ from hypothesis import given, strategies as st
 
 from hacs_crawler.archive import (
     ArchiveError,
-    TimeMapEntry,
     is_timemap,
     parts_of,
     read_timemap,
     timemaps_in,
 )
+from hacs_crawler.archive.timemap import TimeMapEntry
 
 URL = "http://a.org/"
 FIRST = TimeMapEntry(URL, 961_524_179, "http://arxiv.example.net/web/20000620180259/http://a.org/")
@@ -122,10 +121,6 @@ def test_a_cdxj_index_is_no_timemap() -> None:
     assert not is_timemap(index.encode())
 
 
-def test_a_stream_is_read_like_bytes() -> None:
-    assert list(read_timemap(io.BytesIO(LINKS.encode()), "x", Counter())) == [FIRST, LAST]
-
-
 def test_the_original_may_come_last() -> None:
     original, rest = LINKS.split(",\n", 1)
     assert read(f"{rest.rstrip()},\n{original}") == [FIRST, LAST]
@@ -192,7 +187,7 @@ def test_white_space_may_follow() -> None:
 def test_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hacs_crawler.archive.timemap.MAX_TIMEMAP_BYTES", 99)
     with pytest.raises(ArchiveError, match="x, byte 99: longer than"):
-        list(read_timemap(io.BytesIO(LINKS.encode()), "x", Counter()))
+        list(read_timemap(LINKS.encode(), "x", Counter()))
 
 
 @given(st.text('<>;,="\\ relmntodai:/', max_size=60))

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 import typer
+from typer.testing import CliRunner
 
+from hacs_crawler.cli.app import app
 from hacs_crawler.cli.common import complete_setting, opened, project_settings
-from hacs_crawler.cli.output import BROKEN_PIPE_STATUS, ending_in_a_line, writing_to_stdout
+from hacs_crawler.cli.output import BROKEN_PIPE_STATUS, writing_to_stdout
 from hacs_crawler.config import SETTINGS
 from hacs_crawler.exceptions import HacsError, StateError
 from hacs_crawler.state import State
@@ -61,21 +63,24 @@ def test_a_state_is_closed_where_a_command_fails(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_wrong_setting_ends_a_command_with_one_line(caplog: pytest.LogCaptureFixture) -> None:
-    with pytest.raises(typer.Exit) as end, opened(["HACS_BUDGET=many"]):
-        pytest.fail("opened")
-    assert end.value.exit_code == 1
+    assert CliRunner().invoke(app, ["rank", "-s", "HACS_BUDGET=many"]).exit_code == 1
     (message,) = caplog.messages
     assert message.startswith("HACS_BUDGET = 'many'")
 
 
+@pytest.mark.parametrize("error", [HacsError("what is wrong"), ZeroDivisionError()])
 def test_only_errors_that_are_meant_for_users_become_a_line(
-    caplog: pytest.LogCaptureFixture,
+    error: Exception, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with pytest.raises(typer.Exit), ending_in_a_line():
-        raise HacsError("what is wrong")
-    assert caplog.messages == ["what is wrong"]
-    with pytest.raises(ZeroDivisionError), ending_in_a_line():
-        raise ZeroDivisionError
+    def failing(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("hacs_crawler.cli.doctor.project_settings", failing)
+    ended = CliRunner().invoke(app, ["doctor"])
+    assert ended.exit_code == 1
+    is_meant = isinstance(error, HacsError)
+    assert caplog.messages == ["what is wrong"] * is_meant
+    assert (ended.exception is error) != is_meant
 
 
 def test_a_reader_that_has_enough_ends_a_command_quietly(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""`hacs evaluate` as a user runs it: tables, CSV, JSON and figures."""
+"""`hacs evaluate` as a user runs it: tables and CSV."""
 
 from __future__ import annotations
 
@@ -6,28 +6,20 @@ import csv
 import json
 import re
 import shutil
-import sys
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
-from msgspec.structs import replace
 from typer.testing import CliRunner
 
 from cli_support import hacs_process, record
 from hacs_crawler.cli.app import app
-from hacs_crawler.exceptions import HacsError
-from hacs_crawler.lab.evaluation.figures import WIDTH_INCHES, check_matplotlib, plots
 from hacs_crawler.lab.evaluation.histories import from_timelines
 from hacs_crawler.lab.evaluation.paper import Evaluation, choose_period, evaluate
 from hacs_crawler.lab.evaluation.tables import all_rows, table_parts
 from hacs_crawler.lab.timelines import read_timelines
 from hacs_crawler.state.page import Visit
 from hacs_crawler.utils.terminal import laid_out
-from hacs_crawler.utils.times import DAY
 from made_timelines import write_timelines
 
 STATE = ("-s", "HACS_STATE=sqlite:///state.db")
@@ -59,13 +51,13 @@ def rows_of(file: Path) -> list[dict[str, str]]:
 
 @pytest.mark.slow
 def test_a_run_from_files_end_to_end(folder: Path, tmp_path: Path) -> None:
-    out = [str(tmp_path / name) for name in ("figures", "rows.csv")]
-    done = hacs_process(folder, "evaluate", *FILES, "--output", out[0], "--csv", out[1])
+    out = tmp_path / "rows.csv"
+    done = hacs_process(folder, "evaluate", *FILES, "--csv", str(out))
     assert done.returncode == 0, done.stderr
     assert "Homepages, micro-averaged" in done.stdout
     assert "Websites, macro-averaged" in done.stdout
     for level in ("homepage", "website"):
-        rows = [row for row in rows_of(Path(out[1])) if row["level"] == level]
+        rows = [row for row in rows_of(out) if row["level"] == level]
         assert len(rows) == 3 * 12 * 3 + 12 * 3
         rows = [row for row in rows if row["window_weeks"] == "12"]
         f1 = {row["model"]: float(row["f1"]) for row in rows if row["average"] == "micro"}
@@ -74,9 +66,6 @@ def test_a_run_from_files_end_to_end(folder: Path, tmp_path: Path) -> None:
             row["model"]: float(row["weighted_precision"]) for row in rows if not row["average"]
         }
         assert order["HACS"] > order["Random"]
-        assert (tmp_path / "figures" / f"figure-11-ordering-{level}.svg").stat().st_size > 1000
-        png = (tmp_path / "figures" / f"figure-4-rates-{level}.png").read_bytes()
-        assert png.startswith(b"\x89PNG")
     assert not list(tmp_path.rglob("*.part"))
 
 
@@ -90,31 +79,6 @@ def test_a_run_from_a_state(folder: Path, result: Evaluation, tmp_path: Path) ->
     # the same captures lead to the same rates, whatever counts as the truth afterwards
     assert [row["level"] for row in found] == [row["level"] for row in known]
     assert all(float(row["f1"]) > 0 for row in found if row["model"] == "HACS")
-
-
-@pytest.mark.slow
-def test_websites_of_a_state_end_at_path_depth_two_if_asked(folder: Path, tmp_path: Path) -> None:
-    record(
-        tmp_path,
-        (
-            replace(one, url=one.url.replace("p.html", f"{deep}p.html"), at=one.at + later)
-            for one in visits(folder)
-            for deep, later in (("", 0), ("a/", 0), ("a/b/", 20 * DAY))
-        ),
-    )
-
-    def evaluated(*arguments: str) -> dict[str, list[dict[str, str]]]:
-        done = hacs_process(tmp_path, "evaluate", *STATE, "--csv", "all.csv", *arguments)
-        assert done.returncode == 0, done.stderr
-        rows = rows_of(tmp_path / "all.csv")
-        return {
-            level: [row for row in rows if row["level"] == level]
-            for level in ("homepage", "website")
-        }
-
-    every, near = evaluated(), evaluated("--depth", "path")
-    assert near["homepage"] == every["homepage"]
-    assert near["website"] != every["website"]
 
 
 def visits(folder: Path) -> list[Visit]:
@@ -149,8 +113,7 @@ def test_a_truth_of_one_class_leaves_no_number_undefined_without_a_word(
         ((*FILES, "--since", "2031-01-01"), "no week to evaluate"),
         ((*FILES, "--since", "2021-06-01", "--until", "2021-01-01"), "no week to evaluate"),
         ((*FILES, "--until", "2019-01-01"), "no week to evaluate"),
-        ((*FILES, "--seeds", "seeds.txt"), "--seeds, --depth and --set are about a state"),
-        ((*FILES, "--depth", "path"), "--seeds, --depth and --set are about a state"),
+        ((*FILES, "--seeds", "seeds.txt"), "--seeds and --set are about a state"),
         (("--pages", "none.csv", *FILES[2:]), "none.csv: cannot read"),
     ],
 )
@@ -192,25 +155,6 @@ def test_weeks_of_which_the_truth_is_not_known_are_left_out(
     weeks = ("--since", "2021-12-01", "--until", "2023-01-01")
     assert CliRunner().invoke(app, ["evaluate", *FILES, *weeks]).exit_code == 0
     assert "until is moved to 2021-12-2" in caplog.text
-
-
-def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(HacsError, match=r"pip install 'hacs-crawler\[report\]'"):
-        check_matplotlib()
-
-
-def test_no_label_of_a_figures_months_covers_another(result: Evaluation) -> None:
-    drawn = [plot for plot in plots(result) if plot.name.startswith("figure-3")]
-    assert len(drawn) == 2
-    for plot in drawn:
-        figure = Figure(figsize=(WIDTH_INCHES, plot.height_inches), layout="constrained")
-        plot.draw(figure)
-        FigureCanvasAgg(figure).draw()
-        labels = [one for one in figure.axes[0].get_xticklabels() if one.get_text()]
-        boxes = [one.get_window_extent() for one in labels]
-        assert len(boxes) > 2
-        assert all(left.x1 < right.x0 for left, right in pairwise(boxes))
 
 
 def test_the_columns_of_table_1_are_documented_in_their_order(result: Evaluation) -> None:

@@ -12,7 +12,7 @@ from msgspec import msgpack
 from typer.testing import Result
 
 from cli_support import NOW, hacs, opened, record
-from hacs_crawler.cli.page import ordinal, visit_text
+from hacs_crawler.cli.show import ordinal, visit_text
 from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.links.sites import menu_id
 from hacs_crawler.parts.rendering.verdicts import PageRendering, SiteRendering, Verdict

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import csv
-import gzip
-import json
 import os
 import signal
 import subprocess
@@ -32,12 +30,10 @@ FILES = (
 TIME = ("--start", "2021-01-01", "--end", "2021-02-01")
 LONG_TIME = ("--start", "2021-01-01", "--end", "2100-01-01")
 KEYS = [
-    *("policy", "visits", "hits", "precision", "updates_found", "updates_total"),
-    *("new_links_found", "mean_delay_days", "mean_freshness", "wasted_share"),
-    *("site_hits", "site_updates_found", "mean_site_delay_days"),
+    *("budget", "policy", "visits", "hits", "precision", "updates_found", "updates_total"),
+    *("new_links_found", "mean_delay_days", "mean_freshness"),
     *("hits_vs_last_obs", "hits_vs_oracle"),
 ]
-OF_SITES = KEYS[10:13]
 
 
 def simulate(*arguments: str) -> Any:
@@ -59,127 +55,49 @@ def rows(output: str) -> list[list[str]]:
     ]
 
 
-def test_a_table_and_json_of_what_was_asked_for(tmp_path: Path) -> None:
-    target = tmp_path / "out.json"
-    done = simulate(*TIME, "--budget", "2", "--policy", "random, hacs", "--json", str(target))
+def written(folder: Path) -> list[dict[str, str]]:
+    with (folder / "out.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_table_and_rows_of_what_was_asked_for(tmp_path: Path) -> None:
+    done = simulate(*TIME, "--budget", "2", "--policy", "random, hacs", "--csv", "out.csv")
     assert done.exit_code == 0, done.output
-    policies = json.loads(target.read_text())["policies"]
+    policies = written(tmp_path)
     assert [list(policy) for policy in policies] == [KEYS, KEYS]
     assert [policy["policy"] for policy in policies] == ["random", "hacs"]
-    assert all(policy["visits"] == 62 for policy in policies)
-    assert all(0 < policy["hits_vs_oracle"] <= 1 for policy in policies)
+    assert all(policy["visits"] == "62" for policy in policies)
+    assert all(0 < float(policy["hits_vs_oracle"]) <= 1 for policy in policies)
     title, rule, *lines = rows(done.stdout)
-    assert len(lines) == 2
-    assert {len(line) for line in (title, rule, *lines)} == {len(KEYS) - len(OF_SITES)}
-    assert all(policy[key] is None for policy in policies for key in OF_SITES)
-    assert lines[0][:3] == ["random", "62", str(policies[0]["hits"])]
-    assert list(tmp_path.iterdir()) == [target]
+    assert title == KEYS
+    assert {len(line) for line in (title, rule, *lines)} == {len(KEYS)}
+    assert lines[0][:4] == ["2", "random", "62", policies[0]["hits"]]
+    assert list(tmp_path.iterdir()) == [tmp_path / "out.csv"]
 
 
 def test_all_that_is_known_is_simulated_by_default() -> None:
     done = simulate("--start", "2021-01-01", "--end", "2021-01-03", "--budget", "1")
-    assert [row[0] for row in rows(done.stdout)[2:]] == list(BASELINES)
+    assert [row[1] for row in rows(done.stdout)[2:]] == list(BASELINES)
 
 
-def test_several_budgets_are_drawn_as_curves(tmp_path: Path) -> None:
-    arguments = (*TIME, "--budgets", "1,3", "--policy", "hacs,last-obs", "--json", "out.json")
-    done = simulate(*arguments)
+def test_several_budgets_are_simulated_one_by_one(tmp_path: Path) -> None:
+    done = simulate(*TIME, "--budgets", "1,3", "--policy", "hacs,last-obs", "--csv", "out.csv")
     assert done.exit_code == 0, done.output
-    policies = json.loads((tmp_path / "out.json").read_text())["policies"]
-    assert [(policy["budget"], policy["policy"]) for policy in policies] == [
-        (1, "hacs"),
-        (1, "last-obs"),
-        (3, "hacs"),
-        (3, "last-obs"),
-    ]
-    assert [list(policy) for policy in policies] == [["budget", *KEYS]] * 4
-    assert [row[:2] for row in rows(done.stdout)[2:]] == [
-        [policy["policy"], str(policy["budget"])] for policy in policies
-    ]
-    drawn = (tmp_path / "curves.svg").read_text()
-    assert "<svg" in drawn
-    assert "last-obs" in drawn
-    simulate(*arguments, "--plot", "other.png")
-    assert (tmp_path / "other.png").read_bytes().startswith(b"\x89PNG")
+    expected = [["1", "hacs"], ["1", "last-obs"], ["3", "hacs"], ["3", "last-obs"]]
+    assert [[policy["budget"], policy["policy"]] for policy in written(tmp_path)] == expected
+    assert [row[:2] for row in rows(done.stdout)[2:]] == expected
 
 
-def test_without_matplotlib_the_table_is_there_and_curves_asked_for_are_missed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    arguments = (*TIME, "--budgets", "1,3", "--policy", "hacs")
-    done = simulate(*arguments)
-    assert done.exit_code == 0
-    assert len(rows(done.stdout)) == 4
-    assert "no curves are drawn: " in caplog.text
-    caplog.clear()
-    assert simulate(*arguments, "--plot", "curves.svg").exit_code == 1
-    assert "hacs-crawler[report]" in caplog.text
-    assert not list(tmp_path.iterdir())
-
-
-def test_undefined_values_are_null(tmp_path: Path) -> None:
+def test_undefined_values_are_empty(tmp_path: Path) -> None:
     (tmp_path / "updates.csv").write_text("url,updated_at,new_links\n")
     done = simulate(
-        *TIME, "--budget", "1", "--policy", "hacs", "--json", "out.json", "--updates", "updates.csv"
+        *TIME, "--budget", "1", "--policy", "hacs", "--csv", "out.csv", "--updates", "updates.csv"
     )
     assert done.exit_code == 0, done.output
-    (policy,) = json.loads((tmp_path / "out.json").read_text())["policies"]
-    undefined = {key for key, value in policy.items() if value is None}
-    assert undefined == {"mean_delay_days", "hits_vs_last_obs", "hits_vs_oracle", *OF_SITES}
+    (policy,) = written(tmp_path)
+    undefined = {key for key, value in policy.items() if not value}
+    assert undefined == {"mean_delay_days", "hits_vs_last_obs", "hits_vs_oracle"}
     assert rows(done.stdout)[2].count("-") == 3
-
-
-def versions(folder: Path, **of_first: object) -> str:
-    """Return a file of versions: every update adds one link, the same one on all pages."""
-    updates, pages = (
-        list(csv.DictReader((DATA / f"{name}.csv").read_text().splitlines()))
-        for name in ("updates", "pages")
-    )
-    lines = []
-    for number, page in enumerate(pages):
-        times = [one["updated_at"] for one in updates if one["url"] == page["url"]]
-        added = [{"at": at, "added": [f"link {place}"]} for place, at in enumerate(sorted(times))]
-        fields = {"url": page["url"], "versions": added}
-        lines.append(json.dumps(fields | (of_first if number == 0 else {})))
-    with gzip.open(folder / "versions.jsonl.gz", "wt") as file:
-        file.write("\n".join(lines))
-    return str(folder / "versions.jsonl.gz")
-
-
-def test_with_versions_it_is_told_what_was_new_to_the_sites(tmp_path: Path) -> None:
-    arguments = (*TIME, "--budget", "2", "--policy", "hacs", "--json", "out.json")
-    done = simulate(*arguments, "--versions", versions(tmp_path))
-    assert done.exit_code == 0, done.output
-    (policy,) = json.loads((tmp_path / "out.json").read_text())["policies"]
-    assert 0 < policy["site_hits"] < policy["hits"]
-    assert policy["site_hits"] <= policy["site_updates_found"] < policy["updates_found"]
-    title, _, line = rows(done.stdout)
-    assert line[title.index("site hits")] == str(policy["site_hits"])
-
-
-def test_what_is_new_to_the_site_may_be_ranked_for(tmp_path: Path) -> None:
-    arguments = (*TIME, "--budget", "2", "--policy", "hacs", "--json", "out.json")
-    done = simulate(*arguments, "--versions", versions(tmp_path), "--new-to", "site")
-    assert done.exit_code == 0, done.output
-    assert json.loads((tmp_path / "out.json").read_text())["new_to"] == "site"
-
-
-def test_what_is_new_to_the_site_cannot_be_told_without_versions(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    assert simulate(*TIME, "--budget", "2", "--new-to", "site").exit_code == 1
-    assert "--new-to site needs --versions" in caplog.text
-    assert simulate(*TIME, "--budget", "2", "--new-to", "world").exit_code == 1
-    assert "--new-to 'world': must be one of page, site" in caplog.text
-
-
-def test_a_wrong_file_of_versions_is_named_with_its_line(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    file = versions(tmp_path, versions=[{"at": "yesterday", "added": []}])
-    assert simulate(*TIME, "--budget", "2", "--versions", file).exit_code == 1
-    assert "versions.jsonl.gz, line 1: each of 'versions' has to have a time 'at'" in caplog.text
 
 
 def test_a_policy_of_one_s_own_is_found_in_the_working_folder(tmp_path: Path) -> None:
@@ -189,7 +107,7 @@ def test_a_policy_of_one_s_own_is_found_in_the_working_folder(tmp_path: Path) ->
     done = simulate(*TIME, "--budget", "2", "--policy", "hacs,shop_policies.likeliest")
     assert done.exit_code == 0, done.output
     first, second = rows(done.stdout)[2:]
-    assert first[1:] == second[1:]
+    assert (first[0], first[2:]) == (second[0], second[2:])
 
 
 @pytest.mark.parametrize(
@@ -204,17 +122,17 @@ def test_a_policy_that_fails_is_named(
 ) -> None:
     (tmp_path / "broken.py").write_text(f"def policy(candidates):\n    {source}\n")
     sys.modules.pop("broken", None)
-    done = simulate(*TIME, "--budget", "2", "--policy", "broken.policy", "--json", "out.json")
+    done = simulate(*TIME, "--budget", "2", "--policy", "broken.policy", "--csv", "out.csv")
     assert done.exit_code == 1
     assert message in caplog.text
-    assert not (tmp_path / "out.json").exists()
+    assert not (tmp_path / "out.csv").exists()
 
 
 @pytest.fixture
 def long_run(tmp_path: Path):  # type: ignore[no-untyped-def]
     """A simulation in two processes that takes minutes, once it has begun."""
     process = subprocess.Popen(
-        [*COMMAND, *FILES, *LONG_TIME, "--budget", "9", "--json", "out.json"],
+        [*COMMAND, *FILES, *LONG_TIME, "--budget", "9", "--csv", "out.csv"],
         cwd=tmp_path,
         stderr=subprocess.PIPE,
         stdout=subprocess.PIPE,

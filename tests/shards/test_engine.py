@@ -9,8 +9,7 @@ from threading import Event
 
 import pytest
 
-from hacs_crawler.shards import Order, Pool
-from hacs_crawler.shards.engine import run_crawl
+from hacs_crawler.shards.engine import Order, Pool, run_crawl
 
 pytestmark = pytest.mark.slow
 

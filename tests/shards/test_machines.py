@@ -83,8 +83,8 @@ def planned(arguments: list[StateArguments], budget: int, now: float) -> set[str
     states = [open_state(*one) for one in arguments]
     plan = plan_of_shards(states, config.ranking, now)
     found = set()
-    for number, state in enumerate(states):
-        pages = state.load(plan.page_ids[plan.shards == number].tolist())
+    for state in states:
+        pages = state.load(plan.page_ids.tolist())
         found |= {page.url for page in pages.values()}
         state.close()
     return found

@@ -97,12 +97,11 @@ def from_pages(
     pages: Iterable[Page],
     seeds: Sequence[str] | None = None,
     on_batch: Callable[[int], None] = lambda _done: None,
-    deepest: int | None = None,
 ) -> dict[str, History]:
     """Return the histories of both levels from a state, read page by page.
 
-    The truth are the updates that visits found, interpolated. `seeds` are the homepages, and `deepest`
-    bounds websites, as for `group_by_website`; `on_batch` gets the number of pages read.
+    The truth are the updates that visits found, interpolated. `seeds` are the homepages, as for
+    `group_by_website`; `on_batch` gets the number of pages read.
     """
     urls: list[str] = []
     days, updated, counts = [np.zeros(0)], [np.zeros(0, np.bool_)], [np.zeros(0, np.int64)]
@@ -116,7 +115,7 @@ def from_pages(
         on_batch(len(urls))
     offsets = np.concatenate([[0], np.cumsum(np.concatenate(counts))]).astype(np.int64)
     seen = _with_own_truth(np.concatenate(days), np.concatenate(updated), offsets)
-    sites, homepages = group_by_website(urls, seeds, deepest)
+    sites, homepages = group_by_website(urls, seeds)
     return _both_levels(
         seen, _numbered(homepages, len(urls)), len(homepages), sites, len(homepages)
     )

@@ -166,7 +166,21 @@ def _observed(points: Points, split: FloatArray, rate: FloatArray, visits: Float
 
 KINDS: Final = tuple(kind.name.lower() for kind in Kind)
 REFERENCE: Final = "weibull"
-_BY_ESTIMATOR: Final = ("table2", "table3", "table4", "figure1")
+# Of tables by estimator: their titles, and how many digits are shown.
+_TITLES: Final = {
+    "table2": (
+        "Table 2: average squared error in days², 1/λ at the window's end against the days to the next "
+        "update",
+        2,
+    ),
+    "table3": ("Table 3: windows, in %, in which the row's error is below the column's", 1),
+    "table4": (
+        "Table 4: visits of the second half of {pages} pages' time, at the rate of the last window of "
+        "the first; visits beside Weibull's",
+        3,
+    ),
+    "figure1": ("Figure 1: average squared error in days² by updates in the window", 2),
+}
 _SIZES: Final = {
     **{str(size): size for size in range(MIN_POINTS, MOST_POINTS + 1)},
     f"{MOST_POINTS + 1}+": MOST_POINTS + 1,
@@ -272,16 +286,11 @@ def _ratio(value: float, number: float) -> float | None:
 
 def localized_rows(result: LocalizedEvaluation) -> list[dict[str, Any]]:
     """Return every number of the tables and the figure in a row: table, row, column, value."""
-    tables = localized_tables(result)
-    rows = [
-        {"table": "table1", "row": name, "column": "", "value": value}
-        for name, value in tables["table1"].items()
-    ]
-    return rows + [
+    return [
         {"table": table, "row": name, "column": column, "value": value}
-        for table in _BY_ESTIMATOR
-        for name, values in tables[table].items()
-        for column, value in values.items()
+        for table, rows in localized_tables(result).items()
+        for name, values in rows.items()
+        for column, value in (values.items() if isinstance(values, dict) else [("", values)])
     ]
 
 
@@ -289,33 +298,18 @@ def localized_parts(result: LocalizedEvaluation) -> Iterator[str | Table]:
     """Yield the tables and sentences as they are printed."""
     tables = localized_tables(result)
     yield _conclusion(tables)
+    facts = tables.pop("table1")
     yield from ("", f"Table 1: the data ({result.data}); updates of a page count t(0)")
-    facts = tables["table1"]
     values = [_shown(value, 1) for value in facts.values()]
     yield column_table({"": facts, " ": values}, texts=("", " "), has_head=False)
-    yield from (
-        "",
-        "Table 2: average squared error in days², 1/λ at the window's end against the days to the next "
-        "update",
-    )
-    yield _by_estimator(tables["table2"], 2)
-    yield from ("", "Table 3: windows, in %, in which the row's error is below the column's")
-    yield _by_estimator(tables["table3"], 1)
-    yield ""
-    yield (
-        f"Table 4: visits of the second half of {result.visits.pages} pages' time, at the rate of "
-        "the last window of the first; visits beside Weibull's"
-    )
-    yield _by_estimator(tables["table4"], 3)
-    yield from ("", "Figure 1: average squared error in days² by updates in the window")
-    shown = [title for title, size in _SIZES.items() if size <= 10 or size % 5 == 0 or "+" in title]
-    yield _by_estimator(
-        {
-            name: {title: errors[title] for title in shown}
-            for name, errors in tables["figure1"].items()
-        },
-        2,
-    )
+    for name, (title, digits) in _TITLES.items():
+        yield from ("", title.format(pages=result.visits.pages))
+        columns = {
+            column: [_shown(row.get(column), digits) for row in tables[name].values()]
+            for column in dict.fromkeys(column for row in tables[name].values() for column in row)
+            if not (column.isdecimal() and int(column) > 10 and int(column) % 5)
+        }
+        yield column_table({"estimator": CONTESTANTS, **columns}, texts=("estimator",))
 
 
 def _conclusion(tables: Mapping[str, Any]) -> str:
@@ -323,21 +317,11 @@ def _conclusion(tables: Mapping[str, Any]) -> str:
     if not errors:
         return "Conclusion: no window has enough updates to compare estimators."
     order = sorted(errors, key=lambda name: errors[name])
+    others = ", ".join(f"{name} has {errors[name]:.2f}" for name in order[1:])
     return (
         f"Conclusion: {order[0]} follows changing rates best, with an average squared error of "
-        f"{errors[order[0]]:.2f} days² over all windows; "
-        + ", ".join(f"{name} has {errors[name]:.2f}" for name in order[1:])
-        + "."
+        f"{errors[order[0]]:.2f} days² over all windows; {others}."
     )
-
-
-def _by_estimator(table: Mapping[str, Mapping[str, float | None]], digits: int) -> Table:
-    """Return a row an estimator."""
-    titles = dict.fromkeys(name for row in table.values() for name in row)
-    columns = {
-        title: [_shown(row.get(title), digits) for row in table.values()] for title in titles
-    }
-    return column_table({"estimator": list(table), **columns}, texts=("estimator",))
 
 
 def _shown(value: float | None, digits: int) -> str:

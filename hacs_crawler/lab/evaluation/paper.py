@@ -7,14 +7,13 @@ updates after t.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.lab.evaluation.descriptive import Description, describe
 from hacs_crawler.lab.evaluation.histories import History, window
 from hacs_crawler.lab.evaluation.measures import Tally, random_precision, weighted_precision
 from hacs_crawler.utils.arrays import FloatArray
@@ -71,7 +70,6 @@ class LevelResult:
     units: int
     tallies: dict[int, Tally]
     orderings: dict[int, Ordering]
-    description: Description
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +98,6 @@ def evaluate(
             units=int(np.unique(history.capture_unit).size),
             tallies={weeks: Tally() for weeks in WINDOW_WEEKS},
             orderings={weeks: Ordering() for weeks in WINDOW_WEEKS},
-            description=describe(history),
         )
         before = len(results) * len(moments)
         for done, day in enumerate(moments, start=before + 1):
@@ -167,8 +164,3 @@ def _check_captures(history: History, period: Period) -> None:
 def day_name(day: float) -> str:
     """Return the date of a day since 1970."""
     return str(np.datetime64(math.floor(day), "D"))
-
-
-def defined(values: Sequence[float] | FloatArray) -> list[float | None]:
-    """Return the values with None for nan."""
-    return [None if math.isnan(value) else float(value) for value in values]

@@ -129,8 +129,8 @@ _BLOCK: Final = 1024
 class Curves:
     """One curve a page, each array of shape (n,); `mu` and `sigma` are of ln(days since b).
 
-    `b` is in days since the first midnight of the window (the paper's on its own scale, on which the
-    first day is x = 1), `scale` in views. All are nan for a page without views.
+    `b` is in days since the first midnight of the window, `scale` in views. All are nan for a page
+    without views.
     """
 
     mu: FloatArray
@@ -182,7 +182,7 @@ def bins_to_half(views: FloatArray) -> FloatArray:
 def by_block(
     views: FloatArray,
     fit: Callable[[FloatArray], Curves],
-    on_rows: Callable[[int, int], None],
+    on_rows: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> Curves:
     """Fit the rows that have views in blocks; `on_rows` gets the finished and the total number."""
     out = Curves(*(np.full(len(views), np.nan) for _ in fields(Curves)))

@@ -32,13 +32,12 @@ _STRENGTHS: Final = np.geomspace(0.5, 200, 40)
 class SiteScores:
     """Sites: arrays with an element a site. `pages` are all of it, `temporal` how many of them are.
 
-    `raw_score` is the paper's, nan for a site without pages, and `score` the same with both shares
-    shrunk towards those of all sites, which `usual_score` is made of.
+    `score` is the paper's, with both shares shrunk towards those of all sites, which `usual_score` is
+    made of.
     """
 
     pages: IndexArray
     temporal: IndexArray
-    raw_score: FloatArray
     score: FloatArray
     usual_score: float
 
@@ -66,14 +65,18 @@ class InterestParameters:
 
 
 def score_sites(
-    site_of: IndexArray, is_temporal: BoolArray, views: FloatArray, count: int
+    site_of: IndexArray,
+    is_temporal: BoolArray,
+    views: FloatArray,
+    count: int,
+    more: float | None = None,
 ) -> SiteScores:
     """Score `count` sites by their pages: page i is of site `site_of[i]` and has views[i] in all.
 
-    raw_score = (3 * share of temporal pages + 2 * share of views on temporal pages) / 5 (Wang et al.,
-    IJCNLP 2008, section 4). `score` adds to each site `pages_to_add` pages, with
-    the share of temporal pages, and of their views, of all sites: a site of one page is little evidence,
-    and raw shares would fill a list with such sites.
+    score = (3 * share of temporal pages + 2 * share of views on temporal pages) / 5 (Wang et al., IJCNLP
+    2008, section 4), after each site got `more` pages (by default `pages_to_add`) with the share of
+    temporal pages, and of their views, of all sites: a site of one page is little evidence, and raw
+    shares would fill a list with such sites.
     """
 
     def by_site(weight: FloatArray | BoolArray) -> FloatArray:
@@ -83,7 +86,7 @@ def score_sites(
     all_views, theirs = by_site(views), by_site(views * is_temporal)
     page_share = np.divide(k, n, out=np.full(count, np.nan), where=n > 0)
     view_share = np.divide(theirs, all_views, out=page_share.copy(), where=all_views > 0)
-    more = pages_to_add(k, n)
+    more = pages_to_add(k, n) if more is None else more
     usual_pages = k.sum() / max(n.sum(), 1.0)
     usual_views = theirs.sum() / all_views.sum() if all_views.sum() > 0 else usual_pages
     shrunk_pages = (k + more * usual_pages) / (n + more)
@@ -91,7 +94,6 @@ def score_sites(
     return SiteScores(
         n.astype(np.int64),
         k.astype(np.int64),
-        _score(page_share, view_share),
         _score(shrunk_pages, shrunk_views),
         float(_score(np.array(usual_pages), np.array(usual_views))),
     )

@@ -9,17 +9,13 @@ from typing import Any, Final
 import numpy as np
 
 from hacs_crawler.lab.interest.curves import Curves, rise_of
-from hacs_crawler.lab.interest.fits import fit_anchored, fit_paper
+from hacs_crawler.lab.interest.fits import fit_anchored
 from hacs_crawler.lab.interest.views import Window
 from hacs_crawler.utils.arrays import BoolArray, FloatArray
 
-# The anchored curve, with which the days' concentration decides; or the paper's, whose Phi(3) does.
-MODELS: Final = ("anchored", "paper")
 _DIGITS: Final = 7
 # The paper's n: interest that lasts at most this many days is short.
 BEST_DAYS: Final = 3
-# The paper's q: a page is temporal if Phi(n) is more.
-PAPER_SHARE: Final = 0.7
 # A page is temporal if its concentration is more: on labelled windows, of those with a spike 97 %
 # are above and of those without 99.5 % below (benchmarks/README.md).
 CONCENTRATION: Final = 0.4
@@ -52,11 +48,6 @@ def temporal_by_days(views: FloatArray) -> BoolArray:
     return np.asarray(concentration_of(views) > CONCENTRATION, np.bool_)
 
 
-def temporal_by_curve(curves: Curves) -> BoolArray:
-    """Return which pages are temporal as the paper has it: Phi(3) > 0.7."""
-    return np.asarray(curves.phi(BEST_DAYS) > PAPER_SHARE, np.bool_)
-
-
 @dataclass(frozen=True, slots=True)
 class JudgedWindow:
     """A window and the judgement of its pages."""
@@ -87,18 +78,11 @@ class JudgedWindow:
 
 
 def judge(
-    window: Window,
-    model: str = MODELS[0],
-    on_pages: Callable[[int, int], None] = lambda _done, _total: None,
+    window: Window, on_pages: Callable[[int, int], None] = lambda _done, _total: None
 ) -> JudgedWindow:
-    """Fit the pages of a window, and find the temporal pages by a model's rule (see `MODELS`).
+    """Fit the pages of a window, and find the temporal pages.
 
     `on_pages` gets the finished and the total number of pages with views.
     """
-    if model == "paper":
-        curves = fit_paper(window.daily, on_pages)
-        is_temporal = temporal_by_curve(curves)
-    else:
-        curves = fit_anchored(window.views, window.bins_a_day, on_pages)
-        is_temporal = temporal_by_days(window.daily)
-    return JudgedWindow(window, curves, is_temporal)
+    curves = fit_anchored(window.views, window.bins_a_day, on_pages)
+    return JudgedWindow(window, curves, temporal_by_days(window.daily))

@@ -80,7 +80,7 @@ class Oracle(Contender):
 
     def score(self, candidates: Candidates) -> Floats:
         """Score by the days for which an update has been waiting."""
-        waiting_days = (self._world.now - self._world.first_unseen()) / DAY
+        waiting_days = (self._world.now - self._world.first_unseen) / DAY
         return np.where(
             waiting_days >= 0, _BEFORE_ALL_OTHERS + waiting_days, candidates.days_since_visit
         )
@@ -88,11 +88,10 @@ class Oracle(Contender):
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """How a contender is made, its own estimator if it has one, and whether it hears signals."""
+    """How a contender is made, and its own estimator if it has one."""
 
     make: Callable[[World], Contender]
     estimator: str | None = None
-    uses_signals: bool = True
 
 
 def _stateless(policy: Policy, estimator: str | None = None) -> Baseline:
@@ -103,7 +102,6 @@ def _stateless(policy: Policy, estimator: str | None = None) -> Baseline:
             uses_rate=policy.uses_rate,
         ),
         estimator,
-        policy.uses_signals,
     )
 
 
@@ -146,6 +144,4 @@ def compete(scenario: Scenario, name: str, on_day: Callable[[], None] = lambda: 
     if baseline.estimator is not None:
         estimation = replace(scenario.estimation, estimator=baseline.estimator)
         scenario = replace(scenario, estimation=estimation)
-    if not baseline.uses_signals:
-        scenario = replace(scenario, signals=None)
     return simulate(scenario, name, baseline.make, on_day)

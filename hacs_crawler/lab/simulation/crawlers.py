@@ -139,52 +139,49 @@ _FIRST_STEP: Final = 0.05
 Demand = Callable[[Floats, float], Floats]
 
 
-def freshness_demand(
-    rate_per_day: Floats, price: float, importance: Floats | float = 1.0
-) -> Floats:
+def freshness_demand(rate_per_day: Floats, price: float) -> Floats:
     """Return the visits a day that keep the most pages fresh, evenly spaced, at a price of a visit.
 
     Cho and Garcia-Molina, "Effective page refresh policies for web crawlers", ACM TODS 28(4), 2003,
     doi:10.1145/958942.958945: visited every 1/f days a page of rate lambda is fresh for the share
     (1 - exp(-lambda/f)) f/lambda of the time, so that under the constraint sum f = budget
 
-        mu/lambda [1 - (1 + lambda/f) exp(-lambda/f)] = price,
+        [1 - (1 + lambda/f) exp(-lambda/f)] / lambda = price,
 
-    the left side being P(2, lambda/f) mu/lambda. Pages that change too often for the price get f = 0,
+    the left side being P(2, lambda/f) / lambda. Pages that change too often for the price get f = 0,
     as do those that never change. A frequency below lambda/36 cannot be had: in double precision its
     price is that of frequency 0.
     """
-    worth = np.divide(rate_per_day, importance)
-    is_worth_it = (rate_per_day > 0) & (price * worth < 1)
+    is_worth_it = (rate_per_day > 0) & (price * rate_per_day < 1)
     from scipy.special import gammaincinv  # noqa: PLC0415 - takes a while to import
 
-    expected = gammaincinv(2.0, np.where(is_worth_it, price * worth, 1.0))
+    expected = gammaincinv(2.0, np.where(is_worth_it, price * rate_per_day, 1.0))
     return np.where(is_worth_it, np.divide(rate_per_day, expected), 0.0)
 
 
-def harmonic_demand(rate_per_day: Floats, price: float, importance: Floats | float = 1.0) -> Floats:
+def harmonic_demand(rate_per_day: Floats, price: float) -> Floats:
     """Return the visits a day at Poisson times that keep the harmonic penalty low, at a price.
 
     Kolobov et al., "Staying up to date with online content changes using reinforcement learning for
     scheduling", NeurIPS 2019, Proposition 2 (LambdaCrawl, sources with incomplete observations):
 
-        f = [-lambda + sqrt(lambda^2 + 4 mu lambda / price)] / 2,
+        f = [-lambda + sqrt(lambda^2 + 4 lambda / price)] / 2,
 
     written so that it does not cancel.
     """
-    ratio = importance * rate_per_day / price
+    ratio = rate_per_day / price
     root = np.sqrt(rate_per_day**2 + 4 * ratio)
     return np.divide(2 * ratio, rate_per_day + root, out=np.zeros_like(root), where=root > 0)
 
 
-def binary_demand(rate_per_day: Floats, price: float, importance: Floats | float = 1.0) -> Floats:
+def binary_demand(rate_per_day: Floats, price: float) -> Floats:
     """Return the visits a day at Poisson times that keep the most pages fresh, at a price of a visit.
 
-    f = max(0, sqrt(mu lambda / price) - lambda): Azar et al., "Tractable near-optimal policies for
+    f = max(0, sqrt(lambda / price) - lambda): Azar et al., "Tractable near-optimal policies for
     crawling", PNAS 115(32), 2018, doi:10.1073/pnas.1801519115, which Kolobov et al. 2019 compare with
     as BinaryLambdaCrawl. Pages that change too often for the price get f = 0.
     """
-    return np.maximum(np.sqrt(importance * rate_per_day / price) - rate_per_day, 0.0)
+    return np.maximum(np.sqrt(rate_per_day / price) - rate_per_day, 0.0)
 
 
 class Allocation:

@@ -11,21 +11,21 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.lab.simulation.signals import Listener, SignalHabits
-from hacs_crawler.lab.timelines import Links, Seconds, Timelines
-from hacs_crawler.links import menu_of
+from hacs_crawler.lab.timelines import Seconds, Timelines
+from hacs_crawler.model import ESTIMATORS
 from hacs_crawler.ranking.choice import Quota
 from hacs_crawler.ranking.controls import Allowance
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats, Policy
 from hacs_crawler.ranking.selection import Selection
-from hacs_crawler.state import Estimation, MemoryStore, State, Visit, follow_prior
+from hacs_crawler.ranking.signals import Signals
+from hacs_crawler.state import Estimation, MemoryStore, Rows, State, Visit, follow_prior
 from hacs_crawler.utils.times import DAY, MAX_SECOND
 
 Places = NDArray[np.int64]
@@ -58,11 +58,9 @@ class Contender(ABC):
 class Scenario:
     """The setting of a simulation. Times are seconds since 1970 UTC, `start` included and `end` not.
 
-    `links` are those of the timelines' versions (`archive.read_versions`), None if unknown.
     `budget` is in visits a day, `has_siblings` as HACS_SIBLINGS, `control_share` as HACS_CONTROLS,
     `stale_days` as HACS_STALE_DAYS.
     There is a run each `every` days, which spends the budget of them all.
-    `signals` are the habits of sites that signal their updates, None without signals.
     Pages first seen at or after `start` are left out. Raises HacsError if nothing can be simulated.
     """
 
@@ -74,9 +72,7 @@ class Scenario:
     seed: int = 0
     has_siblings: bool = True
     control_share: float = 0.02
-    links: Links | None = None
     every: int = 1
-    signals: SignalHabits | None = None
     stale_days: float | None = None
 
     def __post_init__(self) -> None:
@@ -84,6 +80,13 @@ class Scenario:
             raise HacsError("the start must be before the end, and both between 1970 and 2106")
         if self.budget < 1:
             raise HacsError(f"budget = {self.budget}: must be a whole number of at least 1")
+        if self.estimation.estimator not in ESTIMATORS:
+            allowed = ", ".join(ESTIMATORS)
+            raise HacsError(f"estimator {self.estimation.estimator!r}: must be one of {allowed}")
+        days = {"fade_days": self.estimation.fade_days, "stale_days": self.stale_days}
+        for name, number in days.items():
+            if number is not None and not number > 0:
+                raise HacsError(f"{name} = {number}: must be a number above 0")
         if self.every < 1:
             raise HacsError(f"every = {self.every}: must be a whole number of at least 1")
         if not len(self.places()):
@@ -107,15 +110,11 @@ class Scenario:
 class Score:
     """The result of a policy.
 
-    `hits` are visits that found at least one update, `precision` is hits / visits and `wasted_share`
-    the rest (None without visits). `mean_delay_days` is from an update to the visit that found it, over
+    `hits` are visits that found at least one update, `precision` is hits / visits (None without
+    visits). `mean_delay_days` is from an update to the visit that found it, over
     the updates found (None without any); `mean_freshness` the time average of the share of pages
     with no update that no visit has found yet. `updates_total` are those up to the end that the history
     did not show.
-
-    `site_hits` are visits that found a link which no page of the site had shown in any visit before,
-    `site_updates_found` the updates that had added such a link, and `mean_site_delay_days` is over
-    these; None if links are unknown.
     """
 
     policy: str
@@ -127,10 +126,6 @@ class Score:
     new_links_found: int
     mean_delay_days: float | None
     mean_freshness: float
-    wasted_share: float | None
-    site_hits: int | None = None
-    site_updates_found: int | None = None
-    mean_site_delay_days: float | None = None
 
 
 class SimulatedVisit(NamedTuple):
@@ -158,11 +153,10 @@ class World:
         self._updates = [timelines.updates.of(index).tolist() for index in places]
         self._new_links = [timelines.updates.new_links_of(index).tolist() for index in places]
         self._seen = [0] * len(places)
-        links = scenario.links
-        self._links = None if links is None else [links[index] for index in places]
-        self._on_site: list[set[int]] = _by_site(self._urls)
-        self._site_hits = self._site_updates_found = self._site_delay_seconds = 0
-        self._first_unseen = np.array([next(iter(times), _NEVER) for times in self._updates])
+        # when each page had its first update that no visit found; without one far ahead
+        self.first_unseen: Seconds = np.array(
+            [next(iter(times), _NEVER) for times in self._updates]
+        )
         self.history: list[Visit] = []
         self.past: list[SimulatedVisit] = []
         for page, index in enumerate(places):
@@ -175,14 +169,10 @@ class World:
         self._visits = self._hits = self._updates_found = self._new_links_found = 0
         self._delay_seconds = self._stale_seconds = 0
 
-    def first_unseen(self) -> Seconds:
-        """Return when each page had its first update that no visit found; without one far ahead."""
-        return self._first_unseen
-
     def visit(self, pages: Places, now: int) -> Counts:
         """Visit pages at second `now`, each once: return how many updates that found on each."""
         updates = np.zeros(len(pages), np.int64)
-        for index in np.flatnonzero(self._first_unseen[pages] <= now).tolist():
+        for index in np.flatnonzero(self.first_unseen[pages] <= now).tolist():
             updates[index] = self._discover(int(pages[index]), now)
         self._visits += len(pages)
         self._hits += int(np.count_nonzero(updates))
@@ -198,11 +188,15 @@ class World:
         """Return visits that have just been made as a crawl would record them."""
         return [self._shown(page, now) for page in pages.tolist()]
 
+    def signals(self, rows: Rows, estimation: Estimation) -> Sequence[Signals]:  # noqa: ARG002
+        """Return what is heard of the pages, given their ranking rows: nothing."""
+        return ()
+
     def score(self, name: str) -> Score:
         """Return how the contender did, once the simulation is over."""
         start, end = self.scenario.start, self.scenario.end
         up_to_end = sum(bisect_left(times, end) for times in self._updates)
-        waiting = np.clip(self._first_unseen, start, end)
+        waiting = np.clip(self.first_unseen, start, end)
         stale_seconds = self._stale_seconds + int(np.sum(end - waiting))
         updates = self._updates_found
         return Score(
@@ -215,24 +209,11 @@ class World:
             new_links_found=self._new_links_found,
             mean_delay_days=self._delay_seconds / DAY / updates if updates else None,
             mean_freshness=1.0 - stale_seconds / (len(self._urls) * (end - start)),
-            wasted_share=1.0 - self._hits / self._visits if self._visits else None,
-            **self._site_score(),
         )
-
-    def _site_score(self) -> dict[str, Any]:
-        if self._links is None:
-            return {}
-        updates = self._site_updates_found
-        return {
-            "site_hits": self._site_hits,
-            "site_updates_found": updates,
-            "mean_site_delay_days": self._site_delay_seconds / DAY / updates if updates else None,
-        }
 
     def _remember(self, page: int, times: list[int]) -> None:
         for at in times:
             number = self._advance(page, at)
-            self._see_on_site(page, 0, self._seen[page])
             self.history.append(self._shown(page, at))
             self.past.append(SimulatedVisit(page, at, 0 if at == times[0] else number))
 
@@ -241,7 +222,7 @@ class World:
         times, before = self._updates[page], self._seen[page]
         seen = bisect_right(times, at)
         self._seen[page] = seen
-        self._first_unseen[page] = times[seen] if seen < len(times) else _NEVER
+        self.first_unseen[page] = times[seen] if seen < len(times) else _NEVER
         return seen - before
 
     def _discover(self, page: int, now: int) -> int:
@@ -251,42 +232,13 @@ class World:
         self._updates_found += number
         self._new_links_found += sum(self._new_links[page][first : first + number])
         self._delay_seconds += sum(now - at for at in times)
-        is_new = self._see_on_site(page, first + 1, first + number)
-        delays = [
-            now - at for at, is_new_to_site in zip(times, is_new, strict=True) if is_new_to_site
-        ]
-        self._site_hits += bool(delays)
-        self._site_updates_found += len(delays)
-        self._site_delay_seconds += sum(delays)
         self._stale_seconds += now - max(times[0], self.scenario.start)
         return number
 
-    def _see_on_site(self, page: int, first: int, last: int) -> list[bool]:
-        """See the links of some of the page's updates (0: those it had at first).
-
-        Returns of each whether any of its links had not been seen on the site.
-        """
-        if self._links is None:
-            return [False] * (last - first + 1)
-        new_links, on_site = self._links[page][first : last + 1], self._on_site[page]
-        is_new = [not links <= on_site for links in new_links]
-        on_site.update(*new_links)
-        return is_new
-
     def _shown(self, page: int, at: int) -> Visit:
-        """Return a visit that shows all links so far; if links are unknown, a link for each update."""
-        seen = self._seen[page]
-        if self._links is None:
-            links = frozenset((_BASELINE_LINK, *range(seen)))
-        else:
-            links = frozenset().union(*self._links[page][: seen + 1])
+        """Return a visit that shows a link for each update so far."""
+        links = frozenset((_BASELINE_LINK, *range(self._seen[page])))
         return Visit(self._urls[page], at, marks=links)
-
-
-def _by_site(urls: Sequence[str]) -> list[set[int]]:
-    """Return for each page an empty set, shared by all pages that share menus."""
-    sites: dict[str, set[int]] = {}
-    return [sites.setdefault(menu_of(url), set()) for url in urls]
 
 
 def simulate(
@@ -305,12 +257,6 @@ def simulate(
     for start in range(0, len(world.history), BATCH):
         state.record(world.history[start : start + BATCH])
     allowance = Allowance()
-    listener = None
-    if scenario.signals is not None and not contender.is_unbounded:
-        places = scenario.places()
-        listener = Listener(
-            scenario.signals, scenario.timelines, places, scenario.end, scenario.seed
-        )
     for number, now in enumerate(scenario.days()):
         if number % max(1, REFIT_DAYS // scenario.every) == 0:
             follow_prior(state, lambda *_: None)
@@ -323,7 +269,7 @@ def simulate(
             everything = np.arange(len(world.page_ids))
             contender.note(everything, now, world.visit(everything, now))
         else:
-            pages, visit_twice = _picked(policy, world, state, listener, number, allowance.most)
+            pages, visit_twice = _picked(policy, world, state, number, allowance.most)
             allowance.made += len(visit_twice)
             updates = world.visit(pages, now)
             state.record(world.shown(pages, now) + world.control(visit_twice, now))
@@ -333,12 +279,7 @@ def simulate(
 
 
 def _picked(
-    policy: Policy,
-    world: World,
-    state: State,
-    listener: Listener | None,
-    number: int,
-    controls: int,
+    policy: Policy, world: World, state: State, number: int, controls: int
 ) -> tuple[Places, Places]:
     """Return which pages are visited in the run of that number, and which of them twice."""
     scenario = world.scenario
@@ -358,7 +299,7 @@ def _picked(
         rows,
         world.now,
         state.estimation,
-        signals=() if listener is None else listener.listen(world.now, rows, state.estimation),
+        signals=world.signals(rows, state.estimation),
     )
     chosen, _ = selection.take()
     pages = np.array(chosen.entries, np.int64)

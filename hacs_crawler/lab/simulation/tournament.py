@@ -18,7 +18,6 @@ from hacs_crawler.exceptions import HacsError
 from hacs_crawler.lab.simulation.baselines import compete, find_baseline
 from hacs_crawler.lab.simulation.simulation import Scenario, Score
 from hacs_crawler.lab.timelines import Timelines, parse_day, read_timelines
-from hacs_crawler.model import ESTIMATORS
 
 # What every policy is compared with, asked for or not.
 REFERENCES: Final = ("last-obs", "oracle")
@@ -31,6 +30,8 @@ POLICIES: Final = ("hacs", "last-obs", "random", "oracle")
 
 # Called with the simulated days so far, and all that there will be.
 OnProgress = Callable[[int, int], None]
+# One simulation: a policy at a budget.
+Match = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,21 +46,14 @@ class Standing:
     hits_vs_last_obs: float | None
     hits_vs_oracle: float | None
 
-    def as_json(self) -> dict[str, Any]:
-        """Return the score's fields and the ratios."""
+    def as_row(self) -> dict[str, Any]:
+        """Return the budget, the score's fields and the ratios."""
         return {
+            "budget": self.budget,
             **asdict(self.score),
             "hits_vs_last_obs": self.hits_vs_last_obs,
             "hits_vs_oracle": self.hits_vs_oracle,
         }
-
-
-@dataclass(frozen=True, slots=True)
-class Match:
-    """One simulation: a policy at a budget."""
-
-    name: str
-    budget: int
 
 
 def histories(folder: Path, start: str, end: str) -> tuple[Timelines, int, int]:
@@ -70,12 +64,6 @@ def histories(folder: Path, start: str, end: str) -> tuple[Timelines, int, int]:
     pages, updates, captures = (folder / f"{name}.csv" for name in ("pages", "updates", "captures"))
     timelines = read_timelines(pages, updates, captures if captures.exists() else None)
     return timelines, parse_day(start, "start"), parse_day(end, "end")
-
-
-def check_estimator(name: str) -> None:
-    """Raise HacsError if the estimator is unknown."""
-    if name not in ESTIMATORS:
-        raise HacsError(f"estimator {name!r}: must be one of {', '.join(ESTIMATORS)}")
 
 
 def compare(
@@ -110,7 +98,7 @@ def _matches(names: Sequence[str], budgets: Sequence[int]) -> list[Match]:
 
 
 def _match(name: str, budget: int) -> Match:
-    return Match(name, 1 if name == "brute-force" else budget)
+    return name, 1 if name == "brute-force" else budget
 
 
 def _standing(scores: dict[Match, Score], name: str, budget: int) -> Standing:
@@ -142,7 +130,7 @@ def _play_in_parallel(
     with ProcessPoolExecutor(workers, context, _start_worker) as pool:
         try:
             with _for_children():
-                futures = {pool.submit(_played, scenario, match): match for match in matches}
+                futures = {pool.submit(_play, scenario, match): match for match in matches}
             for future in as_completed(futures):
                 scores[futures[future]] = future.result()
                 on_progress(len(scores) * days, len(matches) * days)
@@ -186,9 +174,6 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _played(scenario: Scenario, match: Match) -> Score:
-    return _play(scenario, match, lambda: None)
-
-
-def _play(scenario: Scenario, match: Match, on_day: Callable[[], None]) -> Score:
-    return compete(replace(scenario, budget=match.budget), match.name, on_day)
+def _play(scenario: Scenario, match: Match, on_day: Callable[[], None] = lambda: None) -> Score:
+    name, budget = match
+    return compete(replace(scenario, budget=budget), name, on_day)

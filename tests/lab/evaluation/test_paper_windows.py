@@ -197,27 +197,12 @@ def test_a_page_belongs_to_the_innermost_seed() -> None:
     assert sites.tolist() == [0, 1, 1, 0]
 
 
-def test_a_website_may_end_at_a_level_of_the_path() -> None:
-    urls = [
-        "http://www.a.edu:80/~ada/index.html",
-        "https://a.edu/~ada/papers/",
-        "http://a.edu/~ada/papers/1.html",
-        "http://a.edu/~ada/papers/2020/1.html",
-        "http://a.edu/~ada/papers/2020/",
-    ]
-    for seeds in (urls[:1], None):
-        assert group_by_website(urls, seeds)[0].tolist() == [0, 0, 0, 0, 0]
-        assert group_by_website(urls, seeds, deepest=2)[0].tolist() == [0, 0, 0, -1, 0]
-
-
 @given(st.lists(st.sampled_from(["a", "b.html", "C"]), max_size=5), st.booleans())
-def test_a_state_a_crawl_and_an_archive_mean_the_same_by_two_levels(
+def test_a_crawl_and_an_archive_mean_the_same_by_two_levels(
     levels: list[str], is_folder: bool
 ) -> None:
     home = "http://a.edu/~ada/"
     url = home + "/".join(levels) + "/" * (is_folder and bool(levels))
-    sites, _ = group_by_website([home, url], [home], deepest=DEEPEST)
     is_near = path_depth(url, website_of(home)) <= DEEPEST
     assert is_near == (len(levels) <= 2)
-    assert (sites[1] == 0) == is_near
     assert (Site(home, has_subpages=True).problem(page_surt(url)) == "too_deep") == (not is_near)

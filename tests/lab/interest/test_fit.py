@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
-from scipy.optimize import curve_fit, minimize
+from scipy.optimize import minimize
 from scipy.stats import lognorm
 
 from hacs_crawler.lab.interest.curves import rise_of
-from hacs_crawler.lab.interest.fits import fit_anchored, fit_paper
+from hacs_crawler.lab.interest.fits import fit_anchored
 from hacs_crawler.model import lognormal_cumulative
 from hacs_crawler.utils.arrays import FloatArray
 
@@ -49,37 +49,6 @@ def test_the_anchored_fit_recovers_the_curve_that_made_the_views() -> None:
     assert np.quantile(np.abs(found.phi(3) - phi), 0.95) < 0.08
 
 
-def test_the_paper_fit_recovers_a_curve_that_is_sampled_once_a_day() -> None:
-    x = np.arange(1.0, DAYS + 1)
-    mu, sigma, b = np.array([1.5, 2.0, 1.0]), np.array([0.6, 0.4, 0.8]), np.array([3.5, 10.2, 20.7])
-    views = 900 * lognorm.pdf(x - b[:, None], sigma[:, None], scale=np.exp(mu[:, None]))
-    found = fit_paper(views)
-    assert found.mu == pytest.approx(mu, abs=1e-3)
-    assert found.sigma == pytest.approx(sigma, abs=1e-3)
-    assert found.b == pytest.approx(b, abs=1e-2)
-    assert found.scale == pytest.approx(900, rel=1e-3)
-
-
-def test_of_single_pages_curve_fit_finds_what_the_batch_of_the_paper_fit_found() -> None:
-    views, *_ = drawn(12, seed=3)
-    batch = fit_paper(views)
-    x = np.arange(1.0, DAYS + 1)
-
-    def curve(x: FloatArray, a: float, b: float, mu: float, sigma: float) -> FloatArray:
-        return a * lognorm.pdf(x - b, abs(sigma), scale=np.exp(mu))
-
-    for page, y in enumerate(views):
-        start = [batch.scale[page] * 1.02, batch.b[page] - 0.05, batch.mu[page] + 0.05, 0.6]
-        found, _ = curve_fit(curve, x, y, p0=start, maxfev=20_000)
-        theirs = ((curve(x, *found) - y) ** 2).sum()
-        columns = (batch.scale, batch.b, batch.mu, batch.sigma)
-        ours = ((curve(x, *(float(column[page]) for column in columns)) - y) ** 2).sum()
-        assert ours <= theirs * (1 + 1e-4)
-        if theirs <= ours * (1 + 1e-6):
-            phi = lognormal_cumulative(3.0, found[2], np.abs(found[3]))
-            assert batch.phi(3)[page] == pytest.approx(float(phi), abs=5e-3)
-
-
 def test_of_single_pages_scipy_finds_what_the_batch_of_the_anchored_fit_found() -> None:
     views, *_ = drawn(8, seed=4)
     batch = fit_anchored(views)
@@ -117,11 +86,10 @@ def test_multiples_of_the_views_have_the_same_curve_but_for_its_scale(
     mu: float, sigma: float, birth: int, factor: float
 ) -> None:
     views = np.round(expected(mu, sigma, birth, 5000))[None, :]
-    for fit in (fit_anchored, fit_paper):
-        one, many = fit(views), fit(factor * views)
-        for name in ("mu", "sigma", "b"):
-            assert getattr(many, name) == pytest.approx(getattr(one, name), rel=1e-4, abs=1e-4)
-        assert many.scale == pytest.approx(factor * one.scale, rel=1e-4)
+    one, many = fit_anchored(views), fit_anchored(factor * views)
+    for name in ("mu", "sigma", "b"):
+        assert getattr(many, name) == pytest.approx(getattr(one, name), rel=1e-4, abs=1e-4)
+    assert many.scale == pytest.approx(factor * one.scale, rel=1e-4)
 
 
 @settings(max_examples=40, deadline=None)
@@ -129,10 +97,9 @@ def test_multiples_of_the_views_have_the_same_curve_but_for_its_scale(
 def test_any_counts_have_finite_curves_or_none_at_all(counts: list[list[int]]) -> None:
     views = np.array(counts, dtype=np.float64)
     has_views = views.sum(axis=1) > 0
-    for fit in (fit_anchored, fit_paper):
-        found = fit(views)
-        for name in CURVES:
-            assert np.isfinite(getattr(found, name)).tolist() == has_views.tolist()
+    found = fit_anchored(views)
+    for name in CURVES:
+        assert np.isfinite(getattr(found, name)).tolist() == has_views.tolist()
 
 
 def test_the_birth_is_anchored_within_two_days_before_the_rise() -> None:
@@ -152,12 +119,11 @@ def test_a_page_with_all_its_views_on_one_day_is_over_within_three() -> None:
 
 def test_a_batch_is_fitted_as_its_pages_are_alone() -> None:
     views, *_ = drawn(30, seed=6)
-    for fit in (fit_anchored, fit_paper):
-        batch = fit(views)
-        alone = [fit(page[None, :]) for page in views]
-        for name in CURVES:
-            values = np.array([getattr(one, name)[0] for one in alone])
-            assert getattr(batch, name) == pytest.approx(values, rel=1e-9)
+    batch = fit_anchored(views)
+    alone = [fit_anchored(page[None, :]) for page in views]
+    for name in CURVES:
+        values = np.array([getattr(one, name)[0] for one in alone])
+        assert getattr(batch, name) == pytest.approx(values, rel=1e-9)
 
 
 def test_views_by_the_hour_give_curves_of_hours() -> None:

@@ -17,24 +17,22 @@ def scored(sites: list[list[bool]], views: float = 100.0) -> SiteScores:
     return score_sites(site_of, is_temporal, np.full(site_of.size, views), len(sites))
 
 
-def test_the_raw_score_is_the_papers() -> None:
+def test_the_score_is_the_papers() -> None:
     site_of, is_temporal = np.zeros(4, np.int64), np.array([True, False, False, False])
-    scores = score_sites(site_of, is_temporal, np.array([300.0, 50.0, 25.0, 25.0]), 1)
-    assert scores.raw_score[0] == pytest.approx((3 * 0.25 + 2 * 0.75) / 5)
+    scores = score_sites(site_of, is_temporal, np.array([300.0, 50.0, 25.0, 25.0]), 1, more=0.0)
+    assert scores.score[0] == pytest.approx((3 * 0.25 + 2 * 0.75) / 5)
 
 
 def test_a_site_of_one_page_ranks_below_one_of_many() -> None:
     many = [True] * 45 + [False] * 5
     others = [[False] * 20 for _ in range(8)]
     scores = scored([[True], many, *others, [True] + [False] * 19])
-    assert scores.raw_score[0] == 1 > scores.raw_score[1]
     assert scores.best().tolist()[:2] == [1, 0]
     assert scores.best(1).tolist() == [1]
 
 
 def test_a_site_without_pages_has_the_usual_score_and_is_not_listed() -> None:
     scores = scored([[], [True] * 5, [False] * 5])
-    assert np.isnan(scores.raw_score[0])
     assert scores.score[0] == pytest.approx(scores.usual_score)
     assert scores.best().tolist() == [1]
 

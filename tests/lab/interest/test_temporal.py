@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hacs_crawler.lab.interest.fits import fit_paper
-from hacs_crawler.lab.interest.judging import concentration_of, temporal_by_curve, temporal_by_days
+from hacs_crawler.lab.interest.judging import concentration_of, temporal_by_days
 from hacs_crawler.utils.arrays import FloatArray
 
 DAYS = 60
@@ -85,10 +84,3 @@ def test_the_concentration_is_0_of_an_even_page_and_1_of_a_single_day() -> None:
     assert concentration_of(np.stack([np.full(DAYS, 7.0), one_day])) == pytest.approx(
         [0, 1], abs=0.01
     )
-
-
-def test_by_the_paper_the_curve_decides() -> None:
-    x = np.arange(1.0, DAYS + 1)
-    bump = np.exp(-0.5 * ((x - 30) / 6) ** 2)  # a b far in the past fits it best: Phi(3) is 0
-    curves = fit_paper(np.stack([1000 * bump, spike(20)]))
-    assert temporal_by_curve(curves).tolist() == [False, True]

@@ -159,12 +159,6 @@ def test_each_page_has_a_row_of_its_curve_and_its_concentration() -> None:
         assert row["temporal"] == ("/news/" in row["page"]) == (row["phi"] > 0.7)
 
 
-def test_the_papers_rule_is_its_own() -> None:
-    found = rows_of(judge(window_of(web(), 60, 60), "paper"))
-    assert all(row["temporal"] == (row["phi"] > 0.7) for row in found)
-    assert {row["temporal"] for row in found} == {True, False}
-
-
 def test_hours_are_judged_by_days_and_fitted_by_hours() -> None:
     story = [
         100.0 * 0.7 ** (hour - 24 * 20 - 9) if hour >= 24 * 20 + 9 else 0.0

@@ -214,16 +214,6 @@ def test_a_budget_too_small_for_the_pages_that_change_most_goes_to_the_others() 
     assert found.tolist() == pytest.approx([0.6, 0.0, 0.0], abs=0.03)
 
 
-def test_a_page_of_three_times_the_importance_is_visited_more() -> None:
-    rate = np.array([0.1, 0.1])
-
-    def weighted(rates: Floats, price: float) -> Floats:
-        return harmonic_demand(rates, price, np.array([1.0, 3.0]))
-
-    slow, fast = Allocation(weighted, 1.0).frequencies(rate)
-    assert fast > slow > 0
-
-
 def test_evenly_spaced_visits_go_to_the_page_most_overdue() -> None:
     contender = EvenlySpaced(world([1], []), harmonic_demand)
     score = contender.score(candidates([0.1, 0.1, 0.1, 0.0], [5.0, 9.0, 7.0, 99.0]))

@@ -78,7 +78,6 @@ def test_last_obs_alternates_between_two_pages() -> None:
         new_links_found=3,
         mean_delay_days=0.75,
         mean_freshness=1 - 1.5 / 20,
-        wasted_share=0.8,
     )
 
 
@@ -125,54 +124,6 @@ def test_the_first_capture_is_the_baseline() -> None:
         (START - 2 * DAY, 1),
     ]
     assert [visit.at for visit in world.history] == [sight.at for sight in world.past]
-
-
-def with_links(known: Scenario, *links: list[set[int]]) -> Scenario:
-    """The same pages as those of one site, with the links that they had at first and got."""
-    urls = [f"http://example.edu/{place}.html" for place in range(len(links))]
-    timelines = replace(
-        known.timelines, urls=urls, page_ids=np.array([page_id_of(url) for url in urls])
-    )
-    return replace(
-        known,
-        timelines=timelines,
-        links=[[frozenset(one) for one in of_page] for of_page in links],
-    )
-
-
-def test_a_link_that_two_pages_gained_is_found_once_for_their_site() -> None:
-    """Both pages gain link 7 on day 1.5, found on days 2 and 3; the second one another one later."""
-    known = scenario([[(1.5, 1)], [(1.5, 1), (4.0, 1)]])
-    score = compete(with_links(known, [{1}, {7}], [{1}, {7}, {8}]), "last-obs")
-    assert (score.hits, score.site_hits, score.site_updates_found) == (3, 2, 2)
-    assert score.mean_delay_days == pytest.approx((0.5 + 1.5 + 1.0) / 3)
-    assert score.mean_site_delay_days == pytest.approx((0.5 + 1.0) / 2)
-
-
-def test_a_link_that_another_page_had_all_along_is_not_new_to_the_site() -> None:
-    score = compete(with_links(scenario([[(1.5, 1)], []]), [{1}, {7}], [{7}]), "last-obs")
-    assert (score.hits, score.site_hits, score.mean_site_delay_days) == (1, 0, None)
-
-
-def test_where_links_are_not_known_nothing_is_said_of_sites() -> None:
-    score = compete(scenario(TWO_PAGES), "last-obs")
-    assert (score.site_hits, score.site_updates_found, score.mean_site_delay_days) == (None,) * 3
-
-
-def test_what_is_ranked_for_may_be_what_is_new_to_the_site() -> None:
-    """The second page gains only what the first has: it sinks, and is visited less."""
-    updates = [(float(day), 1) for day in range(-8, 40, 4)]
-    known = scenario([updates, updates, []], days=40)
-    links = [{1}, *({100 + number} for number in range(len(updates)))]
-    known = with_links(known, links, links, [{1}])
-    by_page, by_site = (
-        compete(replace(known, estimation=Estimation(updates=one)), "hacs")
-        for one in ("page", "site")
-    )
-    assert by_site.site_hits is not None
-    assert by_page.site_hits is not None
-    assert by_site.site_hits >= by_page.site_hits
-    assert by_site.hits < by_page.hits
 
 
 def test_what_happens_at_the_end_or_later_does_not_count() -> None:

@@ -1,0 +1,128 @@
+"""The crawls of one round: which are started, how far they are, and which failed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import CancelledError, Future
+from pathlib import Path
+from typing import Final
+
+from hacs_crawler.exceptions import ClusterError, HacsError, StateUnavailableError
+from hacs_crawler.shards.engine import Order, Pool, Result
+from hacs_crawler.shards.rounds import ENDED, Round, RoundNotes
+from hacs_crawler.state import Shard
+from hacs_crawler.utils.terminal import Progress
+from hacs_crawler.utils.text import counted, safe_logger
+
+logger = safe_logger(__name__)
+
+LOOK_SECONDS: Final = 0.5
+
+
+class ShardCrawls:
+    """The crawls of one round."""
+
+    def __init__(
+        self, notes: RoundNotes, round_: Round, pool: Pool, command: tuple[str, ...]
+    ) -> None:
+        self._notes, self._pool, self._command = notes, pool, command
+        self._began, self._count = round_.began, len(round_.shards)
+        self._running: dict[int, Future[Result]] = {}
+        self._begun_with: dict[int, tuple[object, ...]] = {}
+        self._failed: set[int] = set()
+        self._is_away = False
+
+    def to_its_end(self, is_asked: Callable[[], bool]) -> None:
+        """Start crawls of the shards that have pages to visit, until none has; wait for all crawls.
+
+        If the user asked to stop, end the crawls in order. Raises HacsError.
+        """
+        with Progress("crawl") as progress:
+            try:
+                while not is_asked():
+                    if (round_ := self._present()) is not None:
+                        self._start(round_)
+                        if not self._running:
+                            return
+                        asked_for = sum(share.counts.get("asked", 0) for share in round_.shards)
+                        ended = sum(share.has_ended for share in round_.shards)
+                        requests = counted(round(asked_for), "request")
+                        text = f"{requests}, {ended} of {self._count} shards done"
+                        progress.update(text, ended, self._count)
+                    self._look()
+                self._pool.end()
+                while self._running:
+                    self._look()
+            except KeyboardInterrupt:
+                self._pool.end(at_once=True)
+                raise
+            except ClusterError:  # its workers end them
+                raise
+            except HacsError:
+                self._pool.end()
+                raise
+
+    def raise_for_failures(self) -> None:
+        """Raise HacsError if a shard failed, or has pages left to visit."""
+        round_ = self.round()
+        unfinished = [number for number, share in enumerate(round_.shards) if not share.has_ended]
+        if self._failed:
+            raise HacsError(f"failed: {self._names(sorted(self._failed))}")
+        if unfinished and (round_.budget is None or round_.free > 0):
+            raise HacsError(f"not all planned pages were reached: {self._names(unfinished)}")
+
+    def round(self) -> Round:
+        """Return the round as it is now; raises HacsError if another round was planned."""
+        round_ = self._notes.read()
+        if round_ is None or round_.began != self._began:
+            raise HacsError("another round was planned meanwhile: this one is over")
+        return round_
+
+    def _start(self, round_: Round) -> None:
+        for number, share in enumerate(round_.shards):
+            is_used_up = round_.budget is not None and round_.free <= 0 and share.attempts
+            # a shard that the last crawl left as it is now would be left so again
+            present = share.seen + share.new, share.given, round_.cut_off, round_.for_new
+            is_stuck = self._begun_with.get(number) == present
+            is_done = share.has_ended or is_used_up or is_stuck or number in self._failed
+            if not is_done and number not in self._running:
+                self._begun_with[number] = present
+                shard = Shard(number, self._count)
+                arguments = ("crawl", *self._command, "-s", f"HACS_SHARD={shard}")
+                log = Path(".hacs", f"crawl.{number}-{self._count}.log")
+                future = self._pool.start(Order(arguments, str(log)))
+                self._running[number] = future
+
+    def _look(self) -> None:
+        """Wait a moment, and see which crawls have ended."""
+        time.sleep(LOOK_SECONDS)
+        for number, future in list(self._running.items()):
+            if future.done():
+                del self._running[number]
+                try:
+                    result = future.result()
+                except CancelledError as error:
+                    msg = "the connection to the Dask scheduler is lost: the crawls end"
+                    raise ClusterError(msg) from error
+                # Dask begins a second crawl if it takes a worker for lost that only does not answer
+                if result.status and ENDED not in result.said:
+                    if self._is_away:
+                        del self._begun_with[number]
+                        continue
+                    self._failed.add(number)
+                    logger.error("shard %s failed: %s", self._names([number]), result.said)
+
+    def _present(self) -> Round | None:
+        """Return the round as it is now, None while the state is away."""
+        try:
+            round_, self._is_away = self.round(), False
+        except StateUnavailableError as error:
+            if not self._is_away:
+                logger.warning("%s; the crawls wait until it is back", error)
+            self._is_away = True
+            return None
+        return round_
+
+    def _names(self, numbers: list[int]) -> str:
+        return ", ".join(f"{number}/{self._count}" for number in numbers)

@@ -1,0 +1,87 @@
+"""Signals of a simulated web, and what they are worth there."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from hacs_crawler.lab.simulation.baselines import find_baseline
+from hacs_crawler.lab.simulation.simulation import Scenario, World, simulate
+from hacs_crawler.lab.timelines import Events, Timelines, parse_day
+from hacs_crawler.links import page_id_of
+from hacs_crawler.state import Estimation
+from hacs_crawler.utils.times import DAY
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+START = parse_day("2022-01-01", "start")
+DAYS = 120
+BEFORE = 400
+Range = tuple[float, float]
+
+
+def scenario(seed: int) -> Scenario:
+    """120 pages of 12 hosts, updated every 150 days or so, of which two can be visited a day."""
+    rng = np.random.default_rng(seed)
+    number = 120
+    urls = [f"http://h{page % 12}.example/p{page}.html" for page in range(number)]
+    first = START - BEFORE * DAY
+    counts = rng.poisson((BEFORE + DAYS) / 150, number)
+    at = [np.sort(rng.integers(first + 1, START + DAYS * DAY, count)) for count in counts]
+    offsets = np.concatenate([[0], np.cumsum(counts)])
+    seen = np.arange(first + 1, START, 40 * DAY)
+    captures = Events(
+        np.tile(seen, number),
+        np.zeros(number * len(seen), np.int64),
+        len(seen) * np.arange(number + 1),
+    )
+    timelines = Timelines(
+        urls=urls,
+        page_ids=np.array([page_id_of(url) for url in urls]),
+        sites=urls,
+        is_homepage=np.ones(number, np.bool_),
+        first_seen=np.full(number, first),
+        updates=Events(np.concatenate(at), np.ones(offsets[-1], np.int64), offsets),
+        captures=captures,
+    )
+    return Scenario(timelines, START, START + DAYS * DAY, 2, Estimation(), seed)
+
+
+@pytest.fixture
+def signals(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    return importlib.import_module("signals")
+
+
+def hits(module: ModuleType, policy: str, habits: tuple[Range, ...] | None, seeds: int) -> int:
+    """Sum the hits of simulations with signals of these habits."""
+
+    def make_world(scenario: Scenario) -> World:
+        if habits is None:
+            return World(scenario)
+        return module.SignallingWorld(scenario, module.Habits(*habits))  # type: ignore[no-any-return]
+
+    make = find_baseline(policy).make
+    scores = [simulate(scenario(n), policy, make, make_world=make_world) for n in range(seeds)]
+    return sum(score.hits for score in scores)
+
+
+def test_honest_signals_close_half_of_the_way_to_the_oracle(signals: ModuleType) -> None:
+    none, oracle = (hits(signals, policy, None, 4) for policy in ("hacs", "oracle"))
+    honest = hits(signals, "hacs", ((0.9, 0.9), (0.0, 0.01), (0.0, 1.0)), 4)
+    assert honest - none >= (oracle - none) / 2 > 0
+
+
+@pytest.mark.parametrize("false_per_day", [0.0, 0.05, 1.0])
+def test_signals_that_all_lie_cost_little(signals: ModuleType, false_per_day: float) -> None:
+    none = hits(signals, "hacs", None, 3)
+    lying = hits(signals, "hacs", ((0.0, 0.0), (false_per_day, false_per_day), (0.0, 0.0)), 3)
+    assert lying >= none - 3 * np.sqrt(none)
+
+
+def test_the_same_seed_gives_the_same_result(signals: ModuleType) -> None:
+    habits = ((0.2, 0.9), (0.0, 0.1), (0.0, 3.0))
+    assert hits(signals, "hacs", habits, 1) == hits(signals, "hacs", habits, 1)
