@@ -94,13 +94,14 @@ class FindingsWriter(PageWriter[Findings]):
         """Keep what an update brought; most visits find none."""
         recorded, response = observed.recorded, observed.response
         items = self._items.pop(response, ()) if self._items else ()
-        if observed.reason or not recorded.is_known:
+        watch = self._crawl.config.watch
+        is_text = watch is not None and not watch.takes_items
+        if observed.reason or not recorded.is_known or not (recorded.updated or is_text):
             return ()
         if items and not self._crawl.config.watch_key and len(observed.visit.marks or ()) > 1:
             # which one it was is not known
             items = [item._replace(was="") for item in items]
         rules, page_id = self._crawl.rules(response), page_id_of(observed.visit.url)
-        is_text = isinstance(rules, MarkRules) and not rules.takes_items
         has_new_text = is_text and len(observed.visit.marks or ()) == 1
         if recorded.updated or (has_new_text and not recorded.before.visits):
             at, most = observed.visit.at, self._crawl.config.findings
