@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         source_of as source_of,
     )
     from hacs_crawler.archive.timemap import (
+        MAX_TIMEMAP_BYTES as MAX_TIMEMAP_BYTES,
         Rewriting as Rewriting,
         is_timemap as is_timemap,
         original_of as original_of,

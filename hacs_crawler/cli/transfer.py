@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -14,6 +15,7 @@ from typing import Annotated, Final, TypeVar
 import typer
 
 from hacs_crawler.archive import (
+    MAX_TIMEMAP_BYTES,
     ZIP_MAGIC,
     ArchiveError,
     Cleaning,
@@ -23,6 +25,7 @@ from hacs_crawler.archive import (
     open_source,
     read_cdx,
     read_lines,
+    read_timemap,
     read_warc,
     refuse_packed,
     visits_by_digest,
@@ -39,6 +42,7 @@ from hacs_crawler.state import (
     PAGES_A_CALL,
     News,
     OutcomeMerger,
+    Page,
     State,
     Visit,
     follow_prior,
@@ -65,7 +69,7 @@ logger = safe_logger(__name__)
 def import_(
     files: Annotated[
         list[Path],
-        typer.Argument(help="CDX, CDXJ, WARC or exported files, .gz too; - for stdin"),
+        typer.Argument(help="CDX, CDXJ, WARC, TimeMap or exported files, .gz too; - for stdin"),
     ],
     shards: Shards = None,
     settings: Set = None,
@@ -73,10 +77,10 @@ def import_(
     """Record the visits in archive files and exports.
 
     WARC files show the links of each capture. CDX and CDXJ files show only whether a capture's content
-    differs from the capture before, which then counts as an update. Exported pages are merged with the
-    state's. Importing a file twice changes nothing. If a file is damaged, the readable part is recorded.
-    With --shards each page goes to its shard, and each outcome record to the shard of its page: import
-    pages first.
+    differs from the capture before, which then counts as an update. TimeMaps make pages known, but show
+    no visit. Exported pages are merged with the state's. Importing a file twice changes nothing. If a
+    file is damaged, the readable part is recorded. With --shards each page goes to its shard, and each
+    outcome record to the shard of its page: import pages first.
     """
     dropped: Cleaning = Counter()
     with opened(settings, shards, creates=True) as (config, state):
@@ -127,10 +131,7 @@ class Importer:
             elif is_export(beginning):
                 self._import_pages(source, progress)
             elif is_timemap(beginning):
-                raise HacsError(
-                    f"{source.name}: a TimeMap does not show whether its page had changed; "
-                    "`scrapy crawl wayback` reads the mementos that it names"
-                )
+                self._import_timemap(source)
             else:
                 lines = read_lines(source)
                 captures = read_cdx(lines, source.name, self.dropped, is_sorted=False)
@@ -213,6 +214,23 @@ class Importer:
             number += len(batch)
             progress.update(f"{number} outcome records, {added} new")
         logger.info("%s: %d outcome records read, %d new", source.name, number, added)
+
+    def _import_timemap(self, source: Source) -> None:
+        """Make the page known; the times of its captures do not show whether it had changed."""
+        with io.BufferedReader(source) as stream:
+            data = stream.read(MAX_TIMEMAP_BYTES + 1)
+        if mementos := list(read_timemap(data, source.name, self.dropped)):
+            page = Page(mementos[0].url)
+            page.rate = self.state.estimation.rate_per_day(page)
+            self.state.restore([page])
+            logger.warning(
+                "%s: %d mementos of %s, but no visit recorded: a TimeMap does not show whether the page "
+                "had changed. The page is known now: scrapy crawl wayback -a seeds=state fetches its "
+                "history",
+                source.name,
+                len(mementos),
+                page.url,
+            )
 
 
 def _batches(items: Iterable[T]) -> Iterator[list[T]]:

@@ -1,4 +1,4 @@
-"""`hacs export`, and `hacs import` of what it wrote and from standard input."""
+"""`hacs export`, and `hacs import` of what it wrote, of TimeMaps and from standard input."""
 
 from __future__ import annotations
 
@@ -280,11 +280,22 @@ def test_a_page_that_is_damaged_in_the_state_is_named(tmp_path: Path) -> None:
     assert "3 pages read, 2 new" in message
 
 
-def test_a_timemap_is_refused(tmp_path: Path) -> None:
+def test_a_timemap_makes_its_page_known_but_claims_no_visit(tmp_path: Path) -> None:
     (tmp_path / "timemap").write_text(TIMEMAP)
-    message = said(hacs(tmp_path, "import", "timemap"), 1)
-    assert "timemap: a TimeMap does not show whether its page had changed" in message
-    assert "`scrapy crawl wayback`" in message
+    for _ in range(2):
+        message = said(hacs(tmp_path, "import", "timemap"))
+        assert "timemap: 2 mementos of http://example.edu/~ada/, but no visit recorded" in message
+        assert "scrapy crawl wayback -a seeds=state" in message
+    (line,) = map(json.loads, hacs(tmp_path, "export").stdout.splitlines())
+    assert (line["url"], line["visits"]) == ("http://example.edu/~ada/", [])
+
+
+def test_a_timemap_leaves_a_known_page_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "timemap").write_text(TIMEMAP)
+    fill(tmp_path, [Visit("http://example.edu/~ada", DAY, marks=frozenset({1}))])
+    before = contents_of(tmp_path)
+    said(hacs(tmp_path, "import", "timemap"))
+    assert contents_of(tmp_path) == before
 
 
 def test_a_warc_is_told_by_its_beginning(tmp_path: Path) -> None:
