@@ -173,14 +173,14 @@ def main() -> None:
         }
         large = {
             "Scrapy alone, full scheduler": a_page(full=True, large=True),
-            "HACS, SQLite, new pages": a_page("SQLite", large=True),
-            "HACS, SQLite, known pages": a_page("SQLite", known=True, large=True),
-            "HACS, SQLite, known pages, other bodies": a_page(
+            "HACS, 100 KB, new pages": a_page("SQLite", large=True),
+            "HACS, 100 KB, known pages": a_page("SQLite", known=True, large=True),
+            "HACS, 100 KB, known pages, other bodies": a_page(
                 "SQLite", known=True, changing=True, large=True
             ),
-            "HACS, SQLite, text, new pages": a_page("SQLite", **text),
-            "HACS, SQLite, text, known pages": a_page("SQLite", known=True, **text),
-            "HACS, SQLite, text, known pages, other bodies": a_page(
+            "HACS, 100 KB, text, new pages": a_page("SQLite", **text),
+            "HACS, 100 KB, text, known pages": a_page("SQLite", known=True, **text),
+            "HACS, 100 KB, text, known pages, other bodies": a_page(
                 "SQLite", known=True, changing=True, **text
             ),
         }
