@@ -112,8 +112,8 @@ class OnlyChanges:
 
     def _forget(self, item: Any) -> None:
         """Forget the verdict on an item that came to no pipeline after another's error."""
-        if self._dropped[id(item)]:
-            self._dropped[id(item)] -= 1
+        if id(item) in self._dropped:
+            self._dropped -= Counter([id(item)])
         elif id(item) in self._by_id:
             self._taken(item)
 
