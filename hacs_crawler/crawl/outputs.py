@@ -117,7 +117,7 @@ class AwaitedVisit:
     is_asked_again: bool = False
     # Whether the callback yielded requests, and nothing else.
     only_leads_on: bool = False
-    _leads_to: set[int] = field(default_factory=set)
+    _leads_to: list[str] = field(default_factory=list)
     _marks: set[int] = field(default_factory=set)
     _problem: str = ""
 
@@ -135,8 +135,8 @@ class AwaitedVisit:
 
     def see_request(self, request: Request) -> None:
         """Take a request that the callback yields as a mark of a page without items."""
-        if self.takes_items and (link := canonical_url(request.url)) is not None:
-            self._leads_to.add(link_fingerprint(link))
+        if self.takes_items and not self._marks:
+            self._leads_to.append(request.url)
 
     def end(self, *, is_whole: bool, had_items: bool) -> Observation:
         """Return the page's observation; a callback that was cut short may have missed items.
@@ -155,9 +155,10 @@ class AwaitedVisit:
         if self.is_asked_again and not self._marks:
             return Observation(None, "asked_again")
         visit = replace(self.observation.visit, marks=frozenset(self._marks))
-        if self.only_leads_on and self._leads_to and not had_items:
-            marks = frozenset(self._leads_to)
-            visit = replace(visit, marks=marks, rules=LEADS_ON.fingerprint)
+        if self.only_leads_on and not had_items:
+            links = filter(None, map(canonical_url, self._leads_to))
+            if marks := frozenset(map(link_fingerprint, links)):
+                visit = replace(visit, marks=marks, rules=LEADS_ON.fingerprint)
         return Observation(visit)
 
 
