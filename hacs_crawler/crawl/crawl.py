@@ -250,16 +250,24 @@ class Crawl:
         self.parts.tell(Part.sum_up)
 
     def _log_unmatched(self) -> None:
-        """Log the patterns of HACS_WEIGHTS and HACS_EVERY that count for no page."""
-        ranking = self.ranking
-        for name, rules in (("HACS_WEIGHTS", ranking.weights), ("HACS_EVERY", ranking.every)):
-            idle = [rule.pattern for rule, _ in rules if rule.pattern not in self.stats.matched]
-            if idle and self.stats.get("seeds"):
-                logger.warning(
-                    "%s: %s counts for no page: no URL has it, or an earlier pattern finds these first",
-                    name,
-                    ", ".join(map(repr, idle)),
+        """Log the patterns of settings that no page's URL, or no link, matched."""
+        stats, ranking, links = self.stats, self.ranking, self.config.link_rules
+        # later runs may ask for fewer pages, and do not read the links of unchanged ones again
+        is_first_run = stats.get("first_visits") + stats.get("baselines")
+        pages = self.config.pages if isinstance(self.config.pages, tuple) else ()
+        patterns = {"HACS_PAGES": pages} if is_first_run else {}
+        if stats.get("seeds"):
+            patterns["HACS_WEIGHTS"] = tuple(rule for rule, _ in ranking.weights)
+            patterns["HACS_EVERY"] = tuple(rule for rule, _ in ranking.every)
+        if is_first_run and self.config.rules is links:
+            patterns |= {"HACS_LINKS_ALLOW": links.allow, "HACS_LINKS_DENY": links.deny}
+        for name, rules in patterns.items():
+            idle = {rule.pattern for rule in rules} - stats.matched - links.matched
+            if idle:
+                what = (
+                    "link" if "LINKS" in name else "page, or an earlier pattern finds these first"
                 )
+                logger.warning("%s: %s finds no %s", name, ", ".join(map(repr, sorted(idle))), what)
 
     def _record_unfinished(self) -> None:
         """Record requests that ended with neither answer nor error, as after too many redirects.

@@ -38,11 +38,14 @@ class PageFilter:
     """Decides which of the scheduled requests are for pages.
 
     `meta["hacs"]` takes precedence. A request is marked only if it differs from the default: start
-    requests are for pages, others are not.
+    requests are for pages, others are not. Patterns that find a page are added to `matched`.
     """
 
-    def __init__(self, pages: Pages, spider: Spider, watch: MarkRules | None = None) -> None:
+    def __init__(
+        self, pages: Pages, spider: Spider, matched: set[str], watch: MarkRules | None = None
+    ) -> None:
         self._pages = pages
+        self._matched = matched
         self._is_other_file = _other_files(watch)
         self._reads_lists = isinstance(spider, SitemapSpider | XMLFeedSpider | CSVFeedSpider)
         self._may_be_fed = hasattr(spider, "redis_key")
@@ -63,7 +66,9 @@ class PageFilter:
         if self._pages == "all":
             is_page = not is_list and not self._is_other_file(request.url)
         elif self._pages != "start":
-            is_page = any(pattern.search(request.url) for pattern in self._pages)
+            found = {pattern.pattern for pattern in self._pages if pattern.search(request.url)}
+            self._matched |= found
+            is_page = bool(found)
         elif is_fed:
             is_page = True
         elif tag.listed:

@@ -89,7 +89,8 @@ class HacsScheduler(BaseScheduler):
     def open(self, spider: Spider) -> Deferred[None] | None:
         """Open the inner scheduler."""
         self._spider = spider
-        self._page_filter = PageFilter(self._crawl.config.pages, spider, self._crawl.config.watch)
+        config, matched = self._crawl.config, self._crawl.stats.matched
+        self._page_filter = PageFilter(config.pages, spider, matched, config.watch)
         opening = self._inner.open(spider)
         self._shared_filter = None if self._is_scrapys_own else shared_filter(self._inner)
         # requests of a resumed job are sent before start() is read, and are recorded

@@ -327,6 +327,8 @@ class CrawlStats:
         # failed and gone pages are added to the state, too
         added = sum(map(self.get, ("first_visits", "not_observed", "gone")))
         if (before := pages - added) > 0:
+            if self.get("seeds") + self.get("dropped/budget"):
+                return  # known pages were asked for, and are left for later
             logger.info(
                 "None of the %s that the state knew before was visited: unless they are another "
                 "spider's, URLs change with each run, as by a session id, and HACS learns nothing",

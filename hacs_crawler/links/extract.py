@@ -5,9 +5,10 @@ Fingerprints are of the keys of the pages that links lead to: a site that moves 
 """
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
 from functools import cache, cached_property
+from itertools import chain
 from typing import Annotated, Final, Literal, NamedTuple
 from zlib import crc32
 
@@ -55,10 +56,10 @@ class LinkRules:
     `scope` "same-site" keeps links to the page's registrable domain as browsers see it (the Public
     Suffix List that tldextract ships, private part included: each author's pages at github.io are a
     site). `allow` and `deny` are searched for in the canonical link, scheme included: a link needs a
-    match of `allow`, unless that is empty, and no match of `deny`. `volatile` are the parts to leave
-    out of links, if any are known for the page's host. `rendered` says that the page is taken as a
-    browser shows it, with links that its scripts have made. With `citations` publications without a
-    link count, too.
+    match of `allow`, unless that is empty, and no match of `deny`; `matched` are the patterns that a
+    link has matched. `volatile` are the parts to leave out of links, if any are known for the page's
+    host. `rendered` says that the page is taken as a browser shows it, with links that its scripts have
+    made. With `citations` publications without a link count, too.
     """
 
     scope: Annotated[
@@ -99,6 +100,7 @@ class LinkRules:
     volatile: VolatileLinkParts | None = None
     rendered: bool = False
     citations: bool = False
+    matched: set[str] = field(default_factory=set, compare=False)
 
     @cached_property
     def fingerprint(self) -> int:
@@ -110,16 +112,21 @@ class LinkRules:
         """Whether all links of a page count, and all of each."""
         return self.scope == "all" and not (self.allow or self.deny or self.volatile)
 
-    def select(self, links: Iterable[str], page_url: str) -> Iterable[str]:
+    def select(self, links: Collection[str], page_url: str) -> Collection[str]:
         """Return which of the canonical `links` of the page at `page_url` count."""
         kept = links
         if self.scope == "same-site":
             own = domain_of(page_url)
             kept = [link for link in kept if domain_of_netloc(link.split("/", 3)[2]) == own]
         if self.allow:
-            kept = [link for link in kept if any(rule.search(link) for rule in self.allow)]
-        if self.deny:
-            kept = [link for link in kept if not any(rule.search(link) for rule in self.deny)]
+            allowed = {rule.pattern: [*filter(rule.search, kept)] for rule in self.allow}
+            self.matched.update(pattern for pattern, some in allowed.items() if some)
+            kept = {*chain.from_iterable(allowed.values())}
+        for rule in self.deny:
+            left = [link for link in kept if not rule.search(link)]
+            if len(left) < len(kept):
+                self.matched.add(rule.pattern)
+            kept = left
         return kept
 
 

@@ -161,6 +161,10 @@ def test_pages_of_which_a_crawl_visits_none_again_are_counted(stats, caplog):
     assert caplog.messages[-1].startswith(
         "None of the 12 pages that the state knew before was visited"
     )
+    stats.count("dropped/budget", 12)
+    caplog.clear()
+    stats.log_pages_known_before(44, "")
+    assert not caplog.messages
 
 
 @pytest.mark.parametrize(("pages", "is_said"), [("all", False), ("start", True), ((), True)])

@@ -500,6 +500,19 @@ def test_patterns_that_match_no_answer_say_so(any_spider: AnySpider, site: Site)
     assert f"{site.url}/2" in crawl.log
 
 
+def test_patterns_that_find_nothing_beside_others_that_do_are_named_in_the_first_run(
+    any_spider: AnySpider, site: Site
+) -> None:
+    site.set("/1", "/2", "/ad")
+    deny = f"{site.url}/ad$,/calendar/"
+    first, second = (
+        any_spider.run(IDLE, HACS_PAGES="/1,/product/", HACS_LINKS_DENY=deny) for _ in range(2)
+    )
+    assert "WARNING: HACS_PAGES: '/product/' finds no page" in first.log
+    assert "WARNING: HACS_LINKS_DENY: '/calendar/' finds no link" in first.log
+    assert "finds no" not in second.log
+
+
 def test_a_site_whose_urls_change_with_each_run_is_noticed_in_the_second(
     any_spider: AnySpider, site: Site
 ) -> None:
