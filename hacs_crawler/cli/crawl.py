@@ -12,6 +12,7 @@ from scrapy.crawler import CrawlerRunner
 from scrapy.settings import Settings
 from scrapy.utils.conf import arglist_to_dict, feed_complete_default_values_from_settings
 
+from hacs_crawler.analysis import open_existing
 from hacs_crawler.cli.common import Set, project_config, signals_noted
 from hacs_crawler.cli.output import show
 from hacs_crawler.config import Config
@@ -25,6 +26,7 @@ from hacs_crawler.shards import (
     open_rounds,
     open_shards,
     plan_round,
+    states_in,
     visited_since,
 )
 from hacs_crawler.state import MOST_SHARDS, Shard, sqlite_path
@@ -91,6 +93,14 @@ def crawl(
 
 
 def _planned(config: Config, shards: int) -> Round:
+    with suppress(HacsError), closing(open_existing(config)) as state:
+        if len(states_in(state)) != shards and (beside := state.store.count()):
+            logger.warning(
+                "%s known outside of these shards, which do not use them: `hacs export`, then "
+                "`hacs import --shards %d` adds them",
+                counted(beside, "page is", "pages are"),
+                shards,
+            )
     round_, pages = plan_round(config, shards)
     logger.info(
         "%s known; budget: %s%s; cut-off: %s",

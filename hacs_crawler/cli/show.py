@@ -344,7 +344,10 @@ def _next(forecast: Forecast, config: Config, now: float) -> str:
         assert forecast.at is not None  # noqa: S101 - both have an end
         at = minute_text(forecast.at)
         is_gone = reason is BlockReason.GONE
-        return f"waits until {at}: gone" if is_gone else f"not before {at}: HACS_EVERY"
+        gone = f"waits until {at}: gone" + ", but without a budget it is asked for" * (
+            ranking.budget is None
+        )
+        return gone if is_gone else f"not before {at}: HACS_EVERY"
     bar = "the pages within the budget"
     if reason is BlockReason.THRESHOLD:
         bar = f"the threshold of {ranking.threshold:g}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -62,6 +63,7 @@ from hacs_crawler.watch import NOT_ARCHIVED, MarkRules, Rules
 T = TypeVar("T")
 
 BATCH: Final = 1_000
+_URL_LINE: Final = re.compile(rb"\s*https?://\S+[\r\n]")
 
 logger = safe_logger(__name__)
 
@@ -132,6 +134,12 @@ class Importer:
                 self._import_pages(source, progress)
             elif is_timemap(beginning):
                 self._import_timemap(source)
+            elif _URL_LINE.match(beginning):
+                msg = (
+                    f"{source.name} is a list of URLs, which shows no visits: `scrapy crawl scholar -a "
+                    f"seeds={path}` visits them, `scrapy crawl wayback -a seeds={path}` reads archives"
+                )
+                raise HacsError(msg)
             else:
                 lines = read_lines(source)
                 captures = read_cdx(lines, source.name, self.dropped, is_sorted=False)

@@ -237,3 +237,12 @@ def test_what_is_written_to_one_shard_asks_for_its_name(
     found = sharded("signal", "-", given=f"{URLS[0]}\n".encode())
     assert found.exit_code == 1
     assert "that is done in one shard: name it, as with -s HACS_SHARD=0/16" in caplog.text
+
+
+def test_pages_that_a_round_of_shards_does_not_use_are_counted(
+    hacs: Hacs, state_url: str, namespace: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with state_of(state_url, namespace) as whole:
+        whole.record([Visit(url, NOW - DAY, marks=frozenset({1})) for url in URLS])
+    assert hacs("plan", "--shards", "2").exit_code == 0
+    assert f"{len(URLS)} pages are known outside of these shards" in caplog.text

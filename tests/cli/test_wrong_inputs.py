@@ -67,6 +67,7 @@ COMMANDS = {
     "import {folder}": "{folder}",
     "import {folder}/rubbish": "rubbish",
     "import {folder}/cut.gz": "cut.gz",
+    "import {folder}/seeds.txt": "scrapy crawl scholar -a seeds=",
     "export -o {folder}/none/pages.jsonl": "none",
     "export -o {folder}/state.db": "state.db",
     "copy sqlite:///{folder}/state.db": "TO",
@@ -113,6 +114,7 @@ COMMANDS = {
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     (tmp_path / "rubbish").write_bytes(bytes(range(256)) * 4)
+    (tmp_path / "seeds.txt").write_text("http://a.example/\n")
     (tmp_path / "cut.gz").write_bytes(b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\x4b")
     with closing(open_store(f"sqlite:///{tmp_path}/state.db", "hacs", tmp_path)) as store:
         visits = [
