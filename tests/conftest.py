@@ -18,7 +18,7 @@ from twisted.internet import asyncioreactor
 
 import run_time
 import slow_marker
-from browser import CHROMIUM, Browser, running_browser
+from browser import CHROMIUM
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.memory import MemoryStore
 from hacs_crawler.state.store import Store
@@ -102,13 +102,6 @@ def distributions(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]
 @pytest.fixture(scope="session")
 def wheel(distributions: tuple[Path, Path]) -> Path:
     return distributions[1]
-
-
-@pytest.fixture(scope="session")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """A Chromium for all tests; those that need it are marked `needs_chromium`."""
-    with running_browser(tmp_path_factory.mktemp("chromium")) as running:
-        yield running
 
 
 @pytest.fixture

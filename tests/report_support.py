@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from playwright.sync_api import Page
 from scrapy.settings import Settings
 
 from hacs_crawler.config import Config
@@ -131,3 +132,10 @@ def data_of(state: State, config: Config, limit: int = 200) -> dict[str, Any]:
 def write_report(target: Path, state: State, config: Config) -> Path:
     target.write_text(html(data_of(state, config)), "utf-8")
     return target
+
+
+def settle(tab: Page) -> None:
+    """Wait until what was observed of sizes has been drawn."""
+    tab.evaluate(
+        "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(1))))"
+    )

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from playwright.sync_api import Browser, Page
 
-from browser import Browser, Tab, needs_chromium
+from browser import needs_chromium
 from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.parts.signals.register import SignalSource, write_sources
 from hacs_crawler.report.html import html
@@ -17,7 +18,7 @@ from hacs_crawler.state import hear
 from hacs_crawler.state.database import State
 from hacs_crawler.state.page import News, Visit
 from hacs_crawler.utils.times import DAY
-from report_support import NOW, config_of, data_of, empty_state, first_run, write_report
+from report_support import NOW, config_of, data_of, empty_state, first_run, settle, write_report
 
 pytestmark = needs_chromium
 
@@ -97,70 +98,65 @@ def page_fragment(url: str) -> str:
     return f"#page={page_id_of(url)}"
 
 
-def column(tab: Tab, title: str) -> list[str]:
-    place = tab.run(f"[...{PAGES}.querySelectorAll('th')].indexOf({HEAD % title})")
-    return tab.run(
+def column(tab: Page, title: str) -> list[str]:
+    place = tab.evaluate(f"[...{PAGES}.querySelectorAll('th')].indexOf({HEAD % title})")
+    return tab.evaluate(
         f"[...{PAGES}.querySelectorAll('tbody tr')].map(row => row.cells[{place}].innerText.trim())"
     )
 
 
-def show_all(tab: Tab) -> None:
-    tab.run(
-        f"(() => {{ const rows = {PAGES}.querySelector('select'); rows.value = -1;"
-        "rows.dispatchEvent(new Event('change', {bubbles: true})); })()"
-    )
-
-
-def search(tab: Tab, text: str) -> None:
-    tab.run(f"{PAGES}.querySelector('input').focus()")
-    tab.write(text)
-    tab.settle()
+def search(tab: Page, text: str) -> None:
+    tab.fill("#pages input", text)
+    settle(tab)
 
 
 def test_one_sentence_one_chart_what_was_found_last_then_pages(
-    opened: Callable[..., Tab], busy: Path
+    opened: Callable[..., Page], busy: Path
 ) -> None:
     tab = opened(busy)
-    sections = tab.run("[...document.querySelectorAll('#all section')].map(one => one.id)")
+    sections = tab.evaluate("[...document.querySelectorAll('#all section')].map(one => one.id)")
     assert sections[:3] == ["headline", "newest", "pages"]
-    assert "to known pages found an update" in tab.run(
+    assert "to known pages found an update" in tab.evaluate(
         "document.querySelector('#headline > p').textContent"
     )
-    assert tab.run("document.querySelectorAll('#headline svg.plot').length") == 1
-    first = tab.run("document.querySelector('#newest tbody tr').innerText")
+    assert tab.evaluate("document.querySelectorAll('#headline svg.plot').length") == 1
+    first = tab.evaluate("document.querySelector('#newest tbody tr').innerText")
     assert first.startswith("s")
     assert "link" in first
 
 
 def test_every_chart_has_units_and_labels_that_people_read(
-    opened: Callable[..., Tab], busy: Path
+    opened: Callable[..., Page], busy: Path
 ) -> None:
     tab = opened(busy)
-    assert tab.run(f"{CHARTS}.length") == 9
-    named = tab.run(
+    assert tab.evaluate(f"{CHARTS}.length") == 9
+    named = tab.evaluate(
         f"{CHARTS}.map(one => !!one.querySelector('[aria-label=\"y-axis label\"]') "
         "&& !!one.querySelector('figcaption').innerText)"
     )
     assert all(named)
-    texts = tab.run("[...document.querySelectorAll('svg.plot text')].map(one => one.textContent)")
+    texts = tab.evaluate(
+        "[...document.querySelectorAll('svg.plot text')].map(one => one.textContent)"
+    )
     assert [text for text in texts if re.search(r"\de[+-]?\d", text) or len(text) > 32] == []
 
 
 def test_a_click_on_a_head_sorts_and_a_second_one_turns_the_order(
-    opened: Callable[..., Tab], busy: Path
+    opened: Callable[..., Page], busy: Path
 ) -> None:
     tab = opened(busy)
-    show_all(tab)
+    tab.select_option("#pages select", "-1")
+    head = tab.locator("#pages th", has_text=re.compile("^Visits$")).first
     for order in ("descending", "ascending"):
-        tab.click(HEAD % "Visits")
-        tab.settle()
-        assert tab.run(f"({HEAD % 'Visits'}).getAttribute('aria-sort')") == order
+        head.click()
+        settle(tab)
+        assert head.get_attribute("aria-sort") == order
         visits = [int(text) for text in column(tab, "Visits")]
         assert len(visits) > 90
         assert visits == sorted(visits, reverse=order == "descending")
 
 
-def test_a_search_leaves_the_pages_that_it_names(opened: Callable[..., Tab], busy: Path) -> None:
+def test_a_search_leaves_the_pages_that_it_names(opened: Callable[..., Page], busy: Path) -> None:
     tab = opened(busy)
     search(tab, "S03.example")
     urls = column(tab, "Page")
@@ -168,94 +164,95 @@ def test_a_search_leaves_the_pages_that_it_names(opened: Callable[..., Tab], bus
     assert all(url.startswith("s03.example.edu/") for url in urls)
 
 
-def test_a_printed_table_has_a_hundred_rows(opened: Callable[..., Tab], busy: Path) -> None:
+def test_a_printed_table_has_a_hundred_rows(opened: Callable[..., Page], busy: Path) -> None:
     tab = opened(busy)
     shown = []
     for event in ("beforeprint", "afterprint"):
-        tab.run(f"dispatchEvent(new Event('{event}'))")
+        tab.evaluate(f"dispatchEvent(new Event('{event}'))")
         shown.append(len(column(tab, "Page")))
     assert shown == [100, 10]
 
 
-def test_every_head_of_a_table_is_explained(opened: Callable[..., Tab], busy: Path) -> None:
-    heads = opened(busy).run(
+def test_every_head_of_a_table_is_explained(opened: Callable[..., Page], busy: Path) -> None:
+    heads = opened(busy).evaluate(
         "[...document.querySelectorAll('th')].map(one => [one.innerText, one.title])"
     )
     assert len(heads) > 30
     assert [title for title, words in heads if not words] == []
 
 
-def test_the_pointer_over_a_chart_tells_its_values(opened: Callable[..., Tab], busy: Path) -> None:
+def test_the_pointer_over_a_chart_tells_its_values(opened: Callable[..., Page], busy: Path) -> None:
     tab = opened(busy)
-    chart = "document.querySelector('#headline svg.plot')"
-    box = f"{chart}.getBoundingClientRect()"
-    x, y = tab.run(f"[{box}.x + 0.7 * {box}.width, {box}.y + 30]")
-    tab.point_at(x, y)
-    tab.settle()
-    told = tab.run(f"{chart}.querySelector('[aria-label=tip]').textContent")
-    assert "updates per 100 visits" in told
+    chart = tab.locator("#headline svg.plot")
+    box = chart.bounding_box()
+    assert box is not None
+    chart.hover(position={"x": 0.7 * box["width"], "y": 30})
+    settle(tab)
+    assert "updates per 100 visits" in (chart.locator("[aria-label=tip]").text_content() or "")
 
 
 def test_a_click_on_a_page_opens_its_view_and_escape_leads_back(
-    opened: Callable[..., Tab], busy: Path
+    opened: Callable[..., Page], busy: Path
 ) -> None:
     tab = opened(busy)
-    link = f"{PAGES}.querySelector('td a')"
-    url = tab.run(f"{link}.title")
-    tab.click(link)
-    tab.settle()
-    assert tab.run("document.querySelector('#one h1').innerText") == url
-    assert tab.run("location.hash") == page_fragment(url)
-    assert tab.run("document.activeElement.tagName") == "H1"
-    assert not tab.run("document.querySelector('#all').checkVisibility()")
+    link = tab.locator("#pages td a").first
+    url = link.get_attribute("title")
+    link.click()
+    settle(tab)
+    assert tab.evaluate("document.querySelector('#one h1').innerText") == url
+    assert tab.evaluate("location.hash") == page_fragment(url)
+    assert tab.evaluate("document.activeElement.tagName") == "H1"
+    assert not tab.evaluate("document.querySelector('#all').checkVisibility()")
     closed = "new Promise(done => addEventListener('hashchange', () => done(1), {once: true}))"
-    tab.run(f"void (window.closed_ = {closed})")
-    tab.press("Escape")
-    tab.run("window.closed_")
-    assert tab.run("document.querySelector('#all').checkVisibility()")
-    assert not tab.run("document.querySelector('#one').checkVisibility()")
+    tab.evaluate(f"void (window.closed_ = {closed})")
+    tab.keyboard.press("Escape")
+    tab.evaluate("window.closed_")
+    assert tab.evaluate("document.querySelector('#all').checkVisibility()")
+    assert not tab.evaluate("document.querySelector('#one').checkVisibility()")
 
 
-def test_the_view_of_a_page_draws_its_visits(opened: Callable[..., Tab], tmp_path: Path) -> None:
+def test_the_view_of_a_page_draws_its_visits(opened: Callable[..., Page], tmp_path: Path) -> None:
     state = empty_state()
     for day, links in zip((0, 10, 20, 30), ({1}, {1}, {1, 2, 3}, {1, 2, 3, 4}), strict=True):
         state.record([Visit(BUSY, NOW + (day - 50) * DAY, marks=frozenset(links))])
     tab = opened(write_report(tmp_path / "report.html", state, config_of()), page_fragment(BUSY))
-    assert tab.run("document.querySelectorAll('#one svg [aria-label=dot] circle').length") == 4
-    facts = tab.run("document.querySelector('#one dl').innerText").split("\n")
+    assert tab.evaluate("document.querySelectorAll('#one svg [aria-label=dot] circle').length") == 4
+    facts = tab.evaluate("document.querySelector('#one dl').innerText").split("\n")
     assert facts[facts.index("Visits") + 1] == "4"
     assert facts[facts.index("Found") + 1] == "2"
 
 
 def test_an_address_of_an_unknown_page_names_the_command_that_tells_of_it(
-    opened: Callable[..., Tab], busy: Path
+    opened: Callable[..., Page], busy: Path
 ) -> None:
     tab = opened(busy, "#page=12345")
-    assert tab.run("document.querySelector('#one h1').innerText") == "No such page in this report"
-    assert "hacs show URL" in tab.run("document.querySelector('#one').innerText")
+    assert (
+        tab.evaluate("document.querySelector('#one h1').innerText") == "No such page in this report"
+    )
+    assert "hacs show URL" in tab.evaluate("document.querySelector('#one').innerText")
 
 
 @pytest.mark.parametrize("width", [400, 1400])
 @pytest.mark.parametrize("url", [None, BUSY], ids=["all", "page"])
 def test_no_text_overlaps_another_and_nothing_is_wider_than_the_window(
-    opened: Callable[..., Tab], busy: Path, width: int, url: str | None
+    opened: Callable[..., Page], busy: Path, width: int, url: str | None
 ) -> None:
     tab = opened(busy, page_fragment(url) if url else "", width)
-    measured = tab.run(OVERLAPS)
+    measured = tab.evaluate(OVERLAPS)
     assert measured["number"] > (20 if url else 300)
     assert measured["found"] == []
-    assert tab.run("document.documentElement.scrollWidth") == width
+    assert tab.evaluate("document.documentElement.scrollWidth") == width
 
 
 @pytest.mark.parametrize("is_dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("url", [None, BUSY], ids=["all", "page"])
 def test_all_text_has_the_contrast_of_wcag_aa(
-    opened: Callable[..., Tab], busy: Path, url: str | None, is_dark: bool
+    opened: Callable[..., Page], busy: Path, url: str | None, is_dark: bool
 ) -> None:
-    tab = opened(busy, page_fragment(url) if url else "", is_dark=is_dark)
-    paper = tab.run("getComputedStyle(document.body).backgroundColor")
+    tab = opened(busy, page_fragment(url) if url else "", look="dark" if is_dark else "light")
+    paper = tab.evaluate("getComputedStyle(document.body).backgroundColor")
     assert (paper == "rgb(255, 255, 255)") is not is_dark
-    assert tab.run(FAINT)["faint"] == []
+    assert tab.evaluate(FAINT)["faint"] == []
 
 
 HOSTILE = (
@@ -269,17 +266,19 @@ HOSTILE = (
 
 @pytest.mark.parametrize("width", [400, 1400])
 def test_hostile_urls_are_shown_as_text(
-    opened: Callable[..., Tab], tmp_path: Path, width: int
+    opened: Callable[..., Page], tmp_path: Path, width: int
 ) -> None:
     state = empty_state()
     for days in (9, 5):
         state.record([Visit(url, NOW - days * DAY, marks=frozenset({1, days})) for url in HOSTILE])
     tab = opened(write_report(tmp_path / "report.html", state, config_of()), "", width)
     shown = {url.replace(" ", "%20") for url in HOSTILE}
-    assert set(tab.run(f"[...{PAGES}.querySelectorAll('td a')].map(one => one.title)")) == shown
-    assert tab.run("document.querySelectorAll('script').length") == 2
-    assert tab.run("document.querySelectorAll('img, svg[onload], iframe').length") == 0
-    assert tab.run("document.documentElement.scrollWidth") == width
+    assert (
+        set(tab.evaluate(f"[...{PAGES}.querySelectorAll('td a')].map(one => one.title)")) == shown
+    )
+    assert tab.evaluate("document.querySelectorAll('script').length") == 2
+    assert tab.evaluate("document.querySelectorAll('img, svg[onload], iframe').length") == 0
+    assert tab.evaluate("document.documentElement.scrollWidth") == width
 
 
 def one_visit() -> State:
@@ -309,21 +308,25 @@ def no_update() -> State:
 @pytest.mark.parametrize("width", [400, 1400])
 @pytest.mark.parametrize("state", [one_visit, first_run, never_seen, only_gone, no_update])
 def test_a_state_with_little_in_it_says_what_has_to_happen_first(
-    opened: Callable[..., Tab], tmp_path: Path, state: Callable[[], State], width: int
+    opened: Callable[..., Page], tmp_path: Path, state: Callable[[], State], width: int
 ) -> None:
     config = config_of(estimator="mle" if state is no_update else "bayes")
     target = write_report(tmp_path / "report.html", state(), config)
     for fragment in ("", page_fragment(BUSY)):
         tab = opened(target, fragment, width)
-        text = tab.run("document.body.innerText")
+        text = tab.evaluate("document.body.innerText")
         assert not [word for word in ("NaN", "undefined", "Infinity", "null") if word in text]
-        assert tab.run(OVERLAPS)["found"] == []
-        assert tab.run("document.documentElement.scrollWidth") == width
-        drawn = tab.run(f"{CHARTS}.map(one => one.querySelectorAll('path, circle, rect').length)")
+        assert tab.evaluate(OVERLAPS)["found"] == []
+        assert tab.evaluate("document.documentElement.scrollWidth") == width
+        drawn = tab.evaluate(
+            f"{CHARTS}.map(one => one.querySelectorAll('path, circle, rect').length)"
+        )
         assert all(drawn)
 
 
-def test_how_far_signals_are_trusted_is_a_table(opened: Callable[..., Tab], tmp_path: Path) -> None:
+def test_how_far_signals_are_trusted_is_a_table(
+    opened: Callable[..., Page], tmp_path: Path
+) -> None:
     state, url = empty_state(), "http://a.example/1.html"
     for day in range(0, 100, 10):
         at = NOW - (100 - day) * DAY
@@ -332,13 +335,13 @@ def test_how_far_signals_are_trusted_is_a_table(opened: Callable[..., Tab], tmp_
         hear(state, "sitemap", "http://a.example", at + 2 * DAY, ids, times)
     write_sources(state.store, "sitemap", [SignalSource("http://a.example", read=NOW)])
     tab = opened(write_report(tmp_path / "report.html", state, config_of()))
-    cells = tab.run("[...document.querySelectorAll('#signals td')].map(one => one.innerText)")
+    cells = tab.evaluate("[...document.querySelectorAll('#signals td')].map(one => one.innerText)")
     assert cells[:2] == ["a.example", "sitemap"]
     assert [int(cell) for cell in cells[3:5]] == [1, 9]
     assert 0 < float(cells[5].removesuffix(" %")) < 100
 
 
-def test_three_thousand_pages_are_searched(opened: Callable[..., Tab], tmp_path: Path) -> None:
+def test_three_thousand_pages_are_searched(opened: Callable[..., Page], tmp_path: Path) -> None:
     config = config_of()
     state = empty_state()
     urls = [f"http://s{number % 300}.example/{number}.html" for number in range(3_000)]
@@ -350,14 +353,13 @@ def test_three_thousand_pages_are_searched(opened: Callable[..., Tab], tmp_path:
     tab = opened(target)
     search(tab, "/2999.html")
     assert column(tab, "Page") == ["s299.example/2999.html"]
-    assert "1,000" in tab.run("document.querySelector('#plan svg.plot').textContent")
+    assert "1,000" in tab.evaluate("document.querySelector('#plan svg.plot').textContent")
 
 
 def test_without_scripts_there_is_something_to_read(browser: Browser, busy: Path) -> None:
-    tab = browser.tab(400)
-    tab.call("Emulation.setScriptExecutionDisabled", value=True)
-    tab.navigate(busy)
-    text = tab.run("document.body.innerText")
+    tab = browser.new_page(viewport={"width": 400, "height": 900}, java_script_enabled=False)
+    tab.goto(busy.as_uri())
+    text = tab.evaluate("document.body.innerText")
     assert "52 of 160 pages changed" in text
-    assert tab.run("document.documentElement.scrollWidth") == 400
+    assert tab.evaluate("document.documentElement.scrollWidth") == 400
     tab.close()
