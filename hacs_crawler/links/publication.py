@@ -22,8 +22,9 @@ _FILE: Final = re.compile(
     r"|//arxiv\.org/(?:abs|pdf)/",
     re.IGNORECASE,
 )
-_BLOCKS: Final = frozenset({"li", "p", "dd", "tr", "div", "article", "blockquote"})
-_ITEMS: Final = frozenset({"li", "p", "dd", "tr"})
+_BLOCKS: Final = frozenset({"li", "p", "dd", "tr", "div", "article", "blockquote", "pre"})
+_ITEMS: Final = frozenset({"li", "p", "dd", "tr", "pre"})
+_BLANK_LINE: Final = re.compile(r"\n[^\S\n]*\n\s*")
 _HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 _SECTION: Final = re.compile(
     r"\b(?:publi[ck]ation|paper|article|preprint|bibliograph|veröffentlichung|publicacion|book)",
@@ -165,18 +166,26 @@ def _listed(elements: Iterable[HtmlElement], sizes: Mapping[HtmlElement, int]) -
 
 
 def _lines(block: HtmlElement) -> Iterator[Entry]:
-    """Yield the text and the links of each line of a block; the element `br` ends a line."""
+    """Yield the text and the links of each line of a block.
+
+    The element `br` ends a line; in preformatted text, a blank line does.
+    """
     texts, hrefs = list[str](), list[str]()
     for event, element in etree.iterwalk(block, events=("start", "end")):
-        if event == "start":
-            if element.tag == "br":
-                yield _joined(texts), hrefs
-                texts, hrefs = [], []
-            elif element.tag not in ("script", "style", "template"):
-                texts.append(element.text or "")
-                hrefs += filter(None, [element.get("href")])
-        elif element is not block:
-            texts.append(element.tail or "")
+        text = ""
+        if event == "end":
+            text = (element.tail or "") * (element is not block)
+        elif element.tag == "br" and block.tag != "pre":
+            yield _joined(texts), hrefs
+            texts, hrefs = [], []
+        elif element.tag not in ("script", "style", "template"):
+            text = element.text or ""
+            hrefs += filter(None, [element.get("href")])
+        *ended, text = _BLANK_LINE.split(text) if block.tag == "pre" else [text]
+        for paragraph in ended:
+            yield _joined([*texts, paragraph]), hrefs
+            texts, hrefs = [], []
+        texts.append(text)
     yield _joined(texts), hrefs
 
 

@@ -52,9 +52,16 @@ def test_the_parts_of_a_card_or_a_row_are_one_entry(card: str) -> None:
     assert found(card) == [Publication("On loops in an engine", (f"{BASE}p/1",))]
 
 
-def test_lines_of_a_paragraph_are_entries() -> None:
-    lines = f"{CITED}<br>Office hours: Mondays at ten, room 3<br>{CITED.replace('loops', 'cards')}"
-    assert [one.title for one in found(f"<p>{lines}</p>")] == [
+@pytest.mark.parametrize(("tag", "end"), [("p", "<br>"), ("pre", "\n \n  ")])
+def test_lines_of_a_paragraph_and_paragraphs_of_preformatted_text_are_entries(
+    tag: str, end: str
+) -> None:
+    entries = (
+        CITED,
+        "Office hours: Mondays at ten, room 3",
+        CITED.replace("On loops", "On\n  cards"),
+    )
+    assert [one.title for one in found(f"<{tag}>{end.join(entries)}</{tag}>")] == [
         CITED,
         CITED.replace("loops", "cards"),
     ]
