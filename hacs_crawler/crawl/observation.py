@@ -56,7 +56,7 @@ class Observation(NamedTuple):
 
 
 class ShownMarks(NamedTuple):
-    """The marks of a page, or None and the reason; and the fingerprint of its links' source."""
+    """The marks of a page, or None and the reason; and the number of their source."""
 
     marks: frozenset[int] | None
     reason: str = ""
@@ -81,7 +81,7 @@ def observe(
     A visit is a 2xx answer of a type that may show a watched mark, as `rules` say, or a 304, which
     shows no update. 404 and 410 mark the page gone. Any other answer is not a visit, nor is an answer
     that is `unseen` for a reason or that comes from Scrapy's HTTP cache alone. If the source of the
-    links equals the source stored in `page`, the page's row in the state, the links are equal, too.
+    marks equals the source stored in `page`, the page's row in the state, the marks are equal, too.
     """
     # of an answer that the cache had the server confirm, the request was downloaded
     sent = {} if response.request is None else response.request.meta
@@ -154,9 +154,7 @@ def shown_marks(response: Response, rules: Rules, page: Page | None = None) -> S
     if not 200 <= response.status < 300:
         return ShownMarks(None, "status")
     try:
-        if isinstance(rules, MarkRules):
-            return _marks(response, rules)
-        return _links(response, rules, page) if is_html(response) else _OTHER_TYPE
+        return _shown_marks(response, rules, page)
     except UnreadableMarksError as error:
         logger.warning("%s is not read: %s", response.url, error)
         return ShownMarks(None, "unreadable")
@@ -165,6 +163,38 @@ def shown_marks(response: Response, rules: Rules, page: Page | None = None) -> S
         return ShownMarks(None, "markup")
     except UNREADABLE:
         return ShownMarks(None, "unreadable")
+
+
+def _shown_marks(response: Response, rules: Rules, page: Page | None) -> ShownMarks:
+    # a function of the user's may read more than the body
+    if isinstance(rules, MarkRules) and not rules.answers:
+        return ShownMarks(rules.marks(response, None))
+    kind = type_of(response)
+    if kind not in rules.answers:
+        return _OTHER_TYPE
+    where = response.url
+    if isinstance(rules, MarkRules):  # texts depend on the encoding that is declared
+        where += f" {response.headers.get(b'Content-Type')!r}"
+    body = body_number(response.body, where, rules.fingerprint)
+    source = 0 if page is None else page.hrefs
+    # then no tree of it is made, either
+    if page is not None and has_same_body(source, body):
+        return ShownMarks(page.spells.shown_last(), hrefs=source)
+    tree = None
+    if kind == "HTML":
+        assert isinstance(response, TextResponse)  # noqa: S101 - HTML is text
+        tree = tree_of(response)
+        if tree is None:
+            return ShownMarks(None, "empty")
+    if isinstance(rules, MarkRules):
+        return ShownMarks(rules.marks(response, tree), hrefs=body << 32 | 1)
+    links = source_links(tree, response.url, rules)
+    hrefs = links.number(rules, body)
+    if page is not None and has_same_links(source, hrefs):
+        shown = page.spells.shown_last()
+    else:
+        shown = links.fingerprints(rules)
+    return ShownMarks(shown, hrefs=hrefs)
 
 
 def type_of(response: Response) -> AnswerType:
@@ -176,36 +206,6 @@ def type_of(response: Response) -> AnswerType:
     if isinstance(response, JsonResponse):
         return "JSON"
     return "text" if isinstance(response, TextResponse) else "binary"
-
-
-def _marks(response: Response, rules: MarkRules) -> ShownMarks:
-    tree = None
-    if rules.answers:
-        kind = type_of(response)
-        if kind not in rules.answers:
-            return _OTHER_TYPE
-        if kind == "HTML":
-            assert isinstance(response, TextResponse)  # noqa: S101 - HTML is text
-            tree = tree_of(response)
-            if tree is None:
-                return ShownMarks(None, "empty")
-    return ShownMarks(rules.marks(response, tree))
-
-
-def _links(response: TextResponse, rules: LinkRules, page: Page | None) -> ShownMarks:
-    source = 0 if page is None else page.hrefs
-    body = body_number(response.body, response.url, rules)
-    # then no tree of it is made, either
-    if page is not None and has_same_body(source, body):
-        return ShownMarks(page.spells.shown_last(), hrefs=source)
-    tree = tree_of(response)
-    if tree is None:
-        return ShownMarks(None, "empty")
-    links = source_links(tree, response.url, rules)
-    hrefs = links.number(rules, body)
-    if page is not None and has_same_links(source, hrefs):
-        return ShownMarks(page.spells.shown_last(), hrefs=hrefs)
-    return ShownMarks(links.fingerprints(rules), hrefs=hrefs)
 
 
 def seen_or_failed(visit: Visit, page: Page | None, rules: Rules) -> Observation:

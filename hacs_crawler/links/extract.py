@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from itertools import chain
-from typing import Annotated, Final, Literal, NamedTuple
+from typing import Annotated, ClassVar, Final, Literal, NamedTuple
 from zlib import crc32
 
 from lxml import etree
@@ -101,6 +101,8 @@ class LinkRules:
     rendered: bool = False
     citations: bool = False
     matched: set[str] = field(default_factory=set, compare=False)
+    # Types of answers that have links.
+    answers: ClassVar[tuple[str, ...]] = ("HTML",)
 
     @cached_property
     def fingerprint(self) -> int:
@@ -190,10 +192,10 @@ class SourceLinks(NamedTuple):
         return Resolver(self.base).lines(hrefs) + "\n".join(["", *self.frames])
 
 
-def body_number(body: bytes, page_url: str, rules: LinkRules) -> int:
-    """Return a 32-bit number of a page's body: equal numbers mean equal links."""
-    where = crc32(page_url.encode("utf-8", "replace"), rules.fingerprint)
-    return xxh3_64_intdigest(body, where) & _LARGEST
+def body_number(body: bytes, where: str, rules: int) -> int:
+    """Return a 32-bit number of a page's body, URL and rules: equal numbers mean equal marks."""
+    seed = crc32(where.encode("utf-8", "replace"), rules)
+    return xxh3_64_intdigest(body, seed) & _LARGEST
 
 
 def has_same_body(source: int, body: int) -> bool:

@@ -77,8 +77,8 @@ class Visit(Struct, frozen=True):
     taken, and 0 for a visit without marks unless an archive says with which visit it shares its content.
     `harvest` is set if the visit came from an archive that will be asked for later captures only,
     `prediction` if its seed was ranked. `bytes` is the size of the answer's body. `hrefs` is a number of
-    the links' source, of the body in its upper half and of the extracted hrefs in
-    its lower half, 0 if it is not known.
+    the marks' source, of the body in its upper half and of the extracted hrefs in its lower half
+    (1 for other marks than links), 0 if it is not known.
     """
 
     url: str

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 import jmespath
 import msgspec
@@ -133,17 +134,21 @@ def text_reader() -> Reader:
         what = "with pip install 'hacs-crawler[text]', which"
         raise NotAllowedError(f"text only {what} brings trafilatura ({error})") from error
 
-    def read(response: Response, tree: HtmlElement | None) -> Iterator[Shown]:
-        del response
+    # of responses that are in use: findings are read from what was extracted for the marks
+    read_before = WeakKeyDictionary[Response, list[str]]()
+
+    def read(response: Response, tree: HtmlElement | None) -> list[str]:
         assert tree is not None  # noqa: S101 - only HTML is read
-        # it changes trees, and takes scripts and menus for the text of a page without one
-        text = extract(
-            _without_hidden(tree),
-            include_comments=False,
-            favor_recall=True,
-            prune_xpath=["//nav", "//footer"],
-        )
-        yield from (text or "").splitlines()
+        if response not in read_before:
+            # it changes trees, and takes scripts and menus for the text of a page without one
+            text = extract(
+                _without_hidden(tree),
+                include_comments=False,
+                favor_recall=True,
+                prune_xpath=["//nav", "//footer"],
+            )
+            read_before[response] = (text or "").splitlines()
+        return read_before[response]
 
     return read
 

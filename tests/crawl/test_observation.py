@@ -64,7 +64,7 @@ def test_a_page_is_seen_with_its_links_validators_and_size() -> None:
             marks=fingerprints("/one", "http://b.example/two"),
             rules=RULES.fingerprint,
             hrefs=source_links(tree_of(html()), PAGE, LinkRules()).number(
-                RULES, body_number(TWO_LINKS, PAGE, RULES)
+                RULES, body_number(TWO_LINKS, PAGE, RULES.fingerprint)
             ),
             etag='"5f"',
             last_modified="Tue, 14 Nov 2023 22:13:20 GMT",

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
-from scrapy.http import HtmlResponse, JsonResponse, Response, XmlResponse
+from dataclasses import replace
+from typing import Any
+from unittest.mock import Mock
 
-from hacs_crawler.crawl.observation import observe, shown_marks
+import pytest
+from scrapy.http import HtmlResponse, JsonResponse, Response, TextResponse, XmlResponse
+
+from hacs_crawler.crawl.observation import ShownMarks, observe, shown_marks, tree_of
+from hacs_crawler.state import Page, Visit, merged
 from hacs_crawler.utils.settings import NotAllowedError
 from hacs_crawler.watch import MarkRules
 from hacs_crawler.watch.settings import mark_rules
@@ -149,6 +154,58 @@ def test_a_visit_is_of_marks_with_their_rules() -> None:
     assert visit is not None
     assert (reason, visit.marks) == ("", marks("css:.price", KETTLE))
     assert visit.rules == rules("css:.price").fingerprint
+
+
+CLAUSE = "<main><p>You may use the service, as long as you do not resell it.</p></main>"
+
+
+@pytest.mark.parametrize(
+    ("watch", "response"),
+    [
+        ("css:.price", KETTLE),
+        ("xpath://item", XmlResponse(URL, body=b"<items><item>one</item></items>")),
+        ("jmespath:offers", json('{"offers": [5]}')),
+        ("text", html(CLAUSE)),
+    ],
+)
+def test_a_body_that_was_seen_at_the_last_visit_has_its_marks_without_being_read(
+    watch: str, response: TextResponse
+) -> None:
+    if watch == "text":
+        pytest.importorskip("trafilatura")
+    before = shown_marks(response, rules(watch))
+    visit = Visit(URL, 1_700_000_000, marks=before.marks, hrefs=before.hrefs)
+    page = merged(Page(URL), visit).after
+
+    def again(options: str = "", **other: Any) -> ShownMarks:
+        found = replace(rules(watch), read=Mock(return_value=["read"]), options=options)
+        return shown_marks(response.replace(**other), found, page)
+
+    assert again() == before
+    read_anew = again(body=response.body + b" ").marks
+    assert read_anew == rules("css:b").marks_of("read")
+    # the texts are other ones
+    encoded = {"Content-Type": "text/html; charset=koi8-r"}
+    assert again(headers=encoded, encoding=None).marks == read_anew
+    assert again("other").marks == read_anew
+
+
+def test_a_text_is_extracted_once_of_a_response_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    extract = Mock(return_value="One.\nTwo.")
+    monkeypatch.setattr(pytest.importorskip("trafilatura"), "extract", extract)
+    text, response = rules("text"), html(CLAUSE)
+    assert [*text.read(response, tree_of(response))] == ["One.", "Two."]
+    assert len(text.marks(response, tree_of(response))) == 2
+    extract.assert_called_once()
+
+
+@pytest.mark.parametrize("watch", ["items", f"{__name__}.prices"])
+def test_what_no_body_tells_is_looked_for_in_each_answer(watch: str) -> None:
+    response = Response(URL, body=b"19 EUR")
+    before = shown_marks(response, rules(watch))
+    visit = Visit(URL, 1_700_000_000, marks=frozenset([3]), hrefs=before.hrefs)
+    assert shown_marks(response, rules(watch), merged(Page(URL), visit).after) == before
+    assert not before.hrefs
 
 
 @pytest.mark.parametrize("given", ["", "css", "items:x", None, 3, "no.such.function"])
