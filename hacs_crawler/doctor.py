@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from importlib import metadata
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, NamedTuple
@@ -43,6 +44,8 @@ from hacs_crawler.utils.text import counted
 PACKAGE: Final = "hacs-crawler"
 ADDON: Final = "hacs_crawler.addon.HacsAddon"
 ANSWER_SECONDS: Final = 10.0
+# Pages that are read for damage, which takes some seconds.
+MOST_READ: Final = 100_000
 
 
 class Check(NamedTuple):
@@ -152,13 +155,17 @@ def _state(config: Config) -> Iterator[Check]:
             return
         # for writing, a store on a server would make the state
         with closing(_store(config, reads_only=path is None)) as store:
-            State(store, Estimation())
+            state = State(store, Estimation())
             store.try_to_write()
             pages = store.count() if pages is None else pages
             result = f"{shown}: schema {SCHEMA}, {counted(pages, 'page')}, readable and writable"
             yield Check("state", "ok", result)
             for risk, advice in store.risks():
                 yield Check("state", "warning", f"{describe(config.state)}: {risk}", advice)
+            is_whole = [page is not None for page in islice(state.pages(), MOST_READ)]
+            if damaged := is_whole.count(False):
+                result = f"{damaged} of {counted(len(is_whole), 'page')} cannot be read"
+                yield Check("state", "warning", result, "import a backup: the rest is kept")
     except (ConfigError, StateError) as error:
         advice = (
             "HACS_STATE is sqlite:///FILE or redis://HOST:PORT/DATABASE; is that running and yours?"

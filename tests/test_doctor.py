@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import sys
 from collections.abc import Callable
 from contextlib import closing
@@ -18,6 +19,7 @@ from typer.testing import CliRunner, Result
 from hacs_crawler import doctor
 from hacs_crawler.cli.app import app
 from hacs_crawler.doctor import Check, all_checks
+from hacs_crawler.links import page_id_of
 from hacs_crawler.state.address import open_state
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.page import Visit
@@ -159,7 +161,25 @@ def test_a_server_that_may_lose_pages_or_has_lost_some_is_said(tmp_path: Path) -
         client.set("one", "more")
         client.config_set("maxmemory", 0)
         warned = [one.found for one in checks(HACS_STATE=url) if one.status == "warning"]
-        assert "the server has evicted keys: " in warned[-1]
+        assert "the server has evicted keys: " in warned[-2]
+
+
+def test_a_damaged_page_and_a_damaged_file_are_said(tmp_path: Path) -> None:
+    url, path = f"sqlite:///{tmp_path}/state.db", tmp_path / "state.db"
+    with closing(open_state(url, "hacs", tmp_path, Estimation())) as state:
+        state.record([Visit(f"http://h{n}.example/", 1, marks=frozenset({n})) for n in range(200)])
+    with closing(sqlite3.connect(path)) as db:
+        db.execute(
+            'UPDATE "hacs.pages" SET body = substr(body, 1, 9) WHERE id = ?',
+            (page_id_of("http://h7.example/"),),
+        )
+        db.commit()
+    assert fault(checks(HACS_STATE=url))[2] == "1 of 200 pages cannot be read"
+    data = bytearray(path.read_bytes())
+    leaf = max(start for start in range(0, len(data), 4096) if data[start] == 0x0D)
+    data[leaf + 8 : leaf + 12] = data[leaf + 10 : leaf + 12] + data[leaf + 8 : leaf + 10]
+    path.write_bytes(data)
+    assert any(": the file is damaged: " in check.found for check in checks(HACS_STATE=url))
 
 
 def test_a_browser_is_started_only_where_pages_are_rendered(

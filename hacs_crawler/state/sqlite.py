@@ -222,6 +222,16 @@ class SQLiteStore(Store):
         with self._file.writing():
             self._db.execute(f"DELETE FROM {self._meta} WHERE key = 'try'")  # noqa: S608
 
+    def risks(self) -> Iterator[tuple[str, str]]:
+        """See `Store.risks`: damage to the file."""
+        with self._file.naming_errors("read"):
+            ((found,),) = self._db.execute("PRAGMA quick_check(1)")
+        if found != "ok":
+            yield (
+                f"the file is damaged: {found.splitlines()[-1]}",
+                "import an export of it into a new file",
+            )
+
     def swap_meta(self, key: str, seen: Any, value: Any) -> bool:
         """See `Store.swap_meta`; one transaction."""
         with self._file.writing():
