@@ -19,7 +19,7 @@ from hacs_crawler.state.address import open_store
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.page import Page
-from servers import Site
+from servers import LocalServer
 
 ROOT = Path(__file__).parents[1]
 ADDONS = '{"hacs_crawler.addon.HacsAddon": 500}'
@@ -97,13 +97,25 @@ class Project:
 class AnySpider:
     """A spider of somebody else's, run with the one line that switches HACS on."""
 
-    def __init__(self, folder: Path, site: Site) -> None:
+    def __init__(self, folder: Path, site: LocalServer) -> None:
         self.folder = folder
         self._site = site
         self.days = 0
 
     def run(self, code: str, *arguments: str, **settings: object) -> Crawl:
         """Run a spider, `days` from now."""
+        command = self._command(code, arguments, settings)
+        done = forks.run("scrapy", command, ROOT, environment=self._environment())
+        return Crawl(done.returncode, done.stderr.decode(), done.stdout.decode())
+
+    def start(self, code: str, *arguments: str, **settings: object) -> forks.Started:
+        """Start a spider, which a test talks to, `days` from now."""
+        command = self._command(code, arguments, {"LOG_LEVEL": "DEBUG", **settings})
+        return forks.start("scrapy", command, ROOT, self._environment())
+
+    def _command(
+        self, code: str, arguments: tuple[str, ...], settings: dict[str, object]
+    ) -> list[str]:
         file = self.folder / "any_spider.py"
         file.write_text(textwrap.dedent(code))
         # Python tells a changed file by its size and the second: a fast machine ran the spider of before
@@ -118,9 +130,10 @@ class AnySpider:
         named = [*QUICK, *(f"{name}={value}" for name, value in options.items())]
         parts = [part for one in named for part in ("-s", one)]
         command = ("runspider", str(file), "-a", f"url={self._site.url}", "-O", "-:json")
-        environment = {**os.environ, "HACS_TESTS_LATER": str(self.days * DAYS)}
-        done = forks.run("scrapy", (*command, *arguments, *parts), ROOT, environment=environment)
-        return Crawl(done.returncode, done.stderr.decode(), done.stdout.decode())
+        return [*command, *arguments, *parts]
+
+    def _environment(self) -> dict[str, str]:
+        return {**os.environ, "HACS_TESTS_LATER": str(self.days * DAYS)}
 
 
 def begin_rounds(

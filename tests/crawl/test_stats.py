@@ -178,6 +178,22 @@ def test_a_crawl_none_of_whose_answers_is_a_page_says_why(stats, caplog, pages, 
     assert caplog.messages == []
 
 
+@pytest.mark.parametrize(
+    ("answers", "readable", "is_said"), [(1, 23, True), (1, 2, False), (20, 23, False)]
+)
+def test_a_crawl_of_whose_answers_few_are_pages_says_how_many(
+    stats, caplog, answers, readable, is_said
+):
+    stats.count("visits", answers)
+    stats.answers, stats.readable_answers = answers, readable
+    stats.log_if_few_were_pages("start")
+    said = [f"{answers} of {readable} requests was a start request" in caplog.text]
+    assert said == [is_said]
+    caplog.clear()
+    stats.log_if_few_were_pages("all")
+    assert caplog.messages == []
+
+
 @pytest.mark.parametrize(("firsts", "is_said"), [(0, False), (29, False), (30, True)])
 def test_a_first_crawl_says_what_comes_next(stats, caplog, firsts, is_said):
     stats.count("visits", 30)

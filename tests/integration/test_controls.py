@@ -2,51 +2,38 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from http.server import BaseHTTPRequestHandler
 from itertools import count, pairwise
 from pathlib import Path
-from textwrap import dedent
 from threading import Lock
 from typing import Any
 
 import pytest
 
-import forks
-from hacs_crawler.state.address import open_store
 from hacs_crawler.state.page import Visit
-from hacs_crawler.state.volatile_parts import NOTE
 from hacs_crawler.utils.times import DAY
-from integration_support import QUICK, Crawl, Project, finish, read_until
+from integration_support import AnySpider, Crawl, Project, finish, read_until
 from servers import LocalServer
 
-ADDONS = 'ADDONS={"hacs_crawler.addon.HacsAddon": 500}'
 SPIDER = """
-    import os
-    import time
-
     import scrapy
-
-    def later():
-        return time.time() + float(os.environ.get("HACS_TESTS_LATER", "0"))
 
     class Plain(scrapy.Spider):
         name = "plain"
-        custom_settings = {"HACS_CLOCK": "spider.later"}
 
-        def __init__(self, site, number="1", **kwargs):
+        def __init__(self, url, number="1", **kwargs):
             super().__init__(**kwargs)
-            self.start_urls = [f"{site}/{n}" for n in range(int(number))]
+            self.start_urls = [f"{url}/{n}" for n in range(int(number))]
 
         def parse(self, response):
             self.logger.info("parsed %s", response.url)
             yield {"url": response.url}
 """
+GIVEN = {"HACS_BUDGET": 4, "HACS_CONTROLS": 0.5}
 
 
 class Sessions(LocalServer):
@@ -58,8 +45,6 @@ class Sessions(LocalServer):
         """Status and headers of the n-th answer, from 0."""
         self.links = 1
         """How many links a page shows."""
-        self.session = "sid={}"
-        """The parameter with the session, by its number."""
         self.robots = "User-agent: *\nDisallow:\n"
         self._numbers = count(1)
         self._lock = Lock()
@@ -76,8 +61,7 @@ class Sessions(LocalServer):
             self.asked.append((handler.path, time.monotonic(), headers))
         status, more = 200, {"Content-Type": "text/html", "Set-Cookie": "sid=1", "ETag": '"a"'}
         number = next(self._numbers)
-        session = self.session.format(number)
-        body = "".join(f'<a href="/{n}?{session}">x</a>' for n in range(self.links))
+        body = "".join(f'<a href="/{n}?sid={number}">x</a>' for n in range(self.links))
         if handler.path == "/robots.txt":
             body, more = self.robots, {"Content-Type": "text/plain"}
         elif place in self.answers:
@@ -92,13 +76,12 @@ def sessions() -> Iterator[Sessions]:
         yield site
 
 
-class Runs:
-    """A spider of a project's own that has HACS as add-on, and pages that it knows to be suspicious."""
+class Runs(AnySpider):
+    """A spider, and pages of which it knows that they are suspicious."""
 
-    def __init__(self, project: Project, site: Sessions, write: Callable[..., None]) -> None:
-        self._project, self._site, self._write = project, site, write
-        self._file = project.folder / "spider.py"
-        self._file.write_text(dedent(SPIDER))
+    def __init__(self, folder: Path, site: Sessions, write: Callable[..., None]) -> None:
+        super().__init__(folder, site)
+        self._write = write
 
     def known(self, number: int = 1) -> None:
         """Four daily visits of each page, each of which showed a new link."""
@@ -109,29 +92,16 @@ class Runs:
                 *(Visit(url, start + n * DAY, marks=frozenset({9_000 + n})) for n in range(5))
             )
 
-    def arguments(self, number: int = 1, **settings: Any) -> list[str]:
-        settings = {"HACS_BUDGET": 4, "HACS_CONTROLS": 0.5, "LOG_LEVEL": "DEBUG"} | settings
-        options = [*QUICK, ADDONS, f"HACS_STATE={self._project.state}"]
-        options += [f"{name}={value}" for name, value in settings.items() if value is not None]
-        parts = [part for one in options for part in ("-s", one)]
-        site = ("-a", f"site={self._site.url}", "-a", f"number={number}")
-        return ["runspider", str(self._file), *site, *parts]
-
-    def run(self, number: int = 1, *, day: int = 0, **settings: Any) -> Crawl:
-        """Crawl so many of its pages, some days from now."""
-        arguments = self.arguments(number, **settings)
-        environment = {**os.environ, "HACS_TESTS_LATER": str(day * DAY)}
-        done = forks.run("scrapy", arguments, self._project.folder, environment=environment)
-        assert done.returncode == 0, done.stderr.decode()
-        return Crawl(done.returncode, done.stderr.decode(), "")
-
-    def start(self, number: int = 1, **settings: Any) -> forks.Started:
-        return forks.start("scrapy", self.arguments(number, **settings), self._project.folder)
+    def crawl(self, number: int = 1, **settings: Any) -> Crawl:
+        """Crawl so many of its pages."""
+        crawl = self.run(SPIDER, "-a", f"number={number}", **{**GIVEN, **settings})
+        assert crawl.exit_status == 0, crawl.log
+        return crawl
 
 
 @pytest.fixture
-def runs(project: Project, sessions: Sessions, write_state: Callable[..., None]) -> Runs:
-    return Runs(project, sessions, write_state)
+def runs(tmp_path: Path, sessions: Sessions, write_state: Callable[..., None]) -> Runs:
+    return Runs(tmp_path, sessions, write_state)
 
 
 def parsed(crawl: Crawl) -> int:
@@ -143,8 +113,7 @@ def test_a_page_that_always_shows_something_new_is_asked_twice_and_the_spider_se
 ) -> None:
     runs.known()
     cache = {"HTTPCACHE_ENABLED": True}
-    crawl = runs.run(**cache, HTTPCACHE_POLICY="scrapy.extensions.httpcache.DummyPolicy")
-    assert crawl.exit_status == 0
+    crawl = runs.crawl(**cache, HTTPCACHE_POLICY="scrapy.extensions.httpcache.DummyPolicy")
     first, second = sessions.visits()
     assert first[0] == second[0] == "/0", "no cache answers"
     assert second[1] - first[1] >= 1.0
@@ -164,26 +133,18 @@ def test_a_page_that_always_shows_something_new_is_asked_twice_and_the_spider_se
     assert page.churn > 0.7
 
 
-def test_controls_are_taken_out_of_the_budget(runs: Runs, sessions: Sessions) -> None:
-    runs.known(6)
-    crawl = runs.run(6)
-    assert len(sessions.visits()) == 4
-    assert crawl.stat("hacs/controls") == 2
-    assert parsed(crawl) == 2
-
-
 def test_robots_txt_holds_for_the_second_request_too(runs: Runs, sessions: Sessions) -> None:
     runs.known()
     sessions.robots = "User-agent: *\nDisallow: /0\n"
     sessions.answers[0] = (302, {"Location": "/other"})
-    crawl = runs.run(ROBOTSTXT_OBEY=True)
+    crawl = runs.crawl(ROBOTSTXT_OBEY=True)
     assert sessions.visits() == []
     assert crawl.stat("hacs/controls") == 0
 
 
 def test_requests_keep_the_sites_delay(runs: Runs, sessions: Sessions) -> None:
     runs.known(2)
-    runs.run(2, DOWNLOAD_DELAY=2, RANDOMIZE_DOWNLOAD_DELAY=False)
+    runs.crawl(2, DOWNLOAD_DELAY=2, RANDOMIZE_DOWNLOAD_DELAY=False)
     times = [at for _, at, _ in sessions.visits()]
     assert len(times) == 4
     # they are noted when they come, which on a busy machine is some time after they were sent
@@ -194,8 +155,7 @@ def test_requests_keep_the_sites_delay(runs: Runs, sessions: Sessions) -> None:
 def test_a_host_that_asked_for_a_pause_is_not_asked_twice(runs: Runs, sessions: Sessions) -> None:
     runs.known(2)
     sessions.answers[1] = (429, {"Retry-After": "3"})
-    crawl = runs.run(2, HACS_RETRY_AFTER=True, RETRY_ENABLED=False)
-    assert crawl.exit_status == 0
+    crawl = runs.crawl(2, HACS_RETRY_AFTER=True, RETRY_ENABLED=False)
     times = [at for _, at, _ in sessions.visits()]
     assert all(later - times[1] > 2.9 for later in times[2:])
     assert crawl.stat("hacs/controls/failed") == 1
@@ -206,8 +166,7 @@ def test_a_control_visit_that_is_answered_with_an_error_is_counted_and_tells_not
 ) -> None:
     runs.known()
     sessions.answers[1] = (500, {})
-    crawl = runs.run(RETRY_ENABLED=False)
-    assert crawl.exit_status == 0
+    crawl = runs.crawl(RETRY_ENABLED=False)
     assert crawl.stat("hacs/controls/failed") == 1
     assert crawl.stat("hacs/controls") == 0
     page = project.page(f"{sessions.url}/0")
@@ -221,26 +180,16 @@ def test_a_redirected_page_is_asked_for_where_it_was_asked_for_first(
 ) -> None:
     runs.known()
     sessions.answers[0] = sessions.answers[2] = (302, {"Location": "/other"})
-    crawl = runs.run()
+    crawl = runs.crawl()
     assert [path for path, _, _ in sessions.visits()] == ["/0", "/other", "/0", "/other"]
     assert crawl.stat("hacs/controls") == 1
-
-
-def test_a_crawl_that_is_closed_meanwhile_makes_no_more_of_them(
-    runs: Runs, sessions: Sessions
-) -> None:
-    runs.known()
-    crawl = runs.run(CLOSESPIDER_ITEMCOUNT=1)
-    assert crawl.exit_status == 0
-    assert "'finish_reason': 'closespider_itemcount'" in crawl.log
-    assert len(sessions.visits()) == 1
 
 
 def test_a_signal_ends_the_crawl_though_a_control_is_under_way(
     runs: Runs, sessions: Sessions
 ) -> None:
     runs.known()
-    process = runs.start()
+    process = runs.start(SPIDER, **GIVEN)
     log = read_until(process, "parsed http")
     process.send_signal(signal.SIGINT)
     crawl = finish(process, log)
@@ -254,23 +203,10 @@ def test_what_changes_with_every_request_is_learned_and_the_pages_are_quiet_from
 ) -> None:
     sessions.links = 3
     runs.known()
-    first = runs.run()
+    first = runs.crawl()
     assert "?sid=* is left out of them" in first.log
-    for day in (10, 20):  # a baseline, and a quiet visit
-        later = runs.run(day=day, HACS_CONTROLS=0)
+    for runs.days in (10, 20):  # a baseline, and a quiet visit
+        later = runs.crawl(HACS_CONTROLS=0)
         assert later.stat("hacs/visits") == 1
         assert later.stat("hacs/updates") == 0
         assert "Traceback" not in later.log
-
-
-def test_what_two_hosts_have_taught_is_left_out_of_the_links_of_the_next(
-    runs: Runs, sessions: Sessions, project: Project
-) -> None:
-    parts = {"parts": [["", "visit"]], "suspected": []}
-    with closing(open_store(project.state, "hacs", Path())) as store:
-        store.write_meta({NOTE: {f"h{number}.example": parts for number in range(2)}})
-    sessions.session = "visit=a{:012x}"
-    runs.run(HACS_CONTROLS=0)
-    second = runs.run(day=5, HACS_CONTROLS=0)
-    assert second.stat("hacs/visits") == 1
-    assert second.stat("hacs/updates") == 0

@@ -43,15 +43,6 @@ def test_what_requests_ask_of_their_pages_holds_from_run_to_run(
     assert "Intervals: 1 page is overdue, and this run visits 1." in third.log
 
 
-def test_a_request_that_asks_for_what_cannot_be_ends_the_crawl_with_a_line(
-    any_spider: AnySpider,
-) -> None:
-    crawl = any_spider.run(PAGES.replace('{"hacs_weight": number + 1}', '{"hacs_weight": "high"}'))
-    assert crawl.exit_status == 1
-    assert "meta['hacs_weight'] = 'high' of http" in crawl.log
-    assert "must be a number above 0" in crawl.log
-
-
 def test_weights_of_a_seed_list_order_its_pages(site: Site, project: Project) -> None:
     urls = [f"{site.url}/{number}.html" for number in range(3)]
     for url in urls:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -13,48 +12,23 @@ from redis import Redis
 
 from changed import changed
 from integration_support import AnySpider, Crawl
-from reliability_support import whole_pages
 from servers import Site
 
 SHOP = """
     from scrapy.linkextractors import LinkExtractor
     from scrapy.spiders import CrawlSpider, Rule
+    from tests.seeded import Seeded
 
 
-    class Shop(CrawlSpider):
-        name = "shop"
+    class Shop(Seeded, CrawlSpider):
         rules = (
             Rule(LinkExtractor(allow="/list"), follow=True),
             Rule(LinkExtractor(allow="/item"), callback="parse_item"),
         )
 
-        def __init__(self, url, *args, **kwargs):
-            super().__init__(*args, **kwargs)
-            self.start_urls = [url + "/"]
-
         def parse_item(self, response):
             links = [link.get() for link in response.css("a::attr(href)")]
             yield {"url": response.url, "links": links}
-"""
-
-
-API = """
-    import scrapy
-
-
-    class Api(scrapy.Spider):
-        name = "api"
-
-        def __init__(self, url, *args, **kwargs):
-            super().__init__(*args, **kwargs)
-            self.start_urls = [url + "/"]
-
-        def parse(self, response):
-            for number in range(24):
-                yield response.follow(f"/api/{number}", self.parse_item)
-
-        def parse_item(self, response):
-            yield response.json()
 """
 
 
@@ -93,45 +67,6 @@ def learned(shop: tuple[Site, Path], tmp_path: Path) -> tuple[AnySpider, Site]:
     spider = AnySpider(tmp_path, site)
     spider.days = 5
     return spider, site
-
-
-def test_pages_may_be_named_by_expressions(any_spider: AnySpider, site: Site) -> None:
-    set_shop(site)
-    crawl = any_spider.run(SHOP, HACS_PAGES="/item/1$,/list")
-    assert crawl.stat("hacs/visits") == 3
-    assert len(crawl.items) == 20
-
-
-def test_a_user_of_start_requests_only_is_told_what_that_leaves_out(
-    any_spider: AnySpider, site: Site
-) -> None:
-    set_shop(site)
-    crawl = any_spider.run(SHOP)
-    assert "1 of 23 requests was a start request" in crawl.log
-    assert "HACS_PAGES" in crawl.log
-    everything = any_spider.run(SHOP, HACS_PAGES="all")
-    assert "was a start request" not in everything.log
-    assert everything.stat("hacs/visits") == 23
-    assert len(everything.items) == 20
-
-
-def test_answers_count_that_may_show_what_is_watched(any_spider: AnySpider, site: Site) -> None:
-    json = {"Content-Type": "application/json"}
-    site.set("/", "/about.html")
-    for number in range(24):
-        site.pages[f"/api/{number}"] = (200, json, b'{"id": %d}' % number)
-    crawl = any_spider.run(API, HACS_WATCH="items")
-    assert "1 of 25 requests was a start request" in crawl.log
-    assert "start request" not in any_spider.run(API).log
-
-
-def test_a_budget_covers_followed_pages(any_spider: AnySpider, site: Site) -> None:
-    set_shop(site)
-    crawl = any_spider.run(SHOP, HACS_PAGES="all", HACS_BUDGET=10)
-    assert len(site.visited()) == 10
-    assert crawl.stat("hacs/visits") == 10
-    assert crawl.stat("finish_reason") == 0
-    assert "'finish_reason': 'finished'" in crawl.log
 
 
 def test_the_best_known_pages_are_visited_directly(learned: tuple[AnySpider, Site]) -> None:
@@ -302,7 +237,9 @@ LOGIN = """
         name = "forum"
 
         async def start(self):
-            yield scrapy.FormRequest(self.url + "/login", formdata={"a": "b"}, callback=self.after_login)
+            for word in "ab":
+                data = {"a": word}
+                yield scrapy.FormRequest(self.url + "/login", self.after_login, formdata=data)
 
         def after_login(self, response):
             yield response.follow("/threads", callback=self.parse_threads)
@@ -343,9 +280,10 @@ def test_pages_behind_a_form_are_asked_for_only_by_the_spider(
     )
     asked = site.visited()
     assert asked[0] == "/login"
-    assert sorted(asked[1:]) == ["/t/1", "/t/2", "/threads"]
+    assert sorted(asked) == ["/login", "/login", "/t/1", "/t/2", "/threads"]
     assert len(crawl.items) == 2
     assert "3 known pages were first reached after a form was posted" in crawl.log
+    assert crawl.log.count("was requested by POST") == 1
     assert crawl.stat("hacs/revisits") == 0
 
 
@@ -389,37 +327,6 @@ def test_what_a_request_for_no_page_leads_to_by_a_redirect_is_sent_whatever_the_
     assert crawl.stat("hacs/visits") == 1
 
 
-MAP = """
-    from scrapy.spiders import SitemapSpider
-
-
-    class Map(SitemapSpider):
-        name = "map"
-
-        def __init__(self, url, *args, **kwargs):
-            super().__init__(*args, **kwargs)
-            self.sitemap_urls = [url + "/sitemap.xml"]
-
-        def parse(self, response):
-            yield {"url": response.url}
-"""
-
-
-def test_what_a_sitemap_names_are_pages_and_the_sitemap_is_none(
-    any_spider: AnySpider, site: Site
-) -> None:
-    sitemap = '<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">{}</urlset>'
-    names = "".join(f"<url><loc>{site.url}/{one}</loc></url>" for one in range(12))
-    body = sitemap.format(names).encode()
-    site.pages["/sitemap.xml"] = (200, {"Content-Type": "application/xml"}, body)
-    for one in range(12):
-        site.set(f"/{one}", "/x")
-    crawl = any_spider.run(MAP, HACS_BUDGET=5)
-    assert crawl.stat("hacs/visits") == 5
-    assert crawl.stat("hacs/not_observed") == 0
-    assert len(site.visited()) == 6
-
-
 FED = """
     from scrapy.core.engine import ExecutionEngine
     from scrapy_redis.spiders import RedisSpider
@@ -461,43 +368,23 @@ IDLE = """
 """
 
 
-def test_a_spider_that_feeds_itself_when_idle_learns_how_its_pages_are_recorded(
-    any_spider: AnySpider, site: Site
+@pytest.mark.parametrize(
+    ("pages", "said"),
+    [
+        ("start", "0 of 2 requests were a start request"),
+        ("/product/", "WARNING: HACS_PAGES is found in no URL that was answered"),
+        ("all", ""),
+    ],
+)
+def test_where_no_answer_was_a_page_it_is_said_why(
+    pages: str, said: str, any_spider: AnySpider, site: Site
 ) -> None:
-    site.set("/1")
-    site.set("/2")
-    by_default = any_spider.run(IDLE)
-    assert "0 of 2 requests were a start request" in by_default.log
-    assert 'set HACS_PAGES = "all"' in by_default.log
-    assert any_spider.run(IDLE, HACS_PAGES="all").stat("hacs/visits") == 2
-
-
-def test_a_posted_start_request_says_how_it_is_recorded(any_spider: AnySpider, site: Site) -> None:
-    site.set("/1")
-    code = """
-    import scrapy
-
-
-    class Posts(scrapy.Spider):
-        name = "posts"
-        handle_httpstatus_all = True
-        custom_settings = {"HTTPERROR_ALLOW_ALL": True}
-
-        async def start(self):
-            for word in "ab":
-                yield scrapy.Request(self.url + "/1", method="POST", body=word)
-"""
-    log = any_spider.run(code).log
-    assert log.count("was requested by POST") == 1
-    assert "a start request" not in log
-
-
-def test_patterns_that_match_no_answer_say_so(any_spider: AnySpider, site: Site) -> None:
-    site.set("/1")
-    site.set("/2")
-    crawl = any_spider.run(IDLE, HACS_PAGES="/product/")
-    assert "WARNING: HACS_PAGES is found in no URL that was answered" in crawl.log
-    assert f"{site.url}/2" in crawl.log
+    for path in ("/1", "/2"):
+        site.set(path)
+    crawl = any_spider.run(IDLE, HACS_PAGES=pages)
+    assert said in crawl.log
+    assert crawl.stat("hacs/visits") == (0 if said else 2)
+    assert ("HACS_PAGES" in crawl.log) is bool(said)
 
 
 def test_patterns_that_find_nothing_beside_others_that_do_are_named_in_the_first_run(
@@ -555,85 +442,3 @@ def test_what_a_redis_queue_feeds_is_ranked_in_its_batches(
     assert sorted(visited) == sorted([*quiet, "/busy"])
     assert visited[0] == "/busy", "it was the last of the queue"
     assert last.stat("hacs/ranked") == last.stat("hacs/visits") == len(visited)
-
-
-SHARED = FED.replace(
-    "            yield {{",
-    """            for link in response.css("a::attr(href)").getall():
-                yield response.follow(link)
-            yield {{""",
-)
-"""A spider of scrapy-redis that follows links, by the queue that its processes share."""
-
-
-@pytest.mark.slow
-def test_of_a_queue_that_two_processes_share_each_page_is_visited_by_one_of_them(
-    site: Site, tmp_path: Path, redis_port: int, namespace: str
-) -> None:
-    server, url = Redis(port=redis_port), f"redis://127.0.0.1:{redis_port}"
-    paths = [f"/{number}" for number in range(40)]
-    for path in paths:
-        site.set(path, f"{path}/leaf")
-        site.set(f"{path}/leaf")
-        server.rpush(namespace, json.dumps({"url": site.url + path}))
-
-    def crawl(number: int) -> Crawl:
-        (tmp_path / str(number)).mkdir()
-        return AnySpider(tmp_path / str(number), site).run(
-            SHARED.format(key=namespace),
-            HACS_STATE=url,
-            HACS_NAMESPACE=namespace,
-            HACS_PAGES="all",
-            HACS_INNER_SCHEDULER="scrapy_redis.scheduler.Scheduler",
-            DUPEFILTER_CLASS="scrapy_redis.dupefilter.RFPDupeFilter",
-            SCHEDULER_QUEUE_KEY=f"{namespace}:requests",
-            SCHEDULER_DUPEFILTER_KEY=f"{namespace}:seen",
-            REDIS_URL=url,
-            REDIS_START_URLS_BATCH_SIZE=4,
-            MAX_IDLE_TIME_BEFORE_CLOSE=3,
-        )
-
-    with ThreadPoolExecutor() as threads:
-        both = [*threads.map(crawl, range(2))]
-    assert [one.exit_status for one in both] == [0, 0], "\n".join(one.log for one in both)
-    assert sorted(site.visited()) == sorted([*paths, *(f"{path}/leaf" for path in paths)])
-    assert sum(one.stat("hacs/visits") for one in both) == len(whole_pages(url, namespace)) == 80
-    assert sum(one.stat("hacs/ranked") for one in both) == len(paths)
-    assert sum(len(one.items) for one in both) == 80
-
-
-RETRIES = """
-    import scrapy
-
-
-    class Retries(scrapy.Spider):
-        name = "retries"
-
-        def __init__(self, url, *args, **kwargs):
-            super().__init__(*args, **kwargs)
-            self.start_urls = [url + "/"]
-
-        def parse(self, response):
-            for link in response.css("a::attr(href)").getall():
-                yield response.follow(link, lambda one: self.parse_item(one))
-
-        def parse_item(self, response):
-            if not response.meta.get("again"):
-                yield response.request.replace(
-                    dont_filter=True, meta={**response.meta, "again": True}
-                )
-            else:
-                yield {"url": response.url}
-"""
-
-
-def test_a_request_made_again_by_the_spider_is_neither_ranked_nor_left_out(
-    any_spider: AnySpider, site: Site
-) -> None:
-    site.set("/", "/a", "/b")
-    for path in ("/a", "/b"):
-        site.set(path, "/x")
-    crawl = any_spider.run(RETRIES, HACS_PAGES="all", HACS_BUDGET=3)
-    assert sorted(site.visited()) == ["/", "/a", "/a", "/b", "/b"]
-    assert len(crawl.items) == 2
-    assert "2 pages cannot be visited again by themselves" in crawl.log

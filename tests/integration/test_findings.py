@@ -14,15 +14,11 @@ from integration_support import AnySpider
 from servers import Site
 
 SPIDER = """
-    import scrapy
+    from tests.seeded import Seeded
 
 
-    class News(scrapy.Spider):
-        name = "news"
-
-        def __init__(self, url, *args, **kwargs):
-            super().__init__(*args, **kwargs)
-            self.start_urls = [url + "/news"]
+    class News(Seeded):
+        paths = ["/news"]
 """
 
 
@@ -63,18 +59,6 @@ def test_new_links_are_kept_with_their_texts_the_newest_first(
     assert [one[1:] for one in second] == [("link", "The b", f"{site.url}/b", "")]
     assert third == second
     assert texts(fourth) == [f"The c{number}" for number in range(20)]
-
-
-def test_of_what_else_is_watched_the_texts_are_kept_as_long_as_there_is_room(
-    any_spider: AnySpider, site: Site
-) -> None:
-    kept = found(any_spider, site, HACS_WATCH="css:p", HACS_FINDINGS=31)
-    assert [texts(one) for one in kept] == [
-        [],
-        ["The b"],
-        ["The b"],
-        [*(f"The c{number}" for number in range(30)), "The b"],
-    ]
 
 
 def test_the_only_text_of_a_page_is_kept_with_the_text_that_it_replaced(

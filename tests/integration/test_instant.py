@@ -77,12 +77,3 @@ def test_the_list_is_read_anew_for_each_round(
     assert "/blog/" in site.visited()
     assert f"HACS_INSTANT: {hubs}, line 1: " in crawl.log
     assert crawl.exit_status == 0
-
-
-def test_a_list_that_cannot_be_read_stops_the_crawl_before_its_first_request(
-    site: Site, project: Project, seeds: Path
-) -> None:
-    crawl = project.crawl(str(seeds), HACS_INSTANT="/nowhere.txt")
-    assert crawl.exit_status == 1
-    assert "HACS_INSTANT: /nowhere.txt: cannot read the list of hubs" in crawl.log
-    assert site.asked == []

@@ -183,28 +183,6 @@ def test_a_page_whose_links_come_from_a_fetch_is_marked_and_rendered_from_then_o
     assert "'hacs/render/seconds': 0.0," not in second.log
 
 
-def test_what_a_browser_shows_of_a_page_that_was_known_plainly_is_a_baseline_and_no_update(
-    runs: Runs, scripted: ScriptedSite
-) -> None:
-    scripted.links["/app/1"] = ["/a", "/b"]
-    plain = runs("/app/1", HACS_RENDER="never")
-    assert seen(plain) == {"/app/1": (0, "nothing new")}
-    assert not any(one.by_browser for one in scripted.asked)
-
-    rendered = runs("/app/1", day=1)
-    assert seen(rendered) == {"/app/1": (2, "nothing new")}
-    assert rendered.stat("hacs/updates") == 0
-
-    back = runs("/app/1", day=2, HACS_RENDER="never")
-    assert seen(back) == {"/app/1": (0, "nothing new")}
-    again = runs("/app/1", day=3)
-    assert seen(again) == {"/app/1": (2, "nothing new")}
-    assert again.stat("hacs/updates") == 0
-    page = runs.page("/app/1")
-    assert page is not None
-    assert page.last_update is None
-
-
 def test_a_page_that_renders_the_same_is_looked_at_once_and_then_left_alone(
     runs: Runs, scripted: ScriptedSite
 ) -> None:
@@ -218,13 +196,6 @@ def test_a_page_that_renders_the_same_is_looked_at_once_and_then_left_alone(
     assert not any(one.by_browser for one in scripted.asked)
     assert second.stat("hacs/render/checks") == 0
     assert runs.mark("/same/1").verdict is Verdict.PLAIN
-
-
-def test_links_drawn_anew_at_every_request_mark_no_page(runs: Runs, scripted: ScriptedSite) -> None:
-    crawl = runs("/churn")
-    assert [one.by_browser for one in scripted.asked if one.path == "/churn"] == [False, True, True]
-    assert crawl.stat("hacs/render/marked") == 0
-    assert runs.mark("/churn").verdict is Verdict.PLAIN
 
 
 def test_a_page_that_scrolls_without_end_shows_what_is_in_sight_and_ends(
@@ -347,22 +318,6 @@ def test_what_a_browser_asks_for_waits_for_the_delay_of_its_host(
     assert len([one for one in scripted.asked if one.by_browser]) == 6
     times = [one.at for one in scripted.asked]  # one that was late makes the next gap short
     assert times[-1] - times[0] > 0.8 * delay * (len(times) - 1), times
-
-
-def test_three_pages_of_a_site_that_agree_mark_the_others(
-    runs: Runs, scripted: ScriptedSite
-) -> None:
-    paths = [f"/app/{number}" for number in range(4)]
-    for path in paths:
-        scripted.links[path] = ["/a", path + "/b"]
-    crawl = runs(*paths[:3])
-    assert crawl.stat("hacs/render/marked") == 3
-    assert crawl.stat("hacs/render/sites") == 1
-    assert runs.site_mark().verdict is Verdict.BROWSER
-    scripted.asked.clear()
-    other = runs(paths[3])
-    assert seen(other) == {paths[3]: (2, "nothing new")}
-    assert [one.by_browser for one in scripted.asked if one.path == paths[3]] == [True]
 
 
 def test_the_twentieth_visit_looks_again_and_unmarks_a_page_that_shows_all_without_a_browser(

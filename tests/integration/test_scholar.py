@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-import gzip
-import sqlite3
 import stat
-import time
-from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from hacs_crawler.links import LinkRules
-from hacs_crawler.links.keys import link_fingerprint
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.findings import all_findings
-from hacs_crawler.state.page import Page, Visit
-from hacs_crawler.utils.times import DAY
 from integration_support import AnySpider, Project
 from servers import Site
-
-TEN_DAYS_AGO = int(time.time()) - 10 * DAY
 
 
 def test_the_first_crawl_visits_every_homepage_and_its_site(site: Site, project: Project) -> None:
@@ -58,29 +47,6 @@ def test_a_page_of_the_plan_that_others_link_to_is_requested_once(
     project.crawl("state")
     visited = site.visited()
     assert len(visited) == len(set(visited)) == 4
-
-
-def test_the_closing_line_compares_what_was_expected_with_what_was_found(
-    site: Site, project: Project, write_state: Callable[..., None]
-) -> None:
-    links = [f"{number}.html" for number in range(11)]
-    url = f"{site.url}/~a/"
-    prints = [link_fingerprint(f"{url}{link}") for link in links]
-    write_state(
-        *(
-            Visit(
-                url,
-                TEN_DAYS_AGO + day * DAY,
-                rules=LinkRules(citations=True).fingerprint,
-                marks=frozenset(prints[: day + 1]),
-            )
-            for day in range(10)
-        )
-    )
-    site.set("/~a/", *links)
-    crawl = project.crawl([url], "-a", "level=homepage")
-    said = next(line for line in crawl.log.splitlines() if "HACS visited" in line)
-    assert said.endswith("HACS visited 1 page: 1 new thing on 1 page (0.8 expected).")
 
 
 def test_a_link_that_comes_up_on_two_pages_of_a_site_is_new_to_the_site_once(
@@ -123,23 +89,6 @@ def test_new_links_are_found_reported_and_not_found_again(site: Site, project: P
     assert project.crawl(seeds).items == []
 
 
-def test_seeds_are_read_from_gz_and_from_standard_input_and_malformed_ones_are_named(
-    site: Site, project: Project
-) -> None:
-    site.set("/~A/")
-    file = project.folder / "seeds.gz"
-    file.write_bytes(gzip.compress(f"# seeds\nrubbish\nftp://x/\n{site.url}/~A/\n".encode()))
-    crawl = project.crawl(str(file))
-    assert crawl.exit_status == 0
-    assert all(f"seeds.gz, line {line}" in crawl.log for line in (2, 3))
-    done = project.run("crawl", "scholar", "-a", "seeds=-", stdin=f"{site.url}/~A/\n")
-    assert done.exit_status == 0
-    assert site.visited() == ["/~A/", "/~A/"]
-    page = project.page(f"{site.url}/~A/")
-    assert isinstance(page, Page)
-    assert page.url == f"{site.url}/~A/", "as it was seen"
-
-
 SEED = ["http://127.0.0.1:1/"]
 
 
@@ -177,24 +126,6 @@ def test_what_cannot_work_is_one_line_and_stops_the_crawl_before_its_first_reque
     assert crawl.stat("downloader/request_count") == 0
 
 
-def test_a_policy_that_fails_on_the_whole_state_is_one_line_and_so_is_a_damaged_state(
-    site: Site, project: Project
-) -> None:
-    site.set("/~ada/")
-    project.crawl([f"{site.url}/~ada/"])
-    site.asked.clear()
-    failed = project.crawl("state", HACS_POLICY="json.loads")
-    with closing(sqlite3.connect(project.state.removeprefix("sqlite:///"))) as db, db:
-        db.execute("INSERT OR REPLACE INTO 'hacs.meta' VALUES ('prior', '{bad')")
-    damaged = project.crawl([f"{site.url}/~ada/"])
-    for crawl, message in ((failed, "TypeError: the JSON object must be"), (damaged, "state.db")):
-        assert crawl.exit_status == 1
-        assert crawl.log.count(message) >= 1
-        assert crawl.log.count(" ERROR: ") == 1
-        assert "Traceback" not in crawl.log
-    assert site.asked == []
-
-
 def test_a_gone_page_is_marked_and_with_a_budget_left_alone_for_a_while(
     site: Site, project: Project
 ) -> None:
@@ -226,30 +157,6 @@ def test_a_redirected_seed_stays_the_seeds_page_wherever_it_leads(
     found = [(len(page.visits), len(page.spells.marks), page.failures) for page in pages if page]
     assert found == [(1, 1, 0), (1, 1, 0), (0, 0, 1), (0, 0, 1), (0, 0, 1)]
     assert project.page(f"{site.url}/new/") is None
-
-
-def test_what_shows_no_links_is_no_observation_and_broken_html_stops_no_crawl(
-    site: Site, project: Project
-) -> None:
-    """Each case by itself, and others: tests/crawl/test_observation.py."""
-    rubbish = bytes(range(256)) * 20
-    undecodable = b"<html><a href='\xff\xfe\x00x.html'>\xff</a><a href=http://[>"
-    site.pages |= {
-        "/binary-as-html": (200, {}, rubbish),
-        "/error": (500, {}, b"<a href=x>x</a>"),
-        "/binary": (200, {"Content-Type": "application/octet-stream"}, rubbish),
-        "/pdf": (200, {"Content-Type": "application/pdf"}, b"%PDF-1.4"),
-        "/empty": (200, {}, b""),
-        "/undecodable": (200, {}, undecodable),
-        "/deep": (200, {}, b"<p>" * 3000 + b"<a href=deep.html>deep</a>"),
-    }
-    urls = [f"{site.url}{path}" for path in site.pages]
-    crawl = project.crawl(urls, "-a", "level=homepage", RETRY_ENABLED=False)
-    assert crawl.exit_status == 0
-    for reason, number in {"unreadable": 2, "status": 1, "other_type": 2, "empty": 1}.items():
-        assert crawl.stat(f"hacs/not_observed/{reason}") == number
-    assert crawl.stat("hacs/visits") == 1
-    assert "Traceback" not in crawl.log
 
 
 def test_a_host_that_asks_to_be_left_alone_is(site: Site, project: Project) -> None:

@@ -55,7 +55,6 @@ class Web(LocalServer):
         self.asked: list[tuple[str, str]] = []
         self.robots = ""
         self.feed = ""
-        self.location = "/sitemap.xml"
         self._lock = Lock()
         super().__init__("0.0.0.0")
 
@@ -166,7 +165,7 @@ class Web(LocalServer):
             ),
             (500, {}, b""),
             (200, {}, b"\x00\xff" * 1000),
-            (301, {"Location": self.location}, b""),
+            (301, {"Location": "http://[::1/x"}, b""),
         )
         status, headers, body = ways[number // 5]
         return status, headers, body if isinstance(body, bytes) else body.encode()
@@ -252,21 +251,6 @@ def test_a_sitemap_that_robots_txt_forbids_is_not_asked_for(
     web.robots = "User-agent: *\nDisallow: /sitemap.xml\n"
     crawl(0, web.pages()[:PAGES], HACS_SIGNALS=500)
     assert "/sitemap.xml" not in {path for _, path in web.asked}
-
-
-@pytest.mark.parametrize(
-    ("robots", "location"),
-    [("Sitemap: http://[::1/x\n", "/sitemap.xml"), ("", "http://[::1/x")],
-    ids=["in robots.txt", "in a redirect"],
-)
-def test_an_address_that_is_none_costs_no_page(
-    web: Web, crawl: Callable[..., Crawl], robots: str, location: str
-) -> None:
-    web.robots, web.location = robots, location
-    urls = web.pages()[49 * PAGES :]  # of a host whose sitemap leads elsewhere
-    done = crawl(0, urls, HACS_SIGNALS=500)
-    assert done.stat("item_scraped_count") == len(urls)
-    assert (done.exit_status, "Traceback" in done.log) == (0, False)
 
 
 def test_whatever_reading_a_source_raises_costs_no_page_and_no_other_source(

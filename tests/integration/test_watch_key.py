@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
-
 from integration_support import AnySpider, Crawl
 from servers import Site
 
-LISTENING = """
+PLAIN = """
+    from tests.seeded import Seeded
+
+
+    class Jobs(Seeded):
+        paths = ["/jobs"]
+        shown = []
+
         @classmethod
         def from_crawler(cls, crawler, *args, **kwargs):
             from hacs_crawler.signals import page_visited
@@ -25,36 +30,10 @@ LISTENING = """
             item = {"job": job[0], "pay": len(job), "views": views}
             self.shown.append(item)
             return item
-"""
-STARTING = """
-        def __init__(self, url, *args, **kwargs):
-            super().__init__(*args, **kwargs)
-            self.start_urls = [url + "/jobs"]
-            self.shown = []
-"""
-PLAIN = f"""
-    import scrapy
 
-
-    class Jobs(scrapy.Spider):
-        name = "jobs"
-{STARTING}{LISTENING}
         def parse(self, response):
             for text in response.css("p::text").getall():
                 yield self.item(response, text)
-"""
-CRAWLING = f"""
-    from scrapy.linkextractors import LinkExtractor
-    from scrapy.spiders import CrawlSpider, Rule
-
-
-    class Jobs(CrawlSpider):
-        name = "jobs"
-        rules = (Rule(LinkExtractor(allow="/jobs"), callback="parse_jobs"),)
-        custom_settings = {{"HACS_PAGES": ["/jobs"]}}
-{STARTING.replace("/jobs", "/")}{LISTENING}
-        def parse_jobs(self, response):
-            return [self.item(response, text) for text in response.css("p::text").getall()]
 """
 
 
@@ -71,14 +50,9 @@ def crawl(any_spider: AnySpider, site: Site, code: str, *jobs: str, **settings: 
     return found
 
 
-@pytest.mark.parametrize("code", [PLAIN, CRAWLING], ids=["plain", "crawl"])
-def test_an_item_is_new_or_has_changed_or_is_the_same(
-    any_spider: AnySpider, site: Site, code: str
-) -> None:
-    first = crawl(any_spider, site, code, "A", "B")
-    then = crawl(any_spider, site, code, "A", "BB", "C")
-    again = crawl(any_spider, site, code, "AA", "BB")
-    back = crawl(any_spider, site, code, "AA", "BB", "C")
+def test_an_item_is_new_or_has_changed_or_is_the_same(any_spider: AnySpider, site: Site) -> None:
+    shown = ("A", "B"), ("A", "BB", "C"), ("AA", "BB"), ("AA", "BB", "C")
+    first, then, again, back = (crawl(any_spider, site, PLAIN, *jobs) for jobs in shown)
     assert "A is same" in first.log
     assert all(said in then.log for said in ("A is same", "B is changed", "C is new"))
     assert all(said in again.log for said in ("A is changed", "B is same"))
@@ -96,12 +70,6 @@ def test_what_a_changed_item_was_before_is_known(any_spider: AnySpider, site: Si
     assert "A was None" in first.log
     assert "A was {'job': 'A', 'pay': 1, 'views': '1'}" in then.log
     assert "C was None" in then.log
-
-
-def test_a_key_that_no_item_has_is_said(any_spider: AnySpider, site: Site) -> None:
-    found = crawl(any_spider, site, PLAIN, "A", "B", HACS_WATCH_KEY="id")
-    assert "HACS_WATCH_KEY = 'id': none of 2 items has such a field" in found.log
-    assert found.stat("hacs/visits") == 1
 
 
 def test_in_the_callback_is_told_what_was_known_and_predicted(

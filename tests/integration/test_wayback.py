@@ -7,7 +7,6 @@ left in the state, the feed, the stats and the log.
 from __future__ import annotations
 
 import math
-import random
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import closing
@@ -18,20 +17,14 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from hacs_crawler.archive.capture import digest_bytes
-from hacs_crawler.state import Estimation, State, digest_number, open_store, shard_of_page
-from hacs_crawler.state.merging import RECENT_VISITS
-from hacs_crawler.state.page import Harvest, Page, Visit
+from hacs_crawler.state import Estimation, State, open_store, shard_of_page
+from hacs_crawler.state.page import Page
 from integration_support import Crawl, Project
-from wayback_machine import EXCLUDED, ROBOTS, Asked, WaybackMachine, page, sha1_digest
+from wayback_machine import EXCLUDED, ROBOTS, Asked, WaybackMachine
 from wayback_support import (
     Bootstrap,
-    described,
-    known,
     months,
-    recorded_directly,
     second,
-    visit,
 )
 
 T1, T2, T3, T4, T5 = months(5)
@@ -42,39 +35,14 @@ SPELLINGS = [
     "http://www.spelt.edu/~a/index.html",
     "https://spelt.edu:443/~a",
 ]
-HISTORIES = [f"http://history.edu/~{number}/" for number in range(12)]
 
 
 def url_of(name: str) -> str:
     return f"http://{name}.edu/~a/"
 
 
-def random_history(
-    archive: WaybackMachine, url: str, rng: random.Random, length: int
-) -> list[Visit]:
-    """Archive a page that gains, loses and gets back links; return the same as live visits."""
-    links, earlier, visits, last = ["/base"], [["/base"]], [], ""
-    for at in months(length, 1999):
-        before = links
-        event = rng.random()
-        if event < 0.3:
-            links = [*links, f"/new-{at}"]
-        elif event < 0.4:
-            links = links[1:]
-        elif event < 0.5:
-            links = rng.choice(earlier)
-        earlier.append(links)
-        if links == before and last and rng.random() < 0.5:
-            archive.revisit(url, at, of=last)
-        else:
-            archive.capture(url, at, *links)
-        last = at
-        visits.append(visit(url, at, *links))
-    return visits
-
-
-def fill(archive: WaybackMachine) -> list[Visit]:
-    """Archive a seed for each kind of history; return the random ones as live visits."""
+def fill(archive: WaybackMachine) -> None:
+    """Archive a seed for each kind of history."""
     url = url_of("unchanged")
     digest = archive.capture(url, T1, "/a")
     archive.revisit(url, T2, of=T1)
@@ -115,14 +83,6 @@ def fill(archive: WaybackMachine) -> list[Visit]:
     archive.capture("http://www.spelt.edu:80/~a", T1, "http://a.org/1")
     archive.capture("https://spelt.edu/~a/", T2, "http://a.org/1", "http://a.org/2")
 
-    rng = random.Random(7)
-    lengths = [1, 2, 3, RECENT_VISITS + 40, *(rng.randrange(5, 50) for _ in HISTORIES[4:])]
-    return [
-        one
-        for url, length in zip(HISTORIES, lengths, strict=True)
-        for one in random_history(archive, url, rng, length)
-    ]
-
 
 def fail_mementos(archive: WaybackMachine, of: str, body: bytes) -> None:
     archive.fail(
@@ -136,7 +96,6 @@ class World:
 
     bootstrap: Bootstrap
     seeds: list[str]
-    visits: list[Visit]
     crawl: Crawl
     asked: list[Asked]
     pages: Mapping[str, Page]
@@ -164,28 +123,17 @@ NAMES = [
 def world(tmp_path_factory: pytest.TempPathFactory) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("wayback")
     with Bootstrap(Project(folder, f"sqlite:///{folder}/state.db")) as bootstrap:
-        visits = fill(bootstrap.archive)
-        seeds = [*map(url_of, NAMES), *SPELLINGS, *HISTORIES]
+        fill(bootstrap.archive)
+        seeds = [*map(url_of, NAMES), *SPELLINGS]
         crawl = bootstrap.run(seeds)
         asked = bootstrap.forget()
-        yield World(bootstrap, seeds, visits, crawl, asked, bootstrap.pages())
+        yield World(bootstrap, seeds, crawl, asked, bootstrap.pages())
 
 
 def test_it_ends_well(world: World) -> None:
     assert world.crawl.exit_status == 0
     assert "Traceback" not in world.crawl.log
     assert "Unhandled" not in world.crawl.log
-
-
-def test_the_state_is_what_recording_the_same_visits_directly_leads_to(
-    world: World, tmp_path: Path
-) -> None:
-    direct = recorded_directly(tmp_path, world.visits)
-    assert set(direct) == set(HISTORIES)
-    harvested = {url: world.pages[url] for url in HISTORIES}
-    assert known(harvested) == known(direct)
-    rates = {url: page.rate for url, page in direct.items()}
-    assert {url: page.rate for url, page in harvested.items()} == pytest.approx(rates, rel=0.1)
 
 
 def test_what_has_not_changed_is_a_visit_without_a_memento_fetched(world: World) -> None:
@@ -195,13 +143,6 @@ def test_what_has_not_changed_is_a_visit_without_a_memento_fetched(world: World)
     assert list(page.update_times) == [second(T5)]
     item = world.item("unchanged")
     assert (item["visits"], item["mementos"], item["mementos_saved"]) == (5, 2, 3)
-
-
-def test_the_stats_say_how_many_mementos_were_saved(world: World) -> None:
-    fetched, saved = (world.crawl.stat(f"hacs/archive/mementos{x}") for x in ("", "_saved"))
-    assert saved == sum(item["mementos_saved"] for item in world.crawl.items) > 100
-    assert fetched == sum(item["mementos"] for item in world.crawl.items)
-    assert f"{fetched} mementos fetched, {saved} not needed" in world.crawl.log
 
 
 @pytest.mark.parametrize("name", ["archived-429", "archived-503", "archived-301"])
@@ -249,12 +190,6 @@ def test_several_spellings_of_a_homepage_are_one_seed(world: World) -> None:
     assert world.crawl.stat("hacs/archive/seeds/second_homepage") == 2
 
 
-def test_captures_under_any_spelling_are_of_the_page_as_the_seed_spells_it(world: World) -> None:
-    page = world.pages[SPELLINGS[0]]
-    assert list(page.visits) == [second(T1), second(T2)]
-    assert list(page.update_times) == [second(T2)]
-
-
 def test_items_tell_what_the_archive_has_of_each_seed(world: World) -> None:
     item = world.item("unchanged")
     first, last = (item.pop(f"{end}_capture").partition("+")[0] for end in ("first", "last"))
@@ -287,6 +222,9 @@ def test_the_last_line_sums_up_and_names_the_archival_rate(world: World) -> None
     ) in world.crawl.log
     assert world.crawl.stat("hacs/archive/seeds") == seeds
     assert world.crawl.stat("hacs/archive/seeds/history") == found
+    fetched, saved = (world.crawl.stat(f"hacs/archive/mementos{x}") for x in ("", "_saved"))
+    assert saved == sum(item["mementos_saved"] for item in world.crawl.items) > 0
+    assert f"{fetched} mementos fetched, {saved} not needed" in world.crawl.log
 
 
 def test_robots_txt_is_asked_for_once_and_each_seed_once_without_a_filter(world: World) -> None:
@@ -295,57 +233,6 @@ def test_robots_txt_is_asked_for_once_and_each_seed_once_without_a_filter(world:
     for one in world.asked:
         assert not {"filter", "collapse", "page", "fl"} & set(one.params)
         assert one.kind != "cdx" or {"limit", "showResumeKey"} <= set(one.params)
-
-
-@pytest.fixture(scope="module")
-def again(world: World) -> tuple[Crawl, list[Asked], Mapping[str, Page]]:
-    """The world harvested a second time, with nothing new in the archive."""
-    crawl = world.bootstrap.run(world.seeds)
-    return crawl, world.bootstrap.forget(), world.bootstrap.pages()
-
-
-Again = tuple[Crawl, list[Asked], Mapping[str, Page]]
-
-
-def test_running_it_twice_changes_nothing(world: World, again: Again) -> None:
-    crawl, _, pages = again
-    assert pages == world.pages
-    assert crawl.exit_status == 0
-    assert crawl.stat("hacs/visits") == 0
-
-
-def test_a_second_run_asks_each_seed_once_from_its_latest_capture_on(
-    world: World, again: Again
-) -> None:
-    since = {one.params["url"]: one.params["from"] for one in again[1] if one.kind == "cdx"}
-    assert len(since) == sum(one.kind == "cdx" for one in again[1])
-    assert since[url_of("unchanged")] == T5
-    assert since[url_of("never-archived")] < "1995"
-
-
-def test_a_second_run_asks_for_no_memento_but_what_the_archive_failed_to_give(
-    again: Again,
-) -> None:
-    mementos = [described(one) for one in again[1] if one.kind == "memento"]
-    assert mementos == [f"{list(months(10))[-1]} {url_of('own-page')}"]
-
-
-def test_a_blocked_seed_is_never_asked_for_again(again: Again) -> None:
-    crawl, asked, _ = again
-    assert not [one for one in asked if "blocked" in one.path or "excluded" in one.path]
-    assert crawl.stat("hacs/archive/seeds/blocked") == 3
-
-
-def test_a_later_run_fetches_only_what_is_newer(world: World, again: Again) -> None:
-    bootstrap, url = world.bootstrap, url_of("unchanged")
-    bootstrap.archive.capture(url, "20150101000000", "/a", "/b")
-    bootstrap.archive.capture(url, "20160101000000", "/c")
-    crawl = bootstrap.run([url])
-    assert bootstrap.asked() == ["cdx", f"20160101000000 {url}"]
-    page = bootstrap.pages()[url]
-    assert list(page.visits[-3:]) == [second(at) for at in (T5, "20150101000000", "20160101000000")]
-    assert list(page.update_times) == [second(T5), second("20160101000000")]
-    assert crawl.items[0]["visits"] == 2
 
 
 @pytest.fixture
@@ -369,41 +256,6 @@ def test_of_several_shards_each_asks_for_the_histories_of_its_own_pages(
             assert {page.url for page in pages if page is not None} == own
 
 
-def number_of(link: str) -> int:
-    """The number by which a state knows the digest of a page of one link."""
-    return digest_number(digest_bytes(sha1_digest(page(link))))
-
-
-def test_in_digest_mode_changed_digests_are_updates_and_no_memento_is_fetched(
-    bootstrap: Bootstrap, tmp_path: Path
-) -> None:
-    url, archive = "http://foo.edu/", bootstrap.archive
-    visits = []
-    for number, at in enumerate(months(40)):
-        archive.capture(url, at, f"/{number // 4}")
-        if "201006" <= at < "2013":
-            visits.append(Visit(url, second(at), digest=number_of(f"/{number // 4}")))
-    bootstrap.run([url], "mode=digest", "since=2010-06", "until=2012")
-    assert bootstrap.asked() == ["cdx"]
-    assert bootstrap.state() == known(recorded_directly(tmp_path, visits))
-
-
-def test_since_and_until_are_seconds_included_and_captures_are_thinned_over_time(
-    bootstrap: Bootstrap,
-) -> None:
-    url = "http://foo.edu/"
-    times = list(months(41))
-    for at in times:
-        bootstrap.archive.capture(url, at, f"/{at}")
-    for minute in range(30):
-        bootstrap.archive.capture(url, f"201006161200{minute:02}", "/a", f"/{minute}")
-    options = ("max_captures=5", f"since={times[4]}", f"until={times[36]}")
-    bootstrap.run([url], *options)
-    visits = bootstrap.pages()[url].visits
-    assert list(visits) == [second(times[index]) for index in (4, 12, 20, 28, 36)]
-    assert len(bootstrap.archive.asks("memento")) == 5
-
-
 def test_seeds_come_from_standard_input_and_from_the_state(bootstrap: Bootstrap) -> None:
     url = "http://foo.edu/"
     bootstrap.archive.capture(url, T1, "/a")
@@ -412,23 +264,3 @@ def test_seeds_come_from_standard_input_and_from_the_state(bootstrap: Bootstrap)
     bootstrap.forget()
     assert bootstrap.run("state").items[0]["url"] == url
     assert bootstrap.asked() == ["cdx", f"{T2} {url}"]
-
-
-def test_a_harvest_adds_to_what_live_visits_found(bootstrap: Bootstrap, tmp_path: Path) -> None:
-    url = "http://foo.edu/"
-    live = [visit(url, "20200101000000", "/a", "/b"), visit(url, "20200201000000", "/a", "/c")]
-    archived = [visit(url, T1, "/a"), visit(url, T2, "/a", "/c")]
-    folder = bootstrap.project.folder
-    recorded_directly(folder, live)
-    (folder / "direct.db").rename(folder / "state.db")
-    bootstrap.archive.capture(url, T1, "/a")
-    bootstrap.archive.capture(url, T2, "/a", "/c")
-    bootstrap.run([url])
-    (tmp_path / "both").mkdir()
-    assert bootstrap.state() == known(recorded_directly(tmp_path / "both", [*live, *archived]))
-
-
-def test_a_page_remembers_how_far_it_is_harvested(world: World) -> None:
-    (harvest,) = world.pages[HISTORIES[0]].harvests.values()
-    assert isinstance(harvest, Harvest)
-    assert harvest.until == world.pages[HISTORIES[0]].last_visit

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from hacs_crawler.harvest.journal import MOST_TRIES
 from integration_support import Project
 from wayback_machine import EXCLUDED, page
 from wayback_support import Bootstrap, known, months, recorded_directly, visit
@@ -93,16 +92,3 @@ def test_a_memento_refused_today_is_asked_for_in_the_next_run_and_that_is_said(
     bootstrap.archive.forgive()
     bootstrap.run([URL])
     assert_complete(bootstrap)
-
-
-def test_what_comes_after_mementos_given_up_is_still_asked_for(bootstrap: Bootstrap) -> None:
-    bootstrap.archive.fail("memento", 404, times=FOR_EVER)
-    for _ in range(MOST_TRIES):
-        crawl = bootstrap.run([URL])
-    assert "12 mementos were not shown in 3 runs: given up" in crawl.log
-    bootstrap.archive.forgive()
-    bootstrap.archive.capture(URL, "20150101000000", "/later")
-    bootstrap.asked()
-    bootstrap.run([URL])
-    assert bootstrap.asked() == ["cdx", f"20150101000000 {URL}"]
-    assert len(bootstrap.pages()[URL].visits) == 1

@@ -5,34 +5,26 @@ from __future__ import annotations
 import math
 import signal
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 import forks
-from changed import changed
-from hacs_crawler.archive import Capture
-from hacs_crawler.harvest.page import thinned
 from hacs_crawler.state.page import Visit
 from integration_support import Project, finish, read_until
-from servers import free_port, redis_server
 from wayback_machine import WaybackMachine, limit_above
 from wayback_support import (
     Bootstrap,
     known,
     months,
     recorded_directly,
-    second,
     visit,
 )
 
 SITES = [f"http://foo.edu/~{name}/" for name in "abcdef"]
 SLOW = {"mementos_per_minute": 3_000, "HACS_FLUSH_VISITS": 5}
 URL = SITES[0]
-PAUSE = {"archive_pause_seconds": 60}
-"""A loaded machine included; the pause is 60 s, and so is what waits at the archive's pace."""
 
 
 @pytest.fixture
@@ -103,20 +95,6 @@ def _visits(bootstrap: Bootstrap) -> dict[str, list[str]]:
     }
 
 
-def test_killed_while_captures_are_thinned_it_ends_with_the_same_ones(
-    bootstrap: Bootstrap,
-) -> None:
-    fill(bootstrap.archive, URL, 90)
-    # so slow that something is written before it is killed, on a loaded machine, too
-    run_until(bootstrap, 20, "max_captures=40", **{**SLOW, "mementos_per_minute": 600})
-    before = bootstrap.pages()[URL].visits
-    bootstrap.run(SITES, "max_captures=40")
-    captures = [Capture("", URL, second(at), 200, "", "") for at in months(90)]
-    visits = bootstrap.pages()[URL].visits
-    assert list(visits) == [one.at for one in thinned(captures, 40)]
-    assert 0 < len(before) < len(visits)
-
-
 def asked_again(bootstrap: Bootstrap) -> bool:
     """Whether the archive was asked for anything twice, as it is when a pause is over."""
     asked = [(ask.path, *ask.params.items()) for ask in bootstrap.archive.asks("memento")]
@@ -126,25 +104,13 @@ def asked_again(bootstrap: Bootstrap) -> bool:
 def test_told_to_stop_during_a_pause_it_ends_quickly_and_cleanly(bootstrap: Bootstrap) -> None:
     fill(bootstrap.archive, URL, 12)
     bootstrap.archive.fail("memento", 429)
-    process = bootstrap.start([URL], **PAUSE)
+    process = bootstrap.start([URL], archive_pause_seconds=60)
     log = read_until(process, "left alone for 60 s")
     process.send_signal(signal.SIGTERM)
     crawl = finish(process, log)
     assert not asked_again(bootstrap)
     assert crawl.exit_status == 0
     assert "'finish_reason': 'shutdown'" in crawl.log
-    assert "Traceback" not in crawl.log
-
-
-def test_a_timeout_of_the_crawl_ends_it_during_a_pause(bootstrap: Bootstrap) -> None:
-    fill(bootstrap.archive, URL, 12)
-    bootstrap.archive.fail("memento", 429)
-    process = bootstrap.start([URL], CLOSESPIDER_TIMEOUT=5, **PAUSE)
-    log = read_until(process, "left alone for 60 s")
-    crawl = finish(process, log)
-    assert not asked_again(bootstrap)
-    assert crawl.exit_status == 0
-    assert "'finish_reason': 'closespider_timeout'" in crawl.log
     assert "Traceback" not in crawl.log
 
 
@@ -164,25 +130,3 @@ def test_told_to_stop_it_does_not_first_ask_for_all_that_waits_at_the_archives_p
     assert sixth - first > 0.3
     bootstrap.run([URL], "level=website")
     assert bootstrap.state() == known(recorded_directly(tmp_path, visits))
-
-
-def test_nothing_is_lost_while_redis_is_away(bootstrap: Bootstrap, tmp_path: Path) -> None:
-    visits = [one for url in SITES for one in fill(bootstrap.archive, url, 40)]
-    port = free_port()
-    folder = tmp_path / "redis"
-    folder.mkdir()
-    bootstrap.project.state = f"redis://127.0.0.1:{port}/0"
-    small = changed(crawl__state_access__write_behind__BUFFER_VISITS=30)
-    with redis_server(folder, "--appendonly", "yes", "--appendfsync", "always", port=port):
-        process = bootstrap.start(SITES, **small, **SLOW)
-        wait_for(lambda: len(bootstrap.archive.asks("memento")) >= 30, process)
-    log = read_until(process, "next try in")
-    with redis_server(folder, "--appendonly", "yes", port=port):
-        crawl = finish(process, log)
-        assert crawl.exit_status == 0
-        assert crawl.stat("hacs/state/errors") >= 1
-        assert crawl.stat("hacs/state/lost") == 0
-        assert "Traceback" not in crawl.log
-        assert bootstrap.state() == known(recorded_directly(tmp_path, visits))
-    most = Counter(one.memento for one in bootstrap.archive.asks("memento")).most_common(1)
-    assert most[0][1] == 1

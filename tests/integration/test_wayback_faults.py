@@ -11,7 +11,7 @@ import pytest
 
 from integration_support import Crawl, Project
 from servers import Site, free_port
-from wayback_machine import CUT, RESET, limit_above
+from wayback_machine import CUT, RESET
 from wayback_support import (
     PAUSE_SECONDS,
     Bootstrap,
@@ -146,18 +146,6 @@ def test_refused_connections_are_waited_for(bootstrap: Bootstrap) -> None:
     assert_complete(bootstrap, times)
 
 
-def test_what_a_cdx_server_cannot_answer_in_time_is_asked_for_in_smaller_parts(
-    bootstrap: Bootstrap,
-) -> None:
-    times = fill(bootstrap, 200)
-    bootstrap.archive.fail("cdx", 504, times=FOR_EVER, only_if=limit_above(100))
-    crawl = bootstrap.run([URL], "level=website")
-    assert crawl.exit_status == 0
-    assert not errors(crawl)
-    assert crawl.stat("hacs/visits") == 200
-    assert_complete(bootstrap, times)
-
-
 def test_answers_cut_off_or_in_html_and_connections_cut_are_asked_for_again(
     bootstrap: Bootstrap,
 ) -> None:
@@ -207,13 +195,6 @@ def test_an_address_that_is_no_cdx_servers_is_named(bootstrap: Bootstrap, site: 
     site_url = f"{site.url}/"
     crawl = bootstrap.run(seeds, cdx_url=site_url, memento_url=site_url)
     assert_one_clear_error(crawl, site_url, "HACS_ARCHIVES")
-
-
-def test_seeds_that_share_pages_ask_for_each_memento_once(bootstrap: Bootstrap) -> None:
-    fill(bootstrap)
-    bootstrap.run([URL, "http://foo.edu/"], "level=website")
-    mementos = [one.path for one in bootstrap.archive.asks("memento")]
-    assert len(mementos) == len(set(mementos))
 
 
 def test_pauses_for_which_503_asks_grow_and_come_to_an_end(bootstrap: Bootstrap) -> None:

@@ -10,7 +10,6 @@ import itertools
 import json
 import random
 import re
-import uuid
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -275,13 +274,6 @@ def digests(wayback: Wayback) -> Harvested:
 
 
 @pytest.fixture(scope="module")
-def homepages(wayback: Wayback, redis_port: int) -> Harvested:
-    """Some of the homepages alone, in a Redis."""
-    state, namespace = f"redis://127.0.0.1:{redis_port}/0", uuid.uuid4().hex
-    return wayback.run([HOME, *FEW], state=state, HACS_NAMESPACE=namespace)
-
-
-@pytest.fixture(scope="module")
 def imported(wayback: Wayback) -> dict[str, Page]:
     """What `hacs import` makes of pywb's own index."""
     state = wayback.new_state()
@@ -322,21 +314,6 @@ def test_pages_two_levels_below_a_homepage_are_harvested(website: Harvested) -> 
     }
 
 
-@pytest.mark.parametrize(
-    ("kind", "number"),
-    [
-        ("outside", 2),  # ~barbara and ~bar-old; pywb itself leaves foo.edu/ out
-        ("too_deep", 1),
-        ("second_homepage", 1),  # ~BAR is another page
-        ("not_html", 4),  # an image, a PDF, and a revisit of each
-        ("empty", 1),
-        ("duplicate", 2),
-    ],
-)
-def test_rows_that_are_no_captures_are_counted(kind: str, number: int, website: Harvested) -> None:
-    assert website.crawl.stat(f"hacs/archive/dropped/{kind}") == number
-
-
 def test_visits_have_the_times_of_captures_under_any_url_of_the_page(website: Harvested) -> None:
     page = website.pages["edu,foo)/~bar"]
     assert days(page.visits) == [0, 1, 2, 3, 4, 9, 10]
@@ -370,14 +347,6 @@ def test_every_visit_was_fetched_or_saved(website: Harvested) -> None:
     assert saved > fetched
 
 
-def test_a_page_under_its_default_port_is_the_same_page(website: Harvested) -> None:
-    assert website.pages["edu,foo)/~bar/baz"].url == "http://foo.edu/~bar/baz/"
-
-
-def test_captures_of_one_second_are_one_visit(website: Harvested) -> None:
-    assert days(website.pages["edu,foo)/~bar/twice.html"].visits) == [0]
-
-
 def test_archived_redirects_are_not_followed(website: Harvested) -> None:
     robots_txt = 2  # pywb redirects it to /robots.txt/
     assert website.crawl.stat("downloader/request_count") == len(website.asked) + robots_txt
@@ -390,13 +359,6 @@ def test_histories_are_as_if_our_own_crawler_had_made_the_visits(
     assert len(expected) > 60
     assert any(len(page.visits) > RECENT_VISITS for page in expected.values())
     assert_same(pages_of(RANDOM, website), expected)
-
-
-def test_homepages_in_redis_are_as_with_the_pages_below_in_sqlite(
-    homepages: Harvested, website: Harvested
-) -> None:
-    seeds = map(page_surt, [HOME, *FEW])
-    assert_same(homepages.pages, {surt: website.pages[surt] for surt in seeds})
 
 
 def test_digests_tell_the_same_as_an_import_of_the_index(
