@@ -11,7 +11,7 @@
 | `/echo`                     | method, body and cookies as JSON                                |
 | `/login`, `/account`        | a form with a CSRF token, and what only those see who sent it    |
 | `/scroll?page=0`            | JSON with three links and the number of the next page           |
-| `/sitemap.xml`, `/feed.xml` | what they are called; `/feed.csv` too                           |
+| `/sitemap.xml`, `/feed.xml` | what they are called                                            |
 | `/file/a.txt`               | a text file                                                     |
 | `/api/extract`              | a page as Zyte API answers it                                    |
 | `/robots.txt`               | disallows `/private`                                            |
@@ -169,8 +169,6 @@ class JudgedSite:
             case ["feed.xml"]:
                 entries = "".join(f"<entry><id>{n}</id></entry>" for n in range(3))
                 return Answer(f"<feed>{entries}</feed>", 200, "application/xml")
-            case ["feed.csv"]:
-                return Answer("id,link\n1,/csv/1\n2,/csv/2\n", 200, "text/csv")
             case ["file", name]:
                 return Answer(f"the file {name}", 200, "text/plain")
             case ["api", "extract"]:

@@ -12,6 +12,7 @@ from scrapy.http import Response
 from twisted.python.failure import Failure
 
 SITE = os.environ.get("SITE", "http://127.0.0.1:1")
+FIVE = ("/1", "/2", "/3", "/4", "/5")
 TIMED = ("cache_timestamp", "download_latency")
 SEEN = ("url", "method", "priority", "dont_filter", "cookies", "cb_kwargs", "flags")
 
@@ -83,3 +84,15 @@ class Row(Judged, Spider):
     async def start(self) -> Any:
         for one in self.start_urls:
             yield Request(one, errback=self.failed)
+
+
+def rows(module: dict[str, Any], *bases: type, **named: dict[str, Any]) -> None:
+    """Make rows that differ from the bases in a few attributes only."""
+    for name, attributes in named.items():
+        module[name] = type(name, bases, {"__module__": module["__name__"], **attributes})
+
+
+def through(middleware: type, order: int, kind: str = "SPIDER", **more: Any) -> dict[str, Any]:
+    """The attributes of a row of five pages that go through a middleware."""
+    settings = {f"{kind}_MIDDLEWARES": {middleware: order}}
+    return {"start_urls": urls(*FIVE), "custom_settings": settings, **more}

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from scrapy import signals
 from scrapy.exceptions import CloseSpider
 
-from ..base import Judged, Row, facts
+from ..base import Judged, Row, facts, rows
 
 MANY = 19
 
@@ -73,54 +73,12 @@ class IsOver(Closed):
             yield self.page(f"/{number}")
 
 
-class CountsItems(Closed, Row):
-    custom_settings = {"CLOSESPIDER_ITEMCOUNT": 2}
-
-
-class CountsItemsLate(IsOver, Row):
-    custom_settings = {"CLOSESPIDER_ITEMCOUNT": 2}
-
-
-class CountsPages(Closed, Row):
-    custom_settings = {"CLOSESPIDER_PAGECOUNT": 2}
-
-
-class CountsPagesWhileItWaits(Waits, Row):
-    custom_settings = {"CLOSESPIDER_PAGECOUNT": 2}
-
-
-class CountsPagesWithoutItems(IsOver, Row):
-    custom_settings = {"CLOSESPIDER_PAGECOUNT_NO_ITEM": 2}
-
-    def parse(self, response: Any) -> None:
-        pass
-
-
 class CountsErrors(Closed, Row):
     since = (2, 14)  # 2.13 calls back for more answers once it closes
     custom_settings = {"CLOSESPIDER_ERRORCOUNT": 1, "CONCURRENT_REQUESTS": 1}
 
     def parse(self, response: Any) -> None:
         raise ValueError("on purpose")
-
-
-class CountsSecondsWithoutItems(Waits, Row):
-    custom_settings = {"CLOSESPIDER_TIMEOUT_NO_ITEM": 1}
-
-    def parse(self, response: Any) -> None:
-        pass
-
-
-class RaisesInStart(Closed, Row):
-    moment = "start"
-
-
-class RaisesInCallback(Closed, Row):
-    moment = "callback"
-
-
-class RaisesInCallbackWhileItWaits(Waits, Row):
-    moment = "callback"
 
 
 class RaisesInErrback(Closed, Row):
@@ -143,45 +101,6 @@ class RaisesInOutput:
         raise CloseSpider("enough")
 
 
-class RaisesInMiddleware(Closed, Row):
-    custom_settings = {"SPIDER_MIDDLEWARES": {RaisesInOutput: 100}}
-
-
-class RaisesInMiddlewareNearTheSpider(Closed, Row):
-    custom_settings = {"SPIDER_MIDDLEWARES": {RaisesInOutput: 900}}
-
-
-class RaisesOnIdle(IsOver, Row):
-    is_endless = False
-    moment = "spider_idle"
-
-
-class AskedInStart(Closed, Row):
-    moment = "start"
-    is_raised = False
-
-
-class AskedInStartThatWaits(Waits, Row):
-    moment = "start"
-    is_raised = False
-
-
-class AskedInCallback(Closed, Row):
-    moment = "callback"
-    is_raised = False
-
-
-class AskedOnItem(IsOver, Row):
-    moment = "item_scraped"
-    is_raised = False
-
-
-class AskedOnRequest(Closed, Row):
-    since = (2, 14)  # the engine of 2.13 fails if it closes here
-    moment = "request_scheduled"
-    is_raised = False
-
-
 class SlowPipeline:
     """Closes the spider while it has an item."""
 
@@ -197,10 +116,56 @@ class SlowPipeline:
         return item
 
 
-class AskedInPipeline(IsOver, Row):
-    custom_settings = {"ITEM_PIPELINES": {SlowPipeline: 1}}
-    moment = "pipeline"
-    is_raised = False
+def shows_nothing(spider: Closed, response: Any) -> None:
+    """A callback without items."""
+
+
+rows(
+    globals(),
+    Closed,
+    Row,
+    CountsItems={"custom_settings": {"CLOSESPIDER_ITEMCOUNT": 2}},
+    CountsPages={"custom_settings": {"CLOSESPIDER_PAGECOUNT": 2}},
+    RaisesInStart={"moment": "start"},
+    RaisesInCallback={"moment": "callback"},
+    RaisesInMiddleware={"custom_settings": {"SPIDER_MIDDLEWARES": {RaisesInOutput: 100}}},
+    RaisesInMiddlewareNearTheSpider={
+        "custom_settings": {"SPIDER_MIDDLEWARES": {RaisesInOutput: 900}}
+    },
+    AskedInStart={"moment": "start", "is_raised": False},
+    AskedInCallback={"moment": "callback", "is_raised": False},
+    # the engine of 2.13 fails if it closes here
+    AskedOnRequest={"moment": "request_scheduled", "is_raised": False, "since": (2, 14)},
+)
+rows(
+    globals(),
+    Waits,
+    Row,
+    CountsPagesWhileItWaits={"custom_settings": {"CLOSESPIDER_PAGECOUNT": 2}},
+    CountsSecondsWithoutItems={
+        "custom_settings": {"CLOSESPIDER_TIMEOUT_NO_ITEM": 1},
+        "parse": shows_nothing,
+    },
+    RaisesInCallbackWhileItWaits={"moment": "callback"},
+    AskedInStartThatWaits={"moment": "start", "is_raised": False},
+)
+rows(
+    globals(),
+    IsOver,
+    Row,
+    CountsItemsLate={"custom_settings": {"CLOSESPIDER_ITEMCOUNT": 2}},
+    CountsPagesWithoutItems={
+        "custom_settings": {"CLOSESPIDER_PAGECOUNT_NO_ITEM": 2},
+        "parse": shows_nothing,
+    },
+    RaisesOnIdle={"moment": "spider_idle", "is_endless": False},
+    AskedOnItem={"moment": "item_scraped", "is_raised": False},
+    AskedInPipeline={
+        "moment": "pipeline",
+        "is_raised": False,
+        "custom_settings": {"ITEM_PIPELINES": {SlowPipeline: 1}},
+    },
+)
 
 
 class Interrupted(Closed, Row):

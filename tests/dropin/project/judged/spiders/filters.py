@@ -8,7 +8,7 @@ from typing import Any
 from scrapy import FormRequest, Request
 from scrapy.http import JsonRequest
 
-from ..base import SITE, Row, facts, url, urls
+from ..base import SITE, Row, facts, rows, url, urls
 
 
 class SameForAnArchive(Row):
@@ -19,10 +19,7 @@ class SameForAnArchive(Row):
         "/t;jsessionid=0123456789abcdef0123456789abcdef", "/t",
         "/u?PHPSESSID=0123456789abcdef0123456789abcdef",
     )  # fmt: skip
-
-
-class SameForScrapy(Row):
-    start_urls = urls("/q?a=1&b=2", "/q?b=2&a=1", "/r#top", "/r", "/r", "/%7Eada", "/~ada")
+    visits = 10
 
 
 class NotWebPages(Row):
@@ -70,34 +67,25 @@ class WithoutQuery:
         return request.url.partition("?")[0].encode()
 
 
-class ByHeader:
-    def fingerprint(self, request: Any) -> bytes:
-        return request.url.encode() + bytes(request.headers.get("X-Page", b""))
-
-
-class OwnFingerprinter(Row):
-    custom_settings = {"REQUEST_FINGERPRINTER_CLASS": WithoutQuery}
-    start_urls = urls("/1?a=1", "/1?a=2", "/2", "/2?b=1")
-
-
-class FingerprintOfAHeader(Row):
-    custom_settings = {"REQUEST_FINGERPRINTER_CLASS": ByHeader}
-
-    async def start(self) -> Any:
-        for number in range(4):
-            yield self.page("/1", headers={"X-Page": str(number % 3)})
-
-
-class NoFilter(Row):
-    custom_settings = {"DUPEFILTER_CLASS": "scrapy.dupefilters.BaseDupeFilter"}
-    start_urls = urls("/1", "/1", "/2", "/1")
-
-
-class DontFilter(Row):
-    async def start(self) -> Any:
-        for _ in range(3):
-            yield self.page("/1", dont_filter=True)
-            yield self.page("/2")
+rows(
+    globals(),
+    Row,
+    SameForScrapy={
+        "start_urls": urls("/q?a=1&b=2", "/q?b=2&a=1", "/r#top", "/r", "/r", "/%7Eada", "/~ada")
+    },
+    OwnFingerprinter={
+        "custom_settings": {"REQUEST_FINGERPRINTER_CLASS": WithoutQuery},
+        "start_urls": urls("/1?a=1", "/1?a=2", "/2", "/2?b=1"),
+    },
+    NoFilter={
+        "custom_settings": {"DUPEFILTER_CLASS": "scrapy.dupefilters.BaseDupeFilter"},
+        "start_urls": urls("/1", "/1", "/2", "/1"),
+    },
+    RedirectLoop={
+        "custom_settings": {"REDIRECT_MAX_TIMES": 3},
+        "start_urls": urls("/redirect", "/redirect?to=/redirect?to=/1", "/redirect?to=/2"),
+    },
+)
 
 
 class SamePageAsFollowUp(Row):
@@ -122,17 +110,6 @@ class RedirectsToOnePage(Row):
 
 class RedirectsToASeed(RedirectsToOnePage):
     start_urls = urls("/redirect?to=/1", "/1", "/redirect?to=/redirect?to=/1")
-
-
-class RedirectLoop(Row):
-    custom_settings = {"REDIRECT_MAX_TIMES": 3}
-    start_urls = urls("/redirect", "/redirect?to=/redirect?to=/1", "/redirect?to=/2")
-
-
-class RedirectWithDontFilter(Row):
-    async def start(self) -> Any:
-        for mark in "xy":
-            yield self.page(f"/redirect?to=/1&{mark}", dont_filter=True)
 
 
 class NotOnlyGet(Row):

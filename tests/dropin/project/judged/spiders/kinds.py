@@ -8,7 +8,7 @@ from typing import Any
 from scrapy import FormRequest, Request
 from scrapy.exceptions import DropItem
 from scrapy.linkextractors import LinkExtractor
-from scrapy.spiders import CrawlSpider, CSVFeedSpider, Rule, SitemapSpider, XMLFeedSpider
+from scrapy.spiders import CrawlSpider, Rule, SitemapSpider, XMLFeedSpider
 
 from ..base import Judged, Row, facts, url, urls
 
@@ -49,18 +49,6 @@ class ReadsAFeed(Judged, XMLFeedSpider):
         yield facts(response)
 
 
-class ReadsATable(Judged, CSVFeedSpider):
-    start_urls = urls("/feed.csv")
-    parse = CSVFeedSpider.parse
-
-    def parse_row(self, response: Any, row: Any) -> Any:
-        yield dict(row)
-        yield response.follow(row["link"], callback=self.entry)
-
-    def entry(self, response: Any) -> Any:
-        yield facts(response)
-
-
 class LogsIn(Row):
     """Fills in the form, CSRF token and all."""
 
@@ -75,15 +63,6 @@ class LogsIn(Row):
 
     def page_of_account(self, response: Any) -> Any:
         yield facts(response)
-
-
-class LogsInFirst(LogsIn):
-    """As InitSpider did: the seeds come after the login."""
-
-    def account(self, response: Any) -> Any:
-        yield facts(response)
-        for path in ("/account/1", "/account/2"):
-            yield Request(url(path), callback=self.page_of_account)
 
 
 class LogsInBeforeItStarts(Row):
@@ -142,15 +121,6 @@ class PassesArguments(Row):
             yield from response.follow_all(
                 css="a", cb_kwargs={"from": response.url}, flags=["ours"]
             )
-
-
-class Lists(Row):
-    """Returns a list instead of yielding."""
-
-    start_urls = urls("/links?to=/a&to=/b", "/1")
-
-    def parse(self, response: Any) -> Any:
-        return [facts(response), *response.follow_all(css="a", errback=self.failed)]
 
 
 class Numbers:

@@ -76,17 +76,6 @@ class ReplacesTheRequest(Row):
             yield response.request.replace(dont_filter=True, meta=meta, callback=self.parse)
 
 
-class OwnMeta(Row):
-    async def start(self) -> Any:
-        for number in range(3):
-            yield self.page(
-                f"/{number}", meta={"own": {"n": number}, "list": [number]}, flags=["f"]
-            )
-
-    def parse(self, response: Any) -> Any:
-        yield {"own": response.meta["own"], **facts(response)}
-
-
 class Paused(Row):
     """JOBDIR: paused after three pages, and gone on with."""
 
@@ -103,15 +92,6 @@ class PausedWithFollowUps(Row):
     def parse(self, response: Any) -> Any:
         yield {"url": response.url}
         yield from response.follow_all(css="a", callback=self.parse)
-
-
-class PausedWithDontFilter(Row):
-    runs = (PAUSED, RESUMED)
-    adds_up = True
-
-    async def start(self) -> Any:
-        for number in range(10):
-            yield self.page(f"/{number}", dont_filter=True)
 
 
 class PausedWithLambdas(Row):

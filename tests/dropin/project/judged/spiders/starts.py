@@ -6,13 +6,11 @@ import asyncio
 from typing import Any
 
 from scrapy import Request, Spider, signals
-from scrapy.exceptions import CloseSpider, DontCloseSpider
+from scrapy.exceptions import DontCloseSpider
 from twisted.internet.defer import Deferred
 from twisted.internet.task import deferLater
 
-from ..base import Row, facts, url, urls
-
-FIVE = ("/1", "/2", "/3", "/4", "/5")
+from ..base import FIVE, Row, facts, rows, through, url, urls
 
 
 class StartUrls(Row):
@@ -47,26 +45,8 @@ class StartRaisesAfterSome(Row):
         raise ValueError("after five")
 
 
-class StartRaisesAfterAWhile(Row):
-    async def start(self) -> Any:
-        yield self.page("/1")
-        await asyncio.sleep(0.1)
-        raise ValueError("after a while")
-
-
 class BadUrlAmongStartUrls(Row):
     start_urls = [*urls("/1", "/2"), "no scheme", url("/3")]
-
-
-class BadUrlFirst(Row):
-    start_urls = ["no scheme", url("/1")]
-
-
-class StartRaisesCloseSpider(Row):
-    async def start(self) -> Any:
-        yield self.page("/1")
-        await asyncio.sleep(1)
-        raise CloseSpider("had_enough")
 
 
 class _Ends:
@@ -123,49 +103,38 @@ class Collects:
             yield one
 
 
-class CutShortNearTheEngine(Row):
-    start_urls = urls(*FIVE)
-    custom_settings = {"SPIDER_MIDDLEWARES": {CutsShort: 10}}
+class ReadsAhead:
+    """Reads start() in a task of its own."""
+
+    async def process_start(self, start: Any) -> Any:
+        queue: asyncio.Queue[Any] = asyncio.Queue()
+
+        async def read() -> None:
+            async for one in start:
+                queue.put_nowait(one)
+            queue.put_nowait(None)
+
+        reading = asyncio.ensure_future(read())
+        while (one := await queue.get()) is not None:
+            yield one
+        await reading
 
 
-class CutShortNearTheSpider(Row):
-    start_urls = urls(*FIVE)
-    custom_settings = {"SPIDER_MIDDLEWARES": {CutsShort: 900}}
-
-
-class ClosedNearTheEngine(Row):
-    start_urls = urls(*FIVE)
-    custom_settings = {"SPIDER_MIDDLEWARES": {Closes: 10}}
-
-
-class ClosedNearTheSpider(Row):
-    start_urls = urls(*FIVE)
-    custom_settings = {"SPIDER_MIDDLEWARES": {Closes: 900}}
-
-
-class MiddlewareRaisesNearTheEngine(Row):
-    start_urls = urls(*FIVE)
-    custom_settings = {"SPIDER_MIDDLEWARES": {Raises: 10}}
-
-
-class MiddlewareRaisesNearTheSpider(Row):
-    start_urls = urls(*FIVE)
-    custom_settings = {"SPIDER_MIDDLEWARES": {Raises: 900}}
-
-
-class MiddlewareDropsSeeds(Row):
-    start_urls = urls(*FIVE)
-    custom_settings = {"SPIDER_MIDDLEWARES": {Drops: 10}}
-
-
-class MiddlewareAddsSeeds(Row):
-    start_urls = urls(*FIVE)
-    custom_settings = {"SPIDER_MIDDLEWARES": {Adds: 10}}
-
-
-class MiddlewareCollectsSeeds(Row):
-    start_urls = urls(*FIVE)
-    custom_settings = {"SPIDER_MIDDLEWARES": {Collects: 10}}
+rows(
+    globals(),
+    Row,
+    CutShortNearTheEngine=through(CutsShort, 10),
+    CutShortNearTheSpider=through(CutsShort, 900),
+    ClosedNearTheEngine=through(Closes, 10),
+    ClosedNearTheSpider=through(Closes, 900),
+    MiddlewareRaisesNearTheEngine=through(Raises, 10),
+    MiddlewareRaisesNearTheSpider=through(Raises, 900),
+    MiddlewareDropsSeeds=through(Drops, 10),
+    MiddlewareAddsSeeds=through(Adds, 10),
+    MiddlewareCollectsSeeds=through(Collects, 10),
+    MiddlewareReadsAheadNearTheEngine=through(ReadsAhead, 10),
+    MiddlewareReadsAheadNearTheSpider=through(ReadsAhead, 900),
+)
 
 
 class WaitsForItsCallback(Row):
@@ -178,34 +147,6 @@ class WaitsForItsCallback(Row):
 
     def parse(self, response: Any) -> Any:
         self.has_come.set()
-        yield facts(response)
-
-
-class WaitsForAllItsCallbacks(Row):
-    async def start(self) -> Any:
-        self.left = len(FIVE)
-        self.have_come = asyncio.Event()
-        for path in FIVE:
-            yield self.page(path)
-        await self.have_come.wait()
-        yield {"all have come": True}
-
-    def parse(self, response: Any) -> Any:
-        self.left -= 1
-        if not self.left:
-            self.have_come.set()
-        yield facts(response)
-
-
-class CallbacksFillAQueue(Row):
-    async def start(self) -> Any:
-        self.queue: asyncio.Queue[str] = asyncio.Queue()
-        self.queue.put_nowait("/0")
-        for _ in range(5):
-            yield self.page(await self.queue.get())
-
-    def parse(self, response: Any) -> Any:
-        self.queue.put_nowait(f"/{int(response.url[-1]) + 1}")
         yield facts(response)
 
 
@@ -226,24 +167,6 @@ class SlowSource(Row):
         yield facts(response)
 
 
-class SlowToBegin(SlowSource):
-    async def start(self) -> Any:
-        await asyncio.sleep(self.pause)
-        for path in FIVE:
-            yield self.page(path)
-
-
-class YieldsEveryTenthOfASecond(SlowSource):
-    pause = 0.1
-
-    async def start(self) -> Any:
-        self.number = 0
-        for number in range(15):
-            yield self.page(f"/{number}")
-            await asyncio.sleep(self.pause)
-        yield {"fetched before the end": self.number > 0}
-
-
 class WaitsOnSchedulerEmpty(Row):
     async def start(self) -> Any:
         for first in (0, 3, 6):
@@ -262,28 +185,12 @@ class NeverEnds(Row):
             await asyncio.sleep(0.01)
 
 
-class NeverEndsAndIsSlow(NeverEnds):
-    async def start(self) -> Any:
-        while True:
-            yield self.page("/1", dont_filter=True)
-            await asyncio.sleep(0.1)
-
-
 class NeverYields(Row):
     custom_settings = {"CLOSESPIDER_TIMEOUT": 1}
 
     async def start(self) -> Any:
         await asyncio.Event().wait()
         yield
-
-
-class YieldsAndWaitsForEver(Row):
-    custom_settings = {"CLOSESPIDER_TIMEOUT": 2}
-
-    async def start(self) -> Any:
-        yield self.page("/1")
-        yield self.page("/2")
-        await asyncio.Event().wait()
 
 
 class ItemsFromStart(Row):
@@ -309,12 +216,6 @@ class OldStartRequests(Row):
 
     def start_requests(self) -> Any:
         for path in FIVE:
-            yield self.page(path)
-
-
-class StartTwice(Row):
-    async def start(self) -> Any:
-        for path in (*FIVE, *FIVE):
             yield self.page(path)
 
 
@@ -348,16 +249,6 @@ class RequestsWhileStarting(Row):
         yield self.page("/3")
 
 
-class DownloadsInStart(Row):
-    """Asks for a page on its own, past the scheduler, before the first start request."""
-
-    async def start(self) -> Any:
-        response = await self.crawler.engine.download_async(Request(url("/token")))
-        yield {"token": response.status}
-        for path in FIVE:
-            yield self.page(path)
-
-
 class Pauses(Row):
     """Pauses the engine in a callback, and goes on a little later."""
 
@@ -378,37 +269,6 @@ class OnlyStartRequests(Row):
     def start_requests(self) -> Any:
         for path in FIVE:
             yield self.page(path)
-
-
-class _ReadsAhead:
-    """Reads start() in a task of its own."""
-
-    async def process_start(self, start: Any) -> Any:
-        queue: asyncio.Queue[Any] = asyncio.Queue()
-
-        async def read() -> None:
-            async for one in start:
-                queue.put_nowait(one)
-            queue.put_nowait(None)
-
-        reading = asyncio.ensure_future(read())
-        while (one := await queue.get()) is not None:
-            yield one
-        await reading
-
-
-class ReadsAhead(_ReadsAhead):
-    pass
-
-
-class MiddlewareReadsAheadNearTheEngine(Row):
-    start_urls = urls(*FIVE)
-    custom_settings = {"SPIDER_MIDDLEWARES": {ReadsAhead: 10}}
-
-
-class MiddlewareReadsAheadNearTheSpider(Row):
-    start_urls = urls(*FIVE)
-    custom_settings = {"SPIDER_MIDDLEWARES": {ReadsAhead: 900}}
 
 
 class CleansUp(Row):
@@ -441,13 +301,6 @@ class RequestsOnOpening(Row):
         self.crawler.engine.crawl(self.page("/first"))
         await asyncio.sleep(0.05)
         self.crawler.engine.crawl(self.page("/second"))
-
-
-class ClosesOnIdle(RequestsOnIdle):
-    def on_idle(self) -> None:
-        if len(self.left) == 2:
-            raise CloseSpider("idle_long_enough")
-        super().on_idle()
 
 
 class SameObjectTwice(WaitsForItsCallback):

@@ -11,9 +11,7 @@ from scrapy.exceptions import IgnoreRequest, StopDownload
 from scrapy.http import HtmlResponse
 from scrapy.signals import headers_received
 
-from ..base import Row, facts, url, urls
-
-FIVE = ("/1", "/2", "/3", "/4", "/5")
+from ..base import FIVE, Row, facts, rows, through, url, urls
 
 
 class LinkChecker(Row):
@@ -21,29 +19,6 @@ class LinkChecker(Row):
 
     handle_httpstatus_list = [404, 410]
     start_urls = urls("/1", "/status/404", "/status/410", "/status/404?again")
-    runs = ((), ())
-
-
-class NotFoundTwice(Row):
-    start_urls = urls("/1", "/status/404", "/status/410")
-    runs = ((), ())
-
-
-class SameCrawlTwice(Row):
-    start_urls = urls(*FIVE, "/links?to=/a")
-    runs = ((), ())
-
-
-class UnavailableForAnHour(Row):
-    start_urls = urls("/status/503?after=3600", *FIVE)
-
-
-class TooManyRequests(Row):
-    start_urls = urls("/flaky/429/1", *FIVE)
-
-
-class TooManyRequestsAndRetryAfter(Row):
-    start_urls = urls("/flaky/429/1?after=30", *FIVE)
 
 
 class RetryAfterOfOneHost(Row):
@@ -52,10 +27,6 @@ class RetryAfterOfOneHost(Row):
         for path in FIVE:
             yield self.page(path)
             yield self.page(path, 2)
-
-
-class Retries(Row):
-    start_urls = urls("/flaky/500/1", "/flaky/503/2", "/status/500", "/1")
 
 
 class RetriesOfItsOwn(Row):
@@ -120,15 +91,6 @@ class FingerprinterRaises(Row):
     is_endless = True
 
 
-class FingerprinterRaisesForFollowUps(Row):
-    custom_settings = {"REQUEST_FINGERPRINTER_CLASS": FingerprintFails}
-    start_urls = urls("/links?to=/1&to=/2&to=/3", "/links?to=/5&to=/4&x")
-
-    def parse(self, response: Any) -> Any:
-        yield {"url": response.url}
-        yield from response.follow_all(css="a", errback=self.failed)
-
-
 class FilterFails:
     @classmethod
     def from_crawler(cls, crawler: Any) -> Any:
@@ -185,28 +147,6 @@ class ReschedulesAnswers:
         return request.replace(meta={**request.meta, "is_round": True}, dont_filter=True)
 
 
-class MiddlewareIgnores(Row):
-    custom_settings = {"DOWNLOADER_MIDDLEWARES": {Ignores: 100}}
-    start_urls = urls(*FIVE)
-
-
-class MiddlewareAnswers(Row):
-    custom_settings = {"DOWNLOADER_MIDDLEWARES": {Answers: 100}}
-    start_urls = urls(*FIVE)
-
-
-class MiddlewareReschedules(Row):
-    custom_settings = {"DOWNLOADER_MIDDLEWARES": {Reschedules: 100}}
-    start_urls = urls(*FIVE)
-    visits = 5
-
-
-class MiddlewareReschedulesAnswers(Row):
-    custom_settings = {"DOWNLOADER_MIDDLEWARES": {ReschedulesAnswers: 100}}
-    start_urls = urls(*FIVE)
-    visits = 5
-
-
 class StopsDownloads(Row):
     """Wants the headers only; on hosts of their own, as connections are closed."""
 
@@ -231,10 +171,6 @@ class LogsErrors(Row):
         self.logger.error("an error of the spider's own")
         logging.getLogger("elsewhere").warning("a warning")
         yield facts(response)
-
-
-class MetaRefresh(Row):
-    start_urls = ["data:text/html,<meta http-equiv=refresh content='0;url=" + url("/1") + "'>"]
 
 
 class CachesPages(Row):
@@ -265,30 +201,27 @@ class Throttled(Row):
             yield self.page(path, 2, meta={"autothrottle_dont_adjust_delay": True})
 
 
-class IgnoresAll:
-    def process_request(self, request: Any, spider: Any = None) -> None:
-        raise IgnoreRequest("nothing is wanted")
-
-
-class MiddlewareIgnoresAll(Row):
-    custom_settings = {"DOWNLOADER_MIDDLEWARES": {IgnoresAll: 100}}
-    start_urls = urls("/1")
-
-
 class RefusesInput:
     def process_spider_input(self, response: Any, spider: Any = None) -> None:
         if response.url.endswith(("2", "3")):
             raise ValueError("not for the spider")
 
 
-class MiddlewareRefusesInput(Row):
-    custom_settings = {"SPIDER_MIDDLEWARES": {RefusesInput: 100}}
-    start_urls = urls(*FIVE)
-
-
-class MiddlewareRefusesInputNearTheEngine(Row):
-    custom_settings = {"SPIDER_MIDDLEWARES": {RefusesInput: 20}}
-    start_urls = urls(*FIVE)
+REFRESH = "data:text/html,<meta http-equiv=refresh content='0;url={}'>"
+rows(
+    globals(),
+    Row,
+    UnavailableForAnHour={"start_urls": urls("/status/503?after=3600", *FIVE)},
+    TooManyRequestsAndRetryAfter={"start_urls": urls("/flaky/429/1?after=30", *FIVE)},
+    Retries={"start_urls": urls("/flaky/500/1", "/flaky/503/2", "/status/500", "/1")},
+    MetaRefresh={"start_urls": [REFRESH.format(url("/1"))]},
+    MiddlewareIgnores=through(Ignores, 100, "DOWNLOADER"),
+    MiddlewareAnswers=through(Answers, 100, "DOWNLOADER"),
+    MiddlewareReschedules=through(Reschedules, 100, "DOWNLOADER", visits=5),
+    MiddlewareReschedulesAnswers=through(ReschedulesAnswers, 100, "DOWNLOADER", visits=5),
+    MiddlewareRefusesInput=through(RefusesInput, 100),
+    MiddlewareRefusesInputNearTheEngine=through(RefusesInput, 20),
+)
 
 
 class TellsWhyItClosed(Row):
