@@ -21,12 +21,11 @@ from hacs_crawler.model import (
     Gaps,
     LogNormalPrior,
     Visits as PageVisits,
-    bayes,
     estimate,
     fit_prior,
-    gaps_between,
     mle,
 )
+from hacs_crawler.model.grid import RATES, posterior
 
 FloatArray = NDArray[np.float64]
 Visits = tuple[FloatArray, NDArray[np.bool_], NDArray[np.int64]]
@@ -43,6 +42,14 @@ def simulate(
     days = np.zeros(updated.shape)
     np.cumsum(gap_days, axis=1, out=days[:, 1:])
     return days.ravel(), updated.ravel(), np.arange(rates.size + 1) * (n_gaps + 1)
+
+
+def gaps_between(*visits: object, fade_days: float = math.inf) -> Gaps:
+    return PageVisits(*visits, fade_days=fade_days).gaps()
+
+
+def bayes(gaps: Gaps, prior: LogNormalPrior) -> FloatArray:
+    return posterior(gaps, prior) @ RATES
 
 
 def log_normal_rates(rng: np.random.Generator, prior: LogNormalPrior, n_pages: int) -> FloatArray:
@@ -239,7 +246,7 @@ def recovery(n_stores: int) -> None:
         for seed in range(n_stores):
             rng = np.random.default_rng(seed)
             rates = log_normal_rates(rng, DEFAULT_PRIOR, 2_000)
-            fitted = fit_prior(gaps_between(*simulate(rng, rates, 30, 30.0), fade_days))
+            fitted = fit_prior(gaps_between(*simulate(rng, rates, 30, 30.0), fade_days=fade_days))
             found.append((fitted.log_sd, fitted.mean_rate, math.exp(-fitted.log_median)))
         log_sd, mean, median = np.mean(found, axis=0)
         row(fade_days, f"{log_sd:.3f}", f"{mean:.4f}", f"{median:.0f}")

@@ -19,18 +19,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from hacs_crawler.model import (
-    DEFAULT_PRIOR,
-    Gaps,
-    LogNormalPrior,
-    fit_prior,
-    hub_rate,
-    instant_index,
-    lognormal_cumulative,
-    tier_rate,
-    update_index,
-)
+from hacs_crawler.lab.interest.curves import lognormal_cumulative
+from hacs_crawler.model import DEFAULT_PRIOR, Gaps, LogNormalPrior, fit_prior, update_index
 from hacs_crawler.model.grid import RATES, posterior
+from hacs_crawler.ranking.instant import hub_rate, instant_index, tier_rate
 from hacs_crawler.utils.arrays import FloatArray
 
 SHARES = (0.1, 0.3, 0.6)

@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
-from hacs_crawler.model import Gaps
+from hacs_crawler.model import Gaps, LogNormalPrior, Visits
+from hacs_crawler.model.grid import RATES, posterior
+from hacs_crawler.utils.arrays import FloatArray
+
+
+def gaps_between(*visits: Any, is_interpolated: bool = False, **options: Any) -> Gaps:
+    """The gaps of `Visits` of these arguments."""
+    return Visits(*visits, **options).gaps(is_interpolated=is_interpolated)
+
+
+def bayes(gaps: Gaps, prior: LogNormalPrior) -> FloatArray:
+    """The posterior means of the rates."""
+    return posterior(gaps, prior) @ RATES
 
 
 def gaps_of(*pages: list[tuple[float, bool]], weight: Sequence[float] | None = None) -> Gaps:

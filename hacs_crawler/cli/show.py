@@ -34,8 +34,8 @@ from hacs_crawler.links import (
 from hacs_crawler.model import (
     LOCALIZED,
     MIN_POINTS,
+    Visits,
     bayes_quantiles,
-    gaps_between,
 )
 from hacs_crawler.parts.rendering.verdicts import (
     PageRendering,
@@ -216,10 +216,9 @@ def _interval(
     estimation = state.estimation
     if may_churn or not (estimation.has_posterior or estimator != estimation.estimator):
         return None
-    days, counted, offsets = histories([page])
-    gaps = gaps_between(days, counted, offsets, estimation.fade_days, baselines_of([page]))
+    visits = Visits(*histories([page]), estimation.fade_days, baselines_of([page]))
     tail = (1 - INTERVAL) / 2
-    low, high = bayes_quantiles(gaps, estimation.prior, (tail, 1 - tail))[0].tolist()
+    low, high = bayes_quantiles(visits.gaps(), estimation.prior, (tail, 1 - tail))[0].tolist()
     return low, high
 
 

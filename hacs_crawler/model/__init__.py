@@ -13,31 +13,27 @@ if TYPE_CHECKING:
     from hacs_crawler.model.churn import (
         CHURNING as CHURNING,
         CHURNING_PAGES as CHURNING_PAGES,
-        LinkLifetime as LinkLifetime,
-        LinkLifetimes as LinkLifetimes,
         fit_churning_pages as fit_churning_pages,
     )
     from hacs_crawler.model.estimators import (
         ESTIMATORS as ESTIMATORS,
         LOCALIZED as LOCALIZED,
-        Visits as Visits,
+        ONE_RATE as ONE_RATE,
+        WITH_POSTERIOR as WITH_POSTERIOR,
         estimate as estimate,
         mle as mle,
     )
-    from hacs_crawler.model.gaps import Gaps as Gaps, gaps_between as gaps_between
+    from hacs_crawler.model.gaps import (
+        Gaps as Gaps,
+        LinkLifetime as LinkLifetime,
+        LinkLifetimes as LinkLifetimes,
+        Visits as Visits,
+    )
     from hacs_crawler.model.grid import (
         DEFAULT_PRIOR as DEFAULT_PRIOR,
         LogNormalPrior as LogNormalPrior,
-        bayes as bayes,
         bayes_quantiles as bayes_quantiles,
         fit_prior as fit_prior,
-    )
-    from hacs_crawler.model.instant import (
-        hub_rate as hub_rate,
-        instant_index as instant_index,
-        lognormal_cumulative as lognormal_cumulative,
-        tier_rate as tier_rate,
-        update_index as update_index,
     )
     from hacs_crawler.model.localized import (
         duane_line as duane_line,
@@ -76,6 +72,7 @@ if TYPE_CHECKING:
         elapsed_days as elapsed_days,
         highest_rate as highest_rate,
         known_rates as known_rates,
+        update_index as update_index,
         update_probability as update_probability,
     )
     from hacs_crawler.model.windows import (
@@ -83,7 +80,6 @@ if TYPE_CHECKING:
         Kind as Kind,
         Windows as Windows,
         consistent_windows as consistent_windows,
-        update_points as update_points,
     )
 
 __getattr__ = face(__name__, __file__)

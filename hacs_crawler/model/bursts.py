@@ -33,6 +33,7 @@ from hacs_crawler.model.grid import (
     MIN_PAGES_TO_FIT,
     MIN_UPDATES_TO_FIT,
     LogNormalPrior,
+    fit_shares,
     log_likelihood,
     log_prior,
     log_sum,
@@ -71,8 +72,6 @@ _GAIN_VISITS: Final = 100.0
 _MOST_LOG_ODDS: Final = 6.0
 _PRIOR_VISITS: Final = 100.0
 _PRIOR_PAGES: Final = 5.0
-_SAME: Final = 1e-5
-_MOST_STEPS: Final = 1_000
 _TINY: Final = 1e-300
 # gaps at once: multiplied by the types, the matrices stay in a core's cache
 _BLOCK: Final = 1024
@@ -99,8 +98,7 @@ class Bursts:
         return bool(moved <= 0.05 and abs(odds[0] - odds[1]) <= 0.5)
 
 
-# Before anything is known of a state: all types alike, and bursts seven times less likely than
-# none.
+# Before anything is known of a state: all types alike, and bursts seven times less likely than none.
 DEFAULT_BURSTS: Final = Bursts((1 / _TYPES,) * _TYPES, -0.02)
 
 
@@ -165,10 +163,8 @@ def fit_bursts(
 ) -> Bursts:
     """Fit the bursts of a state to a sample of its pages, none of which churns.
 
-    The shares by expectation and maximisation to their fixed point, with `_PRIOR_PAGES` pages of all
-    types alike. The gain is the mean over the visits that count, each page's
-    weighing e^(-age/fade_days), the age counted from the latest visit of all. `DEFAULT_BURSTS` if
-    `fit_prior` would return its default.
+    The gain is the mean over the visits that count, each page's weighing e^(-age/fade_days), the age
+    counted from the latest visit of all. `DEFAULT_BURSTS` if `fit_prior` would return its default.
     """
     has_gaps = gaps.counts > 0
     if np.count_nonzero(has_gaps) < MIN_PAGES_TO_FIT or gaps.updated.sum() < MIN_UPDATES_TO_FIT:
@@ -176,13 +172,7 @@ def fit_bursts(
     gaps, last_visit_days = gaps.of(has_gaps), last_visit_days[has_gaps]
     parts = [_types_of(some, np.zeros(len(some)), prior) for _, _, some in gaps.in_blocks(_BLOCK)]
     types = _Types(*(np.concatenate(column) for column in zip(*parts, strict=True)))
-    shares = np.array(DEFAULT_BURSTS.shares)
-    for _ in range(_MOST_STEPS):
-        before = shares
-        expected = normalised(types.logs + np.log(shares)).sum(axis=0)
-        shares = (expected + _PRIOR_PAGES / len(shares)) / (len(gaps) + _PRIOR_PAGES)
-        if np.abs(shares - before).max() < _SAME:
-            break
+    shares = fit_shares(types.logs, np.array(DEFAULT_BURSTS.shares), _PRIOR_PAGES)
     weight = np.exp((last_visit_days - last_visit_days.max()) / fade_days)
     gain = weight @ types.gain(shares) + _PRIOR_VISITS * DEFAULT_BURSTS.gain
     return Bursts(tuple(shares.tolist()), float(gain / (weight @ types.counts + _PRIOR_VISITS)))

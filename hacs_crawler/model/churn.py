@@ -8,15 +8,13 @@ seen again: links that time brings mostly stay for a while, links of the request
 Olston and Pandey, "Recrawl scheduling based on information longevity", WWW 2008).
 """
 
-from enum import IntEnum
 from itertools import product
 from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.polynomial.legendre import leggauss
-from numpy.typing import NDArray
 
-from hacs_crawler.model.gaps import Gaps
+from hacs_crawler.model.gaps import Gaps, LinkLifetime, LinkLifetimes
 from hacs_crawler.model.grid import LOG_RATES, RATES, LogNormalPrior, log_prior
 from hacs_crawler.utils.arrays import (
     BoolArray,
@@ -25,23 +23,6 @@ from hacs_crawler.utils.arrays import (
     page_of_value,
     sum_by_page,
 )
-
-# For each gap, the `LinkLifetime` of the links that its visit brought.
-LinkLifetimes = NDArray[np.uint8]
-
-
-class LinkLifetime(IntEnum):
-    """What became of the new links of a visit."""
-
-    # No later visit showed links, or there were no new ones.
-    UNKNOWN = 0
-    # One of the links is on the page at the latest visit.
-    LASTING = 1
-    # One was seen again, but none is there now.
-    PASSING = 2
-    # None was seen again.
-    FLEETING = 3
-
 
 # From this chance on, that a request shows new links whatever the time, a page's updates are churn.
 CHURNING: Final = 0.5
@@ -55,13 +36,11 @@ _SHARE_BOUNDS: Final = (0.002, 0.3)
 SUSPICIOUS_RATE: Final = 1.2
 # And how many standard deviations of the slope of the likelihood in c, at c = 0.
 SUSPICIOUS_SCORE: Final = 1.5
-# The share of pages of that kind, and of the lifetimes of their links: lasting, rolling lists,
-# news.
+# The share of pages of that kind, and of the lifetimes of their links: lasting, rolling lists, news.
 #
 # Of the updates of 334 scholarly pages visited every 30 days 76 % last, 23 % pass and 1 % are
-# fleeting; half of the pages keep all, one in twenty keeps a third. News is a guess, there is none
-# among them: its links go as those of churn do, so that only control visits and gaps of other
-# lengths tell them apart.
+# fleeting. News is a guess, there is none among them: its links go as those of churn do, so that only
+# control visits and gaps of other lengths tell them apart.
 _KINDS_OF_PAGES: Final = (
     (0.7, 0.93, 0.06, 0.01),
     (0.2, 0.5, 0.46, 0.04),
@@ -72,10 +51,7 @@ _KINDS_OF_PAGES: Final = (
 _KINDS_OF_CHURN: Final = ((0.5, 0.02, 0.03, 0.95), (0.5, 0.3, 0.4, 0.3))
 _NEWS: Final = 0.002
 _FASTEST_NEWS: Final = float(np.log(24.0))
-_BLOCK: Final = (
-    # gaps at once: multiplied by the grid, the working array stays in a core's cache
-    128
-)
+_BLOCK: Final = 128  # gaps at once: multiplied by the grid, the working array stays in a cache
 _NEARLY_ALWAYS: Final = 0.99
 _OF_CHURN_NEARLY_ALWAYS: Final = 0.6
 _GAUSS: Final = leggauss(8)
@@ -135,8 +111,8 @@ def churn_of(
 def fit_churning_pages(churning: FloatArray, share: float = CHURNING_PAGES) -> float:
     """Return the share of pages that churn, estimated from a sample of pages.
 
-    `churning` is the probability of each, given that `share` of all do. By expectation maximisation to
-    its fixed point, under a prior worth `_PRIOR_PAGES` pages of which `CHURNING_PAGES` churn.
+    `churning` is the probability of each, given that `share` of all do. As `fit_shares`, with
+    `_PRIOR_PAGES` pages more of which `CHURNING_PAGES` churn, within bounds.
     """
     odds = churning / np.maximum(1.0 - churning, 1e-12) * ((1.0 - share) / share)
     for _ in range(_MOST_STEPS):
@@ -190,8 +166,9 @@ def _posterior(
     by_churn = by_churn[:, :, None] * _C
     parts = []
     for of_time, of_churn in product(_KINDS_OF_PAGES, _KINDS_OF_CHURN):
-        seen = by_churn * _likelihood(of_churn)[lifetimes][:, None, None]
-        seen += by_time * _likelihood(of_time)[lifetimes][:, None, None]
+        # of an unknown lifetime the likelihood is 1
+        seen = by_churn * np.array([1.0, *of_churn[1:]])[lifetimes][:, None, None]
+        seen += by_time * np.array([1.0, *of_time[1:]])[lifetimes][:, None, None]
         np.maximum(seen, 1e-300, out=seen)
         each = np.log(seen, out=seen)
         each *= weight
@@ -209,8 +186,3 @@ def _posterior(
     mass: FloatArray = np.exp(logs, out=logs)
     mass /= mass.sum(axis=(1, 2), keepdims=True)
     return mass
-
-
-def _likelihood(kind: tuple[float, ...]) -> FloatArray:
-    """Return the likelihood of each lifetime."""
-    return np.array([1.0, *kind[1:]])

@@ -5,8 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import IntEnum
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hacs_crawler.utils.arrays import (
     BoolArray,
@@ -16,8 +18,23 @@ from hacs_crawler.utils.arrays import (
     checked_offsets,
     offsets_of,
     page_of_value,
-    sum_by_page,
 )
+
+# For each visit or gap, the `LinkLifetime` of the links that the visit brought.
+LinkLifetimes = NDArray[np.uint8]
+
+
+class LinkLifetime(IntEnum):
+    """What became of the new links of a visit."""
+
+    # No later visit showed links, or there were no new ones.
+    UNKNOWN = 0
+    # One of the links is on the page at the latest visit.
+    LASTING = 1
+    # One was seen again, but none is there now.
+    PASSING = 2
+    # None was seen again.
+    FLEETING = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,71 +86,73 @@ class Gaps:
         return Gaps(self.days[mine], self.updated[mine], self.weight[mine], counts)
 
 
-def gaps_between(
-    visit_days: FloatArray,
-    updated: BoolArray,
-    offsets: IndexArray,
-    fade_days: float = math.inf,
-    baselines: BoolArray | None = None,
-    *,
-    is_interpolated: bool = False,
-) -> Gaps:
-    """Gaps t_k - t_(k-1) between successive visits (the t_c and t_u of Eq. 5).
+@dataclass(frozen=True, slots=True)
+class Visits:
+    """Visits of many pages; page i owns [offsets[i]:offsets[i+1]], n_pages + 1 positions.
 
-    visit_days: times t_0 < t_1 < ... of each page's visits, in days from any origin, flat.
-    updated[k]: links appeared between visit k-1 and visit k; ignored at a page's first visit.
-    offsets: n_pages + 1 positions in visit_days. A page of n visits has n-1 gaps, a page of 0 visits
-    0. baselines[k]: visit k says nothing of the time since visit k-1, so that there is no gap;
-    None if all visits do. weight = exp(-age / fade_days), where age is the page's last visit minus the
-    end of the gap; fade_days = inf lets every gap count 1.
+    visit_days: times t_0 < t_1 < ... of each page's visits, in days from any origin. updated[k]: links
+    appeared between visit k-1 and visit k; ignored at a page's first visit. `fade_days` is the scale of
+    the gaps' weights, inf lets every gap count 1. baselines[k]: visit k says nothing of the time since
+    visit k-1, so that there is no gap. `lifetimes` are the lifetimes of the links that each visit
+    brought, see `LinkLifetime`. None: no visit is a baseline, lifetimes are unknown.
 
-    With `is_interpolated` gaps run between events (the t~_c and t~_u of HACS, Jayawardana et al.
-    2020, section II-B2): the first visit t_0; for a gap with an update the update, at its midpoint
-    (t_(k-1) + t_k) / 2; for a gap without update its end t_k. So a quiet interval after an update
-    starts at that update, not at the visit that found it, and the time from an interpolated update
-    to the last visit belongs to no interval if the update is the last event.
-
-    Raises ValueError for visits that are not strictly increasing within a page or not finite.
+    Raises ValueError if the arrays do not fit together.
     """
-    visit_days, updated, offsets = checked_visits(visit_days, updated, offsets, baselines)
-    if not fade_days > 0:
-        raise ValueError(f"fade_days must be greater than 0, not {fade_days}")
-    visits = offsets[1:] - offsets[:-1]
-    ends = np.ones(visit_days.size, dtype=np.bool_)
-    ends[offsets[:-1][visits > 0]] = False
-    event_days = visit_days
-    if is_interpolated:
-        event_days = visit_days.copy()
-        at = np.flatnonzero(ends & updated)
-        event_days[at] = visit_days[at - 1] + (visit_days[at] - visit_days[at - 1]) / 2
-    counts = np.maximum(visits - 1, 0)
-    if baselines is not None:
-        ends &= ~baselines
-        counts = sum_by_page(ends.astype(np.float64), offsets).astype(np.int64)
-    end = np.flatnonzero(ends)
-    days = event_days[end] - event_days[end - 1]
-    gap_offsets = offsets_of(counts)
-    if math.isinf(fade_days):
-        weight = np.ones(end.size)
-    else:
-        last_visit = visit_days[offsets[1:] - 1][page_of_value(gap_offsets)] if end.size else days
-        weight = np.exp((event_days[end] - last_visit) / fade_days)
-    return Gaps(days, updated[end], weight, gap_offsets)
 
+    visit_days: FloatArray
+    updated: BoolArray
+    offsets: IndexArray
+    fade_days: float = math.inf
+    baselines: BoolArray | None = None
+    lifetimes: LinkLifetimes | None = None
 
-def checked_visits(
-    visit_days: FloatArray,
-    updated: BoolArray,
-    offsets: IndexArray,
-    baselines: BoolArray | None = None,
-) -> tuple[FloatArray, BoolArray, IndexArray]:
-    """Return visits as arrays of their types. Raises ValueError if they do not fit together."""
-    visit_days = np.asarray(visit_days, dtype=np.float64)
-    updated = np.asarray(updated, dtype=np.bool_)
-    if visit_days.ndim != 1 or visit_days.shape != updated.shape:
-        raise ValueError("visit_days and updated must be flat arrays of one length")
-    if baselines is not None:
-        if baselines.shape != visit_days.shape or baselines.dtype != np.bool_:
+    def __post_init__(self) -> None:
+        if not self.visit_days.shape == self.updated.shape == (self.visit_days.size,):
+            raise ValueError("visit_days and updated must be flat arrays of one length")
+        if self.baselines is not None and (
+            self.baselines.shape != self.updated.shape or self.baselines.dtype != np.bool_
+        ):
             raise ValueError("baselines must be an array of booleans as long as visit_days")
-        updated = updated & ~baselines
-    return visit_days, updated, checked_offsets(offsets, visit_days.size)
+        if not self.fade_days > 0:
+            raise ValueError(f"fade_days must be greater than 0, not {self.fade_days}")
+        checked_offsets(self.offsets, self.visit_days.size)
+
+    def end_gaps(self) -> BoolArray:
+        """Return which visits end a gap: all but each page's first, and baselines."""
+        are_ends = np.ones(self.visit_days.size, np.bool_)
+        are_ends[self.offsets[:-1][np.diff(self.offsets) > 0]] = False
+        return are_ends if self.baselines is None else are_ends & ~self.baselines
+
+    def gaps(self, *, is_interpolated: bool = False) -> Gaps:
+        """Return the gaps t_k - t_(k-1) between successive visits (the t_c and t_u of Eq. 5).
+
+        weight = exp(-age / fade_days), where age is the page's last visit minus the end of the gap.
+
+        With `is_interpolated` gaps run between events (the t~_c and t~_u of HACS, Jayawardana et al.
+        2020, section II-B2): the first visit t_0; for a gap with an update the update, at its midpoint
+        (t_(k-1) + t_k) / 2; for a gap without update its end t_k. So a quiet interval after an update
+        starts at that update, not at the visit that found it, and the time from an interpolated update
+        to the last visit belongs to no interval if the update is the last event.
+
+        Raises ValueError for visits that are not strictly increasing within a page or not finite.
+        """
+        end = np.flatnonzero(self.end_gaps())
+        updated, days = self.updated[end], self.visit_days
+        if is_interpolated:
+            days = days.copy()
+            days[end[updated]] = self.update_points()[0]
+        offsets = np.searchsorted(end, self.offsets)
+        weight = np.ones(end.size)
+        if math.isfinite(self.fade_days) and end.size:
+            last_visit = self.visit_days[self.offsets[1:] - 1][page_of_value(offsets)]
+            weight = np.exp((days[end] - last_visit) / self.fade_days)
+        return Gaps(days[end] - days[end - 1], updated, weight, offsets)
+
+    def update_points(self) -> tuple[FloatArray, IndexArray]:
+        """Return the middle of each gap with an update, and each page's positions in these.
+
+        Days, strictly increasing within a page, and n_pages + 1 positions.
+        """
+        at = np.flatnonzero(self.end_gaps() & self.updated)
+        start, end = self.visit_days[at - 1], self.visit_days[at]
+        return start + (end - start) / 2, np.searchsorted(at, self.offsets)

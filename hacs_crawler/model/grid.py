@@ -29,8 +29,10 @@ SURVIVAL: Final = np.exp(-np.multiply.outer(RATES, TIMES))
 BLOCK: Final = 512
 MIN_PAGES_TO_FIT: Final = 50
 MIN_UPDATES_TO_FIT: Final = 10
-# A store with many pages that nobody updates any more looks wider than a log-normal of living
-# pages: the fit would put them at a rate of nothing, and not see them again when they come to life.
+_MOST_STEPS: Final = 1_000
+_SAME_SHARE: Final = 1e-5
+# A store with many pages that nobody updates looks wider than a log-normal of living pages: the fit
+# would put them at a rate of nothing, and not see them when they come to life.
 LOG_SD_BOUNDS: Final = (0.3, 1.75)
 _LOG_MEDIAN_BOUNDS: Final = (-10.0, 5.0)
 _LEAST_STEP: Final = 1e-3
@@ -109,27 +111,37 @@ def normalised(logs: FloatArray) -> FloatArray:
 
 
 def posterior(gaps: Gaps, prior: LogNormalPrior) -> FloatArray:
-    """Return the probabilities of the rates of each page, shape (n_pages, n_rates)."""
+    """Return the probabilities of the rates of each page, shape (n_pages, n_rates).
+
+    A page without gaps, or with all its weights 0, has the prior's. More quiet time never raises the
+    mean rate while the weights stay as they are. With fading, a new visit also ages the earlier gaps,
+    and the page drifts back towards the prior.
+    """
     weights = np.empty((len(gaps), len(RATES)))
     for pages, _, some in gaps.in_blocks(BLOCK):
         weights[pages] = normalised(log_likelihood(some, some.weight) + log_prior(prior))
     return weights
 
 
-def bayes(gaps: Gaps, prior: LogNormalPrior) -> FloatArray:
-    """Posterior mean of lambda per day, E[lambda | gaps]. Shape (n_pages,). Finite and > 0.
+def fit_shares(
+    logs: FloatArray, usual: FloatArray, members: float, most_steps: int = _MOST_STEPS
+) -> FloatArray:
+    """Return the shares of kinds in a population, from log-likelihoods of shape (n, n_kinds).
 
-    A page without gaps, or with all its weights 0, gets the prior's mean.
-
-    More quiet time never raises the rate while the weights stay as they are. With fading, a new visit
-    also ages the earlier gaps, and the page drifts back towards the prior.
+    By expectation and maximisation to their fixed point, with `members` more, of the `usual` shares.
     """
-    rates: FloatArray = posterior(gaps, prior) @ RATES
-    return rates
+    shares = usual
+    for _ in range(most_steps):
+        before = shares
+        expected = normalised(logs + np.log(np.maximum(shares, _TINY))).sum(axis=0)
+        shares = (expected + members * usual) / (len(logs) + members)
+        if np.abs(shares - before).max() < _SAME_SHARE:
+            break
+    return shares
 
 
 def bayes_quantiles(gaps: Gaps, prior: LogNormalPrior, q: ArrayLike) -> FloatArray:
-    """Posterior quantiles of lambda per day, shape (n_pages, n_q), of the posterior of `bayes`.
+    """Return posterior quantiles of lambda per day, shape (n_pages, n_q).
 
     q: probabilities between 0 and 1, flat; (0.1, 0.5, 0.9) gives the median and the limits of the
     central 80% interval. Between two rates of the grid the distribution function of log λ is a straight
@@ -156,17 +168,14 @@ def fit_prior(
     The search takes the best of a coarse grid of medians and log_sds, then steps to a better neighbour,
     which become smaller: the same pages give the same prior, whatever it was before. Every gap counts
     in full, whatever its weight: a likelihood raised to weights, as in `posterior`, is not the
-    probability of the data, and takes pages for more alike than they are. log_sd stays in
-    LOG_SD_BOUNDS. Pages without gaps are ignored.
+    probability of the data, and takes pages for more alike than they are. Pages without gaps are
+    ignored.
 
     Returns `default` below `min_pages` pages with gaps or MIN_UPDATES_TO_FIT gaps with an update
-    (a store of quiet pages only says that rates are small, not how small). Why 50 pages: on
-    simulated stores of 5 gaps a page (benchmarks/estimators.py; loss r - log r - 1, r = true over
-    estimated rate) with 10 / 30 / 50 / 100 pages the fitted prior is worse than the default in
-    37 / 13 / 3 / 1% of stores of median 30 days and log_sd 1, and in 32 / 7 / 4 / 0% of stores of
-    median 10 days and log_sd 2. At 50 it takes the mean loss there from 0.32 to 0.21 and from
-    2.07 to 0.68, and from 0.45 to 0.26 at 400 days and log_sd 0.7. If the default happens to be
-    the truth, it costs 0.02 of 0.40.
+    (a store of quiet pages only says that rates are small, not how small). Why 50 pages: of simulated
+    stores of 5 gaps a page (benchmarks/estimators.py) with 10 / 30 / 50 / 100 pages the fitted prior is
+    worse than the default in 37 / 13 / 3 / 1% if the median is 30 days and log_sd 1. If the default
+    happens to be the truth, it costs 0.02 of a loss of 0.40.
     """
     has_gaps = gaps.counts > 0
     if np.count_nonzero(has_gaps) < min_pages or int(gaps.updated.sum()) < MIN_UPDATES_TO_FIT:

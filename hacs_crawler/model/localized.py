@@ -12,15 +12,10 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hacs_crawler.model.gaps import Visits
 from hacs_crawler.model.survival import TIMES
-from hacs_crawler.model.windows import MIN_POINTS, Windows, consistent_windows, update_points
-from hacs_crawler.utils.arrays import (
-    BoolArray,
-    FloatArray,
-    IndexArray,
-    page_of_value,
-    sum_by_page,
-)
+from hacs_crawler.model.windows import MIN_POINTS, Windows, consistent_windows
+from hacs_crawler.utils.arrays import FloatArray, IndexArray, page_of_value, sum_by_page
 
 # Within which b is kept.
 SHAPES: Final = 0.001, 1000.0
@@ -49,25 +44,25 @@ class LastWindows(NamedTuple):
         return survival
 
 
-def last_windows(
-    name: str, visit_days: FloatArray, updated: BoolArray, offsets: IndexArray
-) -> LastWindows:
+def last_windows(name: str, visits: Visits) -> LastWindows:
     """Return the last windows of the pages with at least `MIN_POINTS` updates.
 
-    Visits as for `gaps_between`, `name` one of `estimators.LOCALIZED`. weibull: b = n / sum log(T / t_i)
-    and c = n, the maximum likelihood for n updates up to T. duane: the shape 1 - gamma of Duane's plot,
-    and c = n, as the plot itself knows nothing of quiet time. matloff: b = 1 and the rate
-    -log(1 - X / k) / tau for k visits in the window, X of them with an update, tau their mean distance.
+    `name` is one of `estimators.LOCALIZED`. weibull: b = n / sum log(T / t_i) and c = n, the maximum
+    likelihood for n updates up to T. duane: the shape 1 - gamma of Duane's plot, and c = n, as the plot
+    itself knows nothing of quiet time. matloff: b = 1 and the rate -log(1 - X / k) / tau for k visits in
+    the window, X of them with an update, tau their mean distance.
     """
-    points, point_offsets = update_points(visit_days, updated, offsets)
-    starts = np.minimum(offsets[:-1], max(len(visit_days) - 1, 0))
-    first = visit_days[starts] if len(visit_days) else np.zeros(len(starts))
-    windows = consistent_windows(points, point_offsets, first)
+    days, offsets = visits.visit_days, visits.offsets
+    first = (
+        days[np.minimum(offsets[:-1], len(days) - 1)] if len(days) else np.zeros(len(offsets) - 1)
+    )
+    windows = consistent_windows(*visits.update_points(), first)
     windows = windows.of(windows.is_last & (windows.counts >= MIN_POINTS))
-    watched = visit_days[offsets[windows.page + 1] - 1] - windows.origin_days
+    watched = days[offsets[windows.page + 1] - 1] - windows.origin_days
     count, shape = windows.counts.astype(np.float64), np.ones(len(windows))
     if name == "matloff":
-        count = watched * _rate_of_visits(windows, watched, visit_days, offsets)
+        k = np.maximum(_visits_in(windows, watched, visits), windows.counts)
+        count = watched * matloff_rate(k, windows.counts, watched / k)
     elif name == "duane":
         shape = duane_line(windows)[0]
     else:
@@ -76,33 +71,27 @@ def last_windows(
     return LastWindows(windows.page, count, np.clip(shape, *SHAPES), watched)
 
 
-def _rate_of_visits(
-    windows: Windows, watched_days: FloatArray, visit_days: FloatArray, offsets: IndexArray
-) -> FloatArray:
-    """Count the visits within each window; X counts its updates, one a visit."""
-    page = page_of_value(offsets)
+def _visits_in(windows: Windows, watched_days: FloatArray, visits: Visits) -> IndexArray:
+    """Return how many visits each window has."""
+    days = visits.visit_days
     # the pages one after the other on one time line
-    span = np.ptp(visit_days) + 1.0 if visit_days.size else 1.0
-    least = visit_days.min(initial=np.inf)
-    order = page * span + (visit_days - least)
+    span, least = np.ptp(days) + 1.0 if days.size else 1.0, days.min(initial=np.inf)
+    order = page_of_value(visits.offsets) * span + (days - least)
     origin = windows.page * span + (windows.origin_days - least) + _ROUNDING
-    ends = np.searchsorted(order, origin + watched_days, side="right")
     begins = np.searchsorted(order, origin, side="right")
-    k = np.maximum(ends - begins, windows.counts)
-    return matloff_rate(k, windows.counts, watched_days / k)
+    number: IndexArray = np.searchsorted(order, origin + watched_days, side="right") - begins
+    return number
 
 
 def matloff_rate(intervals: ArrayLike, updated: ArrayLike, interval_days: ArrayLike) -> FloatArray:
-    """Return -log(1 - X / k) / tau, 1/day; shapes broadcast.
+    """Return -log(1 - X / k) / tau, 1/day; shapes broadcast, k is at least 1.
 
     N. Matloff, "Estimation of Internet file-access/modification rates from indirect data", ACM TOMACS
     15(3), 2005. The paper's M_n is read as X. Where every interval has an update, X = k, that is
     infinite: X is then k - 1/2.
     """
-    k, x = np.asarray(intervals, np.float64), np.asarray(updated, np.float64)
-    share = np.divide(
-        np.minimum(x, k - 0.5), k, out=np.zeros(np.broadcast(k, x).shape), where=k > 0
-    )
+    k = np.asarray(intervals, np.float64)
+    share = np.minimum(np.asarray(updated, np.float64), k - 0.5) / k
     rate: FloatArray = -np.log1p(-share) / np.asarray(interval_days, np.float64)
     return rate
 

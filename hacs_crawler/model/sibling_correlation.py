@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 import scipy
 
 from hacs_crawler.model.estimators import mle
-from hacs_crawler.model.gaps import gaps_between
+from hacs_crawler.model.gaps import Visits
 from hacs_crawler.model.siblings import USUAL_SIBLING_CORRELATION
-from hacs_crawler.utils.arrays import BoolArray, FloatArray, IndexArray, page_of_value
+from hacs_crawler.utils.arrays import FloatArray, IndexArray, page_of_value
 
 # With how many others of its site a page is compared at most: giants would outweigh all else.
 SIBLINGS_COMPARED: Final = 8
@@ -23,27 +23,12 @@ CELLS: Final = 40
 _TINY: Final = float(np.finfo(np.float64).tiny)
 
 
-class _Pairs(NamedTuple):
-    """Pairs of an update, by its number, and a sibling that was visited about that time."""
-
-    site: IndexArray
-    update: IndexArray
-    excess: FloatArray
-
-
-def fit_sibling_correlation(
-    sites: IndexArray,
-    visit_days: FloatArray,
-    updated: BoolArray,
-    offsets: IndexArray,
-    baselines: BoolArray | None = None,
-) -> float:
+def fit_sibling_correlation(sites: IndexArray, visits: Visits) -> float:
     """Return the probability that an update of a page came with a sibling's update, 0 to 1.
 
     This holds for a sibling of at least the page's rate; for a slower one it is in proportion to the
-    rates. `sites` has one number a page, 0 for none; visits are as for `gaps_between`. Pages in no
-    particular order (their ids are hashes): each is compared with the `SIBLINGS_COMPARED` that follow
-    in its site.
+    rates. `sites` has one number a page, 0 for none. Pages in no particular order (their ids are
+    hashes): each is compared with the `SIBLINGS_COMPARED` that follow in its site.
 
     An update in the gap (a, b] of one page is compared with the gaps g of its sibling. If the sibling
     shares it with probability r, and is updated by itself as a Poisson process of its own rate, the
@@ -53,28 +38,26 @@ def fit_sibling_correlation(
 
     The rates are those of Eq. 5 without fading: its equation is that the bracket, integrated over all
     gaps of a page, is 0, so that pages that have nothing to do with each other have a mean x of 0
-    whatever their rates. Gaps are intervals in which an update is somewhere; gaps much longer than 1 /
-    rate carry little information, and x is near 0. The likelihood of a site is the product over all
-    such pairs (a composite one), to the power at which they count as half the updates in them: the
-    pairs of one update are not independent, and an update in common is seen from both pages.
+    whatever their rates. The likelihood of a site is the product over all such pairs (a composite one),
+    to the power at which they count as half the updates in them: the pairs of one update are not
+    independent, and an update in common is seen from both pages.
 
     The r of sites follow a Beta distribution, whose mean is returned. Mean and concentration are learned
     from all sites, each counting as one however large it is: averages over `MEANS` and `CONCENTRATIONS`,
     weighted by how likely they make the pairs, and by a Beta distribution of the mean as after
     `PRIOR_SITES` sites with `USUAL_SIBLING_CORRELATION`. The integrals are sums over `CELLS` cells of r.
     """
-    pairs = _pairs(sites, visit_days, updated, offsets, baselines)
-    if not len(pairs.excess):
+    site, update, excess = _pairs(sites, visits)
+    if not len(excess):
         return USUAL_SIBLING_CORRELATION
-    site = np.unique(pairs.site, return_inverse=True)[1]
-    first = np.unique(pairs.update, return_index=True)[1]
+    site = np.unique(site, return_inverse=True)[1]
+    first = np.unique(update, return_index=True)[1]
     power = np.bincount(site[first]) / np.bincount(site) / 2
     edges = np.linspace(0.0, 1.0, CELLS + 1)
     r = (edges[1:] + edges[:-1]) / 2
-    sums = np.stack([np.bincount(site, np.log1p(share * pairs.excess)) for share in r], axis=1)
+    sums = np.stack([np.bincount(site, np.log1p(share * excess)) for share in r], axis=1)
     logs = sums * power[:, np.newaxis]
     likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))
-
     mean, concentration = (axis.ravel() for axis in np.meshgrid(MEANS, CONCENTRATIONS))
     shapes = concentration * mean, concentration * (1.0 - mean)
     priors = np.maximum(
@@ -88,20 +71,11 @@ def fit_sibling_correlation(
     return float(r @ priors @ weight)
 
 
-def _pairs(
-    sites: IndexArray,
-    visit_days: FloatArray,
-    updated: BoolArray,
-    offsets: IndexArray,
-    baselines: BoolArray | None,
-) -> _Pairs:
-    gaps = gaps_between(visit_days, updated, offsets, baselines=baselines)
-    rates = mle(gaps)
-    page = page_of_value(offsets)
-    is_end = np.ones(len(visit_days), np.bool_)
-    is_end[offsets[:-1][np.diff(offsets) > 0]] = False
-    if baselines is not None:
-        is_end &= ~baselines
+def _pairs(sites: IndexArray, visits: Visits) -> tuple[IndexArray, IndexArray, FloatArray]:
+    """Return x of pairs of an update and a sibling visited about that time, their site and update."""
+    visit_days, offsets, is_end = visits.visit_days, visits.offsets, visits.end_gaps()
+    gaps = visits.gaps()
+    rates, page = mle(gaps), page_of_value(offsets)
     chance = -np.expm1(-np.repeat(rates, gaps.counts) * gaps.days)
     surplus = np.zeros(len(visit_days))
     surplus[is_end] = gaps.days * (
@@ -114,7 +88,7 @@ def _pairs(
     axis = page * span + (visit_days - epoch)
 
     is_compared = (sites > 0) & (rates > 0)
-    ends = np.flatnonzero(is_end & updated & is_compared[page])
+    ends = np.flatnonzero(is_end & visits.updated & is_compared[page])
     source, after, until = page[ends], visit_days[ends - 1], visit_days[ends]
     updates, parts = [np.zeros(0, np.int64)], [np.zeros(0)]
     for sibling in _siblings(np.where(is_compared, sites, 0), source) if len(ends) else ():
@@ -127,7 +101,7 @@ def _pairs(
         updates.append(both)
         parts.append(ratio * seen / (until - after)[both])
     update = np.concatenate(updates)
-    return _Pairs(sites[source[update]], update, np.concatenate(parts))
+    return sites[source[update]], update, np.concatenate(parts)
 
 
 def _siblings(sites: IndexArray, pages: IndexArray) -> list[IndexArray]:

@@ -8,8 +8,7 @@ import numpy as np
 
 from hacs_crawler.utils.arrays import FloatArray, IndexArray
 
-# The probability that an update of a sibling, of at most the same rate, came with the page's
-# update.
+# The probability that an update of a sibling, of at most the same rate, came with the page's.
 SHARED_UPDATES: Final = 0.4
 # The sibling correlation (see that module) of the pages that the numbers above were tuned on.
 USUAL_SIBLING_CORRELATION: Final = 0.6
@@ -20,15 +19,12 @@ LEAST_LEFT: Final = 0.1
 # How many siblings that were quiet at one time count.
 MOST_QUIET: Final = math.ceil(math.log(LEAST_LEFT) / math.log(1.0 - QUIET_SHARE))
 _SECONDS: Final = 86_400.0
-_SITE_SHIFT: Final = np.uint64(33)
-_ONE: Final = np.uint64(1)
 _STEPS: Final = 2.0**30
 # How many siblings' updates are looked at: the latest ones of the site.
 MOST_UPDATES: Final = 2
 _SHARED_POWER: Final = 2
 _QUIET_POWER: Final = 4
-_LOW: Final = np.uint64(32)
-_MASK: Final = np.uint64(2**32 - 1)
+_ONE, _LOW, _SITE_SHIFT = np.uint64(1), np.uint64(32), np.uint64(33)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,27 +67,16 @@ def sibling_evidence(
     members, starts = _with_siblings(pages)
     if len(members):
         few = SiblingVisits(*(getattr(pages, name)[members] for name in SiblingVisits.__slots__))
-        sizes = np.diff(np.append(starts, len(members)))
-        own = np.repeat(np.arange(len(starts)), sizes)
+        own = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(members)))
         strength = min(1.0, sibling_correlation / USUAL_SIBLING_CORRELATION)
-        quiet_share = np.full(len(starts), QUIET_SHARE * strength**_QUIET_POWER)
-        asked = _asked(members, wanted, len(pages.sites))
-        wanted_members = members[asked]
-        quiet[wanted_members] = _quiet_days(
-            own, few.last_visit, few.quiet_since, quiet_share, asked
-        )
+        is_wanted = np.zeros(len(pages.sites), np.bool_)
+        is_wanted[slice(None) if wanted is None else wanted] = True
+        asked = np.flatnonzero(is_wanted[members])
+        quiet_share = QUIET_SHARE * strength**_QUIET_POWER
+        quiet[members[asked]] = _quiet_days(few, own, quiet_share, asked)
         most = SHARED_UPDATES * strength**_SHARED_POWER
-        shared[wanted_members] = most * _together(few, own, starts, asked)
+        shared[members[asked]] = most * _together(few, own, starts, asked)
     return (quiet, shared) if wanted is None else (quiet[wanted], shared[wanted])
-
-
-def _asked(members: IndexArray, wanted: IndexArray | None, number: int) -> IndexArray:
-    """Return the places in `members`, which has that number of pages, of the wanted pages."""
-    if wanted is None:
-        return np.arange(len(members))
-    is_wanted = np.zeros(number, np.bool_)
-    is_wanted[wanted] = True
-    return np.flatnonzero(is_wanted[members])
 
 
 def _with_siblings(pages: SiblingVisits) -> tuple[IndexArray, IndexArray]:
@@ -105,20 +90,27 @@ def _with_siblings(pages: SiblingVisits) -> tuple[IndexArray, IndexArray]:
     is_first = np.diff(key >> _LOW, prepend=np.uint64(0)) != 0
     has_sibling = ~is_first
     has_sibling[:-1] |= ~is_first[1:]
-    return (key[has_sibling] & _MASK).astype(np.int64), np.flatnonzero(is_first[has_sibling])
+    return (key[has_sibling] & np.uint64(2**32 - 1)).astype(np.int64), np.flatnonzero(
+        is_first[has_sibling]
+    )
 
 
 def _together(
     pages: SiblingVisits, own: IndexArray, starts: IndexArray, asked: IndexArray
 ) -> FloatArray:
-    """Return the weight of the site's latest updates for each requested page, 0 to 1.
+    """Return the weight of the site's `MOST_UPDATES` latest updates for each requested page, 0 to 1.
 
     An update found after a gap counts with the share of the gap that lies after the page's own last
     visit, and an update of a page that is updated more often only with the ratio of the rates.
     """
     rate, last_visit = np.maximum(pages.rate_per_day, 1e-12), pages.last_visit[asked]
     together = np.zeros(len(asked))
-    for latest in _latest_updated(pages, own, starts):
+    update = np.nan_to_num(pages.last_update, nan=-np.inf)
+    for _ in range(MOST_UPDATES):
+        # of several latest updates the first; of a site without one, any page
+        latest = np.flatnonzero(update == np.maximum.reduceat(update, starts)[own])
+        latest = latest[np.searchsorted(latest, starts)]
+        update[latest] = -np.inf
         sibling = latest[own[asked]]
         latest_update, before = pages.last_update[sibling], pages.before[sibling]
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -128,40 +120,20 @@ def _together(
     return np.minimum(together, 1.0)
 
 
-def _latest_updated(pages: SiblingVisits, own: IndexArray, starts: IndexArray) -> list[IndexArray]:
-    """Return, for each site, its page with the latest update, then the page with the second latest.
-
-    Of several the first. Without such a page, any page of the site.
-    """
-    update = np.nan_to_num(pages.last_update, nan=-np.inf)
-    pages_of_sites = []
-    for _ in range(MOST_UPDATES):
-        is_latest = update == np.maximum.reduceat(update, starts)[own]
-        latest = np.flatnonzero(is_latest)
-        pages_of_sites.append(latest[np.searchsorted(latest, starts)])
-        update[pages_of_sites[-1]] = -np.inf
-    return pages_of_sites
-
-
 def _quiet_days(
-    own: IndexArray,
-    last_visit: FloatArray,
-    quiet_since: FloatArray,
-    quiet_share: FloatArray,
-    asked: IndexArray,
+    pages: SiblingVisits, own: IndexArray, quiet_share: float, asked: IndexArray
 ) -> FloatArray:
     """Sum over the time since a page's last visit of 1 - max(`LEAST_LEFT`, (1 - `quiet_share`)^m).
 
     m is the number of pages of its site that are known to have been quiet at that moment, at most
-    `MOST_QUIET`: each from `quiet_since`, its first visit or the last that found an update, to its last
-    visit. Days, up to 49,710 (2^32 seconds), rounded to seconds. `own` are the pages' sites, numbers
-    from 0; `quiet_share` has one element a site. Returned are the sums of the pages at places `asked`.
+    `MOST_QUIET`: each from `quiet_since` to its last visit. Days, rounded to seconds. `own` are the
+    pages' sites, numbers from 0. Returned are the sums of the pages at places `asked`.
 
     Each site's time is cut at all these moments. Up to each of them the sum is kept, in whole numbers
     that may overflow: differences within a site are exact, whatever other sites there are.
     """
     until, since = (
-        np.rint(days * _SECONDS).astype(np.uint64) for days in (last_visit, quiet_since)
+        np.rint(days * _SECONDS).astype(np.uint64) for days in (pages.last_visit, pages.quiet_since)
     )
     site = own.astype(np.uint64) << _SITE_SHIFT
     is_quiet = np.flatnonzero(since < until)
@@ -172,7 +144,8 @@ def _quiet_days(
         return np.zeros(len(asked))
     number = np.cumsum(1 - 2 * (moments & _ONE).astype(np.int64))
     whose = (moments >> _SITE_SHIFT).astype(np.int64)
-    lost = _lost(quiet_share)[whose, np.minimum(number, MOST_QUIET)]
+    left = np.maximum(LEAST_LEFT, (1.0 - quiet_share) ** np.arange(MOST_QUIET + 1))
+    lost = np.rint(_STEPS * (1.0 - left)).astype(np.int64)[np.minimum(number, MOST_QUIET)]
     at = (moments & (_ONE << _SITE_SHIFT) - _ONE).astype(np.int64) >> 1
     up_to = np.zeros(len(moments), np.int64)
     # 0 is lost from a site's last moment on
@@ -190,10 +163,3 @@ def _quiet_days(
     )
     has_quiet = first_of_site <= last_of_site
     return np.where(has_quiet, up_to[last_of_site] - seen, 0) / (_STEPS * _SECONDS)
-
-
-def _lost(quiet_share: FloatArray) -> IndexArray:
-    """Return the quantized loss while m siblings are quiet, by site and by m up to `MOST_QUIET`."""
-    number = np.arange(MOST_QUIET + 1)
-    left = np.maximum(LEAST_LEFT, (1.0 - quiet_share[:, np.newaxis]) ** number)
-    return np.rint(_STEPS * (1.0 - left)).astype(np.int64)

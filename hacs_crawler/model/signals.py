@@ -13,20 +13,19 @@ an update after it with the share c = 1 - e^(-x/d), and after a visit that found
 days before it, of that update at the rate h = r (1 - e^(-g/d)) / g e^(-(time since that visit)/d). So a
 signal that comes shortly after its update was found counts little, and not as a false one.
 
-r, phi and d of a site are learned on a grid of all three: the outcome of each visit, and
-the number of signals, have a likelihood at each point, and these log-likelihoods add up. p is
-computed from averages over the grid.
+r, phi and d of a site are learned on a grid of all three: the outcome of each visit, and the number of
+signals, have a likelihood at each point, and these log-likelihoods add up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from hacs_crawler.model.grid import log_sum
+from hacs_crawler.model.grid import fit_shares, log_sum, normalised
 from hacs_crawler.model.survival import Rates
 from hacs_crawler.utils.arrays import BoolArray, FloatArray, IndexArray
 
@@ -39,6 +38,7 @@ POINTS: Final = int(np.prod(SHAPE))
 _RECALL, _FALSE, _DELAY = (
     axis.ravel() for axis in np.meshgrid(RECALLS, FALSE_PER_DAY, DELAYS_DAYS, indexing="ij")
 )
+_HABITS: Final = _RECALL[None], _FALSE[None], _DELAY[None]
 _BY_DELAY: Final = np.array([0.5, 0.3, 0.2])
 
 
@@ -50,8 +50,7 @@ def _usual(useless: FloatArray, by_false: FloatArray) -> FloatArray:
     return prior
 
 
-# How likely it is that r = 0, by phi: who stamps all pages every day hardly knows which one
-# changed.
+# How likely it is that r = 0, by phi: who stamps all pages every day hardly knows which changed.
 _USELESS: Final = np.interp(
     np.log10(FALSE_PER_DAY), (-2.0, -1.5, -1.0, -0.5, 0.0, 0.5), (0.2, 0.25, 0.4, 0.6, 0.8, 0.9)
 )
@@ -63,8 +62,8 @@ USUAL_PINGS: Final = _usual(_USELESS / 4, 1.0 / FALSE_PER_DAY)
 PRIOR_SITES: Final = 3.0
 # How much the visits of a site count at most: sites change, and pages of one are not alike.
 MOST_GAPS: Final = 400.0
-# Cap on the evidence from a site's signal count: many signals come together, and exact numbers
-# would make r compensate for a phi that is between two points.
+# Cap on the evidence from a site's signal count: many signals come together, and exact numbers would
+# make r compensate for a phi that is between two points.
 MOST_SIGNALS: Final = 30.0
 # The share of the prior in the expectation for a page: it may differ from its site.
 OWN_SHARE: Final = 0.03
@@ -100,7 +99,7 @@ class SignalRecords:
 
     def take(self, places: IndexArray | slice) -> SignalRecords:
         """Return some of the pages."""
-        return SignalRecords(*(getattr(self, field.name)[places] for field in fields(self)))
+        return SignalRecords(*(getattr(self, name)[places] for name in SignalRecords.__slots__))
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,20 +114,16 @@ class Trust:
 
 
 def gap_log_likelihood(
-    heard: SignalRecords,
-    rates: Rates,
-    gap_days: FloatArray,
-    updated: BoolArray,
+    heard: SignalRecords, rates: Rates, gap_days: FloatArray, updated: BoolArray
 ) -> FloatArray:
     """Return the log-likelihood of visits' outcomes at each point, given signals; (n_pages, `POINTS`).
 
-    The next visit of each page came `gap_days` after the last, and found whether it was `updated`. λ is
-    one of two (see `Rates`).
+    The next visit of each page came `gap_days` after the last, and found whether it was `updated`.
     """
     logs = np.empty((len(heard), POINTS))
-    for part in _parts(len(heard)):
-        false, all_ = _logs(heard.take(part), rates.of(part))
-        unseen = np.maximum(1.0 - rates.of(part).probability(gap_days[part]), _TINY)[:, None]
+    for part, some, mine in _parts(heard, rates):
+        false, all_ = _logs(some, mine, _HABITS)
+        unseen = np.maximum(1.0 - mine.probability(gap_days[part]), _TINY)[:, None]
         quiet = np.minimum(false + np.log(unseen) - all_, 0.0)
         seen = np.log(np.maximum(-np.expm1(quiet), _TINY))
         logs[part] = np.where(updated[part, None], seen, quiet)
@@ -138,17 +133,14 @@ def gap_log_likelihood(
 def open_log_likelihood(heard: SignalRecords, rates: Rates) -> FloatArray:
     """Return how likely the signals since the last visits are at each point; (n_pages, `POINTS`)."""
     logs = np.empty((len(heard), POINTS))
-    for part in _parts(len(heard)):
-        logs[part] = _logs(heard.take(part), rates.of(part))[1]
+    for part, some, mine in _parts(heard, rates):
+        logs[part] = _logs(some, mine, _HABITS)[1]
     return logs
 
 
 def posterior(log_likelihood: FloatArray, prior: FloatArray) -> FloatArray:
     """Return the probabilities of all points, from log-likelihoods of shape (n_sites, `POINTS`)."""
-    logs = log_likelihood + np.log(np.maximum(prior, _TINY))
-    weights: FloatArray = np.exp(logs - logs.max(axis=1, keepdims=True))
-    weights /= weights.sum(axis=1, keepdims=True)
-    return weights
+    return normalised(log_likelihood + np.log(np.maximum(prior, _TINY)))
 
 
 def fit_prior_of_signals(
@@ -156,14 +148,9 @@ def fit_prior_of_signals(
 ) -> FloatArray:
     """Return the prior of the points fitted to sites; log-likelihoods of shape (n_sites, `POINTS`).
 
-    Maximises the marginal likelihood by expectation and maximisation, with the `usual` prior as
-    `PRIOR_SITES` more sites (empirical Bayes; without sites it is returned as it is).
+    The `usual` prior counts as `PRIOR_SITES` more sites.
     """
-    prior = usual
-    for _ in range(_STEPS if len(log_likelihood) else 0):
-        expected = posterior(log_likelihood, prior).sum(axis=0)
-        prior = (expected + PRIOR_SITES * usual) / (len(log_likelihood) + PRIOR_SITES)
-    return prior
+    return fit_shares(log_likelihood, usual, PRIOR_SITES, _STEPS)
 
 
 def trust_of(weights: FloatArray) -> Trust:
@@ -178,10 +165,9 @@ def trust_of(weights: FloatArray) -> Trust:
 
 @dataclass(frozen=True, slots=True)
 class Beliefs:
-    """What is believed of the signals of sites, as ranking needs it; one row a site.
+    """What is believed of sites' signals, one row a site: what ranking needs.
 
-    `weights` are of the points of recall and false signals, shape (n_sites, points), `delay_days` and
-    `recall` the sites' means.
+    `weights` are of the points of r and phi, shape (n_sites, points), the others the sites' means.
     """
 
     weights: FloatArray
@@ -191,21 +177,13 @@ class Beliefs:
 
 def beliefs_of(weights: FloatArray, prior: FloatArray) -> Beliefs:
     """Return beliefs of sites from the probabilities of all points, shape (n_sites, `POINTS`)."""
-    mixed = (1.0 - OWN_SHARE) * weights + OWN_SHARE * prior
-    by_delay = mixed.reshape(-1, *SHAPE)
-    return Beliefs(
-        by_delay.sum(axis=3).reshape(len(weights), -1),
-        np.exp(weights @ np.log(_DELAY)),
-        weights @ _RECALL,
-    )
+    mixed = ((1.0 - OWN_SHARE) * weights + OWN_SHARE * prior).reshape(-1, *SHAPE)
+    by_habits = mixed.sum(axis=3).reshape(len(weights), -1)
+    return Beliefs(by_habits, np.exp(weights @ np.log(_DELAY)), weights @ _RECALL)
 
 
 def log_quiet_factor(
-    heard: SignalRecords,
-    beliefs: Beliefs,
-    site: IndexArray,
-    rates: Rates,
-    left: FloatArray,
+    heard: SignalRecords, beliefs: Beliefs, site: IndexArray, rates: Rates, left: FloatArray
 ) -> FloatArray:
     """Return the log factors by which signals change the probability of no update since the last visit.
 
@@ -215,46 +193,33 @@ def log_quiet_factor(
     """
     logs = np.zeros(len(heard))
     recall, false = (axis.ravel() for axis in np.meshgrid(RECALLS, FALSE_PER_DAY, indexing="ij"))
-    for part in _parts(len(heard)):
-        some, where = heard.take(part), site[part]
-        own = np.log(np.maximum(beliefs.weights[where], _TINY))
+    for part, some, mine in _parts(heard, rates):
+        own = np.log(np.maximum(beliefs.weights[site[part]], _TINY))
         # evidence of the page's own times without updates on its false signals
         own += np.multiply.outer(some.quiet_count, np.log(false))
         own -= np.multiply.outer(some.quiet_days, false)
-        delay = np.maximum(beliefs.delay_days[where], _TINY)[:, None]
-        quiet, all_ = _logs_at(
-            some,
-            rates.of(part),
-            (recall[None], false[None], delay),
-            left[part, None],
-        )
+        delay = np.maximum(beliefs.delay_days[site[part]], _TINY)[:, None]
+        quiet, all_ = _logs(some, mine, (recall[None], false[None], delay), left[part, None])
         logs[part] = log_sum(own + quiet) - log_sum(own + all_)
     return logs
 
 
-def _parts(number: int) -> list[slice]:
-    return [slice(start, start + _BLOCK) for start in range(0, number, _BLOCK)]
+def _parts(heard: SignalRecords, rates: Rates) -> Iterator[tuple[slice, SignalRecords, Rates]]:
+    for start in range(0, len(heard), _BLOCK):
+        part = slice(start, start + _BLOCK)
+        yield part, heard.take(part), rates.of(part)
 
 
-def _logs(heard: SignalRecords, rates: Rates) -> tuple[FloatArray, FloatArray]:
-    return _logs_at(
-        heard,
-        rates,
-        (_RECALL[None], _FALSE[None], _DELAY[None]),
-        np.ones((len(heard), 1)),
-    )
-
-
-def _logs_at(
+def _logs(
     heard: SignalRecords,
     rates: Rates,
     habits: tuple[FloatArray, FloatArray, FloatArray],
-    left: FloatArray,
+    left: FloatArray | float = 1.0,
 ) -> tuple[FloatArray, FloatArray]:
     """Return the logs of the likelihood of the signals, without updates since the visit, and in all.
 
     The first is for signals that are false or of updates already found; the second is averaged over λ.
-    `habits` are r, phi and d, which broadcast to (n_pages, points).
+    `habits` are r and phi, of shape (1, points), and d, which broadcasts to (n_pages, points).
     """
     recall, false, delay = habits
     strength = _residual_strength(heard, recall, delay)
@@ -278,12 +243,11 @@ def _logs_at(
             break
         some = heard.take(places)
         late = delay if len(delay) == 1 else delay[places]
-        own = recall if len(recall) == 1 else recall[places]
-        base = false + _residual_strength(some, own, late)(begin[places], end[places])
+        base = false + _residual_strength(some, recall, late)(begin[places], end[places])
         number = times[places, None]
         quiet[places] += number * np.log(base)
         since = begin[places] - some.visit, end[places] - some.visit
-        shares.append((places, number, own * (1.0 - _mean_decay(*since, late)) / base))
+        shares.append((places, number, recall * (1.0 - _mean_decay(*since, late)) / base))
 
     total = np.zeros_like(quiet)
     # a growing rate is replaced by its limit
@@ -305,12 +269,7 @@ def _residual_strength(
     gap = np.where(is_found, np.maximum(heard.update - heard.before, _LEAST_DAYS), 1.0)[:, None]
     most = recall * -np.expm1(-gap / delay) / gap * is_found[:, None]
     update = np.nan_to_num(heard.update)
-
-    def between(begin: FloatArray, end: FloatArray) -> FloatArray:
-        strength: FloatArray = most * _mean_decay(begin - update, end - update, delay)
-        return strength
-
-    return between
+    return lambda begin, end: most * _mean_decay(begin - update, end - update, delay)
 
 
 def _mean_decay(begin: FloatArray, end: FloatArray, delay: FloatArray) -> FloatArray:

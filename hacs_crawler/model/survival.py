@@ -20,8 +20,7 @@ from hacs_crawler.utils.arrays import BoolArray, FloatArray, IndexArray
 
 # Days after a visit, from 20 minutes to 34 years, at which S is fitted.
 TIMES: Final = np.outer(2.0 ** np.arange(-6, 14), [1.0, 1.5]).ravel()
-# The times that a fit is about: these multiples of the page's mean gap, the next visits' usual
-# ones.
+# The times that a fit is about: these multiples of the page's mean gap, the next visits' usual ones.
 _WINDOW: Final = 0.06, 3.5
 # And those at which S lies between: most visits are made then, whatever the gaps were so far.
 _LEVELS: Final = 0.4, 0.98
@@ -105,6 +104,16 @@ def update_probability(rate_per_day: ArrayLike, days: ArrayLike) -> FloatArray:
     return chance_of_update(1.0, rate_per_day, rate_per_day, days)
 
 
+def update_index(p: ArrayLike) -> FloatArray:
+    """Return 1 - (1 + x) exp(-x) with x = -ln(1 - p), what one more visit would find; p from 0 to 1.
+
+    V evenly spaced visits over a time T find V (1 - exp(-λT / V)) updates, and this is the derivative by
+    V, with x = λT / V (Olston and Pandey 2008). It orders pages as p does; p = 1 gives 1.
+    """
+    with np.errstate(divide="ignore"):
+        return days_out_of_date(1.0, 1.0, 1.0, -np.log1p(-np.asarray(p, np.float64)))
+
+
 def days_out_of_date(
     fast_share: ArrayLike, fast_per_day: ArrayLike, slow_per_day: ArrayLike, days: ArrayLike
 ) -> FloatArray:
@@ -116,18 +125,15 @@ def days_out_of_date(
     information longevity", WWW 2008, whose optimum is that of Cho and Garcia-Molina 2003.
     """
     share, time = np.asarray(fast_share, np.float64), np.asarray(days, np.float64)
-    fast, slow = (_of_one_rate(rate, time) for rate in (fast_per_day, slow_per_day))
+
+    def of_one(rate: FloatArray) -> FloatArray:
+        r = np.minimum(rate * time, 700.0)
+        exact = (-np.expm1(-r) - r * np.exp(-r)) / np.where(rate > 0, rate, 1.0)
+        return np.where(r < 1e-4, r * time / 2, exact)  # the series cancels nothing
+
+    fast, slow = (of_one(np.asarray(rate, np.float64)) for rate in (fast_per_day, slow_per_day))
     stale_days: FloatArray = np.maximum(share * fast + (1.0 - share) * slow, 0.0)
     return stale_days
-
-
-def _of_one_rate(rate_per_day: ArrayLike, days: FloatArray) -> FloatArray:
-    """Return [1 - (1 + r) e^-r] / λ of r = λ days; below r = 1e-4 its series, which cancels nothing."""
-    rate = np.asarray(rate_per_day, np.float64)
-    r = np.minimum(rate * days, 700.0)
-    exact = -np.expm1(-r) - r * np.exp(-r)
-    safe = np.where(rate > 0, rate, 1.0)
-    return np.where(r < 1e-4, r * days / 2, exact / safe)
 
 
 def highest_rate(
@@ -142,7 +148,9 @@ def highest_rate(
     return np.where(share < 0, slow, falling)
 
 
-def fitted(survival: FloatArray, mean_gap_days: FloatArray) -> tuple[FloatArray, ...]:
+def fitted(
+    survival: FloatArray, mean_gap_days: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return w, a and b of pages from their survival at `TIMES`, (n_pages, times); shape (n_pages,).
 
     Least squares, weighted as `_WEIGHTS` says, by Levenberg and Marquardt's steps on w, ln a and ln b.
@@ -152,7 +160,6 @@ def fitted(survival: FloatArray, mean_gap_days: FloatArray) -> tuple[FloatArray,
     weight = np.full_like(survival, _WEIGHTS[2])
     weight[(survival >= _LEVELS[0]) & (survival <= _LEVELS[1])] = _WEIGHTS[1]
     weight[(_WINDOW[0] * gap <= TIMES) & (_WINDOW[1] * gap >= TIMES)] = _WEIGHTS[0]
-
     weight /= _LEAST_VARIANCE + survival * (1.0 - survival)
 
     # S at a time when about 0.7 of it is left, and at twice that: does the rate fall or grow?

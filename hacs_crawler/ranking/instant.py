@@ -10,10 +10,11 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
+import scipy
 
 from hacs_crawler.exceptions import ConfigError, HacsError
 from hacs_crawler.links import check_url, page_id_of, without_login
-from hacs_crawler.model import hub_rate, instant_index, tier_rate, update_index
+from hacs_crawler.model import update_index
 from hacs_crawler.ranking.candidates import Places, candidates_from
 from hacs_crawler.ranking.options import InstantOptions, RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats, interest
@@ -24,6 +25,8 @@ from hacs_crawler.utils.times import DAY
 RECENT_SECONDS: Final = 30 * DAY
 # What hubs are taken to gain before any of them was seen twice.
 LINKS_PER_DAY: Final = 24.0
+# Shape of the gamma prior of hubs' links a day: rates of one tier differ by factors, not by shares.
+_RATE_SHAPE: Final = 0.5
 _NUMBER: Final = r"([-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?)"
 _COMMENT: Final = re.compile(r"(?:^|\s)#\s*(.*)", re.DOTALL)
 _FACT: Final = re.compile(rf"\b(mu|sigma|worth)={_NUMBER}(?=[,;\s]|$)")
@@ -65,6 +68,40 @@ class Tier:
 
     def __len__(self) -> int:
         return len(self.urls)
+
+
+def instant_index(
+    days: Floats, links_per_day: Floats, mu: Floats, sigma: Floats, worth: Floats | float = 1.0
+) -> Floats:
+    """Return M(e) = V(e) - e V'(e) = λ w m G((ln e - mu - sigma²) / sigma), in links; broadcasts.
+
+    Interest in a link t days old is 1 - Phi(t), the rest of the log-normal curve of a page's views. With
+    λ links a day, each worth w while it is new, a visit e days after the last one is worth
+    V(e) = λ w ∫₀ᵉ (1 - Phi(t)) dt, and V'(e) is what waiting adds. m = exp(mu + sigma² / 2) is the mean
+    time of interest in a link, G the standard normal distribution function. Of visits every τ days more
+    frequent ones pay as long as M(τ) is above the price of a visit. It grows with e, from 0 to λ w m.
+    """
+    with np.errstate(divide="ignore"):
+        logs = np.log(days)
+    links = links_per_day * np.asarray(worth) * np.exp(mu + 0.5 * sigma * sigma)
+    return np.asarray(links * scipy.special.ndtr((logs - mu - sigma * sigma) / sigma))
+
+
+def tier_rate(links: Floats, days: Floats, optimistic: float) -> float:
+    """Return mean links a day of hubs, from the number that each gained in its days.
+
+    `optimistic` is the value without any data: it weighs as a day of one hub.
+    """
+    return float((optimistic + np.sum(links)) / (1.0 + np.sum(days)))
+
+
+def hub_rate(links: Floats, days: Floats, tier_rate_per_day: Floats | float) -> Floats:
+    """Return links a day of hubs, from the links that they gained in days, shrunk to their tier's rate.
+
+    Posterior mean (a + links) / (a / λ₀ + days) with a gamma prior of shape a = `_RATE_SHAPE` and mean
+    λ₀ > 0; λ₀ itself without any data.
+    """
+    return (_RATE_SHAPE + links) / (_RATE_SHAPE / np.asarray(tier_rate_per_day) + days)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,9 @@ from hacs_crawler.model import (
     DEFAULT_BURSTS,
     DEFAULT_PRIOR,
     ESTIMATORS,
+    ONE_RATE,
     USUAL_SIBLING_CORRELATION,
+    WITH_POSTERIOR,
     Bursts,
     LinkLifetime,
     LinkLifetimes,
@@ -101,7 +103,7 @@ class Estimation:
     @property
     def has_posterior(self) -> bool:
         """Whether rates come from a posterior, which has quantiles."""
-        return ESTIMATORS[self.estimator].has_posterior
+        return self.estimator in WITH_POSTERIOR
 
     @property
     def has_bursts(self) -> bool:
@@ -110,7 +112,7 @@ class Estimation:
 
     def expected(self) -> Rates:
         """Return the expected rates of an unknown page."""
-        is_known = not ESTIMATORS[self.estimator].uses_prior
+        is_known = self.estimator in ONE_RATE
         return _expected("bayes" if is_known else self.estimator, self.prior, self.bursts, is_known)
 
     def rates(self, pages: Sequence[Page]) -> Rates:

@@ -20,7 +20,7 @@ from msgspec import Meta
 from numpy.typing import NDArray
 
 from hacs_crawler.links import fingerprint
-from hacs_crawler.model import ESTIMATORS
+from hacs_crawler.model import ESTIMATORS, ONE_RATE
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
@@ -84,10 +84,8 @@ class Label:
     def model(self) -> str:
         """What p was made of: predictions of one model are calibrated together, whatever the policy."""
         # a newer version's state may know others
-        estimator = ESTIMATORS.get(self.estimator)
-        fading = (
-            f", fading in {self.fade_days:g} days" if estimator and estimator.uses_prior else ""
-        )
+        fades = self.estimator in ESTIMATORS and self.estimator not in ONE_RATE
+        fading = f", fading in {self.fade_days:g} days" if fades else ""
         since = f", since the last {self.elapsed_from}"
         siblings = ", with siblings" if self.siblings and self.elapsed_from == "visit" else ""
         of_site = ", new to the site" if self.updates == "site" else ""

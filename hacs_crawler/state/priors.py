@@ -17,10 +17,10 @@ from hacs_crawler.model import (
     USUAL_SIBLING_CORRELATION,
     Bursts,
     LogNormalPrior,
+    Visits,
     fit_bursts,
     fit_churning_pages,
     fit_prior,
-    gaps_between,
 )
 from hacs_crawler.state.estimation import Estimation, baselines_of, histories
 from hacs_crawler.state.page import Page
@@ -85,7 +85,8 @@ def refit_priors(
     sample = [page for page in revisits if page and page.visits]
     fitted = _at_fixed_point(sample, estimation)
     sites = np.array([site_id(page.url) for page in of_siblings], np.int64)
-    together = fit_sibling_correlation(sites, *histories(of_siblings), baselines_of(of_siblings))
+    visits = Visits(*histories(of_siblings), baselines=baselines_of(of_siblings))
+    together = fit_sibling_correlation(sites, visits)
     notes: dict[str, Any] = {_SIBLINGS: {"sibling_correlation": together}, UNFITTED: 0}
     if abs(log(fitted.churning_pages / estimation.churning_pages)) > _SAME_SHARE:
         notes[_CHURNING_PAGES] = fitted.churning_pages
@@ -114,7 +115,8 @@ def _at_fixed_point(pages: Sequence[Page], estimation: Estimation) -> Estimation
         churning = fitted.churning(pages)
         share = fit_churning_pages(churning[has_shown], fitted.churning_pages)
         ordinary = [*compress(pages, churning < CHURNING)]
-        gaps = gaps_between(*histories(ordinary), estimation.fade_days, baselines_of(ordinary))
+        visits = Visits(*histories(ordinary), estimation.fade_days, baselines_of(ordinary))
+        gaps = visits.gaps()
         before = fitted
         prior = fit_prior(gaps)
         fitted = replace(before, prior=prior, churning_pages=share)

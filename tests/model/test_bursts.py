@@ -15,13 +15,13 @@ from hacs_crawler.model import (
     Visits,
     estimate,
     fit_bursts,
-    gaps_between,
 )
 from hacs_crawler.model.bursts import with_bursts
 from hacs_crawler.model.churn import churn_of
 from hacs_crawler.model.grid import RATES, SURVIVAL, posterior
 from hacs_crawler.model.survival import TIMES, fitted
 from hacs_crawler.utils.arrays import FloatArray
+from model_support import gaps_between
 
 BURSTY = Bursts(DEFAULT_BURSTS.shares, 0.06)
 QUIET_DAYS, BUSY_DAYS, BUSY_RATE = 200.0, 10.0, 1.0

@@ -16,8 +16,8 @@ from hacs_crawler.model.churn import (
     churn_of,
     fit_churning_pages,
 )
-from hacs_crawler.model.grid import RATES, bayes, posterior
-from model_support import gaps_of
+from hacs_crawler.model.grid import RATES, posterior
+from model_support import bayes, gaps_of
 
 CONTROL = 2 / 86_400
 """A gap of two seconds, in days."""

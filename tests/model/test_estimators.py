@@ -13,15 +13,15 @@ from hacs_crawler.model import (
     DEFAULT_PRIOR,
     ESTIMATORS,
     LOCALIZED,
+    WITH_POSTERIOR,
     LogNormalPrior,
     Visits,
-    bayes,
     estimate,
     mle,
 )
 from hacs_crawler.model.estimators import cho, naive
 from hacs_crawler.model.grid import RATES
-from model_support import gaps_of
+from model_support import bayes, gaps_of
 
 MINUTE = 1 / 1440
 ESTIMATE = {"naive": naive, "cho": cho, "mle": mle, "bayes": lambda g: bayes(g, DEFAULT_PRIOR)}
@@ -41,7 +41,7 @@ def visits_of(page):
 def rates_of(name, page, prior=DEFAULT_PRIOR, fade_days=math.inf):
     """The mean rates alone, with every update time's: churn is in test_churn.py."""
     visits = Visits(*visits_of(page), fade_days)
-    if ESTIMATORS[name].has_posterior:
+    if name in WITH_POSTERIOR:
         return bayes(visits.gaps(), prior)
     return estimate(name, visits, prior).rate_per_day
 

@@ -55,7 +55,7 @@ def of_bayes(gaps: Gaps, days: FloatArray) -> FloatArray:
 def of_law(name: str, visits: Visits, days: FloatArray) -> FloatArray:
     """e^-(Λ(T + x) - Λ(T)) where a page has a window of its own, else that of bayes."""
     found = of_bayes(visits.gaps(), days)
-    windows = last_windows(name, visits.visit_days, visits.updated, visits.offsets)
+    windows = last_windows(name, visits)
     for place, count, shape, end in zip(*windows, strict=True):
         found[place] = np.exp(-count * np.expm1(shape * np.log1p(days[place] / end)))
     return found

@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from hacs_crawler.model import Gaps, gaps_between
+from hacs_crawler.model import Gaps
+from model_support import gaps_between
 
 QUIET, UPDATE = False, True
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from hacs_crawler.model import LOCALIZED, Visits, consistent_windows, estimate, update_points
+from hacs_crawler.model import LOCALIZED, Visits, consistent_windows, estimate
 from hacs_crawler.model.localized import SHAPES, last_windows
 
 quick = settings(deadline=None, max_examples=60, derandomize=True)
@@ -26,7 +26,7 @@ def page(*updated_days, days):
 
 def both(name, *visits):
     """The rate of a page, and the shape of its last window."""
-    return float(rates_of(name, *visits)[0]), float(last_windows(name, *visits).shape[0])
+    return float(rates_of(name, *visits)[0]), float(last_windows(name, Visits(*visits)).shape[0])
 
 
 def test_weibull_is_truncated_at_the_last_visit():
@@ -53,7 +53,7 @@ def test_matloff_counts_the_visits_of_the_window():
 
 def last_points(days, updated, offsets):
     """How many updates the last window of each page has."""
-    points, point_offsets = update_points(days, updated, offsets)
+    points, point_offsets = Visits(days, updated, offsets).update_points()
     windows = consistent_windows(points, point_offsets, days[offsets[:-1]])
     return windows.counts[windows.is_last]
 
@@ -104,7 +104,7 @@ def test_with_fewer_than_four_updates_bayes_is_used(name, visits):
     alike = (estimate(one, Visits(*visits, 30.0)) for one in (name, "bayes"))
     mine, bayes = ([one.rate_per_day[0], one.fast_share[0], one.slow_per_day[0]] for one in alike)
     assert mine == bayes
-    assert not len(last_windows(name, *visits).page)
+    assert not len(last_windows(name, Visits(*visits)).page)
 
 
 @pytest.mark.parametrize("name", LOCALIZED)
@@ -150,5 +150,5 @@ def test_weibull_recovers_the_shape_of_what_falls_asleep_and_of_what_wakes():
             # the threshold far off: the window is the page's whole life
             points = np.unique(days) - 0.5
             found.append(len(points) / np.log(2000 / points).sum())
-            assert len(last_windows("weibull", *one).page)
+            assert len(last_windows("weibull", Visits(*one)).page)
         assert np.mean(found) == pytest.approx(shape, rel=0.1)

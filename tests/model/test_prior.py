@@ -5,8 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from hacs_crawler.model import DEFAULT_PRIOR, Gaps, LogNormalPrior, fit_prior, gaps_between
+from hacs_crawler.model import DEFAULT_PRIOR, Gaps, LogNormalPrior, fit_prior
 from hacs_crawler.model.grid import MIN_PAGES_TO_FIT
+from model_support import gaps_between
 
 TRUTH = LogNormalPrior(log_median=-math.log(30.0), log_sd=0.8)
 

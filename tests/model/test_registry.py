@@ -8,12 +8,11 @@ from hacs_crawler.model import (
     ESTIMATORS,
     LOCALIZED,
     Visits,
-    bayes,
     estimate,
-    gaps_between,
     mle,
 )
 from hacs_crawler.model.estimators import cho, naive
+from model_support import bayes, gaps_between
 
 PAGES = (
     np.array([0.0, 4.0, 9.0, 12.0, 50.0, 0.0, 3.0, 11.0]),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, strategies as st
 from numpy.typing import NDArray
 
-from hacs_crawler.model import fit_sibling_correlation
+from hacs_crawler.model import Visits, fit_sibling_correlation
 from hacs_crawler.model.siblings import USUAL_SIBLING_CORRELATION
 
 YEARS = 4 * 365.0
@@ -55,7 +55,7 @@ def test_the_share_of_updates_that_pages_of_one_rate_have_in_common_is_found(
     # updates taken from a common process with probability sqrt(s) each are shared with probability
     # s of the rate
     sites, updates = sites_of(rng, shared, (0.01,) * 4)
-    found = fit_sibling_correlation(sites, *visited(rng, updates, gap_days))
+    found = fit_sibling_correlation(sites, Visits(*visited(rng, updates, gap_days)))
     assert found == pytest.approx(shared, abs=0.08)
 
 
@@ -65,7 +65,7 @@ def test_pages_that_have_nothing_to_do_with_each_other_are_not_together(gap_days
     rates = np.exp(rng.normal(np.log(1 / 60), 1.0, 400))
     updates = [rng.uniform(0, YEARS, rng.poisson(rate * YEARS)) for rate in rates]
     sites = np.repeat(np.arange(80) + 1, 5)
-    found = fit_sibling_correlation(sites, *visited(rng, updates, gap_days))
+    found = fit_sibling_correlation(sites, Visits(*visited(rng, updates, gap_days)))
     assert found < 0.1
 
 
@@ -75,7 +75,7 @@ def test_many_sites_under_one_key_are_less_together_than_each_by_itself() -> Non
     visits = visited(rng, updates, 10.0)
     order = rng.permutation(len(np.unique(sites)))
     merged = [order[sites - 1] // k + 1 for k in (1, 2)]
-    found = [fit_sibling_correlation(keys, *visits) for keys in merged]
+    found = [fit_sibling_correlation(keys, Visits(*visits)) for keys in merged]
     assert found == sorted(found, reverse=True)
     assert found[0] > 0.5
     assert 0.2 < found[1] < 0.45
@@ -85,7 +85,7 @@ def test_a_slower_page_shares_in_proportion_to_the_rates() -> None:
     rng = np.random.default_rng(4)
     sites, updates = sites_of(rng, 0.81, (0.01, 0.04))
     # the slow one shares 0.81 of its updates, which are 0.2 of the fast one's: 0.81 * 0.01 / 0.04
-    found = fit_sibling_correlation(sites, *visited(rng, updates, 5.0))
+    found = fit_sibling_correlation(sites, Visits(*visited(rng, updates, 5.0)))
     assert found == pytest.approx(0.81, abs=0.1)
 
 
@@ -96,10 +96,10 @@ def test_without_siblings_or_updates_the_usual_is_assumed() -> None:
     quiet = (visits[0], np.zeros_like(visits[1]), visits[2])
     none = (np.zeros(0), np.zeros(0, np.bool_), np.zeros(1, np.int64))
     for found in (
-        fit_sibling_correlation(sites, *visits),
-        fit_sibling_correlation(np.zeros_like(sites), *visits),
-        fit_sibling_correlation(np.ones_like(sites), *quiet),
-        fit_sibling_correlation(np.zeros(0, np.int64), *none),
+        fit_sibling_correlation(sites, Visits(*visits)),
+        fit_sibling_correlation(np.zeros_like(sites), Visits(*visits)),
+        fit_sibling_correlation(np.ones_like(sites), Visits(*quiet)),
+        fit_sibling_correlation(np.zeros(0, np.int64), Visits(*none)),
     ):
         assert found == pytest.approx(USUAL_SIBLING_CORRELATION, abs=1e-6)
 
@@ -107,7 +107,7 @@ def test_without_siblings_or_updates_the_usual_is_assumed() -> None:
 def test_few_pairs_move_it_little() -> None:
     days = np.array([0.0, 50.0, 60.0, 0.0, 55.0, 61.0])
     updated = np.array([False, True, False, False, True, False])
-    found = fit_sibling_correlation(np.array([1, 1]), days, updated, np.array([0, 3, 6]))
+    found = fit_sibling_correlation(np.array([1, 1]), Visits(days, updated, np.array([0, 3, 6])))
     assert abs(found - USUAL_SIBLING_CORRELATION) < 0.05
 
 
@@ -116,7 +116,7 @@ def test_a_giant_counts_as_one_site() -> None:
     sites, updates = sites_of(rng, 0.8, (0.01,) * 4, 60)
     sites[sites > 20] = 21
     updates[80:] = [rng.uniform(0, YEARS, len(times)) for times in updates[80:]]
-    found = fit_sibling_correlation(sites, *visited(rng, updates, 10.0))
+    found = fit_sibling_correlation(sites, Visits(*visited(rng, updates, 10.0)))
     assert found > 0.6
 
 
@@ -125,8 +125,8 @@ def test_the_numbers_of_sites_do_not_matter() -> None:
     sites, updates = sites_of(rng, 0.5, (0.02, 0.01, 0.01), 10)
     visits = visited(rng, updates, 20.0)
     numbers = rng.choice(2**32, 11, replace=False).astype(np.int64)
-    found = fit_sibling_correlation(sites, *visits)
-    renamed = fit_sibling_correlation(numbers[sites], *visits)
+    found = fit_sibling_correlation(sites, Visits(*visits))
+    renamed = fit_sibling_correlation(numbers[sites], Visits(*visits))
     assert renamed == pytest.approx(found)
 
 
@@ -153,7 +153,7 @@ def test_whatever_was_seen_it_is_a_probability(
     days = np.array([second / 86_400 for second, _ in flat], np.float64)
     updated = np.array([is_updated for _, is_updated in flat], np.bool_)
     sites = np.array([site for site, _ in found], np.int64)
-    together = fit_sibling_correlation(sites, days, updated, offsets)
+    together = fit_sibling_correlation(sites, Visits(days, updated, offsets))
     assert 0.0 <= together <= 1.0
 
 
@@ -161,12 +161,11 @@ def test_baselines_say_nothing_of_what_pages_have_in_common() -> None:
     rng = np.random.default_rng(3)
     sites, updates = sites_of(rng, 0.6, (0.01,) * 2)
     days, updated, offsets = visited(rng, updates, 15.0)
-    found = fit_sibling_correlation(sites, days, updated, offsets)
+    found = fit_sibling_correlation(sites, Visits(days, updated, offsets))
     more_days = np.insert(days, offsets[1:], days[offsets[1:] - 1] + 500.0)
     more_offsets = offsets + np.arange(len(offsets))
     baselines = np.zeros(len(more_days), np.bool_)
     baselines[more_offsets[1:] - 1] = True
-    with_baselines = fit_sibling_correlation(
-        sites, more_days, np.insert(updated, offsets[1:], False), more_offsets, baselines
-    )
-    assert with_baselines == pytest.approx(found, abs=1e-6)
+    more = np.insert(updated, offsets[1:], False)
+    visits = Visits(more_days, more, more_offsets, baselines=baselines)
+    assert fit_sibling_correlation(sites, visits) == pytest.approx(found, abs=1e-6)

@@ -11,6 +11,7 @@ from hacs_crawler.model import (
     days_out_of_date,
     elapsed_days,
     highest_rate,
+    update_index,
     update_probability,
 )
 
@@ -111,3 +112,16 @@ def test_days_out_of_date_of_small_rates_keep_their_precision():
     """For one rate it is λ x² / 2 when λ x is small."""
     assert days_out_of_date(1.0, 1e-12, 1e-12, 10.0) == pytest.approx(5e-11)
     assert days_out_of_date(1.0, 0.0, 0.0, 10.0) == 0.0
+
+
+@given(st.floats(0.0, 20.0))
+def test_the_index_of_an_update_goes_by_p_alone(expected_updates: float) -> None:
+    x = expected_updates
+    assert update_index(-np.expm1(-x)) == pytest.approx(1.0 - (1.0 + x) * np.exp(-x), abs=1e-7)
+
+
+def test_a_page_that_is_surely_updated_is_worth_one_update() -> None:
+    found = update_index(np.array([0.0, 0.3, 0.9, 1.0]))
+    assert found[0] == 0.0
+    assert found[-1] == 1.0
+    assert np.all(np.diff(found) > 0)

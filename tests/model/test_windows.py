@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from hacs_crawler.model import MIN_POINTS, Kind, consistent_windows, update_points
+from hacs_crawler.model import MIN_POINTS, Kind, Visits, consistent_windows
 
 quick = settings(deadline=None, max_examples=80, derandomize=True)
 gaps_of_a_page = st.lists(st.sampled_from([0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 8.0, 30.0]), max_size=40)
@@ -22,29 +22,36 @@ def sizes(*gaps, **options):
     return cut(*gaps, **options).counts.tolist()
 
 
+def forward(*gaps, **options):
+    """Sizes and kinds of windows as they would be cut forward: those of the mirrored page."""
+    windows = cut(*([1.0, *gaps[:0:-1]] if gaps else []), **options)
+    kinds = [kind if kind == Kind.REMAINS else -kind for kind in windows.kind.tolist()]
+    return windows.counts.tolist()[::-1], kinds[::-1]
+
+
 # Update points
 
 
 def test_an_update_lies_in_the_middle_of_the_gap_in_which_it_was_seen():
-    days, offsets = update_points(
+    days, offsets = Visits(
         np.array([0.0, 2.0, 6.0, 10.0]), np.array([False, True, False, True]), np.array([0, 4])
-    )
+    ).update_points()
     assert days.tolist() == [1.0, 8.0]
     assert offsets.tolist() == [0, 2]
 
 
 def test_a_page_s_first_visit_finds_no_update():
     visits = np.array([0.0, 1.0, 5.0, 6.0]), np.ones(4, bool), np.array([0, 2, 2, 4])
-    days, offsets = update_points(*visits)
+    days, offsets = Visits(*visits).update_points()
     assert days.tolist() == [0.5, 5.5]
     assert offsets.tolist() == [0, 1, 1, 2]
 
 
 @pytest.mark.parametrize("visits", [[], [3.0]])
 def test_without_two_visits_there_is_no_point(visits):
-    days, offsets = update_points(
+    days, offsets = Visits(
         np.array(visits), np.ones(len(visits), bool), np.array([0, len(visits)])
-    )
+    ).update_points()
     assert days.tolist() == []
     assert offsets.tolist() == [0, 0]
 
@@ -52,7 +59,6 @@ def test_without_two_visits_there_is_no_point(visits):
 # Windows of hand-made sequences: the first gap is that from the first visit
 
 
-@pytest.mark.parametrize("backward", [False, True])
 @pytest.mark.parametrize(
     ("gaps", "kind"),
     [
@@ -61,8 +67,8 @@ def test_without_two_visits_there_is_no_point(visits):
         ([1, 2, 4, 5, 7, 9], Kind.GROWING),
     ],
 )
-def test_gaps_that_keep_their_state_are_one_window(gaps, kind, backward):
-    windows = cut(*gaps, threshold_days=0, backward=backward)
+def test_gaps_that_keep_their_state_are_one_window(gaps, kind):
+    windows = cut(*gaps, threshold_days=0)
     assert windows.counts.tolist() == [6]
     assert windows.kind.tolist() == [kind]
 
@@ -79,15 +85,14 @@ def test_a_window_counts_its_days_from_the_update_before_it():
 def test_a_point_that_breaks_the_state_is_let_in_within_the_discrepancy():
     # constant at 5, then a gap of 7: 2 days off; back at 5: 2 more
     gaps = 5, 5, 5, 5, 7, 5, 5, 5, 5
-    assert sizes(*gaps, threshold_days=4, backward=False) == [9]
-    assert sizes(*gaps, threshold_days=3, backward=False) == [5, 4]
-    assert sizes(*gaps, threshold_days=1, backward=False) == [4, 5]
+    assert forward(*gaps, threshold_days=4)[0] == [9]
+    assert forward(*gaps, threshold_days=3)[0] == [5, 4]
+    assert forward(*gaps, threshold_days=1)[0] == [4, 5]
 
 
-def test_discrepancies_are_summed_unless_each_counts_by_itself():
+def test_discrepancies_are_summed():
     gaps = 5, 5, 5, 5, 7, 5, 7, 5, 7, 5  # six times two days off
-    assert sizes(*gaps, threshold_days=3, is_summed=False, backward=False) == [10]
-    assert len(sizes(*gaps, threshold_days=3, backward=False)) > 1
+    assert len(sizes(*gaps, threshold_days=3)) > 1
 
 
 def test_a_shrinking_gap_is_no_discrepancy_of_a_shrinking_window():
@@ -98,27 +103,23 @@ def test_backward_windows_begin_with_the_last_three_points():
     # from the end: 1, 1, 1, 1 are constant; from the beginning the fourth point is let in
     gaps = 9, 6, 3, 1, 1, 1, 1
     assert cut(*gaps, threshold_days=0).kind.tolist()[-1] == Kind.CONSTANT
-    assert cut(*gaps, threshold_days=0, backward=False).kind.tolist()[0] == Kind.SHRINKING
+    assert forward(*gaps, threshold_days=0)[1][0] == Kind.SHRINKING
 
 
 def test_one_half_of_a_small_window_goes_to_either_neighbour_and_the_odd_point_to_the_first():
     # four updates a day apart, three that belong to neither (gaps of 9, 5, 7), four 30 days apart
     gaps = 1, 1, 1, 1, 9, 5, 7, 2, 30, 30, 30
-    windows = cut(*gaps, threshold_days=0, backward=False)
-    assert windows.counts.tolist() == [6, 5]
-    assert windows.kind.tolist() == [Kind.CONSTANT, Kind.CONSTANT]
+    assert forward(*gaps, threshold_days=0) == ([6, 5], [Kind.CONSTANT, Kind.CONSTANT])
 
 
 def test_the_half_that_goes_on_can_make_a_window_of_a_small_one():
     gaps = 1, 1, 1, 1, 1, 9, 5, 7, 2, 30, 40  # five, three and three
-    windows = cut(*gaps, threshold_days=0, backward=False)
-    assert windows.counts.tolist() == [7, 4]
-    assert windows.kind.tolist() == [Kind.CONSTANT, Kind.GROWING]
+    assert forward(*gaps, threshold_days=0) == ([7, 4], [Kind.CONSTANT, Kind.GROWING])
 
 
 def test_a_small_window_at_an_end_goes_to_its_one_neighbour():
-    assert sizes(9, 5, 7, 2, 30, 30, 30, 30, threshold_days=0, backward=False) == [8]
-    assert sizes(1, 1, 1, 1, 9, 5, 7, threshold_days=0, backward=False) == [7]
+    assert forward(9, 5, 7, 2, 30, 30, 30, 30, threshold_days=0)[0] == [8]
+    assert forward(1, 1, 1, 1, 9, 5, 7, threshold_days=0)[0] == [7]
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
@@ -136,18 +137,10 @@ def test_an_empty_batch_has_no_window():
     assert len(consistent_windows(np.zeros(0), np.zeros(1, int), np.zeros(0))) == 0
 
 
-@pytest.mark.parametrize(
-    "days", [[1.0, 1.0], [2.0, 1.0], [0.0, 1.0], [-1.0, 2.0], [1.0, np.nan], [1.0, np.inf]]
-)
-def test_points_that_do_not_increase_from_the_first_visit_are_an_error(days):
-    with pytest.raises(ValueError, match="after the first visit, and increase"):
-        consistent_windows(np.array(days), np.array([0, 2]), np.zeros(1))
-
-
 # Properties
 
 
-def by_hand(gaps, threshold, *, is_summed):
+def by_hand(gaps, threshold):
     """The windows of one page, forward, in plain Python: their sizes."""
     found, days = [], np.cumsum(gaps)
     start = 0
@@ -159,7 +152,7 @@ def by_hand(gaps, threshold, *, is_summed):
                 state = np.sign(gap - before)
             elif end - start > 2 and np.sign(gap - before) != state:
                 off = abs(gap - before)
-                if (used + off if is_summed else off) > threshold:
+                if used + off > threshold:
                     break
                 used += off
             before = gap
@@ -179,31 +172,30 @@ def by_hand(gaps, threshold, *, is_summed):
     return [*kept[:-1], kept[-1] + carried] if kept else [carried] * bool(carried)
 
 
-@given(gaps=gaps_of_a_page, threshold=st.sampled_from([0.0, 1.0, 3.0]), is_summed=st.booleans())
+@given(gaps=gaps_of_a_page, threshold=st.sampled_from([0.0, 1.0, 3.0]))
 @quick
-def test_windows_are_those_cut_by_hand(gaps, threshold, is_summed):
-    options = {"threshold_days": threshold, "is_summed": is_summed}
-    assert sizes(*gaps, backward=False, **options) == by_hand(gaps, threshold, is_summed=is_summed)
+def test_windows_are_those_cut_by_hand(gaps, threshold):
+    assert forward(*gaps, threshold_days=threshold)[0] == by_hand(gaps, threshold)
 
 
-@given(pages=st.lists(gaps_of_a_page, max_size=6), backward=st.booleans())
+@given(pages=st.lists(gaps_of_a_page, max_size=6))
 @quick
-def test_a_batch_is_cut_as_its_pages_are_one_by_one(pages, backward):
+def test_a_batch_is_cut_as_its_pages_are_one_by_one(pages):
     days = [np.cumsum(np.array(gaps, float)) for gaps in pages]
     offsets = np.cumsum([0, *map(len, days)])
     flat = np.concatenate([np.zeros(0), *days])
-    together = consistent_windows(flat, offsets, np.zeros(len(pages)), backward=backward)
-    alone = [cut(*gaps, backward=backward) for gaps in pages]
+    together = consistent_windows(flat, offsets, np.zeros(len(pages)))
+    alone = [cut(*gaps) for gaps in pages]
     assert together.counts.tolist() == [n for one in alone for n in one.counts]
     assert together.kind.tolist() == [n for one in alone for n in one.kind]
     assert together.days.tolist() == [n for one in alone for n in one.days]
     assert together.page.tolist() == [k for k, one in enumerate(alone) for _ in one.counts]
 
 
-@given(gaps=gaps_of_a_page, backward=st.booleans())
+@given(gaps=gaps_of_a_page)
 @quick
-def test_windows_hold_every_point_once_and_no_few(gaps, backward):
-    windows = cut(*gaps, backward=backward)
+def test_windows_hold_every_point_once_and_no_few(gaps):
+    windows = cut(*gaps)
     origins = np.repeat(windows.origin_days, windows.counts)
     assert (windows.days + origins).tolist() == pytest.approx(np.cumsum(gaps).tolist())
     assert (windows.counts >= min(MIN_POINTS, len(gaps))).all()
@@ -217,11 +209,3 @@ def test_windows_hold_every_point_once_and_no_few(gaps, backward):
 def test_windows_scale_with_time_and_threshold(gaps, scale):
     longer = [gap * scale for gap in gaps]
     assert sizes(*gaps, threshold_days=3) == sizes(*longer, threshold_days=3 * scale)
-
-
-@given(gaps=gaps_of_a_page)
-@quick
-def test_backward_is_forward_in_a_mirror(gaps):
-    """The gap from the first visit takes no part in where windows are cut."""
-    mirrored = [1.0, *gaps[:0:-1]] if gaps else []
-    assert sizes(*gaps) == sizes(*mirrored, backward=False)[::-1]

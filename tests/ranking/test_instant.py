@@ -13,7 +13,6 @@ import pytest
 
 from hacs_crawler.exceptions import ConfigError
 from hacs_crawler.links import page_id_of
-from hacs_crawler.model import instant_index
 from hacs_crawler.ranking.demands import weights_of
 from hacs_crawler.ranking.instant import (
     Hubs,
@@ -21,6 +20,7 @@ from hacs_crawler.ranking.instant import (
     Tier,
     due,
     hubs_now,
+    instant_index,
     learned,
     links_gained,
     read_tier,

@@ -10,7 +10,7 @@ import numpy as np
 
 from hacs_crawler.lab.evaluation.histories import captures_of
 from hacs_crawler.lab.timelines import Timelines
-from hacs_crawler.model import update_points
+from hacs_crawler.model import Visits
 from hacs_crawler.utils.arrays import FloatArray, IndexArray, offsets_of, page_of_value
 from hacs_crawler.utils.times import DAY
 
@@ -130,7 +130,7 @@ def of_timelines(timelines: Timelines, *, by_captures: bool) -> Points:
     first = timelines.first_seen / DAY
     if by_captures:
         seen = captures_of(timelines)
-        days, offsets = update_points(seen.days, seen.updated, seen.offsets)
+        days, offsets = Visits(seen.days, seen.updated, seen.offsets).update_points()
         has_capture = np.diff(seen.offsets) > 0
         first[has_capture] = seen.days[seen.offsets[:-1][has_capture]]
         return Points(days, offsets, first, until)

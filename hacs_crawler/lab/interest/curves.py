@@ -8,8 +8,8 @@ from dataclasses import dataclass, fields
 from typing import Final, NamedTuple
 
 import numpy as np
+import scipy
 
-from hacs_crawler.model import lognormal_cumulative
 from hacs_crawler.utils.arrays import BoolArray, FloatArray, IndexArray
 
 _FIRST_DAMPING: Final = 1e-2
@@ -114,6 +114,18 @@ def _chosen(there: Quadratic, here: Quadratic, is_there: BoolArray) -> Quadratic
 
 def _kept(here: Quadratic, kept: BoolArray) -> Quadratic:
     return Quadratic(*(values[kept] for values in here))
+
+
+def lognormal_cumulative(days: FloatArray | float, mu: FloatArray, sigma: FloatArray) -> FloatArray:
+    """Share of a page's interest that has come after t days: N((ln t - mu) / sigma).
+
+    N is the standard normal distribution function; `mu` and `sigma` are of ln(days). 0 at or before
+    day 0. The arguments broadcast. The paper's Phi (Wang et al., "Identify Temporal Websites Based on
+    User Behavior Analysis", IJCNLP 2008), with its A = 1 and b = 0.
+    """
+    with np.errstate(divide="ignore"):
+        logs = np.log(np.maximum(days, 0.0))
+    return np.asarray(scipy.special.ndtr((logs - mu) / sigma))
 
 
 ROOT_TWO_PI: Final = math.sqrt(2 * math.pi)

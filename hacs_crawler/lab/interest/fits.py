@@ -17,10 +17,10 @@ from hacs_crawler.lab.interest.curves import (
     best_of_starts,
     bins_to_half,
     by_block,
+    lognormal_cumulative,
     products,
     rise_of,
 )
-from hacs_crawler.model import lognormal_cumulative
 from hacs_crawler.utils.arrays import FloatArray, IndexArray
 
 # How many bins (days, or hours) before the rise b lies at most.

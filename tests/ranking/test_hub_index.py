@@ -7,19 +7,18 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy.integrate import quad
 
-from hacs_crawler.model import (
-    hub_rate,
-    instant_index,
-    lognormal_cumulative,
-    tier_rate,
-    update_index,
-)
-from hacs_crawler.model.instant import mean_days
+from hacs_crawler.lab.interest.curves import lognormal_cumulative
+from hacs_crawler.ranking.instant import hub_rate, instant_index, tier_rate
 
 mus = st.floats(-3.0, 3.0)
 sigmas = st.floats(0.2, 2.0)
 rates = st.floats(0.01, 1000.0)
 days = st.floats(0.001, 100.0)
+
+
+def mean_days(mu: float, sigma: float) -> float:
+    """The mean time of interest in a link."""
+    return float(np.exp(mu + sigma**2 / 2))
 
 
 def rest(t: float, mu: float, sigma: float) -> float:
@@ -49,26 +48,13 @@ def test_after_a_long_time_the_index_is_the_mean_time_of_interest(
 def test_no_interval_brings_more_than_that_at_which_the_index_is_the_price(
     share: float, mu: float, sigma: float
 ) -> None:
-    price = share * float(mean_days(mu, sigma))
+    price = share * mean_days(mu, sigma)
     intervals = np.exp(mu + sigma * np.linspace(-4.0, 6.0, 60))
     value = np.array([quad(rest, 0.0, days, args=(mu, sigma), limit=200)[0] for days in intervals])
     best = int(np.argmax((value - price) / intervals))
     assert 0 < best < 59
     assert instant_index(intervals[best - 1], 1.0, mu, sigma) < price
     assert instant_index(intervals[best + 1], 1.0, mu, sigma) > price
-
-
-@given(st.floats(0.0, 20.0))
-def test_the_index_of_an_update_goes_by_p_alone(expected_updates: float) -> None:
-    x = expected_updates
-    assert update_index(-np.expm1(-x)) == pytest.approx(1.0 - (1.0 + x) * np.exp(-x), abs=1e-7)
-
-
-def test_a_page_that_is_surely_updated_is_worth_one_update() -> None:
-    found = update_index(np.array([0.0, 0.3, 0.9, 1.0]))
-    assert found[0] == 0.0
-    assert found[-1] == 1.0
-    assert np.all(np.diff(found) > 0)
 
 
 def test_a_new_hub_has_the_rate_of_its_tier_and_an_old_one_its_own() -> None:
