@@ -183,12 +183,10 @@ class LinkAdditionsMiddleware:
         crawl = self._crawl
         at = int(crawl.clock())
         crawl.stats.answers += 1
-        rules = crawl.rules(response)
         before = crawl.state.write_behind.page(url)
-        if before is not None and crawl.parts.override("known"):
-            crawl.parts.tell(Part.known, before)
-            if not crawl.is_open:
-                return
+        rules = crawl.rules(response, before)
+        if not crawl.is_open:
+            return
         told = request.meta.get("hacs")
         if isinstance(told, Expected) and told.rejected:
             self._conclude(AwaitedVisit(request, response, url, rules, _NOTHING, told=told))

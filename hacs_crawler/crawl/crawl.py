@@ -25,7 +25,7 @@ from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableErr
 from hacs_crawler.ranking.choice import Quota
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.selection import informed
-from hacs_crawler.state import News, Prediction, Recorded, State, Visit, describe, open_state
+from hacs_crawler.state import News, Page, Prediction, Recorded, State, Visit, describe, open_state
 from hacs_crawler.utils.loop import Worker, begin, shutdown_waits
 from hacs_crawler.utils.text import counted, safe_logger
 from hacs_crawler.utils.times import MAX_SECOND
@@ -175,9 +175,9 @@ class Crawl:
         """What a round of all pages may visit."""
         return self.parts.quota(Quota(self.ranking.budget))
 
-    def rules(self, response: Response) -> Rules:
-        """Return the rules by which a response is read, and what of it does not count."""
-        return self.parts.rules(response, self.config.rules)
+    def rules(self, response: Response, page: Page | None = None) -> Rules:
+        """Return the rules by which a response is read; `page` is what is known of its page."""
+        return self.parts.rules(response, self.config.rules, page)
 
     async def end_round(self) -> None:
         """Write all visits, and log a one-sentence summary of the round."""

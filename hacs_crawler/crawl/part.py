@@ -89,11 +89,10 @@ class Part:
         """Yield requests that begin the crawl, in addition to the spider's own; StateError ends it."""
         return each(())
 
-    async def before_rank(self, urls: Sequence[str]) -> None:
-        """Prepare for seeds to be ranked, whose pages have these URLs."""
-
-    async def before_plan(self, sites: Collection[int] | None) -> None:
-        """Prepare for the ranking of pages of the state: of all pages, or of some sites."""
+    async def before_rank(
+        self, urls: Sequence[str] | None, sites: Collection[int] | None = None
+    ) -> None:
+        """Prepare for pages to be ranked: those with these URLs, else known ones, of `sites` or all."""
 
     def quota(self, quota: Quota) -> Quota:
         """Return how many visits a round may make."""
@@ -155,13 +154,10 @@ class Part:
         del request, error, page_url
         return None
 
-    def rules(self, response: Response, rules: Rules) -> Rules:
-        """Return the rules by which a response is read."""
-        del response
+    def rules(self, response: Response, rules: Rules, page: Page | None) -> Rules:
+        """Return the rules by which a response is read; `page` is what is known of its page."""
+        del response, page
         return rules
-
-    def known(self, page: Page) -> None:
-        """Take the row and marks of a page that has answered, before its response is observed."""
 
     def items_before(self, page_url: str) -> Mapping[int, Mapping[str, Any]]:
         """Return the fields of a page's items at its last visit, by their keys."""

@@ -29,7 +29,7 @@ from hacs_crawler.exceptions import ConfigError, StateError
 from hacs_crawler.ranking.choice import Quota
 from hacs_crawler.ranking.policies import Floats
 from hacs_crawler.ranking.signals import Signals
-from hacs_crawler.state import Rows, Visit
+from hacs_crawler.state import Page, Rows, Visit
 from hacs_crawler.utils.arrays import BoolArray
 from hacs_crawler.utils.loop import begin, wait_for
 from hacs_crawler.utils.text import safe_logger
@@ -117,10 +117,10 @@ class Parts:
         waits = (self._call(part, partial(hook, request)) for part, hook in self._hooks["admit"])
         return max((seconds for seconds in waits if isinstance(seconds, float)), default=0.0)
 
-    def rules(self, response: Response, rules: Rules) -> Rules:
+    def rules(self, response: Response, rules: Rules, page: Page | None = None) -> Rules:
         """Return the rules by which a response is read."""
         for part, hook in self._hooks["rules"]:
-            changed = self._call(part, hook, response, rules)
+            changed = self._call(part, hook, response, rules, page)
             rules = changed if isinstance(changed, Rules) else rules
         return rules
 

@@ -147,7 +147,7 @@ async def planned_seeds(crawl: Crawl) -> AsyncIterator[tuple[str, dict[str, Any]
 
     A request with that meta is not ranked with others. Raises SeedsError if the state knows no page.
     """
-    await crawl.parts.wait(Part.before_plan, None)
+    await crawl.parts.wait(Part.before_rank, None)
     started = time.perf_counter()
     plan = await crawl.state.patiently(make_plan, crawl.ranking, crawl.clock(), quota=crawl.quota)
     crawl.parts.tell(Part.chosen, plan.p, int(plan.visit_twice.sum()))

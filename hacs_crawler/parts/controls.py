@@ -71,8 +71,9 @@ class Controls(CrawlPart):
         del p
         self._allowance.made += twice
 
-    def rules(self, response: Response, rules: Rules) -> Rules:
+    def rules(self, response: Response, rules: Rules, page: object = None) -> Rules:
         """Leave out of links what changes with every request."""
+        del page
         if not self._volatile or not isinstance(rules, LinkRules):
             return rules
         volatile = self._volatile.get(host := host_of(response.url))

@@ -164,9 +164,9 @@ class Revisits(CrawlPart):
 
     async def _best(self, config: Config, spider: Spider) -> list[Request]:
         crawl = self._crawl
-        if crawl.parts.override("before_plan"):
+        if crawl.parts.override("before_rank"):
             sites = await crawl.state.patiently(_sites, spider.name)
-            await crawl.parts.wait(Part.before_plan, sites)
+            await crawl.parts.wait(Part.before_rank, None, sites)
         choice = await crawl.state.patiently(_chosen, config, spider, crawl.clock())
         _say(choice, spider)
         crawl.stats.count("revisits", len(choice.requests))

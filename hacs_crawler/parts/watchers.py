@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from msgspec import Struct
+from scrapy.http import Response
 
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.for_parts import CrawlPart
@@ -18,6 +19,7 @@ from hacs_crawler.crawl.outputs import LEADS_ON
 from hacs_crawler.crawl.part import Observed
 from hacs_crawler.state import Page, Recorded, State, Visit, change_note, read_note
 from hacs_crawler.utils.text import counted, safe_logger
+from hacs_crawler.watch import Rules
 
 logger = safe_logger(__name__)
 
@@ -60,12 +62,13 @@ class Watchers(CrawlPart):
             for fingerprint in watcher.rules
             if own is None or fingerprint not in own.rules
         }
-        self.unneeded = () if self._others else ("known",)
+        self.unneeded = () if self._others else ("rules",)
 
-    def known(self, page: Page) -> None:
-        """Look by whose rules the page was read before."""
-        other = self._others.get(page.latest_rules)
-        if other is not None:
+    def rules(self, response: Response, rules: Rules, page: Page | None) -> Rules:
+        """End the crawl if another spider read the page, and by other rules."""
+        del response
+        other = None if page is None else self._others.get(page.latest_rules)
+        if page is not None and other is not None:
             spider, watch = other
             how = f"HACS_WATCH = {watch!r}"
             if watch == self._crawl.config.watched_as:
@@ -74,6 +77,7 @@ class Watchers(CrawlPart):
                 f"{page.url} is watched by the spider {spider!r}, too, and otherwise ({how}): give one "
                 "of them a HACS_NAMESPACE of its own"
             )
+        return rules
 
     def observed(self, observed: Observed) -> Iterable[Visit]:
         """Count the answers that showed no watched mark."""

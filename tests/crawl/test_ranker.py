@@ -48,7 +48,7 @@ class Listener(Part):
         part.told = []
         return part
 
-    async def before_rank(self, urls: Sequence[str]) -> None:
+    async def before_rank(self, urls: Sequence[str] | None, sites: object = None) -> None:
         self.told.append(urls)
         self.during()
 

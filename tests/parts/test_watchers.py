@@ -46,13 +46,13 @@ async def test_a_page_that_another_spider_watches_otherwise_ends_the_crawl(
     for watch in noted:
         async with open_crawl(tmp_path, HACS_WATCH=watch) as crawl:
             rules.append(crawl.config.rules.fingerprint)
-            assert part_of(crawl, Watchers).unneeded == ("known",)
+            assert part_of(crawl, Watchers).unneeded == ("rules",)
     async with open_crawl(tmp_path, spider, HACS_WATCH=own) as crawl:
         part = part_of(crawl, Watchers)
-        part.known(Page(URL))
-        part.known(read_by(rules[0] ^ 4))
+        for page in (None, Page(URL), read_by(rules[0] ^ 4)):
+            assert part.rules(Response(URL), crawl.config.rules, page) is crawl.config.rules
         assert crawl.failure is None
-        part.known(read_by(rules[0]))
+        part.rules(Response(URL), crawl.config.rules, read_by(rules[0]))
         assert (crawl.failure is not None) is is_refused
         if is_refused:
             assert str(crawl.failure).startswith(

@@ -33,8 +33,9 @@ R = TypeVar("R", bound="PageRendering | SiteRendering")
 class RenderedLinks(Part):
     """Keeps links of rendered pages apart from links of plain answers: see `LinkRules.rendered`."""
 
-    def rules(self, response: Response, rules: Rules) -> Rules:
+    def rules(self, response: Response, rules: Rules, page: object = None) -> Rules:
         """Return the rules for a page as a browser shows it if it is one."""
+        del page
         return dataclasses.replace(rules, rendered=True) if is_rendered(response) else rules
 
 

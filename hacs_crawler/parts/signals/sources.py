@@ -79,24 +79,23 @@ class SignalSources(CrawlPart):
         self._requests.begin_round()
         self._asked.clear()
 
-    async def before_rank(self, urls: Sequence[str]) -> None:
+    async def before_rank(
+        self, urls: Sequence[str] | None, sites: Collection[int] | None = None
+    ) -> None:
         """Read the sources of the hosts of pages that are about to be ranked, as far as requests last.
 
-        Sources asked longest ago come first, then those of the most pages. A failure costs a page its
-        signals, and nothing else.
+        Sources asked longest ago come first, then those of the most pages. Without `urls` it is all
+        sources that the state knows, or, with `sites`, those that list pages of one of these. A failure
+        costs a page its signals, and nothing else.
         """
+        if urls is None:
+            await self._guarded(self._listen_to_known(sites))
+            return
         number = Counter(origin for url in urls if (origin := origin_of(url)))
         unasked = (origin for origin, _ in number.most_common() if origin not in self._asked)
         origins = list(islice(unasked, MOST_NEW_SOURCES))
         if origins and self._requests.left > 0:
             await self._guarded(self._listen(origins))
-
-    async def before_plan(self, sites: Collection[int] | None) -> None:
-        """Read the sources that the state knows, those read longest ago first.
-
-        With `sites`, only sources that list pages of one of these.
-        """
-        await self._guarded(self._listen_to_known(sites))
 
     def observed(self, observed: Observed) -> Iterable[Visit]:
         """Remember a page's host, and the feeds that the page announces, for the next run.
