@@ -6,7 +6,9 @@ showed few marks in place of the missing ones. If most of the missing marks are 
 in between did not show the page, and are left out. Otherwise the page was replaced as a whole: the visit
 stays, and its update is dated when a visit confirmed it. If the page is back after a few visits,
 all of these are left out after all. A page that is replaced at each visit, such as a list of today's
-offers, is not doubted a second time.
+offers, is not doubted a second time. Pages keep the links of their site's frame whatever they show:
+visits that showed other links for half of a page's are left out if a later one takes that back. If the
+first visit showed little, and the second much and nothing of that, the first one was not the page.
 
 The judgement follows from the marks of the visits: the order in which they are recorded does not matter.
 """
@@ -28,6 +30,8 @@ FEWEST_LINKS: Final = 2
 FEWEST_GONE: Final = 3
 # A page that is back after more visits than this was replaced, and replaced again.
 MOST_AWAY: Final = 5
+# A page of fewer marks may have shown little at first; a selection's text of four blocks is one mark.
+FEWEST_AFTER_FIRST: Final = 6
 
 
 def may_mislead(spells: Spells, visits: Sequence[int], fewest: int) -> bool:
@@ -44,8 +48,15 @@ def may_mislead(spells: Spells, visits: Sequence[int], fewest: int) -> bool:
     shown = 0
     for before, at in pairwise(visits):
         shown += begun[before]
-        if (gone := ended[before]) and _is_unlike(shown, gone, begun[at], fewest):
-            return True
+        if gone := ended[before]:
+            come = begun[at]
+            if _is_unlike(shown, gone, come, fewest) or (
+                before == visits[0] and _is_little(shown, gone, come)
+            ):
+                return True
+            # only marks that came back have two spells
+            if _is_half(shown, gone, fewest) and len({*spells.marks}) < len(spells.marks):
+                return True
         shown -= gone
     return False
 
@@ -57,31 +68,45 @@ def judged(shown: MarksByVisit, baselines: Container[int], fewest: int) -> Marks
     confirmed it: until then its marks are replaced by those of the visit before it.
     """
     times = sorted(shown)
+    if len(times) > 1 and times[1] not in baselines:
+        first, second = (shown[at] for at in times[:2])
+        if _is_little(len(first), len(first - second), len(second - first)):
+            del times[0]
     kept: MarksByVisit = {}
-    before: frozenset[int] | None = None
+    before = frozenset[int]()
     is_new = False
     index = 0
     while index < len(times):
         marks = shown[times[index]]
-        can_differ = before is not None and times[index] not in baselines
-        is_unlike = can_differ and before is not None and _are_unlike(before, marks, fewest)
-        if is_unlike and before is not None and not is_new:
-            missed = before - marks
+        missed, come = before - marks, marks - before
+        can_differ = bool(kept) and times[index] not in baselines
+        is_unlike = can_differ and _is_unlike(len(before), len(missed), len(come), fewest)
+        is_doubtful = is_unlike and not is_new
+        if is_doubtful or (can_differ and _is_half(len(before), len(missed), fewest)):
             following = [
                 shown[at]
                 for at in takewhile(lambda at: at not in baselines, times[index + 1 :][:MOST_AWAY])
             ]
-            away = next((n for n, now in enumerate(following, 1) if _is_back(missed, now)), 0)
-            is_little = 2 * len(marks - before) <= len(missed)
-            confirmations = 2 if is_little else 1
+            away = next(
+                (
+                    number
+                    for number, now in enumerate(following, 1)
+                    if _is_back(missed, now) and (is_doubtful or not _is_back(come, now))
+                ),
+                0,
+            )
+            is_little = 2 * len(come) <= len(missed)
+            confirmations = is_doubtful + (is_doubtful and is_little)
             if away or len(following) < confirmations:
                 index += away or 1 + len(following)
                 continue
             for at in times[index : index + confirmations]:
                 kept[at] = before
             index += confirmations
-            marks = shown[times[index]]
-            is_unlike = _are_unlike(shown[times[index - 1]], marks, fewest)
+            if confirmations:
+                earlier, marks = shown[times[index - 1]], shown[times[index]]
+                gone, come = earlier - marks, marks - earlier
+                is_unlike = _is_unlike(len(earlier), len(gone), len(come), fewest)
         kept[times[index]] = marks
         before, is_new = marks, is_unlike
         index += 1
@@ -92,12 +117,18 @@ def _is_back(missed: frozenset[int], marks: frozenset[int]) -> bool:
     return 2 * len(missed & marks) > len(missed)
 
 
-def _are_unlike(before: frozenset[int], after: frozenset[int], fewest: int) -> bool:
-    return _is_unlike(len(before), len(before - after), len(after - before), fewest)
-
-
 def _is_unlike(shown: int, gone: int, come: int, fewest: int) -> bool:
     """Whether a visit is unlike the last, of whose `shown` marks `gone` are missing; `come` are new."""
     if shown < fewest:
         return False
     return gone == shown or (gone >= FEWEST_GONE and 4 * gone >= shown and 2 * come <= gone)
+
+
+def _is_half(shown: int, gone: int, fewest: int) -> bool:
+    """Whether half of the links are missing, whatever came in their place."""
+    return fewest == FEWEST_LINKS and gone >= FEWEST_GONE and 2 * gone >= shown
+
+
+def _is_little(shown: int, gone: int, come: int) -> bool:
+    """Whether a first visit showed little, and the second much, and nothing of the first."""
+    return 0 < gone == shown and come >= max(FEWEST_AFTER_FIRST, 2 * shown)

@@ -5,12 +5,15 @@ from __future__ import annotations
 from itertools import permutations
 
 import pytest
+from hypothesis import given, strategies as st
 from scrapy.http import HtmlResponse
 
 from hacs_crawler.crawl.observation import observe
 from hacs_crawler.links import LinkRules
-from hacs_crawler.state import Page, Recorded, merged
+from hacs_crawler.state import FEWEST_LINKS, FEWEST_MARKS, Page, Recorded, merged
+from hacs_crawler.state.judging import judged, may_mislead
 from hacs_crawler.state.merging import merge
+from hacs_crawler.state.spells import spells_of
 from hacs_crawler.utils.times import DAY
 from hacs_crawler.watch import MarkRules, Rules
 from hacs_crawler.watch.items import item_rules
@@ -158,3 +161,48 @@ def test_a_page_that_stays_little_is_an_update_two_visits_later() -> None:
     found = [record(page, day, GOOD if day < 2 else block, "css:main") for day in range(6)]
     assert [one is not None and one.updated for one in found] == [False] * 4 + [True, False]
     assert list(page.sound.update_times) == [START + 4 * DAY]
+
+
+@pytest.mark.parametrize("watch", ["links", "css:main", "css:main *", "items"])
+@pytest.mark.parametrize("name", ["block page", "login", "soft 404", "database error"])
+def test_a_first_visit_that_showed_little_is_no_baseline(watch: str, name: str) -> None:
+    page, block = Page(URL), ANSWERS[f"{name}, bare"]
+    found = [record(page, day, GOOD if day else block, watch) for day in range(4)]
+    assert not any(one is not None and one.updated for one in found)
+    assert list(page.sound.update_times) == []
+    record(page, 4, GOOD.replace("Item 3", "Thing 3").replace("item/3", "thing/3"), watch)
+    assert list(page.sound.update_times) == [START + 4 * DAY]
+
+
+def test_a_page_that_grows_after_its_first_visit_is_an_update() -> None:
+    texts = [f"<p>Paragraph {n} says in plain words what readers may do.</p>" for n in range(5)]
+    page = Page(URL)
+    for day in range(3):
+        record(page, day, page_of("".join(texts[: 5 if day else 4])), "css:main")
+    assert list(page.sound.update_times) == [START + DAY]
+
+
+@pytest.mark.parametrize("visits", [1, 2])
+def test_other_links_in_the_frame_of_the_site_are_no_update_once_the_page_is_back(
+    visits: int,
+) -> None:
+    other = page_of("".join(f"<a href='/popular/{n}'>Popular {n}</a>" for n in range(9)))
+    page = Page(URL)
+    for day in range(6):
+        record(page, day, other if day in range(2, 2 + visits) else GOOD, "links")
+    assert list(page.sound.update_times) == []
+    for day in range(6, 9):
+        record(page, day, other, "links")
+    assert list(page.sound.update_times) == [START + 6 * DAY]
+
+
+@given(
+    st.lists(st.frozensets(st.integers(0, 12)), min_size=1, max_size=9),
+    st.sampled_from([FEWEST_LINKS, FEWEST_MARKS]),
+)
+def test_visits_that_cannot_mislead_are_not_judged(
+    shown: list[frozenset[int]], fewest: int
+) -> None:
+    marks = {START + day * DAY: each for day, each in enumerate(shown)}
+    if not may_mislead(spells_of(marks), sorted(marks), fewest):
+        assert judged(marks, (), fewest) == marks
