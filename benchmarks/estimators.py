@@ -23,6 +23,7 @@ from hacs_crawler.model import (
     Visits as PageVisits,
     estimate,
     fit_prior,
+    grid,
     mle,
 )
 from hacs_crawler.model.grid import RATES, posterior
@@ -212,6 +213,7 @@ def prior_size(n_stores: int) -> None:
         "mean minimises), under the default / the fitted / the true prior, and the share of stores"
     )
     print("in which the fitted prior does worse than the default.\n")
+    grid.MIN_PAGES_TO_FIT = 1
     sizes = (10, 20, 30, 50, 100, 300)
     header("store: median 1/lambda, log_sd", *(f"{n} pages" for n in sizes))
     for median_days, log_sd in ((110.0, 1.5), (30.0, 1.0), (400.0, 0.7), (10.0, 2.0)):
@@ -230,7 +232,7 @@ def store_errors(
 ) -> tuple[float, float, float]:
     rates = log_normal_rates(rng, truth, n_pages)
     gaps: Gaps = gaps_between(*simulate(rng, rates, 5))
-    fitted = fit_prior(gaps, min_pages=1)
+    fitted = fit_prior(gaps)
     by_default, by_fit, by_truth = (
         loss(bayes(gaps, prior), rates) for prior in (DEFAULT_PRIOR, fitted, truth)
     )

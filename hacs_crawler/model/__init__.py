@@ -36,21 +36,21 @@ if TYPE_CHECKING:
         fit_prior as fit_prior,
     )
     from hacs_crawler.model.localized import (
+        MIN_POINTS as MIN_POINTS,
+        Kind as Kind,
+        Windows as Windows,
+        consistent_windows as consistent_windows,
         duane_line as duane_line,
         matloff_rate as matloff_rate,
-    )
-    from hacs_crawler.model.sibling_correlation import (
-        fit_sibling_correlation as fit_sibling_correlation,
     )
     from hacs_crawler.model.siblings import (
         SHARED_UPDATES as SHARED_UPDATES,
         USUAL_SIBLING_CORRELATION as USUAL_SIBLING_CORRELATION,
         SiblingVisits as SiblingVisits,
+        fit_sibling_correlation as fit_sibling_correlation,
         sibling_evidence as sibling_evidence,
     )
     from hacs_crawler.model.signals import (
-        MOST_GAPS as MOST_GAPS,
-        MOST_SIGNALS as MOST_SIGNALS,
         POINTS as POINTS,
         USUAL_PINGS as USUAL_PINGS,
         USUAL_SIGNALS as USUAL_SIGNALS,
@@ -70,16 +70,9 @@ if TYPE_CHECKING:
         chance_of_update as chance_of_update,
         days_out_of_date as days_out_of_date,
         elapsed_days as elapsed_days,
-        highest_rate as highest_rate,
         known_rates as known_rates,
         update_index as update_index,
         update_probability as update_probability,
-    )
-    from hacs_crawler.model.windows import (
-        MIN_POINTS as MIN_POINTS,
-        Kind as Kind,
-        Windows as Windows,
-        consistent_windows as consistent_windows,
     )
 
 __getattr__ = face(__name__, __file__)

@@ -6,18 +6,16 @@ rate a while it is quiet and b while it is busy. With D0 = [[-(a + q), q], [r, -
 alpha, the probabilities of the two states, to
 
     alpha (e^(D t) - (1 - c) e^(D0 t))  if it found an update,
-    alpha (1 - c) e^(D0 t)              if it did not.
+    alpha (1 - c) e^(D0 t)              if it did not,
 
-The sum of that is the likelihood of the outcome; divided by it, it is the next alpha: the filter of
-Fischer and Meier-Hellstern, "The Markov-modulated Poisson process (MMPP) cookbook", Performance
-Evaluation 18, 1993, doi:10.1016/0166-5316(93)90035-S, observed only in whether there was an event. c
-is the page's churn.
+c being the page's churn. The sum of that is the likelihood of the outcome; divided by it, it is the next
+alpha (Fischer and Meier-Hellstern, "The Markov-modulated Poisson process (MMPP) cookbook", Performance
+Evaluation 18, 1993, doi:10.1016/0166-5316(93)90035-S).
 
-The probability of each of sixteen such types follows from its likelihood, which counts `_FADE` times
-as much after every further visit, and from the shares of the types among the state's pages. The other
-model of a page is the Poisson process of `bayes` (log-normal prior, fading by time). The types weigh
-1 / (1 + e^-(g + `_GAIN_VISITS` m)) against it: g is the log of the Bayes factor of the types, both
-likelihoods faded by visits, and m its mean over the visits of the state.
+The probability of each of sixteen such types follows from its likelihood, which counts `_FADE` times as
+much after every further visit, and from the types' shares among the state's pages. Against the Poisson
+process of `bayes` they weigh 1 / (1 + e^-(g + `_GAIN_VISITS` m)): g is the log of the Bayes factor of
+the types, both likelihoods faded by visits, and m its mean over the visits of the state.
 """
 
 from __future__ import annotations
@@ -62,10 +60,9 @@ _TO_BUSY, _TO_QUIET = 1.0 / _QUIET_DAYS, 1.0 / _BUSY_DAYS
 # few, in any order
 _MIXING, _MIXING_OF = np.unique(_TO_BUSY + _TO_QUIET, return_inverse=True)
 _STATIONARY_BUSY: Final = _TO_BUSY / (_TO_BUSY + _TO_QUIET)
-_LEAVING_QUIET, _LEAVING_BUSY = _QUIET + _TO_BUSY, _BUSY + _TO_QUIET
-_HALF: Final = (_LEAVING_BUSY - _LEAVING_QUIET) / 2
+_HALF: Final = (_BUSY + _TO_QUIET - (_QUIET + _TO_BUSY)) / 2
 _ROOT: Final = np.sqrt(_HALF**2 + _TO_BUSY * _TO_QUIET)
-_MIDDLE: Final = -(_LEAVING_QUIET + _LEAVING_BUSY) / 2
+_MIDDLE: Final = -(_QUIET + _TO_BUSY + (_BUSY + _TO_QUIET)) / 2
 _LATE, _EARLY = _MIDDLE + _ROOT, _MIDDLE - _ROOT  # the eigenvalues of D0
 _FADE: Final = 0.98
 _GAIN_VISITS: Final = 100.0
@@ -103,11 +100,10 @@ DEFAULT_BURSTS: Final = Bursts((1 / _TYPES,) * _TYPES, -0.02)
 
 
 class _Types(NamedTuple):
-    """The posterior of the types of pages after the last visit.
+    """What visits say of the types of pages.
 
-    `busy` is the probability that each page is busy by each type, `logs` are the faded log-likelihoods
-    of the types, both (pages, types). `log_rates` is the log-likelihood of `bayes`, `counts` the number
-    of visits: (pages,).
+    `busy` is the probability that each page is busy by each type, `logs` are the types' faded
+    log-likelihoods, (pages, types); `log_rates` is that of `bayes`, `counts` the faded number of visits.
     """
 
     busy: FloatArray
@@ -130,8 +126,7 @@ def with_bursts(
 ) -> FloatArray:
     """Return the survival of pages by types and by `bayes`, whose `survival` at `TIMES` is given.
 
-    For a page that may churn, the types' mean of that with its churn and of that without; `churn` is the
-    posterior mean of c, `churning` the probability that c > 0.
+    For a page that may churn (see `Churn`), the mean of that with its churn and of that without.
     """
     shortened = survival.copy()
     for pages, _, some in gaps.in_blocks(_BLOCK):
@@ -154,8 +149,7 @@ def _with_types(
     trust = 1.0 / (1.0 + np.exp(-np.clip(odds, -_MOST_LOG_ODDS, _MOST_LOG_ODDS)))
     shares = normalised(types.logs + np.log(bursts.shares))
     of_types = shares @ _SURVIVAL_IF_QUIET + (shares * types.busy) @ _MORE_IF_BUSY
-    mixed: FloatArray = survival + trust[:, None] * (of_types - survival)
-    return mixed
+    return np.asarray(survival + trust[:, None] * (of_types - survival))
 
 
 def fit_bursts(
@@ -163,8 +157,8 @@ def fit_bursts(
 ) -> Bursts:
     """Fit the bursts of a state to a sample of its pages, none of which churns.
 
-    The gain is the mean over the visits that count, each page's weighing e^(-age/fade_days), the age
-    counted from the latest visit of all. `DEFAULT_BURSTS` if `fit_prior` would return its default.
+    In the mean gain each page weighs e^(-age/fade_days), the age counted from the latest visit of all.
+    `DEFAULT_BURSTS` if `fit_prior` would return the default.
     """
     has_gaps = gaps.counts > 0
     if np.count_nonzero(has_gaps) < MIN_PAGES_TO_FIT or gaps.updated.sum() < MIN_UPDATES_TO_FIT:

@@ -4,8 +4,8 @@ A visit after a gap of t days shows links never seen with probability 1 - (1 - c
 the page's churn, the chance that any request shows new links however little time has passed: session
 ids, random tokens, rotating boxes. Gaps of many lengths tell lambda from c, short ones best (a control
 visit is a gap of seconds); of gaps of one length only the prior does, and whether the new links were
-seen again: links that time brings mostly stay for a while, links of the request do not (longevity:
-Olston and Pandey, "Recrawl scheduling based on information longevity", WWW 2008).
+seen again: links that time brings mostly stay for a while, links of the request do not (Olston and
+Pandey, "Recrawl scheduling based on information longevity", WWW 2008).
 """
 
 from itertools import product
@@ -16,13 +16,7 @@ from numpy.polynomial.legendre import leggauss
 
 from hacs_crawler.model.gaps import Gaps, LinkLifetime, LinkLifetimes
 from hacs_crawler.model.grid import LOG_RATES, RATES, LogNormalPrior, log_prior
-from hacs_crawler.utils.arrays import (
-    BoolArray,
-    FloatArray,
-    offsets_of,
-    page_of_value,
-    sum_by_page,
-)
+from hacs_crawler.utils.arrays import BoolArray, FloatArray, offsets_of, page_of_value, sum_by_page
 
 # From this chance on, that a request shows new links whatever the time, a page's updates are churn.
 CHURNING: Final = 0.5
@@ -37,10 +31,8 @@ SUSPICIOUS_RATE: Final = 1.2
 # And how many standard deviations of the slope of the likelihood in c, at c = 0.
 SUSPICIOUS_SCORE: Final = 1.5
 # The share of pages of that kind, and of the lifetimes of their links: lasting, rolling lists, news.
-#
 # Of the updates of 334 scholarly pages visited every 30 days 76 % last, 23 % pass and 1 % are
-# fleeting. News is a guess, there is none among them: its links go as those of churn do, so that only
-# control visits and gaps of other lengths tell them apart.
+# fleeting. News is a guess: only control visits and gaps of other lengths tell it from churn.
 _KINDS_OF_PAGES: Final = (
     (0.7, 0.93, 0.06, 0.01),
     (0.2, 0.5, 0.46, 0.04),
@@ -53,19 +45,16 @@ _NEWS: Final = 0.002
 _FASTEST_NEWS: Final = float(np.log(24.0))
 _BLOCK: Final = 128  # gaps at once: multiplied by the grid, the working array stays in a cache
 _NEARLY_ALWAYS: Final = 0.99
-_OF_CHURN_NEARLY_ALWAYS: Final = 0.6
-_GAUSS: Final = leggauss(8)
-_C: Final = np.concatenate([[0.0, _NEARLY_ALWAYS], (_GAUSS[0] + 1) / 2])
-_C_WEIGHTS: Final = np.concatenate(
-    [[_OF_CHURN_NEARLY_ALWAYS], (1.0 - _OF_CHURN_NEARLY_ALWAYS) * _GAUSS[1] / 2]
-)
+_OF_NEARLY_ALWAYS: Final = 0.6
+_NODES, _NODE_WEIGHTS = leggauss(8)
+_C: Final = np.array([0.0, _NEARLY_ALWAYS, *(_NODES + 1) / 2])
+_C_WEIGHTS: Final = np.array([_OF_NEARLY_ALWAYS, *(1.0 - _OF_NEARLY_ALWAYS) * _NODE_WEIGHTS / 2])
 
 
 class Churn(NamedTuple):
-    """What is known of the churn of pages, one element or row a page.
+    """The probabilities of the rates of the grid, the posterior mean of c, and the probability of c > 0.
 
-    `rates` are the probabilities of the rates of the grid, `churn` is the posterior mean of c, and
-    `churning` the probability that the page churns at all (c > 0).
+    One row or element a page.
     """
 
     rates: FloatArray
@@ -83,28 +72,22 @@ def churn_of(
     """Return the posterior of λ and c of each page, from its gaps and the lifetimes of its updates.
 
     `rates` is the posterior of λ without churn (`grid.posterior`). c is 0 with probability
-    1 - `churning_pages` (the spike), else uniform on (0, 1) (the slab), or 0.99 for pages with new
-    links at nearly every request. A Beta prior with its mass near 0 will not do: it lets a page of
-    session links win after four controls (E[c] = 0.57).
-
-    Pages without suspicion, which are nearly all, have c = 0 and keep their `rates`: those whose rate is
+    1 - `churning_pages`, else uniform on (0, 1), or 0.99 for pages with new links at nearly every
+    request. A Beta prior with its mass near 0 will not do: it lets a page of session links win after
+    four controls (E[c] = 0.57). Nearly all pages have c = 0 and keep their `rates`: those whose rate is
     not unusually high for the prior, and whose likelihood does not grow with c.
     """
     if lifetimes is None:
         lifetimes = np.zeros(len(gaps.days), np.uint8)
-    churn, churning = np.zeros(len(gaps)), np.zeros(len(gaps))
-    pages = np.flatnonzero(_suspicious(gaps, lifetimes, rates @ RATES, prior))
-    if len(pages):
-        rates = rates.copy()
-        is_suspicious = np.zeros(len(gaps), np.bool_)
-        is_suspicious[pages] = True
-        mine = lifetimes[np.repeat(is_suspicious, gaps.counts)]
-        for some, cut, few in gaps.of(is_suspicious).in_blocks(_BLOCK):
-            mass = _posterior(few, mine[cut], prior, churning_pages)
-            of_churn = mass.sum(axis=1)
-            rates[pages[some]] = mass.sum(axis=2)
-            churn[pages[some]] = np.minimum(of_churn @ _C, 1.0)
-            churning[pages[some]] = np.minimum(of_churn[:, 1:].sum(axis=1), 1.0)
+    churn, churning, rates = np.zeros(len(gaps)), np.zeros(len(gaps)), rates.copy()
+    is_suspicious = _suspicious(gaps, lifetimes, rates @ RATES, prior)
+    pages, mine = np.flatnonzero(is_suspicious), lifetimes[np.repeat(is_suspicious, gaps.counts)]
+    for some, cut, few in gaps.of(is_suspicious).in_blocks(_BLOCK):
+        mass = _posterior(few, mine[cut], prior, churning_pages)
+        of_churn = mass.sum(axis=1)
+        rates[pages[some]] = mass.sum(axis=2)
+        churn[pages[some]] = np.minimum(of_churn @ _C, 1.0)
+        churning[pages[some]] = np.minimum(of_churn[:, 1:].sum(axis=1), 1.0)
     return Churn(rates, churn, churning)
 
 
@@ -140,8 +123,7 @@ def _suspicious(
     fleeting = sum_by_page(gaps.weight * (lifetimes == LinkLifetime.FLEETING), gaps.offsets)
     is_lasting = (lasting > 2.5) & (lasting > 0.7 * updates)
     looks_fast = (updates > 1.0) & (is_fast | is_steep) & ~is_lasting
-    suspicious: BoolArray = looks_fast | ((fleeting > 0.5) & (fleeting > lasting))
-    return suspicious
+    return np.asarray(looks_fast | ((fleeting > 0.5) & (fleeting > lasting)))
 
 
 def _posterior(
@@ -150,8 +132,7 @@ def _posterior(
     """Return the probabilities of the rates and of c, whose first value is the spike; (pages, x, c).
 
     Rates have the log-normal prior, and with a share of `_NEWS` any up to `_FASTEST_NEWS` above its
-    median: without these no number of passed controls would clear a page that is updated every hour, of
-    which a log-normal of homepages has next to none.
+    median: without these no number of passed controls would clear a page that is updated every hour.
     """
     quiet = gaps.weight * ~gaps.updated
     days = sum_by_page(quiet * gaps.days, gaps.offsets)[:, None, None]

@@ -1,4 +1,7 @@
-"""The estimators by name, and those of the papers that give one rate: from visits to `Rates`."""
+"""The estimators by name, and those of the papers that give one rate: from visits to `Rates`.
+
+The papers' functions of gaps return one rate a page, and use no weights: every gap counts 1.
+"""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -31,9 +34,8 @@ _MAX_EXPONENT = 700.0  # exp() beyond is infinite; by then the term is negligibl
 def naive(gaps: Gaps) -> FloatArray:
     """Divide updates seen by time watched: lambda = X / T, per day (HACS Eq. 3).
 
-    Shape (n_pages,). Biased low: several updates in one gap count once. X is the number of gaps
-    with an update, T the sum of all gaps. A page without gaps gets 0. Weights are not used (every
-    gap counts 1), as in the paper.
+    Biased low: several updates in one gap count once. X is the number of gaps with an update, T the sum
+    of all gaps. A page without gaps gets 0.
     """
     n_updated, total_days = _sums(gaps)
     return np.divide(n_updated, total_days, out=np.zeros(len(gaps)), where=total_days > 0)
@@ -42,9 +44,9 @@ def naive(gaps: Gaps) -> FloatArray:
 def cho(gaps: Gaps) -> FloatArray:
     """Lambda = -log((n - X + 0.5) / (n + 0.5)) / (mean gap), per day (HACS Eq. 4).
 
-    Shape (n_pages,). Exact only for regular access: n gaps of one length, X of them with an
-    update. Source: Cho and Garcia-Molina, "Estimating frequency of change", ACM TOIT 3(3), 2003,
-    doi:10.1145/857166.857170. No update or no gap -> 0. Weights are not used, as in the paper.
+    Exact only for regular access: n gaps of one length, X of them with an update. Source: Cho and
+    Garcia-Molina, "Estimating frequency of change", ACM TOIT 3(3), 2003, doi:10.1145/857166.857170. No
+    update or no gap -> 0.
     """
     n_updated, total_days = _sums(gaps)
     # -log1p(-X/(n+0.5)) is the same expression, exact 0 at X = 0.
@@ -63,13 +65,13 @@ def _sums(gaps: Gaps) -> tuple[FloatArray, FloatArray]:
 def mle(gaps: Gaps, accesses: Gaps | None = None) -> FloatArray:
     """Root of sum_i t_ci / (exp(lambda t_ci) - 1) = sum_j t_uj, per day (HACS Eq. 5).
 
-    Shape (n_pages,). t_c are the gaps with an update, t_u those without; Cho and Garcia-Molina
-    2003, section 6. Relative error below 1e-9.
+    t_c are the gaps with an update, t_u those without; Cho and Garcia-Molina 2003, section 6. Relative
+    error below 1e-9.
 
     Without any update or gap the rate is 0. If every gap has an update, Eq. 5 lacks a finite root,
     and Eq. 4 (`cho`) is used instead, on `accesses` if given: for interpolated `gaps`, Eq. 4 is about
     the true gaps between accesses. So the first gap without update, if it is very short, can raise the
-    rate: it moves the page from Eq. 4 to Eq. 5. Weights are not used, as in the paper.
+    rate: it moves the page from Eq. 4 to Eq. 5.
     """
     quiet_days = sum_by_page(np.where(gaps.updated, 0.0, gaps.days), gaps.offsets)
     n_updated = _sums(gaps)[0].astype(np.int64)

@@ -39,29 +39,17 @@ class LinkLifetime(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Gaps:
-    """Gaps between visits, of many pages; page i owns [offsets[i]:offsets[i+1]].
+    """Gaps between visits, of many pages; page i owns [offsets[i]:offsets[i+1]], n_pages + 1 positions.
 
     days: length of each gap, > 0. updated: whether links appeared in it (an update is only known
     to lie somewhere in its gap: interval censoring). weight: the weight of the gap as evidence, 0
-    to 1. offsets: n_pages + 1 positions. Raises ValueError if the arrays do not fit together.
+    to 1.
     """
 
     days: FloatArray
     updated: BoolArray
     weight: FloatArray
     offsets: IndexArray
-
-    def __post_init__(self) -> None:
-        if not self.days.shape == self.updated.shape == self.weight.shape == (self.days.size,):
-            raise ValueError("days, updated and weight must be flat arrays of one length")
-        if self.updated.dtype != np.bool_:
-            raise ValueError("updated must be an array of booleans")
-        checked_offsets(self.offsets, self.days.size)
-        if self.days.size:
-            if not (self.days.min() > 0 and self.days.max() < math.inf):
-                raise ValueError("every gap must be longer than 0 days, and finite")
-            if not (self.weight.min() >= 0 and self.weight.max() <= 1):
-                raise ValueError("every weight must lie between 0 and 1")
 
     def __len__(self) -> int:
         return self.offsets.size - 1
@@ -146,7 +134,10 @@ class Visits:
         if math.isfinite(self.fade_days) and end.size:
             last_visit = self.visit_days[self.offsets[1:] - 1][page_of_value(offsets)]
             weight = np.exp((days[end] - last_visit) / self.fade_days)
-        return Gaps(days[end] - days[end - 1], updated, weight, offsets)
+        gap_days = days[end] - days[end - 1]
+        if not ((gap_days > 0) & (gap_days < math.inf)).all():
+            raise ValueError("every gap must be longer than 0 days, and finite")
+        return Gaps(gap_days, updated, weight, offsets)
 
     def update_points(self) -> tuple[FloatArray, IndexArray]:
         """Return the middle of each gap with an update, and each page's positions in these.

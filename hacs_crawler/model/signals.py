@@ -10,8 +10,7 @@ its last visit, of whose time w days were watched and u were not, was not update
 
 Here a true signal is late by a time that is exponential with mean d: a signal x days after a visit is of
 an update after it with the share c = 1 - e^(-x/d), and after a visit that found an update within the g
-days before it, of that update at the rate h = r (1 - e^(-g/d)) / g e^(-(time since that visit)/d). So a
-signal that comes shortly after its update was found counts little, and not as a false one.
+days before it, of that update at the rate h = r (1 - e^(-g/d)) / g e^(-(time since that visit)/d).
 
 r, phi and d of a site are learned on a grid of all three: the outcome of each visit, and the number of
 signals, have a likelihood at each point, and these log-likelihoods add up.
@@ -46,8 +45,7 @@ def _usual(useless: FloatArray, by_false: FloatArray) -> FloatArray:
     """Return a prior, from the probability that r = 0 by phi, and the probability of phi."""
     useful = np.tile((1.0 - useless) / (len(RECALLS) - 1), (len(RECALLS) - 1, 1))
     by_recall = np.vstack([useless, useful]) * by_false / by_false.sum()
-    prior: FloatArray = np.multiply.outer(by_recall, _BY_DELAY).ravel()
-    return prior
+    return np.asarray(np.multiply.outer(by_recall, _BY_DELAY).ravel())
 
 
 # How likely it is that r = 0, by phi: who stamps all pages every day hardly knows which changed.
@@ -60,11 +58,6 @@ USUAL_SIGNALS: Final = _usual(_USELESS, np.ones(len(FALSE_PER_DAY)))
 USUAL_PINGS: Final = _usual(_USELESS / 4, 1.0 / FALSE_PER_DAY)
 # The number of sites for which the usual prior counts when a prior is fitted.
 PRIOR_SITES: Final = 3.0
-# How much the visits of a site count at most: sites change, and pages of one are not alike.
-MOST_GAPS: Final = 400.0
-# Cap on the evidence from a site's signal count: many signals come together, and exact numbers would
-# make r compensate for a phi that is between two points.
-MOST_SIGNALS: Final = 30.0
 # The share of the prior in the expectation for a page: it may differ from its site.
 OWN_SHARE: Final = 0.03
 _BLOCK: Final = 2048
@@ -104,12 +97,11 @@ class SignalRecords:
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """What is believed of a site's signals: means of r, of phi in 1/day, and of d in days."""
+    """What is believed of a site's signals: means of r, phi and d, and the probability that r > 0."""
 
     recall: float
     false_per_day: float
     delay_days: float
-    # The probability that the signals are evidence at all, r > 0.
     useful: float
 
 
@@ -165,10 +157,7 @@ def trust_of(weights: FloatArray) -> Trust:
 
 @dataclass(frozen=True, slots=True)
 class Beliefs:
-    """What is believed of sites' signals, one row a site: what ranking needs.
-
-    `weights` are of the points of r and phi, shape (n_sites, points), the others the sites' means.
-    """
+    """What ranking needs of sites: weights of the points of r and phi, (n_sites, points), and means."""
 
     weights: FloatArray
     delay_days: FloatArray
@@ -188,8 +177,8 @@ def log_quiet_factor(
     """Return the log factors by which signals change the probability of no update since the last visit.
 
     `site` are the pages' places in `beliefs`. `left` is the share of the time since the last visit that
-    no other evidence has shown to be quiet, 0 to 1. Below 0 if signals make an update likely, above 0
-    if their absence makes it unlikely. Exactly 0 if signals are believed to carry no information.
+    no other evidence has shown to be quiet, 0 to 1. The result is below 0 if signals make an update
+    likely, above 0 if their absence makes it unlikely, 0 if they are believed to say nothing.
     """
     logs = np.zeros(len(heard))
     recall, false = (axis.ravel() for axis in np.meshgrid(RECALLS, FALSE_PER_DAY, indexing="ij"))

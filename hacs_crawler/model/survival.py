@@ -16,13 +16,13 @@ from typing import Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hacs_crawler.utils.arrays import BoolArray, FloatArray, IndexArray
+from hacs_crawler.utils.arrays import FloatArray, IndexArray
 
 # Days after a visit, from 20 minutes to 34 years, at which S is fitted.
 TIMES: Final = np.outer(2.0 ** np.arange(-6, 14), [1.0, 1.5]).ravel()
 # The times that a fit is about: these multiples of the page's mean gap, the next visits' usual ones.
 _WINDOW: Final = 0.06, 3.5
-# And those at which S lies between: most visits are made then, whatever the gaps were so far.
+# And those at which S lies between: most visits are made then, whatever the gaps were.
 _LEVELS: Final = 0.4, 0.98
 # The weights of the window, of the levels outside of it, and of all other times.
 _WEIGHTS: Final = 1.0, 0.05, 0.02
@@ -136,18 +136,6 @@ def days_out_of_date(
     return stale_days
 
 
-def highest_rate(
-    fast_share: ArrayLike, fast_per_day: ArrayLike, slow_per_day: ArrayLike
-) -> FloatArray:
-    """Return the least h with -ln S(x) <= h x: the rate at the visit, w a + (1 - w) b, if it falls.
-
-    A rate that grows comes up to b. Shapes broadcast.
-    """
-    share, slow = np.asarray(fast_share, np.float64), np.asarray(slow_per_day, np.float64)
-    falling: FloatArray = share * np.asarray(fast_per_day, np.float64) + (1.0 - share) * slow
-    return np.where(share < 0, slow, falling)
-
-
 def fitted(
     survival: FloatArray, mean_gap_days: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -172,35 +160,23 @@ def fitted(
     fast, slow = np.where(grows, 2.2, 2.0) * rate, np.where(grows, 1.1, 0.5) * rate
     least, most = np.where(grows, -1.0, 0.0), np.where(grows, 0.0, 1.0)
     for _ in range(_STEPS):
-        share, fast, slow = _stepped(survival, weight, share, fast, slow, grows)
-        share = np.clip(share, least, most)
-        fast = np.where(grows, 2.0 * slow, fast)
+        of_fast, of_slow = (np.exp(-np.multiply.outer(rate, TIMES)) for rate in (fast, slow))
+        slopes = np.empty((len(survival), 3, len(TIMES)))
+        np.subtract(of_fast, of_slow, out=slopes[:, 0])
+        np.multiply(of_fast, np.multiply.outer(-share * fast, TIMES), out=slopes[:, 1])
+        np.multiply(of_slow, np.multiply.outer((share - 1.0) * slow, TIMES), out=slopes[:, 2])
+        rest = survival - of_slow - share[:, np.newaxis] * slopes[:, 0]
+        slopes[grows, 2] += slopes[grows, 1]
+        slopes[grows, 1] = 0.0
+        weighted = slopes * weight[:, np.newaxis]
+        curvature = weighted @ slopes.transpose(0, 2, 1)
+        diagonal = np.einsum("nii->ni", curvature)
+        diagonal[:] = diagonal * (1 + _DAMPING) + _LEAST
+        step = np.linalg.solve(curvature, weighted @ rest[:, :, np.newaxis])[:, :, 0].T
+        np.clip(step, -1.0, 1.0, out=step)
+        share = np.clip(share + step[0], least, most)
+        slow = slow * np.exp(step[2])
+        fast = np.where(grows, 2.0 * slow, fast * np.exp(step[1]))
     is_swapped = fast < slow
     share = np.where(is_swapped, 1.0 - share, share)
     return share, np.maximum(fast, slow), np.minimum(fast, slow)
-
-
-def _stepped(
-    survival: FloatArray,
-    weight: FloatArray,
-    share: FloatArray,
-    fast: FloatArray,
-    slow: FloatArray,
-    grows: BoolArray,
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Return w, a and b after one damped step of least squares."""
-    of_fast, of_slow = (np.exp(-np.multiply.outer(rate, TIMES)) for rate in (fast, slow))
-    slopes = np.empty((len(survival), 3, len(TIMES)))
-    np.subtract(of_fast, of_slow, out=slopes[:, 0])
-    np.multiply(of_fast, np.multiply.outer(-share * fast, TIMES), out=slopes[:, 1])
-    np.multiply(of_slow, np.multiply.outer((share - 1.0) * slow, TIMES), out=slopes[:, 2])
-    rest = survival - of_slow - share[:, np.newaxis] * slopes[:, 0]
-    slopes[grows, 2] += slopes[grows, 1]
-    slopes[grows, 1] = 0.0
-    weighted = slopes * weight[:, np.newaxis]
-    curvature = weighted @ slopes.transpose(0, 2, 1)
-    diagonal = np.arange(3)
-    curvature[:, diagonal, diagonal] = curvature[:, diagonal, diagonal] * (1 + _DAMPING) + _LEAST
-    step = np.linalg.solve(curvature, weighted @ rest[:, :, np.newaxis])[:, :, 0].T
-    np.clip(step, -1.0, 1.0, out=step)
-    return share + step[0], fast * np.exp(step[1]), slow * np.exp(step[2])

@@ -8,10 +8,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hacs_crawler.model import (
-    SHARED_UPDATES,
-    highest_rate,
-)
+from hacs_crawler.model import SHARED_UPDATES
 from hacs_crawler.ranking.candidates import Places
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Floats
@@ -60,7 +57,7 @@ class Bounds:
 
     p is bounded by its value if siblings were never seen quiet, and if as many as count were updated
     after the page's last visit. Bounds are -ln(1 - score), the expected updates, and `_WAITS` for pages
-    that may not be visited yet. `expected` is the highest rate (`model.highest_rate`) of a page seen
+    that may not be visited yet. `expected` is the highest rate (`highest_rate`) of a page seen
     once. Times in seconds since 1970 UTC.
     """
 
@@ -135,6 +132,16 @@ def bounds_of(rows: Rows, state: State, options: RankingOptions, now: float) -> 
         now=now,
         shared=float(_expected(SHARED_UPDATES)) if options.counts_siblings else 0.0,
     )
+
+
+def highest_rate(share: ArrayLike, fast_per_day: ArrayLike, slow_per_day: ArrayLike) -> Floats:
+    """Return the least h with -ln S(x) <= h x: the rate at the visit, w a + (1 - w) b, if it falls.
+
+    A rate that grows comes up to b. Shapes broadcast.
+    """
+    share, slow = np.asarray(share, np.float64), np.asarray(slow_per_day, np.float64)
+    falling: Floats = share * np.asarray(fast_per_day, np.float64) + (1.0 - share) * slow
+    return np.where(share < 0, slow, falling)
 
 
 def reach_of(score: float) -> float:

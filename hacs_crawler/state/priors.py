@@ -21,6 +21,7 @@ from hacs_crawler.model import (
     fit_bursts,
     fit_churning_pages,
     fit_prior,
+    fit_sibling_correlation,
 )
 from hacs_crawler.state.estimation import Estimation, baselines_of, histories
 from hacs_crawler.state.page import Page
@@ -75,8 +76,6 @@ def refit_priors(
     A prior that hardly differs from the kept one does not replace it: pages would have to be estimated
     again for next to nothing. Returns the prior that is kept.
     """
-    from hacs_crawler.model import fit_sibling_correlation  # noqa: PLC0415 - only if it is refitted
-
     revisited, siblings = sampled(store, PAGES_TO_FIT)
     pages = load(np.union1d(revisited, siblings).tolist())
     of_siblings = [pages[page_id] for page_id in siblings.tolist() if page_id in pages]

@@ -16,8 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hacs_crawler.model import (
-    MOST_GAPS,
-    MOST_SIGNALS,
     POINTS,
     Rates,
     SignalRecords,
@@ -30,6 +28,11 @@ from hacs_crawler.utils.arrays import FloatArray, IndexArray
 from hacs_crawler.utils.times import DAY
 
 Seconds = NDArray[np.int64]
+# How much the visits of a site count at most: sites change, and pages of one are not alike.
+MOST_GAPS: Final = 400.0
+# Cap on the evidence from a site's signal count: many signals come together, and exact numbers would
+# make r compensate for a phi that is between two points.
+MOST_SIGNALS: Final = 30.0
 # The signals of a page; see `model.SignalRecords`. Times in seconds since 1970 UTC, 0 for none.
 #
 # The last four are as in the page's row at its last `visit`. `latest` is the time that the source

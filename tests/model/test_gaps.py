@@ -5,7 +5,6 @@ import math
 import numpy as np
 import pytest
 
-from hacs_crawler.model import Gaps
 from model_support import gaps_between
 
 QUIET, UPDATE = False, True
@@ -140,16 +139,3 @@ def test_fade_days_must_be_positive(fade_days):
 def test_visits_and_outcomes_must_be_of_one_length():
     with pytest.raises(ValueError, match="one length"):
         gaps_between(np.array([0.0, 1.0]), np.zeros(3, dtype=bool), np.array([0, 2]))
-
-
-@pytest.mark.parametrize(
-    ("updated", "weight", "message"),
-    [
-        ([True, False], [1.0], "one length"),
-        ([True], [1.5], "between 0 and 1"),
-        ([1], [1.0], "booleans"),
-    ],
-)
-def test_gaps_refuse_arrays_that_do_not_fit(updated, weight, message):
-    with pytest.raises(ValueError, match=message):
-        Gaps(np.array([1.0]), np.array(updated), np.array(weight), np.array([0, 1]))

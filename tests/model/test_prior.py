@@ -79,9 +79,8 @@ def test_pages_without_gaps_are_ignored():
 
 
 def test_too_few_pages_keep_the_default():
-    other = LogNormalPrior(1.0, 1.0)
-    assert fit_prior(store(MIN_PAGES_TO_FIT - 1), other) == other
-    assert fit_prior(store(MIN_PAGES_TO_FIT), other) != other
+    assert fit_prior(store(MIN_PAGES_TO_FIT - 1)) == DEFAULT_PRIOR
+    assert fit_prior(store(MIN_PAGES_TO_FIT)) != DEFAULT_PRIOR
 
 
 def test_a_store_without_updates_keeps_the_default():

@@ -11,7 +11,6 @@ from hacs_crawler.model import Rates, known_rates
 from hacs_crawler.model.signals import (
     DELAYS_DAYS,
     FALSE_PER_DAY,
-    MOST_SIGNALS,
     POINTS,
     RECALLS,
     SHAPE,
@@ -26,6 +25,7 @@ from hacs_crawler.model.signals import (
     posterior,
     trust_of,
 )
+from hacs_crawler.state.signal_records import MOST_SIGNALS
 from hacs_crawler.utils.arrays import FloatArray
 
 NAN = float("nan")

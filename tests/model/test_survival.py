@@ -10,10 +10,10 @@ from hacs_crawler.model import (
     chance_of_update,
     days_out_of_date,
     elapsed_days,
-    highest_rate,
     update_index,
     update_probability,
 )
+from hacs_crawler.ranking.bound import highest_rate
 
 rates = st.floats(0, 1e6)
 spans = st.floats(0, allow_nan=False)
