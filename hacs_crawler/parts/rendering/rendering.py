@@ -16,7 +16,6 @@ from scrapy import Request
 from scrapy.http import HtmlResponse, Response
 
 from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.crawl.for_parts import CrawlPart
 from hacs_crawler.crawl.meta import mark_unseen, remove_conditions, second_request, tag_of
 from hacs_crawler.crawl.observation import shown_marks, tree_of
 from hacs_crawler.crawl.scrapy_internals import download, is_closing
@@ -28,7 +27,14 @@ from hacs_crawler.parts.rendering.browser import (
     UnreachableError,
 )
 from hacs_crawler.parts.rendering.memory import RenderingMemory
-from hacs_crawler.parts.rendering.verdicts import Verdict, is_rendered, shows_more
+from hacs_crawler.parts.rendering.verdicts import (
+    PageRendering,
+    Verdict,
+    advice,
+    is_rendered,
+    shows_more,
+    visited,
+)
 from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
@@ -60,7 +66,7 @@ _texts: Final = etree.XPath(
 _asks_for_scripts = re.compile(r"java\s*script", re.IGNORECASE).search
 
 
-class Rendering(CrawlPart):
+class Rendering(RenderingMemory):
     """Has pages rendered that need a browser.
 
     A failure of this code costs the visit of the page at hand, which may not show its links; see
@@ -72,7 +78,6 @@ class Rendering(CrawlPart):
     def __init__(self, crawl: Crawl) -> None:
         super().__init__(crawl)
         self._is_always = crawl.config.render == "always"
-        self._memory = RenderingMemory(crawl)
         self._browser = Browser(crawl)
 
     async def download(
@@ -91,8 +96,8 @@ class Rendering(CrawlPart):
         if page_url is None or not _is_ours(request):
             return
         request.meta.pop("hacs.render", None)
-        await self._memory.ready(page_url)
-        if not self._is_always and not self._memory.advice(page_url).rendered:
+        await self.ready(page_url)
+        if not self._is_always and not advice(*self.records(page_url)).rendered:
             return
         if not await self._browser.is_there():
             mark_unseen(request, "needs_browser")
@@ -111,10 +116,13 @@ class Rendering(CrawlPart):
         is_page = 200 <= response.status < 300 and isinstance(response, HtmlResponse)
         if not is_page or tag_of(request).unseen:
             return response
-        advised = self._memory.advice(page_url)
+        page, site = self.records(page_url)
         is_doubtful = not self._is_always and (rendered or _is_suspicious(response))
-        if is_doubtful and not advised.checked:
-            self._memory.on_visit(page_url)
+        if is_doubtful and not advice(page, site).checked:
+            if page.verdict is Verdict.UNKNOWN:
+                self.keep(page_url, page, visited(site))
+            else:
+                self.keep(page_url, visited(page), site)
         elif is_doubtful and not is_closing(self._crawl.crawler):
             self._crawl.stats.count("render/checks")
             compare = self._compare_with_plain if rendered else self._compare_with_browser
@@ -129,17 +137,17 @@ class Rendering(CrawlPart):
         if not isinstance(error, RenderingError):
             return None
         if isinstance(error, NoPageError) and not self._is_always:
-            self._memory.on_verdict(page_url, Verdict.PLAIN, for_site=False)
+            self.keep(page_url, PageRendering(Verdict.PLAIN), self.records(page_url)[1])
             return request.replace(dont_filter=True)
         self._crawl.stats.count("render/failed")
         logger.info("%s could not be rendered: %s", request.url, error)
         if not isinstance(error, UnreachableError) and not self._is_always:
-            self._memory.on_failure(page_url)
+            self._on_failure(page_url)
         return None
 
     async def closing(self) -> None:
         """Write the verdicts, and close the browser."""
-        await self._memory.write()
+        await super().closing()
         await self._browser.close()
 
     async def _compare_with_browser(self, request: Request, plain: Response, url: str) -> Response:
@@ -149,7 +157,7 @@ class Rendering(CrawlPart):
         first = await self._asked(request, rendered=True)
         # no verdict: it is looked at again, unless that fails often
         if first is None:
-            self._memory.on_failure(url)
+            self._on_failure(url)
             return plain
         is_more = await self._compared(request, plain, first, url)
         return first.replace(request=request) if is_more else plain
@@ -167,17 +175,22 @@ class Rendering(CrawlPart):
         more = frozenset() if seen is None else shown - seen
         second = await self._asked(request, rendered=True) if more else None
         if more and second is None:
-            self._memory.on_failure(url)
+            self._on_failure(url)
             return False
         again = None if second is None else self._links(second)
         is_more = bool(seen is not None and again and shows_more(seen, shown, again))
         self._note(url, Verdict.BROWSER if is_more else Verdict.PLAIN, len(more))
         return is_more
 
+    def _on_failure(self, url: str) -> None:
+        page, site = self.records(url)
+        self.keep(url, page.failed(), site)
+
     def _note(self, url: str, verdict: Verdict, number: int) -> None:
-        was_rendered = self._memory.advice(url).rendered
-        site_before = self._memory.verdict_of_site(url)
-        site = self._memory.on_verdict(url, verdict)
+        page, site_before = self.records(url)
+        was_rendered = advice(page, site_before).rendered
+        site = site_before.judged(page.verdict, verdict)
+        self.keep(url, PageRendering(verdict), site)
         if verdict is Verdict.BROWSER and not was_rendered:
             self._crawl.stats.count("render/marked")
             logger.info(
@@ -188,7 +201,7 @@ class Rendering(CrawlPart):
         elif verdict is Verdict.PLAIN and was_rendered:
             self._crawl.stats.count("render/unmarked")
             logger.info("%s shows all its links without a browser by now", url)
-        if site is Verdict.BROWSER and site_before is not site:
+        if site.verdict is Verdict.BROWSER is not site_before.verdict:
             self._crawl.stats.count("render/sites")
             logger.info("Pages around %s need a browser: all of them are rendered from now on", url)
 

@@ -16,7 +16,6 @@ from msgspec.structs import replace
 from scrapy.http import Response
 
 from hacs_crawler.crawl.part import Part
-from hacs_crawler.exceptions import StateError
 from hacs_crawler.watch import Rules
 
 # After how many visits a verdict is checked again.
@@ -60,19 +59,11 @@ class PageRendering(Struct, frozen=True, array_like=True):
 
     KIND: ClassVar = "rendering"
 
-    def visited(self) -> PageRendering:
-        """Return the record after a visit that did not check the verdict."""
-        return replace(self, visits=self.visits + 1)
-
     def failed(self) -> PageRendering:
         """Return the record after a visit at which the page could not be rendered: no verdict."""
         if self.visits + _FAILURE_VISITS >= CHECK_EVERY:
-            return self.judged(Verdict.PLAIN)
+            return PageRendering(Verdict.PLAIN)
         return replace(self, visits=self.visits + _FAILURE_VISITS)
-
-    def judged(self, verdict: Verdict) -> PageRendering:
-        """Return the record after plain answer and rendering were compared."""
-        return PageRendering(verdict)
 
 
 class SiteRendering(Struct, frozen=True, array_like=True):
@@ -94,10 +85,6 @@ class SiteRendering(Struct, frozen=True, array_like=True):
             if pro >= PAGES_THAT_AGREE and contra * _DISSENT <= pro:
                 return verdict
         return Verdict.UNKNOWN
-
-    def visited(self) -> SiteRendering:
-        """Return the record after a visit of a page that followed the site's verdict."""
-        return replace(self, visits=self.visits + 1)
 
     def judged(self, before: Verdict, after: Verdict) -> SiteRendering:
         """Return the record after a check of one of its pages, whose verdict was `before`."""
@@ -136,10 +123,14 @@ def shows_more(plain: AbstractSet[int], first: AbstractSet[int], second: Abstrac
     return bool(gained & second) and len(gained) > 2 * len(first - second)
 
 
-def decoded(kind: type[R], value: bytes) -> R:
-    """Return the record that bytes stand for, an empty one for none; raises StateError if damaged."""
+def visited(record: R) -> R:
+    """Return the record after a visit that followed its verdict without checking it."""
+    return replace(record, visits=record.visits + 1)
+
+
+def decoded(kind: type[R], value: bytes | None) -> R:
+    """Return the record that bytes stand for, an empty one for none or damaged bytes."""
     try:
         return msgpack.decode(value, type=kind) if value else kind()
-    except DecodeError as error:
-        msg = f"a note of how a page is rendered is damaged: {value[:16].hex()}"
-        raise StateError(msg) from error
+    except DecodeError:
+        return kind()

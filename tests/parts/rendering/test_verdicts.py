@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, strategies as st
 from msgspec import msgpack
 
-from hacs_crawler.exceptions import StateError
 from hacs_crawler.parts.rendering.verdicts import (
     CHECK_EVERY,
     Advice,
@@ -16,6 +15,7 @@ from hacs_crawler.parts.rendering.verdicts import (
     advice,
     decoded,
     shows_more,
+    visited,
 )
 
 links = st.frozensets(st.integers(0, 30))
@@ -28,13 +28,12 @@ records = st.builds(PageRendering, st.sampled_from(Verdict), numbers) | st.build
 @given(records)
 def test_a_record_is_read_as_it_was_written(record: PageRendering | SiteRendering) -> None:
     assert decoded(type(record), msgpack.encode(record)) == record
-    assert decoded(type(record), b"") == type(record)()
+    assert decoded(type(record), None) == type(record)()
 
 
 @pytest.mark.parametrize("value", [b"\x01", b"\x92\x09\x00", bytes(40), b"\x91\xa1x"])
-def test_a_damaged_record_is_named(value: bytes) -> None:
-    with pytest.raises(StateError, match="how a page is rendered is damaged"):
-        decoded(PageRendering, value)
+def test_a_damaged_record_counts_as_none(value: bytes) -> None:
+    assert decoded(PageRendering, value) == PageRendering()
 
 
 def test_an_unknown_page_is_visited_plainly_and_looked_at_if_it_is_suspicious() -> None:
@@ -43,13 +42,13 @@ def test_an_unknown_page_is_visited_plainly_and_looked_at_if_it_is_suspicious() 
 
 @pytest.mark.parametrize("verdict", [Verdict.PLAIN, Verdict.BROWSER])
 def test_a_verdict_is_checked_at_every_twentieth_visit(verdict: Verdict) -> None:
-    mark = PageRendering().judged(verdict)
+    mark = PageRendering(verdict)
     checks = []
     for _ in range(2 * CHECK_EVERY):
         found = advice(mark, SiteRendering())
         assert found.rendered is (verdict is Verdict.BROWSER)
         checks.append(found.checked)
-        mark = mark.judged(verdict) if found.checked else mark.visited()
+        mark = PageRendering(verdict) if found.checked else visited(mark)
     expected = [False] * (CHECK_EVERY - 1) + [True]
     assert checks == 2 * expected
 
@@ -83,7 +82,7 @@ def test_a_site_s_verdict_is_checked_at_every_twentieth_visit_that_goes_by_it() 
     site = SiteRendering(browser=3)
     for _ in range(CHECK_EVERY - 1):
         assert not advice(PageRendering(), site).checked
-        site = site.visited()
+        site = visited(site)
     assert advice(PageRendering(), site).checked
 
 
