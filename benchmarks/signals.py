@@ -23,11 +23,14 @@ from hacs_crawler.links import menu_of
 from hacs_crawler.model import USUAL_SIGNALS, beliefs_of, fit_prior_of_signals, posterior
 from hacs_crawler.ranking.signals import Signals
 from hacs_crawler.state import (
+    EVIDENCE,
     RECORD,
     Estimation,
     Ids,
-    Reputations,
     Rows,
+    add_gaps,
+    evidence_likelihood,
+    gap_evidence,
     joined_ids,
     open_likelihood,
     read_again,
@@ -73,7 +76,7 @@ class SignallingWorld(World):
         menus = [menu_of(timelines.urls[index]) for index in in_order.tolist()]
         names, self._source = np.unique(menus, return_inverse=True)
         self._records = joined_ids(np.zeros(0, RECORD), timelines.page_ids[in_order])
-        self._reputations = Reputations.empty(len(names))
+        self._evidence = np.zeros(len(names), EVIDENCE)
         rng = np.random.default_rng([scenario.seed, 16])
         drawn = _drawn(habits, timelines, in_order, self._source, scenario.end, rng)
         self._at, self._page = drawn
@@ -88,18 +91,19 @@ class SignallingWorld(World):
         new = slice(self._heard, until)
         np.maximum.at(self._latest, self._page[new], self._at[new])
         self._heard = until
-        records, gaps = settled(self._records, rows, estimation)
-        self._reputations.add_gaps(self._source[gaps.places], gaps.log_likelihood())
+        over, gaps = gap_evidence(self._records, rows)
+        add_gaps(self._evidence, self._source[over], gaps)
+        records = settled(self._records, rows, estimation)
         self._records = records = read_again(records, self._latest, now)
         if self._days % RELEARN_DAYS == 0:
-            self._reputations.set_open(
-                self._source,
-                open_likelihood(records, rows, estimation),
-                signals_looked_for(records, rows, estimation),
-            )
-            self._prior = fit_prior_of_signals(self._reputations.log_likelihood())
+            self._evidence["open"] = self._evidence["signals"] = 0.0
+            now_open = open_likelihood(records, rows, estimation)
+            np.add.at(self._evidence["open"], self._source, now_open)
+            looked_for = signals_looked_for(records, rows, estimation)
+            np.add.at(self._evidence["signals"], self._source, looked_for)
+            self._prior = fit_prior_of_signals(evidence_likelihood(self._evidence))
         self._days += 1
-        weights = posterior(self._reputations.log_likelihood(), self._prior)
+        weights = posterior(evidence_likelihood(self._evidence), self._prior)
         return [Signals(KIND, records, self._source, beliefs_of(weights, self._prior))]
 
 

@@ -82,7 +82,7 @@ def with_signals(
         places, mine = places[is_visited], mine[is_visited]
         if not len(places):
             continue
-        records, _ = settled(more.records[mine], rows[places], estimation)
+        records = settled(more.records[mine], rows[places], estimation)
         heard, source = heard_of(records), more.source[mine]
         rates = rates_of(rows[places], estimation)
         factor = np.exp(log_quiet_factor(heard, more.beliefs, source, rates, left[places]))
@@ -128,7 +128,7 @@ def signals_of_page(
         _, mine = _join(of_kind.records, np.array([page_id], np.int64))
         if not len(mine):
             continue
-        records, _ = settled(of_kind.records[mine], row, estimation)
+        records = settled(of_kind.records[mine], row, estimation)
         source, record = of_kind.source[mine], records[0]
         heard, beliefs = heard_of(records), beliefs_of(of_kind.weights, of_kind.prior)
         rates = rates_of(row, estimation)

@@ -2,15 +2,13 @@
 
 A source of signals (a site's sitemap, a feed, a user's pings) is read now and then, and gives for each
 page that it lists the time of its last signal. A signal between two readings that was followed by
-another is not seen: of that time nothing is known. The reliability of a source (`Reputations`) is
+another is not seen: of that time nothing is known. The reliability of a source (`EVIDENCE`) is
 summed up as its pages are visited.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,21 +69,6 @@ _RATES: Final = {
 }
 
 
-class SignalGaps(NamedTuple):
-    """Times between two visits of pages, with the signals in them; one element a page."""
-
-    # The index of the record of each gap.
-    places: IndexArray
-    heard: SignalRecords
-    rates: Rates
-    days: FloatArray
-    updated: NDArray[np.bool_]
-
-    def log_likelihood(self) -> FloatArray:
-        """Return how likely they are at each point of the model's grid."""
-        return gap_log_likelihood(self.heard, self.rates, self.days, self.updated)
-
-
 def heard_of(records: Records) -> SignalRecords:
     """Return the signals since the last visit in the form that the model takes: in days."""
     is_heard = records["count"] > 0
@@ -104,20 +87,34 @@ def heard_of(records: Records) -> SignalRecords:
     )
 
 
-def settled(records: Records, rows: Rows, estimation: Estimation) -> tuple[Records, SignalGaps]:
-    """Return records that begin at their pages' last visits, and the gaps that ended with these.
+def _ended_gaps(records: Records, rows: Rows) -> tuple[IndexArray, FloatArray, NDArray[np.bool_]]:
+    """Return the places of records whose pages were visited again, the days between, and the updates.
 
-    `rows` are the pages' ranking rows. Gaps that end with a baseline are left out.
+    Gaps that end with a baseline are left out.
     """
     is_over = rows["last_visit"] > records["visit"]
     is_gap = is_over & (records["visit"] > 0) & (rows["visits"] > 1) & (rows["is_baseline"] == 0)
     places = np.flatnonzero(is_gap)
     some, their = records[places], rows[places]
     updated = (their["updates"] > 0) & (their["last_update"] > some["visit"])
-    days = (their["last_visit"] - some["visit"]) / DAY
-    # as it was before the gap: what that brought would else count twice
-    gaps = SignalGaps(places, heard_of(some), _rates_in(some), days, updated)
+    return places, (their["last_visit"] - some["visit"]) / DAY, updated
 
+
+def gap_evidence(records: Records, rows: Rows) -> tuple[IndexArray, FloatArray]:
+    """Return the places of records that are over, and their log-likelihoods, (n, points).
+
+    `rows` are the pages' ranking rows.
+    """
+    places, days, updated = _ended_gaps(records, rows)
+    # the rates before the gap: what that brought would else count twice
+    some = records[places]
+    return places, gap_log_likelihood(heard_of(some), _rates_in(some), days, updated)
+
+
+def settled(records: Records, rows: Rows, estimation: Estimation) -> Records:
+    """Return records that begin at their pages' last visits; `rows` are the pages' ranking rows."""
+    is_over = rows["last_visit"] > records["visit"]
+    places, days, updated = _ended_gaps(records, rows)
     after = records.copy()
     quiet = places[~updated]
     fade = np.exp(-days[~updated] / QUIET_FADE_DAYS)
@@ -137,7 +134,7 @@ def settled(records: Records, rows: Rows, estimation: Estimation) -> tuple[Recor
     begin = np.where(is_new, records["latest"], visit)
     watched = np.maximum(records["read"] - begin, 0) / DAY
     after["watched"][is_over] = np.where(visit > 0, watched, 0.0)[is_over]
-    return after, gaps
+    return after
 
 
 def read_before_visits(records: Records, rows: Rows, times: Seconds) -> Records:
@@ -217,53 +214,33 @@ def _rates_in(rows: Rows | Records) -> Rates:
     return Rates(**columns, churn=np.zeros(len(rows)), churning=np.zeros(len(rows)))
 
 
-@dataclass(slots=True)
-class Reputations:
-    """The evidence on sources, one row a source: log-likelihoods at the points of `model.signals`.
+# The evidence on a source: log-likelihoods at the points of `model.signals`. `closed` is of `gaps`
+# times between two visits, `open` of the signals of `pages` since their last visits: `signals` in
+# number, or the number that there would be if every update were signalled.
+EVIDENCE: Final = np.dtype(
+    [
+        ("version", "u1"),
+        ("gaps", "<f4"),
+        ("pages", "<f4"),
+        ("signals", "<f4"),
+        ("closed", "<f4", POINTS),
+        ("open", "<f4", POINTS),
+    ]
+)
+Evidence = NDArray[np.void]
 
-    `closed` is of `gaps` times between two visits, `open` of the signals of `pages` since their last
-    visits: `signals` in number, or the number that there would be if every update were signalled.
-    """
 
-    closed: FloatArray
-    gaps: FloatArray
-    open: FloatArray
-    pages: FloatArray
-    signals: FloatArray
+def add_gaps(evidence: Evidence, source: IndexArray, log_likelihood: FloatArray) -> None:
+    """Add gaps that ended, by the place of their source; old ones fade as new ones come."""
+    np.add.at(evidence["closed"], source, log_likelihood)
+    evidence["gaps"] += np.bincount(source, minlength=len(evidence))
+    share = np.minimum(1.0, MOST_GAPS / np.maximum(evidence["gaps"], 1.0))
+    evidence["closed"] *= share[:, None]
+    evidence["gaps"] *= share
 
-    @classmethod
-    def empty(cls, sources: int) -> Reputations:
-        """Return the expectation for unknown sources."""
-        zeros = np.zeros(sources)
-        points = np.zeros((sources, POINTS))
-        return cls(points, zeros, points.copy(), zeros.copy(), zeros.copy())
 
-    @classmethod
-    def joined(cls, parts: Sequence[Reputations]) -> Reputations:
-        """Return several, one after the other."""
-        parts = parts or [cls.empty(0)]
-        names = ("closed", "gaps", "open", "pages", "signals")
-        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
-
-    def add_gaps(self, source: IndexArray, log_likelihood: FloatArray) -> None:
-        """Add gaps that ended, by the place of their source; old ones fade as new ones come."""
-        for number in np.unique(source).tolist():
-            mine = source == number
-            self.closed[number] += log_likelihood[mine].sum(axis=0)
-            self.gaps[number] += np.count_nonzero(mine)
-            share = min(1.0, MOST_GAPS / self.gaps[number])
-            self.closed[number] *= share
-            self.gaps[number] *= share
-
-    def set_open(self, source: IndexArray, log_likelihood: FloatArray, signals: FloatArray) -> None:
-        """Replace the evidence from pages' signals since their last visits."""
-        self.open[:] = 0.0
-        np.add.at(self.open, source, log_likelihood)
-        self.pages = np.bincount(source, minlength=len(self.gaps)).astype(np.float64)
-        self.signals = np.zeros(len(self.gaps))
-        np.add.at(self.signals, source, signals)
-
-    def log_likelihood(self) -> FloatArray:
-        """Return how likely all of it is at each point, (n_sources, points)."""
-        share = np.minimum(1.0, MOST_SIGNALS / np.maximum(self.signals, 1.0))
-        return self.closed + self.open * share[:, None]
+def evidence_likelihood(evidence: Evidence) -> FloatArray:
+    """Return how likely all evidence is at each point, (n_sources, points)."""
+    share = np.minimum(1.0, MOST_SIGNALS / np.maximum(evidence["signals"], 1.0))
+    likelihood: FloatArray = evidence["closed"] + evidence["open"] * share[:, None].astype(float)
+    return likelihood

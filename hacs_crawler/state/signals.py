@@ -30,9 +30,13 @@ from hacs_crawler.model import (
 )
 from hacs_crawler.state.database import State
 from hacs_crawler.state.signal_records import (
+    EVIDENCE,
     RECORD,
+    Evidence,
     Records,
-    Reputations,
+    add_gaps,
+    evidence_likelihood,
+    gap_evidence,
     joined_ids,
     open_likelihood,
     read_again,
@@ -59,8 +63,7 @@ SITES_A_CALL: Final = 10_000
 MOST_SOURCES_TO_FIT: Final = 2_000
 _HEARD_VERSION: Final = 1
 _HEARD: Final = struct.Struct("<Bq")
-_WORTH_VERSION: Final = 1
-_WORTH: Final = struct.Struct("<Bfff")
+_EVIDENCE_VERSION: Final = 1
 _TRIES: Final = 5
 _Prior = Annotated[
     list[Annotated[float, Meta(ge=0, lt=2**53)]], Meta(min_length=POINTS, max_length=POINTS)
@@ -134,14 +137,19 @@ def _of_kind(store: Store, kind: str, prior: FloatArray, sites: Sequence[int]) -
     of_parts = np.array([number_of[source] for source, _ in parts], np.int64)
     source = np.repeat(of_parts, [len(records) for _, records in parts])
     order = np.argsort(records["page_id"], kind="stable")
-    seen = read_reputations(store, kind, sources).log_likelihood()
-    return KnownSignals(kind, records[order], source[order], sources, posterior(seen, prior), prior)
+    weights = _weights(store, kind, sources, prior)
+    return KnownSignals(kind, records[order], source[order], sources, weights, prior)
 
 
-def read_reputations(store: Store, kind: str, sources: Sequence[int]) -> Reputations:
-    """Return the evidence on sources, in the order asked."""
+def _weights(store: Store, kind: str, sources: Sequence[int], prior: FloatArray) -> FloatArray:
+    """Return the probabilities of the model's points for sources, in the order asked."""
     bodies = store.annotations(_worth(kind), sources) if sources else {}
-    return Reputations.joined([_worth_of(bodies.get(source, b"")) for source in sources])
+    evidence = _joined([_evidence_of(bodies.get(source, b"")) for source in sources])
+    return posterior(evidence_likelihood(evidence), prior)
+
+
+def _joined(parts: Sequence[Evidence]) -> Evidence:
+    return np.concatenate([np.zeros(0, EVIDENCE), *parts])
 
 
 def hear(
@@ -177,7 +185,8 @@ def hear(
         )
         rows = state.rows(joined["page_id"].astype(np.int64))
         joined = read_before_visits(joined, rows, latest)
-        records, gaps = settled(joined, rows, state.estimation)
+        _, gaps = gap_evidence(joined, rows)
+        records = settled(joined, rows, state.estimation)
         if others != "unread":
             records = read_again(records, latest, at)
         else:
@@ -193,13 +202,18 @@ def hear(
             break
     else:
         return tuple(sites)  # others read the same source all the time
-    seen = Reputations.empty(1)
-    all_ = np.zeros(len(records), np.int64)
-    looked_for = signals_looked_for(records, rows, state.estimation)
-    seen.set_open(all_, open_likelihood(records, rows, state.estimation), looked_for)
-    seen.pages[0] = np.count_nonzero(records["visit"])
-    _learn(state.store, kind, origin, gaps.log_likelihood(), seen)
-    _note_kind(state.store, kind)
+
+    def learned(_: int, seen: bytes) -> bytes:
+        evidence = _evidence_of(seen)
+        add_gaps(evidence, np.zeros(len(gaps), np.int64), gaps)
+        evidence["open"] = open_likelihood(records, rows, state.estimation).sum(axis=0)
+        evidence["signals"] = signals_looked_for(records, rows, state.estimation).sum()
+        evidence["pages"] = np.count_nonzero(records["visit"])
+        return evidence.tobytes()
+
+    change_annotations(state.store, _worth(kind), [source_id(origin)], learned)
+    if kind not in signal_kinds(state.store):
+        _keep_priors(state.store, {kind: _short(_usual(kind))})
     return tuple(site for site, part in parts.items() if len(part))
 
 
@@ -225,12 +239,12 @@ def trusted_sources(store: Store, most: int) -> list[SourceTrust]:
     for kind, prior in signal_kinds(store).items():
         ordered: list[tuple[float, int, int]] = []
         for batch in store.all_annotations(_worth(kind)):
-            seen = ((_worth_of(body), key) for key, body in batch.items())
-            ordered += [(float(source.gaps[0]), int(source.pages[0]), key) for source, key in seen]
+            seen = ((_evidence_of(body)[0], key) for key, body in batch.items())
+            ordered += [(float(one["gaps"]), int(one["pages"]), key) for one, key in seen]
             ordered = sorted(ordered, reverse=True)[:most]
         keys = [key for _, _, key in ordered]
         sources = store.annotations(source_kind(kind), keys)
-        weights = posterior(read_reputations(store, kind, keys).log_likelihood(), prior)
+        weights = _weights(store, kind, keys, prior)
         for (gaps, pages, key), own in zip(ordered, weights, strict=True):
             with suppress(msgspec.MsgspecError, RecursionError):
                 source = msgspec.json.decode(sources.get(key, b""), type=_Source)
@@ -249,15 +263,9 @@ def refit_signals(store: Store) -> None:
     priors = {}
     for kind in kinds:
         bodies = (body for batch in store.all_annotations(_worth(kind)) for body in batch.values())
-        seen = [_worth_of(body) for body in islice(bodies, MOST_SOURCES_TO_FIT)]
-        prior = fit_prior_of_signals(Reputations.joined(seen).log_likelihood(), _usual(kind))
-        priors[kind] = _short(prior)
+        seen = _joined([_evidence_of(body) for body in islice(bodies, MOST_SOURCES_TO_FIT)])
+        priors[kind] = _short(fit_prior_of_signals(evidence_likelihood(seen), _usual(kind)))
     _keep_priors(store, priors)
-
-
-def _note_kind(store: Store, kind: str) -> None:
-    if kind not in signal_kinds(store):
-        _keep_priors(store, {kind: _short(_usual(kind))})
 
 
 def _keep_priors(store: Store, priors: Mapping[str, list[float]]) -> None:
@@ -311,17 +319,6 @@ def _listed(
     return by_site
 
 
-def _learn(store: Store, kind: str, origin: str, gaps: FloatArray, now: Reputations) -> None:
-    def learned(_: int, seen: bytes) -> bytes:
-        worth = Reputations.joined([_worth_of(seen)])
-        if len(gaps):
-            worth.add_gaps(np.zeros(len(gaps), np.int64), gaps)
-        worth.open, worth.pages, worth.signals = now.open, now.pages, now.signals
-        return _worth_bytes(worth)
-
-    change_annotations(store, _worth(kind), [source_id(origin)], learned)
-
-
 def _heard(kind: str) -> str:
     return f"heard.{kind}"
 
@@ -344,19 +341,12 @@ def _decoded(body: bytes) -> tuple[int, Records]:
     return _HEARD.unpack_from(body)[1], np.frombuffer(body, RECORD, offset=_HEARD.size)
 
 
-def _worth_bytes(worth: Reputations) -> bytes:
-    header = _WORTH.pack(_WORTH_VERSION, worth.gaps[0], worth.pages[0], worth.signals[0])
-    numbers = np.concatenate([worth.closed[0], worth.open[0]]).astype("<f4")
-    return header + numbers.tobytes()
-
-
-def _worth_of(body: bytes) -> Reputations:
-    worth = Reputations.empty(1)
-    if len(body) != _WORTH.size + 8 * POINTS or body[0] != _WORTH_VERSION:
-        return worth
-    _, worth.gaps[0], worth.pages[0], worth.signals[0] = _WORTH.unpack_from(body)
-    numbers = np.frombuffer(body, "<f4", offset=_WORTH.size).astype(np.float64)
-    if not np.isfinite(numbers).all():
-        return Reputations.empty(1)
-    worth.closed[0], worth.open[0] = numbers[:POINTS], numbers[POINTS:]
-    return worth
+def _evidence_of(body: bytes) -> Evidence:
+    """Return the evidence on one source; none if it is damaged, or of a later version."""
+    if len(body) == EVIDENCE.itemsize and body[0] == _EVIDENCE_VERSION:
+        evidence = np.frombuffer(body, EVIDENCE).copy()
+        if all(np.isfinite(evidence[name]).all() for name in EVIDENCE.names or ()):
+            return evidence
+    evidence = np.zeros(1, EVIDENCE)
+    evidence["version"] = _EVIDENCE_VERSION
+    return evidence
