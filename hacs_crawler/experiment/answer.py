@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -116,8 +117,10 @@ def records_of(states: Sequence[State], places: Sequence[str], began: int) -> li
         outcomes = outcomes[outcomes["at"] >= began]
         own = list(state.labels_of(outcomes).values())
         if len(own) > 1:
+            policies = {label.policy for label in own}
+            used = sorted(policies if len(policies) > 1 else {label.model for label in own})
             raise HacsError(
-                f"{address} was crawled with other settings in between ({_differing(own)}): an "
+                f"{address} was crawled with other settings in between ({' and '.join(used)}): an "
                 "experiment compares crawls that keep theirs; end it, and start again"
             )
         records.append(outcomes)
@@ -131,21 +134,11 @@ def records_of(states: Sequence[State], places: Sequence[str], began: int) -> li
 
 def _names(labels: Sequence[Label | None], places: Sequence[str]) -> list[str]:
     """Return the names that distinguish crawls: policies, the inputs of their p, or addresses."""
-    known_labels = [label for label in labels if label is not None]
-    for names in (
-        [label.policy for label in known_labels],
-        [label.model for label in known_labels],
-    ):
+    for name in ("policy", "model"):
+        names = [getattr(label, name) for label in labels if label is not None]
         if len({*names}) == len(labels):
             return names
     return list(places)
-
-
-def _differing(labels: Sequence[Label]) -> str:
-    policies = sorted({label.policy for label in labels})
-    return " and ".join(
-        policies if len(policies) > 1 else sorted({label.model for label in labels})
-    )
 
 
 def compare(
@@ -167,18 +160,24 @@ def compare(
     ids, first = np.unique(ids, return_index=True)
     visited = np.concatenate([one.all["site"], other.all["site"]])[first]
     rate = min(len(one.again), len(other.again)) / max(len(one.days | other.days), 1)
-    past = _past_of(states[0], began, dict(zip(ids.tolist(), visited.tolist(), strict=True)))
-    columns = past.columns(len(past.page_sites) / max(rate, 1e-9))
-    if effective_sites(past.pages) < LEAST_EFFECTIVE:
-        largest = np.sort(past.pages)[::-1]
-        few = int(np.searchsorted(np.cumsum(largest), past.pages.sum() / 2)) + 1
+    page_sites, rates, has_past = _past_of(
+        states[0], began, dict(zip(ids.tolist(), visited.tolist(), strict=True))
+    )
+    sites, places = np.unique(page_sites, return_inverse=True)
+    pages = np.bincount(places).astype(np.float64)
+    if effective_sites(pages) < LEAST_EFFECTIVE:
+        few = int(np.searchsorted(np.cumsum(np.sort(pages)[::-1]), len(places) / 2)) + 1
         raise HacsError(
-            f"too few sites: {few} of {len(past.sites)} have most of the {int(past.pages.sum())} pages, "
+            f"too few sites: {few} of {len(sites)} have most of the {len(places)} pages, "
             "and by so few it cannot be said what holds for others"
         )
+    # the updates expected of one visit to each page, after a day and after the time of a whole round
+    elapsed = (1.0, len(places) / max(rate, 1e-9)) if has_past else ()
+    expected = [np.bincount(places, update_probability(rates, days)) for days in elapsed]
+    columns = np.array(expected, np.float64).reshape(len(elapsed), len(sites)).T
     ends = _ends_of_days(one, other)
-    mine, theirs = (_tally(record, ends, past.sites) for record in (one, other))
-    result = contrast(mine, theirs, past.pages, columns)
+    mine, theirs = (_tally(record, ends, sites) for record in (one, other))
+    result = contrast(mine, theirs, pages, columns)
     verdicts = _verdicts(result, (mine, theirs), alpha)
     low, high = result.interval(alpha)
     both, sooner_days, only_one, only_other = _matched(one, other)
@@ -186,11 +185,11 @@ def compare(
     return Answer(
         one=_side(one),
         other=_side(other),
-        sites=len(past.sites),
-        pages=len(past.page_sites),
+        sites=len(sites),
+        pages=len(places),
         first=int(min(one.all["at"][0], other.all["at"][0])),
         last=int(max(one.all["at"][-1], other.all["at"][-1])),
-        has_past=past.is_known,
+        has_past=has_past,
         alpha=alpha,
         verdict=verdicts[-1],
         updated_sites=(updated[0], updated[1]),
@@ -251,39 +250,13 @@ def _refuse_other_pages(mine: TwinRecord, theirs: TwinRecord, state: State) -> N
         )
 
 
-@dataclass(frozen=True, slots=True)
-class _Past:
-    """The pages compared; `rates` as known before the start, the prior's mean if nothing was."""
+def _past_of(
+    state: State, began: int, visited: dict[int, int]
+) -> tuple[NDArray[np.int64], FloatArray, bool]:
+    """Return the pages' sites, their rates as known before second `began`, and if there is a past.
 
-    page_sites: NDArray[np.int64]
-    rates: FloatArray
-    is_known: bool
-
-    @property
-    def sites(self) -> NDArray[np.int64]:
-        sites: NDArray[np.int64] = np.unique(self.page_sites)
-        return sites
-
-    @property
-    def pages(self) -> FloatArray:
-        return self._summed(np.ones(len(self.page_sites)))
-
-    def columns(self, days: float) -> FloatArray:
-        """Return the updates expected of one visit to each page, after a day and after `days`."""
-        if not self.is_known:
-            return np.zeros((len(self.sites), 0))
-        sums = [self._summed(update_probability(self.rates, elapsed)) for elapsed in (1.0, days)]
-        return np.stack(sums, axis=-1)
-
-    def _summed(self, values: FloatArray) -> FloatArray:
-        places = np.searchsorted(self.sites, self.page_sites)
-        return np.bincount(places, values, len(self.sites)).astype(np.float64)
-
-
-def _past_of(state: State, began: int, visited: dict[int, int]) -> _Past:
-    """Return the pages' data from before second `began`; `visited` are sites of pages by id.
-
-    Pages that neither were known then nor were visited since are left out.
+    `visited` are sites of pages by id; pages that neither were known then nor were visited since are
+    left out. The rate of an unknown page is the prior's mean.
     """
     sites: list[int] = []
     rates: list[FloatArray] = [np.zeros(0)]
@@ -293,10 +266,10 @@ def _past_of(state: State, began: int, visited: dict[int, int]) -> _Past:
         has_gap += sum(len(page.visits) > 1 for page in batch)
         sites += [site_id(page.url) for page in batch]
         page_ids |= {page_id_of(page.url) for page in batch}
-    is_known = has_gap > len(sites) / 2
+    has_past = has_gap > len(sites) / 2
     new = [site for page_id, site in visited.items() if page_id not in page_ids]
     rates.append(np.repeat(state.estimation.expected().rate_per_day[:1], len(new)))
-    return _Past(np.array(sites + new, np.int64), np.concatenate(rates), is_known)
+    return np.array(sites + new, np.int64), np.concatenate(rates), has_past
 
 
 def _batches(state: State, began: int) -> Iterator[list[Page]]:
@@ -367,18 +340,17 @@ def _matched(one: TwinRecord, other: TwinRecord) -> tuple[int, float, int, int]:
     Two visits found the same if the times since the visits before overlap; each is matched once.
     """
     first, second = (_spans(record) for record in (one, other))
-    both, sooner, only_one = 0, 0.0, 0
+    numbers = [sum(map(len, spans.values())) for spans in (first, second)]
+    both, sooner = 0, 0.0
     for page_id, spans in first.items():
         theirs = second.get(page_id, [])
         for begin, end in spans:
             match = next((span for span in theirs if span[0] < end and begin < span[1]), None)
-            if match is None:
-                only_one += 1
-                continue
-            theirs.remove(match)
-            both += 1
-            sooner += (match[1] - end) / DAY
-    return both, sooner / max(both, 1), only_one, sum(map(len, second.values()))
+            if match is not None:
+                theirs.remove(match)
+                both += 1
+                sooner += (match[1] - end) / DAY
+    return both, sooner / max(both, 1), numbers[0] - both, numbers[1] - both
 
 
 def _spans(record: TwinRecord) -> dict[int, list[tuple[float, float]]]:
@@ -386,9 +358,7 @@ def _spans(record: TwinRecord) -> dict[int, list[tuple[float, float]]]:
     updates = record.again[(record.again["flags"] & UPDATED) > 0]
     ends = updates["at"].astype(np.float64)
     begins = ends - updates["days_since_visit"].astype(np.float64) * DAY
-    spans: dict[int, list[tuple[float, float]]] = {}
-    for page_id, begin, end in zip(
-        updates["page_id"].tolist(), begins.tolist(), ends.tolist(), strict=True
-    ):
-        spans.setdefault(page_id, []).append((begin, end))
+    spans = defaultdict[int, list[tuple[float, float]]](list)
+    for page_id, *span in zip(updates["page_id"].tolist(), begins, ends, strict=True):
+        spans[page_id].append((span[0], span[1]))
     return spans

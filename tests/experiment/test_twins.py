@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 
 from hacs_crawler.cli.app import app
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.experiment.answer import LEAST_SITES, Answer, _Past, compare, records_of
+from hacs_crawler.experiment.answer import LEAST_SITES, Answer, compare, records_of
 from hacs_crawler.experiment.twins import checked, end, start
 from hacs_crawler.experiment.words import paragraph
 from hacs_crawler.links.keys import page_id_of
@@ -128,9 +128,6 @@ def test_without_a_past_the_answer_asks_for_one() -> None:
     own, other = crawled(visits=1)
     found = compared(own, other)
     assert not found.has_past
-    sites, rates = np.array([3, 3, 5]), np.array([0.1, 0.2, 0.3])
-    shapes = [_Past(sites, rates, is_known).columns(9.0).shape for is_known in (False, True)]
-    assert shapes == [(2, 0), (2, 2)], "nothing is known by which a page's visits could be expected"
     assert "Read what archives know of the pages" in paragraph(found)
 
 
