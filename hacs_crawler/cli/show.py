@@ -256,7 +256,7 @@ def _lines(facts: PageFacts, config: Config, now: float) -> Iterator[tuple[str, 
     if forecast.rank is None:
         yield "rank", f"none: it is not among the {forecast.ranked} pages that may be visited"
     else:
-        yield "rank", f"{ordinal(forecast.rank)} of {forecast.ranked} pages"
+        yield "rank", f"{forecast.rank} of {forecast.ranked} pages"
     yield "next visit", _next(forecast, config, now)
 
 
@@ -339,14 +339,12 @@ def _next(forecast: Forecast, config: Config, now: float) -> str:
         bounds = ("budget", ranking.budget), ("threshold", ranking.threshold)
         bound = " and ".join(f"the {name}" for name, value in bounds if value)
         return f"in the next crawl, {f'within {bound}' if bound else 'like all pages'}"
-    if reason in {BlockReason.GONE, BlockReason.EARLY}:
-        assert forecast.at is not None  # noqa: S101 - both have an end
-        at = minute_text(forecast.at)
-        is_gone = reason is BlockReason.GONE
-        gone = f"waits until {at}: gone" + ", but without a budget it is asked for" * (
-            ranking.budget is None
-        )
-        return gone if is_gone else f"not before {at}: HACS_EVERY"
+    at = minute_text(forecast.at or 0)
+    if reason is BlockReason.EARLY:
+        return f"not before {at}: HACS_EVERY"
+    if reason is BlockReason.GONE:
+        asked = "" if ranking.budget else ", but without a budget it is asked for"
+        return f"waits until {at}: gone{asked}"
     bar = "the pages within the budget"
     if reason is BlockReason.THRESHOLD:
         bar = f"the threshold of {ranking.threshold:g}"
@@ -355,7 +353,7 @@ def _next(forecast: Forecast, config: Config, now: float) -> str:
     if forecast.at is None:
         return f"unknown: it is behind {bar}, and time alone does not change that"
     wait = days_text((forecast.at - now) / DAY)
-    return f"in {wait}, {minute_text(forecast.at)}, when it passes {bar}, if no other page changes"
+    return f"in {wait}, {at}, when it passes {bar}, if no other page changes"
 
 
 def _visits(facts: PageFacts) -> Iterator[str]:
@@ -374,12 +372,6 @@ def _visits(facts: PageFacts) -> Iterator[str]:
         yield f"  {minute_text(at)}   {what}"
     if len(visits) > VISITS_SHOWN:
         yield f"  and {len(visits) - VISITS_SHOWN} before (--json has all)"
-
-
-def ordinal(number: int) -> str:
-    """Return 1st, 2nd, 3rd, 4th, 11th, 21st."""
-    last = number % 10 if number % 100 not in (11, 12, 13) else 0
-    return f"{number}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(last, 'th') }"
 
 
 def visit_text(page: PageRendering, site: SiteRendering) -> str:

@@ -12,7 +12,7 @@ from msgspec import msgpack
 from typer.testing import Result
 
 from cli_support import NOW, hacs, opened, record
-from hacs_crawler.cli.show import ordinal, visit_text
+from hacs_crawler.cli.show import visit_text
 from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.links.sites import menu_id
 from hacs_crawler.parts.rendering.verdicts import PageRendering, SiteRendering, Verdict
@@ -245,11 +245,6 @@ def test_a_damaged_page_is_named(folder: Path, caplog: pytest.LogCaptureFixture)
 def test_what_is_no_url_is_refused(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
     assert hacs_show(folder, "ada").exit_code == 1
     assert "'ada' is not a page's URL: no scheme" in caplog.records[0].message
-
-
-def test_ordinals() -> None:
-    numbers = (1, 2, 3, 4, 11, 12, 13, 21, 102, 111)
-    assert " ".join(map(ordinal, numbers)) == "1st 2nd 3rd 4th 11th 12th 13th 21st 102nd 111th"
 
 
 # Localized rates
