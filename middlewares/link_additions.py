@@ -28,7 +28,7 @@ from hacs_crawler.crawl.meta import (
     tell,
 )
 from hacs_crawler.crawl.observation import OTHER_TYPE, Observation, observe, seen_or_failed, type_of
-from hacs_crawler.crawl.outputs import LEADS_ON, AwaitedVisit, Output
+from hacs_crawler.crawl.outputs import LEADS_ON, MOST_WITHOUT_ITEMS, AwaitedVisit, Output
 from hacs_crawler.crawl.part import Observed, Part
 from hacs_crawler.crawl.ranker import Ranker, reading_a_list
 from hacs_crawler.crawl.state_access.write_behind import OpenState
@@ -252,7 +252,10 @@ class LinkAdditionsMiddleware:
         crawl, request, url = self._crawl, awaited.request, awaited.url
         page = crawl.state.write_behind.page(url) if awaited.takes_items else None
         had_items = (
-            page is not None and page.has_items and page.latest_rules != LEADS_ON.fingerprint
+            page is not None
+            and page.has_items
+            and page.latest_rules != LEADS_ON.fingerprint
+            and page.failures < MOST_WITHOUT_ITEMS
         )
         visit, reason = awaited.end(is_whole=is_whole, had_items=had_items)
         if visit is not None and visit.news is News.SEEN and awaited.takes_items:

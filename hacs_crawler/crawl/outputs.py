@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from msgspec.structs import replace
 from scrapy import Request, Spider
@@ -17,10 +17,10 @@ from scrapy.spiders import CSVFeedSpider, SitemapSpider, XMLFeedSpider
 
 from hacs_crawler.config import Pages
 from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.crawl.meta import KEY, is_start, set_is_page, tag_of, take_over
+from hacs_crawler.crawl.meta import KEY, is_start, seed_url, set_is_page, tag_of, take_over
 from hacs_crawler.crawl.observation import Observation, is_html
 from hacs_crawler.crawl.part import Part
-from hacs_crawler.links import canonical_url, link_fingerprint
+from hacs_crawler.links import canonical_url, link_fingerprint, without_login
 from hacs_crawler.outcome import Expected, NotObserved, Outcome
 from hacs_crawler.state import Recorded
 from hacs_crawler.utils.text import safe_logger
@@ -30,6 +30,8 @@ logger = safe_logger(__name__)
 
 # Items are watched, and a page yields only requests, as lists do: then these are its marks.
 LEADS_ON: Final = MarkRules("requests", lambda *_: (), takes_items=True)
+# Visits in a row without items after which a page that had some is taken for a list.
+MOST_WITHOUT_ITEMS: Final = 2
 # File types that are not pages but list some: sitemaps, feeds, robots.txt.
 _LISTS: Final = ("atom", "csv", "json", "rss", "txt", "xml")
 
@@ -141,7 +143,7 @@ class AwaitedVisit:
     def see_request(self, request: Request) -> None:
         """Take a request that the callback yields as a mark of a page without items."""
         if self.takes_items and not self._marks:
-            self._leads_to.append(request.url)
+            self._leads_to.append(_asked_for(request))
 
     def end(self, *, is_whole: bool, had_items: bool) -> Observation:
         """Return the page's observation; a callback that was cut short may have missed items.
@@ -165,6 +167,15 @@ class AwaitedVisit:
             if marks := frozenset(map(link_fingerprint, links)):
                 visit = replace(visit, marks=marks, rules=LEADS_ON.fingerprint)
         return Observation(visit)
+
+
+def _asked_for(request: Request) -> str:
+    """Return a URL of what a request asks for: of its page, and with what is posted."""
+    url = seed_url(request)
+    if not request.body or url != without_login(request.url):
+        return url
+    posted = quote(request.body, safe="%&+=")
+    return urlsplit(url)._replace(fragment="").geturl() + ("&" if "?" in url else "?") + posted
 
 
 class Output:

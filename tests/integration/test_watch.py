@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import closing
 from typing import Any
 
@@ -256,6 +257,75 @@ def test_a_page_that_only_leads_to_others_shows_what_it_leads_to(
     site.pages["/urn"] = site.pages["/list"]
     any_spider.days = 3
     assert any_spider.run(LISTS, **settings).stat("hacs/not_observed/nothing_shown") == 1
+
+
+API = """
+    import json
+
+    import scrapy
+    from scrapy.http import JsonRequest
+
+    class Api(scrapy.Spider):
+        name = "api"
+
+        def __init__(self, url, *args, **kwargs):
+            super().__init__(*args, **kwargs)
+            self.start_urls = [url + "/api"]
+
+        def parse(self, response):
+            answer = response.json()
+            for name in answer["names"]:
+                if answer["as"] == "items":
+                    yield {"name": name}
+                elif answer["as"] == "gets":
+                    yield response.follow(f"/api/{name}", self.parse_one)
+                else:
+                    meta = {"hacs_page": response.urljoin(name)} if answer["as"] == "pages" else {}
+                    posted = {"url": response.urljoin("/one"), "data": {"name": f"#{name} & more"}}
+                    yield JsonRequest(callback=self.parse_one, meta=meta, **posted)
+
+        def parse_one(self, response):
+            yield {"answer": response.text}
+"""
+
+
+def shown_by_api(any_spider: AnySpider, site: Site, how: str, *names: str) -> Crawl:
+    for path, answer in {
+        "/api": {"as": how, "names": names},
+        **{path: path for path in ("/one", *(f"/api/{name}" for name in names))},
+    }.items():
+        kind = {"Content-Type": "application/json"}
+        site.pages[path] = (200, kind, json.dumps(answer).encode())
+    crawl = any_spider.run(API, HACS_WATCH="items", ROBOTSTXT_OBEY=False)
+    any_spider.days += 1
+    assert "Traceback" not in crawl.log
+    return crawl
+
+
+@pytest.mark.parametrize("how", ["gets", "posts", "pages"])
+def test_a_list_in_json_shows_what_it_asks_for_whatever_the_method(
+    any_spider: AnySpider, site: Site, how: str
+) -> None:
+    shown = [("kettle", "teapot"), ("kettle", "teapot"), ("kettle", "teapot", "urn")]
+    crawls = [shown_by_api(any_spider, site, how, *names) for names in shown]
+    assert [crawl.stat("hacs/updates") for crawl in crawls] == [0, 0, 1]
+    assert [crawl.stat("hacs/not_observed") for crawl in crawls] == [0, 0, 0]
+
+
+def test_a_page_without_its_items_is_a_list_once_that_is_confirmed(
+    any_spider: AnySpider, site: Site
+) -> None:
+    names = ("kettle", "teapot")
+    assert shown_by_api(any_spider, site, "items", *names).stat("hacs/visits") == 1
+    for _ in range(2):
+        crawl = shown_by_api(any_spider, site, "gets", *names)
+        assert crawl.stat("hacs/not_observed/nothing_shown") == 1
+    crawl = shown_by_api(any_spider, site, "gets", *names)
+    assert (crawl.stat("hacs/visits"), crawl.stat("hacs/updates")) == (1 + 2, 0)
+    crawl = shown_by_api(any_spider, site, "gets", *names, "urn")
+    assert (crawl.stat("hacs/visits"), crawl.stat("hacs/updates")) == (1 + 3, 1)
+    crawl = shown_by_api(any_spider, site, "items", *names, "urn")
+    assert (crawl.stat("hacs/visits"), crawl.stat("hacs/updates")) == (1, 0)
 
 
 def test_a_field_that_is_empty_everywhere_is_said_and_not_to_be_ignored(
