@@ -51,4 +51,3 @@ def test_the_rules_of_items_are_known_by_their_number() -> None:
         visit = Visit(URL, START, marks=frozenset({1}), rules=rules.fingerprint)
         pages.append(merged(page, visit).after)
     assert [page.noun for page in pages] == ["item", "mark"]
-    assert [page.noun for page in pages] == ["item", "mark"]

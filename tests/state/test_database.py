@@ -13,18 +13,14 @@ from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.model import DEFAULT_PRIOR
 from hacs_crawler.state.database import Reestimated, Restored, State
 from hacs_crawler.state.estimation import Estimation
-from hacs_crawler.state.merging import merge
 from hacs_crawler.state.page import News, Page, Visit
 from hacs_crawler.state.recorded import Recorded, merged
 from hacs_crawler.state.rows import ROW
 from hacs_crawler.state.store import Change, Store
 from hacs_crawler.utils.times import DAY
+from state_support import page_after, visit
 
 URLS = [f"http://example.edu/~a{number}/" for number in range(4)]
-
-
-def visit(url: str, day: int, *links: int) -> Visit:
-    return Visit(url, day * DAY, marks=frozenset(links))
 
 
 def state_of(store: Store) -> State:
@@ -33,14 +29,6 @@ def state_of(store: Store) -> State:
 
 def loaded(store: Store, url: str) -> Page:
     return state_of(store).load([page_id_of(url)])[page_id_of(url)]
-
-
-def test_recording_answers_which_links_are_new(store: Store) -> None:
-    state = state_of(store)
-    state.record([visit(URLS[0], 1, 1, 2)])
-    (recorded,) = state.record([visit(URLS[0], 2, 2, 3)])
-    assert recorded.new_marks == {3}
-    assert recorded.updated
 
 
 def test_several_visits_of_a_page_in_one_batch_are_taken_in_time_order(store: Store) -> None:
@@ -236,16 +224,9 @@ def test_an_attempt_that_failed_is_remembered_without_being_a_visit(store: Store
     assert (row["visits"], row["failures"]) == (0, 1)
 
 
-def page_of(*visits: Visit, rate: float) -> Page:
-    page = Page(visits[0].url, rate=rate)
-    for one in visits:
-        merge(page, one)
-    return page
-
-
 def test_a_restored_page_is_estimated_with_the_prior_of_this_state(store: Store) -> None:
     counting = CountingStore(store)
-    page = page_of(visit(URLS[0], 1, 1), visit(URLS[0], 2, 1, 2), rate=99.0)
+    page = page_after(visit(URLS[0], 1, 1), visit(URLS[0], 2, 1, 2), rate=99.0)
     state = State(counting, Estimation())
     assert state.restore([page]) == Restored(1, 0, 0)
     assert counting.calls == ["hold_notes", *["read_meta"] * 4, "write"]
@@ -264,7 +245,7 @@ def test_a_restored_page_is_estimated_with_the_prior_of_this_state(store: Store)
 def test_what_a_restored_page_adds_is_merged_and_estimated_anew(store: Store) -> None:
     state = state_of(store)
     state.record([visit(URLS[0], 1, 1), visit(URLS[0], 3, 1, 2), visit(URLS[1], 1, 1)])
-    added = page_of(visit(URLS[0], 2, 1, 2), visit(URLS[0], 4, 3), rate=99.0)
+    added = page_after(visit(URLS[0], 2, 1, 2), visit(URLS[0], 4, 3), rate=99.0)
     assert state.restore([added]) == Restored(0, 1, 0)
     page = loaded(store, URLS[0])
     assert page.new_marks_by_visit() == [0, 1, 0, 1]
@@ -275,14 +256,14 @@ def test_restoring_what_is_known_writes_nothing(store: Store) -> None:
     state = state_of(store)
     state.record([visit(URLS[0], 1, 1), visit(URLS[0], 3, 1, 2)])
     before = loaded(store, URLS[0])
-    part = page_of(visit(URLS[0], 1, 1), rate=99.0)
+    part = page_after(visit(URLS[0], 1, 1), rate=99.0)
     assert state.restore([part, before]) == Restored(0, 0, 0)
     assert loaded(store, URLS[0]) == before
 
 
 def test_pages_of_one_key_in_one_call_become_one(store: Store) -> None:
     state = state_of(store)
-    pages = [page_of(visit(URLS[0], day, *range(day)), rate=99.0) for day in (1, 2, 3)]
+    pages = [page_after(visit(URLS[0], day, *range(day)), rate=99.0) for day in (1, 2, 3)]
     assert state.restore(pages) == Restored(1, 0, 0)
     page = loaded(store, URLS[0])
     assert page.new_marks_by_visit() == [0, 1, 1]
@@ -293,7 +274,7 @@ def test_a_damaged_page_is_counted_and_the_others_are_restored(
     store: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
     store.write([Change(page_id_of(URLS[0]), 0, b"\x01rubbish", bytes(ROW.itemsize))])
-    pages = [page_of(visit(url, 1, 1), rate=1.0) for url in URLS[:2]]
+    pages = [page_after(visit(url, 1, 1), rate=1.0) for url in URLS[:2]]
     assert state_of(store).restore(pages) == Restored(1, 0, 1)
     assert URLS[0] in caplog.text
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from copy import copy
-from itertools import permutations
 
 import numpy as np
 import pytest
@@ -13,11 +12,12 @@ from hacs_crawler.links import page_id_of
 from hacs_crawler.state import Ids, Rows, State, as_of, without_future
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.memory import MemoryStore
-from hacs_crawler.state.merging import merge, merge_pages, remember_echo
-from hacs_crawler.state.page import News, Page, Visit
+from hacs_crawler.state.merging import remember_echo
+from hacs_crawler.state.page import News, Visit
 from hacs_crawler.state.rows import ROW
 from hacs_crawler.state.store import Store
 from hacs_crawler.utils.times import DAY, SKEW_SECONDS
+from state_support import page_after
 
 URL = "http://example.edu/~ada/"
 NOW = 20_000 * DAY
@@ -33,13 +33,6 @@ FUTURE = [
 IDS = np.array([page_id_of(URL)], np.int64)
 
 
-def page_of(*visits: Visit) -> Page:
-    page = Page(URL)
-    for visit in visits:
-        merge(page, visit)
-    return page
-
-
 def rows_of(*visits: Visit) -> Rows:
     state = State(MemoryStore(), Estimation())
     state.record(visits)
@@ -47,7 +40,7 @@ def rows_of(*visits: Visit) -> Rows:
 
 
 def test_updates_later_than_now_are_no_echoes_yet() -> None:
-    page = page_of(*PAST, FUTURE[0])
+    page = page_after(*PAST, FUTURE[0])
     for at in (PAST[2].at, LATER):
         remember_echo(page, at)
     assert list(as_of(page, NOW).echoes) == [PAST[2].at]
@@ -109,20 +102,6 @@ def test_a_404_of_today_that_is_to_be_waited_for_stays() -> None:
     assert without_future(state, IDS, rows, NOW) == (rows, None)
 
 
-@pytest.mark.parametrize("order", list(permutations([FUTURE[0], *PAST[-3:]])))
-def test_the_order_in_which_real_and_future_visits_are_merged_does_not_matter(
-    order: tuple[Visit, ...],
-) -> None:
-    expected = page_of(*sorted(order, key=lambda visit: visit.at))
-    assert page_of(*order) == expected
-    parts = [page_of(visit) for visit in order]
-    joined = parts[0]
-    for part in parts[1:]:
-        joined = merge_pages(joined, part)
-    assert joined == expected
-    assert as_of(joined, NOW).visits == page_of(*PAST[-3:]).visits
-
-
 VISITS = st.lists(
     st.builds(
         Visit,
@@ -131,6 +110,7 @@ VISITS = st.lists(
         st.sampled_from(News),
         marks=st.one_of(st.none(), st.frozensets(st.integers(0, 20))),
         digest=st.sampled_from([0, 5, 9]),
+        rules=st.sampled_from([0, 7]),
     ),
     max_size=12,
     unique_by=lambda visit: visit.at,
@@ -141,10 +121,10 @@ VISITS = st.lists(
 def test_what_is_known_as_of_a_day_is_what_the_visits_until_then_tell(
     visits: list[Visit], day: int
 ) -> None:
-    page, until = page_of(*visits), day * DAY
+    page, until = page_after(*visits), day * DAY
     before = copy(page)
     past = as_of(page, until)
-    expected = page_of(*(visit for visit in visits if visit.at <= until))
+    expected = page_after(*(visit for visit in visits if visit.at <= until))
     assert page == before
     assert past.spells == expected.spells
     if not any(visit.news is News.REPEATED for visit in visits):

@@ -24,8 +24,8 @@ from hacs_crawler.state.jsonl import (
 )
 from hacs_crawler.state.merging import merge, remember_echo
 from hacs_crawler.state.page import Harvest, News, Page, Visit
+from state_support import URL, page_after
 
-URL = "http://example.edu/~a/"
 LINE_OF_CDXJ = (
     '{"urlkey": "edu,example)/", "timestamp": "20200101000000", "url": "http://example.edu/"}'
 )
@@ -48,13 +48,6 @@ histories = st.lists(
     ),
     max_size=9,
 )
-
-
-def page_after(*visits: Visit, rate: float = 0.0) -> Page:
-    page = Page(URL, rate=rate)
-    for one in visits:
-        merge(page, one)
-    return page
 
 
 def example() -> Page:
@@ -243,37 +236,23 @@ def test_of_many_such_lines_some_are_named_and_all_counted(
     [
         ("hacs", 5, "Expected `int` <= 4 - at `$.hacs`"),
         ("hacs", 3, "Expected `int` >= 4 - at `$.hacs`"),
-        ("hacs", True, "Expected `int`, got `bool` - at `$.hacs`"),
         ("url", "missing", "Object missing required field `url`"),
-        ("url", 5, "Expected `str`, got `int` - at `$.url`"),
         ("url", "", "'url' is no URL: ''"),
         ("url", "example.edu", "'url' is no URL: 'example.edu'"),
         ("url", "http://example.edu:99999/", "'url' is impossible"),
         ("url", "http://example.edu/\udc80", "JSON is malformed: invalid utf-16 surrogate pair"),
         ("url", "http://example.edu/" + "é" * 40_000, "'url' is longer than 65535 bytes"),
         ("rate_per_day", float("nan"), "JSON is malformed"),
-        ("rate_per_day", float("inf"), "JSON is malformed"),
         ("rate_per_day", -0.5, "Expected `float` >= 0.0 - at `$.rate_per_day`"),
-        ("rate_per_day", 10**400, "Number out of range - at `$.rate_per_day`"),
-        ("rate_per_day", "0.5", "Expected `float`, got `str` - at `$.rate_per_day`"),
-        ("rate_per_day", False, "Expected `float`, got `bool` - at `$.rate_per_day`"),
-        ("rate_per_day", None, "Expected `float`, got `null` - at `$.rate_per_day`"),
         ("gone_in_a_row", 256, "Expected `int` <= 255 - at `$.gone_in_a_row`"),
         ("failures", -1, "Expected `int` >= 0 - at `$.failures`"),
-        ("failures", 1.5, "Expected `int`, got `float` - at `$.failures`"),
         ("last_news", "soon", "Invalid RFC3339 encoded datetime - at `$.last_news`"),
         ("last_news", "1969-01-01T00:00:00Z", "'last_news' is no time in 1970-2106: 1969-01-01T"),
         ("last_news", "2200-01-01T00:00:00Z", "'last_news' is no time in 1970-2106: 2200-01-01T"),
-        ("last_news", 1_769_860_800, "Expected `datetime | null`, got `int` - at `$.last_news`"),
         ("last_news", "2026-01-31T12:00:00Z", "'last_news' is before the last of 'visits'"),
-        ("etag", None, "Expected `str`, got `null` - at `$.etag`"),
         ("etag", "x" * 65_536, "'etag' is longer than 65535 bytes"),
-        ("visits", {}, "Expected `array`, got `object` - at `$.visits`"),
-        ("visits/0", "2026-01-31T12:00:00Z", "Expected `object`, got `str` - at `$.visits[0]`"),
-        ("visits/0/at", None, "Expected `datetime`, got `null` - at `$.visits[0].at`"),
         ("visits/0/at", "missing", "Object missing required field `at` - at `$.visits[0]`"),
         ("visits/0/at", "2026-02-01T12:00:00Z", "'visits' is not in ascending order of time"),
-        ("echoes", ["soon"], "Invalid RFC3339 encoded datetime - at `$.echoes[0]`"),
         ("echoes", ["2026-02-01T12:00:00Z"] * 2, "'echoes' is not in ascending order of time"),
         ("contents", [2**31], "Expected `int` <= 2147483647 - at `$.contents[0]`"),
         ("marks/1/first_seen", "2026-01-31T12:00:01Z", "begins or ends at no visit that showed"),
@@ -283,24 +262,12 @@ def test_of_many_such_lines_some_are_named_and_all_counted(
             "2026-01-31T12:00:00Z",
             "'marks' are not in ascending order of time",
         ),
-        ("marks/0/last_seen", 5, "got `int` - at `$.marks[0].last_seen`"),
-        (
-            "marks/0/last_seen",
-            "soon",
-            "Invalid RFC3339 encoded datetime - at `$.marks[0].last_seen`",
-        ),
         (
             "marks/1/fingerprints",
             [],
             "Expected `array` of length >= 1 - at `$.marks[1].fingerprints`",
         ),
-        (
-            "marks/0/fingerprints",
-            None,
-            "Expected `array`, got `null` - at `$.marks[0].fingerprints`",
-        ),
         ("marks/0/fingerprints", ["1"], "fingerprints have to be texts of 16 hexadecimal digits"),
-        ("marks/0/fingerprints", ["x" * 16], "16 hexadecimal digits"),
         ("marks/0/fingerprints", ["00 00 00 00 00 0"], "16 hexadecimal digits"),
         ("harvests/0/source", 2**32, "Expected `int` <= 4294967295 - at `$.harvests[0].source`"),
         ("harvests/0/digest", "", "16 hexadecimal digits"),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
-
 import pytest
 
 from hacs_crawler.model import LinkLifetime
@@ -81,10 +79,3 @@ def test_the_fate_of_what_a_thinned_visit_brought_is_that_of_the_visit_that_is_k
     assert len(page.visits) == len(found) < days
     kept = [page.visits.index(at) for at in page.update_times if at in page.visits]
     assert {found[place] for place in kept} == {LASTING}
-
-
-def test_asking_changes_nothing() -> None:
-    page = page_of({1}, {1, 2}, {3})
-    before = copy(page)
-    lifetimes([page])
-    assert page == before

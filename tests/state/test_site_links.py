@@ -7,7 +7,6 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
-from itertools import permutations
 
 import numpy as np
 import pytest
@@ -44,6 +43,7 @@ from hacs_crawler.state.site_links import (
 )
 from hacs_crawler.state.store import Store, change_annotations
 from hacs_crawler.utils.times import DAY
+from state_support import visit
 
 HOME, PAPERS = "http://a.example/~ada/", "http://a.example/~ada/papers.html"
 TALKS = "http://a.example/~ada/talks.html"
@@ -66,22 +66,12 @@ def state_of(store: Store, updates: str = "site") -> State:
     return State(store, Estimation(updates=updates))  # type: ignore[arg-type]
 
 
-def visit(url: str, day: int, *links: int) -> Visit:
-    return Visit(url, day * DAY, marks=frozenset(links))
-
-
 def new_to_site(recorded: Sequence[Recorded]) -> list[set[int]]:
     return [set(one.new_to_site or ()) for one in recorded]
 
 
 def page_in(state: State, url: str) -> Page:
     return state.load([page_id_of(url)])[page_id_of(url)]
-
-
-def test_a_claim_made_twice_gets_the_same_answer(store: Store) -> None:
-    for _ in range(2):
-        assert owned(store, 1, 10) == [True]
-        assert owned(store, 2, 10) == [False]
 
 
 def test_of_claims_made_at_once_the_first_has_the_link(store: Store) -> None:
@@ -255,15 +245,6 @@ def test_after_a_change_of_what_counts_all_pages_are_estimated_anew(store: Store
     after = [page_in(by_site, url).rate for url in (HOME, PAPERS)]
     assert after[1] < before[1] / 2
     assert by_site.rows(np.array([page_id_of(PAPERS)]))["updates"].tolist() == [0]
-
-
-def test_what_is_new_to_the_site_depends_on_which_visit_is_recorded_first() -> None:
-    visits = [visit(HOME, 8, 1, 7), visit(PAPERS, 9, 1, 7), visit(TALKS, 10, 1, 7)]
-    for order in permutations(visits):
-        state = state_of(MemoryStore())
-        state.record([visit(url, 1, 1) for url in (HOME, PAPERS, TALKS)])
-        found = [one for single in order for one in state.record([single])]
-        assert [one.updated_site for one in found] == [True, False, False]
 
 
 def prediction() -> Prediction:

@@ -9,12 +9,11 @@ from hypothesis import given, settings, strategies as st
 from msgspec.structs import replace
 
 from hacs_crawler.state.codec import decode_page, encode_page
-from hacs_crawler.state.future import as_of
-from hacs_crawler.state.jsonl import from_line, to_line
-from hacs_crawler.state.merging import RECENT_VISITS, SLOT_SECONDS, merge, merge_pages
+from hacs_crawler.state.merging import RECENT_VISITS, SLOT_SECONDS
 from hacs_crawler.state.page import Page, Updates, Visit
 from hacs_crawler.state.recorded import merged
 from hacs_crawler.utils.times import DAY
+from state_support import page_after
 
 URL = "http://shop.example/kettle"
 RULES = 7
@@ -30,41 +29,28 @@ def unmodified(at: int) -> Visit:
     return Visit(URL, at)
 
 
-def page_after(*visits: Visit) -> Page:
-    page = Page(URL)
-    for one in visits:
-        merge(page, one)
-    return page
-
-
 def found(page: Page, updates: Updates) -> list[int]:
     return list(replace(page, updates=updates).sound.update_times)
 
 
-A, B, C = 1, 2, 3
-
-
-def test_links_of_before_are_followed_by_a_baseline() -> None:
-    page = page_after(Visit(URL, 10, marks=frozenset({A, B}), rules=8), shows(20, C), shows(30, A))
-    assert found(page, "any-change") == [30]
+A, B = 1, 2
 
 
 @pytest.mark.parametrize(
-    ("updates", "news", "is_update"),
-    [("change", {A}, True), ("page", set(), False), ("any-change", {A}, True)],
+    ("updates", "shown_last", "news", "is_update"),
+    [
+        ("change", {B}, {A}, True),
+        ("page", {B}, set(), False),
+        ("any-change", {B}, {A}, True),
+        ("any-change", {A, B}, set(), True),
+    ],
 )
 def test_what_a_visit_brought_is_told_as_updates_are_counted(
-    updates: Updates, news: set[int], is_update: bool
+    updates: Updates, shown_last: set[int], news: set[int], is_update: bool
 ) -> None:
-    before = page_after(shows(10, A), shows(20, B))
+    before = page_after(shows(10, A), shows(20, *shown_last))
     recorded = merged(before, shows(30, A), updates)
     assert (recorded.new_marks, recorded.updated, recorded.lost) == (news, is_update, 1)
-
-
-def test_a_visit_that_only_lost_something_is_an_update_where_that_counts() -> None:
-    before = page_after(shows(10, A, B))
-    recorded = merged(before, shows(20, A), "any-change")
-    assert (recorded.updated, recorded.new_marks, recorded.lost) == (True, frozenset(), 1)
 
 
 visits_of_marks = st.lists(
@@ -83,14 +69,6 @@ visits_of_marks = st.lists(
     unique_by=lambda visit: visit.at,
 )
 EVERY_UPDATE: tuple[Updates, ...] = ("page", "change", "any-change")
-
-
-@given(visits_of_marks, st.randoms())
-def test_the_order_in_which_visits_come_makes_no_difference(visits: list[Visit], random) -> None:  # type: ignore[no-untyped-def]
-    in_order = page_after(*sorted(visits, key=lambda visit: visit.at))
-    random.shuffle(visits)
-    page = page_after(*visits)
-    assert page == replace(in_order, url=page.url)
 
 
 @given(visits_of_marks)
@@ -127,23 +105,11 @@ many_visits = st.lists(
 
 
 @settings(max_examples=15)
-@given(many_visits, st.randoms())
-def test_thinned_pages_are_what_fewer_visits_would_have_shown(visits: list[Visit], random) -> None:  # type: ignore[no-untyped-def]
+@given(many_visits)
+def test_thinned_pages_are_what_fewer_visits_would_have_shown(visits: list[Visit]) -> None:
     page = page_after(*sorted(visits, key=lambda visit: visit.at))
     kept = [visit for visit in visits if visit.at in set(page.visits)]
-    assert page == replace(page_after(*sorted(kept, key=lambda visit: visit.at)), url=page.url)
-    random.shuffle(visits)
-    assert page_after(*visits) == page
-    half = len(visits) // 2
-    joined = merge_pages(page_after(*visits[:half]), page_after(*visits[half:]))
-    assert replace(joined, url=page.url) == page
-
-
-@given(visits_of_marks)
-def test_a_page_survives_its_bytes_and_an_export(visits: list[Visit]) -> None:
-    page = page_after(*visits)
-    assert decode_page(encode_page(page)) == page
-    assert from_line(to_line(page)) == page
+    assert page == page_after(*sorted(kept, key=lambda visit: visit.at))
 
 
 @pytest.mark.parametrize(("new", "most"), [(20, 18_200), (1, 3_000)])
@@ -157,18 +123,6 @@ def test_a_page_all_of_whose_marks_are_new_at_each_visit_takes_nine_bytes_for_ea
     body = encode_page(page)
     assert decode_page(body) == page
     assert len(body) <= most
-
-
-def test_the_page_as_it_was_is_known_without_later_visits() -> None:
-    visits = [
-        shows(START, A),
-        shows(START + DAY, B),
-        unmodified(START + 2 * DAY),
-        shows(START + 3 * DAY, B),
-    ]
-    past = as_of(page_after(*visits), START + 2.5 * DAY)
-    assert found(past, "any-change") == [START + DAY]
-    assert found(page_after(*visits), "any-change") == [START + DAY]
 
 
 def test_what_only_old_visits_showed_is_forgotten() -> None:
