@@ -109,13 +109,8 @@ TABLE = [
     # A trap of session links: none of them is ever seen again.
     (changing(3, LinkLifetime.FLEETING), 0.96, 0.99),
     (changing(3, LinkLifetime.FLEETING, failed=1), 0.97, 1.00),
-    (changing(3, LinkLifetime.FLEETING, failed=2), 0.98, 1.00),
     (changing(10, LinkLifetime.FLEETING), 0.98, 1.00),
     (changing(10, LinkLifetime.FLEETING, failed=1), 0.99, 1.00),
-    (changing(10, LinkLifetime.FLEETING, failed=2), 0.99, 1.00),
-    (changing(40, LinkLifetime.FLEETING), 0.99, 1.00),
-    (changing(40, LinkLifetime.FLEETING, failed=1), 0.99, 1.00),
-    (changing(40, LinkLifetime.FLEETING, failed=2), 0.99, 1.00),
     # A news page: its links are gone by the next day, too, but not within seconds.
     (changing(3, LinkLifetime.FLEETING, passed=1), 0.63, 0.85),
     (changing(3, LinkLifetime.FLEETING, passed=2), 0.35, 0.60),
@@ -130,9 +125,6 @@ TABLE = [
     (changing(10), 0.96, 0.98),
     (changing(10, failed=1), 0.99, 1.00),
     (changing(10, passed=1), 0.38, 0.41),
-    (changing(40), 0.97, 0.98),
-    (changing(40, failed=1), 0.99, 1.00),
-    (changing(40, passed=1), 0.32, 0.33),
 ]
 
 
@@ -201,11 +193,6 @@ def test_a_page_without_two_updates_has_the_rate_that_it_had_before(page: Page) 
     for place in (0, 2):
         assert found.rate_per_day[place] == pytest.approx(rate[0], rel=1e-9)
         assert (found.churn[place], found.churning[place]) == (0.0, 0.0)
-
-
-def test_no_pages_have_no_rates() -> None:
-    found = rates_of()
-    assert found.rate_per_day.size == found.churn.size == 0
 
 
 @settings(max_examples=25, deadline=None)

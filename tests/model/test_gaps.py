@@ -18,12 +18,6 @@ def visits(*pages):
     return days, updated, np.cumsum([0, *(len(page) for page in pages)])
 
 
-def test_gaps_lie_between_successive_visits():
-    gaps = gaps_between(*visits([(0, QUIET), (2, UPDATE), (7, QUIET)]))
-    assert gaps.days.tolist() == [2, 5]
-    assert gaps.updated.tolist() == [True, False]
-
-
 def test_no_gap_crosses_from_one_page_to_the_next():
     gaps = gaps_between(*visits([(0, QUIET), (2, UPDATE)], [(100, QUIET), (103, QUIET)]))
     assert gaps.days.tolist() == [2, 3]
@@ -103,14 +97,6 @@ def test_interpolated_intervals_run_from_event_to_event(page, ends_in_update, en
     gaps = gaps_between(*visits(page), is_interpolated=True)
     assert gaps.days[gaps.updated].tolist() == ends_in_update
     assert gaps.days[~gaps.updated].tolist() == ends_in_access
-
-
-def test_interpolation_keeps_pages_apart():
-    page = [(0, QUIET), (10, UPDATE), (30, QUIET)]
-    shifted = [(day + 1000, seen) for day, seen in page]
-    gaps = gaps_between(*visits(page, [], shifted), is_interpolated=True)
-    assert gaps.days.tolist() == [5, 25, 5, 25]
-    assert gaps.offsets.tolist() == [0, 2, 2, 4]
 
 
 def test_an_interpolated_interval_ages_from_its_own_end():

@@ -45,12 +45,6 @@ def test_duane_s_line_is_scaled_to_the_updates_seen_by_the_last_visit():
     assert shape == pytest.approx(1 - slope)
 
 
-def test_matloff_counts_the_visits_of_the_window():
-    rate, shape = both("matloff", *page(1, 3, 5, 7, days=16))
-    assert rate == pytest.approx(-math.log(1 - 4 / 16))
-    assert shape == 1.0
-
-
 def last_points(days, updated, offsets):
     """How many updates the last window of each page has."""
     points, point_offsets = Visits(days, updated, offsets).update_points()
@@ -138,17 +132,3 @@ def test_a_further_quiet_visit_never_raises_the_rate(name, data):
     visits, updated, _ = page(*days, days=last)
     later = np.append(visits, more), np.append(updated, False)
     assert both(name, *later, np.array([0, len(later[0])]))[0] <= rate * (1 + 1e-9)
-
-
-def test_weibull_recovers_the_shape_of_what_falls_asleep_and_of_what_wakes():
-    rng = np.random.default_rng(2)
-    for shape in (0.5, 2.0):
-        found = []
-        for _ in range(200):
-            days = np.ceil(2000 * np.sort(rng.random(60)) ** (1 / shape))
-            one = page(*days, days=2000)
-            # the threshold far off: the window is the page's whole life
-            points = np.unique(days) - 0.5
-            found.append(len(points) / np.log(2000 / points).sum())
-            assert len(last_windows("weibull", Visits(*one)).page)
-        assert np.mean(found) == pytest.approx(shape, rel=0.1)

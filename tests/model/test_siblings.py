@@ -35,11 +35,6 @@ def evidence(
     return list(zip(quiet.tolist(), shared.tolist(), strict=True))
 
 
-def test_a_sibling_seen_quiet_since_then_makes_the_time_since_the_last_visit_shorter() -> None:
-    page, _ = evidence((1, 0.1, 10, NEVER, NEVER), (1, 0.1, 30, NEVER, NEVER))
-    assert page == (pytest.approx(QUIET_SHARE * 20), 0.0)
-
-
 def test_a_siblings_first_visit_finds_it_neither_quiet_nor_updated() -> None:
     page, _ = evidence((1, 0.1, 10, NEVER, NEVER), (1, 0.1, 30, NEVER, NEVER), first_visit=30)
     assert page == (0.0, 0.0)
@@ -48,26 +43,6 @@ def test_a_siblings_first_visit_finds_it_neither_quiet_nor_updated() -> None:
 def test_a_sibling_is_known_to_be_quiet_only_from_its_first_visit_on() -> None:
     page, _ = evidence((1, 0.1, 10, NEVER, NEVER), (1, 0.1, 30, NEVER, NEVER), first_visit=25)
     assert page == (pytest.approx(QUIET_SHARE * 5), 0.0)
-
-
-def test_a_sibling_found_updated_and_then_seen_quiet_is_quiet_only_from_then_on() -> None:
-    page, _ = evidence((1, 0.1, 10, NEVER, NEVER), (1, 0.1, 30, 28, 27))
-    assert page[0] == pytest.approx(QUIET_SHARE * 2)
-
-
-def test_where_pages_are_updated_together_less_often_siblings_tell_less() -> None:
-    pages = (1, 0.1, 10, NEVER, NEVER), (1, 0.1, 20, NEVER, NEVER), (1, 0.1, 30, 30, 10)
-    page, *_ = evidence(*pages, sibling_correlation=USUAL_SIBLING_CORRELATION / 2)
-    assert page == (pytest.approx(QUIET_SHARE / 16 * 10), pytest.approx(SHARED_UPDATES / 4))
-
-
-def test_a_sibling_updated_since_then_makes_an_update_likely() -> None:
-    page, _ = evidence((1, 0.1, 10, NEVER, NEVER), (1, 0.1, 30, 30, 10))
-    assert page == (0.0, pytest.approx(SHARED_UPDATES))
-
-
-def test_there_need_not_be_any_pages() -> None:
-    assert evidence() == []
 
 
 times = st.one_of(st.just(NEVER), st.floats(0, 49_710, width=32))

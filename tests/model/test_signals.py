@@ -70,7 +70,7 @@ def no_update(one: SignalRecords, beliefs: Beliefs, rate: float, days: float) ->
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 5])
-@pytest.mark.parametrize(("recall", "place"), [(0.4, 8), (0.65, 14), (0.95, 3)])
+@pytest.mark.parametrize(("recall", "place"), [(0.0, 8), (0.4, 8), (0.65, 14), (0.95, 3)])
 def test_p_is_that_of_busa_fekete_and_others_where_all_is_known(
     recall: float, place: int, count: int
 ) -> None:
@@ -84,11 +84,6 @@ def test_p_is_that_of_busa_fekete_and_others_where_all_is_known(
     )
     # a true signal is late by half an hour or so
     assert no_update(one, sure(recall, false), rate, days) == pytest.approx(expected, rel=0.03)
-
-
-def test_signals_that_tell_nothing_change_nothing() -> None:
-    one = heard(first=1.0, latest=29.0, count=20.0, watched=30.0)
-    assert no_update(one, sure(0.0, 0.1), 0.05, 30.0) == pytest.approx(np.exp(-1.5))
 
 
 def test_the_time_after_the_source_was_read_says_nothing() -> None:

@@ -82,23 +82,6 @@ def test_a_window_counts_its_days_from_the_update_before_it():
     assert windows.last_days.tolist() == [4, 81]
 
 
-def test_a_point_that_breaks_the_state_is_let_in_within_the_discrepancy():
-    # constant at 5, then a gap of 7: 2 days off; back at 5: 2 more
-    gaps = 5, 5, 5, 5, 7, 5, 5, 5, 5
-    assert forward(*gaps, threshold_days=4)[0] == [9]
-    assert forward(*gaps, threshold_days=3)[0] == [5, 4]
-    assert forward(*gaps, threshold_days=1)[0] == [4, 5]
-
-
-def test_discrepancies_are_summed():
-    gaps = 5, 5, 5, 5, 7, 5, 7, 5, 7, 5  # six times two days off
-    assert len(sizes(*gaps, threshold_days=3)) > 1
-
-
-def test_a_shrinking_gap_is_no_discrepancy_of_a_shrinking_window():
-    assert sizes(40, 39, 30, 20, 10, 1, threshold_days=0) == [6]
-
-
 def test_backward_windows_begin_with_the_last_three_points():
     # from the end: 1, 1, 1, 1 are constant; from the beginning the fourth point is let in
     gaps = 9, 6, 3, 1, 1, 1, 1
@@ -106,35 +89,9 @@ def test_backward_windows_begin_with_the_last_three_points():
     assert forward(*gaps, threshold_days=0)[1][0] == Kind.SHRINKING
 
 
-def test_one_half_of_a_small_window_goes_to_either_neighbour_and_the_odd_point_to_the_first():
-    # four updates a day apart, three that belong to neither (gaps of 9, 5, 7), four 30 days apart
-    gaps = 1, 1, 1, 1, 9, 5, 7, 2, 30, 30, 30
-    assert forward(*gaps, threshold_days=0) == ([6, 5], [Kind.CONSTANT, Kind.CONSTANT])
-
-
 def test_the_half_that_goes_on_can_make_a_window_of_a_small_one():
     gaps = 1, 1, 1, 1, 1, 9, 5, 7, 2, 30, 40  # five, three and three
     assert forward(*gaps, threshold_days=0) == ([7, 4], [Kind.CONSTANT, Kind.GROWING])
-
-
-def test_a_small_window_at_an_end_goes_to_its_one_neighbour():
-    assert forward(9, 5, 7, 2, 30, 30, 30, 30, threshold_days=0)[0] == [8]
-    assert forward(1, 1, 1, 1, 9, 5, 7, threshold_days=0)[0] == [7]
-
-
-@pytest.mark.parametrize("number", [1, 2, 3])
-def test_a_page_with_few_updates_has_one_window_of_them(number):
-    assert sizes(*range(1, number + 1), threshold_days=0) == [number]
-
-
-def test_a_page_without_updates_has_no_window():
-    windows = consistent_windows(np.zeros(0), np.array([0, 0, 0]), np.zeros(2))
-    assert len(windows) == 0
-    assert windows.is_last.tolist() == []
-
-
-def test_an_empty_batch_has_no_window():
-    assert len(consistent_windows(np.zeros(0), np.zeros(1, int), np.zeros(0))) == 0
 
 
 # Properties
