@@ -121,16 +121,6 @@ def test_an_empty_budget_means_no_limit() -> None:
         ("HACS_SIGNALS", -1, "a whole number of at least 0"),
         ("HACS_FLUSH_VISITS", "", "whole number"),
         ("HACS_INSTANT", 5, "the file that `hacs interest seeds` wrote"),
-        (
-            "HACS_INSTANT",
-            '{"list": "a.txt", "minutes": 0}',
-            "as minutes a number of at least 0.001 and at most 1440, not 0",
-        ),
-        (
-            "HACS_INSTANT",
-            {"list": "a", "update_value": 0},
-            "as update_value a number of at least 0.001",
-        ),
         ("HACS_CLOCK", "no.such.clock", "no.such.clock"),
         ("HACS_METRICS", "localhost", "HOST:PORT"),
         ("HACS_METRICS", "localhost:99999", "HOST:PORT"),

@@ -91,11 +91,6 @@ def test_pages_that_are_known_well_enough_are_not_asked_twice(
     assert kept == (1 if expected else 2)
 
 
-def test_a_budget_of_one_has_no_room_for_a_control() -> None:
-    visit_twice, kept = controlled(worth_of(np.array([0.9]), np.array([0.5])), 1, 5)
-    assert (visit_twice.tolist(), kept) == ([False], 1)
-
-
 @pytest.fixture
 def state() -> State:
     return State(MemoryStore(), Estimation())

@@ -252,8 +252,8 @@ def test_the_setting_is_a_file_or_an_object(value: object, expected: InstantOpti
             "as minutes a number of at least 0.001 and at most 1440, not",
         ),
         (
-            {"list": "a", "minutes": True},
-            "as minutes a number of at least 0.001 and at most 1440, not",
+            {"list": "a", "update_value": 0},
+            "as update_value a number of at least 0.001",
         ),
         ({"list": "a", "hours": 2}, "unknown field `hours`"),
     ],

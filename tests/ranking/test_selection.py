@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import TypeVar
+from collections.abc import Callable
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 import pytest
@@ -39,7 +40,7 @@ def options(policy: Policy | str = "hacs", **settings: object) -> RankingOptions
     return RankingOptions(chosen, **settings)  # type: ignore[arg-type]
 
 
-def order(table: Rows, policy: str = "hacs", **settings: object) -> list[int]:
+def order(table: Rows, policy: Policy | str = "hacs", **settings: object) -> list[int]:
     """The places of the pages in the order in which they would be visited."""
     selection: Selection[int] = Selection(options(policy, **settings))
     selection.offer(range(len(table)), np.arange(len(table)), table, NOW, Estimation())
@@ -73,10 +74,6 @@ def test_a_page_never_visited_is_sure_to_be_new() -> None:
     assert predicted(1).p < 1.0
 
 
-def test_ties_keep_the_order_of_arrival() -> None:
-    assert order(rows(*[{}] * 50)) == list(range(50))
-
-
 def test_elapsed_time_runs_from_the_last_visit_unless_told_otherwise() -> None:
     table = rows(
         {"last_visit": 999 * DAY, "last_update": 900 * DAY, "updates": 1},
@@ -84,12 +81,6 @@ def test_elapsed_time_runs_from_the_last_visit_unless_told_otherwise() -> None:
     )
     assert order(table) == [1, 0]
     assert order(table, elapsed_from="update") == [0, 1]
-
-
-def test_p_is_the_paper_s_formula() -> None:
-    table = rows({"rate": 0.1, "last_visit": 990 * DAY})
-    facts = candidates_from(np.arange(1), table, NOW, Estimation(), options())
-    assert facts.p[0] == pytest.approx(1 - np.exp(-0.1 * 10))
 
 
 def test_a_first_visit_of_siblings_does_not_make_a_page_less_likely_to_have_changed() -> None:
@@ -167,11 +158,6 @@ def test_a_gone_page_comes_last_where_none_is_left_out(policy: str) -> None:
     assert order(table, policy) == [1, 0]
 
 
-def test_a_page_that_keeps_failing_falls_behind_but_is_not_dropped() -> None:
-    table = rows({"visits": 0, "failures": 3}, {"rate": 0.5}, {"rate": 0.01})
-    assert order(table) == [1, 0, 2]
-
-
 def test_several_seeds_of_one_page_are_all_chosen() -> None:
     selection: Selection[str] = Selection(options())
     selection.offer(["a", "b", "c"], np.array([7, 7, 8]), rows({}, {}, {}), NOW, Estimation())
@@ -219,22 +205,20 @@ def test_offering_in_chunks_chooses_what_offering_at_once_does(
     assert chosen(size) == chosen(len(rates))
 
 
-def test_a_policy_that_does_not_score_every_page_is_named() -> None:
-    def broken(candidates: Candidates) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-        return candidates.p[:1]
-
-    selection: Selection[int] = Selection(options(Policy("broken", broken)))
-    with pytest.raises(ConfigError, match=r"policy .*broken.* must be one number a page"):
-        selection.offer([0, 1], np.arange(2), rows({}, {}), NOW, Estimation())
+def fails(candidates: Candidates) -> NoReturn:
+    raise RuntimeError(f"{len(candidates.p)} pages")
 
 
-def test_a_policy_that_raises_is_named() -> None:
-    def broken(candidates: Candidates) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-        raise RuntimeError(f"{len(candidates.p)} pages")
-
-    selection: Selection[int] = Selection(options(Policy("broken", broken)))
-    with pytest.raises(ConfigError, match="policy 'broken' failed: RuntimeError: 2 pages"):
-        selection.offer([0, 1], np.arange(2), rows({}, {}), NOW, Estimation())
+@pytest.mark.parametrize(
+    ("score", "message"),
+    [
+        (lambda candidates: candidates.p[:1], "policy .*broken.* must be one number a page"),
+        (fails, "policy 'broken' failed: RuntimeError: 2 pages"),
+    ],
+)
+def test_a_policy_that_fails_is_named(score: Callable[..., Any], message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        order(rows({}, {}), Policy("broken", score))
 
 
 def kinds(seen: int, unseen: int) -> Rows:
