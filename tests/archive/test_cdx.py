@@ -13,8 +13,7 @@ from hypothesis import given, strategies as st
 from hacs_crawler.archive import ArchiveError, Capture, read_cdx, visits_by_digest
 from hacs_crawler.archive.capture import REVISIT, content_type, parse_timestamp
 from hacs_crawler.links import page_key
-from hacs_crawler.state.merging import merge
-from hacs_crawler.state.page import Page
+from state_support import page_after
 
 A, B = "A" * 32, "B" * 32
 PNG = "image/png"
@@ -211,15 +210,8 @@ def capture(at: int, digest: str, mime: str = "text/html", url: str = URL) -> Ca
     return Capture(page_key(url), url, at, None, mime, digest)
 
 
-def page_of(*captures: Capture) -> Page:
-    page = Page(URL)
-    for one in visits_by_digest(captures):
-        merge(page, one)
-    return page
-
-
 def changes(*captures: Capture) -> list[tuple[int, bool]]:
-    page = page_of(*captures)
+    page = page_after(*visits_by_digest(captures))
     return [(at, at in page.update_times) for at in page.visits]
 
 
@@ -324,16 +316,6 @@ def test_captures_of_one_second_are_one_visit() -> None:
 
 def test_a_capture_without_digest_is_no_evidence() -> None:
     assert changes(capture(1, A), capture(2, ""), capture(3, B)) == [(1, False), (3, True)]
-
-
-def test_rows_of_another_page_between_them_change_nothing() -> None:
-    rows = [row("20010909014640"), row("20010909014640", url="http://b.org/"),
-            row("20010909014650", digest=B)]  # fmt: skip
-    visits = [one for one in visits_by_digest(read(*rows)) if one.url == URL]
-    page = Page(URL)
-    for one in visits:
-        merge(page, one)
-    assert list(page.update_times) == [AT + 10]
 
 
 def test_digests_of_other_algorithms_are_not_compared() -> None:

@@ -77,11 +77,6 @@ def test_a_short_answer_is_the_end() -> None:
     assert server.asked == [(Span(0, LAST), LIMIT)]
 
 
-def test_span_after_span_is_read() -> None:
-    server = Server([1, 5, 9])
-    assert read_all(server, [Span(0, 4), Span(5, 7), Span(8, 9)]) == [1, 5, 9]
-
-
 def test_a_server_without_keys_is_asked_for_more_at_once() -> None:
     server = Server(list(range(LIMIT + 5)), has_keys=False)
     assert read_all(server) == server.times

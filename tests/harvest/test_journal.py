@@ -13,9 +13,10 @@ from hacs_crawler.harvest.query import Span
 from hacs_crawler.state import MemoryStore, read_note
 
 SECONDS = st.integers(0, 2**32)
-SPANS = st.builds(Span, SECONDS, SECONDS, st.text(max_size=9))
+TEXTS = st.text(max_size=9)
+SPANS = st.builds(Span, SECONDS, SECONDS, TEXTS, index=TEXTS)
 URL = "http://a.org/"
-MISSED = st.builds(Missed, st.just(URL), SECONDS, st.integers(1, MOST_TRIES), st.text(max_size=9))
+MISSED = st.builds(Missed, st.just(URL), SECONDS, st.integers(1, MOST_TRIES), TEXTS, place=TEXTS)
 JOURNALS = st.builds(
     Journal,
     st.lists(SPANS, max_size=4),
@@ -51,16 +52,6 @@ def test_a_journal_is_read_as_it_was_written(journal: Journal) -> None:
 def test_a_damaged_note_is_named(note: object) -> None:
     with pytest.raises(StateError, match="the note 'harvest/x' in the state is damaged"):
         noted(note)
-
-
-def test_what_is_left_to_ask_names_its_index_and_what_was_missed_its_place() -> None:
-    journal = Journal(
-        todo=[Span(1, 2, index="http://a.org/2025-index")],
-        missed=[Missed(URL, 5, 2, "A", "http://a.org/x.warc.gz#bytes=1-2")],
-    )
-    read = noted(asdict(journal))
-    assert read == journal
-    assert read.missed[0].capture.place == "http://a.org/x.warc.gz#bytes=1-2"
 
 
 def test_captures_of_one_second_in_two_archives_are_told_apart() -> None:

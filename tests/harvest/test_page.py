@@ -11,7 +11,6 @@ from msgspec.structs import replace
 from hacs_crawler.archive import Capture
 from hacs_crawler.archive.capture import REVISIT
 from hacs_crawler.harvest.page import Step, steps, thinned
-from hacs_crawler.links.urls import fingerprint
 from hacs_crawler.state.merging import merge
 from hacs_crawler.state.page import Harvest, Page, Visit
 
@@ -56,13 +55,6 @@ def flags(found: list[Step]) -> str:
 )
 def test_only_content_not_had_before_is_fetched(digests: list[str], expected: str) -> None:
     assert flags(list(steps(captures(*digests), None))) == expected
-
-
-def test_a_later_harvest_begins_behind_the_one_before() -> None:
-    known = Harvest(SOURCE, 2, fingerprint("B"))
-    found = list(steps(captures("A", "B", "B", "A"), known))
-    assert [one.capture.at for one in found] == [3, 4]
-    assert flags(found) == "- f"
 
 
 def shown_by(history: list[Capture]) -> dict[int, frozenset[int]]:

@@ -72,13 +72,6 @@ def test_a_revisit_of_what_was_never_seen_is_no_visit() -> None:
     assert crawl.visited_days() == [1, 3]
 
 
-def test_what_is_recorded_is_not_recorded_again() -> None:
-    crawl, archive = Crawl(), Archive([capture(1), capture(2, "B")])
-    recorded(crawl, archive)
-    assert recorded(crawl, archive).counts == {}
-    assert archive.fetched == [1, 2]
-
-
 def test_what_the_archive_failed_to_show_is_missed() -> None:
     crawl = Crawl()
     archive = Archive([capture(day, str(day)) for day in (1, 2, 3, 4, 5)])
