@@ -47,3 +47,12 @@ def record(folder: Path, visits: Iterable[Visit]) -> None:
     """Record visits in the state of a folder, which is made if there is none."""
     with opened(folder) as state:
         state.record([*visits])
+
+
+def visits(url: str, links: list[set[int]], days_apart: float = 10) -> list[Visit]:
+    """Visits of a page that showed these links, the last of them ten days ago."""
+    first = NOW - 10 * DAY - (len(links) - 1) * days_apart * DAY
+    return [
+        Visit(url, int(first + place * days_apart * DAY), marks=frozenset(shown))
+        for place, shown in enumerate(links)
+    ]

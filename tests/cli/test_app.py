@@ -98,13 +98,6 @@ def test_the_package_is_a_command_and_says_its_version() -> None:
     assert run(*HACS, "--version").stdout == f"hacs-crawler {version('hacs-crawler')}\n"
 
 
-@pytest.mark.slow
-def test_an_unknown_command_is_named() -> None:
-    found = run(*HACS, "rnk")
-    assert found.returncode == 2
-    assert "No such command 'rnk'" in found.stderr
-
-
 @pytest.mark.parametrize(
     ("typed", "place", "expected"),
     [

@@ -32,11 +32,6 @@ def test_settings_of_the_command_line_win() -> None:
     assert project_settings(None).get("HACS_BUDGET") is None
 
 
-def test_a_setting_without_a_value_is_a_wrong_argument() -> None:
-    with pytest.raises(typer.BadParameter, match="NAME=VALUE"):
-        project_settings(["HACS_BUDGET"])
-
-
 def test_the_state_that_the_settings_name_is_open_until_the_end(folder: Path) -> None:
     with opened([f"HACS_STATE=sqlite:///{folder}/kept.db"], creates=True) as (config, state):
         assert isinstance(state, State)
@@ -60,12 +55,6 @@ def test_a_state_is_closed_where_a_command_fails(monkeypatch: pytest.MonkeyPatch
     with pytest.raises(ZeroDivisionError), kept as (_, state):
         raise ZeroDivisionError
     assert closed == [state]
-
-
-def test_a_wrong_setting_ends_a_command_with_one_line(caplog: pytest.LogCaptureFixture) -> None:
-    assert CliRunner().invoke(app, ["rank", "-s", "HACS_BUDGET=many"]).exit_code == 1
-    (message,) = caplog.messages
-    assert message.startswith("HACS_BUDGET = 'many'")
 
 
 @pytest.mark.parametrize("error", [HacsError("what is wrong"), ZeroDivisionError()])

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
+from cli_support import hacs as run, opened, record
 from hacs_crawler.cli.app import app
 from hacs_crawler.state import reestimation
-from hacs_crawler.state.address import open_store
 from hacs_crawler.state.database import Reestimated, State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.page import Page, Visit
@@ -63,6 +63,13 @@ def hacs(state: str, namespace: str) -> Callable[..., Result]:
 
 def pages_of(store: Store) -> dict[str, Page]:
     return {page.url: page for page in State(store, Estimation()).pages() if page is not None}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    with opened(tmp_path) as state:
+        fill(state.store)
+    return tmp_path
 
 
 def assert_all_estimated(store: Store, estimator: str = "bayes") -> None:
@@ -134,24 +141,6 @@ def test_a_run_that_died_goes_on_behind_what_it_had_written(
     assert f"going on after the {noted} pages of the run that was stopped" in caplog.messages
 
 
-def sqlite_state(folder: Path) -> Store:
-    return open_store(f"sqlite:///{folder}/state.db", "hacs", folder)
-
-
-def on_sqlite(folder: Path, *settings: str) -> Result:
-    given = (f"HACS_STATE=sqlite:///{folder}/state.db", *settings)
-    options = [part for one in given for part in ("-s", one)]
-    return CliRunner().invoke(app, ["estimate", *options])
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    store = sqlite_state(tmp_path)
-    fill(store)
-    store.close()
-    return tmp_path
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_stops_it_between_two_writes(
     number: signal.Signals,
@@ -161,14 +150,13 @@ def test_a_signal_stops_it_between_two_writes(
 ) -> None:
     before = signal.getsignal(number)
     asked = stop_after(monkeypatch, 3, send(number))
-    assert on_sqlite(folder).exit_code == 128 + number
+    assert run(folder, "estimate").exit_code == 128 + number
     assert caplog.messages[-1] == "stopped after 30 pages; the same command continues from there"
     assert signal.getsignal(number) == before
-    assert on_sqlite(folder).exit_code == 0
+    assert run(folder, "estimate").exit_code == 0
     assert len(asked) == PAGES / 10
-    store = sqlite_state(folder)
-    assert_all_estimated(store)
-    store.close()
+    with opened(folder) as state:
+        assert_all_estimated(state.store)
 
 
 def test_a_signal_that_is_ignored_stops_nothing(
@@ -177,7 +165,7 @@ def test_a_signal_that_is_ignored_stops_nothing(
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         stop_after(monkeypatch, 3, send(signal.SIGINT))
-        assert on_sqlite(folder).exit_code == 0
+        assert run(folder, "estimate").exit_code == 0
         assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, before)
@@ -191,24 +179,25 @@ def test_with_another_way_of_estimating_it_begins_anew_and_says_so(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     asked = stop_after(monkeypatch, 3, send(signal.SIGINT))
-    on_sqlite(folder)
+    run(folder, "estimate")
     asked.clear()
-    store = sqlite_state(folder)
     if change == "the prior":
-        store.write_meta({"prior": {"log_median": -1.0, "log_sd": 0.9}})
-    assert on_sqlite(folder, *([change] if "=" in change else [])).exit_code == 0
+        with opened(folder) as state:
+            state.store.write_meta({"prior": {"log_median": -1.0, "log_sd": 0.9}})
+    settings = ["-s", change] if "=" in change else []
+    assert run(folder, "estimate", *settings).exit_code == 0
     assert any(said.startswith("beginning again: the run that was") for said in caplog.messages)
     assert len(set(chain(*asked))) == PAGES
     if change == "HACS_ESTIMATOR=cho":
-        assert_all_estimated(store, "cho")
-    store.close()
+        with opened(folder) as state:
+            assert_all_estimated(state.store, "cho")
 
 
 def test_a_run_that_ended_is_not_gone_on_with(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    on_sqlite(folder)
-    on_sqlite(folder)
+    run(folder, "estimate")
+    run(folder, "estimate")
     assert caplog.messages[1::2] == [
         f"{PAGES} pages estimated, {PAGES} of them changed",
         f"{PAGES} pages estimated, 0 of them changed",
@@ -218,27 +207,26 @@ def test_a_run_that_ended_is_not_gone_on_with(
 def test_damaged_pages_are_left_out_and_end_it_with_an_error(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    store = sqlite_state(folder)
-    store.write([Change(7, 0, b"\1\0\0\0\1\0\0\0", np.zeros(1, ROW).tobytes())])
-    done = on_sqlite(folder)
+    with opened(folder) as state:
+        state.store.write([Change(7, 0, b"\1\0\0\0\1\0\0\0", np.zeros(1, ROW).tobytes())])
+    done = run(folder, "estimate")
     assert done.exit_code == 1
     assert caplog.messages[-1] == f"{PAGES} pages estimated, 1 damaged left out"
-    assert_all_estimated(store)
-    assert store.read_meta(reestimation.NOTE) is None
-    store.close()
+    with opened(folder) as state:
+        assert_all_estimated(state.store)
+        assert state.store.read_meta(reestimation.NOTE) is None
 
 
 def test_a_damaged_note_is_named(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-    store = sqlite_state(folder)
-    store.write_meta({reestimation.NOTE: {"how": {}, "pages": "7"}})
-    store.close()
-    assert on_sqlite(folder).exit_code == 1
+    with opened(folder) as state:
+        state.store.write_meta({reestimation.NOTE: {"how": {}, "pages": "7"}})
+    assert run(folder, "estimate").exit_code == 1
     assert "the note 'estimate' in the state is damaged, remove it" in caplog.messages[-1]
 
 
 def test_of_an_empty_state_nothing_is_estimated(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    open_store(f"sqlite:///{tmp_path}/state.db", "hacs", tmp_path).close()
-    assert on_sqlite(tmp_path).exit_code == 0
+    record(tmp_path, [])
+    assert run(tmp_path, "estimate").exit_code == 0
     assert caplog.messages[-1] == "0 pages estimated, 0 of them changed"

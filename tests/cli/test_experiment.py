@@ -6,18 +6,13 @@ import json
 import re
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
 
-from hacs_crawler.cli.app import app
+from cli_support import hacs, opened
 from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.links.sites import site_id
-from hacs_crawler.state.address import open_store
-from hacs_crawler.state.database import State
-from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.outcome_log import OUTCOME, SEEN, UPDATED, Label, Outcomes
 from hacs_crawler.state.page import Visit
 from hacs_crawler.utils.times import DAY
@@ -45,48 +40,27 @@ def recorded(days: int = 20) -> Outcomes:
     return found
 
 
-def run(*arguments: str) -> Any:
-    return CliRunner().invoke(app, list(arguments))
-
-
-def naming(folder: Path) -> tuple[str, str]:
-    return "-s", f"HACS_STATE=sqlite:///{folder}/state.db"
-
-
-def state_in(folder: Path) -> State:
-    store = open_store(f"sqlite:///{folder}/state.db", "hacs", folder)
-    return State(store, Estimation())
-
-
-@pytest.fixture(autouse=True)
-def _in_an_empty_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.chdir(tmp_path)
-
-
 @pytest.fixture
-def full(tmp_path: Path) -> Path:
+def full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a state of recorded visits."""
+    monkeypatch.chdir(tmp_path)
     folder = tmp_path / "full"
     folder.mkdir()
-    state = state_in(folder)
-    state.record([Visit(url, START + DAY, marks=frozenset({1})) for url in URLS])
-    for label in LABELS:
-        state.keep_label(label)
-    state.store.add_outcomes(recorded())
-    state.store.close()
+    with opened(folder) as state:
+        state.record([Visit(url, START + DAY, marks=frozenset({1})) for url in URLS])
+        for label in LABELS:
+            state.keep_label(label)
+        state.store.add_outcomes(recorded())
     return folder
 
 
-@pytest.fixture
-def empty(tmp_path: Path) -> Path:
-    folder = tmp_path / "empty"
-    folder.mkdir()
-    return folder
+def exported(folder: Path) -> list[str]:
+    lines = hacs(folder, "experiment", "export").stdout.splitlines()
+    return [line for line in lines if line.startswith("{")]
 
 
 def test_an_export_spells_out_what_a_record_says(full: Path) -> None:
-    done = run("experiment", "export", *naming(full))
-    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    lines = [json.loads(line) for line in exported(full)]
     assert len(lines) == 800
     first = lines[0]
     assert first["at"] == "2023-11-14T00:00:05Z"
@@ -98,46 +72,35 @@ def test_an_export_spells_out_what_a_record_says(full: Path) -> None:
 
 
 def test_the_keys_of_an_export_are_documented_in_their_order(full: Path) -> None:
-    line = next(
-        line
-        for line in run("experiment", "export", *naming(full)).stdout.splitlines()
-        if line.startswith("{")
-    )
     section = DOCS.read_text().split("\n## hacs experiment export\n")[1].split("\n## ")[0]
-    assert re.findall(r"^\| `([^`]+)` \|", section, re.MULTILINE) == list(json.loads(line))
+    assert re.findall(r"^\| `([^`]+)` \|", section, re.MULTILINE) == list(
+        json.loads(exported(full)[0])
+    )
 
 
 def test_an_import_gives_the_same_records_and_twice_changes_nothing(
-    full: Path, empty: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    full: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
     target = tmp_path / "outcomes.jsonl.gz"
-    assert run("experiment", "export", "-o", str(target), *naming(full)).exit_code == 0
+    assert hacs(full, "experiment", "export", "-o", str(target)).exit_code == 0
     for new in (800, 0):
-        assert run("import", str(target), *naming(empty)).exit_code == 0
+        assert hacs(tmp_path, "import", str(target)).exit_code == 0
         assert f"800 outcome records read, {new} new" in caplog.text
-    state = state_in(empty)
-    assert sum(len(part) for part in state.store.outcomes()) == 800
     expected = recorded()[np.lexsort((recorded()["page_id"], recorded()["at"]))]
-    assert (state.outcomes() == expected).all()
-    assert state.label(LABELS[0].number) == LABELS[0]
-    state.store.close()
+    with opened(tmp_path) as state:
+        assert sum(len(part) for part in state.store.outcomes()) == 800
+        assert (state.outcomes() == expected).all()
+        assert state.label(LABELS[0].number) == LABELS[0]
 
 
-def test_an_import_adds_what_the_state_does_not_have(
-    full: Path, empty: Path, tmp_path: Path
-) -> None:
-    lines = [
-        line
-        for line in run("experiment", "export", *naming(full)).stdout.splitlines(keepends=True)
-        if line.startswith("{")
-    ]
+def test_an_import_adds_what_the_state_does_not_have(full: Path, tmp_path: Path) -> None:
+    lines = exported(full)
     for name, part in (("early", lines[:500]), ("late", lines[300:])):
-        (tmp_path / name).write_text("".join(part))
-        assert run("import", str(tmp_path / name), *naming(empty)).exit_code == 0
-    state = state_in(empty)
-    assert sum(len(part) for part in state.store.outcomes()) == 800
-    state.store.close()
+        (tmp_path / name).write_text("\n".join(part))
+        assert hacs(tmp_path, "import", str(tmp_path / name)).exit_code == 0
+    with opened(tmp_path) as state:
+        assert sum(len(part) for part in state.store.outcomes()) == 800
 
 
 @pytest.mark.parametrize(
@@ -150,17 +113,19 @@ def test_an_import_adds_what_the_state_does_not_have(
     ],
 )
 def test_a_damaged_line_is_named_and_those_before_it_are_kept(
-    key: str, value: object, problem: str, full: Path, caplog: pytest.LogCaptureFixture
+    key: str,
+    value: object,
+    problem: str,
+    full: Path,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    done = run("experiment", "export", *naming(full))
-    good = next(line for line in done.stdout.splitlines() if line.startswith("{"))
+    good = exported(full)[0]
     bad = json.dumps({**json.loads(good), key: value})
-    folder = Path.cwd()
-    (folder / "damaged").write_text(f"{good}\n{bad}\n")
+    (tmp_path / "damaged").write_text(f"{good}\n{bad}\n")
     caplog.clear()
-    assert run("import", "damaged", *naming(folder)).exit_code == 1
+    assert hacs(tmp_path, "import", "damaged").exit_code == 1
     assert "damaged, line 2: " in caplog.text
     assert problem in caplog.text
-    state = state_in(folder)
-    assert len(state.outcomes()) == 1
-    state.store.close()
+    with opened(tmp_path) as state:
+        assert len(state.outcomes()) == 1

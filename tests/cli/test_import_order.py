@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import pytest
 from hypothesis import given, strategies as st
 
 from hacs_crawler.cli.transfer import Importer
@@ -48,10 +47,6 @@ def imported(*files: Sequence[str]) -> dict[str, Page]:
     return {page.url: page for page in state.pages() if page}
 
 
-def updates(pages: dict[str, Page]) -> dict[str, int]:
-    return {url: len(page.update_times) for url, page in pages.items()}
-
-
 @given(
     ROWS, st.lists(st.integers(0, 3), min_size=14, max_size=14), st.randoms(use_true_random=False)
 )
@@ -67,14 +62,6 @@ def test_any_split_into_files_and_any_order_of_rows_gives_the_same_state(
 
 
 ONE, TWO = (line((PAGES[0], day, "text/html 200", digest)) for day, digest in enumerate("AB"))
-OTHER = line((PAGES[1], 0, "text/html 200", "C"))
-
-
-@pytest.mark.parametrize(
-    "files", [[[ONE, TWO]], [[TWO, ONE]], [[ONE], [TWO]], [[TWO], [ONE]], [[ONE, OTHER, TWO]]]
-)
-def test_two_contents_are_one_update_wherever_their_rows_are(files: list[list[str]]) -> None:
-    assert updates(imported(*files))[PAGES[0]] == 1
 
 
 def test_a_revisit_whose_page_is_in_a_later_file_is_a_visit_then() -> None:

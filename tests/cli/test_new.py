@@ -116,17 +116,6 @@ def test_since_takes_an_age_or_a_date(since: str, shown: list[str], folder: Path
     assert texts(hacs_new(folder, "--since", since, "--json")) == shown
 
 
-@pytest.mark.parametrize("since", ["7", "yesterday", "-7d", "2024-13-01"])
-def test_any_other_since_is_an_error_of_one_line(
-    since: str, folder: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    result = hacs_new(folder, f"--since={since}")
-    assert (result.exit_code, result.stdout) == (1, "")
-    assert caplog.messages == [
-        f"--since '{since}': must be 12h, 7d, 4w or a date such as 2026-11-01"
-    ]
-
-
 @pytest.mark.parametrize(
     ("site", "shown"),
     [

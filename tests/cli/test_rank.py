@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cli_support import NOW, hacs, opened, record as fill
+from cli_support import NOW, hacs, opened, record as fill, visits
 from hacs_crawler.cli.output import days_text, interval_text
 from hacs_crawler.state.page import News, Visit
 from hacs_crawler.state.rows import ROW
@@ -15,15 +15,6 @@ from hacs_crawler.state.store import Change
 from hacs_crawler.utils.times import DAY
 
 URLS = [f"http://example.edu/~a{number}/" for number in range(5)]
-
-
-def visits(url: str, links: list[set[int]], days_apart: float = 10) -> list[Visit]:
-    """Visits of a page, the last of them ten days ago."""
-    first = NOW - 10 * DAY - (len(links) - 1) * days_apart * DAY
-    return [
-        Visit(url, int(first + place * days_apart * DAY), marks=frozenset(shown))
-        for place, shown in enumerate(links)
-    ]
 
 
 HISTORY = [

@@ -223,13 +223,6 @@ def test_shards_of_which_there_is_none_are_named(
     assert known in caplog.text
 
 
-@pytest.mark.parametrize("number", ["0", "x", "1001"])
-def test_a_number_of_shards_that_cannot_be_is_refused(hacs: Hacs, number: str) -> None:
-    found = hacs("rank", "--shards", number)
-    assert found.exit_code == 2
-    assert "--shards" in found.stderr
-
-
 @on_one_kind_of_store
 def test_what_is_written_to_one_shard_asks_for_its_name(
     sharded: Hacs, caplog: pytest.LogCaptureFixture

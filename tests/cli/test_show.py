@@ -11,7 +11,7 @@ import pytest
 from msgspec import msgpack
 from typer.testing import Result
 
-from cli_support import NOW, hacs, opened, record
+from cli_support import NOW, hacs, opened, record, visits
 from hacs_crawler.cli.show import visit_text
 from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.links.sites import menu_id
@@ -33,15 +33,6 @@ ADA = "http://example.edu/~ada/"
 
 def url(number: int) -> str:
     return f"http://example.edu/~a{number}/"
-
-
-def visits(address: str, links: list[set[int]], days_apart: float = 10) -> list[Visit]:
-    """Visits of a page, the last of them ten days ago."""
-    first = NOW - 10 * DAY - (len(links) - 1) * days_apart * DAY
-    return [
-        Visit(address, int(first + place * days_apart * DAY), marks=frozenset(shown))
-        for place, shown in enumerate(links)
-    ]
 
 
 def often(address: str, updates: int, number: int = 12) -> list[Visit]:
@@ -240,11 +231,6 @@ def test_a_damaged_page_is_named(folder: Path, caplog: pytest.LogCaptureFixture)
         state.store.write([damaged])
     assert hacs_show(folder, f"{ADA}cv").exit_code == 1
     assert caplog.records[-1].message == f"the record of {ADA}cv in the state is damaged"
-
-
-def test_what_is_no_url_is_refused(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-    assert hacs_show(folder, "ada").exit_code == 1
-    assert "'ada' is not a page's URL: no scheme" in caplog.records[0].message
 
 
 # Localized rates

@@ -72,10 +72,3 @@ def test_a_wrong_line_is_named_and_nothing_is_taken_in(
     assert result.exit_code == 1
     assert problem in caplog.text
     assert p_of(state) == before
-
-
-def test_a_file_that_is_not_there_is_named(
-    state: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    assert hacs(state, "signal", str(tmp_path / "none.csv")).exit_code == 1
-    assert "none.csv: cannot read: No such file" in caplog.text

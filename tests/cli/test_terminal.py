@@ -121,14 +121,6 @@ def test_json_is_all_there_is_on_standard_output(name: str, hacs: Callable[..., 
     assert json.loads(printed)
 
 
-@pytest.mark.parametrize("name", WITH_CSV)
-def test_a_folder_that_is_not_there_is_named(
-    name: str, hacs: Callable[..., Result], caplog: pytest.LogCaptureFixture
-) -> None:
-    assert hacs(*COMMANDS[name], "--csv", "no/rows.csv").exit_code == 1
-    assert "--csv 'no/rows.csv': must be a file in an existing folder" in caplog.text
-
-
 def test_urls_are_whole_in_a_pipe_and_in_a_terminal(hacs: Callable[..., Result]) -> None:
     for shown in (hacs(*COMMANDS["rank"]), hacs(*COMMANDS["rank"], width=80)):
         assert all(url in shown.stdout.split() for url in URLS)
