@@ -126,17 +126,6 @@ def committed(folder: Path, versions: list[dict[str, str | None]]) -> None:
         subprocess.run(command, check=True, env={**os.environ, **at})
 
 
-def test_of_more_pages_than_asked_for_whole_sites_are_kept(recrawl: Import, tmp_path: Path) -> None:
-    write_timelines(tmp_path)  # five sites of two pages each
-    start = parse_day("2020-09-01", "")
-    timelines = recrawl("histories").read(tmp_path, start, 5)
-    kept = [
-        site for site, at in zip(timelines.sites, timelines.first_seen, strict=True) if at < start
-    ]
-    assert len(kept) == 4
-    assert len(set(kept)) == 2
-
-
 @pytest.mark.parametrize("policy", ["HACS", "Last-Obs", "oracle"])
 def test_the_sites_figures_add_up_to_what_simulations_report(
     recrawl: Import, scenario: Scenario, policy: str
@@ -171,15 +160,6 @@ def test_rates_are_estimated_as_lambda_crawl_does(recrawl: Import, scenario: Sce
         lambda rate: (with_change / np.expm1(rate * with_change)).sum() - without, 1e-5, 9
     )
     assert known.rate_per_day[3] == pytest.approx(root)
-
-
-def test_gaps_are_counted_from_the_last_one_back(recrawl: Import, scenario: Scenario) -> None:
-    crawls = recrawl("crawls")
-    known = crawls.Known(crawls.Visits(scenario))
-    hits, days = known.recent(2)
-    of_page = slice(known.gaps[3] - 2, known.gaps[3])
-    assert days[3] == pytest.approx(known.gap_days[3, of_page].sum())
-    assert hits[3] == np.count_nonzero(known.gap_hits[3, of_page])
 
 
 def test_intervals_are_of_sites_and_ratios_of_pairs(recrawl: Import) -> None:

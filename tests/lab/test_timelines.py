@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import filecmp
 from pathlib import Path
 
 import pytest
 
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.lab.timelines import TimelineError, parse_day, read_timelines
-from timeline_extract import FOLDER, PAGES_A_SITE, SEED, SITES, write
 
 HOME, SUB = "http://example.edu/~ada/", "http://example.edu/~ada/papers.html"
 FILES = {
@@ -122,9 +120,3 @@ def test_a_file_that_is_not_there_or_no_text_is_named(tmp_path: Path) -> None:
 def test_a_day_is_a_day(text: str) -> None:
     with pytest.raises(HacsError, match=r"start = .*: must be a day such as 2022-01-01"):
         parse_day(text, "start")
-
-
-def test_the_extract_is_what_its_generator_makes(tmp_path: Path) -> None:
-    write(tmp_path, SEED, SITES, PAGES_A_SITE)
-    names = ["pages.csv", "updates.csv", "captures.csv"]
-    assert filecmp.cmpfiles(tmp_path, FOLDER, names, shallow=False) == (names, [], [])

@@ -28,19 +28,6 @@ def test_the_synthetic_web_has_the_papers_proportions(lists: ModuleType) -> None
     assert np.mean(shares) == pytest.approx(0.139, abs=0.01)
 
 
-def test_its_pages_have_enough_views_and_weekends_and_are_born_across_the_window(
-    lists: ModuleType,
-) -> None:
-    web = lists.make_web(100, 4000, np.random.default_rng(0))
-    assert web.views.shape[1] == lists.DAYS
-    assert (web.views.sum(axis=1) >= lists.LEAST_VIEWS).all()
-    by_day = web.views[~web.is_temporal].sum(axis=0)[:56].reshape(8, 7).sum(axis=0)
-    assert by_day[5:].max() < by_day[:5].min()
-    peaks = web.views[web.is_temporal].argmax(axis=1)
-    assert np.histogram(peaks, bins=6, range=(0, lists.DAYS))[0].min() > 0.05 * peaks.size
-    assert web.folder.max() < web.folders
-
-
 def test_lists_by_score_beat_the_manual_one(
     lists: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:

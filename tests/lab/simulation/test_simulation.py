@@ -235,15 +235,6 @@ def test_an_oracle_with_a_visit_for_every_page_is_brute_force(
     assert replace(oracle, policy="") == replace(best, policy="")
 
 
-def test_the_oracle_is_no_upper_bound_of_hits() -> None:
-    """A page that changes every day gives a hit every day; the oracle serves who waits longest."""
-    lively = [(day + 0.5, 1) for day in range(10)]
-    quiet = [(0.1, 1), (0.2, 1)]
-    one = scenario([lively, quiet])
-    hits = {name: compete(one, name).hits for name in ("oracle", "brute-force")}
-    assert hits == {"oracle": 9, "brute-force": 10}
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -271,8 +262,3 @@ def test_a_run_every_few_days_spends_the_budget_of_them_all() -> None:
     assert compete(weekly, "hacs").visits == 12, "each page once a run"
     with pytest.raises(HacsError, match="every = 0"):
         replace(daily, every=0)
-
-
-def test_no_page_is_visited_twice_a_run() -> None:
-    one = scenario([[(1.0, 1)]] * 3, days=5, budget=7)
-    assert compete(one, "random").visits == 15
