@@ -41,37 +41,6 @@ def test_updates_and_captures_are_in_order_and_within_the_history(webs: list[Web
         assert len(page.updates) == len(page.new_links)
 
 
-def test_rates_of_authors_are_spread_as_those_of_scholarly_sites(webs: list[Web]) -> None:
-    rates = [_sessions(web, homepage) for web in webs for homepage in homepages(web)]
-    often = np.array([rate for rate in rates if rate >= 10]) / ((END - BEGIN) / DAY)
-    # median and spread of what is left of a log-normal with 74 days and 1.25, cut at ten sessions
-    assert 35 < 1 / np.median(often) < 90
-    assert 0.5 < np.std(np.log(often)) < 1.0
-
-
-def _sessions(web: Web, homepage: str) -> int:
-    pages = [page for page in web.pages if page.homepage == homepage]
-    return len({at // DAY for page in pages for at in page.updates})
-
-
-def test_most_updates_come_within_a_day_of_one_on_another_page_of_the_author(
-    webs: list[Web],
-) -> None:
-    shares = [_accompanied(web) for web in webs]
-    assert 0.5 < np.mean(shares) < 0.7  # 0.58 to 0.64 in the project's timelines
-
-
-def _accompanied(web: Web) -> float:
-    near = total = 0
-    for homepage in homepages(web):
-        pages = [page for page in web.pages if page.homepage == homepage]
-        for page in pages:
-            others = np.array([0, *(at for one in pages if one is not page for at in one.updates)])
-            near += sum(int(np.abs(others - at).min() < DAY) for at in page.updates)
-            total += len(page.updates)
-    return near / total
-
-
 def test_some_pages_never_change_and_a_few_go_away(webs: list[Web]) -> None:
     for web in webs:
         assert 0.1 < np.mean([not page.updates for page in web.pages]) < 0.4

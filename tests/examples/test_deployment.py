@@ -127,18 +127,6 @@ def test_a_panel_shows_metrics_that_crawls_serve(panel: dict[str, Any]) -> None:
         assert asked or target["expr"] == 'sum(up{job="hacs"})'
 
 
-def test_panels_do_not_overlap() -> None:
-    cells = [
-        (x, y)
-        for panel in DASHBOARD["panels"]
-        for place in [panel["gridPos"]]
-        for x in range(place["x"], place["x"] + place["w"])
-        for y in range(place["y"], place["y"] + place["h"])
-    ]
-    assert len(cells) == len(set(cells))
-    assert max(x for x, _ in cells) == 23
-
-
 @pytest.mark.parametrize("rule", ALERTS, ids=lambda rule: rule["alert"])
 def test_an_alert_asks_for_metrics_that_crawls_serve_and_says_what_to_do(
     rule: dict[str, Any],

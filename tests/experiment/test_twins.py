@@ -351,8 +351,3 @@ def test_the_commands_lead_through_an_experiment(
     assert run("experiment", "status", *two).exit_code == 1
     (record,) = [one for one in caplog.records if one.levelname == "ERROR"]
     assert "is no twin: `hacs experiment start ADDRESS` copies it" in record.message
-
-
-def test_twins_are_at_different_addresses(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
-    assert run("experiment", "start", "sqlite:///own.db").exit_code == 1
-    assert "twins are states at different addresses" in caplog.text

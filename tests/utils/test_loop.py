@@ -85,23 +85,6 @@ async def test_the_first_exception_ends_it_after_the_results_before_it() -> None
     assert found == [0, 1, 2]
 
 
-@pytest.mark.parametrize("limit", [1, 3, 100])
-async def test_every_item_gives_one_result(limit: int) -> None:
-    async def double(item: int) -> int:
-        await asyncio.sleep(0)
-        return 2 * item
-
-    found = list[int]()
-    await collect(at_once(double, each(range(50)), limit), found)
-    assert sorted(found) == list(range(0, 100, 2))
-
-
-async def test_without_items_there_are_no_results() -> None:
-    found = list[int]()
-    await collect(at_once(Gate(), each([]), 3), found)
-    assert found == []
-
-
 async def test_begin_starts_a_coroutine_now_and_tells_its_result_later() -> None:
     gate = Gate()
     results = list[int]()
