@@ -16,8 +16,6 @@ import pytest
 from hypothesis import HealthCheck, settings
 from twisted.internet import asyncioreactor
 
-import run_time
-import slow_marker
 from browser import CHROMIUM
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.memory import MemoryStore
@@ -33,8 +31,6 @@ settings.load_profile("untimed")
 
 def pytest_configure(config: pytest.Config) -> None:
     """Refuse to skip the tests that need a browser where they have to run, as in CI."""
-    config.pluginmanager.register(slow_marker)
-    config.pluginmanager.register(run_time)
     if os.environ.get("HACS_TESTS_NEED_CHROMIUM") and CHROMIUM is None:
         raise pytest.UsageError(
             "HACS_TESTS_NEED_CHROMIUM is set, but there is no Chromium: install the package "
@@ -127,10 +123,22 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 
 KINDS = ("sqlite", "redis", "cluster")
+SLOW_FOLDERS = {"demo", "doctor", "dropin", "integration", "reliability"}
+SERVERS = {"browser", "cluster_port", "pywb", "redis_port"}
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m looks at the markers
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what runs on a Redis Cluster but for a handful, unless all of it is asked for."""
+    """Mark as slow what is in slow folders or needs a server.
+
+    Leave out what runs on a Redis Cluster but for a handful, unless all of it is asked for.
+    """
+    for item in items:
+        folder = item.path.relative_to(Path(__file__).parent).parts[0]
+        kinds = {*map(str, _parameters(item).values())}
+        needed = {*getattr(item, "fixturenames", ())}
+        if folder in SLOW_FOLDERS or SERVERS & needed or kinds & {*KINDS[1:]}:
+            item.add_marker(pytest.mark.slow)
     if os.environ.get("HACS_TESTS_CLUSTER"):
         return
     left_out = [
@@ -141,9 +149,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [one for one in items if one not in set(left_out)]
 
 
+def _parameters(item: pytest.Item) -> dict[str, object]:
+    return item.callspec.params if hasattr(item, "callspec") else {}
+
+
 def _is_on_a_cluster(item: pytest.Item) -> bool:
-    parameters = item.callspec.params if hasattr(item, "callspec") else {}
-    kinds = {parameters.get(name) for name in ("new_store", "state_url")}
+    kinds = {_parameters(item).get(name) for name in ("new_store", "state_url")}
     return "cluster" in kinds or item.path.name == "test_cluster.py"
 
 

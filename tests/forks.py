@@ -32,8 +32,6 @@ from typing import IO
 from scrapy.exceptions import ScrapyDeprecationWarning
 
 _STRICT = ("-W", "error::DeprecationWarning:hacs_crawler")
-FORKED = "hacs_tests.forked"
-"""The audit event of `run`: its forks are another process's, so Python says nothing of them here."""
 HANG_SECONDS = 900.0
 """A guard, and no measure: what takes longer hangs, however busy the machine is."""
 _LONGEST_MESSAGE_BYTES = 1 << 17
@@ -165,7 +163,6 @@ def _order(
 
     While it runs, its parent takes other orders only if it is shared.
     """
-    sys.audit(FORKED, program, arguments)
     order = {
         "arguments": [program, *arguments],
         "environment": dict(os.environ if environment is None else environment),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from graphlib import CycleError, TopologicalSorter
+from graphlib import TopologicalSorter
 from itertools import chain
 from pathlib import Path
 
@@ -116,25 +116,6 @@ def test_a_wrong_import_is_found(module: str, text: str) -> None:
     assert len(faults(imports_of(module, text))) == 1
 
 
-@pytest.mark.parametrize(
-    ("module", "text"),
-    [
-        ("hacs_crawler.crawl.crawl", "from hacs_crawler.state import Page"),
-        ("hacs_crawler.crawl.crawl", "from ..state import Page"),
-        ("hacs_crawler.state.page", "from hacs_crawler.state.store import Store"),
-        ("hacs_crawler.ranking.plan", "from hacs_crawler.state.redis import RedisStore"),
-        ("hacs_crawler.state.page", "import numpy as np"),
-    ],
-)
-def test_a_right_import_is_let_be(module: str, text: str) -> None:
-    assert faults(imports_of(module, text)) == []
-
-
-def test_a_circle_would_be_found() -> None:
-    with pytest.raises(CycleError):
-        TopologicalSorter({"a": {"b"}, "b": {"a"}}).prepare()
-
-
 def test_the_picture_of_the_house_is_up_to_date() -> None:
     """If not: `python docs/architecture.py` draws it anew."""
     assert PICTURE.read_text() == drawing(arrows(all_imports()))
@@ -181,24 +162,6 @@ def test_the_kernel_names_no_part() -> None:
     assert [
         one for one in all_imports() if one.importer in kernel() and room(one.imported) == "parts"
     ] == []
-
-
-def floors_of_the_kernel() -> dict[str, int]:
-    """The floor of each module of `crawl`, or of each folder in it: 1 where it imports no other."""
-    inside = f"{PACKAGE}.crawl."
-    graph: dict[str, set[str]] = {}
-    for one in all_imports():
-        if one.importer.startswith(inside) and one.imported.startswith(inside):
-            here, there = (name.removeprefix(inside).split(".")[0] for name in one[:2])
-            graph.setdefault(here, set()).update({there} - {here})
-    found: dict[str, int] = {}
-    for name in TopologicalSorter(graph).static_order():  # raises CycleError
-        found[name] = 1 + max((found[below] for below in graph.get(name, ())), default=0)
-    return found
-
-
-def test_the_kernel_has_five_floors_and_no_circle() -> None:
-    assert max(floors_of_the_kernel().values()) <= 5
 
 
 def test_nobody_writes_to_a_crawl_but_itself() -> None:
