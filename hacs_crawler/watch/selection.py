@@ -64,6 +64,13 @@ def _without_hidden(tree: HtmlElement) -> HtmlElement:
     return copy
 
 
+def _seen(elements: SelectorList[Selector]) -> SelectorList[Selector]:
+    """Return the elements without those in elements that nobody sees, nor such a one beside others."""
+    outside = [one for one in elements if next(one.root.iterancestors(*_HIDDEN), None) is None]
+    seen = [one for one in outside if one.root.tag not in _HIDDEN]
+    return SelectorList(seen or outside)
+
+
 def css_reader(expression: str) -> Reader:
     """Return the reader of the texts that a CSS expression of parsel's selects."""
     return _selecting(expression, lambda page: page.css(expression))
@@ -80,8 +87,11 @@ def _selecting(expression: str, select: Callable[[Selector], SelectorList[Select
     def read(response: Response, tree: HtmlElement | None) -> Iterator[Shown]:
         if tree is not None:
             selection = select(Selector(root=tree, type="html"))
-            if not names_hidden and not all(iselement(selected.root) for selected in selection):
-                selection = select(Selector(root=_without_hidden(tree), type="html"))
+            if not names_hidden:
+                if all(iselement(selected.root) for selected in selection):
+                    selection = _seen(selection)
+                else:
+                    selection = select(Selector(root=_without_hidden(tree), type="html"))
         elif isinstance(response, XmlResponse):
             selection = select(response.selector)
         else:

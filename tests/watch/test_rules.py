@@ -76,6 +76,41 @@ def test_text_that_nobody_sees_does_not_count(watch: str, hidden: str) -> None:
     assert one == other
 
 
+@pytest.mark.parametrize("watch", ["css:main p", "css:main *", "xpath://main//*"])
+@pytest.mark.parametrize(
+    "hidden",
+    ["<script>{}</script>", "<noscript><p>{}</p></noscript>", "<template><p>{}</p></template>"],
+)
+def test_elements_that_nobody_sees_are_not_selected_with_others(watch: str, hidden: str) -> None:
+    one, other = (
+        marks(watch, html(f"<main><p>10 euros</p>{hidden.format(number)}</main>"))
+        for number in (1, 2)
+    )
+    assert one == other
+
+
+@pytest.mark.parametrize("watch", ["css:#data", "css:template p", "xpath://template//p"])
+def test_what_nobody_sees_counts_if_the_selector_names_it(watch: str) -> None:
+    pages = [
+        html(f"<p>10 euros</p><template><p>{n}</p></template><script id=data>{n}</script>")
+        for n in (1, 2)
+    ]
+    assert marks(watch, pages[0]) != marks(watch, pages[1])
+
+
+@pytest.mark.parametrize(
+    "shown_by_a_click",
+    ["hidden", "style='display: none'", "style='visibility:hidden'", "aria-hidden=true"],
+)
+@pytest.mark.parametrize("watch", ["css:main", "css:main p", "xpath://main//text()"])
+def test_text_that_a_click_may_show_counts(watch: str, shown_by_a_click: str) -> None:
+    one, other = (
+        html(f"<main><p>Delivery</p><div {shown_by_a_click}><p>in {days} days</p></div></main>")
+        for days in (1, 2)
+    )
+    assert marks(watch, one) != marks(watch, other)
+
+
 def test_a_class_such_as_description_names_no_script() -> None:
     one, other = (
         html(f"<div class=description>10 euros<script>{number}</script></div>") for number in (1, 2)
