@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 from scrapy import Request, Spider, signals
 from scrapy.exceptions import CloseSpider
 from scrapy.http import Response
@@ -120,7 +119,7 @@ async def test_a_session_that_is_asked_to_open_twice_at_once_opens_once(
     assert len(opened) == 1
 
 
-def test_a_crawl_that_was_closed_before_its_start_opens_nothing(new_crawl: New) -> None:
+async def test_a_crawl_that_was_closed_before_its_start_opens_nothing(new_crawl: New) -> None:
     called: list[str] = []
 
     class Noted(Part):
@@ -131,28 +130,21 @@ def test_a_crawl_that_was_closed_before_its_start_opens_nothing(new_crawl: New) 
             called.append("closed")
 
     crawl = new_crawl(HACS_PARTS={Noted: 1})
-
-    async def scenario() -> None:
-        await close(crawl)
-        await crawl.open()
-
-    run(scenario())
+    await close(crawl)
+    await crawl.open()
     assert called == ["closed"]
 
 
-def test_closing_writes_what_waits_and_closes_the_state(
+async def test_closing_writes_what_waits_and_closes_the_state(
     crawl: Crawl, opened: list[State], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def scenario() -> None:
-        await crawl.open()
-        crawl.state.write_behind.record(Visit(URL, NOW, marks=frozenset({1})))
-        assert crawl.waiting_visits == 1
-        await close(crawl)
-        assert not crawl.is_open
-        assert crawl.waiting_visits == 0
-
-    with caplog.at_level(logging.INFO):
-        run(scenario())
+    caplog.set_level(logging.INFO)
+    await crawl.open()
+    crawl.state.write_behind.record(Visit(URL, NOW, marks=frozenset({1})))
+    assert crawl.waiting_visits == 1
+    await close(crawl)
+    assert not crawl.is_open
+    assert crawl.waiting_visits == 0
     page = known(tmp_path)
     assert page is not None
     assert list(page.visits) == [NOW]
@@ -290,18 +282,15 @@ async def test_a_state_that_cannot_be_opened_is_a_failure_and_not_tried_again(
     assert len(tries) == 1
 
 
-def test_a_state_that_cannot_be_used_once_it_is_open_is_closed_with_the_crawl(
+async def test_a_state_that_cannot_be_used_once_it_is_open_is_closed_with_the_crawl(
     crawl: Crawl, opened: list[State], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
         raise StateError("the hubs are damaged")
 
-    async def scenario() -> None:
-        await crawl.open()
-        await close(crawl)
-
     monkeypatch.setattr(crawl_module, "informed", refuse)
-    run(scenario())
+    await crawl.open()
+    await close(crawl)
     assert crawl.failure == "the hubs are damaged"
     assert is_closed(opened[0])
 
@@ -358,30 +347,6 @@ async def test_a_redirect_that_the_filter_drops_shares_the_visit_of_its_target(
     page = known(tmp_path)
     assert page is not None
     assert (list(page.visits), page.failures) == ([NOW], 0)
-
-
-async def test_a_dropped_request_that_is_for_no_page_or_was_never_sent_is_nothing(
-    crawl: Crawl,
-) -> None:
-    await crawl.open()
-    assert [*crawl.parts.observed(observed(Visit("http://b.example/", NOW)))] == []
-    crawl.on_filtered(Request("http://b.example/"))
-    crawl.on_filtered(Request("http://b.example/", meta={"hacs": True}))
-    assert crawl.waiting_visits == 0
-    await close(crawl)
-
-
-async def test_what_a_page_showed_in_one_round_is_nothing_new_in_the_next(crawl: Crawl) -> None:
-    shown = Visit("http://b.example/", NOW, marks=frozenset({1}))
-    await crawl.open()
-    crawl.on_filtered(redirected_to("http://c.example/"))
-    assert [*crawl.parts.observed(observed(shown))] == []
-    await crawl.end_round()
-    await crawl.begin_round()
-    crawl.on_filtered(redirected_to(shown.url))
-    assert crawl.waiting_visits == 0, "it is visited again in this round"
-    assert [*crawl.parts.observed(observed(replace(shown, url="http://c.example/")))] == []
-    await close(crawl)
 
 
 async def test_a_round_begins_with_the_time_and_the_prior_of_now(crawl: Crawl) -> None:

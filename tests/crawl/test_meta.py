@@ -106,44 +106,44 @@ def copied(request: Request, url: str, **meta: Any) -> Request:
 # which page
 
 
-def test_a_start_request_is_ranked_and_its_visit_recorded() -> None:
-    assert seed_key(start()) == page_id_of(URL)
-    assert page_url(start()) == URL
+def post(request: Request) -> Request:
+    return request.replace(method="POST")
 
 
-def test_a_start_request_may_opt_out_of_both() -> None:
-    assert seed_key(start(hacs=False)) is None
-    assert page_url(start(hacs=False)) is None
-
-
-def test_a_start_request_that_is_to_be_recorded_is_a_page_as_any_start_request() -> None:
-    assert seed_key(start(hacs="record")) == page_id_of(URL)
-    assert page_url(start(hacs="record")) == URL
-
-
-def test_a_follow_up_is_neither_ranked_nor_recorded_unless_it_opts_in() -> None:
-    assert seed_key(follow_up()) is None
-    assert followed_key(follow_up()) is None
-    assert page_url(follow_up()) is None
-    assert seed_key(follow_up(hacs=True)) is None
-    assert followed_key(follow_up(hacs=True)) == page_id_of(URL)
-    assert page_url(follow_up(hacs=True)) == URL
-
-
-def test_a_follow_up_may_be_recorded_only() -> None:
-    assert followed_key(follow_up(hacs="record")) is None
-    assert page_url(follow_up(hacs="record")) == URL
-
-
-def test_a_follow_up_that_names_a_page_is_recorded() -> None:
-    assert page_url(follow_up(hacs_page=SEED)) == SEED
-    assert page_url(follow_up(hacs_page=SEED, hacs=False)) is None
-
-
-def test_a_start_request_may_name_the_page_that_it_is_ranked_by() -> None:
-    assert seed_key(start(hacs_page=SEED)) == page_id_of(SEED)
-    assert page_url(start(hacs_page=SEED)) == SEED
-    assert seed_url(start(hacs_page=SEED)) == SEED
+@pytest.mark.parametrize(
+    ("request_", "ranked", "recorded"),
+    [
+        (start(), URL, URL),
+        (start(hacs=False), None, None),
+        (start(hacs="record"), URL, URL),
+        (start(hacs_page=SEED), SEED, SEED),
+        (start("http://ada:secret@a.example/page"), URL, URL),
+        (start(depth=1), None, None),
+        (follow_up(), None, None),
+        (follow_up(hacs=True), URL, URL),
+        (follow_up(hacs="record"), None, URL),
+        (follow_up(hacs_page=SEED), None, SEED),
+        (follow_up(hacs_page=SEED, hacs=False), None, None),
+        (start().replace(method="HEAD"), None, None),
+        (post(start()), None, None),
+        (post(start(hacs=True)), URL, URL),
+        (post(follow_up(hacs=True)), URL, URL),
+        (post(follow_up(hacs_page=URL)), None, URL),
+        (FormRequest(URL, formdata={"q": "1"}, meta={"is_start_request": True}), None, None),
+        (start(hacs_page="http://a.example:99999/"), None, None),
+        (start(hacs_page="http://a.example:http/"), None, None),
+        (start("http://1.2.3.999/"), None, None),
+    ],
+)
+def test_which_page_a_request_is_ranked_by_and_recorded_for(
+    request_: Request, ranked: str | None, recorded: str | None
+) -> None:
+    is_first = "is_start_request" in request_.meta
+    assert is_first or seed_key(request_) is None
+    key = (seed_key if is_first else followed_key)(request_)
+    assert key == (None if ranked is None else page_id_of(ranked))
+    assert page_url(request_) == recorded
+    assert ranked is None or not is_first or seed_url(request_) == ranked
 
 
 @pytest.mark.parametrize("is_page", [True, False])
@@ -172,48 +172,6 @@ def test_a_value_of_the_spiders_own_says_nothing(value: object) -> None:
         assert page_url(request) == URL
     for request in (follow_up(hacs=value), follow_up(hacs_page=7)):
         assert page_url(request) is None
-
-
-@pytest.mark.parametrize("method", ["POST", "HEAD", "PUT"])
-def test_only_get_visits_a_page(method: str) -> None:
-    request = start().replace(method=method)
-    assert seed_key(request) is None
-    assert page_url(request) is None
-
-
-@pytest.mark.parametrize("method", ["POST", "HEAD", "PUT"])
-def test_another_method_visits_a_page_if_its_request_says_so(method: str) -> None:
-    request = start(hacs=True).replace(method=method)
-    assert seed_key(request) == page_id_of(URL)
-    assert page_url(follow_up(hacs=True).replace(method=method)) == URL
-    assert page_url(follow_up(hacs_page=URL).replace(method=method)) == URL
-
-
-def test_a_form_that_is_sent_with_post_visits_no_page() -> None:
-    form = FormRequest(URL, formdata={"q": "1"}, meta={"is_start_request": True})
-    assert page_url(form) is None
-
-
-def test_a_follow_up_that_copied_a_start_requests_meta_is_none() -> None:
-    request = start(depth=1)
-    assert seed_key(request) is None
-    assert page_url(request) is None
-
-
-@pytest.mark.parametrize("url", ["http://a.example:99999/", "http://a.example:http/"])
-def test_a_url_that_names_no_page_is_not_cared_for(url: str) -> None:
-    assert seed_key(start(hacs_page=url)) is None
-    assert page_url(start(hacs_page=url)) is None
-
-
-def test_an_impossible_ip_address_names_no_page_either() -> None:
-    assert seed_key(start("http://1.2.3.999/")) is None
-    assert page_url(start("http://1.2.3.999/")) is None
-
-
-def test_what_is_kept_of_a_page_has_no_login() -> None:
-    assert seed_url(start("http://ada:secret@a.example/page")) == URL
-    assert page_url(start("http://ada:secret@a.example/page")) == URL
 
 
 def test_a_request_of_hacs_own_visits_no_page() -> None:

@@ -149,13 +149,19 @@ def test_without_a_content_type_a_fragment_of_html_is_a_page(body: bytes, is_pag
         assert why_not_seen(response) == "other_type"
 
 
-@pytest.mark.parametrize("body", [b"", b" \r\n\t\n"])
-def test_an_empty_page_tells_nothing(body: bytes) -> None:
-    assert why_not_seen(html(body)) == "empty"
-
-
-def test_what_claims_to_be_html_and_is_binary_tells_nothing() -> None:
-    assert why_not_seen(html(b"%PDF-1.7\n\x00\x00" + TWO_LINKS)) == "unreadable"
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        (b"", "empty"),
+        (b" \r\n\t\n", "empty"),
+        (b"%PDF-1.7\n\x00\x00" + TWO_LINKS, "unreadable"),
+        (b"<meta charset=punycode>" + TWO_LINKS, "unreadable"),
+        (gzip.compress(TWO_LINKS)[:10] + b"\xff" * 40, "unreadable"),
+    ],
+    ids=["empty", "white", "binary", "an encoding for host names", "packed, and damaged"],
+)
+def test_what_claims_to_be_html_and_cannot_be_read_tells_nothing(body: bytes, reason: str) -> None:
+    assert why_not_seen(html(body)) == reason
 
 
 def test_pages_in_utf_16_are_read_though_they_are_full_of_nul_bytes() -> None:
@@ -251,10 +257,6 @@ def test_of_a_page_one_tree_is_made_whoever_looks_at_it() -> None:
     assert tree_of(packed) is tree_of(packed)
 
 
-def test_a_page_in_an_encoding_for_host_names_tells_nothing() -> None:
-    assert why_not_seen(html(b"<meta charset=punycode>" + TWO_LINKS)) == "unreadable"
-
-
 def test_a_page_that_was_packed_twice_and_says_so_once_is_read() -> None:
     visit = seen(html(gzip.compress(TWO_LINKS)))
     assert visit.marks == fingerprints("/one", "http://b.example/two")
@@ -264,10 +266,6 @@ def test_a_page_that_was_packed_twice_and_says_so_once_is_read() -> None:
 def test_a_page_that_was_packed_twice_is_read_in_the_encoding_that_it_names_inside() -> None:
     body = '<meta charset="utf-8"><a href="/über?für=Öl">1</a>'.encode()
     assert seen(html(gzip.compress(body))).marks == seen(html(body)).marks
-
-
-def test_what_begins_as_a_packed_page_and_cannot_be_unpacked_tells_nothing() -> None:
-    assert why_not_seen(html(gzip.compress(TWO_LINKS)[:10] + b"\xff" * 40)) == "unreadable"
 
 
 def test_validators_go_back_as_they_came_also_where_they_are_not_ascii() -> None:

@@ -112,14 +112,13 @@ def test_what_takes_too_many_bytes_is_not_kept() -> None:
 
 
 SECRETS: list[dict[str, Any]] = [
-    {"Authorization": "x"},
-    {"X-Auth-Token": "x"},
-    {"Ocp-Apim-Subscription-Key": "x"},
-    {"X-JWT": "x"},
-    {"accessKey": "x"},
-    {"APIKEY": "x"},
-    {"pwd": "x"},
-    {"PHPSESSID": "x"},
+    *(
+        {name: "x"}
+        for name in (
+            *("Authorization", "X-Auth-Token", "Ocp-Apim-Subscription-Key", "X-JWT", "accessKey"),
+            *("APIKEY", "pwd", "PHPSESSID", "pinCode", "licence_key", "2fa"),
+        )
+    ),
     {"pin": 1234},
     {"login": {"user": "ada", "password": "x"}},
     {"steps": [{"fill": {"userPassword": "x"}}]},
@@ -132,9 +131,6 @@ SECRETS: list[dict[str, Any]] = [
     {"code": "ghp_abcdefghijklmnop"},
     {"code": "sk-abcdEFGH1234abcdEFGH1234"},
     {"code": "d41d8cd98f00b204e9800998ecf8427e"},
-    {"pinCode": "x"},
-    {"licence_key": "x"},
-    {"2fa": "x"},
     {"db": {"connectionString": "x"}},
     {"fields": [{"name": "password", "value": "x"}]},
     {"seen": {"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abc": 1}},

@@ -150,47 +150,12 @@ def world(request: pytest.FixtureRequest, asyncio_reactor: None) -> World:
     return World(request.param)
 
 
-def test_follow_ups_go_before_seeds_of_the_same_priority(world: World) -> None:
-    world.add_seed("a/seed")
-    world.add_follow_up("a/page")
-    assert world.send_all() == ["a/page", "a/seed"]
-
-
-def test_within_a_host_higher_priority_goes_first_whatever_it_is(world: World) -> None:
-    world.add_follow_up("a/page")
-    world.add_seed("a/seed", priority=1)
-    world.add_follow_up("a/other", priority=2)
-    assert world.send_all() == ["a/other", "a/seed", "a/page"]
-
-
-def test_a_seed_does_not_pass_an_urgent_follow_up_because_there_is_an_unimportant_one_too(
-    world: World,
-) -> None:
-    world.add_follow_up("a/later", priority=-5)
-    world.add_follow_up("a/now", priority=10)
-    world.add_seed("a/seed", priority=5)
-    assert world.send_all() == ["a/now", "a/seed", "a/later"]
-
-
 def test_a_seed_of_a_free_host_goes_before_follow_ups_of_busy_ones(world: World) -> None:
     world.add_follow_up("a/1")
     assert world.send() == "a/1"
     world.add_follow_up("a/2")
     world.add_seed("b/seed")
     assert world.send_all() == ["b/seed", "a/2"]
-
-
-def test_a_follow_up_of_a_busy_host_does_not_pass_a_seed_of_that_host_with_more_priority(
-    world: World,
-) -> None:
-    for path in ("a/1", "b/1", "b/2"):
-        world.add_follow_up(path)
-    assert sorted(world.send_all()) == ["a/1", "b/1", "b/2"]
-    world.add_seed("a/seed")  # of all seeds the next: fewest wait for its host
-    world.add_seed("b/seed", priority=5)
-    world.add_follow_up("b/page")
-    sent = world.send_all()
-    assert sent.index("b/seed") < sent.index("b/page")
 
 
 def test_requests_of_a_host_that_is_to_be_left_alone_wait_and_others_go_on(world: World) -> None:

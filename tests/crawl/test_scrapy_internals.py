@@ -10,6 +10,7 @@ import asyncio
 import inspect
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from functools import partial, wraps
 from typing import Any
 
 import pytest
@@ -213,6 +214,22 @@ def crawling(asyncio_reactor: asyncio.AbstractEventLoop) -> Run:
     return run
 
 
+def while_crawling(*entries: Any, **more: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Make a test of a coroutine that is given a tiny crawl, which is under way."""
+
+    def made(act: Callable[..., Any]) -> Any:
+        @wraps(act)
+        def test(crawling: Run, **given: Any) -> None:
+            crawling(TinyCrawl(*entries, **more), partial(act, **given))
+
+        first, *others = inspect.signature(act).parameters.values()
+        wanted = inspect.Signature([first.replace(name="crawling"), *others])
+        test.__signature__ = wanted  # type: ignore[attr-defined]
+        return test
+
+    return made
+
+
 def test_the_engine_is_none_until_it_is_made() -> None:
     crawler = new_crawler()
     with relying_on("`Crawler.engine`, which was None before the engine is made"):
@@ -223,27 +240,13 @@ def test_the_engine_is_none_until_it_is_made() -> None:
         wake(crawler)
 
 
-def test_the_downloader_has_a_set_of_the_requests_under_way(crawling: Run) -> None:
-    requests = [page(1), page(2), page(3, "b")]
-
-    async def act(crawl: TinyCrawl) -> None:
-        with relying_on("`Downloader.active`, the set of all requests under way, sent or not"):
-            await crawl.until(lambda: len(crawl.downloads.active) == 3)
-            assert {one.url for one in crawl.downloads.active} == {one.url for one in requests}
-            crawl.answer(requests[0])
-            await crawl.until(lambda: len(crawl.downloads.active) == 2)
-
-    crawling(TinyCrawl(*requests), act)
-
-
-def test_the_downloader_says_in_which_slot_a_request_will_wait(crawling: Run) -> None:
-    async def act(crawl: TinyCrawl) -> None:
-        await crawl.until(lambda: bool(crawl.sent))
-        with relying_on("`Downloader.get_slot_key`, which names the slot that a request waits in"):
-            assert crawl.downloads.slot_of(page(2, "mine")) == "mine"
-            assert crawl.downloads.slot_of(Request("http://A.example:8080/x")) == "a.example"
-
-    crawling(TinyCrawl(page(1)), act)
+@while_crawling(page(1), page(2), page(3, "b"))
+async def test_the_downloader_has_a_set_of_the_requests_under_way(crawl: TinyCrawl) -> None:
+    with relying_on("`Downloader.active`, the set of all requests under way, sent or not"):
+        await crawl.until(lambda: len(crawl.downloads.active) == 3)
+        assert {one.url[-1] for one in crawl.downloads.active} == set("123")
+        crawl.answer(page(1))
+        await crawl.until(lambda: len(crawl.downloads.active) == 2)
 
 
 @pytest.mark.parametrize(
@@ -281,161 +284,127 @@ def test_a_downloader_of_the_projects_own_chooses_its_slots() -> None:
     assert Downloads(crawler).slot_of(Request("http://a.example/")) == "one"
 
 
-def test_a_slot_of_the_downloader_knows_how_many_transfers_it_may_have(crawling: Run) -> None:
-    async def act(crawl: TinyCrawl) -> None:
-        await crawl.until(lambda: crawl.waiting == 3)
-        with relying_on("`Downloader.slots`, or `Slot.concurrency` and `Slot.delay` in it"):
-            assert (
-                crawl.downloads.waiting_in("a", 3) == 2
-            )  # of three two transfer: 1, and 1 as it is full
-            assert crawl.downloads.waiting_in("a", 1) == 0
-            assert crawl.downloads.waiting_in("never asked", 2) == 1
-
-    requests = page(1), page(2), page(3)
-    crawling(TinyCrawl(*requests, CONCURRENT_REQUESTS_PER_DOMAIN=2), act)
+@while_crawling(page(1), page(2), page(3), DOWNLOAD_DELAY=60.0)
+async def test_a_slot_with_a_delay_knows_which_requests_are_being_transferred(
+    crawl: TinyCrawl,
+) -> None:
+    await crawl.until(lambda: crawl.waiting == 3)
+    with relying_on("`Slot.transferring`, the requests that a downloader's slot has sent"):
+        assert crawl.downloads.waiting_in("a", 3) == 2
+    with relying_on("`Slot.queue`, what a slot has not sent: the end of this crawl takes a minute"):
+        crawl.downloads.recall(lambda _: True, RuntimeError("enough"))
+        await crawl.until(lambda: len(crawl.errors) == 2)
 
 
-def test_a_slot_with_a_delay_knows_which_requests_are_being_transferred(crawling: Run) -> None:
-    async def act(crawl: TinyCrawl) -> None:
-        await crawl.until(lambda: crawl.waiting == 3)
-        with relying_on("`Slot.transferring`, the requests that a downloader's slot has sent"):
-            assert crawl.downloads.waiting_in("a", 3) == 2
-        with relying_on(
-            "`Slot.queue`, what a slot has not sent: the end of this crawl takes a minute"
-        ):
-            crawl.downloads.recall(lambda _: True, RuntimeError("enough"))
-            await crawl.until(lambda: len(crawl.errors) == 2)
-
-    crawling(TinyCrawl(page(1), page(2), page(3), DOWNLOAD_DELAY=60.0), act)
-
-
-def test_requests_are_taken_out_of_their_slots_queues_and_end_with_an_error(crawling: Run) -> None:
+@while_crawling(*(page(number, slot) for number, slot in enumerate("aaabb")))
+async def test_requests_are_taken_out_of_their_slots_queues(crawl: TinyCrawl) -> None:
     error = RuntimeError("not now")
-    requests = [page(number, slot) for number, slot in enumerate("aaabb")]
-    meant = {requests[2].url, requests[4].url}
-
-    async def act(crawl: TinyCrawl) -> None:
-        await crawl.until(lambda: crawl.waiting == 5)
-        with relying_on("`Slot.queue`, the pairs of request and Deferred that a slot has not sent"):
-            crawl.downloads.recall(lambda request: request.url in meant, error)
-            await crawl.until(lambda: len(crawl.errors) == 2)
-            assert crawl.errors == [error, error]
-            assert len(crawl.downloads.active) == 3
-
-    crawl = TinyCrawl(*requests)
-    crawling(crawl, act)
+    await crawl.until(lambda: crawl.waiting == 5)
+    with relying_on("`Slot.queue`, the pairs of request and Deferred that a slot has not sent"):
+        crawl.downloads.recall(lambda request: request.url[-1] in "24", error)
+        await crawl.until(lambda: len(crawl.errors) == 2)
+        assert crawl.errors == [error, error]
+        assert len(crawl.downloads.active) == 3
     with relying_on("`Slot.queue`: what is taken out of it is sent all the same"):
-        assert sorted(url for url, _ in crawl.sent) == [
-            requests[0].url,
-            requests[1].url,
-            requests[3].url,
-        ]
+        crawl.answer(page(0))
+        await crawl.until(lambda: len(crawl.sent) == 3)
+        assert {url[-1] for url, _ in crawl.sent} == set("013")
 
 
-def test_a_slot_is_planned_before_and_slowed_after_its_first_request(crawling: Run) -> None:
-    async def act(crawl: TinyCrawl) -> None:
-        crawl.downloads.plan("b", 1.0, 3)
-        crawl.downloads.plan("b", 0.5, 5)
-        await crawl.until(lambda: crawl.waiting == 1)
-        engine = crawl.crawler.engine
-        assert engine is not None
-        with relying_on(
-            "`Downloader.per_slot_settings` or `Slot.delay`: archives are asked too fast"
-        ):
-            crawl.downloads.plan("a", 7.0, 1)
-            engine.crawl(page(2, "b"))
-            await crawl.until(lambda: crawl.waiting == 2)
-            slots = engine.downloader.slots
-            assert slots["a"].delay == 7.0
-            assert (slots["b"].delay, slots["b"].concurrency) == (1.0, 3)
-            assert slots["b"].download_delay() == 1.0, "delays are random, so shorter than planned"
-
-    crawling(TinyCrawl(page(1)), act)
+@while_crawling(page(1))
+async def test_a_slot_is_planned_before_and_slowed_after_its_first_request(
+    crawl: TinyCrawl,
+) -> None:
+    crawl.downloads.plan("b", 1.0, 3)
+    crawl.downloads.plan("b", 0.5, 5)
+    await crawl.until(lambda: crawl.waiting == 1)
+    engine = crawl.crawler.engine
+    assert engine is not None
+    with relying_on("`Downloader.per_slot_settings` or `Slot.delay`: archives are asked too fast"):
+        crawl.downloads.plan("a", 7.0, 1)
+        engine.crawl(page(2, "b"))
+        await crawl.until(lambda: crawl.waiting == 2)
+        slots = engine.downloader.slots
+        assert slots["a"].delay == 7.0
+        assert (slots["b"].delay, slots["b"].concurrency) == (1.0, 3)
+        assert slots["b"].download_delay() == 1.0, "delays are random, so shorter than planned"
 
 
-def test_a_request_beside_a_slot_s_queue_takes_its_turn_in_the_slot_s_delay(crawling: Run) -> None:
-    async def act(crawl: TinyCrawl) -> None:
-        await crawl.until(lambda: bool(crawl.sent))
-        with relying_on("`Slot.lastseen`, `Slot.download_delay()`, or the clock that these go by"):
-            crawl.downloads.plan("a", 100.0, 1)
-            crawl.downloads.on_sent(page(2))
-            first = crawl.downloads.take_turn(page(2), at_most=1_000.0)
-            second = crawl.downloads.take_turn(page(3), at_most=1_000.0)
-            assert first is not None
-            assert second is not None
-            assert 49.0 < first <= 150.0  # Scrapy varies delays by a half
-            assert 49.0 < second - first <= 150.0
-            assert crawl.downloads.take_turn(page(4), at_most=50.0) is None
-            assert crawl.downloads.take_turn(page(4), at_most=1_000.0) is not None
-        with relying_on("`Downloader._get_slot`, which makes a slot for a host not yet asked"):
-            assert crawl.downloads.take_turn(page(5, "new"), at_most=1_000.0) == 0.0
-
-    crawling(TinyCrawl(page(1)), act)
-
-
-def test_robots_txt_is_looked_up_for_requests_beside_the_engine_s(crawling: Run) -> None:
-    async def act(crawl: TinyCrawl) -> None:
-        await crawl.until(lambda: bool(crawl.sent))
-        with relying_on("`RobotsTxtMiddleware.process_request`, or how middlewares are found"):
-            # it does not look at data: URLs; and where robots.txt is not obeyed it is not there
-            await check_robotstxt(crawl.crawler, page(2))
-
-    crawling(TinyCrawl(page(1)), act)
+@while_crawling(page(1))
+async def test_a_request_beside_a_slot_s_queue_takes_its_turn_in_the_slot_s_delay(
+    crawl: TinyCrawl,
+) -> None:
+    await crawl.until(lambda: bool(crawl.sent))
+    with relying_on("`Slot.lastseen`, `Slot.download_delay()`, or the clock that these go by"):
+        crawl.downloads.plan("a", 100.0, 1)
+        crawl.downloads.on_sent(page(2))
+        first = crawl.downloads.take_turn(page(2), at_most=1_000.0)
+        second = crawl.downloads.take_turn(page(3), at_most=1_000.0)
+        assert first is not None
+        assert second is not None
+        assert 49.0 < first <= 150.0  # Scrapy varies delays by a half
+        assert 49.0 < second - first <= 150.0
+        assert crawl.downloads.take_turn(page(4), at_most=50.0) is None
+        assert crawl.downloads.take_turn(page(4), at_most=1_000.0) is not None
+    with relying_on("`Downloader._get_slot`, which makes a slot for a host not yet asked"):
+        assert crawl.downloads.take_turn(page(5, "new"), at_most=1_000.0) == 0.0
 
 
-def test_the_engine_can_be_woken(crawling: Run) -> None:
-    async def act(crawl: TinyCrawl) -> None:
-        await crawl.until(lambda: bool(crawl.sent))
+@while_crawling(page(1))
+async def test_robots_txt_is_looked_up_for_requests_beside_the_engine_s(crawl: TinyCrawl) -> None:
+    await crawl.until(lambda: bool(crawl.sent))
+    with relying_on("`RobotsTxtMiddleware.process_request`, or how middlewares are found"):
+        # it does not look at data: URLs; and where robots.txt is not obeyed it is not there
+        await check_robotstxt(crawl.crawler, page(2))
+
+
+@while_crawling(page(1))
+async def test_the_engine_can_be_woken(crawl: TinyCrawl) -> None:
+    await crawl.until(lambda: bool(crawl.sent))
+    await settled()
+    asked = crawl.asked
+    await settled()
+    assert crawl.asked == asked, "the engine asks although nothing has happened"
+    with relying_on("`ExecutionEngine._slot.nextcall`, which has the scheduler asked soon"):
+        wake(crawl.crawler)
         await settled()
-        asked = crawl.asked
+        assert crawl.asked > asked
+
+
+@while_crawling(page(1))
+async def test_a_crawl_says_that_it_is_closing(crawl: TinyCrawl) -> None:
+    await crawl.until(lambda: bool(crawl.sent))
+    with relying_on("`ExecutionEngine._slot.closing`, which is set while a crawl closes"):
+        assert not is_closing(crawl.crawler)
+        stopping = crawl.stop()
         await settled()
-        assert crawl.asked == asked, "the engine asks although nothing has happened"
-        with relying_on("`ExecutionEngine._slot.nextcall`, which has the scheduler asked soon"):
-            wake(crawl.crawler)
-            await settled()
-            assert crawl.asked > asked
-
-    crawling(TinyCrawl(page(1)), act)
-
-
-def test_a_crawl_says_that_it_is_closing(crawling: Run) -> None:
-    async def act(crawl: TinyCrawl) -> None:
-        await crawl.until(lambda: bool(crawl.sent))
-        with relying_on("`ExecutionEngine._slot.closing`, which is set while a crawl closes"):
-            assert not is_closing(crawl.crawler)
-            stopping = crawl.stop()
-            await settled()
-            assert is_closing(crawl.crawler)
-            crawl.answer(page(1))
-            await maybe_deferred_to_future(stopping)
-            assert is_closing(crawl.crawler)
-
-    crawling(TinyCrawl(page(1)), act)
+        assert is_closing(crawl.crawler)
+        crawl.answer(page(1))
+        await maybe_deferred_to_future(stopping)
+        assert is_closing(crawl.crawler)
 
 
 @pytest.mark.parametrize(
     ("place", "when"),
     [("in_callback", "during a callback"), ("in_pipeline", "while a pipeline had an item")],
 )
-def test_the_scraper_is_not_idle_while(place: str, when: str, crawling: Run) -> None:
-    async def act(crawl: TinyCrawl) -> None:
-        loop = asyncio.get_running_loop()
-        inside, go_on = loop.create_future(), loop.create_future()
+@while_crawling(page(1))
+async def test_the_scraper_is_not_idle_while(crawl: TinyCrawl, place: str, when: str) -> None:
+    loop = asyncio.get_running_loop()
+    inside, go_on = loop.create_future(), loop.create_future()
 
-        async def wait() -> None:
-            inside.set_result(None)
-            await go_on
+    async def wait() -> None:
+        inside.set_result(None)
+        await go_on
 
-        setattr(crawl, place, wait)
-        await crawl.until(lambda: bool(crawl.sent))
-        with relying_on(f"`Scraper.slot.is_idle()`, which was False {when}"):
-            assert not is_parsing(crawl.crawler)
-            crawl.answer(page(1))
-            await inside
-            assert is_parsing(crawl.crawler)
-        go_on.set_result(None)
-
-    crawling(TinyCrawl(page(1)), act)
+    setattr(crawl, place, wait)
+    await crawl.until(lambda: bool(crawl.sent))
+    with relying_on(f"`Scraper.slot.is_idle()`, which was False {when}"):
+        assert not is_parsing(crawl.crawler)
+        crawl.answer(page(1))
+        await inside
+        assert is_parsing(crawl.crawler)
+    go_on.set_result(None)
 
 
 @pytest.mark.parametrize("is_marked", [True, False])
@@ -455,26 +424,24 @@ def test_a_crawler_without_a_spider_counts_as_failed(crawling: Run, is_marked: b
         assert crawl.runner.bootstrap_failed == is_marked
 
 
-def test_the_scheduler_has_its_filter_where_it_was(crawling: Run) -> None:
-    async def act(crawl: TinyCrawl) -> None:
-        await crawl.until(lambda: bool(crawl.sent))
-        scheduler = crawl.scheduler
-        with relying_on("`Scheduler.df`, the duplicate filter that a scheduler asks"):
-            assert filter_of(scheduler) is not None
-            assert filter_of(scheduler).request_seen(page(1))
-            assert not scheduler.enqueue_request(page(1))
-        with relying_on("`Scheduler.df`, which could be exchanged for one request"):
-            seen = filter_of(scheduler)
-            assert enqueue_unfiltered(scheduler, page(1))
-            assert filter_of(scheduler) is seen
-            assert not scheduler.enqueue_request(page(1))
-        with relying_on("`Scheduler.df`, which could be exchanged for one that has seen nothing"):
-            empty_filter(scheduler, crawl.crawler)
-            assert type(filter_of(scheduler)) is type(seen)
-            assert scheduler.enqueue_request(page(1))
-            assert not scheduler.enqueue_request(page(1))
-
-    crawling(TinyCrawl(page(1)), act)
+@while_crawling(page(1))
+async def test_the_scheduler_has_its_filter_where_it_was(crawl: TinyCrawl) -> None:
+    await crawl.until(lambda: bool(crawl.sent))
+    scheduler = crawl.scheduler
+    with relying_on("`Scheduler.df`, the duplicate filter that a scheduler asks"):
+        assert filter_of(scheduler) is not None
+        assert filter_of(scheduler).request_seen(page(1))
+        assert not scheduler.enqueue_request(page(1))
+    with relying_on("`Scheduler.df`, which could be exchanged for one request"):
+        seen = filter_of(scheduler)
+        assert enqueue_unfiltered(scheduler, page(1))
+        assert filter_of(scheduler) is seen
+        assert not scheduler.enqueue_request(page(1))
+    with relying_on("`Scheduler.df`, which could be exchanged for one that has seen nothing"):
+        empty_filter(scheduler, crawl.crawler)
+        assert type(filter_of(scheduler)) is type(seen)
+        assert scheduler.enqueue_request(page(1))
+        assert not scheduler.enqueue_request(page(1))
 
 
 def test_the_filter_of_scrapy_redis_can_be_emptied() -> None:
@@ -497,24 +464,22 @@ def test_a_scheduler_without_a_filter_takes_every_request() -> None:
     empty_filter(scheduler, new_crawler())
 
 
-def test_a_request_can_be_held_back_until_it_is_sent(crawling: Run) -> None:
+@while_crawling(page(1), page(2))
+async def test_a_request_can_be_held_back_until_it_is_sent(crawl: TinyCrawl) -> None:
     gate: Deferred[None] = Deferred()
 
     async def wait(_: Request) -> None:
         await maybe_deferred_to_future(gate)
 
-    async def act(crawl: TinyCrawl) -> None:
-        await crawl.until(lambda: bool(crawl.sent))
-        hold_back(crawl.crawler, lambda: gate.called, wait)
-        with relying_on("`DownloadHandlers`, which sends what the queue of a slot lets go"):
-            crawl.answer(page(1))
-            await crawl.until(lambda: crawl.waiting == 2)
-            await settled()
-            assert len(crawl.sent) == 1
-            gate.callback(None)
-            await crawl.until(lambda: len(crawl.sent) == 2)
-
-    crawling(TinyCrawl(page(1), page(2)), act)
+    await crawl.until(lambda: bool(crawl.sent))
+    hold_back(crawl.crawler, lambda: gate.called, wait)
+    with relying_on("`DownloadHandlers`, which sends what the queue of a slot lets go"):
+        crawl.answer(page(1))
+        await crawl.until(lambda: crawl.waiting == 2)
+        await settled()
+        assert len(crawl.sent) == 1
+        gate.callback(None)
+        await crawl.until(lambda: len(crawl.sent) == 2)
 
 
 @pytest.mark.skipif(scrapy.version_info < (2, 14), reason="it does not wait for these items")

@@ -66,65 +66,11 @@ def world(under_way: UnderWay) -> World:
     return World(under_way)
 
 
-def paths(seeds: list[Request]) -> list[str]:
-    return [seed.url.removeprefix("http://") for seed in seeds]
-
-
 def test_an_empty_queue_has_no_seed(world: World) -> None:
     assert len(world.seeds) == 0
     assert world.seeds.best() is None
     assert world.seeds.all() == []
     assert not world.seeds.is_before(Request("http://a/", priority=-9), "a")
-
-
-def test_a_slot_gives_its_seeds_by_priority_then_rank_then_arrival(world: World) -> None:
-    world.seeds.add([Request("http://a/2"), Request("http://a/1")], [0.5, 0.25])
-    world.seeds.add([Request("http://a/3")], [0.5])
-    world.seeds.add_one(Request("http://a/0", priority=1), 9.0)
-    world.seeds.add_one(Request("http://a/4", priority=-1), 0.0)
-    assert len(world.seeds) == 5
-    assert [world.send() for _ in range(5)] == ["a/0", "a/1", "a/2", "a/3", "a/4"]
-    assert world.send() is None
-    assert len(world.seeds) == 0
-
-
-def test_every_free_slot_has_a_turn_before_one_in_which_a_request_waits(world: World) -> None:
-    world.add("a/1", "a/2", "b/1", "c/1", "b/2")
-    assert [world.send() for _ in range(5)] == ["a/1", "b/1", "c/1", "a/2", "b/2"]
-
-
-def test_a_slot_in_which_a_request_of_others_is_under_way_is_not_free(world: World) -> None:
-    world.send_other("a/other")
-    world.add("a/1", "b/1")
-    assert not world.seeds.is_free("a")
-    assert world.seeds.is_free("b")
-    assert world.seeds.busy_slots() == ["a"]
-    assert [world.send(), world.send()] == ["b/1", "a/1"]
-
-
-def test_a_slot_is_free_again_when_its_requests_have_ended(world: World) -> None:
-    other = world.send_other("a/other")
-    world.add("a/1", "b/1")
-    world.under_way.end(other)
-    assert world.send() == "a/1"
-    assert world.seeds.busy_slots() == ["a"]
-
-
-def test_where_no_slot_is_free_the_one_with_the_fewest_waiting_requests_is_next(
-    world: World,
-) -> None:
-    for path in ("a/other", "a/another", "b/other"):
-        world.send_other(path)
-    world.add("a/1", "b/1", "b/2")
-    assert world.seeds.best() == ("b", (0, 1, 1), 1)
-    assert world.send() == "b/1"
-    assert world.send() == "a/1", "two are under way in each slot, and rank decides"
-
-
-def test_a_slot_with_room_for_several_is_free_until_it_is_full() -> None:
-    world = World(UnderWay(concurrency=3))
-    world.add("a/1", "a/2", "a/3", "a/4", "b/1")
-    assert [world.send() for _ in range(5)] == ["a/1", "a/2", "a/3", "b/1", "a/4"]
 
 
 def test_slots_that_may_not_be_asked_are_passed_over_and_keep_their_seeds(world: World) -> None:
@@ -146,28 +92,6 @@ def test_what_the_queue_says_of_the_next_seed_is_what_orders_it(world: World) ->
     assert world.seeds.is_before(Request("http://a/2", priority=6), "a")
     assert not world.seeds.is_before(Request("http://a/2", priority=7), "a")
     assert not world.seeds.is_before(Request("http://b/2", priority=6), "b")
-
-
-def test_a_better_seed_that_comes_later_goes_first(world: World) -> None:
-    world.add("a/1", "b/1")
-    world.seeds.add_one(Request("http://b/0"), -1.0)
-    assert [world.send(), world.send()] == ["b/0", "a/1"]
-
-
-def test_taking_seeds_is_enough_to_get_the_next_of_the_same_slot(world: World) -> None:
-    for path in ("a/1", "a/2", "a/3"):
-        world.seeds.add_one(Request(f"http://{path}"), 0.0)
-    taken = []
-    while (best := world.seeds.best()) is not None:
-        taken.append(world.seeds.take(best[0]))
-    assert paths(taken) == ["a/1", "a/2", "a/3"]
-
-
-def test_all_are_given_best_first_and_stay(world: World) -> None:
-    world.add("b/1", "a/1", "a/2")
-    world.add("c/1", priority=3)
-    assert paths(world.seeds.all()) == ["c/1", "b/1", "a/1", "a/2"]
-    assert len(world.seeds) == 4
 
 
 @cache
@@ -299,36 +223,6 @@ def test_an_inner_scheduler_that_was_given_nothing_may_have_something_unless_tha
     assert goes_first(world)
     queue = SeedQueue(Downloads(world.under_way.crawler), knows_all_given=True)
     assert not queue.is_for_follow_ups("a", (0, 0.0, 0), 0)
-
-
-def test_a_seed_goes_first_that_has_more_priority_than_all_follow_ups_or_all_of_its_slot(
-    world: World,
-) -> None:
-    give(world, "a/1", priority=-1)
-    give(world, "b/1", priority=3)
-    assert not goes_first(world, "c", priority=4)
-    assert goes_first(world, "c", priority=3)
-    assert not goes_first(world, "a", priority=0)
-    assert goes_first(world, "a", priority=-1)
-
-
-def test_what_the_inner_scheduler_gave_back_counts_no_more(world: World) -> None:
-    give(world, "a/1", "a/2", priority=5)
-    give(world, "a/3")
-    for _ in range(2):
-        assert goes_first(world, "a", priority=1)
-        world.seeds.on_dequeued(Request("http://a/1", priority=5), "a")
-    assert not goes_first(world, "a", priority=1)
-
-
-def test_what_a_job_left_in_the_inner_scheduler_was_never_counted_and_comes_out(
-    world: World,
-) -> None:
-    give(world, "a/1")
-    world.seeds.on_dequeued(Request("http://b/1"), "b")
-    world.seeds.on_dequeued(Request("http://a/1", priority=7), "a")
-    assert goes_first(world, "a")
-    assert not goes_first(world, "a", priority=1)
 
 
 def test_a_seed_of_a_free_slot_goes_first_where_all_follow_ups_are_for_busy_ones(

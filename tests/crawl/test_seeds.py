@@ -32,25 +32,45 @@ def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
 
 
-def test_one_url_a_line_in_order(write: Write) -> None:
-    path = write(b"http://b.org/\nhttp://a.org/\r\n  http://c.org/  ")
-    assert list(read_seeds(path)) == ["http://b.org/", "http://a.org/", "http://c.org/"]
-
-
-def test_comments_and_blank_lines_are_skipped(
-    write: Write, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(
+    ("content", "seeds"),
+    [
+        (b"http://b.org/\nhttp://a.org/\r\n  http://c.org/  ", "http://b.org/ http://a.org/ http://c.org/"),
+        (b"# head\n\n   \n  # indented\nhttp://a.org/ # trailing\nb.org/\t#x # y\n", "http://a.org/ http://b.org/"),
+        (b"http://a.org/#me\n", "http://a.org/#me"),
+        (b"\xef\xbb\xbfhttp://a.org/\n", "http://a.org/"),
+        (b"http://a.org/x,y;z\n", "http://a.org/x,y;z"),
+    ],
+    ids=["in order", "comments", "a fragment", "a byte order mark", "a comma"],
+)  # fmt: skip
+def test_one_url_a_line_is_read(
+    content: bytes, seeds: str, write: Write, caplog: pytest.LogCaptureFixture
 ) -> None:
-    path = write(b"# head\n\n   \n  # indented\nhttp://a.org/ # trailing\nhttp://b.org/\t#x # y\n")
-    assert list(read_seeds(path)) == ["http://a.org/", "http://b.org/"]
+    assert list(read_seeds(write(content))) == seeds.split()
     assert warnings_of(caplog) == []
 
 
-def test_a_fragment_is_no_comment(write: Write) -> None:
-    assert list(read_seeds(write(b"http://a.org/#me\n"))) == ["http://a.org/#me"]
+MUST = "must be a number above 0"
 
 
-def test_byte_order_mark_is_skipped(write: Write) -> None:
-    assert list(read_seeds(write(b"\xef\xbb\xbfhttp://a.org/\n"))) == ["http://a.org/"]
+@pytest.mark.parametrize(
+    ("content", "warnings"),
+    [
+        (b"url,weight\na.org/,high\na.org/,0\nhttp://c.org/,1\n",
+         [f"line 2: weight 'high': {MUST}", f"line 3: weight '0': {MUST}"]),
+        (b"name,url\nAda,\nBob,http://c.org/\n", ["line 2: it has no URL"]),
+        (b"# c\nftp://b.org/\nhttp://c.org/\n",
+         ["line 2: scheme 'ftp' is not http or https: 'ftp://b.org/'"]),
+        (b"http://a.org/\xff\nhttp://c.org/\n", ["line 1: not UTF-8 at byte 14"]),
+    ],
+    ids=["a weight", "no URL", "no seed", "bytes"],
+)  # fmt: skip
+def test_a_malformed_line_is_a_warning_with_its_place(
+    content: bytes, warnings: list[str], write: Write, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = write(content)
+    assert list(read_seeds(path)) == ["http://c.org/"]
+    assert warnings_of(caplog) == [f"{path}, {warning}; skipped" for warning in warnings]
 
 
 @pytest.mark.parametrize(
@@ -88,45 +108,6 @@ def test_a_list_may_give_weights(lines: str, write: Write) -> None:
     lines = lines.replace(",http://b.org/1,2", ',"http://b.org/1,2"')
     seeds = [("http://a.org/", 3.0), ("http://b.org/1,2", None), ("http://c.org/c", 0.5)]
     assert list(weighted_seeds(write(lines.encode()))) == seeds
-
-
-def test_a_weight_that_is_none_is_a_warning_with_its_line(
-    write: Write, caplog: pytest.LogCaptureFixture
-) -> None:
-    path = write(b"url,weight\nhttp://a.org/,high\nhttp://b.org/,0\nhttp://c.org/,1\n")
-    assert list(read_seeds(path)) == ["http://c.org/"]
-    assert [line.partition(", ")[2] for line in warnings_of(caplog)] == [
-        f"line {number}: weight '{text}': must be a number above 0; skipped"
-        for number, text in ((2, "high"), (3, "0"))
-    ]
-
-
-def test_a_row_without_a_url_is_a_warning_with_its_line(
-    write: Write, caplog: pytest.LogCaptureFixture
-) -> None:
-    path = write(b"name,url\nAda,\nBob,http://b.org/\n")
-    assert list(read_seeds(path)) == ["http://b.org/"]
-    assert warnings_of(caplog) == [f"{path}, line 2: it has no URL; skipped"]
-
-
-def test_a_comma_in_a_url_is_part_of_it(write: Write) -> None:
-    assert list(read_seeds(write(b"http://a.org/x,y;z\n"))) == ["http://a.org/x,y;z"]
-
-
-def test_malformed_line_is_a_warning_with_its_place(
-    write: Write, caplog: pytest.LogCaptureFixture
-) -> None:
-    path = write(b"http://a.org/\n# c\nftp://b.org/\nhttp://c.org/\n")
-    assert list(read_seeds(path)) == ["http://a.org/", "http://c.org/"]
-    assert warnings_of(caplog) == [
-        f"{path}, line 3: scheme 'ftp' is not http or https: 'ftp://b.org/'; skipped"
-    ]
-
-
-def test_undecodable_line_is_a_warning(write: Write, caplog: pytest.LogCaptureFixture) -> None:
-    path = write(b"http://a.org/\xff\nhttp://b.org/\n")
-    assert list(read_seeds(path)) == ["http://b.org/"]
-    assert warnings_of(caplog) == [f"{path}, line 1: not UTF-8 at byte 14; skipped"]
 
 
 @pytest.mark.parametrize("length", [LONGEST_LINE_BYTES, 3 * LONGEST_LINE_BYTES + 7])
@@ -178,18 +159,17 @@ def test_lines_are_read_as_they_are_asked_for() -> None:
         os.close(writing)
 
 
-def test_truncated_gzip_gives_what_it_holds_and_then_an_error(tmp_path: Path) -> None:
-    path = tmp_path / "seeds.gz"
-    whole = gzip.compress(os.urandom(50_000).hex().encode() + b"\nhttp://a.org/\n")
-    path.write_bytes(whole[:-10])
-    with pytest.raises(SeedsError, match=r"seeds\.gz: damaged gzip file: "):
-        list(read_seeds(str(path)))
+RANDOM = os.urandom(50_000).hex().encode()
 
 
 @pytest.mark.parametrize(
     "content",
-    [b"http://a.org/\n", gzip.compress(b"http://a.org/\n" * 99, mtime=0)[:12] + b"\xff" * 30],
-    ids=["not packed", "rubbish after the header"],
+    [
+        gzip.compress(RANDOM + b"\nhttp://a.org/\n")[:-10],
+        b"http://a.org/\n",
+        gzip.compress(b"http://a.org/\n" * 99, mtime=0)[:12] + b"\xff" * 30,
+    ],
+    ids=["cut off", "not packed", "rubbish after the header"],
 )
 def test_damaged_gzip(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "seeds.gz"

@@ -33,6 +33,11 @@ class World:
         """Read all that a `start()` yields."""
         return asyncio.ensure_future(self._read(start))
 
+    async def begin_to_wait(self) -> None:
+        """Read a `start()` that waits after each entry."""
+        self.reading = self.begin(waits_after_each(self))
+        await settled()
+
     async def go_on_with_start(self) -> None:
         self.gates[-1].set_result(None)
         await settled()
@@ -45,13 +50,6 @@ class World:
         self.pauses += 1
 
 
-@pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> World:
-    timers = Timers()
-    monkeypatch.setattr(start_watch, "call_later", timers.call_later)
-    return World(timers)
-
-
 async def numbers() -> AsyncIterator[int]:
     for number in range(3):
         yield number
@@ -61,6 +59,13 @@ async def waits_after_each(world: World) -> AsyncIterator[int]:
     for number in range(99):
         yield number
         await world.wait()
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> World:
+    timers = Timers()
+    monkeypatch.setattr(start_watch, "call_later", timers.call_later)
+    return World(timers)
 
 
 def test_what_start_yields_passes_unchanged_and_in_order(world: World) -> None:
@@ -93,8 +98,7 @@ def test_a_start_that_yields_in_one_go_never_pauses_however_long_it_computes(wor
 async def test_a_start_that_waits_pauses_once_nothing_could_be_sent_for_a_while(
     world: World,
 ) -> None:
-    reading = world.begin(waits_after_each(world))
-    await settled()
+    await world.begin_to_wait()
     world.timers.go_on(60.0)
     assert world.pauses == 0, "there was something to send"
     world.watch.begin_starving()
@@ -102,14 +106,12 @@ async def test_a_start_that_waits_pauses_once_nothing_could_be_sent_for_a_while(
     assert world.pauses == 0
     world.timers.go_on(0.02)
     assert world.pauses == 1
-    reading.cancel()
 
 
 async def test_a_start_that_waits_a_little_each_time_pauses_once_that_is_enough_in_all(
     world: World,
 ) -> None:
-    reading = world.begin(waits_after_each(world))
-    await settled()
+    await world.begin_to_wait()
     world.watch.begin_starving()
     for _ in range(3):
         world.timers.go_on(PAUSE_SECONDS / 4)
@@ -118,12 +120,10 @@ async def test_a_start_that_waits_a_little_each_time_pauses_once_that_is_enough_
     world.timers.go_on(PAUSE_SECONDS / 4)
     assert world.pauses == 1
     assert world.read == [0, 1, 2, 3]
-    reading.cancel()
 
 
 async def test_time_in_which_something_could_be_sent_does_not_count(world: World) -> None:
-    reading = world.begin(waits_after_each(world))
-    await settled()
+    await world.begin_to_wait()
     for _ in range(3):
         world.watch.begin_starving()
         world.timers.go_on(PAUSE_SECONDS / 4)
@@ -134,12 +134,10 @@ async def test_time_in_which_something_could_be_sent_does_not_count(world: World
     world.watch.begin_starving()
     world.timers.go_on(PAUSE_SECONDS / 4)
     assert world.pauses == 1
-    reading.cancel()
 
 
 async def test_after_a_ranking_time_counts_anew(world: World) -> None:
-    reading = world.begin(waits_after_each(world))
-    await settled()
+    await world.begin_to_wait()
     world.watch.begin_starving()
     world.timers.go_on(PAUSE_SECONDS)
     assert world.pauses == 1
@@ -152,19 +150,16 @@ async def test_after_a_ranking_time_counts_anew(world: World) -> None:
     assert world.pauses == 1
     world.timers.go_on(0.02)
     assert world.pauses == 2
-    reading.cancel()
 
 
 async def test_that_nothing_can_be_sent_may_be_said_again_and_again(world: World) -> None:
-    reading = world.begin(waits_after_each(world))
-    await settled()
+    await world.begin_to_wait()
     for _ in range(4):
         assert world.pauses == 0
         world.watch.begin_starving()
         assert len(world.timers.waiting) == 1
         world.timers.go_on(PAUSE_SECONDS / 4)
     assert world.pauses == 1
-    reading.cancel()
 
 
 async def test_a_start_that_nobody_asks_for_more_pauses(world: World) -> None:
@@ -179,8 +174,7 @@ async def test_a_start_that_nobody_asks_for_more_pauses(world: World) -> None:
 
 
 async def test_reading_this_packages_own_source_is_no_pause(world: World) -> None:
-    reading = world.begin(waits_after_each(world))
-    await settled()
+    await world.begin_to_wait()
     world.watch.is_reading = True
     world.watch.begin_starving()
     world.timers.go_on(60.0)
@@ -188,7 +182,6 @@ async def test_reading_this_packages_own_source_is_no_pause(world: World) -> Non
     world.watch.is_reading = False
     world.timers.go_on(PAUSE_SECONDS)
     assert world.pauses == 1
-    reading.cancel()
 
 
 def test_a_start_that_raises_is_over_and_its_reader_sees_why(world: World) -> None:
@@ -208,15 +201,6 @@ async def test_a_start_whose_reader_closes_it_is_over(world: World) -> None:
     await anext(entries)
     assert isinstance(entries, AsyncGenerator)
     await entries.aclose()
-    assert world.watch.is_over
-    assert world.pauses == 1
-
-
-async def test_a_start_whose_reader_breaks_off_is_over(world: World) -> None:
-    async for entry in world.watch.entries(numbers()):
-        world.read.append(entry)
-        break
-    await settled()
     assert world.watch.is_over
     assert world.pauses == 1
 

@@ -69,14 +69,6 @@ async def test_visits_are_written_when_they_have_waited_for_long_enough(world: S
     assert world.timers.waiting == []
 
 
-async def test_visits_are_written_at_the_end(world: StateAccess) -> None:
-    await world.visit(A, 1)
-    await world.write_behind.close()
-    assert world.days(A) == [1]
-    assert world.write_behind.lost == 0
-    assert world.timers.waiting == []
-
-
 async def test_what_was_written_is_told_in_the_order_of_the_visits(new_world: Make) -> None:
     world = new_world(count=3)
     visits = [visit(url, day) for day in range(1, 4) for url in (A, B, C)]
@@ -254,19 +246,6 @@ async def test_settling_waits_for_all_visits_taken_so_far(world: StateAccess) ->
     assert await settling
     assert world.days(A) == [1]
     assert world.days(B) == [], "that one came later"
-
-
-async def test_settling_waits_for_a_state_that_is_away(world: StateAccess) -> None:
-    world.road.close_for()
-    world.write_behind.record(visit(A, 1))
-    settling = asyncio.ensure_future(world.write_behind.settle())
-    await world.end_of_work()
-    await world.wait(FIRST_PAUSE_SECONDS)
-    assert not settling.done()
-    world.road.open()
-    await world.until(settling)
-    assert settling.result()
-    assert world.days(A) == [1]
 
 
 async def test_room_is_made_by_writing_until_half_of_the_limit_waits(new_world: Make) -> None:
