@@ -65,39 +65,6 @@ def test_canonical_form(href: str, link: str) -> None:
 @pytest.mark.parametrize(
     "href",
     [
-        f"/x;jsessionid={TOKEN}.node1",
-        f"/x;JSESSIONID={TOKEN}",
-        f"/x?PHPSESSID={TOKEN}",
-        f"/x?sid={TOKEN}",
-        f"/x?sessionid={TOKEN}",
-        "/x?ASPSESSIONIDABCDEFGH=ABCDEFGHIJKLMNOPQRSTUVWX",
-        "/x?CFID=12&CFTOKEN=34",
-        "/x?utm_source=a&utm_medium=b",
-        "/x?%75tm_source=a",
-    ],
-)
-def test_session_ids_and_trackers_are_dropped(href: str) -> None:
-    assert canonical_link(BASE, href) == "http://example.com/x"
-
-
-def test_session_ids_inside_an_asp_path_are_dropped() -> None:
-    href = "/(S(abcdefghijklmnopqrstuvwx))/a.aspx"
-    assert canonical_link(BASE, href) == "http://example.com/a.aspx"
-
-
-def test_other_parameters_survive_next_to_a_session_id() -> None:
-    href = f"/x?b=1&sid={TOKEN}&a=2"
-    assert canonical_link(BASE, href) == "http://example.com/x?a=2&b=1"
-
-
-@pytest.mark.parametrize("query", ["sid=12", "sessionid=7", "cfids=1", "my_utm_x=1"])
-def test_parameters_that_only_look_like_sessions_are_kept(query: str) -> None:
-    assert canonical_link(BASE, f"/x?{query}") == f"http://example.com/x?{query}"
-
-
-@pytest.mark.parametrize(
-    "href",
-    [
         "javascript:void(0)",
         "JavaScript:void(0)",
         "java\nscript:void(0)",
@@ -183,19 +150,13 @@ ODD_HREFS = [
 ]
 
 
-@given(BASES, st.sets(HREFS | st.sampled_from(ODD_HREFS), max_size=30))
-def test_many_links_at_once_are_what_they_are_one_by_one(base: str, hrefs: set[str]) -> None:
-    found = {canonical_link(base, href) for href in hrefs}
-    assert {*canonical.Resolver(base).lines(hrefs).split("\n")[1:]} == found - {None}
-
-
 PATHS = st.text("aB9~_,+.-/(!*'@$)", max_size=12)
 PATHS_AND_ORIGINS = st.builds(
     "{}{}".format, st.sampled_from(["", "/", "http://b.org/", "https://b", "http://B.org/"]), PATHS
 )
 
 
-@given(BASES, st.sets(PATHS_AND_ORIGINS | HREFS, max_size=30))
+@given(BASES, st.sets(PATHS_AND_ORIGINS | HREFS | st.sampled_from(ODD_HREFS), max_size=30))
 @example(
     BASE, {"", "/", ".", "..", "/.", "/..", "//", "//a", "/a//", "/a/./b", ".a", "a/.", "a./b/"}
 )
@@ -362,19 +323,3 @@ def test_link_fingerprint_is_that_of_the_page_s_links() -> None:
     body = '<a href="x?b=1&a=2">'
     [(link, _)] = page_links(Selector(body).root, BASE)
     assert found(body) == {link_fingerprint(link)}
-
-
-@pytest.mark.parametrize(
-    ("link", "same"),
-    [
-        ("https://www.example.com/a", "http://example.com/a"),
-        ("http://www2.example.com/a", "http://example.com/a"),
-        ("http://www.com/", "http://www.com/"),
-    ],
-)
-def test_scheme_and_www_make_no_other_link(link: str, same: str) -> None:
-    assert link_fingerprint(link) == link_fingerprint(same)
-
-
-def test_a_host_that_only_begins_with_www_is_another() -> None:
-    assert link_fingerprint("http://wwwx.example.com/") != link_fingerprint("http://example.com/")

@@ -58,23 +58,6 @@ def test_fingerprint_fits_a_signed_64_bit_integer(text: str) -> None:
         assert -(2**63) <= number < 2**63
 
 
-@pytest.mark.parametrize(
-    ("url", "key"),
-    [
-        ("https://www.cs.odu.edu/~mln/", "edu,odu,cs)/~mln"),
-        ("http://WWW2.CS.odu.edu/~MLN", "edu,odu,cs)/~mln"),
-        ("http://cs.odu.edu", "edu,odu,cs)/"),
-        ("http://cs.odu.edu:80/#top", "edu,odu,cs)/"),
-        ("http://www.com/", "com)/"),
-        ("http://a.org/x/index.html", "org,a)/x/index.html"),
-        ("http://a.org/?b=2&a=1", "org,a)/?a=1&b=2"),
-        ("http://192.0.2.1/x", "1,2,0,192)/x"),
-    ],
-)
-def test_page_surt_is_the_key_of_cdx(url: str, key: str) -> None:
-    assert page_surt(url) == key
-
-
 @given(URLS)
 @example("http://www.1.2/")
 @example("http://www./")
@@ -117,10 +100,6 @@ def test_numbers_that_are_no_address_are_not_looked_up(
     monkeypatch.setattr(socket, "gethostbyname_ex", refuse)
     with pytest.raises(ValueError, match="not an IP address"):
         page_surt(url)
-
-
-def test_page_id_meets_archived_captures() -> None:
-    assert page_id_of("http://www.cs.odu.edu:80/~mln") == page_id_of("https://cs.odu.edu/~mln/")
 
 
 @pytest.mark.parametrize(

@@ -74,14 +74,6 @@ def test_an_alias_that_comes_after_the_visit_gets_the_latest() -> None:
     assert filtered(aliases, ONE) == [ONE.visit(later)]
 
 
-def test_an_alias_may_come_thousands_of_pages_later() -> None:
-    aliases = Aliases()
-    aliases.observed(observed(TARGET, SHOWN))
-    for number in range(3_000):
-        aliases.observed(observed(f"http://c.example/{number}", SHOWN))
-    assert filtered(aliases, ONE) == [ONE.visit(SHOWN)]
-
-
 def test_only_visits_of_so_many_bytes_in_all_are_remembered_the_latest() -> None:
     aliases = Aliases()
     # a fingerprint takes nine bytes

@@ -39,31 +39,26 @@ def delay_of(asked: str, request: Request | None = None, **settings: object) -> 
     return run(slot())
 
 
-def test_requests_of_a_host_that_asks_for_a_delay_go_one_by_one() -> None:
-    assert delay_of("2.5", ROBOTSTXT_USER_AGENT="hacs") == (2.5, 1)
+AGENT = {"ROBOTSTXT_USER_AGENT": "hacs"}
 
 
-def test_the_user_agent_is_the_one_by_which_the_other_rules_are_obeyed() -> None:
-    assert delay_of("2.5", Request(URL, headers={"User-Agent": "hacs/1"}))[0] == 2.5
-    assert delay_of("2.5", USER_AGENT="other")[0] == 7.0
-
-
-def test_a_projects_own_longer_delay_stays() -> None:
-    assert delay_of("2", ROBOTSTXT_USER_AGENT="hacs", DOWNLOAD_DELAY=4)[0] == 4.0
-
-
-def test_no_robotstxt_holds_a_crawl_for_longer_than_five_minutes_a_page() -> None:
-    assert delay_of("86400", ROBOTSTXT_USER_AGENT="hacs")[0] == 300.0
-
-
-@pytest.mark.parametrize("asked", ["0", "-5", "nan", "inf", "soon", ""])
-def test_what_is_no_delay_changes_nothing(asked: str) -> None:
-    assert delay_of(asked, ROBOTSTXT_USER_AGENT="hacs") == (0.0, 8)
-
-
-def test_an_archive_keeps_its_own_pace() -> None:
-    request = Request(URL, meta={"hacs_archive": "other"})
-    assert delay_of("2", request, ROBOTSTXT_USER_AGENT="hacs") == (0.0, 8)
+@pytest.mark.parametrize(
+    ("asked", "request_", "settings", "slot"),
+    [
+        ("2.5", None, AGENT, (2.5, 1)),
+        ("2.5", Request(URL, headers={"User-Agent": "hacs/1"}), {}, (2.5, 1)),
+        ("2.5", None, {"USER_AGENT": "other"}, (7.0, 1)),
+        ("2", None, {**AGENT, "DOWNLOAD_DELAY": 4}, (4.0, 1)),
+        ("86400", None, AGENT, (300.0, 1)),
+        ("2", Request(URL, meta={"hacs_archive": "other"}), AGENT, (0.0, 8)),
+        *((asked, None, AGENT, (0.0, 8)) for asked in ("0", "-5", "nan", "inf", "soon", "")),
+    ],
+)
+def test_requests_of_a_host_that_asks_for_a_delay_go_one_by_one(
+    asked: str, request_: Request | None, settings: dict[str, object], slot: tuple[float, int]
+) -> None:
+    """The user agent is that of the other rules, a longer delay stays, and none is above 5 minutes."""
+    assert delay_of(asked, request_, **settings) == slot
 
 
 def test_a_project_that_does_not_obey_robotstxt_has_no_such_part() -> None:

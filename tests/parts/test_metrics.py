@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from prometheus_client.core import CollectorRegistry
 from prometheus_client.exposition import generate_latest
 
@@ -22,41 +23,40 @@ def text_of(**stats: object) -> list[str]:
     return [line for line in lines if not line.startswith("#")]
 
 
-def test_a_stat_is_a_metric_with_the_spiders_name() -> None:
-    assert text_of(**{"hacs/visits": 3}) == ['hacs_visits{spider="scholar"} 3.0']
-
-
-def test_scrapys_own_stats_are_named_so() -> None:
-    assert text_of(**{"downloader/request_bytes": 7, "elapsed_time_seconds": 0.5}) == [
-        'scrapy_downloader_request_bytes{spider="scholar"} 7.0',
-        'scrapy_elapsed_time_seconds{spider="scholar"} 0.5',
-    ]
-
-
-def test_reasons_and_statuses_are_labels() -> None:
-    found = text_of(
-        **{
-            "hacs/dropped/threshold": 1,
-            "downloader/response_status_count/404": 3,
-            "hacs/not_observed": 4,
-            "hacs/not_observed/status": 4,
-        }
-    )
-    assert sorted(found) == [
-        'hacs_dropped_by_reason{reason="threshold",spider="scholar"} 1.0',
-        'hacs_not_observed_by_reason{reason="status",spider="scholar"} 4.0',
-        'hacs_not_observed{spider="scholar"} 4.0',
-        'scrapy_downloader_response_status_count{spider="scholar",value="404"} 3.0',
-    ]
-
-
-def test_what_is_no_number_is_left_out() -> None:
-    assert text_of(finish_reason="finished", start_time=object(), x=True) == []
-
-
-def test_a_label_may_hold_anything() -> None:
-    (line,) = text_of(**{'hacs/dropped/a "b"\\': 1})
-    assert line == 'hacs_dropped_by_reason{reason="a \\"b\\"\\\\",spider="scholar"} 1.0'
+@pytest.mark.parametrize(
+    ("stats", "metrics"),
+    [
+        ({"hacs/visits": 3}, ['hacs_visits{spider="scholar"} 3.0']),
+        (
+            {"downloader/request_bytes": 7, "elapsed_time_seconds": 0.5},
+            [
+                'scrapy_downloader_request_bytes{spider="scholar"} 7.0',
+                'scrapy_elapsed_time_seconds{spider="scholar"} 0.5',
+            ],
+        ),
+        (
+            {"hacs/not_observed": 4, "hacs/not_observed/status": 4},
+            [
+                'hacs_not_observed_by_reason{reason="status",spider="scholar"} 4.0',
+                'hacs_not_observed{spider="scholar"} 4.0',
+            ],
+        ),
+        (
+            {"downloader/response_status_count/404": 3},
+            ['scrapy_downloader_response_status_count{spider="scholar",value="404"} 3.0'],
+        ),
+        ({"finish_reason": "finished", "start_time": object(), "x": True}, []),
+        (
+            {'hacs/dropped/a "b"\\': 1},
+            ['hacs_dropped_by_reason{reason="a \\"b\\"\\\\",spider="scholar"} 1.0'],
+        ),
+    ],
+    ids=["of HACS", "of Scrapy", "by reason", "by status", "no numbers", "any label"],
+)
+def test_a_stat_is_a_metric_with_the_spiders_name(
+    stats: dict[str, object], metrics: list[str]
+) -> None:
+    assert sorted(text_of(**stats)) == metrics
 
 
 def test_nothing_is_promised_before_it_is_counted() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from contextlib import nullcontext
+from pathlib import Path
 from types import SimpleNamespace
 from typing import cast
 
@@ -11,10 +13,14 @@ from scrapy import Request
 from scrapy.exceptions import NotConfigured
 from scrapy.http import Response
 
-from crawl_support import Timers, UnderWay, new_crawler
+from crawl_support import Timers, UnderWay, new_crawl, new_crawler, part_of, settled
 from hacs_crawler.crawl.crawl import Crawl
+from hacs_crawler.crawl.part import PutBackError
+from hacs_crawler.middlewares import downloads
 from hacs_crawler.middlewares.downloads import AdmissionMiddleware
 from hacs_crawler.parts.pauses import DEFAULT_PAUSE_SECONDS, HostPauses
+
+URL = "http://a.example/page"
 
 
 class World:
@@ -86,6 +92,31 @@ def test_a_host_that_a_browser_was_redirected_to_is_left_alone(world: World) -> 
 def test_archives_are_left_alone_by_others(world: World) -> None:
     world.answer("a.example", 429, 30.0)
     assert world.admit("a.example", hacs_archive="wayback") <= 0.0
+
+
+async def test_a_request_is_put_back_once_and_waits_if_it_comes_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As requests do that bypass the scheduler, or have one that is not HACS's."""
+    crawl, timers = new_crawl(tmp_path, HACS_RETRY_AFTER=True), Timers()
+    part = part_of(crawl, HostPauses)
+    monkeypatch.setattr(part, "_clock", timers.clock)
+    monkeypatch.setattr(downloads, "sleep", timers.sleep)
+    part.on_response(Request(URL), Response(URL, 429, {"Retry-After": "30"}))
+    middleware = AdmissionMiddleware(crawl)
+    with pytest.raises(PutBackError) as put_back:
+        middleware.process_request(Request(URL))
+    again = middleware.process_exception(Request(URL), put_back.value)
+    assert again is not None
+    sending = middleware.process_request(again)
+    assert sending is not None
+    waiting = asyncio.ensure_future(sending)
+    for _ in range(2):
+        await settled()
+        assert not waiting.done()
+        timers.go_on(29.0)
+    await waiting
+    assert middleware.process_request(Request(URL)) is None
 
 
 @pytest.mark.parametrize("is_on", [True, False])

@@ -7,8 +7,9 @@ import signal
 import time
 from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from scrapy.settings import Settings
@@ -121,10 +122,21 @@ def test_every_kind_of_spider_is_crawled_in_rounds(tmp_path: Path, redis: RedisP
 
 
 @pytest.fixture
-def running(tmp_path: Path, redis: RedisProcess) -> Iterator[tuple[Shards, RedisProcess]]:
+def project(tmp_path: Path, redis: RedisProcess) -> Iterator[Shards]:
     with web(pages=20, hosts=20) as found:
         given = {"HACS_BUDGET": 300, "HACS_FLUSH_VISITS": 1, "CONCURRENT_REQUESTS": UNDER_WAY}
-        yield project_of(tmp_path, redis, found, **given, **SHORT), redis
+        yield project_of(tmp_path, redis, found, **given, **SHORT)
+
+
+@contextmanager
+def crawled(
+    project: Shards, requests: int = 60, workers: int = 2, **settings: object
+) -> Iterator[tuple[Any, Any]]:
+    """Six shards on workers, and the command that crawls them, once so many requests were made."""
+    with dask(project, workers=workers) as there:
+        process = project.start("many", "--dask", there.address, shards=6, **settings)
+        project.web.wait_for(requests, process)
+        yield there, process
 
 
 def check_whole(project: Shards, *, again: int = 0, most: int | None = None) -> None:
@@ -139,24 +151,16 @@ def check_whole(project: Shards, *, again: int = 0, most: int | None = None) -> 
     project.web.check_hosts(most)
 
 
-def test_what_a_killed_worker_had_goes_on_with_another(running: tuple[Shards, object]) -> None:
-    project, _ = running
-    with dask(project, workers=2) as there:
-        process = project.start("many", "--dask", there.address, shards=6)
-        project.web.wait_for(60, process)
+def test_what_a_killed_worker_had_goes_on_with_another(project: Shards) -> None:
+    with crawled(project) as (there, process):
         there.workers[0].kill()
         done = finish(process)
     assert done.status == 0, done.log
     check_whole(project)
 
 
-def test_a_worker_stopped_for_longer_than_the_lock_lives_asks_nothing_more(
-    running: tuple[Shards, object],
-) -> None:
-    project, _ = running
-    with dask(project, workers=2) as there:
-        process = project.start("many", "--dask", there.address, shards=6)
-        project.web.wait_for(60, process)
+def test_a_worker_stopped_for_longer_than_the_lock_lives_asks_nothing_more(project: Shards) -> None:
+    with crawled(project) as (there, process):
         stopped = [there.workers[0].pid, *there.crawls_of(there.workers[0])]
         assert len(stopped) == 2
         for one in stopped:
@@ -174,12 +178,9 @@ def test_a_worker_stopped_for_longer_than_the_lock_lives_asks_nothing_more(
 
 
 def test_a_crawl_whose_worker_is_stopped_goes_on_and_is_not_taken_for_a_failure(
-    running: tuple[Shards, object],
+    project: Shards,
 ) -> None:
-    project, _ = running
-    with dask(project, workers=2) as there:
-        process = project.start("many", "--dask", there.address, shards=6)
-        project.web.wait_for(60, process)
+    with crawled(project) as (there, process):
         there.workers[0].send_signal(signal.SIGSTOP)
         done = finish(process)
         there.workers[0].send_signal(signal.SIGCONT)
@@ -188,13 +189,8 @@ def test_a_crawl_whose_worker_is_stopped_goes_on_and_is_not_taken_for_a_failure(
     check_whole(project)
 
 
-def test_an_interrupt_ends_all_crawls_in_order_though_a_worker_is_stopped(
-    running: tuple[Shards, object],
-) -> None:
-    project, _ = running
-    with dask(project, workers=2) as there:
-        process = project.start("many", "--dask", there.address, shards=6, DOWNLOAD_DELAY=0.5)
-        project.web.wait_for(20, process)
+def test_an_interrupt_ends_all_crawls_in_order_though_a_worker_is_stopped(project: Shards) -> None:
+    with crawled(project, 20, DOWNLOAD_DELAY=0.5) as (there, process):
         there.workers[0].send_signal(signal.SIGSTOP)
         process.send_signal(signal.SIGINT)
         done = finish(process, seconds=60.0)
@@ -205,34 +201,8 @@ def test_an_interrupt_ends_all_crawls_in_order_though_a_worker_is_stopped(
     assert len(asked) == len(set(asked)) < 300
 
 
-def test_a_second_interrupt_kills_all_crawls(running: tuple[Shards, object]) -> None:
-    project, _ = running
-    code = (project.folder / "spiders.py").read_text()
-    busy = code.replace('        yield {"url": response.url}', "        time.sleep(600)", 1)
-    (project.folder / "spiders.py").write_text(busy)
-    with dask(project, workers=2) as there:
-        process = project.start("many", "--dask", there.address, shards=6)
-        requests = project.web.site.requests
-        wait_until(lambda: len({one for *_, one in requests}) == 2, "requests of both crawls")
-        time.sleep(2.0)  # until both are in the callback
-        process.send_signal(signal.SIGINT)
-        time.sleep(2.0)
-        assert process.poll() is None
-        assert len(crawls_alive(project)) == 2
-        process.send_signal(signal.SIGINT)
-        done = finish(process, seconds=60.0)
-        wait_until(lambda: not crawls_alive(project), "the end of the crawls")
-    assert done.status == 128 + signal.SIGINT
-    assert "Traceback" not in done.log
-
-
-def test_a_redis_that_is_restarted_costs_a_pause(
-    running: tuple[Shards, RedisProcess],
-) -> None:
-    project, redis = running
-    with dask(project, workers=2) as there:
-        process = project.start("many", "--dask", there.address, shards=6)
-        project.web.wait_for(60, process)
+def test_a_redis_that_is_restarted_costs_a_pause(project: Shards, redis: RedisProcess) -> None:
+    with crawled(project) as (_, process):
         redis.kill()
         time.sleep(3.0)  # longer than the command and the crawls try at once
         redis.start()
@@ -242,13 +212,8 @@ def test_a_redis_that_is_restarted_costs_a_pause(
     check_whole(project)
 
 
-def test_a_worker_that_joins_late_takes_shards_that_wait(
-    running: tuple[Shards, object],
-) -> None:
-    project, _ = running
-    with dask(project, workers=1) as there:
-        process = project.start("many", "--dask", there.address, shards=6)
-        project.web.wait_for(1, process)
+def test_a_worker_that_joins_late_takes_shards_that_wait(project: Shards) -> None:
+    with crawled(project, 1, workers=1) as (there, process):
         there.add_workers(1)
         wait_until(lambda: there.crawls_of(there.workers[1]), "a crawl of the late worker")
         done = finish(process)
@@ -256,13 +221,8 @@ def test_a_worker_that_joins_late_takes_shards_that_wait(
     check_whole(project)
 
 
-def test_a_scheduler_that_is_killed_is_one_line_and_all_crawls_end(
-    running: tuple[Shards, object],
-) -> None:
-    project, _ = running
-    with dask(project, workers=2) as there:
-        process = project.start("many", "--dask", there.address, shards=6)
-        project.web.wait_for(60, process)
+def test_a_scheduler_that_is_killed_is_one_line_and_all_crawls_end(project: Shards) -> None:
+    with crawled(project) as (there, process):
         there.scheduler.kill()
         done = finish(process)
         wait_until(lambda: not crawls_alive(project), "the end of the crawls")

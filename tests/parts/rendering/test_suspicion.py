@@ -16,40 +16,30 @@ def suspicion(body: str) -> str:
     return suspicion_of(html.document_fromstring(f"<html><body>{body}</body></html>"))
 
 
-@pytest.mark.parametrize("name", ROOTS)
-def test_the_empty_root_of_an_application_is_suspicious(name: str) -> None:
-    assert suspicion(f'{LINKS}<div id="{name}"></div>{SCRIPT}') == (
-        "an application's root without links"
-    )
+EMPTY_ROOT = "an application's root without links"
+NOTICE = "<noscript>You need to enable JavaScript to run this app.</noscript>"
 
 
-@pytest.mark.parametrize("element", ["<app-root></app-root>", "<div ng-app></div>"])
-def test_so_is_that_of_angular(element: str) -> None:
-    assert suspicion(f"{LINKS}{element}{SCRIPT}")
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        *((f'{LINKS}<div id="{name}"></div>{SCRIPT}', EMPTY_ROOT) for name in ROOTS),
+        (f"{LINKS}<app-root></app-root>{SCRIPT}", EMPTY_ROOT),
+        (f"{LINKS}<div ng-app></div>{SCRIPT}", EMPTY_ROOT),
+        (f'<div id="__next">{LINKS}{TEXT}</div>{SCRIPT}', ""),
+        (f"{LINKS}{TEXT}{NOTICE}{SCRIPT}", "a notice to those without JavaScript"),
+        (f'{LINKS}{TEXT}<noscript><img src="/count.gif"></noscript>{SCRIPT}', ""),
+        (f'<a href="/a">a</a>{SCRIPT}', "few links and much script"),
+        (f"<p>text</p><script>{'x = 1;' * 100}</script>", "few links and much script"),
+        (f"{LINKS}{SCRIPT}", ""),
+        (f"{TEXT * 10}{SCRIPT}", ""),
+        ('<div id="root"></div>', ""),
+        ("", ""),
+    ],
+)
+def test_a_page_is_suspicious_that_leaves_its_links_to_a_script(body: str, why: str) -> None:
+    assert suspicion(body) == why
 
 
-def test_the_root_of_an_application_that_a_server_filled_is_not() -> None:
-    assert suspicion(f'<div id="__next">{LINKS}{TEXT}</div>{SCRIPT}') == ""
-
-
-def test_a_notice_to_those_without_javascript_is_suspicious() -> None:
-    notice = "<noscript>You need to enable JavaScript to run this app.</noscript>"
-    assert suspicion(f"{LINKS}{TEXT}{notice}{SCRIPT}") == "a notice to those without JavaScript"
-    pixel = '<noscript><img src="/count.gif"></noscript>'
-    assert suspicion(f"{LINKS}{TEXT}{pixel}{SCRIPT}") == ""
-
-
-def test_few_links_and_much_script_are_suspicious() -> None:
-    assert suspicion(f'<a href="/a">a</a>{SCRIPT}') == "few links and much script"
-    assert suspicion(f"<p>text</p><script>{'x = 1;' * 100}</script>")
-
-
-def test_many_links_are_not_nor_is_much_text() -> None:
-    assert suspicion(f"{LINKS}{SCRIPT}") == ""
-    assert suspicion(f"{TEXT * 10}{SCRIPT}") == ""
-
-
-def test_a_page_without_scripts_is_never_suspected() -> None:
-    assert suspicion('<div id="root"></div>') == ""
-    assert suspicion("") == ""
+def test_what_is_no_tree_is_not_suspicious() -> None:
     assert suspicion_of(None) == ""

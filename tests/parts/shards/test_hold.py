@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import redis
@@ -79,96 +78,78 @@ def holding(lock: ShardLock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Held]:
     held.worker.close()
 
 
-Scenario = Callable[[], Coroutine[Any, Any, None]]
-
-
-def test_what_would_be_sent_past_the_deadline_waits_until_the_same_lock_is_renewed(
+async def test_what_would_be_sent_past_the_deadline_waits_until_the_same_lock_is_renewed(
     holding: Held, lock: ShardLock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def scenario() -> None:
-        monkeypatch.setattr(hold, "RENEW_SECONDS", 3600.0)
-        await holding.take()
-        await holding.send("http://a.example/1")
-        holding.now = lock.seconds + 1.0  # as after a SIGSTOP, before anything is renewed
-        sending = holding.send("http://a.example/2")
-        await settled()
-        assert holding.handlers.sent == ["http://a.example/1"]
-        assert not holding.hold.may_send()
-        holding.now = 0.0
-        await sending
-        assert holding.handlers.sent == ["http://a.example/1", "http://a.example/2"]
-
-    run(scenario())
+    monkeypatch.setattr(hold, "RENEW_SECONDS", 3600.0)
+    await holding.take()
+    await holding.send("http://a.example/1")
+    holding.now = lock.seconds + 1.0  # as after a SIGSTOP, before anything is renewed
+    sending = holding.send("http://a.example/2")
+    await settled()
+    assert holding.handlers.sent == ["http://a.example/1"]
+    assert not holding.hold.may_send()
+    holding.now = 0.0
+    await sending
+    assert holding.handlers.sent == ["http://a.example/1", "http://a.example/2"]
 
 
-def test_the_lock_is_renewed_while_the_crawl_lasts(
+async def test_the_lock_is_renewed_while_the_crawl_lasts(
     holding: Held, server: redis.Redis, namespace: str
 ) -> None:
-    async def scenario() -> None:
-        await holding.take()
-        server.pexpire(f"{namespace}:lock", 60_000)
-        await holding.until(lambda: server.ttl(f"{namespace}:lock") > 60)
-        holding.now = 100.0
-        await holding.until(holding.hold.may_send)
-
-    run(scenario())
+    await holding.take()
+    server.pexpire(f"{namespace}:lock", 60_000)
+    await holding.until(lambda: server.ttl(f"{namespace}:lock") > 60)
+    holding.now = 100.0
+    await holding.until(holding.hold.may_send)
 
 
 @pytest.mark.parametrize("value", [None, "another's"])
-def test_a_lock_that_is_gone_or_another_s_is_lost_for_good(
+async def test_a_lock_that_is_gone_or_another_s_is_lost_for_good(
     holding: Held, server: redis.Redis, namespace: str, value: str | None
 ) -> None:
     key = f"{namespace}:lock"
 
-    async def scenario() -> None:
-        await holding.take()
-        if value is None:
-            server.delete(key)
-        else:
-            server.set(key, value)
-        await holding.until(lambda: bool(holding.lost))
-        assert len(holding.lost) == 1
-        assert holding.lost[0].startswith("the lock of shard 0/2 ran out")
-        with pytest.raises(IgnoreRequest):
-            await holding.send("http://a.example/")
-        assert holding.handlers.sent == []
-        assert server.get(key) == (None if value is None else value.encode())
-
-    run(scenario())
+    await holding.take()
+    if value is None:
+        server.delete(key)
+    else:
+        server.set(key, value)
+    await holding.until(lambda: bool(holding.lost))
+    assert len(holding.lost) == 1
+    assert holding.lost[0].startswith("the lock of shard 0/2 ran out")
+    with pytest.raises(IgnoreRequest):
+        await holding.send("http://a.example/")
+    assert holding.handlers.sent == []
+    assert server.get(key) == (None if value is None else value.encode())
 
 
-def test_who_has_to_wait_says_for_whom_and_takes_the_shard_when_it_is_free(
+async def test_who_has_to_wait_says_for_whom_and_takes_the_shard_when_it_is_free(
     holding: Held, redis_port: int, namespace: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
     other = shard_lock(f"redis://127.0.0.1:{redis_port}/0", namespace, Path())
 
-    async def scenario() -> None:
-        assert other.take() is None
-        taking = asyncio.ensure_future(holding.take())
-        await holding.until(lambda: "this crawl waits" in caplog.text)
-        assert "shard 0/2 is crawled by process " in caplog.text
-        other.release()
-        await taking
-        assert holding.hold.may_send()
-        assert caplog.text.count("waits") == 1
-        assert "Shard 0/2 is free: this crawl begins" in caplog.text
-
-    run(scenario())
+    assert other.take() is None
+    taking = asyncio.ensure_future(holding.take())
+    await holding.until(lambda: "this crawl waits" in caplog.text)
+    assert "shard 0/2 is crawled by process " in caplog.text
+    other.release()
+    await taking
+    assert holding.hold.may_send()
+    assert caplog.text.count("waits") == 1
+    assert "Shard 0/2 is free: this crawl begins" in caplog.text
 
 
-def test_waiting_ends_with_the_crawl(holding: Held, redis_port: int, namespace: str) -> None:
+async def test_waiting_ends_with_the_crawl(holding: Held, redis_port: int, namespace: str) -> None:
     other = shard_lock(f"redis://127.0.0.1:{redis_port}/0", namespace, Path())
     assert other.take() is None
 
-    async def scenario() -> None:
-        taking = asyncio.ensure_future(holding.take())
-        await settled()
-        holding.hold.stop_waiting()
-        await taking
-        assert not holding.hold.may_send()
-
-    run(scenario())
+    taking = asyncio.ensure_future(holding.take())
+    await settled()
+    holding.hold.stop_waiting()
+    await taking
+    assert not holding.hold.may_send()
     other.release()
 
 

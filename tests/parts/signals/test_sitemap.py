@@ -15,7 +15,6 @@ from hacs_crawler.parts.signals.sitemap import (
     second_of,
     sitemaps_of_robots,
 )
-from hacs_crawler.utils.times import DAY
 
 URL = "http://a.example/sitemap.xml"
 NOW = int(datetime(2026, 3, 1, tzinfo=UTC).timestamp())
@@ -169,7 +168,3 @@ def test_robots_txt_names_sitemaps_of_its_own_host() -> None:
 def test_a_sitemap_that_robots_txt_names_wrongly_leaves_the_others() -> None:
     body = b"Sitemap: http://[::1/x\nSitemap: http://a.example:x/\nSitemap: /one.xml\n"
     assert sitemaps_of_robots(body, "http://a.example/robots.txt") == ["http://a.example/one.xml"]
-
-
-def test_a_day_stands_for_its_end() -> None:
-    assert second_of("2026-02-01", NOW) == second(2026, 2, 1) + DAY - 1
