@@ -11,12 +11,6 @@ START = 1_700_000_000
 _calls = count()
 
 
-def jumping_back() -> float:
-    """Ten days after START, and from the 36th call on five days earlier; a second more each call."""
-    call = next(_calls)
-    return START + (10 if call < 30 else 5) * DAY + call
-
-
 def later() -> float:
     """Some seconds ahead, as the environment says."""
     return time.time() + float(os.environ["HACS_TESTS_LATER"])

@@ -20,7 +20,6 @@ from reliability_support import (
     opened,
     record,
     visits_of,
-    whole_pages,
 )
 from servers import Site, redis_cluster
 
@@ -102,18 +101,3 @@ def see_every_operation(state: State, at: int) -> None:
     state.store.write_meta({"x": 1})
     assert state.store.read_meta("x") == 1
     assert state.store.size_bytes() > 0
-
-
-def test_a_write_to_a_cluster_that_is_down_can_be_tried_again(tmp_path: Path) -> None:
-    options = (*DURABLE, "--cluster-node-timeout", "1000")
-    with redis_cluster(tmp_path, *options) as cluster:
-        with opened(cluster.url) as state:
-            state.record(visits_of(URLS))
-            cluster.kill(2)
-            cluster.wait_until_down(0)
-            with pytest.raises(StateUnavailableError):
-                state.record(visits_of(URLS, LATER))
-            cluster.start(2)
-            cluster.wait_until_ok()
-            state.record(visits_of(URLS, LATER))
-        assert {len(page.visits) for page in whole_pages(cluster.url).values()} == {2}

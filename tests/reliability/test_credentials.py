@@ -145,43 +145,6 @@ def test_a_seed_with_a_login_is_left_out_and_its_line_named_without_it(
     assert check_url(seeds[0]) is not None
 
 
-SPIDER = """
-import scrapy
-
-class Plain(scrapy.Spider):
-    name = "plain"
-
-    def __init__(self, url, **kwargs):
-        super().__init__(**kwargs)
-        self.start_urls = [url]
-
-    def parse(self, response):
-        raise AssertionError("Scrapy sends no such request")
-"""
-
-
-def test_a_spiders_own_url_with_a_login_is_kept_without_it(site: Site, project: Project) -> None:
-    host = site.url.removeprefix("http://")
-    (project.folder / "plain.py").write_text(SPIDER)
-    crawl = project.run(
-        "runspider",
-        str(project.folder / "plain.py"),
-        "-a",
-        f"url=http://{USER}:{SECRET}@{host}/~a/",
-        ADDONS='{"hacs_crawler.addon.HacsAddon": 500}',
-        LOG_LEVEL="INFO",
-    )
-    assert crawl.exit_status == 0
-    assert crawl.stat("hacs/not_observed/error") == 1
-    # Scrapy's own lines show the URL; these are ours
-    assert not [line for line in crawl.log.splitlines() if "[hacs_" in line and SECRET in line]
-    page = project.page(f"{site.url}/~a/")
-    assert page is not None
-    assert (page.url, page.failures) == (f"{site.url}/~a/", 1)
-    (project.folder / "plain.py").unlink()
-    assert SECRET.encode() not in all_files(project.folder)
-
-
 @pytest.mark.parametrize("password", [SECRET, f"{SECRET}x"], ids=["right", "wrong"])
 def test_the_password_of_a_shared_queue_is_shown_nowhere(
     password: str, server: RedisProcess, site: Site, project: Project

@@ -25,14 +25,13 @@ from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.outcome_log import OUTCOME, Label, Prediction
 from hacs_crawler.state.page import Page, Visit
-from hacs_crawler.state.rows import ROW, encode_row
+from hacs_crawler.state.rows import ROW
 from hacs_crawler.utils.times import DAY
 from integration_support import Project
 from servers import Site
 
 LABEL = Label("hacs", "bayes", 365.0, "visit", True)
 START = 1_700_000_000
-NOW = START + 10 * DAY
 
 
 def with_page(**values: object) -> Callable[[bytes], bytes]:
@@ -187,34 +186,6 @@ def hostile(state_url: str, namespace: str) -> HostileState:
 @pytest.fixture
 def state(hostile: HostileState, open_state: Callable[[], object]) -> State:
     return State(open_state(), Estimation())  # type: ignore[arg-type]
-
-
-def test_visits_of_sound_pages_are_recorded_and_damaged_pages_are_named(
-    hostile: HostileState, state: State, caplog: pytest.LogCaptureFixture
-) -> None:
-    urls = [*hostile.readable, *hostile.unreadable]
-    recorded = state.record([Visit(url, NOW, marks=frozenset({1, 99})) for url in urls])
-    assert {one.visit.url for one in recorded} == set(hostile.readable)
-    named = [record.message for record in caplog.records if "cannot be recorded" in record.message]
-    assert len(named) == len(hostile.unreadable)
-    assert all(any(url in line for line in named) for url in hostile.unreadable)
-
-
-def test_damaged_rows_are_made_anew_from_their_pages(
-    hostile: HostileState, state: State, caplog: pytest.LogCaptureFixture
-) -> None:
-    ids = np.array([page_id_of(url) for url in hostile.bad_rows[:5]], np.int64)
-    rows = state.rows(ids)
-    pages = state.load(ids.tolist())
-    assert rows.tobytes() == b"".join(encode_row(pages[key]) for key in ids.tolist())
-    streamed = {
-        key: row.tobytes()
-        for found, batch in state.store.all_rows()
-        for key, row in zip(found.tolist(), batch, strict=True)
-    }
-    assert all(streamed[key] == encode_row(pages[key]) for key in ids.tolist())
-    assert len(streamed) == len(hostile.readable) + len(hostile.unreadable)
-    assert "damaged ranking rows" in caplog.text
 
 
 def test_damaged_outcome_records_are_passed_over(

@@ -107,54 +107,6 @@ def test_a_server_far_away_is_asked_few_times_when_a_crawl_opens_and_closes(
     assert "60 pages estimated again" in "".join(logs)
 
 
-def test_a_server_that_stays_away_costs_visits_that_are_counted_and_a_bounded_memory(
-    site: Site, project: Project, tmp_path: Path
-) -> None:
-    urls = fill(site)
-    with RedisProcess(tmp_path) as server:
-        project.state = server.url
-        site.asked = Moments({10: server.kill})
-        crawl = project.crawl(
-            urls,
-            "-a",
-            "level=homepage",
-            **PROMPT,
-            **changed(crawl__state_access__write_behind__BUFFER_VISITS=10),
-        )
-    written, lost = crawl.stat("hacs/visits"), crawl.stat("hacs/state/lost")
-    assert written + lost == len(urls)
-    assert lost >= len(urls) - 10
-    assert f"{lost} visits could not be written to the state" in crawl.log
-    assert "Traceback" not in crawl.log
-    waiting = re.findall(r"waiting in memory: (\d+) visit", crawl.log)
-    assert waiting
-    assert max(map(int, waiting)) <= 10
-
-
-def test_a_server_that_comes_back_empty_ends_the_crawl_with_a_line_that_says_so(
-    site: Site, project: Project, tmp_path: Path
-) -> None:
-    urls = fill(site)
-    with RedisProcess(tmp_path) as server:
-        project.state = server.url
-        record(server.url, visits_of(urls))
-
-        def restart() -> None:
-            server.kill()
-            server.start()
-
-        site.asked = Moments({15: restart})
-        crawl = project.crawl(urls, "-a", "level=homepage", **PROMPT)
-        with redis.Redis(port=server.port) as client:
-            assert client.dbsize() == 0
-    assert crawl.exit_status == 1
-    lines = [line for line in crawl.log.splitlines() if "the server came back empty" in line]
-    assert len(lines) == 1
-    assert "restore a backup of it, or start again to begin anew" in lines[0]
-    assert "Traceback" not in crawl.log
-    assert crawl.stat("hacs/state/lost") > 0
-
-
 def test_a_state_that_was_replaced_is_not_written_to(tmp_path: Path) -> None:
     with RedisProcess(tmp_path) as server, opened(server.url) as state:
         state.record(visits_of(URLS))
