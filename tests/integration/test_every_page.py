@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from redis import Redis
@@ -46,31 +43,13 @@ def set_shop(site: Site, pages: int = 20, changed: tuple[int, ...] = (), day: in
 CHANGING = (3, 7)
 
 
-@pytest.fixture(scope="module")
-def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Site, Path]]:
-    """A shop, and a state whose crawls saw that two items change every day, and others never."""
-    with Site() as site:
-        spider = AnySpider(tmp_path_factory.mktemp("shop"), site)
-        for spider.days in range(4):
-            set_shop(site, changed=CHANGING, day=spider.days)
-            assert spider.run(SHOP, HACS_PAGES="all").exit_status == 0
-        yield site, spider.folder / "state.db"
-
-
-@pytest.fixture
-def learned(shop: tuple[Site, Path], tmp_path: Path) -> tuple[AnySpider, Site]:
-    """The spider of the shop two days later, with a copy of the state."""
-    site, state = shop
-    shutil.copy(state, tmp_path / "state.db")
+def test_the_best_known_pages_are_visited_directly(any_spider: AnySpider, site: Site) -> None:
+    for any_spider.days in range(4):  # two items change every day, and others never
+        set_shop(site, changed=CHANGING, day=any_spider.days)
+        any_spider.run(SHOP, HACS_PAGES="all")
+    any_spider.days = 5
     set_shop(site, changed=CHANGING, day=5)
     site.visited()
-    spider = AnySpider(tmp_path, site)
-    spider.days = 5
-    return spider, site
-
-
-def test_the_best_known_pages_are_visited_directly(learned: tuple[AnySpider, Site]) -> None:
-    any_spider, site = learned
     crawl = any_spider.run(SHOP, HACS_PAGES="all", HACS_BUDGET=2, HACS_REVISIT="budget")
     assert sorted(site.visited()) == ["/item/3", "/item/7"]
     assert sorted(item["url"] for item in crawl.items) == [
@@ -78,29 +57,6 @@ def test_the_best_known_pages_are_visited_directly(learned: tuple[AnySpider, Sit
     ]
     assert all(len(item["links"]) == 6 for item in crawl.items)
     assert crawl.stat("hacs/updates") == 2
-
-
-def test_new_pages_have_their_share_of_a_budget(learned: tuple[AnySpider, Site]) -> None:
-    any_spider, site = learned
-    site.set("/item/3", *(f"/item/{number}" for number in range(100, 150)))
-    follows = SHOP.replace('callback="parse_item"', 'callback="parse_item", follow=True')
-    any_spider.run(
-        follows, HACS_PAGES="all", HACS_BUDGET=10, HACS_REVISIT="budget", HACS_DISCOVER=0.3
-    )
-    asked = site.visited()
-    assert len(asked) == 10
-    assert sum(len(path) == len("/item/100") for path in asked) == 3
-
-
-def test_pages_below_the_threshold_are_not_asked_for(learned: tuple[AnySpider, Site]) -> None:
-    any_spider, site = learned
-    crawl = any_spider.run(SHOP, HACS_PAGES="all", HACS_THRESHOLD=0.2)
-    asked = site.visited()
-    assert "/item/3" in asked
-    assert "/item/7" in asked
-    assert "/item/4" not in asked
-    assert {"/", "/list/0", "/list/1"} <= set(asked), "what only leads on is never skipped"
-    assert crawl.stat("hacs/dropped/threshold") == 18
 
 
 NEWS = """
@@ -398,17 +354,6 @@ def test_patterns_that_find_nothing_beside_others_that_do_are_named_in_the_first
     assert "WARNING: HACS_PAGES: '/product/' finds no page" in first.log
     assert "WARNING: HACS_LINKS_DENY: '/calendar/' finds no link" in first.log
     assert "finds no" not in second.log
-
-
-def test_a_site_whose_urls_change_with_each_run_is_noticed_in_the_second(
-    any_spider: AnySpider, site: Site
-) -> None:
-    for run, said in (("1", 0), ("2", 1)):
-        site.set(f"/{run}")
-        code = IDLE.replace('["/1", "/2"]', f'["/{run}"]')
-        any_spider.days += 1
-        log = any_spider.run(code, HACS_PAGES="all").log
-        assert log.count("None of the 1 page that the state knew before was visited") == said
 
 
 def test_what_a_redis_queue_feeds_is_ranked_in_its_batches(

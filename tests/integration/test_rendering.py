@@ -17,10 +17,8 @@ from msgspec import msgpack
 import forks
 from browser import CHROMIUM, needs_chromium
 from hacs_crawler.links.keys import page_id_of
-from hacs_crawler.links.sites import menu_id
 from hacs_crawler.parts.rendering.verdicts import (
     PageRendering,
-    SiteRendering,
     Verdict,
     decoded,
 )
@@ -135,12 +133,6 @@ class Runs:
                 PageRendering.KIND, [Annotation(key, seen, msgpack.encode(mark))]
             )
 
-    def site_mark(self) -> SiteRendering:
-        key = menu_id(self._site.url + "/")
-        with self._store() as store:
-            seen = store.annotations(SiteRendering.KIND, [key]).get(key, b"")
-            return decoded(SiteRendering, seen)
-
     def _store(self) -> closing[Store]:
         return closing(open_store(self._project.state, "hacs", Path()))
 
@@ -181,21 +173,6 @@ def test_a_page_whose_links_come_from_a_fetch_is_marked_and_rendered_from_then_o
     assert second.stat("hacs/render/pages") == 1
     assert runs.mark("/app/1").verdict is Verdict.BROWSER
     assert "'hacs/render/seconds': 0.0," not in second.log
-
-
-def test_a_page_that_renders_the_same_is_looked_at_once_and_then_left_alone(
-    runs: Runs, scripted: ScriptedSite
-) -> None:
-    scripted.links["/same/1"] = ["/a", "/b"]
-    first = runs("/same/1")
-    assert seen(first) == {"/same/1": (2, "nothing new")}
-    assert [one.by_browser for one in scripted.asked if one.path == "/same/1"] == [False, True]
-    scripted.asked.clear()
-    second = runs("/same/1", day=1)
-    assert seen(second) == {"/same/1": (2, "nothing new")}
-    assert not any(one.by_browser for one in scripted.asked)
-    assert second.stat("hacs/render/checks") == 0
-    assert runs.mark("/same/1").verdict is Verdict.PLAIN
 
 
 def test_a_page_that_scrolls_without_end_shows_what_is_in_sight_and_ends(
@@ -247,19 +224,6 @@ def test_what_a_browser_ends_at_that_is_no_page_of_the_web_is_a_failed_visit(
     page = runs.page(path)
     assert page is not None
     assert not page.visits
-
-
-def test_a_suspicious_page_that_crashes_the_browser_is_visited_plainly_and_tried_at_the_next_visit(
-    runs: Runs, scripted: ScriptedSite
-) -> None:
-    crawl = runs("/crash")
-    assert seen(crawl) == {"/crash": (0, "nothing new")}
-    assert crawl.stat("hacs/render/failed") == 1
-    scripted.asked.clear()
-    crawl = runs("/crash", day=1)
-    assert seen(crawl) == {"/crash": (0, "nothing new")}
-    assert crawl.stat("hacs/render/failed") == 1
-    assert any(one.by_browser for one in scripted.asked)
 
 
 def test_a_browser_that_dies_is_started_anew(runs: Runs, scripted: ScriptedSite) -> None:

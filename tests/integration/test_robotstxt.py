@@ -66,11 +66,3 @@ def test_what_a_crawl_changed_of_the_log_ends_with_it(project: Project) -> None:
     file.write_text(textwrap.dedent(script))
     done = forks.run("python", (str(file),), ROOT)
     assert done.stdout.decode() == "[]\n"
-
-
-def test_some_pages_that_do_not_answer_are_grouped_in_a_line(site: Site, project: Project) -> None:
-    site.set("/~a/")
-    seeds = [f"{site.url}/~a/", *(f"http://127.0.0.{n}:{free_port()}/" for n in (2, 3))]
-    crawl = project.crawl(seeds, RETRY_TIMES=0)
-    assert crawl.exit_status == 0
-    assert "2 requests for pages got no answer: 2 x Connection was refused" in crawl.log

@@ -9,7 +9,7 @@ import pytest
 
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.findings import all_findings
-from integration_support import AnySpider, Project
+from integration_support import Project
 from servers import Site
 
 
@@ -34,19 +34,6 @@ def test_depth_counts_links_or_levels_of_the_path(site: Site, project: Project) 
     project.crawl([f"{site.url}/~ada/"], "-a", "depth=path")
     near = ["/~ada/", "/~ada/2.html", "/~ada/3.html", "/~ada/news.html", "/~ada/x/4.html"]
     assert sorted(site.visited()) == near
-
-
-def test_a_page_of_the_plan_that_others_link_to_is_requested_once(
-    site: Site, project: Project
-) -> None:
-    for name in ("ada", "bob"):
-        site.set(f"/~{name}/", f"/~{name}/papers.html")
-        site.set(f"/~{name}/papers.html", f"/~{name}/")
-    project.crawl([f"{site.url}/~{name}/" for name in ("ada", "bob")])
-    site.visited()
-    project.crawl("state")
-    visited = site.visited()
-    assert len(visited) == len(set(visited)) == 4
 
 
 def test_a_link_that_comes_up_on_two_pages_of_a_site_is_new_to_the_site_once(
@@ -182,75 +169,6 @@ def test_robots_txt_that_asks_for_a_moment_is_asked_again_after_it(
     assert min(site.times[1] - site.times[0], site.times[2] - site.times[1]) > 0.9
     assert crawl.stat("hacs/visits") == 3
     assert "Traceback" not in crawl.log
-
-
-def test_what_is_asked_for_past_the_scheduler_waits_for_its_host_too(
-    site: Site, any_spider: AnySpider
-) -> None:
-    site.pages["/robots.txt"] = site.pages["/none"] = (429, {"Retry-After": "1"}, b"slow down")
-    site.set("/direct")
-    crawl = any_spider.run(
-        """
-        import asyncio
-
-        import scrapy
-        from scrapy.utils.defer import maybe_deferred_to_future
-
-
-        class Direct(scrapy.Spider):
-            name = "direct"
-
-            async def start(self):
-                yield scrapy.Request(f"{self.url}/none", self.parse)
-
-            async def parse(self, response):
-                engine, request = self.crawler.engine, scrapy.Request(f"{self.url}/direct")
-                if hasattr(engine, "download_async"):
-                    found = await engine.download_async(request)
-                else:
-                    found = await maybe_deferred_to_future(engine.download(request))
-                yield {"status": found.status}
-        """,
-        HACS_RETRY_AFTER=True,
-        RETRY_ENABLED=False,
-        ROBOTSTXT_OBEY=False,
-        HTTPERROR_ALLOW_ALL=True,
-    )
-    assert crawl.items == [{"status": 200}]
-    assert [path for _, path, _ in site.requests] == ["/none", "/direct"]
-    assert site.times[1] - site.times[0] > 0.9
-    assert "Traceback" not in crawl.log
-
-
-def test_a_request_that_waits_is_no_duplicate_to_a_scheduler_of_the_projects_own(
-    site: Site, any_spider: AnySpider
-) -> None:
-    site.pages["/busy"] = (429, {"Retry-After": "1"}, b"slow down")
-    site.set("/page")
-    crawl = any_spider.run(
-        """
-        import scrapy
-
-
-        class Plain(scrapy.Spider):
-            name = "plain"
-
-            async def start(self):
-                yield scrapy.Request(f"{self.url}/busy", self.parse, priority=1)
-                yield scrapy.Request(f"{self.url}/page", self.parse)
-
-            def parse(self, response):
-                yield {"status": response.status}
-        """,
-        HACS_RETRY_AFTER=True,
-        RETRY_ENABLED=False,
-        ROBOTSTXT_OBEY=False,
-        HTTPERROR_ALLOW_ALL=True,
-        DOWNLOAD_DELAY=0.2,
-        SCHEDULER="scrapy.core.scheduler.Scheduler",
-    )
-    assert sorted(item["status"] for item in crawl.items) == [200, 429]
-    assert site.times[1] - site.times[0] > 0.9
 
 
 def test_the_state_follows_the_project_not_the_working_folder(site: Site, project: Project) -> None:

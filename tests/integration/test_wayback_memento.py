@@ -195,16 +195,6 @@ def test_two_archives_make_one_history_and_are_told_apart(
     assert "HACS asked 2 archives about 2 seeds" in crawl.log
 
 
-def test_one_archives_pause_holds_no_other_back_and_its_end_is_an_error(
-    project: Project, real: PywbArchive, wayback: WaybackMachine
-) -> None:
-    wayback.fail("cdx", 429, headers={"Retry-After": "99999999"}, times=9)
-    crawl = run(project, both(real, wayback))
-    assert known_of(project)[0] == [0, 2, 4]
-    assert crawl.exit_status == 1
-    assert any("wayback: " in line and "started again" in line for line in errors(crawl))
-
-
 def test_digests_of_two_archives_are_not_compared(
     project: Project, real: PywbArchive, wayback: WaybackMachine
 ) -> None:

@@ -20,7 +20,6 @@ from typing import Any
 import pytest
 
 from changed import changed
-from hacs_crawler.archive import original_of, timestamp_of
 from hacs_crawler.archive.capture import digest_bytes
 from hacs_crawler.cli.transfer import Importer
 from hacs_crawler.harvest.query import timestamp
@@ -42,49 +41,8 @@ from wayback_support import known
 pytest.importorskip("warcio")
 
 T = 1_300_000_000
-HOME = "http://foo.edu/~bar/"
-OLD, NEW = ("http://a.org/1",), ("http://a.org/1", "http://a.org/2")
-PNG, PDF = "image/png", "application/pdf"
 BIG, BIG_SITE = "http://big.zz/~a/", "http://site.zz/~a/"
 MANY = 5_500
-
-
-def moved(url: str, at: int, target: str) -> Archived:
-    return Archived(url, at, status=301, headers=(("Location", target),))
-
-
-BAR = [
-    Archived(HOME, T, OLD),
-    Archived(HOME, T + DAY, OLD),
-    Archived(HOME, T + 2 * DAY, NEW),
-    Archived(HOME, T + 3 * DAY, OLD),
-    Archived(HOME, T + 4 * DAY, NEW, revisit=False),
-    Archived(HOME, T + 5 * DAY, body=b"gone", status=404),
-    Archived(HOME, T + 6 * DAY, body=b"gone", status=404),
-    moved(HOME, T + 7 * DAY, "http://foo.edu/~bar/baz/"),
-    moved(HOME, T + 8 * DAY, "http://foo.edu/~bar/baz/"),
-    moved("http://foo.edu/~bar", T + 9 * DAY, HOME),
-    Archived(HOME, T + 9 * DAY, (*NEW, "http://a.org/3")),
-    Archived("https://www.foo.edu/~bar", T + 10 * DAY, ("http://a.org/4",)),
-    Archived("http://foo.edu:80/~bar/baz/", T, OLD),
-    Archived("http://foo.edu/~bar/baz/qux.html", T, OLD),
-    Archived("http://foo.edu/~bar/baz/qux.html?q=a b&r=%20", T, OLD),
-    Archived("http://foo.edu/~bar/baz/qux/too-deep.html", T, OLD),
-    Archived("http://foo.edu/~barbara/", T, OLD),
-    Archived("http://foo.edu/~bar-old/", T, OLD),
-    Archived("http://foo.edu/", T, OLD),
-    Archived("http://foo.edu/~bar/index.html", T, OLD),
-    Archived("http://foo.edu/~bar/?lang=de", T, OLD),
-    Archived("http://foo.edu/~bar/me.png", T, body=b"png", mime=PNG),
-    Archived("http://foo.edu/~bar/me.png", T + DAY, body=b"png", mime=PNG),
-    Archived("http://foo.edu/~bar/cv", T, body=b"%PDF", mime=PDF),
-    Archived("http://foo.edu/~bar/cv", T + DAY, body=b"%PDF", mime=PDF),
-    Archived("http://foo.edu/~bar/empty.html", T, body=b""),
-    Archived("http://foo.edu/~bar/twice.html", T, OLD),
-    Archived("http://foo.edu/~bar/twice.html", T, NEW),
-    Archived("http://foo.edu/~bar/gone.html", T, body=b"gone", status=404),
-    Archived("http://foo.edu/~bar/gone.html", T + DAY, body=b"gone", status=404),
-]  # fmt: skip
 
 
 def random_sites(number: int, seed: int) -> dict[str, list[Archived]]:
@@ -219,7 +177,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def archive(pywb: PywbServer, folder: Path) -> PywbArchive:
     captures = [one for found in RANDOM.values() for one in found]
-    warc = write_warc(folder / "pages.warc.gz", [*BAR, *captures])
+    warc = write_warc(folder / "pages.warc.gz", captures)
     archive = pywb_archive(pywb, warc)
     with archive.index.open("a") as index:
         index.writelines(index_rows(BIG, MANY))
@@ -264,13 +222,13 @@ def wayback(archive: PywbArchive, folder: Path) -> Wayback:
 @pytest.fixture(scope="module")
 def website(wayback: Wayback) -> Harvested:
     """The sites in links mode."""
-    return wayback.run([HOME, *RANDOM], "level=website")
+    return wayback.run(RANDOM, "level=website")
 
 
 @pytest.fixture(scope="module")
 def digests(wayback: Wayback) -> Harvested:
     """The sites in digest mode."""
-    return wayback.run([HOME, *RANDOM, BIG, BIG_SITE], "level=website", "mode=digest")
+    return wayback.run([*RANDOM, BIG, BIG_SITE], "level=website", "mode=digest")
 
 
 @pytest.fixture(scope="module")
@@ -283,56 +241,9 @@ def imported(wayback: Wayback) -> dict[str, Page]:
     return pages_in(state)
 
 
-def days(times: Iterable[int]) -> list[int]:
-    return [(at - T) // DAY for at in times]
-
-
-def recipe_of(harvested: Harvested, surt: str) -> list[int]:
-    """The days of a page of which mementos were asked for."""
-    found = [asked_memento(path) for path in harvested.mementos]
-    return sorted((at - T) // DAY for page, at in found if page == surt)
-
-
-def asked_memento(path: str) -> tuple[str, int]:
-    at = timestamp_of(path)
-    assert at is not None
-    return page_surt(original_of(path)), at
-
-
 def pages_of(sites: Iterable[str], harvested: Harvested) -> dict[str, Page]:
     surts = tuple(map(page_surt, sites))
     return {surt: page for surt, page in harvested.pages.items() if surt.startswith(surts)}
-
-
-def test_pages_two_levels_below_a_homepage_are_harvested(website: Harvested) -> None:
-    assert {surt for surt in website.pages if surt.startswith("edu,foo)")} == {
-        "edu,foo)/~bar",
-        "edu,foo)/~bar/baz",
-        "edu,foo)/~bar/baz/qux.html",
-        "edu,foo)/~bar/baz/qux.html?q=a%20b&r=%20",
-        "edu,foo)/~bar/twice.html",
-    }
-
-
-def test_visits_have_the_times_of_captures_under_any_url_of_the_page(website: Harvested) -> None:
-    page = website.pages["edu,foo)/~bar"]
-    assert days(page.visits) == [0, 1, 2, 3, 4, 9, 10]
-    assert page.url == HOME
-
-
-def test_archived_errors_and_redirects_are_no_visits_nor_are_revisits_of_them(
-    digests: Harvested,
-) -> None:
-    assert days(digests.pages["edu,foo)/~bar"].visits) == [0, 1, 2, 3, 4, 9, 10]
-    assert "edu,foo)/~bar/gone.html" not in digests.pages
-
-
-def test_content_that_comes_back_is_no_update(website: Harvested) -> None:
-    assert days(website.pages["edu,foo)/~bar"].update_times) == [2, 9, 10]
-
-
-def test_mementos_of_content_seen_before_are_not_asked_for(website: Harvested) -> None:
-    assert recipe_of(website, "edu,foo)/~bar") == [0, 2, 9, 10]
 
 
 def test_no_memento_is_asked_for_twice(website: Harvested) -> None:
@@ -345,11 +256,6 @@ def test_every_visit_was_fetched_or_saved(website: Harvested) -> None:
     )
     assert fetched + saved == website.crawl.stat("hacs/visits")
     assert saved > fetched
-
-
-def test_archived_redirects_are_not_followed(website: Harvested) -> None:
-    robots_txt = 2  # pywb redirects it to /robots.txt/
-    assert website.crawl.stat("downloader/request_count") == len(website.asked) + robots_txt
 
 
 def test_histories_are_as_if_our_own_crawler_had_made_the_visits(
@@ -393,7 +299,7 @@ def test_all_pages_of_a_site_arrive(digests: Harvested) -> None:
 def test_a_second_run_changes_nothing_and_asks_for_no_memento(
     wayback: Wayback, website: Harvested
 ) -> None:
-    again = wayback.run([HOME, *RANDOM], "level=website", state=website.state)
+    again = wayback.run(RANDOM, "level=website", state=website.state)
     assert again.mementos == []
     assert again.pages == website.pages
 

@@ -14,12 +14,10 @@ pytestmark = pytest.mark.skipif(
 PATHS = [f"/{number}" for number in range(6)]
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "redis"])
 def test_pages_are_ranked_visited_and_recorded_as_ever(
-    site: Site, project: Project, kind: str, request: pytest.FixtureRequest
+    site: Site, project: Project, redis_port: int
 ) -> None:
-    if kind == "redis":
-        project.state = f"redis://127.0.0.1:{request.getfixturevalue('redis_port')}/0"
+    project.state = f"redis://127.0.0.1:{redis_port}/0"
 
     def crawl(**settings: object) -> Crawl:
         seeds = [f"{site.url}{path}" for path in PATHS]
