@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-import forks
 from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.database import State
@@ -46,14 +44,6 @@ def fill(site: Site, pages: int = PAGES) -> list[str]:
     for number in range(pages):
         site.set(f"/{number}/", f"/{number}/x.pdf", f"/{number}/y.pdf")
     return [f"{site.url}/{number}/" for number in range(pages)]
-
-
-def wait_for(log: Path, text: str) -> None:
-    """Return when a log says something."""
-    deadline = time.monotonic() + forks.HANG_SECONDS
-    while not log.exists() or text not in log.read_text():
-        assert time.monotonic() < deadline, f"{text!r} never came"
-        time.sleep(0.02)
 
 
 def visits_of(urls: list[str], at: int = 1_700_000_000) -> list[Visit]:

@@ -349,6 +349,17 @@ async def test_a_redirect_that_the_filter_drops_shares_the_visit_of_its_target(
     assert (list(page.visits), page.failures) == ([NOW], 0)
 
 
+async def test_a_dropped_request_that_is_for_no_page_or_was_never_sent_is_nothing(
+    crawl: Crawl,
+) -> None:
+    await crawl.open()
+    assert [*crawl.parts.observed(observed(Visit("http://b.example/", NOW)))] == []
+    crawl.on_filtered(Request("http://b.example/"))
+    crawl.on_filtered(Request("http://b.example/", meta={"hacs": True}))
+    assert crawl.waiting_visits == 0
+    await close(crawl)
+
+
 async def test_a_round_begins_with_the_time_and_the_prior_of_now(crawl: Crawl) -> None:
     await crawl.open()
     crawl.clock = lambda: NOW + 60.0

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from hacs_crawler.cli.app import app
 from hacs_crawler.config import Config
 from hacs_crawler.exceptions import ConfigError, HacsError
-from hacs_crawler.links.urls import check_url, without_login
+from hacs_crawler.links.urls import without_login
 from hacs_crawler.state.address import open_store
 from integration_support import Project
 from reliability_support import fill, record, visits_of
@@ -128,21 +128,6 @@ def test_an_address_that_is_no_text_is_not_shown(value: object) -> None:
 )
 def test_a_login_is_taken_out_of_a_url(url: str, shown: str) -> None:
     assert without_login(url) == shown
-
-
-def test_a_seed_with_a_login_is_left_out_and_its_line_named_without_it(
-    site: Site, project: Project
-) -> None:
-    host = site.url.removeprefix("http://")
-    site.set("/~a/")
-    site.set("/~b/")
-    seeds = [f"http://{USER}:{SECRET}@{host}/~a/", f"{site.url}/~b/"]
-    crawl = project.crawl(seeds, LOG_LEVEL="DEBUG")
-    assert crawl.exit_status == 0
-    assert "line 1: a user or password in it, which would be shown but not sent" in crawl.log
-    assert SECRET not in crawl.log + crawl.output
-    assert site.visited() == ["/~b/"]
-    assert check_url(seeds[0]) is not None
 
 
 @pytest.mark.parametrize("password", [SECRET, f"{SECRET}x"], ids=["right", "wrong"])

@@ -72,21 +72,18 @@ def test_what_was_acknowledged_is_whole_in_the_state_and_the_next_crawl_does_the
 
 FOLLOWING = """
     import scrapy
+    from tests.seeded import Seeded
 
 
-    class Following(scrapy.Spider):
-        name = "following"
-
-        def __init__(self, url, *args, **kwargs):
-            super().__init__(*args, **kwargs)
-            self.urls = [f"{url}/{number}" for number in range(60)]
+    class Following(Seeded):
+        paths = [f"/{number}" for number in range(60)]
 
         async def start(self):
-            for url in self.urls:
+            for url in self.start_urls:
                 yield scrapy.Request(url)
 
         def parse(self, response):
-            if response.url in self.urls[::5]:
+            if response.url in self.start_urls[::5]:
                 yield response.follow(response.url + "/more")
 """
 

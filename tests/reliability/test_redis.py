@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -30,7 +28,6 @@ from reliability_support import (
     opened,
     record,
     visits_of,
-    wait_for,
     whole_pages,
 )
 from servers import RedisProcess, Site
@@ -126,28 +123,6 @@ def test_a_state_that_was_replaced_is_not_written_to(tmp_path: Path) -> None:
         assert len(whole_pages(server.url)) == 1
         assert state.store.read_meta("x") is None
         assert state.store.annotations("x", [1]) == {}
-
-
-def test_a_server_that_hangs_is_waited_for(site: Site, project: Project, tmp_path: Path) -> None:
-    urls = fill(site)
-    log = tmp_path / "crawl.log"
-    with RedisProcess(tmp_path) as server:
-        # the address may set how long an answer is waited for; by default that is 30 s
-        project.state = f"{server.url}?socket_timeout=0.3"
-
-        def go_on_when_visits_wait() -> None:
-            wait_for(log, "waiting in memory: ")
-            server.go_on()
-
-        later = threading.Thread(target=go_on_when_visits_wait)
-        site.asked = Moments({15: server.pause, 40: later.start})
-        settings = PROMPT | {"LOG_FILE": log}
-        done = project.crawl(urls, "-a", "level=homepage", **settings)
-        later.join()
-        crawl = replace(done, log=log.read_text())
-        assert_nothing_is_lost(crawl, server.url, urls)
-    assert "Timeout reading from" in crawl.log
-    assert "The state is back" in crawl.log
 
 
 NOT_A_WRITE = ["ACL", "SETUSER", "default", "-hset"]
@@ -251,30 +226,6 @@ def test_a_server_that_became_a_replica_is_waited_for(
         client.replicaof("NO", "ONE")
         assert len(state.record(visits_of(URLS, LATER))) == len(URLS)
     assert {len(page.visits) for page in whole_pages(server.url).values()} == {2}
-
-
-def test_another_server_may_take_over_the_address(
-    pair: tuple[RedisProcess, RedisProcess], tmp_path: Path
-) -> None:
-    server, other = pair
-    address = tmp_path / "address.sock"  # as a name or a virtual address that moves
-    (tmp_path / "one.sock").symlink_to(server.socket)
-    (tmp_path / "two.sock").symlink_to(other.socket)
-    address.symlink_to(server.socket)
-    with opened(f"unix://{address}") as state:
-        state.record(visits_of(URLS))
-        with redis.Redis(port=other.port) as client:
-            other.wait_until(lambda facts: facts["master_link_status"] == "up", "replication")
-            with redis.Redis(port=server.port) as old:
-                assert old.wait(1, 10_000) == 1
-                client.replicaof("NO", "ONE")
-                old.replicaof("127.0.0.1", other.port)
-        address.unlink()
-        address.symlink_to(other.socket)
-        with pytest.raises(StateUnavailableError):  # it still talks to the old one
-            state.record(visits_of(URLS, LATER))
-        assert len(state.record(visits_of(URLS, LATER))) == len(URLS)
-    assert {len(page.visits) for page in whole_pages(other.url).values()} == {2}
 
 
 def test_what_a_failover_lost_is_written_back_as_far_as_it_is_known(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import resource
 import sqlite3
-import threading
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -21,7 +20,6 @@ from integration_support import Project
 from reliability_support import (
     PROMPT,
     Moments,
-    assert_nothing_is_lost,
     fill,
     opened,
     record,
@@ -57,31 +55,6 @@ def test_a_file_that_is_locked_for_longer_than_a_write_waits_can_be_written_to_l
             state.record(visits_of(URLS, LATER))
         state.record(visits_of(URLS, LATER))
     assert {len(page.visits) for page in whole_pages(project.state).values()} == {2}
-
-
-def test_a_crawl_waits_while_the_file_is_locked(site: Site, project: Project) -> None:
-    urls = fill(site)
-    record(project.state, visits_of(urls))
-    is_free = threading.Event()
-    holders: list[threading.Thread] = []
-
-    def hold() -> None:
-        is_held = threading.Event()
-
-        def keep() -> None:
-            with locked(project):
-                is_held.set()
-                is_free.wait(60)
-
-        holders.append(threading.Thread(target=keep))
-        holders[0].start()
-        is_held.wait(60)
-
-    site.asked = Moments({10: hold, 45: is_free.set})
-    crawl = project.crawl(urls, "-a", "level=homepage", **PROMPT)
-    is_free.set()
-    holders[0].join()
-    assert_nothing_is_lost(crawl, project.state, urls, visits=2)
 
 
 def test_a_full_file_keeps_what_it_has_and_can_be_written_to_when_there_is_room(

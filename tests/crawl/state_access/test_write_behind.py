@@ -248,6 +248,19 @@ async def test_settling_waits_for_all_visits_taken_so_far(world: StateAccess) ->
     assert world.days(B) == [], "that one came later"
 
 
+async def test_settling_waits_for_a_state_that_is_away(world: StateAccess) -> None:
+    world.road.close_for()
+    world.write_behind.record(visit(A, 1))
+    settling = asyncio.ensure_future(world.write_behind.settle())
+    await world.end_of_work()
+    await world.wait(FIRST_PAUSE_SECONDS)
+    assert not settling.done()
+    world.road.open()
+    await world.until(settling)
+    assert settling.result()
+    assert world.days(A) == [1]
+
+
 async def test_room_is_made_by_writing_until_half_of_the_limit_waits(new_world: Make) -> None:
     world = new_world(limit=4)
     for day in (1, 2):
