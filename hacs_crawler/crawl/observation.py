@@ -220,9 +220,7 @@ def seen_or_failed(visit: Visit, page: Page | None, rules: Rules) -> Observation
         shown_at = array("I") if page is None else page.shown_at
         if page is None or not shown_at:
             return Observation(replace(visit, marks=None, rules=0))
-        if page.rules_at(shown_at[-1]) != visit.rules or not all(
-            page.spells.shown_by(shown_at).values()
-        ):
+        if page.latest_rules != visit.rules or not all(page.spells.shown_by(shown_at).values()):
             return Observation(visit)
     return Observation(
         Visit(visit.url, visit.at, News.FAILED, prediction=visit.prediction, bytes=visit.bytes),

@@ -12,6 +12,7 @@ import struct
 import sys
 from array import array
 from collections.abc import Callable, Mapping
+from copy import copy
 from typing import Any, Final
 from zlib import crc32
 
@@ -32,7 +33,9 @@ VERSION_OFFSET: Final = 1
 
 def encode_page(page: Page) -> bytes:
     """Return the page's bytes."""
-    encoded = _encode(page)
+    content = copy(page)
+    content.version = 0  # it stands before
+    encoded = _encode(content)
     return _BEGINNING.pack(LAYOUT, page.version, crc32(encoded, page.version)) + encoded
 
 
@@ -49,7 +52,9 @@ def decode_page(body: bytes) -> Page:
         _, version, checksum = _BEGINNING.unpack_from(body)
         content = memoryview(body)[_BEGINNING.size :]
         if crc32(content, version) == checksum:
-            return _decode(content)
+            page: Page = _decode(content)
+            page.version = version
+            return page
         what = "its checksum is not theirs"
     except (struct.error, TypeError, ValueError) as error:  # whoever wrote it: not this package
         what = str(error)

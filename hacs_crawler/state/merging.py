@@ -1,28 +1,19 @@
 """How a visit changes its page, and how two states' versions of a page are merged.
 
 The state of a page is a function of the *set* of its visits, not of the order in which they were
-recorded, so that archived captures that arrive after live visits lead to the same state:
-
-- of marks, all spells are kept in which the visits that are kept showed them (see `state.spells`);
-- of the visits' times, the latest `RECENT_VISITS` are kept, of the older ones the last in every slot of
-  `SLOT_SECONDS`, and the latest that showed marks. Thinning before or after a merge gives the same
-  result, which is the record of a crawler with fewer visits: two gaps become one, and
-  every estimator stays as unbiased as it was.
-
-Digests that an archive's index names are kept for the same reason: whether a capture's content differed
-from the capture before is only known when both are.
+recorded, so that archived captures that arrive after live visits lead to the same state. Of all times,
+the latest `RECENT_VISITS` are kept, of the older ones the last in every slot of `SLOT_SECONDS`, and the
+latest visit that showed marks. Thinning before or after a merge gives the same result, which is the
+record of a crawler with fewer visits: every estimator stays as unbiased as it was.
 
 The outcome of attempts other than visits (gone, failed), the URL as seen and the validators follow the
-latest news; older news is ignored. Of each archive's captures the page remembers up to which
-one they were recorded, in the same write as their visits.
-
-Whether an update was new to the site depends on the order in which visits come: it is judged by the
-marks that the site's pages were known to show when the visit was recorded (see `state.site_links`).
+latest news. Only `echoes` depend on the order in which visits come (see `state.site_links`).
 """
 
 from __future__ import annotations
 
 from array import array
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import Final
 
@@ -53,8 +44,15 @@ def merge(page: Page, visit: Visit) -> None:
         if visit.news is News.SEEN:
             page.contents = digests.union_of_contents(page.contents, [visit.digest])
         _see_repeated(page)
-    if visit.news in {News.GONE, News.FAILED}:
-        _set_absent(page, visit)
+    if visit.news in {News.GONE, News.FAILED} and visit.at > page.last_news:
+        page.last_news = visit.at
+        # both are kept in a byte
+        if visit.news is News.GONE:
+            wait = min(FIRST_WAIT_GONE << min(page.gone, 10), LONGEST_WAIT_GONE)
+            page.gone, page.failures = min(page.gone + 1, 255), 0
+            page.not_before = min(visit.at + wait, MAX_SECOND)
+        else:
+            page.failures = min(page.failures + 1, 255)
     if visit.news is not News.SEEN:
         return
     if visit.at >= page.last_news:
@@ -64,36 +62,31 @@ def merge(page: Page, visit: Visit) -> None:
         # an archive's capture of the second of a visit lacks them
         if visit.marks is not None and (visit.at != page.last_visit or any(validators)):
             page.etag, page.last_modified = validators
-    if visit.at > (page.last_visit or 0):
-        _append(page, visit)
-    else:
-        shown = {} if visit.marks is None else {visit.at: visit.marks}
-        _add(page, shown, {visit.at: visit.rules if shown else UNKNOWN}, visit.hrefs)
-
-
-def remember_echo(page: Page, at: int) -> None:
-    """Remember that the update found at that second was not new to the site."""
-    page.echoes = sorted({*page.echoes, at})
+    _see(page, visit)
 
 
 def merge_pages(page: Page, other: Page) -> Page:
     """Return the merged visits of two pages with one key; both stay as they are.
 
     It is the result of recording all their visits on one page, except that the outcome of unsuccessful
-    attempts (gone, failures, waiting) is that of the page with the latest news, and URL and validators
-    are those of the page with the latest visit. In whatever order and however often pages are merged,
-    the result is the same, but for `rate`, `updates` and `version`, which are those of `page`, and for
-    which spelling of the URL it has if the latest visit repeats a capture that only another page has.
+    attempts is that of the page with the latest news, and URL and validators are those of the page with
+    the latest visit. In whatever order and however often pages are merged, the result is the same, but
+    for estimates, `updates` and `version`, which are those of `page`, and for which spelling of the URL
+    it has if the latest visit repeats a capture that only another page has.
     """
     latest = max(page, other, key=_absence)
-    appeared = max(page, other, key=_appearance)
+    appeared = max(
+        page,
+        other,
+        key=lambda page: (page.last_visit or 0, page.etag, page.last_modified, page.url),
+    )
     result = replace(
         page,
         url=appeared.url,
         digests=digests.union(page.digests, other.digests),
         contents=digests.union_of_contents(page.contents, other.contents),
-        echoes=sorted({*page.echoes, *other.echoes}),
-        unread=sorted({*page.unread, *other.unread}),
+        echoes=thinned([*page.echoes, *other.echoes]),
+        unread=thinned([*page.unread, *other.unread]),
         last_news=latest.last_news,
         gone=latest.gone,
         failures=latest.failures,
@@ -116,10 +109,6 @@ def _absence(page: Page) -> tuple[int, bool, int, int, int]:
     return page.last_news, is_seen, page.gone, page.failures, page.not_before
 
 
-def _appearance(page: Page) -> tuple[int, str, str, str]:
-    return page.last_visit or 0, page.etag, page.last_modified, page.url
-
-
 def _furthest(*harvests: Harvest) -> dict[int, Harvest]:
     """Return the harvest of each source that came furthest."""
     return {harvest.source: harvest for harvest in sorted(harvests)}
@@ -134,7 +123,7 @@ def _see_repeated(page: Page) -> None:
         if repeated[-1] > (page.last_visit or 0):
             page.etag = page.last_modified = ""
         _add(page, {}, dict.fromkeys(repeated, UNKNOWN), 0)
-    page.digests = {at: page.digests[at] for at in _thinned(array("I", page.digests))}
+    page.digests = {at: page.digests[at] for at in thinned(page.digests)}
 
 
 def _set_present(page: Page, at: int) -> None:
@@ -142,29 +131,19 @@ def _set_present(page: Page, at: int) -> None:
     page.last_news = at
 
 
-def _set_absent(page: Page, visit: Visit) -> None:
-    """Remember an answer that shows nothing of the page; older news than the latest is ignored."""
-    if visit.at <= page.last_news:
+def _see(page: Page, visit: Visit) -> None:
+    """Add a visit that saw the page; if it is later than all others, without looking at them."""
+    rules, at = UNKNOWN if visit.marks is None else visit.rules, visit.at
+    if at <= (page.last_visit or 0):
+        shown = {} if visit.marks is None else {at: visit.marks}
+        _add(page, shown, {at: rules}, visit.hrefs)
         return
-    page.last_news = visit.at
-    if visit.news is News.GONE:
-        wait = min(FIRST_WAIT_GONE << min(page.gone, 10), LONGEST_WAIT_GONE)
-        # Both are kept in a byte.
-        page.gone, page.failures = min(page.gone + 1, 255), 0
-        page.not_before = min(visit.at + wait, MAX_SECOND)
-    else:
-        page.failures = min(page.failures + 1, 255)
-
-
-def _append(page: Page, visit: Visit) -> None:
-    """Add a visit later than all others: the same as `_add`, without looking at the others."""
-    rules, at = UNKNOWN, visit.at
     if visit.marks is not None:
-        shown_at, rules = page.shown_at, visit.rules
+        shown_at = page.shown_at
         latest = shown_at[-1] if shown_at else 0
         page.spells = page.spells.followed_by(at, visit.marks, latest)
         page.hrefs = visit.hrefs
-    if rules != page.rules_at(at):
+    if rules != next(reversed(page.rule_changes.values()), UNKNOWN):
         page.rule_changes = {**page.rule_changes, at: rules}
     page.visits = page.visits + array("I", [at])
     if len(page.visits) > RECENT_VISITS:
@@ -184,23 +163,21 @@ def _add(page: Page, marks: MarksByVisit, rules: dict[int, int], hrefs: int) -> 
     for at, rule in rules.items():
         rules_of[at] = max(rule, rules_of.get(at, UNKNOWN))
     # the latest marks hold for all visits since that were answered "not modified"
-    kept = {*_thinned(array("I", sorted(rules_of))), max(before, latest)}
+    kept = {*thinned(rules_of), max(before, latest)}
     page.set_visits(
         {at: shown for at, shown in marks_of.items() if at in kept},
         {at: rule for at, rule in rules_of.items() if at in kept},
     )
 
 
-def _thinned(times: array[int]) -> array[int]:
-    """Return times without old ones that are not the last of their slot."""
-    old = len(times) - RECENT_VISITS
-    if old <= 0:
-        return times
-    # Which times stay depends on times alone, never on their outcomes: so the order in which
-    # visits come makes no difference, and the rest is not skewed.
+def thinned(times: Iterable[int]) -> list[int]:
+    """Return times of visits without old ones that are not the last of their slot, ascending."""
+    ordered = sorted({*times})
+    old = max(len(ordered) - RECENT_VISITS, 0)
+    # by times alone, never by outcomes: the order of visits makes no difference, and nothing is skewed
     kept = (
         at
-        for at, following in pairwise(times[: old + 1])
+        for at, following in pairwise(ordered[: old + 1])
         if at // SLOT_SECONDS != following // SLOT_SECONDS
     )
-    return array("I", kept) + times[old:]
+    return [*kept, *ordered[old:]]

@@ -1,16 +1,13 @@
 """A page as the state keeps it, and visits, from which it is made.
 
-Whether a visit found an update is derived from the marks that the page showed before. A visit whose
-marks were taken by other rules than those of the visit before it is a baseline, like the first visit:
-it found neither an update nor a quiet page (`state.rule_changes`). A visit that did not show the page,
-judged by the visits around it, counts for nothing (`state.judging`). How a visit changes a page is
-the subject of `state.merging`.
+Whether a visit found an update follows from the marks of the visits before it, unless it is a baseline
+(`state.rule_changes`) or did not show the page (`state.judging`). `state.merging` changes pages.
 """
 
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping
 from copy import copy
 from enum import Enum
@@ -28,16 +25,12 @@ from hacs_crawler.utils.times import MAX_SECOND
 
 # Shared by all pages without such times, and never changed.
 _NO_TIMES: Numbers = array("I")
-# What `Page.unread` is of a page whose visits were judged already: they are not judged twice.
+# `Page.unread` of a page whose visits were judged already.
 _JUDGED: list[int] = []
 Byte = Annotated[int, Meta(ge=0, le=255)]
 Second = Annotated[int, Meta(ge=0, lt=2**32)]
-# What counts as an update, as HACS_UPDATES says it: marks that the page had never shown ("page"),
-# and that no other page of its site had shown ("site"); marks that the visit before did not show
-# ("change"), and also marks that have gone since ("any-change").
+# What counts as an update, as HACS_UPDATES says.
 Updates = Literal["page", "site", "change", "any-change"]
-
-
 # The same, by default "page" for links and "change" for all else that is watched.
 Counted = Updates | Literal["default"]
 
@@ -45,14 +38,10 @@ Counted = Updates | Literal["default"]
 class News(Enum):
     """The result of a request for a page."""
 
-    # The page answered: 2xx with its marks, or 304.
-    SEEN = "seen"
-    # 404 or 410.
-    GONE = "gone"
-    # No observation: an error, a timeout, a refusal.
-    FAILED = "failed"
-    # An archive answered as before, with the page or with an error: its digest decides.
-    REPEATED = "repeated"
+    SEEN = "seen"  # the page answered: 2xx with its marks, or 304
+    GONE = "gone"  # 404 or 410
+    FAILED = "failed"  # no observation: an error, a timeout, a refusal
+    REPEATED = "repeated"  # an archive's answer was as before: its digest decides what it was
 
 
 class Harvest(Struct, frozen=True, array_like=True, order=True):
@@ -72,13 +61,12 @@ class Visit(Struct, frozen=True):
 
     `url` is stored as its `kept_url`. `at` is in whole seconds since 1970 UTC. `marks` are the
     fingerprints of the watched marks, or None if the visit did not show them (304, an archive's revisit
-    record). `digest` is the `digest_number` of the content, 0 if it is not known; `repeats` says that an
-    archive found the same content as before. `rules` is the fingerprint of the rules by which marks were
-    taken, and 0 for a visit without marks unless an archive says with which visit it shares its content.
-    `harvest` is set if the visit came from an archive that will be asked for later captures only,
-    `prediction` if its seed was ranked. `bytes` is the size of the answer's body. `hrefs` is a number of
-    the marks' source, of the body in its upper half and of the extracted hrefs in its lower half
-    (1 for other marks than links), 0 if it is not known.
+    record), `rules` the fingerprint of the rules by which they were taken. `digest` is the
+    `digest_number` of the content, 0 if it is not known; `repeats` says that an archive found the same
+    content as before. `harvest` is set if the visit came from an archive that will be asked for later
+    captures only, `prediction` if its seed was ranked. `bytes` is the size of the answer's body.
+    `hrefs` is a number of the marks' source, of the body in its upper half and of the extracted
+    hrefs in its lower half (1 for other marks than links), 0 if it is not known.
     """
 
     url: str
@@ -107,20 +95,17 @@ class Page(Struct, array_like=True):
 
     A field is replaced, never changed in place: `copy` is enough for a copy of its own.
 
-    `url` is without login and spaces, whatever the bytes are that it was read from. Times are whole
-    seconds since 1970 UTC, ascending. `spells` say when the page showed its marks. `rule_changes`
-    are the changes of the rules by which marks were taken (see `state.rule_changes`). `digests` and
-    `contents` say which visits found changed content without showing marks (see `state.digests`).
-    `echoes` are the times of updates that were not new to the site, as other pages of it had shown
-    all of their marks first or a template brought them; `unread` are those of visits at which other
-    pages of the site showed the very same. `is_in_site` says whether the page's marks are in the
-    memory of its site. `last_news` is the time of the latest attempt of any kind. `gone` counts the
-    404s and 410s since the page was last seen, `failures` the unsuccessful attempts since then (or
-    since it was last gone). `hrefs` is the number of the source of the last marks, 0 if it is not
-    known. `harvests` are the archives' harvests by source. `updates` is the definition of an
-    update, `rate` is the estimate in 1/day by it; `share`, `fast` and `slow` are w, a and b of its
-    survival; `churn` and `churning` describe requests that bring marks by themselves (see
-    `model.Rates`). `version` grows with every write.
+    `url` is a `kept_url`. Times are whole seconds since 1970 UTC, ascending. `spells` say when the page
+    showed its marks, `rule_changes` by which rules they were taken. `digests` and `contents` say
+    which visits found changed content without showing marks (see `state.digests`). `echoes` are the
+    times of updates that were not new to the site, as other pages of it had shown all of their marks
+    first or a template brought them; `unread` are those of visits at which other pages of the site
+    showed the very same. `is_in_site` says whether the page's marks are in the memory of its site.
+    `last_news` is the time of the latest attempt of any kind. `gone` counts the 404s and 410s since the
+    page was last seen, `failures` the unsuccessful attempts since then (or since it was last gone).
+    `hrefs` is the number of the source of the last marks. `harvests` are the archives' harvests by
+    source. `updates` is the definition of an update; the fields from `rate` to `churning` are estimates
+    by it (see `model.Rates`). `version` grows with every write.
     """
 
     url: str
@@ -238,13 +223,7 @@ class Page(Struct, array_like=True):
         since = min(kept, default=MAX_SECOND)
         left_out = {at for at in shown if at not in kept and at > since}
         page = copy(self)
-        page.set_visits(
-            kept,
-            {
-                at: rules[at] if at in kept else rule_changes.UNKNOWN
-                for at in rules.keys() - left_out
-            },
-        )
+        page.set_visits(kept, {at: rules[at] * (at in kept) for at in rules.keys() - left_out})
         page.unread = _JUDGED
         if shown and max(shown) in left_out:
             page.etag = page.last_modified = ""
@@ -261,9 +240,12 @@ class Page(Struct, array_like=True):
             not periods or (len(periods) == 3 and periods[1] == OPEN and periods[0] == self._since)
         ):  # like most pages
             return _NO_TIMES
-        times = self.spells.gains(once=self._counts_once)
-        if updates == "any-change" and (shown_at := self.shown_at):
-            times |= self.spells.losses(shown_at)
+        times = {*periods[::3]}
+        if self._counts_once and len({*self.spells.marks}) < len(self.spells.marks):
+            times = {*self.spells.gained(once=True)}
+        elif updates == "any-change" and (shown_at := self.shown_at):
+            lasts = (last for last in {*periods[1::3]} - {OPEN} if last < shown_at[-1])
+            times.update(shown_at[bisect_right(shown_at, last)] for last in lasts)
         times.discard(self._since)
         if self.digests:
             times.update(digests.changes(self.digests, self.contents))
@@ -294,8 +276,7 @@ class Page(Struct, array_like=True):
 
         The marks of a visit that waits for confirmation were news then, and are not news again.
         """
-        shown_at = self.shown_at
-        if not shown_at or self.rules_at(shown_at[-1]) != rules:
+        if self.latest_rules != rules:
             return frozenset()
         if self._counts_once:
             return frozenset(self.spells.marks)
@@ -303,9 +284,5 @@ class Page(Struct, array_like=True):
 
     def new_marks_by_visit(self) -> list[int]:
         """For each visit kept, how many marks it showed that make an update; of a sound page."""
-        counts, news = [0] * len(self.visits), self.news
-        for at in self.update_times:
-            index = bisect_left(self.visits, at)
-            if 0 < index < len(counts):
-                counts[index] = len(news.get(at, ()))
-        return counts
+        news, updates = self.news, {*self.update_times} - {*self.visits[:1]}
+        return [len(news.get(at, ())) if at in updates else 0 for at in self.visits]

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hacs_crawler.links import menu_id, page_id_of, site_id
 from hacs_crawler.model import CHURNING
-from hacs_crawler.state.merging import merge, remember_echo
+from hacs_crawler.state.merging import merge, thinned
 from hacs_crawler.state.outcome_log import outcome
 from hacs_crawler.state.page import Counted, News, Page, Visit
 from hacs_crawler.state.site_links import LinkClaim, owned_links
@@ -121,8 +121,8 @@ def on_their_sites(
         of_page = echoes.setdefault(page_id_of(visited.visit.url), [])
         if visited.updated and not visited.updated_site:
             of_page.append(visited.visit.at)
-        for at in of_page:  # pages of later visits were copied before
-            remember_echo(visited.after, at)
+        if of_page:  # pages of later visits were copied before
+            visited.after.echoes = thinned([*visited.after.echoes, *of_page])
         on_sites.append(visited)
     return on_sites
 

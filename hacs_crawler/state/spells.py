@@ -1,20 +1,17 @@
 """Spells: when a page showed each of its marks, as runs of consecutive visits that all showed it.
 
-The marks of every kept visit follow exactly from the spells, so that A, B, A is three changes in
-whatever order the visits are recorded. Marks that only thinned-out visits showed are forgotten.
-
-Spells are kept as `periods`, triples of a spell's first second, its last one, and the number of marks
-that share both, and as `marks`, their fingerprints in that order. The last second is 0 (`OPEN`) while
-the latest visit that showed marks shows them: a visit that finds a page as it was changes nothing here.
+The marks of every kept visit follow from them, in whatever order the visits are recorded. Spells are
+kept as `periods`, triples of a spell's first second, its last one, and the number of marks that share
+both, and as `marks`, their fingerprints in that order. The last second is 0 (`OPEN`) while the latest
+visit that showed marks shows them: a visit that finds a page as it was changes nothing here.
 `visits` below are the seconds, ascending, of the visits that showed which marks the page had.
 """
 
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -65,17 +62,6 @@ class Spells(NamedTuple):
     def ended(self, at: int) -> int:
         """Return how many spells end at a second."""
         return sum(len(marks) for _, last, marks in self.each() if last == at)
-
-    def gains(self, *, once: bool) -> set[int]:
-        """Return the times of visits with new marks; see `gained`."""
-        if once and len(set(self.marks)) < len(self.marks):
-            return {*self.gained(once=True)}
-        return {*self.periods[::3]}
-
-    def losses(self, visits: Sequence[int]) -> set[int]:
-        """Return the times of visits that did not show a mark which the visit before did."""
-        lasts = set(self.periods[1::3]) - {OPEN}
-        return {visits[bisect_right(visits, last)] for last in lasts if last < visits[-1]}
 
     def gained(self, *, once: bool) -> dict[int, frozenset[int]]:
         """Return the marks that visits showed and the visit before did not, `once`: no visit before."""

@@ -12,7 +12,7 @@ from hacs_crawler.links import page_id_of
 from hacs_crawler.state import Ids, Rows, State, as_of, without_future
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.memory import MemoryStore
-from hacs_crawler.state.merging import remember_echo
+from hacs_crawler.state.merging import thinned
 from hacs_crawler.state.page import News, Visit
 from hacs_crawler.state.rows import ROW
 from hacs_crawler.state.store import Store
@@ -42,7 +42,7 @@ def rows_of(*visits: Visit) -> Rows:
 def test_updates_later_than_now_are_no_echoes_yet() -> None:
     page = page_after(*PAST, FUTURE[0])
     for at in (PAST[2].at, LATER):
-        remember_echo(page, at)
+        page.echoes = thinned([*page.echoes, at])
     assert list(as_of(page, NOW).echoes) == [PAST[2].at]
     assert len(page.echoes) == 2
 

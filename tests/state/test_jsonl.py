@@ -22,7 +22,7 @@ from hacs_crawler.state.jsonl import (
     to_hex,
     to_line,
 )
-from hacs_crawler.state.merging import merge, remember_echo
+from hacs_crawler.state.merging import merge, thinned
 from hacs_crawler.state.page import Harvest, News, Page, Visit
 from state_support import URL, page_after
 
@@ -129,7 +129,7 @@ def test_the_layout() -> None:
 
 def test_echoes_come_back_and_need_not_be_there() -> None:
     page = example()
-    remember_echo(page, 1_769_947_200)
+    page.echoes = thinned([*page.echoes, 1_769_947_200])
     line = to_line(page)
     assert json.loads(line)["echoes"] == ["2026-02-01T12:00:00Z"]
     assert from_line(line).echoes == page.echoes

@@ -17,7 +17,7 @@ from hacs_crawler.state.merging import (
     SLOT_SECONDS,
     merge,
     merge_pages,
-    remember_echo,
+    thinned,
 )
 from hacs_crawler.state.page import Harvest, News, Page, Visit
 from hacs_crawler.state.recorded import merged
@@ -75,8 +75,7 @@ def test_changed_content_is_an_update_though_its_links_are_unknown() -> None:
 
 def test_updates_that_were_new_to_the_site_are_those_that_are_no_echoes() -> None:
     page = page_after(visit(1, 1), visit(5, 1, 2), visit(9, 1, 2, 3))
-    remember_echo(page, 5)
-    remember_echo(page, 5)
+    page.echoes = thinned([*page.echoes, 5, 5])
     assert list(page.update_times) == [5, 9]
     assert list(replace(page, updates="site").update_times) == [9]
     assert page.last_update == 9
@@ -86,7 +85,7 @@ def test_pages_merged_have_the_echoes_of_both() -> None:
     visits = visit(1, 1), visit(5, 1, 2), visit(9, 1, 2, 3)
     pages = [page_after(*visits) for _ in range(2)]
     for page, at in zip(pages, (9, 5), strict=True):
-        remember_echo(page, at)
+        page.echoes = thinned([*page.echoes, at])
         page.is_in_site = at == 9
     merged = merge_pages(*pages)
     assert merged == merge_pages(*reversed(pages))
@@ -289,6 +288,28 @@ def test_no_order_matters_where_visits_are_thinned(
     assert bytes_of(page_after(*reversed(in_order))) == bytes_of(page)
     parts = page_after(*taken[::2]), page_after(*taken[1::2], *taken[:60])
     assert bytes_of(merge_pages(*parts)) == bytes_of(page)
+
+
+@settings(max_examples=10)
+@given(
+    st.lists(st.integers(1, 3000), unique=True, min_size=150, max_size=260),
+    st.integers(1, 4),
+    st.integers(1, 4),
+)
+def test_what_other_pages_say_of_visits_is_thinned_with_them(
+    days: list[int], echo_each: int, unread_each: int
+) -> None:
+    times = [day * DAY for day in days]
+    echoes, unread = times[::echo_each], times[1::unread_each]
+    visits = page_after(*(by(1, at, at) for at in times))
+    notes = joined(*(Page(URL, echoes=[at]) for at in echoes), Page(URL, unread=unread))
+    some = page_after(*(by(1, at, at) for at in times[::7]))
+    merged = joined(visits, notes, some)
+    assert encode_page(joined(some, notes, visits)) == encode_page(merged)
+    assert encode_page(merge_pages(visits, merge_pages(notes, some))) == encode_page(merged)
+    assert {*merged.visits} & {*echoes} <= {*merged.echoes}
+    assert {*merged.visits} & {*unread} <= {*merged.unread}
+    assert len(merged.echoes) <= RECENT_VISITS + 3000 // 30 + 1
 
 
 def test_rules_take_no_room_but_where_they_change_or_links_were_not_shown() -> None:

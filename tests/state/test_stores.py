@@ -25,7 +25,7 @@ from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import encode_page
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
-from hacs_crawler.state.merging import merge, remember_echo
+from hacs_crawler.state.merging import merge, thinned
 from hacs_crawler.state.outcome_log import OUTCOME, Outcomes, sorted_outcomes
 from hacs_crawler.state.page import Page, Visit
 from hacs_crawler.state.rows import ROW, encode_row
@@ -456,7 +456,7 @@ def test_a_damaged_row_is_made_anew_by_what_counts_as_an_update(
     page = Page("http://example.edu/")
     for at in range(100, 700, 100):
         merge(page, Visit(page.url, at, marks=frozenset(range(at))))
-        remember_echo(page, at)
+        page.echoes = thinned([*page.echoes, at])
     page.version, page.updates = 1, "site"
     damaged = np.frombuffer(encode_row(page), ROW).copy()
     damaged["rate"] = np.nan
