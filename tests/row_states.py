@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scrapy.settings import Settings
 
 from hacs_crawler.config import Config
+from hacs_crawler.ranking.candidates import nobody
+from hacs_crawler.ranking.demands import nothing_asked
 from hacs_crawler.ranking.options import RankingOptions
+from hacs_crawler.ranking.policies import Candidates
 from hacs_crawler.state import StateArguments
 from hacs_crawler.state.address import open_state
 from hacs_crawler.state.codec import encode_page
@@ -29,20 +34,39 @@ def options(**chosen: object) -> RankingOptions:
     return Config.from_settings(found).ranking
 
 
-def rows_of(number: int, new: float = 0.1) -> tuple[Ids, Rows]:
-    rng = np.random.default_rng(number)
+def rows_of(
+    number: int,
+    new: float = 0.1,
+    *,
+    seed: int | None = None,
+    sites: int | None = None,
+    log_rate: tuple[float, float] = (-3.0, 1.5),
+    mixed: float = 0.0,
+    growing: float = 0.0,
+) -> tuple[Ids, Rows]:
+    """Pages of all kinds: of these shares some are new, have two rates, or a rate that grows."""
+    rng = np.random.default_rng(number if seed is None else seed)
     rows = np.zeros(number, ROW)
     is_seen = rng.random(number) >= new
     rows["visits"] = rng.integers(1, 9, number) * is_seen
-    rows["rate"] = rng.lognormal(-3.0, 1.5, number) * is_seen
+    rows["rate"] = rng.lognormal(*log_rate, number) * is_seen
     rows["share"], rows["fast"], rows["slow"] = 1.0, rows["rate"], rows["rate"]
+    is_mixed = is_seen & (rng.random(number) < mixed)
+    rows["share"][is_mixed] = rng.random(number)[is_mixed]
+    rows["slow"][is_mixed] = rng.lognormal(-6.0, 2.0, number)[is_mixed]
+    rows["fast"][is_mixed] = (rows["slow"] * rng.uniform(1.0, 90.0, number))[is_mixed]
+    grows = is_seen & (rng.random(number) < growing)
+    rows["share"][grows] = -rng.random(number)[grows]
+    rows["fast"][grows] = 2.0 * rows["slow"][grows]
     rows["last_visit"] = (NOW - rng.integers(DAY, 30 * DAY, number)) * is_seen
     rows["updates"] = (rng.random(number) < 0.4) * is_seen
     rows["last_update"] = (rows["last_visit"] - rng.integers(0, 9 * DAY, number)) * is_seen
     rows["before_update"] = (rows["last_update"] - rng.integers(1, 9 * DAY, number)) * is_seen
-    rows["failures"] = rng.choice([0, 0, 0, 1], number)
+    rows["failures"] = rng.choice([0, 0, 0, 1, 5], number)
     rows["not_before"] = np.where(rng.random(number) < 0.1, NOW + DAY // 4, 0)
-    rows["site"] = rng.integers(1, number // 5, number) * np.uint32(2_654_435_761)
+    rows["site"] = rng.integers(1, sites + 1 if sites else number // 5, number)
+    rows["site"] *= np.uint32(1 if sites else 2_654_435_761)
+    rows["is_baseline"] = rng.random(number) < 0.1
     return np.unique(rng.integers(-(2**63), 2**63 - 1, number)), rows
 
 
@@ -68,3 +92,17 @@ def filled(
     with closing(open_state(*arguments)) as state:
         fill(state, ids, rows)
         yield arguments, state
+
+
+def candidates_of(number: int, seed: int = 0, **columns: Any) -> Candidates:
+    """Pages of which nothing is known but these columns."""
+    none = nobody()
+    known = {
+        one.name: np.zeros(number, getattr(none, one.name).dtype)
+        for one in fields(none)
+        if one.name not in {"seed", "stale_days"}
+    }
+    known |= {"page_ids": np.arange(number), **nothing_asked(number)._asdict()}
+    for name, values in columns.items():
+        known[name] = np.resize(np.asarray(values, known[name].dtype), number)
+    return Candidates(**known, seed=seed)

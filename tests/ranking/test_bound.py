@@ -18,42 +18,21 @@ from hacs_crawler.state import signals as heard
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.memory import MemoryStore
-from hacs_crawler.state.rows import ROW
 from hacs_crawler.state.store import Ids, Rows
 from hacs_crawler.utils.times import DAY
-from row_states import NOW, options
+from row_states import NOW, options, rows_of
 
 
 def state(sibling_correlation: float = 0.6) -> State:
     return State(MemoryStore(), Estimation(sibling_correlation=sibling_correlation))
 
 
-def rows_of(
+def pages(
     number: int, seed: int, sites: int, new: float = 0.02, growing: float = 0.0
 ) -> tuple[Ids, Rows]:
     """Pages of all kinds, most of them seldom updated."""
-    rng = np.random.default_rng(seed)
-    rows = np.zeros(number, ROW)
-    is_seen = rng.random(number) >= new
-    rows["visits"] = rng.integers(1, 9, number) * is_seen
-    rows["rate"] = rng.lognormal(-5.0, 2.0, number) * is_seen
-    rows["share"], rows["fast"], rows["slow"] = 1.0, rows["rate"], rows["rate"]
-    is_mixed = is_seen & (rng.random(number) < 0.7)
-    rows["share"][is_mixed] = rng.random(number)[is_mixed]
-    rows["slow"][is_mixed] = rng.lognormal(-6.0, 2.0, number)[is_mixed]
-    rows["fast"][is_mixed] = (rows["slow"] * rng.uniform(1.0, 90.0, number))[is_mixed]
-    grows = is_seen & (rng.random(number) < growing)
-    rows["share"][grows] = -rng.random(number)[grows]
-    rows["fast"][grows] = 2.0 * rows["slow"][grows]
-    rows["last_visit"] = (NOW - rng.integers(0, 30 * DAY, number)) * is_seen
-    rows["updates"] = (rng.random(number) < 0.4) * is_seen
-    rows["last_update"] = (rows["last_visit"] - rng.integers(0, 9 * DAY, number)) * is_seen
-    rows["before_update"] = (rows["last_update"] - rng.integers(1, 9 * DAY, number)) * is_seen
-    rows["failures"] = rng.choice([0, 0, 0, 1, 5], number)
-    rows["not_before"] = np.where(rng.random(number) < 0.1, NOW + DAY, 0)
-    rows["site"] = rng.integers(1, 1 + sites, number)
-    rows["is_baseline"] = rng.random(number) < 0.1
-    return rng.permutation(number), rows
+    given = {"seed": seed, "sites": sites, "mixed": 0.7, "growing": growing}
+    return rows_of(number, new, log_rate=(-5.0, 2.0), **given)
 
 
 def exhaustive(
@@ -92,7 +71,7 @@ def test_the_plan_is_that_of_ranking_every_page(
     switches: tuple[bool, ...],
 ) -> None:
     siblings, is_little, has_new, has_trends = switches
-    ids, rows = rows_of(500, seed, sites, new=0.3 * has_new, growing=0.1 * has_trends)
+    ids, rows = pages(500, seed, sites, new=0.3 * has_new, growing=0.1 * has_trends)
     chosen = replace(options(budget=budget, siblings=siblings), random_seed=1)
     known = state(0.2 if is_little else 0.6)
     for limit in (None, 7):
@@ -108,7 +87,7 @@ def test_the_plan_is_that_of_ranking_every_page(
 def test_the_plan_is_the_same_however_bounds_were_guessed_and_sites_put_together(
     seed: int, budget: int, guess: float
 ) -> None:
-    ids, rows = rows_of(500, seed, 150, new=0.1, growing=0.05)
+    ids, rows = pages(500, seed, 150, new=0.1, growing=0.05)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Bounds, "of_some", lambda *_: guess)
         patch.setattr(bound, "PIECE_ROWS", 64)
@@ -119,7 +98,7 @@ def test_the_plan_is_the_same_however_bounds_were_guessed_and_sites_put_together
 
 @pytest.mark.parametrize("column", ["visits", "failures", "not_before"])
 def test_pages_that_are_all_alike_keep_the_order_of_the_store(column: str) -> None:
-    ids, rows = rows_of(400, 6, 50, new=0.0)
+    ids, rows = pages(400, 6, 50, new=0.0)
     rows[:] = rows[0]
     rows["site"] = np.arange(400) % 50 + 1
     rows["not_before"] = 0
@@ -131,7 +110,7 @@ def test_pages_that_are_all_alike_keep_the_order_of_the_store(column: str) -> No
 
 
 def test_where_every_page_waits_nothing_is_planned() -> None:
-    ids, rows = rows_of(400, 7, 50)
+    ids, rows = pages(400, 7, 50)
     rows["not_before"] = NOW + DAY
     assert_same_plan(ids, rows, state(), options(budget=30))
 
@@ -141,7 +120,7 @@ def bounds_on(rows: Rows) -> Bounds:
 
 
 def test_most_pages_are_left_out_before_they_are_ranked(monkeypatch: pytest.MonkeyPatch) -> None:
-    ids, rows = rows_of(20_000, 3, 3_000, new=0.0)
+    ids, rows = pages(20_000, 3, 3_000, new=0.0)
     ranked = []
     real = finalists.candidates_from
     monkeypatch.setattr(
@@ -156,7 +135,7 @@ def test_most_pages_are_left_out_before_they_are_ranked(monkeypatch: pytest.Monk
 def test_all_pages_are_looked_through_once_even_where_many_have_one_score(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    ids, rows = rows_of(20_000, 3, 30_000, new=0.0)
+    ids, rows = pages(20_000, 3, 30_000, new=0.0)
     rows["rate"][::10], rows["visits"][::10] = (
         5.0,
         8,
@@ -168,7 +147,7 @@ def test_all_pages_are_looked_through_once_even_where_many_have_one_score(
 
 
 def test_pages_that_reach_a_bound_come_with_all_pages_of_their_sites() -> None:
-    _, rows = rows_of(5_000, 4, 900)
+    _, rows = pages(5_000, 4, 900)
     bounds = bounds_on(rows)
     found = bounds.reaching(reach_of(0.99))
     groups = list(groups_of(found, rows, 5_000))
@@ -185,7 +164,7 @@ def test_pages_that_reach_a_bound_come_with_all_pages_of_their_sites() -> None:
 
 def test_sites_are_ranked_from_high_bounds_to_low(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(finalists, "SITES_A_GROUP", 20)
-    _, rows = rows_of(5_000, 4, 900, new=0.0)
+    _, rows = pages(5_000, 4, 900, new=0.0)
     bounds = bounds_on(rows)
     highest = [
         group.bound.max() for group in groups_of(bounds.reaching(reach_of(0.9)), rows, 5_000)
@@ -195,7 +174,7 @@ def test_sites_are_ranked_from_high_bounds_to_low(monkeypatch: pytest.MonkeyPatc
 
 
 def test_each_page_that_reaches_a_bound_is_found_once() -> None:
-    _, rows = rows_of(5_000, 4, 900)
+    _, rows = pages(5_000, 4, 900)
     bounds = bounds_on(rows)
     above, below = bounds.reaching(2.0), bounds.reaching(0.5, 2.0)
     both = np.sort(np.concatenate([above.places, below.places]))

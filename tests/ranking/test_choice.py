@@ -8,11 +8,10 @@ from dataclasses import replace
 import numpy as np
 from hypothesis import given, strategies as st
 
-from hacs_crawler.ranking.candidates import nobody
 from hacs_crawler.ranking.choice import Quota, choose, contenders
 from hacs_crawler.ranking.controls import control_worth
-from hacs_crawler.ranking.demands import nothing_asked
 from hacs_crawler.ranking.policies import Candidates, Floats
+from row_states import candidates_of
 
 PAGES = st.lists(
     st.tuples(
@@ -38,25 +37,8 @@ def arrays(pages: Sequence[tuple[int, int, float]]) -> tuple[Candidates, Floats]
     score, visits, churning = (
         np.array(column) for column in (zip(*pages, strict=True) if pages else [[]] * 3)
     )
-    number = len(pages)
-    numbers = np.zeros(number)
-    candidates = replace(
-        nobody(),
-        page_ids=np.arange(number),
-        rate_per_day=numbers,
-        fast_share=numbers,
-        fast_per_day=numbers,
-        slow_per_day=numbers,
-        days_since_visit=numbers,
-        days_since_update=numbers,
-        p=score / 5.0,
-        visits=visits.astype(np.int64),
-        updates=visits.astype(np.int64),
-        failures=np.zeros(number, np.int64),
-        churn=numbers,
-        churning=churning.astype(np.float64),
-        **nothing_asked(number)._asdict(),
-    )
+    history = {"visits": visits, "updates": visits, "churning": churning}
+    candidates = candidates_of(len(pages), p=score / 5.0, **history)
     return candidates, score.astype(np.float64)
 
 

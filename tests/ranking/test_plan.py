@@ -17,10 +17,9 @@ from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.memory import MemoryStore
 from hacs_crawler.state.page import News, Visit
-from hacs_crawler.state.rows import ROW
 from hacs_crawler.state.store import Ids, Rows
 from hacs_crawler.utils.times import DAY
-from row_states import NOW, options
+from row_states import NOW, options, rows_of
 
 
 def state_of(*visits: Visit) -> State:
@@ -29,22 +28,15 @@ def state_of(*visits: Visit) -> State:
     return state
 
 
-def rows_of(number: int, seed: int = 1) -> tuple[Ids, Rows]:
-    """Pages of all kinds: never seen, gone, failing, siblings, ties."""
-    rng = np.random.default_rng(seed)
-    rows = np.zeros(number, ROW)
-    rows["visits"] = rng.integers(0, 5, number)
-    is_seen = rows["visits"] > 0
-    rows["rate"] = rng.choice([0.01, 0.1, 1.0], number) * is_seen
-    rows["share"], rows["fast"], rows["slow"] = 1.0, rows["rate"], rows["rate"]
-    rows["last_visit"] = (NOW - rng.integers(1, 9, number) * DAY) * is_seen
+def pages(number: int) -> tuple[Ids, Rows]:
+    """Pages of all kinds, many of which are alike."""
+    ids, rows = rows_of(number, 0.2, seed=1, sites=number // 3)
+    rng, is_seen = np.random.default_rng(1), rows["visits"] > 0
+    rows["rate"] = rows["fast"] = rows["slow"] = rng.choice([0.01, 0.1, 1.0], number) * is_seen
+    rows["last_visit"] = rows["last_visit"] // DAY * DAY
     rows["last_update"] = (rows["last_visit"] - 3 * DAY) * is_seen
     rows["before_update"] = (rows["last_update"] - DAY) * is_seen
-    rows["updates"] = (rng.random(number) < 0.5) * is_seen
-    rows["failures"] = rng.integers(0, 2, number)
-    rows["not_before"] = np.where(rng.random(number) < 0.1, NOW + DAY, 0)
-    rows["site"] = rng.integers(1, 1 + number // 3 + 1, number)
-    return rng.permutation(number), rows
+    return ids, rows
 
 
 def ranked_by_the_scheduler(ids: Ids, rows: Rows, chosen: RankingOptions) -> list[int]:
@@ -62,14 +54,14 @@ def plan(ids: Ids, rows: Rows, chosen: RankingOptions, limit: int | None = None)
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("budget", [None, 40])
 def test_the_order_is_that_of_the_scheduler(policy: str, budget: int | None) -> None:
-    ids, rows = rows_of(200)
+    ids, rows = pages(200)
     chosen = replace(options(policy=policy, budget=budget, threshold=0.05), random_seed=7)
     assert plan(ids, rows, chosen).page_ids.tolist() == ranked_by_the_scheduler(ids, rows, chosen)
 
 
 @pytest.mark.parametrize("budget", [None, 30])
 def test_a_limit_shows_the_beginning_of_the_same_plan(budget: int | None) -> None:
-    ids, rows = rows_of(120)
+    ids, rows = pages(120)
     chosen = options(budget=budget)
     whole = plan(ids, rows, chosen)
     part = plan(ids, rows, chosen, limit=10)
@@ -81,7 +73,7 @@ def test_a_limit_shows_the_beginning_of_the_same_plan(budget: int | None) -> Non
 def test_the_plan_is_the_same_however_many_pages_are_looked_at_at_a_time(
     policy: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ids, rows = rows_of(300)
+    ids, rows = pages(300)
     chosen = options(policy=policy, budget=90, threshold=0.05)
     chosen = replace(chosen, random_seed=3)
     together = plan(ids, rows, chosen)
@@ -97,7 +89,7 @@ def share_below(candidates: Candidates) -> Floats:
 
 
 def test_a_policy_of_ones_own_sees_all_pages_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    ids, rows = rows_of(300)
+    ids, rows = pages(300)
     chosen = options(policy=share_below, budget=90)
     together = plan(ids, rows, chosen)
     monkeypatch.setattr(finalists_module, "BLOCK_PAGES", 7)
@@ -105,7 +97,7 @@ def test_a_policy_of_ones_own_sees_all_pages_at_once(monkeypatch: pytest.MonkeyP
 
 
 def test_every_page_known_is_in_the_plan_or_left_out_for_a_reason() -> None:
-    ids, rows = rows_of(150)
+    ids, rows = pages(150)
     found = plan(ids, rows, options(threshold=0.1, budget=20))
     assert found.known == 150
     assert found.waiting == np.sum(rows["not_before"] > NOW) > 0

@@ -9,39 +9,16 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from hacs_crawler.ranking.demands import nothing_asked
 from hacs_crawler.ranking.policies import BALANCED_DAYS, POLICIES, UNSEEN_DAYS, Candidates
+from row_states import candidates_of
 
-COUNTS = ("visits", "failures")
 
-
-def candidates(**columns: object) -> Candidates:
-    pages = {
-        "rate_per_day": [0.1],
-        "days_since_visit": [10.0],
-        "visits": [5],
-        "failures": [0],
-        **columns,
-    }
-    size = max(len(column) for column in pages.values())  # type: ignore[arg-type]
-    given = {
-        name: np.resize(np.array(column, np.int64 if name in COUNTS else np.float64), size)
-        for name, column in pages.items()
-    }
-    asked = nothing_asked(size)._asdict()
-    return Candidates(
-        page_ids=np.arange(size),
-        fast_share=np.ones(size),
-        fast_per_day=given["rate_per_day"],
-        slow_per_day=given["rate_per_day"],
-        days_since_update=given["days_since_visit"],
-        p=np.full(size, 0.5),
-        updates=np.zeros(size, np.int64),
-        churn=np.zeros(size),
-        churning=np.zeros(size),
-        seed=0,
-        **{**asked, **given},  # type: ignore[arg-type]
-    )
+def candidates(**columns: list[float]) -> Candidates:
+    """Pages of one known rate each, visited ten days ago unless it is said otherwise."""
+    known = {"rate_per_day": [0.1], "days_since_visit": [10.0], "visits": [5], **columns}
+    rate, days = known["rate_per_day"], known["days_since_visit"]
+    known |= {"fast_share": [1.0], "fast_per_day": rate, "slow_per_day": rate, "p": [0.5]}
+    return candidates_of(max(map(len, known.values())), days_since_update=days, **known)
 
 
 @pytest.mark.parametrize(("rate", "days"), [(0.01, 3.0), (0.1, 30.0), (2.0, 40.0)])

@@ -24,10 +24,10 @@ from hacs_crawler.lab.simulation.crawlers import (
 from hacs_crawler.lab.simulation.simulation import Scenario, World
 from hacs_crawler.lab.timelines import Events, Timelines
 from hacs_crawler.links.keys import page_id_of
-from hacs_crawler.ranking.demands import nothing_asked
 from hacs_crawler.ranking.policies import POLICIES, Candidates, Floats
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.utils.times import DAY
+from row_states import candidates_of
 
 FIRST = 20_000 * DAY
 START = FIRST + DAY
@@ -55,24 +55,10 @@ def world(captures: list[int], updates: list[int], budget: int = 1) -> World:
 
 
 def candidates(rates: list[float], days: list[float], seed: int = 0) -> Candidates:
-    size = len(rates)
-    return Candidates(
-        page_ids=np.arange(1, size + 1) * 7919,
-        rate_per_day=np.array(rates),
-        fast_share=np.zeros(size),
-        fast_per_day=np.zeros(size),
-        slow_per_day=np.array(rates),
-        days_since_visit=np.array(days),
-        days_since_update=np.array(days),
-        p=np.zeros(size),
-        visits=np.full(size, 3),
-        updates=np.ones(size, np.int64),
-        failures=np.zeros(size, np.int64),
-        churn=np.zeros(size),
-        churning=np.zeros(size),
-        **nothing_asked(size)._asdict(),
-        seed=seed,
-    )
+    known = {"rate_per_day": rates, "slow_per_day": rates, "visits": 3, "updates": 1}
+    known |= {"days_since_visit": days, "days_since_update": days}
+    ids = np.arange(1, len(rates) + 1) * 7919
+    return candidates_of(len(rates), seed, page_ids=ids, **known)
 
 
 def days_ahead(schedule: Nutch | StormCrawler, at: float, *, changed: bool) -> float:
