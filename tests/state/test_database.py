@@ -74,16 +74,6 @@ def test_a_page_known_to_the_caller_costs_one_round_trip_and_two_more_if_sites_c
         assert counting.calls == ["hold_notes", *["read_meta"] * 4, *claims, "write"]
 
 
-def test_what_another_worker_wrote_meanwhile_is_merged(store: Store) -> None:
-    state = state_of(store)
-    state.record([visit(URLS[0], 1, 1)])
-    stale = state.load([page_id_of(URLS[0])])
-    state.record([visit(URLS[0], 2, 1, 2)])
-    (recorded,) = state.record([visit(URLS[0], 3, 1, 2, 3)], stale)
-    assert recorded.new_marks == {3}
-    assert loaded(store, URLS[0]).new_marks_by_visit() == [0, 1, 1]
-
-
 @pytest.mark.cluster
 def test_two_workers_at_once_leave_the_state_as_if_one_came_after_the_other(
     open_state: Callable[[], Store],

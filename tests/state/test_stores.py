@@ -181,15 +181,6 @@ def test_a_store_says_how_large_it_is(store: Store) -> None:
     assert store.size_bytes() > 100
 
 
-def test_namespaces_do_not_meet(state_url: str) -> None:
-    one, other = (open_store(state_url, name, Path()) for name in ("one", "other"))
-    one.write([change(5)])
-    assert other.load([5]) == {}
-    assert other.count() == 0
-    one.close()
-    other.close()
-
-
 def test_namespaces_that_differ_in_case_only_do_not_meet_or_are_refused(
     state_url: str, namespace: str
 ) -> None:
