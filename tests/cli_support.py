@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import csv
 import subprocess
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from typer.testing import CliRunner, Result
 
 import forks
+import state_support
 from hacs_crawler.cli.app import app
-from hacs_crawler.state import Estimation, State, Visit
-from hacs_crawler.state.address import open_store
+from hacs_crawler.state import State, Visit
 from hacs_crawler.utils.times import DAY
 
 NOW = 20_000 * DAY  # 2024-10-04
@@ -33,14 +34,9 @@ def hacs_process(folder: Path, *arguments: str) -> subprocess.CompletedProcess[s
     return subprocess.CompletedProcess(done.args, done.returncode, output, errors)
 
 
-@contextmanager
-def opened(folder: Path, namespace: str = "hacs") -> Iterator[State]:
+def opened(folder: Path, namespace: str = "hacs") -> AbstractContextManager[State]:
     """The state of a folder."""
-    store = open_store(f"sqlite:///{folder}/state.db", namespace, folder)
-    try:
-        yield State(store, Estimation())
-    finally:
-        store.close()
+    return state_support.opened(f"sqlite:///{folder}/state.db", namespace)
 
 
 def record(folder: Path, visits: Iterable[Visit]) -> None:
@@ -56,3 +52,9 @@ def visits(url: str, links: list[set[int]], days_apart: float = 10) -> list[Visi
         Visit(url, int(first + place * days_apart * DAY), marks=frozenset(shown))
         for place, shown in enumerate(links)
     ]
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    """The rows of a CSV file."""
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))

@@ -36,8 +36,6 @@ HANG_SECONDS = 900.0
 """A guard, and no measure: what takes longer hangs, however busy the machine is."""
 _LONGEST_MESSAGE_BYTES = 1 << 17
 _one_at_a_time = threading.Lock()
-_waiters: set[int] = set()
-"""Those of a parent that may still wait for their forks."""
 _PRELOADED = (
     "hacs_crawler.addon",
     "hacs_crawler.cli",
@@ -83,18 +81,16 @@ def run(
     reading, writing = os.pipe()
     with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
         streams = [reading, stdout.fileno(), stderr.fileno()]
-        is_shared = threading.current_thread() is not threading.main_thread()
-        told = _order(program, arguments, folder, environment, streams, is_shared=is_shared)
+        told = _order(program, arguments, folder, environment, streams)
         os.close(reading)
         feeding = threading.Thread(target=_feed, args=(writing, given))
         feeding.start()
         pid = int(told.recv(99))
         ending = threading.Timer(timeout, os.kill, (pid, signal.SIGKILL))
         ending.start()
-        status = int(told.recv(99))
+        with told:
+            status = int(told.recv(99))
         ending.cancel()
-        if is_shared:
-            told.close()
         feeding.join()
         stdout.seek(0)
         stderr.seek(0)
@@ -145,7 +141,7 @@ def start(
     reading, writing = os.pipe()
     with Path(os.devnull).open("r+b") as nothing:
         streams = [nothing.fileno(), nothing.fileno(), writing]
-        told = _order(program, arguments, folder, environment, streams, is_shared=True)
+        told = _order(program, arguments, folder, environment, streams)
         os.close(writing)
     return Started(told, os.fdopen(reading))
 
@@ -156,27 +152,18 @@ def _order(
     folder: Path,
     environment: Mapping[str, str] | None,
     streams: Sequence[int],
-    *,
-    is_shared: bool,
 ) -> socket.socket:
-    """Have a command run, and return where its pid and its status are told.
-
-    While it runs, its parent takes other orders only if it is shared.
-    """
+    """Have a command run, and return where its pid and its status are told."""
     order = {
         "arguments": [program, *arguments],
         "environment": dict(os.environ if environment is None else environment),
         "folder": str(folder),
     }
     with _one_at_a_time:
-        requests = _parent(threading.current_thread() is threading.main_thread())
-    message = [json.dumps(order).encode()]
-    if not is_shared:
-        socket.send_fds(requests, message, streams)
-        return requests
+        requests = _parent()
     told, its_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with its_end:
-        socket.send_fds(requests, message, [*streams, its_end.fileno()])
+        socket.send_fds(requests, [json.dumps(order).encode()], [*streams, its_end.fileno()])
     return told
 
 
@@ -186,12 +173,8 @@ def _feed(stream: int, given: bytes) -> None:
 
 
 @cache
-def _parent(is_of_main_thread: bool) -> socket.socket:
-    """Start the process that commands of the main thread, or of all others, are forks of.
-
-    It ends with this one.
-    """
-    del is_of_main_thread
+def _parent() -> socket.socket:
+    """Start the process that commands are forks of; it ends with this one."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with theirs:
         process = subprocess.Popen(
@@ -211,25 +194,21 @@ def _parent(is_of_main_thread: bool) -> socket.socket:
 def _serve(requests: socket.socket) -> None:
     """Fork whenever asked to, say the fork's pid and, when it has ended, its status.
 
-    Where a socket comes with the streams, a fork that waits for it says both there, and this goes on.
-    Returns in each fork.
+    A fork between waits for the command. Returns in each command.
     """
+    waiters: set[int] = set()
     while True:
         message, streams, _, _ = socket.recv_fds(requests, _LONGEST_MESSAGE_BYTES, 4)
         if not message:
             sys.exit()
-        told = requests
-        if len(streams) == 4:
-            waiter = os.fork()
-            if waiter:
-                for stream in streams:
-                    os.close(stream)
-                _waiters.add(waiter)
-                _waiters.difference_update(
-                    [one for one in _waiters if os.waitpid(one, os.WNOHANG)[0]]
-                )
-                continue
-            told = socket.socket(fileno=streams.pop())
+        waiter = os.fork()
+        if waiter:
+            for stream in streams:
+                os.close(stream)
+            waiters.add(waiter)
+            waiters.difference_update([one for one in waiters if os.waitpid(one, os.WNOHANG)[0]])
+            continue
+        told = socket.socket(fileno=streams.pop())
         pid = os.fork()
         if not pid:
             told.close()
@@ -240,8 +219,7 @@ def _serve(requests: socket.socket) -> None:
             os.close(stream)
         told.send(b"%d" % pid)
         told.send(b"%d" % os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
-        if told is not requests:
-            os._exit(0)
+        os._exit(0)
 
 
 def _become(order: Mapping[str, object], streams: Sequence[int]) -> None:

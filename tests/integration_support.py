@@ -15,11 +15,9 @@ import pytest
 
 import forks
 from hacs_crawler.links.keys import page_id_of
-from hacs_crawler.state.address import open_store
-from hacs_crawler.state.database import State
-from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.page import Page
 from servers import LocalServer
+from state_support import opened
 
 ROOT = Path(__file__).parents[1]
 ADDONS = '{"hacs_crawler.addon.HacsAddon": 500}'
@@ -86,12 +84,8 @@ class Project:
 
     def page(self, url: str) -> Page | None:
         """What the state knows of a page."""
-        store = open_store(self.state, "hacs", Path())
-        try:
-            key = page_id_of(url)
-            return State(store, Estimation()).load([key]).get(key)
-        finally:
-            store.close()
+        with opened(self.state) as state:
+            return state.load([page_id_of(url)]).get(page_id_of(url))
 
 
 class AnySpider:

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
-from pathlib import Path
+from collections.abc import Callable
 
 from hacs_crawler.links.keys import page_id_of
-from hacs_crawler.state.address import open_store
-from hacs_crawler.state.database import State
-from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.outcome_log import SEEN, sorted_outcomes
 from hacs_crawler.state.page import Page, Visit
 from hacs_crawler.state.rows import encode_row
 from integration_support import Crawl
 from servers import Site
+from state_support import opened
 
 PAGES = 60
 PROMPT = {
@@ -48,12 +44,6 @@ def fill(site: Site, pages: int = PAGES) -> list[str]:
 
 def visits_of(urls: list[str], at: int = 1_700_000_000) -> list[Visit]:
     return [Visit(url, at, marks=frozenset({1, 2})) for url in urls]
-
-
-@contextmanager
-def opened(url: str, namespace: str = "hacs") -> Iterator[State]:
-    with closing(open_store(url, namespace, Path())) as store:
-        yield State(store, Estimation())
 
 
 def record(url: str, visits: list[Visit], namespace: str = "hacs") -> None:

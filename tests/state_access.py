@@ -15,18 +15,15 @@ from hacs_crawler.crawl.state_access.read_ahead import GATHER_SECONDS, ReadAhead
 from hacs_crawler.crawl.state_access.write_behind import WriteBehind
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.links import page_id_of
-from hacs_crawler.state import Estimation, Recorded, State, Store, Updates, Visit
+from hacs_crawler.state import Estimation, Recorded, State, Store, Updates
 from hacs_crawler.utils.loop import Worker
+from state_support import visit
 
 A, B, C = "http://a.example/", "http://b.example/", "http://c.example/"
 OF_A = "http://a.example/menu.html"
 DAY = 86_400
 SECONDS = 2.0
 """After how long a visit is written."""
-
-
-def visit(url: str, day: int, *links: int) -> Visit:
-    return Visit(url, day * DAY, marks=frozenset(links))
 
 
 class Road:

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any
 
+from hacs_crawler.state.address import open_state
+from hacs_crawler.state.database import State
+from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.merging import merge
 from hacs_crawler.state.page import Page, Visit
 from hacs_crawler.utils.times import DAY
@@ -13,6 +19,13 @@ URL = "http://example.edu/~a/"
 
 def visit(url: str, day: int, *links: int) -> Visit:
     return Visit(url, day * DAY, marks=frozenset(links))
+
+
+@contextmanager
+def opened(address: str, namespace: str = "hacs", folder: Path = Path()) -> Iterator[State]:
+    """The state at an address, as it is opened to be written to."""
+    with closing(open_state(address, namespace, folder, Estimation())) as state:
+        yield state
 
 
 def page_after(*visits: Visit, **facts: Any) -> Page:

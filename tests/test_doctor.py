@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 import sys
-from collections.abc import Callable
 from contextlib import closing
-from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import pytest
@@ -23,7 +20,8 @@ from hacs_crawler.links import page_id_of
 from hacs_crawler.state.address import open_state
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.page import Visit
-from servers import free_port, redis_server
+from servers import Site, free_port, redis_server
+from state_support import opened
 
 ADDON = {"hacs_crawler.addon.HacsAddon": 500}
 LINK_ADDITIONS = "hacs_crawler.middlewares.link_additions.LinkAdditionsMiddleware"
@@ -111,12 +109,11 @@ def test_a_folder_that_takes_no_files_is_named() -> None:
 
 def test_shards_are_found(tmp_path: Path) -> None:
     for shard in ("1-3", "2-3"):
-        address = "sqlite:///state.db", f"hacs.{shard}", tmp_path, Estimation()
-        with closing(open_state(*address)) as state:
+        with opened("sqlite:///state.db", f"hacs.{shard}", tmp_path) as state:
             state.record([Visit("http://h.example/", 1, marks=frozenset({1}))])
     found = str(checks(HACS_STATE="sqlite:///state.db"))
     assert "namespace hacs, 3 shards: schema 1, 2 pages, readable and writable" in found
-    with closing(open_state("sqlite:///state.db", "hacs.1-3", tmp_path, Estimation())) as state:
+    with opened("sqlite:///state.db", "hacs.1-3", tmp_path) as state:
         assert state.store.read_meta("try") is None
 
 
@@ -143,7 +140,7 @@ def test_a_server_that_may_lose_pages_or_has_lost_some_is_said(tmp_path: Path) -
     options = ("--maxmemory-policy", "allkeys-lru")
     with redis_server(tmp_path, *options) as port, redis.Redis(port=port) as client:
         url = f"redis://127.0.0.1:{port}/0"
-        with closing(open_state(url, "hacs", tmp_path, Estimation())) as state:
+        with opened(url) as state:
             visits = [Visit(f"http://h{n}.example/", 1, marks=frozenset({n})) for n in range(200)]
             state.record(visits)
         warned = [one.found for one in checks(HACS_STATE=url) if one.status == "warning"]
@@ -185,29 +182,10 @@ def test_a_browser_is_started_only_where_pages_are_rendered(
     assert "scrapy-playwright is missing" in found
 
 
-@pytest.fixture
-def archive() -> Callable[[int], str]:
-    """Starts an archive that answers every request with one status."""
-
-    def started(status: int) -> str:
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                self.send_response(status)
-                self.end_headers()
-                self.server.server_close()
-
-        server = HTTPServer(("127.0.0.1", 0), Handler)
-        Thread(target=server.handle_request, daemon=True).start()
-        return f"http://127.0.0.1:{server.server_port}/cdx"
-
-    return started
-
-
 @pytest.mark.parametrize(("status", "text"), [(400, "mine answers"), (503, "mine answers 503")])
-def test_an_archive_that_the_settings_name_is_asked(
-    status: int, text: str, archive: Callable[[int], str]
-) -> None:
-    found = checks(HACS_ARCHIVES={"mine": {"timemap_url": archive(status)}})[-1]
+def test_an_archive_that_the_settings_name_is_asked(status: int, text: str, site: Site) -> None:
+    site.set("/", status=status)
+    found = checks(HACS_ARCHIVES={"mine": {"timemap_url": f"{site.url}/"}})[-1]
     assert (found.name, found.found) == ("archive", text)
     assert (found.status == "ok") == (status < 500)
 

@@ -14,12 +14,10 @@ from scrapy.http import HtmlResponse
 import forks
 from hacs_crawler.archive.capture import parse_timestamp
 from hacs_crawler.links.extract import LinkRules, link_fingerprints
-from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import encode_page
-from hacs_crawler.state.database import State
-from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.page import Page, Visit
 from integration_support import ROOT, Crawl, Project
+from state_support import opened
 from wayback_machine import Asked, WaybackMachine, page
 
 PAUSE_SECONDS = 0.2
@@ -68,11 +66,8 @@ class Bootstrap:
 
     def pages(self) -> dict[str, Page]:
         """Every page of the state by its URL."""
-        store = open_store(self.project.state, "hacs", Path())
-        try:
-            return {page.url: page for page in State(store, Estimation()).pages() if page}
-        finally:
-            store.close()
+        with opened(self.project.state) as state:
+            return {page.url: page for page in state.pages() if page}
 
     def state(self) -> Known:
         """Every page as bytes, but for its rate, its version and how far it is harvested."""
@@ -136,13 +131,9 @@ def known(pages: Mapping[str, Page]) -> Known:
 
 def recorded_directly(folder: Path, visits: Sequence[Visit]) -> dict[str, Page]:
     """The pages as they are after the visits were recorded without an archive."""
-    store = open_store(f"sqlite:///{folder}/direct.db", "hacs", Path())
-    try:
-        state = State(store, Estimation())
+    with opened(f"sqlite:///{folder}/direct.db") as state:
         state.record(visits)
         return {page.url: page for page in state.pages() if page}
-    finally:
-        store.close()
 
 
 def visit(url: str, at: str, *links: str) -> Visit:

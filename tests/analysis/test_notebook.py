@@ -12,11 +12,9 @@ import pytest
 
 import hacs_crawler as hacs
 from calibration_support import drawn, keep
-from hacs_crawler.state.address import open_store
-from hacs_crawler.state.database import State
-from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.page import Visit
 from hacs_crawler.utils.times import DAY
+from state_support import opened
 
 DOCS = Path(__file__).parents[2] / "docs"
 ADDRESS = "sqlite:///.hacs/state.db"
@@ -27,17 +25,14 @@ def _a_project_that_has_crawled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("SCRAPY_SETTINGS_MODULE", raising=False)
     (tmp_path / ".hacs").mkdir()
-    store = open_store(ADDRESS, "hacs", tmp_path)
-    state = State(store, Estimation())
-    state.record(
-        [
-            Visit(f"http://example.edu/~{name}/", day * DAY, marks=frozenset(range(day // every)))
-            for name, every in (("ada", 2), ("bea", 9), ("cat", 30))
-            for day in range(19_000, 19_100)
-        ]
-    )
-    keep(state, drawn(50, lambda p: p))
-    store.close()
+    visits = [
+        Visit(f"http://example.edu/~{name}/", day * DAY, marks=frozenset(range(day // every)))
+        for name, every in (("ada", 2), ("bea", 9), ("cat", 30))
+        for day in range(19_000, 19_100)
+    ]
+    with opened(ADDRESS, folder=tmp_path) as state:
+        state.record(visits)
+        keep(state, drawn(50, lambda p: p))
 
 
 def run(code: str, names: dict[str, Any]) -> Any:

@@ -18,11 +18,9 @@ import hacs_crawler as hacs
 from calibration_support import drawn, keep, label
 from hacs_crawler.analysis import times
 from hacs_crawler.analysis.tables import table
-from hacs_crawler.state.address import open_store
-from hacs_crawler.state.database import State
-from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.page import News, Visit
 from hacs_crawler.utils.times import DAY
+from state_support import opened
 
 NOW = 20_000 * DAY
 ADA, BEA, CAT = (f"http://example.edu/~{name}/" for name in ("ada", "bea", "cat"))
@@ -44,9 +42,8 @@ def _outside_of_any_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.fixture
 def address(tmp_path: Path) -> str:
-    store = open_store("sqlite:///state.db", "hacs", tmp_path)
-    State(store, Estimation()).record(HISTORY)
-    store.close()
+    with opened("sqlite:///state.db", folder=tmp_path) as state:
+        state.record(HISTORY)
     return "sqlite:///state.db"
 
 
@@ -103,12 +100,11 @@ def test_rank_is_the_plan_of_a_state_in_one_call(address: str) -> None:
 
 
 def test_outcomes_have_what_was_predicted_and_found(address: str, tmp_path: Path) -> None:
-    store = open_store(address, "hacs", tmp_path)
-    state, some = State(store, Estimation()), drawn(300, lambda p: p)
-    keep(state, some)
-    store.close()
-    with hacs.open(address) as opened:
-        outcomes = opened.outcomes()
+    some = drawn(300, lambda p: p)
+    with opened(address, folder=tmp_path) as state:
+        keep(state, some)
+    with hacs.open(address) as read:
+        outcomes = read.outcomes()
     assert len(outcomes) == 300
     assert set(outcomes["policy"].tolist()) == {label().policy}
     assert outcomes["p"].sum() == pytest.approx(some["p"].sum(dtype=float))

@@ -128,10 +128,6 @@ def test_ctrl_c_while_the_program_loads_ends_it_with_one_line(module: str, is_hi
 
 
 SWALLOWED = """
-import signal, sys, time
-import hacs_crawler.cli.app as app
-from hacs_crawler.__main__ import main
-
 class Interrupted:
     def __del__(self):
         signal.raise_signal(signal.SIGINT)
@@ -139,31 +135,40 @@ class Interrupted:
 def command(**_):
     Interrupted()
     print("went on")
-
-app.app = command
-main()
 """
 REPORTED = """
-import logging, signal
-import hacs_crawler.cli.app as app
-from hacs_crawler.__main__ import main
-
 def command(**_):
     try:
         signal.raise_signal(signal.SIGINT)
     except KeyboardInterrupt:
         logging.error("a library failed to load")
         raise SystemExit(1)
-
-app.app = command
-main()
 """
+WHILE_A_CLASS_IS_MADE = """
+def command(**_):
+    exec("signal.raise_signal(signal.SIGINT)")
+"""
+"""`python -m` ends itself by SIGINT where a KeyboardInterrupt went through exec() of a text."""
 
 
-@pytest.mark.parametrize("code", [SWALLOWED, REPORTED], ids=["swallowed", "reported"])
+@pytest.mark.parametrize(
+    "code",
+    [SWALLOWED, REPORTED, WHILE_A_CLASS_IS_MADE],
+    ids=["swallowed", "reported", "while a class is made"],
+)
 @pytest.mark.slow
-def test_ctrl_c_that_a_library_makes_something_else_of_ends_with_the_one_line(code: str) -> None:
-    stopped = python(code)
+def test_ctrl_c_that_a_library_makes_something_else_of_ends_with_the_one_line(
+    code: str, tmp_path: Path
+) -> None:
+    (tmp_path / "interrupted.py").write_text(
+        "import logging, signal\n"
+        "import hacs_crawler.cli.app as app\n"
+        "from hacs_crawler.__main__ import main\n"
+        f"{code}\n"
+        "app.app = command\n"
+        "main()\n"
+    )
+    stopped = run(sys.executable, "-m", "interrupted", PYTHONPATH=str(tmp_path))
     assert (stopped.returncode, stopped.stdout, stopped.stderr) == (130, "", "Stopped.\n")
 
 
@@ -178,20 +183,6 @@ def test_what_runs_before_ctrl_c_is_heard_loads_little() -> None:
     loaded = run(sys.executable, "-S", "-c", code, PYTHONPATH=str(ROOT)).stdout.split()
     assert "hacs_crawler.__main__" in loaded
     assert {"typing", "re", "logging"} & set(loaded) == set()
-
-
-@pytest.mark.slow
-def test_ctrl_c_while_a_class_is_made_ends_it_with_the_same_status(tmp_path: Path) -> None:
-    """`python -m` ends itself by SIGINT where a KeyboardInterrupt went through exec() of a text."""
-    (tmp_path / "interrupted.py").write_text(
-        "import signal\n"
-        "from hacs_crawler.__main__ import main\n"
-        "import hacs_crawler.cli.app as app\n"
-        "app.app = lambda **_: exec('signal.raise_signal(signal.SIGINT)')\n"
-        "main()\n"
-    )
-    stopped = run(sys.executable, "-m", "interrupted", PYTHONPATH=str(tmp_path))
-    assert (stopped.returncode, stopped.stderr) == (130, "Stopped.\n")
 
 
 @pytest.mark.slow

@@ -10,10 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner, Result
 
 from cli_support import hacs as run, opened, record
-from hacs_crawler.cli.app import app
 from hacs_crawler.state import reestimation
 from hacs_crawler.state.database import Reestimated, State
 from hacs_crawler.state.estimation import Estimation
@@ -46,30 +44,14 @@ def fill(store: Store) -> None:
 
 
 @pytest.fixture
-def state(state_url: str, open_state: Callable[[], Store]) -> str:
-    fill(open_state())
-    return state_url
-
-
-@pytest.fixture
-def hacs(state: str, namespace: str) -> Callable[..., Result]:
-    def run(*settings: str) -> Result:
-        given = (f"HACS_STATE={state}", f"HACS_NAMESPACE={namespace}", *settings)
-        options = [part for one in given for part in ("-s", one)]
-        return CliRunner().invoke(app, ["estimate", *options])
-
-    return run
-
-
-def pages_of(store: Store) -> dict[str, Page]:
-    return {page.url: page for page in State(store, Estimation()).pages() if page is not None}
-
-
-@pytest.fixture
 def folder(tmp_path: Path) -> Path:
     with opened(tmp_path) as state:
         fill(state.store)
     return tmp_path
+
+
+def pages_of(store: Store) -> dict[str, Page]:
+    return {page.url: page for page in State(store, Estimation()).pages() if page is not None}
 
 
 def assert_all_estimated(store: Store, estimator: str = "bayes") -> None:
@@ -110,34 +92,35 @@ def die() -> None:
 
 
 def test_every_page_is_estimated_with_a_prior_fitted_before(
-    hacs: Callable[..., Result], open_state: Callable[[], Store], caplog: pytest.LogCaptureFixture
+    folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    store = open_state()
-    assert store.read_meta("prior") is None
-    assert hacs().exit_code == 0
-    assert store.read_meta("prior") is not None
-    assert_all_estimated(store)
+    with opened(folder) as state:
+        assert state.store.read_meta("prior") is None
+    assert run(folder, "estimate").exit_code == 0
+    with opened(folder) as state:
+        assert state.store.read_meta("prior") is not None
+        assert_all_estimated(state.store)
     assert caplog.messages[0].startswith(f"estimating {PAGES} pages of ")
     assert caplog.messages[-1] == f"{PAGES} pages estimated, {PAGES} of them changed"
 
 
 def test_a_run_that_died_goes_on_behind_what_it_had_written(
-    hacs: Callable[..., Result],
-    open_state: Callable[[], Store],
+    folder: Path,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     asked = stop_after(monkeypatch, 4, die)
-    assert hacs().exit_code != 0
+    assert run(folder, "estimate").exit_code != 0
     first = asked[:]
     asked.clear()
     monkeypatch.setattr(State, "refit_prior", lambda _: pytest.fail("fitted again"))
-    assert hacs().exit_code == 0
+    assert run(folder, "estimate").exit_code == 0
     assert asked[0] == first[-1]  # it was written, but not yet noted
     noted = len(list(chain(*first[:-1])))
     assert sorted(chain(*first[:-1], *asked)) == sorted({*chain(*first, *asked)})
     assert noted + len(list(chain(*asked))) == PAGES
-    assert_all_estimated(open_state())
+    with opened(folder) as state:
+        assert_all_estimated(state.store)
     assert f"going on after the {noted} pages of the run that was stopped" in caplog.messages
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 import shutil
@@ -12,7 +11,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from cli_support import hacs_process, record
+from cli_support import hacs_process, record, rows_of
 from hacs_crawler.cli.app import app
 from hacs_crawler.lab.evaluation.histories import from_timelines
 from hacs_crawler.lab.evaluation.paper import Evaluation, choose_period, evaluate
@@ -42,11 +41,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def result(folder: Path) -> Evaluation:
     return evaluation(folder)
-
-
-def rows_of(file: Path) -> list[dict[str, str]]:
-    with file.open() as opened:
-        return list(csv.DictReader(opened))
 
 
 @pytest.mark.slow

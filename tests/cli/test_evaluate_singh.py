@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from cli_support import hacs_process
+from cli_support import hacs_process, rows_of
 from made_timelines import write_timelines
 
 pytestmark = pytest.mark.slow  # `hacs` as a process
@@ -23,11 +22,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("timelines")
     write_timelines(made, updates_a_year=60.0)
     return made
-
-
-def rows_of(path: Path) -> list[dict[str, str]]:
-    with path.open(newline="") as opened:
-        return list(csv.DictReader(opened))
 
 
 def values(rows: list[dict[str, str]], table: str, row: str) -> dict[str, float]:

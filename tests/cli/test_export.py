@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import time
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -16,17 +15,16 @@ from msgspec.structs import replace
 
 import forks
 from hacs_crawler.links.keys import page_id_of
-from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import decode_page, encode_page
-from hacs_crawler.state.database import State
-from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.page import Visit
 from hacs_crawler.state.rows import ROW, encode_row
 from hacs_crawler.state.store import Change
 from hacs_crawler.utils.times import DAY
+from state_support import opened
 
 pytestmark = pytest.mark.slow  # `hacs` as a process
 
+ADDRESS = "sqlite:///.hacs/state.db"
 URLS = [f"http://example.edu/~a{number}/" for number in range(5)]
 TIMEMAP = """<http://example.edu/~ada/>; rel="original",
 <http://archive.example/web/20200101000000/http://example.edu/~ada/>; rel="first memento";
@@ -71,9 +69,9 @@ def contents_of(folder: Path) -> dict[int, tuple[bytes, bytes]]:
     What sites remember is not exported, and so not that they know a page's links.
     """
     found: dict[int, tuple[bytes, bytes]] = {}
-    with closing(open_store("sqlite:///.hacs/state.db", "hacs", folder)) as store:
-        for ids, rows in store.all_rows():
-            bodies = store.load(ids.tolist())
+    with opened(ADDRESS, folder=folder) as state:
+        for ids, rows in state.store.all_rows():
+            bodies = state.store.load(ids.tolist())
             for key, row in zip(ids.tolist(), rows, strict=True):
                 page = replace(decode_page(bodies[key]), is_in_site=False, version=0)
                 page.rate, page.share = float(f"{page.rate:.9g}"), float(f"{page.share:.3g}")
@@ -84,9 +82,13 @@ def contents_of(folder: Path) -> dict[int, tuple[bytes, bytes]]:
 
 
 def fill(folder: Path, visits: list[Visit]) -> None:
-    store = open_store("sqlite:///.hacs/state.db", "hacs", folder)
-    State(store, Estimation()).record(visits)
-    store.close()
+    with opened(ADDRESS, folder=folder) as state:
+        state.record(visits)
+
+
+def damage(folder: Path, page_id: int) -> None:
+    with opened(ADDRESS, folder=folder) as state:
+        state.store.write([Change(page_id, 0, b"\x01rubbish", bytes(ROW.itemsize))])
 
 
 def test_every_page_is_a_line_on_standard_output(tmp_path: Path) -> None:
@@ -172,9 +174,7 @@ def test_devices_are_written_to_and_not_replaced(tmp_path: Path) -> None:
 
 def test_a_damaged_page_is_left_out_and_the_exit_status_says_so(tmp_path: Path) -> None:
     fill(tmp_path, history())
-    store = open_store("sqlite:///.hacs/state.db", "hacs", tmp_path)
-    store.write([Change(5, 0, b"\x01rubbish", bytes(ROW.itemsize))])
-    store.close()
+    damage(tmp_path, 5)
     done = hacs(tmp_path, "export")
     assert "3 pages exported, 1 damaged left out" in said(done, 1)
     assert len(done.stdout.splitlines()) == 3
@@ -208,14 +208,10 @@ def test_of_an_export_with_a_bad_line_the_pages_before_it_are_kept(
 def test_a_page_that_is_damaged_in_the_state_is_named(folders: tuple[Path, Path]) -> None:
     ours, theirs = folders
     lines = hacs(ours, "export").stdout
-    store = open_store("sqlite:///.hacs/state.db", "hacs", theirs)
-    store.write(
-        [Change(page_id_of("http://example.edu/1/"), 0, b"\x01rubbish", bytes(ROW.itemsize))]
-    )
-    store.close()
+    damage(theirs, page_id_of("http://example.edu/1/"))
     message = said(hacs(theirs, "import", "-", given=lines), 1)
     assert "page http://example.edu/1/ cannot be recorded" in message
-    assert "3 pages read, 2 new" in message
+    assert "standard input: 3 pages read, 2 new" in message
 
 
 def test_a_timemap_makes_its_page_known_but_claims_no_visit(tmp_path: Path) -> None:
@@ -234,16 +230,3 @@ def test_a_timemap_leaves_a_known_page_as_it_is(tmp_path: Path) -> None:
     before = contents_of(tmp_path)
     said(hacs(tmp_path, "import", "timemap"))
     assert contents_of(tmp_path) == before
-
-
-def test_a_warc_is_told_by_its_beginning(tmp_path: Path) -> None:
-    http = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<a href=/x>x</a>"
-    record = (
-        b"WARC/1.0\r\nWARC-Type: response\r\nWARC-Target-URI: http://example.edu/\r\n"
-        b"WARC-Date: 2020-01-01T00:00:00Z\r\nContent-Type: application/http;msgtype=response\r\n"
-        b"Content-Length: %d\r\n\r\n%s\r\n\r\n" % (len(http), http)
-    )
-    message = said(hacs(tmp_path, "import", "-", given=gzip.compress(record)))
-    assert "standard input: 1 visit recorded" in message
-    (line,) = map(json.loads, hacs(tmp_path, "export").stdout.splitlines())
-    assert [len(one["fingerprints"]) for one in line["marks"]] == [1]

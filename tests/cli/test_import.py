@@ -13,10 +13,8 @@ from msgspec.structs import replace
 
 from cli_support import hacs_process as hacs
 from hacs_crawler.links.keys import page_id_of
-from hacs_crawler.state.address import open_store
-from hacs_crawler.state.database import State
-from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.page import Page
+from state_support import opened
 
 pytestmark = pytest.mark.slow  # `hacs` as a process
 
@@ -34,10 +32,8 @@ ROWS = "".join(
 
 
 def known(folder: Path) -> Page:
-    store = open_store("sqlite:///.hacs/state.db", "hacs", folder)
-    page = State(store, Estimation()).load([page_id_of(URL)])[page_id_of(URL)]
-    store.close()
-    return page
+    with opened("sqlite:///.hacs/state.db", folder=folder) as state:
+        return state.load([page_id_of(URL)])[page_id_of(URL)]
 
 
 @pytest.mark.parametrize(
@@ -92,6 +88,12 @@ def warc(url: str, body: bytes, at: str = "2020-01-01T00:00:00Z") -> bytes:
         f"Content-Length: {len(http)}\r\n\r\n"
     )
     return head.encode() + http + b"\r\n\r\n"
+
+
+def test_a_warc_is_told_by_its_beginning(tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(gzip.compress(warc(URL, b"<a href=/x>x</a>")))
+    assert "x: 1 visit recorded" in hacs(tmp_path, "import", "x").stderr
+    assert len(known(tmp_path).spells.marks) == 1
 
 
 def wacz(path: Path, **files: bytes) -> None:

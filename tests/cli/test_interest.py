@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
 import logging
 from collections.abc import Iterator
@@ -13,6 +12,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from cli_support import rows_of
 from hacs_crawler.cli.app import app
 from hacs_crawler.crawl.seeds import read_seeds
 from hacs_crawler.lab.interest.views import day_text
@@ -76,8 +76,7 @@ def test_a_log_is_imported_fitted_and_becomes_a_seed_file(tmp_path: Path) -> Non
     assert gzip.decompress(out.read_bytes()).startswith(b"page,date,views\nhttps://news.example/")
     result = run("fit", out, "--csv", tmp_path / "rows.csv", "--min-views", 50)
     assert result.exit_code == 0
-    with (tmp_path / "rows.csv").open() as file:
-        rows = {row["page"]: row for row in csv.DictReader(file)}
+    rows = {row["page"]: row for row in rows_of(tmp_path / "rows.csv")}
     assert rows["https://news.example/news/story.html"]["temporal"] == "True"
     assert rows["https://news.example/about.html"]["temporal"] == "False"
     found = run("seeds", out, "-o", seeds, "--by", "folder", "--min-views", 50)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import os
 import signal
 import subprocess
@@ -17,6 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 import forks
+from cli_support import rows_of
 from hacs_crawler.cli.app import app
 from hacs_crawler.lab.simulation.baselines import BASELINES
 
@@ -55,15 +55,10 @@ def rows(output: str) -> list[list[str]]:
     ]
 
 
-def written(folder: Path) -> list[dict[str, str]]:
-    with (folder / "out.csv").open() as file:
-        return list(csv.DictReader(file))
-
-
 def test_a_table_and_rows_of_what_was_asked_for(tmp_path: Path) -> None:
     done = simulate(*TIME, "--budget", "2", "--policy", "random, hacs", "--csv", "out.csv")
     assert done.exit_code == 0, done.output
-    policies = written(tmp_path)
+    policies = rows_of(tmp_path / "out.csv")
     assert [list(policy) for policy in policies] == [KEYS, KEYS]
     assert [policy["policy"] for policy in policies] == ["random", "hacs"]
     assert all(policy["visits"] == "62" for policy in policies)
@@ -84,7 +79,9 @@ def test_several_budgets_are_simulated_one_by_one(tmp_path: Path) -> None:
     done = simulate(*TIME, "--budgets", "1,3", "--policy", "hacs,last-obs", "--csv", "out.csv")
     assert done.exit_code == 0, done.output
     expected = [["1", "hacs"], ["1", "last-obs"], ["3", "hacs"], ["3", "last-obs"]]
-    assert [[policy["budget"], policy["policy"]] for policy in written(tmp_path)] == expected
+    assert [
+        [policy["budget"], policy["policy"]] for policy in rows_of(tmp_path / "out.csv")
+    ] == expected
     assert [row[:2] for row in rows(done.stdout)[2:]] == expected
 
 
@@ -94,7 +91,7 @@ def test_undefined_values_are_empty(tmp_path: Path) -> None:
         *TIME, "--budget", "1", "--policy", "hacs", "--csv", "out.csv", "--updates", "updates.csv"
     )
     assert done.exit_code == 0, done.output
-    (policy,) = written(tmp_path)
+    (policy,) = rows_of(tmp_path / "out.csv")
     undefined = {key for key, value in policy.items() if not value}
     assert undefined == {"mean_delay_days", "hits_vs_last_obs", "hits_vs_oracle"}
     assert rows(done.stdout)[2].count("-") == 3

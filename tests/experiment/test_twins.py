@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -18,8 +17,8 @@ from hacs_crawler.experiment.twins import checked, end, start
 from hacs_crawler.experiment.words import paragraph
 from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.state import Estimation, Label, MemoryStore, Prediction, State, Visit, copying
-from hacs_crawler.state.address import open_store
 from hacs_crawler.utils.times import DAY
+from state_support import opened
 
 SITES, PAGES, DAYS, BUDGET = 24, 4, 20, 24
 BEGAN = 20_000 * DAY
@@ -307,13 +306,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "twins_clock.py").write_text(f"def now():\n    return {BEGAN}\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    with closing(open_store("sqlite:///own.db", "hacs", tmp_path)) as store:
-        first_state(store)
+    with opened("sqlite:///own.db", folder=tmp_path) as state:
+        first_state(state.store)
     return tmp_path
-
-
-def opened(folder: Path, name: str) -> State:
-    return State(open_store(f"sqlite:///{name}.db", "hacs", folder), Estimation())
 
 
 def test_the_commands_lead_through_an_experiment(
@@ -329,7 +324,7 @@ def test_the_commands_lead_through_an_experiment(
     for seed, (name, policy, share) in enumerate(
         (("own", "hacs", 0.6), ("one", "last-obs", 0.3), ("two", "random", 0.5))
     ):
-        with closing(opened(folder, name)) as state:
+        with opened(f"sqlite:///{name}.db", folder=folder) as state:
             crawl(state, policy, share, seed=seed)
     done = run("experiment", "status", *two)
     assert done.exit_code == 0, done.output

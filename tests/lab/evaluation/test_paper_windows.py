@@ -79,12 +79,6 @@ def test_captures_after_the_moment_are_not_known() -> None:
     assert window(early, 20, 84, 7).p == window(late, 20, 84, 7).p
 
 
-def test_where_every_capture_found_an_update_equation_4_is_used() -> None:
-    rates = estimated(alone([(0, False), (10, True), (20, True)]), np.arange(2))
-    assert rates.per_day == pytest.approx([-log(0.5 / 2.5) / 10])
-    assert rates.tau.tolist() == [15]
-
-
 def test_a_website_by_hand() -> None:
     # page 0 has an update at 5, page 1 accesses without any at 8: 5 / (e^5l - 1) = 3
     site = together([(0, False), (10, True)], [(4, False), (8, False)])
