@@ -163,10 +163,10 @@ class PageHarvest:
         """
         before = None if page is None else page.harvests.get(self._options.source)
         if page is not None and before is not None and before.digest:
-            marks = page.spells.shown_by(page.shown_at).get(before.until)
-            if marks is not None:
-                rules = page.rules_at(before.until)
-                self._shown[before.digest] = Visit(page.url, before.until, marks=marks, rules=rules)
+            shown, rules = page.by_visit()
+            if (at := before.until) in shown:
+                visit = Visit(page.url, at, marks=shown[at], rules=rules[at])
+                self._shown[before.digest] = visit
         if self._options.max_captures is not None:
             # recorded captures included, so that a killed harvest goes on with the same ones
             captures = thinned(captures, self._options.max_captures)

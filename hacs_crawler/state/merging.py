@@ -34,8 +34,7 @@ LONGEST_WAIT_GONE: Final = 365 * DAY
 def merge(page: Page, visit: Visit) -> None:
     """Add a visit to its page, in place; adding it a second time changes nothing."""
     if not 0 < visit.at <= MAX_SECOND:
-        msg = f"a visit of {visit.url} at second {visit.at} is outside 1970-2106"
-        raise ValueError(msg)
+        raise ValueError(f"a visit of {visit.url} at second {visit.at} is outside 1970-2106")
     if visit.harvest is not None:
         page.harvests = _furthest(*page.harvests.values(), visit.harvest)
     if visit.digest and visit.news in {News.SEEN, News.REPEATED}:

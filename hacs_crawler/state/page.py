@@ -187,11 +187,6 @@ class Page(Struct, array_like=True):
             return _NO_TIMES
         return rule_changes.baselines(self.rule_changes)
 
-    def rules_at(self, second: int) -> int:
-        """Return the fingerprint of the rules by which the visit of a second went."""
-        changes = reversed(self.rule_changes.items())
-        return next((rules for at, rules in changes if at <= second), rule_changes.UNKNOWN)
-
     def by_visit(self) -> tuple[MarksByVisit, dict[int, int]]:
         """Return the marks of the visits that showed marks, and the rules of all, by their seconds."""
         rules = rule_changes.rules_of(self.rule_changes, self.visits)

@@ -81,7 +81,12 @@ def merged(
         return Recorded(visit, frozenset(), False, before, page, is_known, is_doubtful=is_doubtful)
     shown_at = sound.shown_at
     index = bisect_left(shown_at, at)
-    lost = sound.spells.ended(shown_at[index - 1]) if index and at not in sound.baselines else 0
+    lost = 0
+    if index and at not in sound.baselines:
+        ended = (
+            len(marks) for _, last, marks in sound.spells.each() if last == shown_at[index - 1]
+        )
+        lost = sum(ended)
     updated = bool(before.visits) and at in sound.update_times
     new = sound.news.get(at, frozenset())
     return Recorded(visit, new, updated, before, page, is_known, lost=lost)

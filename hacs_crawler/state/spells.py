@@ -59,10 +59,6 @@ class Spells(NamedTuple):
         """Return the marks of the latest visit that showed marks."""
         return frozenset(mark for _, last, marks in self.each() if last == OPEN for mark in marks)
 
-    def ended(self, at: int) -> int:
-        """Return how many spells end at a second."""
-        return sum(len(marks) for _, last, marks in self.each() if last == at)
-
     def gained(self, *, once: bool) -> dict[int, frozenset[int]]:
         """Return the marks that visits showed and the visit before did not, `once`: no visit before."""
         gained: MarksByVisit = {}
