@@ -1,4 +1,4 @@
-"""Timelines of a few made-up websites, as files."""
+"""Timelines of a few made-up websites, as files or not."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
+
+from hacs_crawler.lab.timelines import Events, Timelines
+from hacs_crawler.links.keys import page_id_of
 
 START = datetime(2020, 1, 1, tzinfo=UTC)
 
@@ -36,3 +39,28 @@ def write_timelines(folder: Path, *, updates_a_year: float = 12.0, sites: int = 
 
 def iso(day: float) -> str:
     return (START + timedelta(days=float(day))).isoformat()
+
+
+def timelines_of(
+    updates: Sequence[Sequence[tuple[int, int]]],
+    captures: Sequence[Sequence[int]],
+    first_seen: Sequence[int],
+) -> Timelines:
+    """Homepages by their updates (second, new links), their captures, and the first sight of each."""
+    urls = [f"http://example.edu/~a{number}/" for number in range(len(updates))]
+    return Timelines(
+        urls=urls,
+        page_ids=np.array([page_id_of(url) for url in urls]),
+        sites=urls,
+        is_homepage=np.ones(len(urls), np.bool_),
+        first_seen=np.array(first_seen, np.int64),
+        updates=_events(updates),
+        captures=_events([[(at, 0) for at in page] for page in captures]),
+    )
+
+
+def _events(of_pages: Sequence[Sequence[tuple[int, int]]]) -> Events:
+    at, links = (
+        np.array([row for page in of_pages for row in sorted(page)], np.int64).reshape(-1, 2).T
+    )
+    return Events(at, links, np.cumsum([0, *map(len, of_pages)]))

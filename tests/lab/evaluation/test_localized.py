@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import replace
-from pathlib import Path
+from datetime import datetime
 
 import numpy as np
 import pytest
@@ -26,8 +25,9 @@ from hacs_crawler.lab.evaluation.update_points import (
     of_timelines,
     synthetic_chunks,
 )
-from hacs_crawler.lab.timelines import Events, Timelines, read_timelines
+from hacs_crawler.lab.timelines import Events, Timelines
 from hacs_crawler.utils.terminal import laid_out
+from made_timelines import timelines_of
 
 
 def points_of(*pages: list[float], until: float = 100.0) -> Points:
@@ -82,33 +82,18 @@ def test_synthetic_pages_have_one_update_a_day_at_most(is_dated: bool) -> None:
     assert (points.days % 1 == 0.5).all() != is_dated
 
 
+def moments(*texts: str) -> list[int]:
+    return [int(datetime.fromisoformat(f"{text}+00:00").timestamp()) for text in texts]
+
+
 @pytest.fixture
-def timelines(tmp_path: Path) -> Timelines:
-    tables = {
-        "pages": [("url", "site", "level", "first_seen"), *_pages("a", "b", "c")],
-        "updates": [
-            ("url", "updated_at", "new_links"),
-            ("http://a.edu/", "2020-01-03T05:00:00", 1),
-            ("http://a.edu/", "2020-01-03T09:00:00", 1),
-            ("http://a.edu/", "2020-01-08T00:00:00", 1),
-            ("http://b.edu/", "2020-01-01T00:00:00", 1),
-            ("http://b.edu/", "2020-01-03T05:00:00", 1),
-        ],
-        "captures": [
-            ("url", "captured_at"),
-            ("http://a.edu/", "2020-01-02"),
-            ("http://a.edu/", "2020-01-06"),
-            ("http://a.edu/", "2020-01-10"),
-        ],
-    }
-    for name, rows in tables.items():
-        with (tmp_path / f"{name}.csv").open("w", newline="") as file:
-            csv.writer(file).writerows(rows)
-    return read_timelines(*(tmp_path / f"{name}.csv" for name in tables))
-
-
-def _pages(*names: str) -> list[tuple[str, ...]]:
-    return [(f"http://{n}.edu/", f"http://{n}.edu/", "homepage", "2020-01-01") for n in names]
+def timelines() -> Timelines:
+    """Three pages: one updated twice on a day and captured, one on the day it was first seen."""
+    daily = moments("2020-01-03T05:00", "2020-01-03T09:00", "2020-01-08T00:00")
+    first, *_ = once = moments("2020-01-01T00:00", "2020-01-03T05:00")
+    captured = moments("2020-01-02T00:00", "2020-01-06T00:00", "2020-01-10T00:00")
+    updates = [[(at, 1) for at in page] for page in (daily, once, [])]
+    return timelines_of(updates, [captured, [], []], [first] * 3)
 
 
 def test_updates_of_one_day_are_one_point_where_pages_are_accessed_daily(

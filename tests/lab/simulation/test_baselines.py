@@ -22,35 +22,20 @@ from hacs_crawler.lab.simulation.crawlers import (
     harmonic_demand,
 )
 from hacs_crawler.lab.simulation.simulation import Scenario, World
-from hacs_crawler.lab.timelines import Events, Timelines
-from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.ranking.policies import POLICIES, Candidates, Floats
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.utils.times import DAY
+from made_timelines import timelines_of
 from row_states import candidates_of
 
 FIRST = 20_000 * DAY
 START = FIRST + DAY
-NONE = np.zeros(0, np.int64)
 
 
 def world(captures: list[int], updates: list[int], budget: int = 1) -> World:
     """One page with captures and updates at so many days before the start."""
-    url = "http://example.edu/"
-
-    def events(days: list[int]) -> Events:
-        at = np.sort(START - np.array(days, np.int64) * DAY)
-        return Events(at, np.ones(len(at), np.int64), np.array([0, len(at)]))
-
-    timelines = Timelines(
-        [url],
-        np.array([page_id_of(url)]),
-        [url],
-        np.ones(1, np.bool_),
-        np.array([START - 1000 * DAY]),
-        events(updates),
-        events(captures),
-    )
+    found = [[(START - day * DAY, 1) for day in updates]]
+    timelines = timelines_of(found, [[START - day * DAY for day in captures]], [START - 1000 * DAY])
     return World(Scenario(timelines, START, START + DAY, budget, Estimation()))
 
 

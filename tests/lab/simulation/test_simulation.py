@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
@@ -13,25 +12,18 @@ from hacs_crawler.exceptions import HacsError
 from hacs_crawler.lab.simulation.baselines import BASELINES, compete
 from hacs_crawler.lab.simulation.simulation import Scenario, Score, World
 from hacs_crawler.lab.simulation.tournament import compare
-from hacs_crawler.lab.timelines import Events, Timelines, parse_day, read_timelines
-from hacs_crawler.links.keys import page_id_of
+from hacs_crawler.lab.timelines import parse_day, read_timelines
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.utils.times import DAY
+from made_timelines import timelines_of
 
 DATA = Path(__file__).parents[1] / "evaluation" / "data"
 START = parse_day("2022-01-11", "start")
 SEEN = START - 10 * DAY
 
 
-def events(of_pages: list[list[tuple[float, int]]]) -> Events:
-    """Events of each page as (days after the start, number of links)."""
-    rows = [sorted(page) for page in of_pages]
-    flat = [row for page in rows for row in page]
-    return Events(
-        np.array([START + round(day * DAY) for day, _ in flat], np.int64),
-        np.array([links for _, links in flat], np.int64),
-        np.cumsum([0, *map(len, rows)]),
-    )
+def second(day: float) -> int:
+    return START + round(day * DAY)
 
 
 def scenario(
@@ -43,15 +35,10 @@ def scenario(
     first_seen: list[int] | None = None,
 ) -> Scenario:
     """Pages first seen ten days before the start, with updates at so many days after it."""
-    urls = [f"http://example.edu/~a{number}/" for number in range(len(updates))]
-    timelines = Timelines(
-        urls=urls,
-        page_ids=np.array([page_id_of(url) for url in urls]),
-        sites=urls,
-        is_homepage=np.ones(len(urls), np.bool_),
-        first_seen=np.array(first_seen or [SEEN] * len(urls), np.int64),
-        updates=events(updates),
-        captures=events([[(day, 0) for day in page] for page in captures or [[]] * len(urls)]),
+    timelines = timelines_of(
+        [[(second(day), links) for day, links in page] for page in updates],
+        [[second(day) for day in page] for page in captures or [[]] * len(updates)],
+        first_seen or [SEEN] * len(updates),
     )
     return Scenario(timelines, START, START + days * DAY, budget, Estimation())
 
