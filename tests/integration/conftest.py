@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,14 @@ from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
 from integration_support import Project
 from pywb_archive import pywb  # noqa: F401 - a fixture
+from wayback_support import Bootstrap
+
+
+@pytest.fixture
+def bootstrap(project: Project) -> Iterator[Bootstrap]:
+    """An archive, and a state that is filled from it."""
+    with Bootstrap(project) as bootstrap:
+        yield bootstrap
 
 
 @pytest.fixture

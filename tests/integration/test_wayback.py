@@ -235,12 +235,6 @@ def test_robots_txt_is_asked_for_once_and_each_seed_once_without_a_filter(world:
         assert one.kind != "cdx" or {"limit", "showResumeKey"} <= set(one.params)
 
 
-@pytest.fixture
-def bootstrap(project: Project) -> Iterator[Bootstrap]:
-    with Bootstrap(project) as bootstrap:
-        yield bootstrap
-
-
 def test_of_several_shards_each_asks_for_the_histories_of_its_own_pages(
     bootstrap: Bootstrap,
 ) -> None:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 import pytest
 
-from integration_support import Project
 from wayback_machine import EXCLUDED, page
 from wayback_support import Bootstrap, known, months, recorded_directly, visit
 
@@ -18,12 +16,11 @@ FOR_EVER = math.inf
 
 
 @pytest.fixture
-def bootstrap(project: Project) -> Iterator[Bootstrap]:
+def bootstrap(bootstrap: Bootstrap) -> Bootstrap:
     """An archive of one page that gains a link every other month."""
-    with Bootstrap(project) as bootstrap:
-        for number, at in enumerate(TIMES):
-            bootstrap.archive.capture(URL, at, *links(number))
-        yield bootstrap
+    for number, at in enumerate(TIMES):
+        bootstrap.archive.capture(URL, at, *links(number))
+    return bootstrap
 
 
 def links(number: int) -> list[str]:
@@ -75,20 +72,4 @@ def test_links_that_an_archive_has_rewritten_are_put_right_and_it_is_said_once(
     bootstrap.archive.rewrites = True
     crawl = bootstrap.run([URL])
     assert crawl.log.count("answers with pages whose links it has rewritten") == 1
-    assert_complete(bootstrap)
-
-
-def test_a_memento_refused_today_is_asked_for_in_the_next_run_and_that_is_said(
-    bootstrap: Bootstrap,
-) -> None:
-    refused = (TIMES[0], TIMES[1], TIMES[6], TIMES[7], TIMES[10], TIMES[11])
-    bootstrap.archive.fail(
-        "memento", 451, times=FOR_EVER, only_if=lambda one: one.params["timestamp"] in refused
-    )
-    crawl = bootstrap.run([URL])
-    assert "6 mementos were not shown (451: 6); 6 are asked for in the next run" in crawl.log
-    assert crawl.items[0]["missed"] == 6
-    assert crawl.stat("hacs/visits") == len(TIMES) - 6
-    bootstrap.archive.forgive()
-    bootstrap.run([URL])
     assert_complete(bootstrap)

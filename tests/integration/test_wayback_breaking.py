@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-
-import pytest
 
 import forks
 from hacs_crawler.state.page import Visit
-from integration_support import Project, finish, read_until
+from integration_support import finish, read_until
 from wayback_machine import WaybackMachine, limit_above
 from wayback_support import (
     Bootstrap,
@@ -25,12 +23,6 @@ from wayback_support import (
 SITES = [f"http://foo.edu/~{name}/" for name in "abcdef"]
 SLOW = {"mementos_per_minute": 3_000, "HACS_FLUSH_VISITS": 5}
 URL = SITES[0]
-
-
-@pytest.fixture
-def bootstrap(project: Project) -> Iterator[Bootstrap]:
-    with Bootstrap(project) as bootstrap:
-        yield bootstrap
 
 
 def fill(archive: WaybackMachine, url: str, number: int) -> list[Visit]:

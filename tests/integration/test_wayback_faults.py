@@ -10,7 +10,7 @@ from itertools import pairwise
 import pytest
 
 from integration_support import Crawl, Project
-from servers import Site, free_port
+from servers import Site
 from wayback_machine import CUT, RESET
 from wayback_support import (
     PAUSE_SECONDS,
@@ -27,12 +27,6 @@ TO_429 = {"Location": "/429.html"}
 IN_FLIGHT_SECONDS = 2.0
 """Of a pause of three: until then comes what was on its way, also on a busy machine."""
 FOR_EVER = math.inf
-
-
-@pytest.fixture
-def bootstrap(project: Project) -> Iterator[Bootstrap]:
-    with Bootstrap(project) as bootstrap:
-        yield bootstrap
 
 
 def fill(bootstrap: Bootstrap, number: int = 12, url: str = URL) -> list[str]:
@@ -160,17 +154,6 @@ def test_answers_cut_off_or_in_html_and_connections_cut_are_asked_for_again(
     assert_complete(bootstrap, times)
 
 
-def test_an_archive_that_only_fails_is_left_alone(bootstrap: Bootstrap) -> None:
-    fill(bootstrap, 200)
-    bootstrap.archive.fail("memento", 500, times=FOR_EVER)
-    crawl = bootstrap.run([URL], RETRY_ENABLED=False)
-    (error,) = errors(crawl)
-    assert "failed 20 times in a row" in error
-    assert "the next run tries it again" in error
-    assert crawl.stat("hacs/archive/seeds/unanswered") == 1
-    assert len(bootstrap.archive.asks("memento")) < 40
-
-
 def test_robots_txt_of_the_archive_is_obeyed(bootstrap: Bootstrap) -> None:
     fill(bootstrap)
     rules = b"User-agent: *\nDisallow: /web/\n"
@@ -180,13 +163,6 @@ def test_robots_txt_of_the_archive_is_obeyed(bootstrap: Bootstrap) -> None:
     crawl = bootstrap.run([URL])
     assert_one_clear_error(crawl, bootstrap.archive.memento_url, "robots.txt")
     assert bootstrap.asked() == ["cdx"]
-
-
-def test_a_cdx_server_that_is_not_there_is_named_after_two_pauses(bootstrap: Bootstrap) -> None:
-    port = free_port()
-    crawl = bootstrap.run([URL], cdx_url=f"http://127.0.0.1:{port}/cdx", archive_pause_seconds=0.1)
-    assert_one_clear_error(crawl, f"127.0.0.1:{port}", "HACS_ARCHIVES")
-    assert crawl.stat("hacs/archive/pauses") == 2
 
 
 def test_an_address_that_is_no_cdx_servers_is_named(bootstrap: Bootstrap, site: Site) -> None:

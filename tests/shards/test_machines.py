@@ -16,10 +16,8 @@ from scrapy.settings import Settings
 
 from changed import changed
 from crawls_support import (
-    SPIDERS,
     Shards,
     Web,
-    check_rounds,
     crawls_alive,
     dask,
     finish,
@@ -113,14 +111,6 @@ def test_sixteen_shards_on_four_workers_visit_what_one_process_would_choose(
         assert int(done.rows["all"][1]) == 1_000
 
 
-def test_every_kind_of_spider_is_crawled_in_rounds(tmp_path: Path, redis: RedisProcess) -> None:
-    with web(pages=5, hosts=8) as found:
-        project = project_of(tmp_path, redis, found, DOWNLOAD_DELAY=0)
-        with dask(project, workers=2) as there:
-            for spider in SPIDERS:
-                check_rounds(project, spider, "--dask", there.address, HACS_NAMESPACE=spider)
-
-
 @pytest.fixture
 def project(tmp_path: Path, redis: RedisProcess) -> Iterator[Shards]:
     with web(pages=20, hosts=20) as found:
@@ -209,15 +199,6 @@ def test_a_redis_that_is_restarted_costs_a_pause(project: Shards, redis: RedisPr
         done = finish(process)
     assert done.status == 0, done.log
     assert "the crawls wait until it is back" in done.log
-    check_whole(project)
-
-
-def test_a_worker_that_joins_late_takes_shards_that_wait(project: Shards) -> None:
-    with crawled(project, 1, workers=1) as (there, process):
-        there.add_workers(1)
-        wait_until(lambda: there.crawls_of(there.workers[1]), "a crawl of the late worker")
-        done = finish(process)
-    assert done.status == 0, done.log
     check_whole(project)
 
 

@@ -65,15 +65,6 @@ def test_a_shard_that_has_ended_waits_for_the_next_plan() -> None:
         round_.join(FIRST, done=0)
 
 
-def test_what_a_killed_crawl_took_and_did_not_use_is_free_once_its_successor_begins() -> None:
-    round_ = begun(10, for_new=4)
-    round_.join(FIRST, done=0)
-    assert sum(sum(round_.take(0, 99, 99)) for _ in range(20)) == 10
-    share = round_.join(FIRST, done=3)
-    assert (share.seen, share.new) == (0, 3)
-    assert round_.free == 7
-
-
 def test_what_a_crawl_took_that_ended_in_order_is_used() -> None:
     round_ = begun(10)
     round_.join(FIRST, done=0)

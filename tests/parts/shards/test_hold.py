@@ -12,7 +12,7 @@ import redis
 from scrapy import Request
 from scrapy.exceptions import IgnoreRequest
 
-from crawl_support import UnderWay, run, settled
+from crawl_support import UnderWay, settled
 from hacs_crawler.parts.shards import hold
 from hacs_crawler.parts.shards.hold import ShardHold
 from hacs_crawler.shards import ShardLock, shard_lock
@@ -139,25 +139,3 @@ async def test_who_has_to_wait_says_for_whom_and_takes_the_shard_when_it_is_free
     assert holding.hold.may_send()
     assert caplog.text.count("waits") == 1
     assert "Shard 0/2 is free: this crawl begins" in caplog.text
-
-
-async def test_waiting_ends_with_the_crawl(holding: Held, redis_port: int, namespace: str) -> None:
-    other = shard_lock(f"redis://127.0.0.1:{redis_port}/0", namespace, Path())
-    assert other.take() is None
-
-    taking = asyncio.ensure_future(holding.take())
-    await settled()
-    holding.hold.stop_waiting()
-    await taking
-    assert not holding.hold.may_send()
-    other.release()
-
-
-def test_a_crawl_that_has_ended_lets_others_have_the_shard(
-    holding: Held, redis_port: int, namespace: str
-) -> None:
-    run(holding.take())
-    holding.hold.release()
-    other = shard_lock(f"redis://127.0.0.1:{redis_port}/0", namespace, Path())
-    assert other.take() is None
-    other.release()
