@@ -6,16 +6,16 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Collection:
     """A project of somebody else's. Nothing of it is in this repository."""
 
     repository: str
     commit: str
     """All 40 digits: GitHub gives a commit by its whole name only."""
+    settings: str = ""
     folder: str = "."
     """That of its scrapy.cfg."""
-    settings: str = ""
     spiders: list[str] = field(default_factory=list)
     """Modules, where the settings do not name them."""
     arguments: dict[str, str] = field(default_factory=dict)
@@ -26,18 +26,18 @@ class Collection:
 
 def _city(owner: str, name: str, commit: str) -> Collection:
     return Collection(
-        repository=f"{owner}/{name}",
-        commit=commit,
-        settings="city_scrapers.settings.base",
+        f"{owner}/{name}",
+        commit,
+        "city_scrapers.settings.base",
         overrides={"COMMANDS_MODULE": "", "CLOSESPIDER_ERRORCOUNT": 0},
     )
 
 
 COLLECTIONS: Final = {
     "alltheplaces": Collection(
-        repository="alltheplaces/alltheplaces",
-        commit="0e866a2c1f584e84ffc261a32afc747d8e2a24ec",
-        settings="locations.settings",
+        "alltheplaces/alltheplaces",
+        "0e866a2c1f584e84ffc261a32afc747d8e2a24ec",
+        "locations.settings",
         overrides={
             "ITEM_PIPELINES": {
                 "locations.pipelines.apply_nsi_categories.ApplyNSICategoriesPipeline": None,
@@ -46,10 +46,10 @@ COLLECTIONS: Final = {
         },
     ),
     "querido-diario": Collection(
-        repository="okfn-brasil/querido-diario",
-        commit="87cfb90015f9643cffb6c01d5c47d38202f0c142",
+        "okfn-brasil/querido-diario",
+        "87cfb90015f9643cffb6c01d5c47d38202f0c142",
+        "gazette.settings",
         folder="querido_diario_raspadores",
-        settings="gazette.settings",
         overrides={
             "ITEM_PIPELINES": {"gazette.pipelines.SQLDatabasePipeline": None},
             "EXTENSIONS": {
@@ -74,19 +74,17 @@ COLLECTIONS: Final = {
         "washabstract", "city-scrapers-ca", "eb12d1274c22c52348ddad0cabc11434fe080ed9"
     ),
     "PyFeeds": Collection(
-        repository="PyFeeds/PyFeeds",
-        commit="2fe9718b285244c51fc0f8f25d24cf0777de6fa3",
-        settings="feeds.default_settings",
+        "PyFeeds/PyFeeds", "2fe9718b285244c51fc0f8f25d24cf0777de6fa3", "feeds.default_settings"
     ),
     "Taiwan-news-crawlers": Collection(
-        repository="TaiwanStat/Taiwan-news-crawlers",
-        commit="3761ce9fc428e6813a5d987aea7c9338464d42bf",
-        settings="TaiwanNewsCrawler.settings",
+        "TaiwanStat/Taiwan-news-crawlers",
+        "3761ce9fc428e6813a5d987aea7c9338464d42bf",
+        "TaiwanNewsCrawler.settings",
     ),
     "kingfisher-collect": Collection(
-        repository="open-contracting/kingfisher-collect",
-        commit="bb7f5bd2c30e4c3ecfc155a7280feb50f714ca69",
-        settings="kingfisher_scrapy.settings",
+        "open-contracting/kingfisher-collect",
+        "bb7f5bd2c30e4c3ecfc155a7280feb50f714ca69",
+        "kingfisher_scrapy.settings",
         overrides={
             "EXTENSIONS": {
                 "kingfisher_scrapy.extensions.SentryLogging": None,
@@ -96,55 +94,47 @@ COLLECTIONS: Final = {
         },
     ),
     "jedeschule": Collection(
-        repository="Datenschule/jedeschule-scraper",
-        commit="3df612eaced764d07808e371e9b647ce840901db",
-        settings="jedeschule.settings",
+        "Datenschule/jedeschule-scraper",
+        "3df612eaced764d07808e371e9b647ce840901db",
+        "jedeschule.settings",
         environment={"ENVIRONMENT": "TEST"},
     ),
     "zyte-spider-templates": Collection(
-        repository="zytedata/zyte-spider-templates",
-        commit="579c60037add982cef4459aedd5f7e3c55e602bd",
+        "zytedata/zyte-spider-templates",
+        "579c60037add982cef4459aedd5f7e3c55e602bd",
         spiders=["zyte_spider_templates.spiders"],
         arguments={"url": "https://books.example"},
     ),
     "dev-scrapy-stores": Collection(
-        repository="shayan4Ii/dev-scrapy-stores",
-        commit="01fc6fa177fb8554d39e8037aff95102b45d255d",
-        settings="scrapy_store_scrapers.settings",
+        "shayan4Ii/dev-scrapy-stores",
+        "01fc6fa177fb8554d39e8037aff95102b45d255d",
+        "scrapy_store_scrapers.settings",
         overrides={
             "ITEM_PIPELINES": {"spidermon.contrib.scrapy.pipelines.ItemValidationPipeline": None},
             "SPIDERMON_ENABLED": False,
         },
     ),
     "open-gov-crawlers": Collection(
-        repository="public-law/open-gov-crawlers",
-        commit="87bdeaac38aae3f21c96e87331fb1636dc5ad424",
-        settings="public_law.settings",
+        "public-law/open-gov-crawlers",
+        "87bdeaac38aae3f21c96e87331fb1636dc5ad424",
+        "public_law.settings",
     ),
     "scrapers": Collection(
-        repository="saadaoui-salah/scrapers",
-        commit="49b6dff47caccd17b90166ff16230f2bdaf7807e",
-        settings="core.settings",
+        "saadaoui-salah/scrapers", "49b6dff47caccd17b90166ff16230f2bdaf7807e", "core.settings"
     ),
     "scrapy-poet": Collection(
-        repository="scrapinghub/scrapy-poet",
-        commit="64929de02afcfdae31f032b629d05af5a8e44c28",
+        "scrapinghub/scrapy-poet",
+        "64929de02afcfdae31f032b629d05af5a8e44c28",
+        "example.settings",
         folder="example",
-        settings="example.settings",
     ),
     "quotesbot": Collection(
-        repository="scrapy/quotesbot",
-        commit="16ec3f4176db67ca9132f7e4431d7823e5e28974",
-        settings="quotesbot.settings",
+        "scrapy/quotesbot", "16ec3f4176db67ca9132f7e4431d7823e5e28974", "quotesbot.settings"
     ),
     "booksbot": Collection(
-        repository="scrapy/booksbot",
-        commit="959a7dcdcf34c12f446a20e6e7bbecf97697f0fd",
-        settings="books.settings",
+        "scrapy/booksbot", "959a7dcdcf34c12f446a20e6e7bbecf97697f0fd", "books.settings"
     ),
     "dirbot": Collection(
-        repository="scrapy/dirbot",
-        commit="8e995447361ad83f6693d2e07d17d90912268ace",
-        settings="dirbot.settings",
+        "scrapy/dirbot", "8e995447361ad83f6693d2e07d17d90912268ace", "dirbot.settings"
     ),
 }
