@@ -1,0 +1,157 @@
+"""What updates brought is kept as text: links with their texts, what is watched, and items."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scrapy import Request
+from scrapy.http import HtmlResponse
+
+from crawl_support import open_crawl
+from hacs_crawler.crawl.observation import observe
+from hacs_crawler.crawl.part import Observed, Part
+from hacs_crawler.links import page_id_of
+from hacs_crawler.state import Finding, Findings, Page, Visit, read_findings
+from hacs_crawler.utils.times import DAY
+
+URL = "http://a.example/news"
+Items = Callable[[HtmlResponse], list[dict[str, Any]]]
+
+
+async def kept_after(
+    folder: Path, *bodies: str, items: Items | None = None, **settings: Any
+) -> Findings:
+    """What is kept of a page that shows one body a day, each in a crawl of its own."""
+    for day, body in enumerate(bodies, 1):
+        async with open_crawl(folder, **settings) as crawl:
+            request = Request(URL, meta={"is_start_request": True})
+            html = f"<html>{body}</html>".encode()
+            response = HtmlResponse(URL, body=html, encoding="utf-8", request=request)
+            await crawl.parts.answered(request, response, URL)
+            rules, access = crawl.config.rules, crawl.state
+            access.read_ahead.claim(URL)
+            await access.read_ahead.ready(URL)
+            before = access.write_behind.page(URL) or Page(URL)
+            visit = observe(response, URL, day * DAY, rules).visit
+            if items is not None:
+                shown = items(response)
+                marks = frozenset[int]().union(*(rules.marks_of(item) for item in shown))
+                visit = Visit(URL, day * DAY, marks=marks, rules=rules.fingerprint)
+                for item in shown:
+                    is_news = not rules.marks_of(item) <= {*before.spells.marks}
+                    crawl.parts.tell(Part.shown, response, item, is_news=is_news)
+            assert visit is not None
+            recorded = access.write_behind.record(visit)
+            assert not [*crawl.parts.observed(Observed(request, response, recorded, ""))]
+    async with open_crawl(folder, **settings) as crawl:
+        page_id = page_id_of(URL)
+        found = await crawl.state.once(lambda state: read_findings(state.store, [page_id]))
+        return found.get(page_id, Findings())
+
+
+def links(*names: str) -> str:
+    return "".join(f"<p><a href=/{name}>The {name}</a></p>" for name in names)
+
+
+def told(kept: Findings) -> list[tuple[str, str]]:
+    return [(thing.text, thing.was) for thing in kept.things]
+
+
+DAYS = (links("a"), links("a", "b"), links("b", "a"), links("a", *map(str, range(30))))
+
+
+@pytest.mark.parametrize(
+    ("days", "settings", "texts"),
+    [
+        (1, {}, []),
+        (2, {}, ["The b"]),
+        (3, {}, ["The b"]),
+        (4, {}, [f"The {number}" for number in range(20)]),
+        (2, {"HACS_FINDINGS": 0}, []),
+        (2, {"HACS_WATCH": "css:p"}, ["The b"]),
+        (
+            4,
+            {"HACS_WATCH": "css:p", "HACS_FINDINGS": 31},
+            [*(f"The {number}" for number in range(30)), "The b"],
+        ),
+    ],
+)
+async def test_new_things_are_kept_the_newest_first_as_long_as_there_is_room(
+    days: int, settings: dict[str, Any], texts: list[str], tmp_path: Path
+) -> None:
+    kept = await kept_after(tmp_path, *DAYS[:days], **settings)
+    assert [thing.text for thing in kept.things] == texts
+
+
+async def test_the_only_text_of_a_page_is_kept_with_the_text_that_it_replaced(
+    tmp_path: Path,
+) -> None:
+    prices = ("9.99", "9.99", "8.49", "8.49 7.99", "6.99", "5.99")
+    days = ("".join(f"<p>{price}</p>" for price in shown.split()) for shown in prices)
+    kept = await kept_after(tmp_path, *days, HACS_WATCH="css:p")
+    assert told(kept) == [("5.99", "6.99"), ("6.99", ""), ("7.99", ""), ("8.49", "9.99")]
+
+
+async def test_the_title_of_the_page_is_kept_and_no_secret_of_a_link(tmp_path: Path) -> None:
+    page = "<title> Ada\n Lovelace</title><body><a href=/a>A</a><p>{}</p></body>"
+    paper = "<a href='/x?id=7&api_key=s3cr3t'>Paper</a>"
+    kept = await kept_after(tmp_path, page.format(""), page.format(paper))
+    url = "http://a.example/x?api_key=…&id=7"
+    assert kept == Findings("Ada Lovelace", (Finding(2 * DAY, "link", "Paper", url, ""),))
+
+
+async def test_a_link_with_a_label_such_as_pdf_is_kept_with_its_publication(
+    tmp_path: Path,
+) -> None:
+    citation = "A. Adler, D. Drew. Ranking for the web. In Proceedings of the ACM, 2026, pp. 1-10."
+    row = f"<li>{citation} [<a href=/1.pdf>pdf</a>] [<a href=/slides/>slides</a>]</li>"
+    pdf, slides = (await kept_after(tmp_path, "<li><a href=/a>A</a></li>", row)).things
+    assert (pdf.text, pdf.url) == (f"{citation} [ pdf ] [ slides ]", "http://a.example/1.pdf")
+    assert slides.text == "slides"
+
+
+def named(title: str = "title", more: str = "token") -> Items:
+    """What a spider yields for each row, with the fields so named; the last is that of <i>."""
+    return lambda response: [
+        {
+            "price": float(row.css("b::text").get("")),
+            title: row.css("a::text").get(),
+            "url": response.urljoin(row.css("a::attr(href)").get("")),
+            more: row.css("i::text").get("s3cr3t"),
+        }
+        for row in response.css("p")
+    ]
+
+
+BOOK = "<p><a href=/book>A book</a><b>{}</b></p>"
+NUMBERED = "<p><a href=/book>A book</a><b>{}</b><i>7</i></p>"
+SEEN = "<p><a href=/book>A book</a><b>{0}</b><i>{0} people look at it</i></p>"
+KEY = {"HACS_WATCH_KEY": "id"}
+
+
+@pytest.mark.parametrize(
+    ("row", "items", "settings", "text"),
+    [
+        (BOOK, named(), {}, "A book 9.99"),
+        (BOOK, named(title="id"), KEY, "price 9.99, id A book"),
+        (NUMBERED, named(more="id"), KEY, "A book 9.99"),
+        (SEEN, named(more="seen"), {"HACS_WATCH_IGNORE": ["seen"]}, "A book 9.99"),
+    ],
+    ids=["by its title", "by its fields", "without its key", "without what is left out"],
+)
+async def test_an_item_is_kept_with_where_it_is_and_what_it_was(
+    row: str, items: Items, settings: dict[str, Any], text: str, tmp_path: Path
+) -> None:
+    rows = [row.format(price) for price in (10.49, 9.99)]
+    kept = await kept_after(tmp_path, *rows, items=items, HACS_WATCH="items", **settings)
+    (item,) = kept.things
+    assert item[1:] == ("item", text, "http://a.example/book", "price 10.49")
+
+
+async def test_an_item_that_comes_beside_another_has_not_replaced_it(tmp_path: Path) -> None:
+    one, two = (f"<p><a href=/{name}>{name}</a><b>9.5</b></p>" for name in ("one", "two"))
+    kept = await kept_after(tmp_path, one, one + two, items=named(), HACS_WATCH="items")
+    assert told(kept) == [("two 9.5", "")]
