@@ -21,6 +21,7 @@ from hacs_crawler.crawl.part import Part
 from hacs_crawler.crawl.queues import SeedQueue
 from hacs_crawler.crawl.ranker import Ranker, reading_a_list
 from hacs_crawler.crawl.scrapy_internals import Downloads
+from hacs_crawler.crawl.seeds import planned_seeds
 from hacs_crawler.crawl.state_access.read_ahead import RETRY_SECONDS
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.links import page_id_of
@@ -308,6 +309,15 @@ async def test_of_a_shared_budget_the_next_lot_is_asked_for_when_few_seeds_wait(
         await world.ranker.rank()
         world.part.error = StateError(failure)
         assert await world.rank() == []
+
+
+async def test_a_plan_ends_with_a_crawl_that_has_failed(ranking: Make) -> None:
+    async with ranking("broken on purpose") as world:
+        urls = []
+        async for url, _ in planned_seeds(world.crawl):
+            urls.append(url)
+            world.crawl.fail("broken on purpose")
+        assert urls == [LIVELY]
 
 
 @pytest.mark.parametrize("ranked_whole", [True, False])

@@ -226,6 +226,24 @@ def test_what_a_browser_ends_at_that_is_no_page_of_the_web_is_a_failed_visit(
     assert not page.visits
 
 
+def test_a_suspicious_page_that_crashes_the_browser_is_visited_plainly(
+    runs: Runs, scripted: ScriptedSite
+) -> None:
+    crawl = runs("/crash")
+    assert seen(crawl) == {"/crash": (0, "nothing new")}
+    assert crawl.stat("hacs/render/failed") == 1
+
+
+def test_three_pages_of_a_site_that_agree_mark_the_others(
+    runs: Runs, scripted: ScriptedSite
+) -> None:
+    paths = [f"/app/{number}" for number in range(4)]
+    scripted.links |= {path: ["/a", f"{path}/b"] for path in paths}
+    assert runs(*paths[:3]).stat("hacs/render/sites") == 1
+    assert seen(runs(paths[3])) == {paths[3]: (2, "nothing new")}
+    assert [one.by_browser for one in scripted.asked if one.path == paths[3]] == [True]
+
+
 def test_a_browser_that_dies_is_started_anew(runs: Runs, scripted: ScriptedSite) -> None:
     for path in ("/app/1", "/app/2"):
         scripted.links[path] = ["/a"]

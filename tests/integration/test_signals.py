@@ -158,6 +158,7 @@ class Web(LocalServer):
             (500, {}, b""),
             (200, {}, b"\x00\xff" * 1000),
             (301, {"Location": "http://[::1/x"}, b""),
+            (301, {"Location": "/sitemap.xml"}, b""),
         )
         status, headers, body = ways[number // 5 % len(ways)]
         return status, headers, body if isinstance(body, bytes) else body.encode()

@@ -48,6 +48,8 @@ def fill(archive: WaybackMachine) -> None:
     archive.revisit(url, T2, of=T1)
     archive.row("edu,unchanged)/~a", T3, url, "text/html", "200", digest, "-")
     archive.row("edu,unchanged)/~a", T4, url, "warc/revisit", "-", "-", "-")
+    empty = "3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ"
+    archive.row("edu,unchanged)/~a", "20100501000000", url, "text/html", "200", empty, "9")
     archive.capture(url, T5, "/a", "/b")
 
     for name, status, headers in (
@@ -134,6 +136,7 @@ def test_it_ends_well(world: World) -> None:
     assert world.crawl.exit_status == 0
     assert "Traceback" not in world.crawl.log
     assert "Unhandled" not in world.crawl.log
+    assert world.crawl.stat("hacs/archive/dropped/empty") == 1
 
 
 def test_what_has_not_changed_is_a_visit_without_a_memento_fetched(world: World) -> None:
@@ -248,6 +251,22 @@ def test_of_several_shards_each_asks_for_the_histories_of_its_own_pages(
         with closing(open_store(bootstrap.project.state, f"hacs.{index}-3", Path())) as store:
             pages = State(store, Estimation()).pages()
             assert {page.url for page in pages if page is not None} == own
+
+
+def test_since_and_until_are_seconds_included_and_captures_are_thinned_over_time(
+    bootstrap: Bootstrap,
+) -> None:
+    url = "http://foo.edu/"
+    times = list(months(41))
+    for at in times:
+        bootstrap.archive.capture(url, at, f"/{at}")
+    for minute in range(30):
+        bootstrap.archive.capture(url, f"201006161200{minute:02}", "/a", f"/{minute}")
+    options = ("max_captures=5", f"since={times[4]}", f"until={times[36]}")
+    bootstrap.run([url], *options)
+    visits = bootstrap.pages()[url].visits
+    assert list(visits) == [second(times[index]) for index in (4, 12, 20, 28, 36)]
+    assert len(bootstrap.archive.asks("memento")) == 5
 
 
 def test_seeds_come_from_standard_input_and_from_the_state(bootstrap: Bootstrap) -> None:

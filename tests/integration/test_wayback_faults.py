@@ -173,6 +173,13 @@ def test_an_address_that_is_no_cdx_servers_is_named(bootstrap: Bootstrap, site: 
     assert_one_clear_error(crawl, site_url, "HACS_ARCHIVES")
 
 
+def test_seeds_that_share_pages_ask_for_each_memento_once(bootstrap: Bootstrap) -> None:
+    fill(bootstrap)
+    bootstrap.run([URL, "http://foo.edu/"], "level=website")
+    mementos = [one.path for one in bootstrap.archive.asks("memento")]
+    assert len(mementos) == len(set(mementos))
+
+
 def test_pauses_for_which_503_asks_grow_and_come_to_an_end(bootstrap: Bootstrap) -> None:
     fill(bootstrap)
     wait = {"Retry-After": "1"}

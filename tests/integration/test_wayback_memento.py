@@ -130,6 +130,14 @@ def test_a_timegate_without_a_timemap_tells_of_the_mementos_it_names(
 HTTP_DATE = "Mon, 14 Mar 2011 07:06:40 GMT"
 
 
+def test_a_timemap_in_parts_is_read_to_its_end(
+    project: Project, memgator: MemGator, real: PywbArchive, wayback: WaybackMachine
+) -> None:
+    memgator.know_in_parts(URL, of_pywb(real), of_wayback(wayback)[:2], of_wayback(wayback)[2:])
+    run(project, {"all": {"timemap_url": memgator.timemap_url("link"), **QUICK}})
+    assert known_of(project)[0] == [0, 1, 2, 3, 4, 5]
+
+
 def test_mementos_that_are_not_on_the_web_are_not_asked_for(
     project: Project, memgator: MemGator, real: PywbArchive
 ) -> None:
@@ -140,6 +148,13 @@ def test_mementos_that_are_not_on_the_web_are_not_asked_for(
     assert crawl.stat("hacs/archive/dropped/not_http") == 2
     assert known_of(project)[0] == [0, 2, 4]
     assert crawl.stat("downloader/request_count") < 9
+
+
+def test_a_page_that_no_archive_has_is_none(project: Project, memgator: MemGator) -> None:
+    memgator.site.pages.clear()
+    crawl = run(project, {"all": {"timemap_url": memgator.timemap_url("link"), **QUICK}})
+    assert crawl.items[0]["status"] == "none"
+    assert errors(crawl) == []
 
 
 def test_an_archive_whose_robots_txt_forbids_it_is_left_out_and_named(

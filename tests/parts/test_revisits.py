@@ -95,6 +95,19 @@ def test_what_was_not_seen_is_not_kept_and_is_asked_for_anew() -> None:
     assert world.kept() == RequestRecipe(URL, "parse_item")
 
 
+def test_what_cannot_be_asked_for_again_and_what_is_left_out_of_it_is_said(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO")
+    world = World()
+    world.answer(world.send(callback=lambda _: None), SHOWN, items=1, requests=0)
+    world.send(f"{URL}/other", meta={"token": "x"})
+    assert world.kept() is None
+    first, second = caplog.messages
+    assert first.startswith("1 pages cannot be visited again by themselves")
+    assert second.endswith("looks like a secret, which is not kept: token")
+
+
 def test_what_follows_from_a_form_is_marked() -> None:
     world = World()
     form = Request(URL, method="POST")
