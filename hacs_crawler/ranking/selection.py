@@ -169,9 +169,14 @@ class Selection(Generic[T]):
 
         If pages never seen have a share, entries over it, and entries over the rest, are kept until the
         crawl has nothing else to do: then `is_last` gives them the rest of the budget, visited pages
-        first.
+        first. Half of an unused share stays, as these pages may lead to pages never seen.
         """
-        places, visit_twice = choose(self._candidates, self._score, self._quota, is_last=is_last)
+        quota = self._quota
+        if is_last and quota.budget is not None and quota.unseen:
+            unused = quota.unseen - int(np.count_nonzero(self._candidates.is_unseen))
+            kept = max(unused, 0) // 2
+            quota = replace(quota, budget=quota.budget - kept, unseen=quota.unseen - kept)
+        places, visit_twice = choose(self._candidates, self._score, quota, is_last=is_last)
         is_unseen = self._candidates.is_unseen[places]
         chosen = self._chosen(places, visit_twice)
         self._quota = self._quota.without(is_unseen, int(visit_twice.sum()))

@@ -247,11 +247,21 @@ def test_what_one_kind_leaves_unused_the_other_gets_in_the_end(seen: int, unseen
     first, _ = selection.take(is_last=False)
     assert len(first.entries) == min(seen, 8) + min(unseen, 2)
     assert selection.waits
-    rest, others = selection.take(is_last=True)
-    assert len(first.entries) + len(rest.entries) == 10
-    assert not {*first.entries} & {*rest.entries}
-    assert len(others) <= seen + unseen - 10
-    assert not selection.waits
+    rest = list[int]()
+    while selection.waits:
+        rest += selection.take(is_last=True)[0].entries
+    assert len(first.entries) + len(rest) == 10
+    assert not {*first.entries} & {*rest}
+
+
+def test_half_of_an_unused_share_stays_for_pages_that_the_last_ones_lead_to() -> None:
+    selection = offered(kinds(20, 0), budget=20, discover=0.4)
+    numbers = [len(selection.take(is_last=is_last)[0].entries) for is_last in (False, True)]
+    assert numbers == [12, 4]
+    found = kinds(0, 3)
+    selection.offer(range(20, 23), np.arange(20, 23), found, NOW, Estimation())
+    assert selection.take(is_last=False)[0].entries == [20, 21, 22]
+    assert len(selection.take(is_last=True)[0].entries) == 1
 
 
 def test_a_share_of_nothing_is_one_page_unless_the_user_wants_none() -> None:
@@ -283,7 +293,8 @@ def test_whatever_comes_when_no_budget_is_passed_and_none_is_left_over(
         if names:
             selection.offer(names, np.arange(len(table)), table, NOW, Estimation())
         chosen += selection.take(is_last=is_last)[0].entries
-    chosen += selection.take(is_last=True)[0].entries
+    while selection.waits:
+        chosen += selection.take(is_last=True)[0].entries
     assert len(chosen) == len(set(chosen))
     assert len(chosen) == min(budget, sum(seen + unseen for seen, unseen, _ in offers))
 
