@@ -1,8 +1,7 @@
 """A real web archive for tests: pywb, indexing and serving WARC files that warcio wrote.
 
-pywb needs redis==2.10.6, far older than ours, so it lives in a virtual environment of its own. Where no
-`wayback` is on PATH, one is made in pytest's cache, once: the only thing in the tests that needs the
-network (a package registry).
+pywb needs redis==2.10.6, far older than ours, so it lives in a virtual environment of its own. That is
+made in pytest's cache, once: the only thing in the tests that needs the network (a package registry).
 """
 
 from __future__ import annotations
@@ -177,13 +176,10 @@ def pywb(
 
 
 def pywb_python(cache: Path) -> Path:
-    """The Python of the `wayback` on PATH, else that of a virtual environment in `cache`.
+    """The Python of a virtual environment in `cache`.
 
-    The environment is made where it is missing or half made; other processes wait for it meanwhile.
+    It is made where it is missing or half made; other processes wait for it meanwhile.
     """
-    found = shutil.which("wayback")
-    if found and (python := _interpreter(Path(found))):
-        return python
     folder = cache / f"pywb-{VERSION}-{sys.implementation.cache_tag}"
     python, mark = folder / "bin" / "python", folder / "complete"
     with locked(cache / "lock"):
@@ -193,17 +189,6 @@ def pywb_python(cache: Path) -> Path:
             _run(str(python), "-m", "pip", "install", "--quiet", "--no-compile", f"pywb=={VERSION}")
             mark.touch()
     return python
-
-
-def _interpreter(script: Path) -> Path | None:
-    """The Python that runs a script, None if that has no pywb."""
-    with script.open("rb") as file:
-        first = file.readline(1000).decode(errors="replace")
-    match = re.fullmatch(r"#!(/\S*python\S*)\s*", first)
-    if match is None:
-        return None
-    done = subprocess.run([match[1], "-c", "import pywb"], capture_output=True, check=False)
-    return None if done.returncode else Path(match[1])
 
 
 def _run(*command: str) -> None:

@@ -215,10 +215,6 @@ class RedisCluster:
             if process is not None:
                 self._wait(node, lambda node: self._is_primary(node) or self._is_replicating(node))
 
-    def wait_until_down(self, node: int) -> None:
-        """Return when a node has seen that slots are not served any more."""
-        self._wait(node, lambda node: self._facts(node)["cluster_state"] == "fail")
-
     def migrate_slot(self, slot: int, source: int, target: int) -> None:
         """Move a slot and its keys from one node to another, as `redis-cli --cluster reshard` does."""
         ids = [self._id(node) for node in range(len(self.ports))]

@@ -148,6 +148,7 @@ def test_other_statuses_are_no_captures(archive: Warc, status: str) -> None:
         ({"date": "2001-00-09T01:46:40Z"}, "invalid_date"),
         ({"date": "soon"}, "invalid_date"),
         ({"extra": {"WARC-Truncated": "length"}}, "unreadable"),
+        ({"extra": {"WARC-Segment-Number": "1"}}, "unreadable"),
     ],
 )
 def test_unusable_records_are_counted_by_kind(
@@ -266,11 +267,6 @@ def test_what_was_made_of_captures_is_named(
     path.write_bytes(record_of(kind, "text/plain", b"x") * 2)
     assert list(read_warc(str(path))) == []
     assert re.search(rf"x.warc holds 2 records of the type {kind}, .* {name} file", caplog.text)
-
-
-def test_a_segment_of_a_record_shows_nothing(archive: Warc) -> None:
-    archive.add(extra={"WARC-Segment-Number": "1"})
-    assert archive.dropped() == {"unreadable": 1}
 
 
 def test_missing_chunks_show_nothing(archive: Warc) -> None:

@@ -24,6 +24,12 @@ PAGES = 120
 VISITS = 8
 
 
+@pytest.fixture
+def _small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reestimation, "PAGES_A_CALL", 10)
+    monkeypatch.setattr(reestimation, "SLICE_PAGES", 20)
+
+
 def filled(store: Store, estimation: Estimation | None = None) -> State:
     """A state of pages that change far more often than the default prior expects."""
     random = np.random.default_rng(2)
@@ -95,11 +101,8 @@ def test_a_prior_that_stays_the_same_costs_nothing(store: Store) -> None:
     assert follow_prior(State(store, Estimation()), nothing) is None
 
 
-def test_after_a_crawl_pages_are_estimated_again_in_slices(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(reestimation, "PAGES_A_CALL", 10)
-    monkeypatch.setattr(reestimation, "SLICE_PAGES", 20)
+@pytest.mark.usefixtures("_small_slices")
+def test_after_a_crawl_pages_are_estimated_again_in_slices(store: Store) -> None:
     state = filled(store)
     counts = []
     while (run := follow_prior(state, nothing, visited=15)) is not None:
@@ -109,11 +112,8 @@ def test_after_a_crawl_pages_are_estimated_again_in_slices(
     assert_followed(state)
 
 
-def test_shards_of_a_round_have_a_slice_together(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(reestimation, "PAGES_A_CALL", 10)
-    monkeypatch.setattr(reestimation, "SLICE_PAGES", 20)
+@pytest.mark.usefixtures("_small_slices")
+def test_shards_of_a_round_have_a_slice_together(store: Store) -> None:
     filled(store).refit_prior()
     run = follow_prior(State(store, Estimation()), nothing, visited=15, shards=4)
     assert run is not None
@@ -177,10 +177,8 @@ def test_another_estimator_or_fading_takes_hold_of_every_page(
     assert_followed(state)
 
 
-def test_a_run_that_was_killed_goes_on_at_the_next_end_of_a_crawl(
-    store: Store, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(reestimation, "PAGES_A_CALL", 10)
+@pytest.mark.usefixtures("_small_slices")
+def test_a_run_that_was_killed_goes_on_at_the_next_end_of_a_crawl(store: Store) -> None:
     state = filled(store)
 
     def kill(run: Run) -> None:
