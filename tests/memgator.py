@@ -43,6 +43,19 @@ class MemGator:
         header = self._link(page, found[-1:]).decode().replace("\n", " ")
         self.site.pages[f"/timegate/{page}"] = (302, {"Location": nearest, "Link": header}, b"")
 
+    def know_in_parts(self, page: str, *parts: Sequence[tuple[int, str]]) -> None:
+        """Answer with a TimeMap in parts, each of which names the next (RFC 7089, 5.2)."""
+        for number, part in enumerate(parts):
+            path = f"/timemap/link/{page}" + (f"?page={number}" if number else "")
+            body = self._link(page, part)
+            if number + 1 < len(parts):
+                since, until = (_http_date(parts[number + 1][end][0]) for end in (0, -1))
+                body += (
+                    f',<{self.site.url}/timemap/link/{page}?page={number + 1}>; rel="timemap"; '
+                    f'type="application/link-format"; from="{since}"; until="{until}"\n'
+                ).encode()
+            self.site.pages[path] = (200, {"Content-Type": "application/link-format"}, body)
+
     def __enter__(self) -> Self:
         self.site.__enter__()
         return self
