@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import closing
-from pathlib import Path
-
 import pytest
 
 from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.state import read_findings
-from hacs_crawler.state.address import open_store
 from integration_support import AnySpider
+from reliability_support import opened
 from servers import Site
 
 NEWS = """
@@ -41,6 +38,6 @@ def test_what_is_new_is_kept_with_its_text(
         site.pages["/news"] = (200, {}, f"<html><body>{body}</body></html>".encode())
         assert any_spider.run(NEWS, HACS_WATCH=watch).exit_status == 0
     page_id = page_id_of(f"{site.url}/news")
-    with closing(open_store(f"sqlite:///{any_spider.folder}/state.db", "hacs", Path())) as store:
-        (thing,) = read_findings(store, [page_id])[page_id].things
+    with opened(f"sqlite:///{any_spider.folder}/state.db") as state:
+        (thing,) = read_findings(state.store, [page_id])[page_id].things
     assert (thing.kind, thing.text, thing.url.removeprefix(site.url), thing.was) == kept

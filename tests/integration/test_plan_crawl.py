@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -13,12 +12,10 @@ from scrapy.settings import Settings
 from hacs_crawler.analysis import plan_table
 from hacs_crawler.config import Config
 from hacs_crawler.ranking.plan import make_plan
-from hacs_crawler.state.address import open_store
-from hacs_crawler.state.database import State
-from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.page import News, Page, Visit
 from hacs_crawler.utils.times import DAY
 from integration_support import Project
+from reliability_support import opened
 from servers import Site
 
 TODAY = int(time.time())
@@ -49,11 +46,9 @@ def test_a_crawl_of_the_whole_state_visits_what_was_planned_in_that_order(
         write_state(*history(site.url + path, number))
     gone = f"{site.url}/~a0/gone.html"
     write_state(*history(gone, 9), Visit(gone, TODAY - DAY // 2, News.GONE))
-    store = open_store(project.state, "hacs", Path())
-    state = State(store, Estimation())
-    plan = make_plan(state, Config.from_settings(Settings(settings)).ranking, time.time())
-    planned = [urlsplit(url).path for url in plan_table(plan, state)["url"]]
-    store.close()
+    with opened(project.state) as state:
+        plan = make_plan(state, Config.from_settings(Settings(settings)).ranking, time.time())
+        planned = [urlsplit(url).path for url in plan_table(plan, state)["url"]]
     project.crawl("state", "-a", "level=homepage", CONCURRENT_REQUESTS=1, **settings)
     assert site.visited() == planned
     assert len(planned) == settings["HACS_BUDGET"]
@@ -62,10 +57,9 @@ def test_a_crawl_of_the_whole_state_visits_what_was_planned_in_that_order(
 
 def test_pages_that_cannot_be_visited_cost_one_line(site: Site, project: Project) -> None:
     site.set("/")
-    store = open_store(project.state, "hacs", Path())
     bad = [Page(f"ftp://h{number}.edu/") for number in range(50)]
-    State(store, Estimation()).restore([Page(f"{site.url}/"), *bad])
-    store.close()
+    with opened(project.state) as state:
+        state.restore([Page(f"{site.url}/"), *bad])
     crawl = project.crawl("state", "-a", "level=homepage")
     assert crawl.exit_status == 0
     assert site.visited() == ["/"]

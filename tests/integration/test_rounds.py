@@ -10,11 +10,9 @@ from urllib.request import urlopen
 
 import pytest
 
-from hacs_crawler.state.address import open_store
-from hacs_crawler.state.database import State
-from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.page import Visit
 from integration_support import Project, begin_rounds, finish, read_until
+from reliability_support import opened
 from servers import Site, free_port
 
 SUMMARY = "HACS visited"
@@ -50,10 +48,8 @@ def test_every_round_visits_anew_and_a_signal_ends_the_crawl_cleanly(
     first, second = [line for line in crawl.log.splitlines() if SUMMARY in line][:2]
     assert "HACS visited 4 of 5 pages, all for the first time" in first
     assert "HACS visited 4 of 5 pages: " in second
-    store = open_store(project.state, "hacs", Path())
-    outcomes = State(store, Estimation()).outcomes()
-    store.close()
-    assert len(set(outcomes["run"])) >= 3
+    with opened(project.state) as state:
+        assert len(set(state.outcomes()["run"])) >= 3
 
 
 def test_pages_of_the_state_are_planned_anew_each_round(

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from hacs_crawler.state.address import open_store
 from hacs_crawler.state.findings import all_findings
 from integration_support import Project
+from reliability_support import opened
 from servers import Site
 
 
@@ -201,9 +201,8 @@ def test_a_new_citation_without_a_link_is_a_publication_of_its_page(
     assert list(item) == ["title", "page", "found_at", "url", "type"]
     assert item["title"] == "A. Lovelace, C. Babbage. On loops. In Proceedings of Engines, 2026."
     assert item["page"] == item["url"] == f"{site.url}/~ada/"
-    store = open_store(project.state, "hacs", Path(), reads_only=True)
-    ((_, findings),) = all_findings(store)
-    store.close()
+    with opened(project.state) as state:
+        ((_, findings),) = all_findings(state.store)
     assert [(one.kind, one.text) for one in findings.things] == [("text", item["title"])]
 
 

@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler
-from pathlib import Path
 from textwrap import dedent
 from threading import Lock
 
@@ -19,8 +18,8 @@ import pytest
 from hacs_crawler.links import site_id
 from hacs_crawler.model import trust_of
 from hacs_crawler.state import read_known_signals, source_id
-from hacs_crawler.state.address import open_store
 from integration_support import Crawl, Project
+from reliability_support import opened
 from servers import LocalServer
 
 SPIDER = dedent("""
@@ -213,18 +212,15 @@ def test_honest_sitemaps_say_where_to_look_and_no_other_does_harm(
     assert visits["honest"] > visits["absent"]
     assert min(visits.values()) > 0.9 * visits["absent"], "silence of a source counts for nothing"
 
-    store = open_store(project.state, "hacs", Path())
-    try:
+    with opened(project.state) as state:
         sites = np.array([site_id(url) for url in web.pages()])
-        (known,) = read_known_signals(store, sites)
+        (known,) = read_known_signals(state.store, sites)
         recall: dict[str, list[float]] = {}
         for number in range(SITES):
             key = source_id(web.page(number, "").rstrip("/"))
             if key in known.sources:
                 weights = known.weights[known.sources.index(key)]
                 recall.setdefault(KINDS[number % 5], []).append(trust_of(weights).recall)
-    finally:
-        store.close()
     assert min(recall["honest"]) > 2 * max(recall["lazy"])
     assert "absent" not in recall
 
@@ -279,9 +275,6 @@ def test_a_feed_that_a_page_announces_is_read_from_the_next_run_on(
     assert "/feed.xml" not in {path for _, path in web.asked}
     crawl(2, urls, HACS_SIGNALS=100)
     assert "/feed.xml" in {path for _, path in web.asked}
-    store = open_store(project.state, "hacs", Path())
-    try:
-        (known,) = read_known_signals(store, np.array([site_id(url) for url in urls]))
-    finally:
-        store.close()
+    with opened(project.state) as state:
+        (known,) = read_known_signals(state.store, np.array([site_id(url) for url in urls]))
     assert (known.kind, len(known.records)) == ("feed", PAGES)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from contextlib import closing
 from typing import Any
 
 import pytest
 
-from hacs_crawler.state import all_findings, open_store
-from integration_support import ROOT, AnySpider, Crawl, Project
+from hacs_crawler.state import all_findings
+from integration_support import AnySpider, Crawl, Project
+from reliability_support import opened
 from servers import Site
 
 SHOP = """
@@ -249,8 +249,8 @@ def test_a_page_that_only_leads_to_others_shows_what_it_leads_to(
     any_spider.days = 2
     gained = any_spider.run(LISTS, **settings)
     assert (gained.stat("hacs/visits"), gained.stat("hacs/updates")) == (5, 1)
-    with closing(open_store(f"sqlite:///{any_spider.folder}/state.db", "hacs", ROOT)) as store:
-        [(_, found)] = all_findings(store)
+    with opened(f"sqlite:///{any_spider.folder}/state.db") as state:
+        [(_, found)] = all_findings(state.store)
     assert [(new.kind, new.text, new.url) for new in found.things] == [
         ("link", "urn", f"{site.url}/urn")
     ]

@@ -12,7 +12,6 @@ import random
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,14 +27,13 @@ from hacs_crawler.links.extract import LinkRules
 from hacs_crawler.links.keys import link_fingerprint
 from hacs_crawler.links.urls import page_surt
 from hacs_crawler.state import digest_number
-from hacs_crawler.state.address import open_store
-from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.merging import RECENT_VISITS
 from hacs_crawler.state.page import Page, Visit
 from hacs_crawler.utils.times import DAY
 from integration_support import Crawl, Project
 from pywb_archive import Archived, PywbArchive, PywbServer, pywb_archive, write_warc
+from reliability_support import opened, record
 from wayback_support import known
 
 pytest.importorskip("warcio")
@@ -147,16 +145,15 @@ class Harvested:
 
 def pages_in(state: str, namespace: str = "hacs") -> dict[str, Page]:
     """Every page of a state by its SURT, estimated with the default prior: each state fits its own."""
-    with closing(open_store(state, namespace, Path())) as store:
-        pages = [page for page in State(store, Estimation()).pages() if page]
+    with opened(state, namespace) as known:
+        pages = [page for page in known.pages() if page]
     Estimation().estimate(pages)
     return {page_surt(page.url): page for page in pages}
 
 
 def recorded(folder: Path, visits: Sequence[Visit]) -> dict[str, Page]:
     state = f"sqlite:///{folder}/direct.db"
-    with closing(open_store(state, "hacs", Path())) as store:
-        State(store, Estimation()).record(visits)
+    record(state, [*visits])
     return pages_in(state)
 
 
@@ -235,8 +232,8 @@ def digests(wayback: Wayback) -> Harvested:
 def imported(wayback: Wayback) -> dict[str, Page]:
     """What `hacs import` makes of pywb's own index."""
     state = wayback.new_state()
-    with closing(open_store(state, "hacs", Path())) as store:
-        importer = Importer(State(store, Estimation()), LinkRules(), Counter())
+    with opened(state) as empty:
+        importer = Importer(empty, LinkRules(), Counter())
         importer.import_file(str(wayback.archive.index))
     return pages_in(state)
 
