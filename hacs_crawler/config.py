@@ -363,10 +363,15 @@ def warn_of_unknown(settings: BaseSettings) -> None:
     """Log a warning for each unknown HACS_ setting; ConfigError if one is nearly a valid name."""
     for name, similar in unknown_settings(settings).items():
         message = f"{name} is not a setting of hacs-crawler"
-        short = name.removeprefix("HACS_")
-        if short != name and get_close_matches(short, [similar[5:]], 1, _MISSPELLED):
+        if is_misspelled(name, similar):
             raise ConfigError(f"{message}; did you mean {similar}?")
         logger.warning("%s%s", message, f"; is {similar} meant?" if similar else "")
+
+
+def is_misspelled(name: str, similar: str) -> bool:
+    """Whether an unknown setting is nearly the name of a known one."""
+    short = name.removeprefix("HACS_")
+    return short != name and bool(get_close_matches(short, [similar[5:]], 1, _MISSPELLED))
 
 
 def unknown_settings(settings: BaseSettings) -> dict[str, str]:

@@ -19,7 +19,7 @@ from scrapy.settings import BaseSettings, Settings
 from scrapy.utils.misc import load_object
 
 from hacs_crawler.addon import COMPONENTS, HacsAddon, adds_spiders
-from hacs_crawler.config import Config, unknown_settings
+from hacs_crawler.config import Config, is_misspelled, unknown_settings
 from hacs_crawler.crawl.scheduler import HacsScheduler
 from hacs_crawler.exceptions import ConfigError, NoStateError, StateError
 from hacs_crawler.parts.rendering.launch import (
@@ -64,7 +64,8 @@ def all_checks(settings: Settings, *, has_project: bool) -> Iterator[Check]:
         yield Check("project", "warning", "no scrapy.cfg here or above", "run it in the project")
     for name, similar in unknown_settings(settings).items():
         advice = f"did you mean {similar}?" if similar else "remove it"
-        yield Check("settings", "warning", f"{name} is not a setting of {PACKAGE}", advice)
+        status = "failure" if is_misspelled(name, similar) else "warning"
+        yield Check("settings", status, f"{name} is not a setting of {PACKAGE}", advice)
     if has_project:
         yield wiring(settings)
     try:

@@ -90,7 +90,7 @@ class OnlyChanges:
         if self._outside:
             logger.warning(
                 "%s came from answers that are not pages, and will pass at every run: set HACS_PAGES = "
-                '"all", or meta["hacs"] = True of their requests',
+                '"all", or meta["hacs"] = True of their requests, or for POST meta["hacs_page"]',
                 counted(self._outside, "item"),
             )
 

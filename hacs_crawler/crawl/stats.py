@@ -44,8 +44,8 @@ _NOT_FAILED: Final = frozenset({"cached", "doubtful", "other_type", "rejected"})
 _REMARKS: Final = {
     "not_observed/doubtful": "showed hardly anything of the page, and will count if the next visit "
     "confirms it",
-    "same_second": "fell into the second of another visit of the page, such as one by another crawl, "
-    "and count as one visit with it",
+    "same_second": "fell into the second of another visit of the page, such as one by another crawl: "
+    "counted as one visit with it",
     "baselines": "found nothing to compare with: what is watched has changed since the visit before",
 }
 

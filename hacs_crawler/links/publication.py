@@ -24,7 +24,9 @@ _FILE: Final = re.compile(
 )
 _BLOCKS: Final = frozenset({"li", "p", "dd", "tr", "div", "article", "blockquote", "pre"})
 _ITEMS: Final = frozenset({"li", "p", "dd", "tr", "pre"})
-_BLANK_LINE: Final = re.compile(r"\n[^\S\n]*\n\s*")
+# In preformatted text an entry begins after a blank line, or a number or bullet at the start of a line.
+_MARK: Final = r"(?:\[\w+\]|\d{1,3}[.)]|[-*\u2022])\s"
+_ENTRY_BEGIN: Final = re.compile(rf"\n[^\S\n]*(?:\n\s*(?:{_MARK})?|{_MARK})")
 _HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
 _SECTION: Final = re.compile(
     r"\b(?:publi[ck]ation|paper|article|preprint|bibliograph|veröffentlichung|publicacion|book)",
@@ -168,7 +170,7 @@ def _listed(elements: Iterable[HtmlElement], sizes: Mapping[HtmlElement, int]) -
 def _lines(block: HtmlElement) -> Iterator[Entry]:
     """Yield the text and the links of each line of a block.
 
-    The element `br` ends a line; in preformatted text, a blank line does.
+    The element `br` ends a line; in preformatted text, another entry does.
     """
     texts, hrefs = list[str](), list[str]()
     for event, element in etree.iterwalk(block, events=("start", "end")):
@@ -181,9 +183,11 @@ def _lines(block: HtmlElement) -> Iterator[Entry]:
         elif element.tag not in ("script", "style", "template"):
             text = element.text or ""
             hrefs += filter(None, [element.get("href")])
-        *ended, text = _BLANK_LINE.split(text) if block.tag == "pre" else [text]
-        for paragraph in ended:
-            yield _joined([*texts, paragraph]), hrefs
+        if block.tag == "pre" and event == "start" and element is block:
+            text = f"\n{text}"
+        *ended, text = _ENTRY_BEGIN.split(text) if block.tag == "pre" else [text]
+        for last in ended:
+            yield _joined([*texts, last]), hrefs
             texts, hrefs = [], []
         texts.append(text)
     yield _joined(texts), hrefs

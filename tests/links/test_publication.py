@@ -52,7 +52,9 @@ def test_the_parts_of_a_card_or_a_row_are_one_entry(card: str) -> None:
     assert found(card) == [Publication("On loops in an engine", (f"{BASE}p/1",))]
 
 
-@pytest.mark.parametrize(("tag", "end"), [("p", "<br>"), ("pre", "\n \n  ")])
+@pytest.mark.parametrize(
+    ("tag", "end"), [("p", "<br>"), ("pre", "\n \n  "), ("pre", "\n [7] "), ("pre", "\n- ")]
+)
 def test_lines_of_a_paragraph_and_paragraphs_of_preformatted_text_are_entries(
     tag: str, end: str
 ) -> None:
