@@ -21,11 +21,11 @@ from hacs_crawler.lab.interest.curves import (
     best_of_starts,
     bins_to_half,
     by_block,
+    fit_anchored,
     lognormal_cumulative,
     products,
     rise_of,
 )
-from hacs_crawler.lab.interest.fits import fit_anchored
 from hacs_crawler.lab.interest.hubs import score_sites
 from hacs_crawler.lab.interest.judging import BEST_DAYS, temporal_by_days
 from hacs_crawler.utils.arrays import BoolArray, FloatArray, IndexArray

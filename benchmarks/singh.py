@@ -23,7 +23,6 @@ from hacs_crawler.cli.simulate import table
 from hacs_crawler.lab.evaluation.localized import (
     CONTESTANTS,
     Contestant,
-    has_next,
     next_gaps,
 )
 from hacs_crawler.lab.evaluation.power_law import PowerLaw
@@ -119,7 +118,7 @@ def errors(windows, reading):
     for some in windows:
         chosen = some.counts >= MIN_POINTS
         if reading == "next":
-            chosen &= has_next(some)
+            chosen &= ~some.is_last
         found.append(errors_of(some.of(chosen), next_gaps(some)[chosen], READINGS[reading]))
     return np.concatenate(found, axis=1)
 

@@ -21,8 +21,13 @@ from hacs_crawler.lab.evaluation.localized import (
     localized_parts,
     localized_rows,
 )
-from hacs_crawler.lab.evaluation.paper import choose_period, day_name, evaluate
-from hacs_crawler.lab.evaluation.tables import all_rows, table_parts
+from hacs_crawler.lab.evaluation.paper import (
+    all_rows,
+    choose_period,
+    day_name,
+    evaluate,
+    table_parts,
+)
 from hacs_crawler.lab.evaluation.update_points import (
     in_chunks,
     of_timelines,

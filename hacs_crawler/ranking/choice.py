@@ -16,7 +16,9 @@ from hacs_crawler.exceptions import ConfigError
 from hacs_crawler.ranking.candidates import Places, taken
 from hacs_crawler.ranking.controls import control_worth, controlled
 from hacs_crawler.ranking.demands import OVERDUE, is_overdue
+from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats, Policy
+from hacs_crawler.state import Rows
 from hacs_crawler.utils.arrays import BoolArray
 
 
@@ -93,6 +95,16 @@ def scored(policy: Policy, candidates: Candidates) -> Floats:
     passed = candidates.intervals_passed
     # those with the most intervals behind them first, and far enough from each other to differ
     return np.where(passed < 1.0, score, OVERDUE * (1.0 + np.minimum(passed, 1e6) * 1e-6))
+
+
+def left_out(
+    candidates: Candidates, score: Floats, rows: Rows, now: float, options: RankingOptions
+) -> tuple[BoolArray, BoolArray, BoolArray]:
+    """Return which pages are gone and wait, were visited too short a time ago, or have too low a p."""
+    is_waiting = rows["not_before"] > now
+    is_early = candidates.is_early & ~is_waiting
+    is_low = (candidates.p < options.least_p) & ~(is_waiting | is_early | is_overdue(score))
+    return is_waiting, is_early, is_low
 
 
 def foremost(key: Floats, count: int) -> Places:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Final, NamedTuple
 
@@ -19,22 +19,12 @@ from hacs_crawler.ranking.candidates import (
     nobody,
     taken,
 )
-from hacs_crawler.ranking.choice import Quota, contenders, foremost, scored
-from hacs_crawler.ranking.demands import (
-    NOTHING,
-    Demanded,
-    Demands,
-    demanded_of,
-    demands_of,
-    is_overdue,
-)
+from hacs_crawler.ranking.choice import Quota, contenders, foremost, left_out, scored
+from hacs_crawler.ranking.demands import NOTHING, Demanded, demanded_of, demands_of
 from hacs_crawler.ranking.options import RankingOptions
-from hacs_crawler.ranking.policies import Candidates, Floats, is_unseen
+from hacs_crawler.ranking.policies import Candidates, Floats
 from hacs_crawler.ranking.signals import read_signals
 from hacs_crawler.state import PAGES_A_CALL, Ids, Rows, State
-from hacs_crawler.utils.arrays import BoolArray, IndexArray
-
-Counts = IndexArray
 
 # About how many pages are scored at a time: their arrays stay in the processor's cache.
 BLOCK_PAGES: Final = 50_000
@@ -101,34 +91,41 @@ def _of_all(
     now: float,
     quota: Quota,
 ) -> Finalists:
-    """Return the finalists after ranking every page."""
+    """Return the finalists after ranking every page, some whole sites at a time."""
     demands, matched = None, frozenset[str]()
     if options.demands:
         demands, matched = demands_of(urls_of(page_ids, state), options.weights, options.every)
-    scores = _scores(page_ids, rows, state, options, now, demands)
-    eligible = np.flatnonzero(scores.is_eligible)
-    is_new = is_unseen(rows["visits"][eligible], rows["failures"][eligible])
-    best = eligible[contenders(scores.score[eligible], quota, is_new)]
-    alone, few = replace(options, siblings=False), np.take(rows, best)
-    candidates = candidates_from(
-        page_ids[best],
-        few,
-        now,
-        state.estimation,
-        alone,
-        demands=None if demands is None else demands.at(best),
-    )
-    return Finalists(
-        candidates=replace(candidates, p=scores.p[best]),
-        score=scores.score[best],
-        places=best,
-        eligible=len(eligible),
-        known=len(rows),
-        waiting=scores.waiting,
-        early=scores.early,
-        below_threshold=scores.below_threshold,
-        demanded=scores.demanded.plus(Demanded(matched=matched)),
-    )
+    parts = []
+    for block in _blocks(rows["site"], options):
+        some = np.take(rows, block)
+        candidates = candidates_from(
+            page_ids[block],
+            some,
+            now,
+            state.estimation,
+            options,
+            signals=read_signals(state.store, some["site"], options.policy),
+            demands=None if demands is None else demands.at(block),
+        )
+        score = scored(options.policy, candidates)
+        is_waiting, is_early, is_low = left_out(candidates, score, some, now, options)
+        is_eligible = ~(is_waiting | is_early | is_low)
+        best = np.flatnonzero(is_eligible)
+        best = best[contenders(score[best], quota, candidates.is_unseen[best])]
+        part = Finalists(
+            candidates=taken(candidates, best),
+            score=score[best],
+            places=block[best],
+            eligible=int(is_eligible.sum()),
+            known=len(block),
+            waiting=int(is_waiting.sum()),
+            early=int(is_early.sum()),
+            below_threshold=int(is_low.sum()),
+            demanded=demanded_of(candidates.most_days, score, is_eligible),
+        )
+        parts.append(part)
+    together = merged(parts, quota)
+    return replace(together, demanded=together.demanded.plus(Demanded(matched=matched)))
 
 
 def urls_of(page_ids: Ids, state: State) -> list[str]:
@@ -152,36 +149,23 @@ def _by_bounds(
     """
     none = replace(nobody(), seed=options.random_seed or 0)
     nothing = Finalists(none, np.zeros(0), np.zeros(0, np.int64))
-    rows, parts, best = bounds.rows, [nothing], _Best(most)
+    rows, parts, best, reach = bounds.rows, [nothing], np.zeros(0), 0.0
     least, below = bounds.of_some(most), np.inf
     while True:
         bounded = bounds.reaching(least, below)
         for group in groups_of(bounded, rows, most):
-            wanted = group.wanted[group.bound >= best.reach]
+            wanted = group.wanted[group.bound >= reach]
             if len(wanted):
-                part = _ranked(wanted, group.members, page_ids, bounds, state, options)
-                parts.append(part)
-                best.add(part.score)
-        if best.reach >= least:
+                parts.append(_ranked(wanted, group.members, page_ids, bounds, state, options))
+                best = np.concatenate([best, parts[-1].score])
+            if len(best) >= most:
+                best = np.partition(best, -most)[-most:]
+                reach = reach_of(float(best[0]))
+        if reach >= least:
             break
-        least, below = best.reach, least
+        least, below = reach, least
     together, waiting = merged(parts, Quota(most)), bounded.waiting
     return replace(together, known=len(rows), waiting=waiting, eligible=len(rows) - waiting)
-
-
-@dataclass(slots=True)
-class _Best:
-    """The best `most` scores so far, and the least bound of pages that may be among them."""
-
-    most: int
-    scores: Floats = field(default_factory=lambda: np.zeros(0))
-    reach: float = 0.0
-
-    def add(self, scores: Floats) -> None:
-        self.scores = np.concatenate([self.scores, scores])
-        if len(self.scores) >= self.most:
-            self.scores = np.partition(self.scores, -self.most)[-self.most :]
-            self.reach = reach_of(float(self.scores[0]))
 
 
 def _ranked(
@@ -211,7 +195,7 @@ def merged(parts: Sequence[Finalists], quota: Quota) -> Finalists:
     order = np.argsort(places, kind="stable")
     candidates = taken(joined([part.candidates for part in parts]), order)
     score = np.concatenate([part.score for part in parts])[order]
-    best = contenders(score, quota)
+    best = contenders(score, quota, candidates.is_unseen)
     return Finalists(
         candidates=taken(candidates, best),
         score=score[best],
@@ -223,57 +207,6 @@ def merged(parts: Sequence[Finalists], quota: Quota) -> Finalists:
         demanded=reduce(Demanded.plus, (part.demanded for part in parts)),
         eligible=sum(part.eligible for part in parts),
     )
-
-
-@dataclass(slots=True)
-class _Scores:
-    """What is kept of every page while the best are chosen: arrays with one element a page."""
-
-    is_eligible: BoolArray
-    p: Floats
-    score: Floats
-    waiting: int = 0
-    early: int = 0
-    below_threshold: int = 0
-    demanded: Demanded = NOTHING
-
-
-def _scores(
-    page_ids: Ids,
-    rows: Rows,
-    state: State,
-    options: RankingOptions,
-    now: float,
-    demands: Demands | None,
-) -> _Scores:
-    """Score all pages, some whole sites at a time."""
-    number = len(rows)
-    scores = _Scores(np.empty(number, np.bool_), np.empty(number), np.empty(number))
-    for block in _blocks(rows["site"], options):
-        some = np.take(rows, block)
-        candidates = candidates_from(
-            page_ids[block],
-            some,
-            now,
-            state.estimation,
-            options,
-            signals=read_signals(state.store, some["site"], options.policy),
-            demands=None if demands is None else demands.at(block),
-        )
-        is_waiting = some["not_before"] > now
-        is_early = candidates.is_early & ~is_waiting
-        score = scored(options.policy, candidates)
-        is_low = (candidates.p < options.least_p) & ~(is_waiting | is_early | is_overdue(score))
-        is_eligible = ~(is_waiting | is_early | is_low)
-        scores.p[block] = candidates.p
-        scores.is_eligible[block] = is_eligible
-        scores.score[block] = score
-        scores.waiting += int(is_waiting.sum())
-        scores.early += int(is_early.sum())
-        scores.below_threshold += int(is_low.sum())
-        asked = demanded_of(candidates.most_days, score, is_eligible)
-        scores.demanded = scores.demanded.plus(asked)
-    return scores
 
 
 def _blocks(sites: NDArray[np.integer], options: RankingOptions) -> Iterator[Places]:

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hacs_crawler.model import chance_of_update, days_out_of_date
+from hacs_crawler.model import chance_of_update, days_out_of_date, update_index
 from hacs_crawler.utils.arrays import BoolArray, FloatArray, IndexArray
 
 Floats = FloatArray
@@ -66,8 +66,9 @@ class Candidates:
 
     @property
     def is_unseen(self) -> BoolArray:
-        """Which pages HACS_DISCOVER is for; see `is_unseen`."""
-        return is_unseen(self.visits, self.failures)
+        """Which pages HACS_DISCOVER is for; those of dead hosts compete with the pages seen before."""
+        unseen: BoolArray = (self.visits == 0) & (self.failures < MOST_FAILURES)
+        return unseen
 
     @property
     def is_early(self) -> BoolArray:
@@ -99,12 +100,6 @@ class Candidates:
             self.p, p, out=np.zeros_like(p), where=p > 0
         )
         return np.where(is_seen, stale_days, UNSEEN_DAYS)
-
-
-def is_unseen(visits: IndexArray, failures: IndexArray) -> BoolArray:
-    """Return which pages were never seen; those of dead hosts compete with the pages that were."""
-    unseen: BoolArray = (visits == 0) & (failures < MOST_FAILURES)
-    return unseen
 
 
 Scorer = Callable[[Candidates], Floats]
@@ -175,19 +170,16 @@ def interest(candidates: Candidates) -> Floats:
 
     `ranking.instant.with_hubs` puts in the hubs of HACS_INSTANT, whose links lose their worth.
     """
-    from hacs_crawler.model import update_index  # noqa: PLC0415 - of this policy alone
-
     return update_index(candidates.p) * candidates.weight * 0.5**candidates.failures
 
 
-INTEREST: Final = Policy("interest", interest, grows_with_time=True, is_pointwise=True)
 _OURS: Final = (
     Policy("hacs", hacs, grows_with_time=True, is_pointwise=True, is_by_p=True),
     Policy("last-obs", last_obs, grows_with_time=True, is_pointwise=True, uses_rate=False),
     Policy("random", random, is_pointwise=True, uses_rate=False),
     Policy("brute-force", brute_force, uses_threshold=False, is_pointwise=True, uses_rate=False),
     Policy("balanced", balanced, grows_with_time=True, is_pointwise=True),
-    INTEREST,
+    Policy("interest", interest, grows_with_time=True, is_pointwise=True),
     Policy(
         "hacs-without-signals",
         hacs,

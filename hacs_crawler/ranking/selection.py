@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from hacs_crawler.ranking.candidates import Places, candidates_from, joined, nobody, taken
-from hacs_crawler.ranking.choice import Quota, choose, contenders, scored
+from hacs_crawler.ranking.choice import Quota, choose, contenders, left_out, scored
 from hacs_crawler.ranking.demands import NOTHING, Demands, demanded_of, is_overdue
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats
@@ -120,8 +120,7 @@ class Selection(Generic[T]):
             page_ids, rows, now, estimation, options, signals=signals, demands=demands
         )
         score = scored(options.policy, candidates)
-        is_gone, is_early = rows["not_before"] > now, candidates.is_early
-        is_low = (candidates.p < options.least_p) & ~(is_gone | is_early | is_overdue(score))
+        is_gone, is_early, is_low = left_out(candidates, score, rows, now, options)
         if is_exempt is not None:
             is_low &= ~is_exempt
         kept = ~(is_gone | is_early | is_low)

@@ -46,14 +46,9 @@ def read_signals(store: Store, sites: NDArray[np.integer], policy: Policy) -> li
     if not policy.uses_signals:
         return []
     return [
-        Signals(
-            signals.kind,
-            signals.records,
-            signals.source,
-            beliefs_of(signals.weights, signals.prior),
-        )
-        for signals in read_known_signals(store, sites)
-        if len(signals.records)
+        Signals(known.kind, known.records, known.source, beliefs_of(known.weights, known.prior))
+        for known in read_known_signals(store, sites)
+        if len(known.records)
     ]
 
 
@@ -79,12 +74,9 @@ def with_signals(
     for more in signals:
         places, mine = _join(more.records, page_ids)
         is_visited = rows["last_visit"][places] > 0
-        places, mine = places[is_visited], mine[is_visited]
-        if not len(places):
-            continue
-        records = settled(more.records[mine], rows[places], estimation)
-        heard, source = heard_of(records), more.source[mine]
-        rates = rates_of(rows[places], estimation)
+        places, source = places[is_visited], more.source[mine[is_visited]]
+        records = settled(more.records[mine[is_visited]], rows[places], estimation)
+        heard, rates = heard_of(records), rates_of(rows[places], estimation)
         factor = np.exp(log_quiet_factor(heard, more.beliefs, source, rates, left[places]))
         with_all[places] = np.clip(1.0 - (1.0 - with_all[places]) * factor, 0.0, 1.0)
         watched = heard.watched / elapsed[places]
@@ -94,10 +86,9 @@ def with_signals(
 
 def _join(records: Records, page_ids: Ids) -> tuple[IndexArray, IndexArray]:
     """Return the places of the pages that have records, and the places of these."""
-    if not len(records):
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    at = np.minimum(np.searchsorted(records["page_id"], page_ids), len(records) - 1)
-    places = np.flatnonzero(records["page_id"][at] == page_ids)
+    at = np.searchsorted(records["page_id"], page_ids)
+    ends = np.append(records["page_id"], 0)
+    places = np.flatnonzero((at < len(records)) & (ends[at] == page_ids))
     return places, at[places]
 
 
@@ -131,19 +122,15 @@ def signals_of_page(
         records = settled(of_kind.records[mine], row, estimation)
         source, record = of_kind.source[mine], records[0]
         heard, beliefs = heard_of(records), beliefs_of(of_kind.weights, of_kind.prior)
-        rates = rates_of(row, estimation)
-        factor = 0.0
-        if row["last_visit"][0]:
-            factor = float(log_quiet_factor(heard, beliefs, source, rates, np.ones(1))[0])
-        signals.append(
-            PageSignals(
-                of_kind.kind,
-                int(min(record["latest"], record["read"])),
-                int(record["read"]),
-                int(record["count"]),
-                float(record["watched"]),
-                float(np.exp(factor)),
-                trust_of(of_kind.weights[source[0]]),
-            )
+        factor = log_quiet_factor(heard, beliefs, source, rates_of(row, estimation), np.ones(1))
+        page = PageSignals(
+            of_kind.kind,
+            int(min(record["latest"], record["read"])),
+            int(record["read"]),
+            int(record["count"]),
+            float(record["watched"]),
+            float(np.exp(factor[0])) if row["last_visit"][0] else 1.0,
+            trust_of(of_kind.weights[source[0]]),
         )
+        signals.append(page)
     return signals

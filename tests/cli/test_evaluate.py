@@ -14,8 +14,13 @@ from typer.testing import CliRunner
 from cli_support import hacs_process, record, rows_of
 from hacs_crawler.cli.app import app
 from hacs_crawler.lab.evaluation.histories import from_timelines
-from hacs_crawler.lab.evaluation.paper import Evaluation, choose_period, evaluate
-from hacs_crawler.lab.evaluation.tables import all_rows, table_parts
+from hacs_crawler.lab.evaluation.paper import (
+    Evaluation,
+    all_rows,
+    choose_period,
+    evaluate,
+    table_parts,
+)
 from hacs_crawler.lab.timelines import read_timelines
 from hacs_crawler.state.page import Visit
 from hacs_crawler.utils.terminal import laid_out

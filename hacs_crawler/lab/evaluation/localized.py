@@ -21,7 +21,7 @@ from hacs_crawler.lab.evaluation.power_law import (
 )
 from hacs_crawler.lab.evaluation.update_points import Points
 from hacs_crawler.model import MIN_POINTS, Kind, Windows, consistent_windows
-from hacs_crawler.utils.arrays import BoolArray, FloatArray, IndexArray, page_of_value
+from hacs_crawler.utils.arrays import FloatArray, IndexArray, page_of_value
 from hacs_crawler.utils.terminal import column_table
 
 # Windows of more points are one in Figure 1.
@@ -82,7 +82,7 @@ class LocalizedErrors:
         self.windows += np.bincount(kind[is_whole], minlength=len(Kind))
         self.points += int(windows.counts[is_whole].sum())
         self.small += int((~is_whole).sum())
-        chosen = is_whole & has_next(windows)
+        chosen = is_whole & ~windows.is_last
         if chosen.any():
             mine = windows.of(chosen)
             self._add(errors_of(mine, next_gaps(windows)[chosen]), kind[chosen], mine.counts)
@@ -98,15 +98,10 @@ class LocalizedErrors:
             self.beaten[number] += (mine < errors).sum(axis=1) + 0.5 * (mine == errors).sum(axis=1)
 
 
-def has_next(windows: Windows) -> BoolArray:
-    """Whether an update of its page follows each window."""
-    return ~windows.is_last
-
-
 def next_gaps(windows: Windows) -> FloatArray:
     """Return the days from each window's last update to the next one, nan if none follows."""
     gaps = np.full(len(windows), np.nan)
-    followed = np.flatnonzero(has_next(windows))
+    followed = np.flatnonzero(~windows.is_last)
     gaps[followed] = windows.days[windows.offsets[followed + 1]]
     return gaps
 

@@ -1,8 +1,8 @@
 """The rate inside a window of updates: each estimator's expected number of updates is a power of time.
 
 Estimators of S. R. Singh, "Estimating the Rate of Web Page Updates", IJCAI 2007. Times are days since a
-window's origin, rates 1/day. Of n update points the last is at t_n; k intervals of length tau cover the
-window, X of them hold an update.
+window's origin, rates 1/day. Of n update points the last is at t_n; a page is accessed once a day, k
+days cover the window, X of them hold an update.
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ from numpy.typing import ArrayLike
 from hacs_crawler.model import Windows, duane_line, matloff_rate
 from hacs_crawler.utils.arrays import FloatArray, IndexArray, page_of_value, sum_by_page
 
-# Tau of the paper's evaluation: a page is accessed once a day.
-INTERVAL_DAYS: Final = 1.0
 _ROUNDING: Final = 1e-9  # days; a point at the end of an interval belongs to it
 
 
@@ -61,26 +59,15 @@ def naive_law(windows: Windows) -> PowerLaw:
     return _constant(windows.counts / windows.last_days, windows.last_days)
 
 
-def cho_law(windows: Windows, interval_days: float = INTERVAL_DAYS) -> PowerLaw:
-    """Fit `cho_rate` of the intervals that cover each window."""
-    k, x = _intervals(windows, interval_days)
-    return _constant(cho_rate(k, x, interval_days), windows.last_days)
+def cho_law(windows: Windows) -> PowerLaw:
+    """Fit -log((k - X + 0.5) / (k + 0.5)), 1/day, as `model.estimators.cho`."""
+    k, x = _days_covered(windows)
+    return _constant(-np.log1p(-x / (k + 0.5)), windows.last_days)
 
 
-def matloff_law(windows: Windows, interval_days: float = INTERVAL_DAYS) -> PowerLaw:
-    """Fit `matloff_rate` of the intervals that cover each window."""
-    k, x = _intervals(windows, interval_days)
-    return _constant(matloff_rate(k, x, interval_days), windows.last_days)
-
-
-def cho_rate(intervals: ArrayLike, updated: ArrayLike, interval_days: ArrayLike) -> FloatArray:
-    """Return -log((k - X + 0.5) / (k + 0.5)) / tau, 1/day; shapes broadcast.
-
-    Cho and Garcia-Molina, "Estimating frequency of change", ACM TOIT 3(3), 2003.
-    """
-    k, x = np.asarray(intervals, np.float64), np.asarray(updated, np.float64)
-    rate: FloatArray = -np.log1p(-x / (k + 0.5)) / np.asarray(interval_days, np.float64)
-    return rate
+def matloff_law(windows: Windows) -> PowerLaw:
+    """Fit `matloff_rate` of the days that cover each window."""
+    return _constant(matloff_rate(*_days_covered(windows), 1.0), windows.last_days)
 
 
 def weibull_law(windows: Windows) -> PowerLaw:
@@ -90,7 +77,8 @@ def weibull_law(windows: Windows) -> PowerLaw:
     with one point the shape is nan.
     """
     n = windows.counts.astype(np.float64)
-    logs = _sum_of_logs(windows, windows.last_days)
+    ages = np.log(windows.last_days[page_of_value(windows.offsets)] / windows.days)
+    logs = sum_by_page(ages, windows.offsets)
     shape = np.divide(n, logs, out=np.full(len(windows), np.nan), where=logs > 0)
     return PowerLaw(n, shape, windows.last_days)
 
@@ -122,15 +110,9 @@ def duane_law(windows: Windows) -> PowerLaw:
     return PowerLaw(count, shape, windows.last_days)
 
 
-def _sum_of_logs(windows: Windows, end_days: FloatArray) -> FloatArray:
-    return sum_by_page(
-        np.log(end_days[page_of_value(windows.offsets)] / windows.days), windows.offsets
-    )
-
-
-def _intervals(windows: Windows, interval_days: float) -> tuple[FloatArray, IndexArray]:
-    """Return how many intervals cover each window, and how many of them hold an update."""
-    number = np.ceil(windows.days / interval_days - _ROUNDING)
+def _days_covered(windows: Windows) -> tuple[FloatArray, IndexArray]:
+    """Return how many days cover each window, and how many of them hold an update."""
+    number = np.ceil(windows.days - _ROUNDING)
     is_new = np.append(np.ones(min(number.size, 1), np.bool_), number[1:] != number[:-1])
     is_new[windows.offsets[:-1]] = True
     x = sum_by_page(is_new.astype(np.float64), windows.offsets).astype(np.int64)

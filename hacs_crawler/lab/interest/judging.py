@@ -8,8 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from hacs_crawler.lab.interest.curves import Curves, rise_of
-from hacs_crawler.lab.interest.fits import fit_anchored
+from hacs_crawler.lab.interest.curves import Curves, fit_anchored, rise_of
 from hacs_crawler.lab.interest.views import Window
 from hacs_crawler.utils.arrays import BoolArray, FloatArray
 

@@ -70,9 +70,9 @@ def test_an_update_at_a_day_s_end_is_of_that_day():
 
 
 def test_rounding_does_not_put_an_update_into_the_next_interval():
-    late = 0.1 + 0.2  # a little more than three intervals
-    law = cho_law(windows_of([0.05, 0.15, 0.25, late]), 0.1)
-    assert law.rate(1.0) == pytest.approx([-math.log(0.5 / 3.5) / 0.1])
+    late = 10 * (0.1 + 0.2)  # a little more than three days
+    law = cho_law(windows_of([0.5, 1.5, 2.5, late]))
+    assert law.rate(1.0) == pytest.approx([-math.log(0.5 / 3.5)])
 
 
 def test_weibull_s_shape_is_the_number_over_the_sum_of_logs():

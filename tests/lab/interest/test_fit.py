@@ -8,8 +8,7 @@ from hypothesis import given, settings, strategies as st
 from scipy.optimize import minimize
 from scipy.stats import lognorm
 
-from hacs_crawler.lab.interest.curves import lognormal_cumulative, rise_of
-from hacs_crawler.lab.interest.fits import fit_anchored
+from hacs_crawler.lab.interest.curves import fit_anchored, lognormal_cumulative, rise_of
 from hacs_crawler.utils.arrays import FloatArray
 
 DAYS = 60
