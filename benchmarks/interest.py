@@ -22,7 +22,7 @@ from scipy.stats import lognorm, rankdata
 from seed_lists import PAPER_SHARE, fit_paper, make_web
 
 from hacs_crawler.lab.interest.curves import fit_anchored
-from hacs_crawler.lab.interest.judging import concentration_of, temporal_by_days
+from hacs_crawler.lab.interest.hubs import concentration_of, temporal_by_days
 from hacs_crawler.lab.interest.views import read_views
 from hacs_crawler.utils.arrays import FloatArray
 

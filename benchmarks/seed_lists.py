@@ -26,8 +26,7 @@ from hacs_crawler.lab.interest.curves import (
     products,
     rise_of,
 )
-from hacs_crawler.lab.interest.hubs import score_sites
-from hacs_crawler.lab.interest.judging import BEST_DAYS, temporal_by_days
+from hacs_crawler.lab.interest.hubs import BEST_DAYS, score_sites, temporal_by_days
 from hacs_crawler.utils.arrays import BoolArray, FloatArray, IndexArray
 
 DAYS: Final = 60

@@ -24,19 +24,17 @@ from hacs_crawler.lab.evaluation.localized import (
 from hacs_crawler.lab.evaluation.paper import (
     all_rows,
     choose_period,
-    day_name,
     evaluate,
     table_parts,
 )
 from hacs_crawler.lab.evaluation.update_points import (
-    in_chunks,
     of_timelines,
     synthetic_chunks,
 )
 from hacs_crawler.lab.timelines import parse_day, read_given
 from hacs_crawler.utils.terminal import Progress
 from hacs_crawler.utils.text import safe_logger
-from hacs_crawler.utils.times import DAY
+from hacs_crawler.utils.times import DAY, day_text
 
 logger = safe_logger(__name__)
 
@@ -104,7 +102,7 @@ def evaluate_command(  # noqa: PLR0913, PLR0917 - an argument for each option
         levels = from_timelines(timelines)
     period, latest = choose_period(levels, first, last)
     if last is not None and last > latest:
-        logger.warning("until is moved to %s: later updates are not known", day_name(latest))
+        logger.warning("until is moved to %s: later updates are not known", day_text(DAY * latest))
     with Progress("evaluate") as progress:
         result = evaluate(
             levels, period, lambda done, total: progress.update(f"{done} weeks", done, total)
@@ -135,7 +133,7 @@ def _singh(
         number = synthetic_pages or SYNTHETIC_PAGES
         chunks, data = synthetic_chunks(number), "synthetic"
     else:
-        chunks = in_chunks(of_timelines(timelines, by_captures=files[2] is not None))
+        chunks = iter([of_timelines(timelines, by_captures=files[2] is not None)])
         number = len(timelines.urls)
         data = f"files, {'an access a day' if files[2] is None else 'captures'}"
     with Progress("evaluate") as progress:

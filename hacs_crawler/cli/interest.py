@@ -11,8 +11,7 @@ from hacs_crawler.analysis import table
 from hacs_crawler.archive import read_lines
 from hacs_crawler.cli.output import STDOUT, Csv, Output, show_rows, write_file
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.lab.interest.hubs import KINDS, hub_lines
-from hacs_crawler.lab.interest.judging import JudgedWindow, judge
+from hacs_crawler.lab.interest.hubs import KINDS, JudgedWindow, hub_lines, judge
 from hacs_crawler.lab.interest.logs import FORMATS, LogReader, check_site
 from hacs_crawler.lab.interest.views import (
     HOURS,

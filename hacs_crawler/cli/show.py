@@ -44,8 +44,7 @@ from hacs_crawler.parts.rendering.verdicts import (
     advice,
     decoded,
 )
-from hacs_crawler.ranking.next_visit import BlockReason, Forecast, forecast_of
-from hacs_crawler.ranking.plan import read_rows
+from hacs_crawler.ranking.plan import BlockReason, Forecast, forecast_of, read_rows
 from hacs_crawler.ranking.signals import PageSignals, signals_of_page
 from hacs_crawler.shards import JoinedState
 from hacs_crawler.state import (

@@ -45,12 +45,13 @@ class Group:
     @property
     def p(self) -> FloatArray:
         """The probabilities of new links: p, with what churn adds to it."""
-        return _chance(self.outcomes)
+        p = self.outcomes["p"].astype(np.float64)
+        return np.asarray(chance_of_new_links(p, churn_of(self.outcomes)))
 
     @property
     def found(self) -> BoolArray:
         """Whether each visit found an update."""
-        return found_update(self.outcomes)
+        return np.asarray((self.outcomes["flags"] & UPDATED) > 0)
 
     @property
     def site(self) -> NDArray[np.uint32]:
@@ -92,17 +93,6 @@ def predicted(outcomes: Outcomes) -> Outcomes:
     return made
 
 
-def found_update(outcomes: Outcomes) -> BoolArray:
-    """Return whether each visit found an update."""
-    return np.asarray((outcomes["flags"] & UPDATED) > 0)
-
-
-def _chance(outcomes: Outcomes) -> FloatArray:
-    """Return the predicted probability of the counted event: any new link, from time or from churn."""
-    chance: FloatArray = chance_of_new_links(outcomes["p"].astype(np.float64), churn_of(outcomes))
-    return chance
-
-
 def groups(state: State, outcomes: Outcomes | None = None) -> list[Group]:
     """Return the predicted visits by policy and model, in the order of these names.
 
@@ -132,12 +122,13 @@ def drift(outcomes: Outcomes) -> Drift | None:
     runs = len(np.unique(latest["run"]))
     if len(latest) < DRIFT_VISITS or runs < DRIFT_RUNS:
         return None
-    p, updated = _chance(latest), found_update(latest)
+    group = Group("", "", latest)
+    p, updated = group.p, group.found
     expected, updates = float(p.sum()), int(updated.sum())
     if expected / DRIFT_RATIO <= updates <= expected * DRIFT_RATIO:
         return None
     sides = {float(part.sum()) > 0.0 for part in np.array_split(updated - p, 3)}
-    if len(sides) > 1 or abs(clustered_z(p, updated, latest["site"])) < DRIFT_Z:
+    if len(sides) > 1 or abs(clustered_z(p, updated, group.site)) < DRIFT_Z:
         return None
     return Drift(len(latest), runs, expected, updates)
 

@@ -124,7 +124,7 @@ def nobody() -> Candidates:
 def joined(parts: Sequence[Candidates]) -> Candidates:
     """Return candidates one part after the other; there is one part at least."""
     columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _COLUMNS}
-    return Candidates(**columns, seed=parts[0].seed, stale_days=parts[0].stale_days)
+    return Candidates(**columns, seed=parts[-1].seed, stale_days=parts[-1].stale_days)
 
 
 def taken(candidates: Candidates, places: Places | BoolArray) -> Candidates:

@@ -8,9 +8,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Annotated, Any, Final, NamedTuple, TypeVar
 
+import msgspec
 import numpy as np
+from msgspec import Meta
 from numpy.typing import NDArray
 
 from hacs_crawler.exceptions import ConfigError
@@ -25,6 +27,7 @@ WEIGHT_KEY: Final = "hacs_weight"
 EVERY_KEY: Final = "hacs_every"
 # The least score of an overdue page: above the scores of policies, and finite, as JSON requires.
 OVERDUE: Final = 1e12
+_Days = Annotated[float, Meta(ge=0, le=1e300)] | None
 _NO_PATTERNS: Final = 'patterns for URLs with {what}, such as {{"/news/": {example}}}'
 
 
@@ -104,20 +107,14 @@ def weight_of(given: Any) -> float:
 def interval_of(given: Any) -> Interval:
     """Return the interval of a pair of days, of which None sets no bound; raises NotAllowedError."""
     what = "the least and the most days between two visits, such as [1, 30], or None for no bound"
-    if not isinstance(given, list | tuple) or len(given) != 2:
-        raise NotAllowedError(what)
-    least, most = (_days(days, what) for days in given)
+    try:
+        least, most = msgspec.convert(given, tuple[_Days, _Days])
+    except msgspec.ValidationError as error:
+        raise NotAllowedError(what) from error
     interval = Interval(0.0 if least is None else least, math.inf if most is None else most)
     if not interval.least_days <= interval.most_days or not interval.most_days > 0:
         raise NotAllowedError(what)
     return interval
-
-
-def _days(given: Any, what: str) -> float | None:
-    is_number = isinstance(given, int | float) and not isinstance(given, bool)
-    if given is not None and not (is_number and 0 <= given < math.inf):
-        raise NotAllowedError(what)
-    return given  # type: ignore[no-any-return]
 
 
 def weights_of(given: Any) -> Weights:

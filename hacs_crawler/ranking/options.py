@@ -72,15 +72,10 @@ def policy_named(given: Any) -> Policy:
 
 @dataclass(frozen=True, slots=True)
 class RankingOptions:
-    """The settings by which pages are ranked and chosen.
+    """The settings by which pages are ranked and chosen, each described below.
 
-    `stale_days` is after how many days out of date a page is worth one update found (None: never).
-    `elapsed_from` is the start of e. With `siblings` p uses the visits to a site's other pages; e since
-    the update is the paper's own rule, which does not. Pages with a p below `threshold` are left out,
-    `budget` is the highest number of visited pages (None: all), `control_share` its share for control
-    visits, `discover` its share for pages never seen; with None these precede all others, as start
-    requests without a row do. `instant` is the tier of hubs. `weights` and `every` are demands by URL
-    patterns.
+    Without `budget` all pages are visited; without `discover` pages never seen precede all others, as
+    start requests without a row do.
     """
 
     policy: Annotated[

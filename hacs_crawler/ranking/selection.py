@@ -12,7 +12,7 @@ from hacs_crawler.ranking.candidates import Places, candidates_from, joined, nob
 from hacs_crawler.ranking.choice import Quota, choose, contenders, left_out, scored
 from hacs_crawler.ranking.demands import NOTHING, Demands, demanded_of, is_overdue
 from hacs_crawler.ranking.options import RankingOptions
-from hacs_crawler.ranking.policies import Candidates, Floats
+from hacs_crawler.ranking.policies import Floats
 from hacs_crawler.ranking.signals import Signals
 from hacs_crawler.state import Estimation, Ids, Prediction, Rows, State
 from hacs_crawler.utils.arrays import BoolArray
@@ -128,7 +128,9 @@ class Selection(Generic[T]):
         if self._quota.budget is None and not options.threshold:
             score[is_gone] = -np.inf
             kept, is_gone = kept | is_gone, np.zeros_like(is_gone)
-        self._add(_those(entries, kept), taken(candidates, kept), score[kept])
+        self._entries += _those(entries, kept)
+        self._candidates = joined([self._candidates, taken(candidates, kept)])
+        self._score = np.concatenate([self._score, score[kept]])
         is_contender = np.zeros(len(self._entries), np.bool_)
         is_contender[contenders(self._score, self._quota, self._candidates.is_unseen)] = True
         over_budget = self._keep(is_contender)
@@ -201,14 +203,6 @@ class Selection(Generic[T]):
         is_left[places] = False
         self._keep(is_left)
         return chosen
-
-    def _add(self, entries: Sequence[T], candidates: Candidates, score: Floats) -> None:
-        if not self._entries:
-            self._entries, self._candidates, self._score = list(entries), candidates, score
-            return
-        self._entries += entries
-        self._candidates = joined([self._candidates, candidates])
-        self._score = np.concatenate([self._score, score])
 
     def _keep(self, is_kept: BoolArray) -> list[T]:
         """Forget, and return, the other entries."""

@@ -16,8 +16,7 @@ from hacs_crawler.cli.show import visit_text
 from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.links.sites import menu_id
 from hacs_crawler.parts.rendering.verdicts import PageRendering, SiteRendering, Verdict
-from hacs_crawler.ranking.next_visit import BlockReason, Forecast, forecast_of
-from hacs_crawler.ranking.plan import make_plan, read_rows
+from hacs_crawler.ranking.plan import BlockReason, Forecast, forecast_of, make_plan, read_rows
 from hacs_crawler.ranking.policies import POLICIES
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation

@@ -208,71 +208,42 @@ def evaluate_localized(
 
 def localized_tables(result: LocalizedEvaluation) -> dict[str, dict[str, Any]]:
     """Return all numbers, None if undefined. Rows are by estimator."""
-    errors = result.errors
-    return {
-        "table1": _table_1(errors),
-        "table2": _table_2(errors),
-        "table3": _table_3(errors),
-        "table4": _table_4(result.visits),
-        "figure1": _figure_1(errors),
-    }
-
-
-def _table_1(errors: LocalizedErrors) -> dict[str, Any]:
+    errors, visits = result.errors, result.visits
     updates = np.concatenate([np.zeros(0, np.int64), *errors.updates])
-    windows = int(errors.windows.sum())
-    return {
-        "pages": len(updates),
-        "updates_min": int(updates.min()),
-        "updates_max": int(updates.max()),
-        "updates_mean": float(updates.mean()),
-        "updates_sd": float(updates.std()),
-        "windows": windows,
-        "updates_a_window": _ratio(errors.points, windows),
-        "windows_too_small": errors.small,
-        **{f"windows_{name}": int(n) for name, n in zip(KINDS, errors.windows, strict=True)},
+    windows, total = int(errors.windows.sum()), errors.numbers.sum()
+    tables: dict[str, dict[str, Any]] = {
+        "table1": {
+            "pages": len(updates),
+            "updates_min": int(updates.min()),
+            "updates_max": int(updates.max()),
+            "updates_mean": float(updates.mean()),
+            "updates_sd": float(updates.std()),
+            "windows": windows,
+            "updates_a_window": _ratio(errors.points, windows),
+            "windows_too_small": errors.small,
+            **{f"windows_{name}": int(n) for name, n in zip(KINDS, errors.windows, strict=True)},
+        },
+        **{name: {} for name in _TITLES},
     }
-
-
-def _table_2(errors: LocalizedErrors) -> dict[str, dict[str, float | None]]:
-    total = errors.numbers.sum()
-    return {
-        name: {
-            kind: _ratio(sums[number], errors.numbers[number]) for number, kind in enumerate(KINDS)
-        }
-        | {"all": _ratio(sums.sum(), total)}
-        for name, sums in zip(CONTESTANTS, errors.sums, strict=True)
-    }
-
-
-def _table_3(errors: LocalizedErrors) -> dict[str, dict[str, float | None]]:
-    total = errors.numbers.sum()
-    return {
-        name: {
+    for row, name in enumerate(CONTESTANTS):
+        sums, observed, made = errors.sums[row], visits.observed[name], visits.visits[name]
+        by_kind = {kind: _ratio(sums[k], errors.numbers[k]) for k, kind in enumerate(KINDS)}
+        tables["table2"][name] = by_kind | {"all": _ratio(sums.sum(), total)}
+        tables["table3"][name] = {
             other: None if other == name else _ratio(100.0 * errors.beaten[row, column], total)
             for column, other in enumerate(CONTESTANTS)
         }
-        for row, name in enumerate(CONTESTANTS)
-    }
-
-
-def _table_4(visits: LocalizedVisits) -> dict[str, dict[str, float | None]]:
-    return {
-        name: {
-            "observed": visits.observed[name],
-            "premature": visits.visits[name] - visits.observed[name],
-            "precision": _ratio(visits.observed[name], visits.visits[name]),
-            "visits": _ratio(visits.visits[name], visits.visits[REFERENCE]),
+        tables["table4"][name] = {
+            "observed": observed,
+            "premature": made - observed,
+            "precision": _ratio(observed, made),
+            "visits": _ratio(made, visits.visits[REFERENCE]),
         }
-        for name in CONTESTANTS
-    }
-
-
-def _figure_1(errors: LocalizedErrors) -> dict[str, dict[str, float | None]]:
-    return {
-        name: {title: _ratio(sums[size], errors.sizes[size]) for title, size in _SIZES.items()}
-        for name, sums in zip(CONTESTANTS, errors.by_size, strict=True)
-    }
+        tables["figure1"][name] = {
+            title: _ratio(errors.by_size[row, size], errors.sizes[size])
+            for title, size in _SIZES.items()
+        }
+    return tables
 
 
 def _ratio(value: float, number: float) -> float | None:

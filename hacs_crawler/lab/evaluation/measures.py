@@ -107,13 +107,8 @@ class Counts:
 
     def summed(self) -> Counts:
         """Return one row: the sums over the moments."""
-        return Counts(
-            hits=self.hits.sum(axis=0, keepdims=True),
-            selected=self.selected.sum(axis=0, keepdims=True),
-            changed=self.changed.sum(axis=0, keepdims=True),
-            pages=self.pages.sum(axis=0, keepdims=True),
-            found=self.found.sum(axis=0, keepdims=True),
-        )
+        columns = (getattr(self, name) for name in Counts.__slots__)
+        return Counts(*(column.sum(axis=0, keepdims=True) for column in columns))
 
     def precision(self) -> FloatArray:
         """TP / (TP + FP); nan if nothing is selected."""

@@ -30,6 +30,7 @@ from hacs_crawler.lab.evaluation.measures import (
 from hacs_crawler.utils.arrays import FloatArray
 from hacs_crawler.utils.terminal import column_table
 from hacs_crawler.utils.text import counted, shown
+from hacs_crawler.utils.times import DAY, day_text
 
 WEEK: Final = 7.0
 WINDOW_WEEKS: Final = tuple(range(1, 13))
@@ -103,8 +104,14 @@ def evaluate(
     Raises HacsError if no window of any moment holds a capture.
     """
     moments = period.moments.tolist()
+    earliest = period.since - max(WINDOW_WEEKS) * WEEK
     for history in levels.values():
-        _check_captures(history, period)
+        days = history.capture_days
+        if not ((days >= earliest) & (days <= period.until)).any():
+            raise HacsError(
+                f"no captures between {day_text(DAY * earliest)} (the longest window before the "
+                f"first week) and {day_text(DAY * period.until)}"
+            )
     results: dict[str, LevelResult] = {}
     for name, history in levels.items():
         result = LevelResult(
@@ -114,20 +121,15 @@ def evaluate(
         )
         before = len(results) * len(moments)
         for done, day in enumerate(moments, start=before + 1):
-            _evaluate_at(day, history, result)
+            next_updates = history.next_updates(day)
+            for weeks in WINDOW_WEEKS:
+                past = window(history, day, weeks * WEEK, HORIZON_DAYS)
+                following = next_updates[past.units]
+                result.tallies[weeks].add(past.p, following <= day + HORIZON_DAYS)
+                result.orderings[weeks].add(past.p, past.last_capture, following)
             on_moment(done, len(levels) * len(moments))
         results[name] = result
     return Evaluation(period, results)
-
-
-def _evaluate_at(day: float, history: History, result: LevelResult) -> None:
-    """Add the results of one moment."""
-    next_updates = history.next_updates(day)
-    for weeks in WINDOW_WEEKS:
-        past = window(history, day, weeks * WEEK, HORIZON_DAYS)
-        following = next_updates[past.units]
-        result.tallies[weeks].add(past.p, following <= day + HORIZON_DAYS)
-        result.orderings[weeks].add(past.p, past.last_capture, following)
 
 
 def choose_period(
@@ -156,27 +158,12 @@ def choose_period(
     start = min(earliest + max(WINDOW_WEEKS) * WEEK, end) if since is None else since
     if start > end or end < earliest:
         raise HacsError(
-            f"no week to evaluate: captures begin on {day_name(earliest)}, and what happened in the "
-            f"week that follows is known up to {day_name(latest)}"
-            + ("" if since is None else f"; since = {day_name(since)}")
-            + ("" if until is None else f"; until = {day_name(until)}")
+            f"no week to evaluate: captures begin on {day_text(DAY * earliest)}, and what happened "
+            f"in the week that follows is known up to {day_text(DAY * latest)}"
+            + ("" if since is None else f"; since = {day_text(DAY * since)}")
+            + ("" if until is None else f"; until = {day_text(DAY * until)}")
         )
     return Period(start, end), latest
-
-
-def _check_captures(history: History, period: Period) -> None:
-    first = np.searchsorted(history.capture_days, period.since - max(WINDOW_WEEKS) * WEEK)
-    last = np.searchsorted(history.capture_days, period.until, side="right")
-    if first == last:
-        raise HacsError(
-            f"no captures between {day_name(period.since - max(WINDOW_WEEKS) * WEEK)} (the longest "
-            f"window before the first week) and {day_name(period.until)}"
-        )
-
-
-def day_name(day: float) -> str:
-    """Return the date of a day since 1970."""
-    return str(np.datetime64(math.floor(day), "D"))
 
 
 FOOTNOTE: Final = (
@@ -253,7 +240,7 @@ def all_rows(result: Evaluation) -> Iterator[Row]:
 
 def table_parts(result: Evaluation) -> Iterator[str | Table]:
     """Yield the tables and sentences as they are printed."""
-    dates = f"t = {day_name(result.period.since)} to {day_name(result.period.until)}, weekly"
+    dates = f"t = {day_text(DAY * result.period.since)} to {day_text(DAY * result.period.until)}, weekly"
     rows: dict[tuple[str, str | None], list[Row]] = {}
     for row in all_rows(result):
         rows.setdefault((row["level"], row["average"]), []).append(row)

@@ -40,17 +40,6 @@ class Points:
     def __len__(self) -> int:
         return self.offsets.size - 1
 
-    def some(self, start: int, end: int) -> Points:
-        """Return the pages from one place to before another."""
-        offsets = self.offsets[start : end + 1]
-        pages = slice(start, end)
-        return Points(
-            self.days[offsets[0] : offsets[-1]],
-            offsets - offsets[0],
-            self.first_days[pages],
-            self.until_days[pages],
-        )
-
     def before(self, days: FloatArray) -> tuple[FloatArray, IndexArray]:
         """Return each page's points up to a day, and positions in them."""
         page = page_of_value(self.offsets)
@@ -111,12 +100,6 @@ def _last_of_day(rate: FloatArray, rng: np.random.Generator) -> FloatArray:
     quiet = np.exp(-rate)
     when: FloatArray = 1.0 + np.log(quiet + rng.random(rate.shape) * (1.0 - quiet)) / rate
     return np.clip(when, 1e-6, 1.0)  # rounding: a rate of 700 and more
-
-
-def in_chunks(points: Points) -> Iterator[Points]:
-    """Yield the pages, `CHUNK_PAGES` at a time."""
-    for start in range(0, max(len(points), 1), CHUNK_PAGES):
-        yield points.some(start, min(start + CHUNK_PAGES, len(points)))
 
 
 def of_timelines(timelines: Timelines, *, by_captures: bool) -> Points:

@@ -80,7 +80,7 @@ def minimise(
             damping[rows] * np.where(better, 0.1, 8.0), _MIN_DAMPING, _MAX_DAMPING
         )
         here = _chosen(there, here, better)
-        rows, here = rows[~done], _kept(here, ~done)
+        rows, here = rows[~done], Quadratic(*(values[~done] for values in here))
     return Solution(parameters, loss)
 
 
@@ -110,10 +110,6 @@ def _chosen(there: Quadratic, here: Quadratic, is_there: BoolArray) -> Quadratic
         np.where(is_there[:, None], there.gradient, here.gradient),
         np.where(is_there[:, None, None], there.curvature, here.curvature),
     )
-
-
-def _kept(here: Quadratic, kept: BoolArray) -> Quadratic:
-    return Quadratic(*(values[kept] for values in here))
 
 
 def lognormal_cumulative(days: FloatArray | float, mu: FloatArray, sigma: FloatArray) -> FloatArray:
@@ -314,16 +310,12 @@ def _rise_bins(views: FloatArray, bins_a_day: int) -> IndexArray:
     return np.maximum(rise, hour)
 
 
-def _edges(bins: int, bins_a_day: int) -> IndexArray:
-    """Where the bins of a fit end, in bins of the views since the rise."""
-    fine = min(FINE_DAYS * bins_a_day, bins) if bins_a_day > 1 else bins
-    return np.concatenate([np.arange(fine), np.arange(fine, bins, bins_a_day), [bins]])
-
-
 def _anchored(views: FloatArray, bins_a_day: int) -> Curves:
     bins = views.shape[1]
     rise = _rise_bins(views, bins_a_day)
-    ends = np.minimum(rise[:, None] + _edges(bins, bins_a_day), bins)
+    fine = min(FINE_DAYS * bins_a_day, bins) if bins_a_day > 1 else bins
+    since_rise = np.concatenate([np.arange(fine), np.arange(fine, bins, bins_a_day), [bins]])
+    ends = np.minimum(rise[:, None] + since_rise, bins)
     before_end = np.pad(np.cumsum(views, axis=1), ((0, 0), (1, 0)))
     since = np.diff(np.take_along_axis(before_end, ends, axis=1), axis=1)
     total = since.sum(axis=1)

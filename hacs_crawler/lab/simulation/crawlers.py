@@ -201,22 +201,17 @@ class Allocation:
             frequencies = self._demand(rate_per_day, math.exp(log_price))
             return float(np.sum(frequencies)) - self._visits_per_day
 
-        low, high = self._bracket(excess)
+        # log prices around the root, near the last one: rates change little from day to day
+        around = []
+        for sign in (-1, 1):
+            log_price, step = self._log_price, _FIRST_STEP
+            while sign * excess(log_price) > 0:
+                log_price, step = log_price + sign * step, 2 * step
+            around.append(log_price)
         from scipy.optimize import brentq  # noqa: PLC0415 - takes a while to import
 
-        self._log_price = brentq(excess, low, high, xtol=_TOLERANCE)
+        self._log_price = brentq(excess, *around, xtol=_TOLERANCE)
         return self._demand(rate_per_day, math.exp(self._log_price))
-
-    def _bracket(self, excess: Callable[[float], float]) -> tuple[float, float]:
-        """Return log prices around the root, near the last one: rates change little from day to day."""
-        low = high = self._log_price
-        step = _FIRST_STEP
-        while excess(low) < 0:
-            low, step = low - step, 2 * step
-        step = _FIRST_STEP
-        while excess(high) > 0:
-            high, step = high + step, 2 * step
-        return low, high
 
 
 class EvenlySpaced(Contender):
@@ -232,8 +227,7 @@ class EvenlySpaced(Contender):
 
     def score(self, candidates: Candidates) -> Floats:
         """Score by the time since the last visit, in units of the page's interval."""
-        frequency = self._allocation.frequencies(candidates.rate_per_day)
-        return self._preferred(frequency, candidates)
+        return self._preferred(self._allocation.frequencies(candidates.rate_per_day), candidates)
 
     def _preferred(self, frequency: Floats, candidates: Candidates) -> Floats:
         return np.where(frequency > 0, candidates.days_since_visit * frequency, 0.0)

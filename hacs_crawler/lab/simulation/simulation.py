@@ -162,7 +162,10 @@ class World:
         for page, index in enumerate(places):
             captures = timelines.captures.of(index)
             before = captures[captures < scenario.start].tolist()
-            self._remember(page, before or [int(timelines.first_seen[index])])
+            for number, at in enumerate(before or [int(timelines.first_seen[index])]):
+                found = self._advance(page, at)
+                self.history.append(self._shown(page, at))
+                self.past.append(SimulatedVisit(page, at, found if number else 0))
         self.history.sort(key=lambda visit: visit.at)  # as a crawl records them
         self._known_at_start = sum(self._seen)
         self.controls = 0
@@ -182,7 +185,7 @@ class World:
         """Visit pages a second time that were just visited at second `now`."""
         self._visits += len(pages)
         self.controls += len(pages)
-        return [self._shown(page, now + 1) for page in pages.tolist()]
+        return self.shown(pages, now + 1)
 
     def shown(self, pages: Places, now: int) -> list[Visit]:
         """Return visits that have just been made as a crawl would record them."""
@@ -210,12 +213,6 @@ class World:
             mean_delay_days=self._delay_seconds / DAY / updates if updates else None,
             mean_freshness=1.0 - stale_seconds / (len(self._urls) * (end - start)),
         )
-
-    def _remember(self, page: int, times: list[int]) -> None:
-        for at in times:
-            number = self._advance(page, at)
-            self.history.append(self._shown(page, at))
-            self.past.append(SimulatedVisit(page, at, 0 if at == times[0] else number))
 
     def _advance(self, page: int, at: int) -> int:
         """See the page as it is at second `at`: return how many updates no visit had seen."""

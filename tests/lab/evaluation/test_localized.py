@@ -8,7 +8,6 @@ from datetime import datetime
 import numpy as np
 import pytest
 
-from hacs_crawler.lab.evaluation import update_points
 from hacs_crawler.lab.evaluation.localized import (
     CONTESTANTS,
     LocalizedErrors,
@@ -21,7 +20,6 @@ from hacs_crawler.lab.evaluation.localized import (
 from hacs_crawler.lab.evaluation.update_points import (
     CHUNK_PAGES,
     Points,
-    in_chunks,
     of_timelines,
     synthetic_chunks,
 )
@@ -120,7 +118,7 @@ def test_timelines_without_any_event_have_no_point(timelines: Timelines) -> None
     empty = replace(timelines, updates=none, captures=none)
     for by_captures in (False, True):
         found = localized_tables(
-            evaluate_localized(in_chunks(of_timelines(empty, by_captures=by_captures)), "")
+            evaluate_localized([of_timelines(empty, by_captures=by_captures)], "")
         )
         assert found["table1"]["pages"] == 3
         assert found["table1"]["windows"] == 0
@@ -156,13 +154,16 @@ def test_equal_errors_are_half_a_win() -> None:
     assert errors.beaten + errors.beaten.T == pytest.approx(np.full((7, 7), total))
 
 
-def test_pages_add_up_chunk_by_chunk(
-    result: LocalizedEvaluation, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pages_add_up_chunk_by_chunk(result: LocalizedEvaluation) -> None:
     whole = next(synthetic_chunks(4_000, 1))
-    monkeypatch.setattr(update_points, "CHUNK_PAGES", 1_500)
-    parts = list(in_chunks(whole))
-    assert [len(part) for part in parts] == [1_500, 1_500, 1_000]
+    parts = []
+    for pages in (slice(0, 1_500), slice(1_500, 4_000)):
+        cut = whole.offsets[pages.start : pages.stop + 1]
+        days, ends = (
+            whole.days[cut[0] : cut[-1]],
+            (whole.first_days[pages], whole.until_days[pages]),
+        )
+        parts.append(Points(days, cut - cut[0], *ends))
     again = localized_tables(evaluate_localized(parts, "synthetic"))
     known = localized_tables(result)
     assert again["table1"] == known["table1"]
@@ -212,7 +213,7 @@ def test_with_both_corrections_weibull_is_worst_at_the_next_update(
 
 
 def test_pages_without_any_update_have_tables_without_numbers() -> None:
-    found = localized_tables(evaluate_localized(in_chunks(points_of([], [])), "none"))
+    found = localized_tables(evaluate_localized([points_of([], [])], "none"))
     assert found["table1"]["pages"] == 2
     assert found["table1"]["updates_max"] == 1
     assert found["table2"]["weibull"]["all"] is None
@@ -222,7 +223,7 @@ def test_pages_without_any_update_have_tables_without_numbers() -> None:
         "precision": None,
         "visits": None,
     }
-    parts = localized_parts(evaluate_localized(in_chunks(points_of([], [])), "none"))
+    parts = localized_parts(evaluate_localized([points_of([], [])], "none"))
     assert "-" in laid_out(*parts)
 
 

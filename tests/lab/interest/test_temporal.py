@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hacs_crawler.lab.interest.judging import concentration_of, temporal_by_days
+from hacs_crawler.lab.interest.hubs import concentration_of, temporal_by_days
 from hacs_crawler.utils.arrays import FloatArray
 
 DAYS = 60

@@ -10,8 +10,7 @@ import pytest
 
 from hacs_crawler.archive import ArchiveError
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.lab.interest.hubs import hub_lines, hub_of
-from hacs_crawler.lab.interest.judging import JudgedWindow, judge
+from hacs_crawler.lab.interest.hubs import JudgedWindow, hub_lines, hub_of, judge
 from hacs_crawler.lab.interest.views import (
     Views,
     day_text,
