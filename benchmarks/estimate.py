@@ -83,8 +83,12 @@ def through_all(store: Store, changed: Callable[[int, bytes], Change]) -> int:
     return number
 
 
+def version_of(body: bytes) -> int:
+    return int.from_bytes(body[VERSION_OFFSET : VERSION_OFFSET + 4], "little")
+
+
 def as_bytes(key: int, body: bytes) -> Change:
-    version = int.from_bytes(body[VERSION_OFFSET : VERSION_OFFSET + 4], "little")
+    version = version_of(body)
     rest = body[VERSION_OFFSET + 8 :]
     numbers = (version + 1, crc32(rest, version + 1))
     body = body[:VERSION_OFFSET] + b"".join(n.to_bytes(4, "little") for n in numbers) + rest
@@ -92,9 +96,9 @@ def as_bytes(key: int, body: bytes) -> Change:
 
 
 def as_pages(key: int, body: bytes) -> Change:
-    page = decode_page(body)
-    page = replace(page, version=page.version + 1)
-    return Change(key, page.version - 1, encode_page(page), encode_row(page))
+    version = version_of(body)  # that in the page is older after `as_bytes`
+    page = replace(decode_page(body), version=version + 1)
+    return Change(key, version, encode_page(page), encode_row(page))
 
 
 def peak_mib() -> float:
