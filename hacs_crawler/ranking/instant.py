@@ -6,6 +6,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -104,23 +105,19 @@ def hub_rate(links: Floats, days: Floats, tier_rate_per_day: Floats | float) -> 
     return (_RATE_SHAPE + links) / (_RATE_SHAPE / np.asarray(tier_rate_per_day) + days)
 
 
-@dataclass(frozen=True, slots=True)
-class InterestScore:
-    """Scores hubs by M, and other pages by p, on one scale: links that a visit is worth."""
+def interest_with(tier: Tier, update_value: float, candidates: Candidates) -> Floats:
+    """Score hubs by M, and other pages by p, on one scale: links that a visit is worth.
 
-    tier: Tier
-    update_value: float
-
-    def __call__(self, candidates: Candidates) -> Floats:
-        """Return the scores times the pages' weights; each attempt that failed since halves them."""
-        tier, value = self.tier, self.update_value * update_index(candidates.p)
-        places = np.searchsorted(tier.page_ids, candidates.page_ids)
-        places = np.minimum(places, len(tier) - 1)
-        is_hub = tier.page_ids[places] == candidates.page_ids
-        columns = (tier.links_per_day, tier.mu, tier.sigma, tier.worth)
-        hubs = (column[places[is_hub]] for column in columns)
-        value[is_hub] = instant_index(candidates.days_since_visit[is_hub], *hubs)
-        return value * candidates.weight * 0.5**candidates.failures
+    The scores are multiplied by the pages' weights; each attempt that failed since halves them.
+    """
+    value = update_value * update_index(candidates.p)
+    places = np.searchsorted(tier.page_ids, candidates.page_ids)
+    places = np.minimum(places, len(tier) - 1)
+    is_hub = tier.page_ids[places] == candidates.page_ids
+    columns = (tier.links_per_day, tier.mu, tier.sigma, tier.worth)
+    hubs = (column[places[is_hub]] for column in columns)
+    value[is_hub] = instant_index(candidates.days_since_visit[is_hub], *hubs)
+    return value * candidates.weight * 0.5**candidates.failures
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +233,7 @@ def hubs_now(state: State, options: RankingOptions, now: float, shard: Shard | N
     rows, _ = without_future(state, tier.page_ids, state.rows(tier.page_ids), now)
     alone = replace(options, siblings=False)
     candidates = candidates_from(tier.page_ids, rows, now, state.estimation, alone)
-    score = InterestScore(tier, options.instant.update_value)(candidates)
+    score = interest_with(tier, options.instant.update_value, candidates)
     value = np.where(rows["not_before"] > now, 0.0, score)
     return Hubs(tier, value, candidates.days_since_visit)
 
@@ -265,5 +262,6 @@ def with_hubs(options: RankingOptions, state: State, now: float) -> RankingOptio
     instant, policy = options.instant, options.policy
     if instant is None or policy.score is not interest:
         return options
-    score = InterestScore(learned(read_tier(instant), state, now), instant.update_value)
+    tier = learned(read_tier(instant), state, now)
+    score = partial(interest_with, tier, instant.update_value)
     return replace(options, policy=replace(policy, score=score))

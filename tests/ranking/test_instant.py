@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
@@ -16,7 +17,6 @@ from hacs_crawler.links import page_id_of
 from hacs_crawler.ranking.demands import weights_of
 from hacs_crawler.ranking.instant import (
     Hubs,
-    InterestScore,
     Tier,
     due,
     hubs_now,
@@ -213,7 +213,7 @@ def test_the_policy_may_be_named_by_its_function_too(state: State, options: Rank
     named = replace(options, policy=policy_of("my.interest", interest))
     found = with_hubs(named, state, NOW).policy
     assert found.name == "my.interest"
-    assert isinstance(found.score, InterestScore)
+    assert isinstance(found.score, partial)
 
 
 def test_the_list_is_read_only_if_the_policy_goes_by_it(

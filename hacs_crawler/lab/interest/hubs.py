@@ -125,19 +125,6 @@ class SiteScores:
         return order[(self.temporal[order] > 0) & (self.score[order] >= least)][:most]
 
 
-@dataclass(frozen=True, slots=True)
-class InterestParameters:
-    """How the links of sites are read: arrays with an element a site.
-
-    `mu` and `sigma` are mean and standard deviation of ln(days) of all reading of a site's temporal
-    pages, `worth` is how often one of them is read, relative to the mean of all sites.
-    """
-
-    mu: FloatArray
-    sigma: FloatArray
-    worth: FloatArray
-
-
 def score_sites(
     site_of: IndexArray,
     is_temporal: BoolArray,
@@ -191,16 +178,18 @@ def pages_to_add(temporal: FloatArray, pages: FloatArray) -> float:
 
 def interest_in_sites(
     site_of: IndexArray, is_temporal: BoolArray, curves: Curves, views: FloatArray, count: int
-) -> InterestParameters:
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Pool the curves of the temporal pages of `count` sites; page i is of site `site_of[i]`.
 
-    A site's reading is a mixture of its pages' log-normal curves, of equal weight, whose logarithm has
-    the mean E[mu] and the variance E[sigma²] + Var[mu]. All three means are shrunk to those of all
-    temporal pages. If no page is temporal, all sites have mu 0, sigma 1 and worth 1.
+    Returns mu, sigma and worth of the sites: mean and standard deviation of ln(days) of all reading of a
+    site's temporal pages, and how often one of them is read, relative to the mean of all sites. A site's
+    reading is a mixture of its pages' log-normal curves, of equal weight, whose logarithm has the mean
+    E[mu] and the variance E[sigma²] + Var[mu]. All three means are shrunk to those of all temporal
+    pages. If no page is temporal, all sites have mu 0, sigma 1 and worth 1.
     """
     is_used = is_temporal & np.isfinite(curves.mu) & np.isfinite(curves.sigma)
     if not is_used.any():
-        return InterestParameters(np.zeros(count), np.ones(count), np.ones(count))
+        return np.zeros(count), np.ones(count), np.ones(count)
     sites, mu, sigma = site_of[is_used], curves.mu[is_used], curves.sigma[is_used]
     number = np.bincount(sites, minlength=count)
 
@@ -211,11 +200,8 @@ def interest_in_sites(
 
     mean_mu = pooled(mu)
     variance = pooled(sigma**2 + mu**2) - mean_mu**2
-    return InterestParameters(
-        mean_mu,
-        np.sqrt(np.maximum(variance, _LEAST_SIGMA**2)),
-        pooled(views[is_used]) / views[is_used].mean(),
-    )
+    sigma = np.sqrt(np.maximum(variance, _LEAST_SIGMA**2))
+    return mean_mu, sigma, pooled(views[is_used]) / views[is_used].mean()
 
 
 def _score(page_share: FloatArray, view_share: FloatArray) -> FloatArray:
@@ -256,8 +242,7 @@ def hub_lines(judged: JudgedWindow, kind: str, most: int) -> list[str]:
     lines = []
     for index in scores.best(most).tolist():
         if check_url(urls[index]) is None:
-            columns = (interest.mu, interest.sigma, interest.worth)
-            hub = ListedHub(urls[index], *(float(column[index]) for column in columns))
+            hub = ListedHub(urls[index], *(float(column[index]) for column in interest))
             pages = f"{scores.temporal[index]} of {scores.pages[index]} pages temporal"
             lines.append(hub.line(f"{scores.score[index]:.3f}: {pages}"))
     return lines
