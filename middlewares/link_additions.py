@@ -28,7 +28,7 @@ from hacs_crawler.crawl.meta import (
     tell,
 )
 from hacs_crawler.crawl.observation import OTHER_TYPE, Observation, observe, seen_or_failed, type_of
-from hacs_crawler.crawl.outputs import LEADS_ON, MOST_WITHOUT_ITEMS, AwaitedVisit, Output
+from hacs_crawler.crawl.outputs import MOST_WITHOUT_ITEMS, AwaitedVisit, Output
 from hacs_crawler.crawl.part import Observed, Part
 from hacs_crawler.crawl.ranker import Ranker, reading_a_list
 from hacs_crawler.crawl.state_access.write_behind import OpenState
@@ -39,7 +39,7 @@ from hacs_crawler.signals import page_visited
 from hacs_crawler.state import Estimation, News, Page, Recorded, Visit
 from hacs_crawler.utils.text import safe_logger
 from hacs_crawler.utils.times import DAY
-from hacs_crawler.watch import MarkRules, Rules
+from hacs_crawler.watch import LEADS_ON, MarkRules, Rules
 
 logger = safe_logger(__name__)
 _NOTHING: Final = Observation(None)

@@ -24,12 +24,10 @@ from hacs_crawler.links import canonical_url, link_fingerprint, without_login
 from hacs_crawler.outcome import Expected, NotObserved, Outcome
 from hacs_crawler.state import Recorded
 from hacs_crawler.utils.text import safe_logger
-from hacs_crawler.watch import MarkRules, Rules, UnreadableMarksError
+from hacs_crawler.watch import LEADS_ON, MarkRules, Rules, UnreadableMarksError
 
 logger = safe_logger(__name__)
 
-# Items are watched, and a page yields only requests, as lists do: then these are its marks.
-LEADS_ON: Final = MarkRules("requests", lambda *_: (), takes_items=True)
 # Visits in a row without items after which a page that had some is taken for a list.
 MOST_WITHOUT_ITEMS: Final = 2
 # File types that are not pages but list some: sitemaps, feeds, robots.txt.

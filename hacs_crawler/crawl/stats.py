@@ -24,6 +24,7 @@ from hacs_crawler.state import (
 )
 from hacs_crawler.utils.arrays import FloatArray
 from hacs_crawler.utils.text import counted, safe_logger
+from hacs_crawler.watch import LEADS_ON
 
 if TYPE_CHECKING:
     from hacs_crawler.config import Pages
@@ -210,14 +211,16 @@ class CrawlStats:
         self._count_predictions(seen, updates)
         asked_sites = [visited for visited in seen if visited.new_to_site is not None]
         updated = [visited for visited in seen if visited.updated]
+        own = [visited for visited in updated if visited.visit.rules != LEADS_ON.fingerprint]
         self.recorded += len(seen)
         for name, number in (
             ("visits", len(seen)),
             ("first_visits", sum(not visited.before.visits for visited in seen)),
             ("updates", len(updated)),
             ("site_updates", sum(visited.updated_site for visited in asked_sites)),
-            ("links_new_to_site", sum(len(visited.new_to_site or ()) for visited in updated)),
-            ("new_links", sum(len(visited.new_marks) for visited in updated)),
+            ("links_new_to_site", sum(len(visited.new_to_site or ()) for visited in own)),
+            ("new_links", sum(len(visited.new_marks) for visited in own)),
+            ("list_updates", len(updated) - len(own)),
             ("gone", sum(visited.visit.news is News.GONE for visited in recorded)),
             ("same_second", sum(visited.visit.at in visited.before.visits for visited in seen)),
             ("baselines", sum(visited.has_other_rules for visited in seen)),
@@ -266,6 +269,7 @@ class CrawlStats:
         visits, firsts, updates, new = map(stat, ("visits", "first_visits", "updates", "new_links"))
         if self._counts_by_site:
             updates, new = stat("site_updates"), stat("links_new_to_site")
+        lists = min(stat("list_updates"), updates)
         total = visits + failed + empty + gone + broken + left
         of_all = f"{visits:,} of {total:,} pages" if total > visits else counted(visits, "page")
         unseen = [
@@ -275,7 +279,7 @@ class CrawlStats:
             *([f"{counted(failed, 'request')} failed"] if failed else []),
         ]
         sentences = [
-            f"HACS visited {of_all}{self._news(visits, firsts, updates, new)}",
+            f"HACS visited {of_all}{self._news(visits, firsts, updates, new, lists)}",
             f"{empty + gone + broken + failed:,} were not seen"
             if len(unseen) > 1
             else "".join(unseen),
@@ -301,7 +305,7 @@ class CrawlStats:
             logger.info("%s for pages got no answer: %s", requests, self.causes())
             self._causes.clear()
 
-    def _news(self, visits: int, firsts: int, updates: int, new: int) -> str:
+    def _news(self, visits: int, firsts: int, updates: int, new: int, lists: int) -> str:
         """Return the new marks and updates of visits, in words, with the expected number of updates.
 
         The number is left out if some of the updates were on pages that were not ranked, as it counts
@@ -314,8 +318,10 @@ class CrawlStats:
             return f": nothing new{f' ({expected})' * bool(self.predicted)}"
         kind = "new or changed" if self.watched == "item" else "new"
         what = f"{counted(new, f'{kind} {self.watched}')} on " * bool(new)
-        pages = counted(updates, "page") + " changed" * (not new)
-        return f": {what}{pages}{f' ({expected})' * (self.found_updates == updates)}"
+        pages = counted(updates - lists, "page") + " changed" * (not new)
+        of_lists = [counted(lists, "changed list")] * (lists > 0)
+        found = ", and ".join([f"{what}{pages}"] * (updates > lists) + of_lists)
+        return f": {found}{f' ({expected})' * (self.found_updates == updates)}"
 
     @property
     def saw_only_new_pages(self) -> bool:

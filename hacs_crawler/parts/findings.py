@@ -16,7 +16,6 @@ from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.for_parts import PageWriter
 from hacs_crawler.crawl.meta import page_url
 from hacs_crawler.crawl.observation import is_html, tree_of
-from hacs_crawler.crawl.outputs import LEADS_ON
 from hacs_crawler.crawl.part import Observed
 from hacs_crawler.crawl.recipes import is_secret_name
 from hacs_crawler.links import (
@@ -36,7 +35,7 @@ from hacs_crawler.state import (
     findings_text,
     write_findings,
 )
-from hacs_crawler.watch import MarkRules, Rules
+from hacs_crawler.watch import LEADS_ON, MarkRules, Rules
 
 _PARAMETER: Final = re.compile(r"(?<=[?&;])([^=&;#]+)=[^&;#]*")
 LAST_TEXT: Final = "last_text"

@@ -15,11 +15,10 @@ from scrapy.http import Response
 
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.for_parts import CrawlPart
-from hacs_crawler.crawl.outputs import LEADS_ON
 from hacs_crawler.crawl.part import Observed
 from hacs_crawler.state import Page, Recorded, State, Visit, change_note, read_note
 from hacs_crawler.utils.text import counted, safe_logger
-from hacs_crawler.watch import Rules
+from hacs_crawler.watch import LEADS_ON, Rules
 
 logger = safe_logger(__name__)
 

@@ -89,6 +89,8 @@ class MarkRules:
         return key is not None and any(mark >> 32 == key for mark in marks)
 
 
+# Items are watched, and a page yields only requests, as lists do: then these are its marks.
+LEADS_ON: Final = MarkRules("requests", lambda *_: (), takes_items=True)
 # The rules by which a page's marks are read.
 Rules = LinkRules | MarkRules
 

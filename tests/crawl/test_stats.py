@@ -127,6 +127,10 @@ def test_the_sentence_has_the_words_of_what_is_watched(stats, caplog):
         stats.count(name, number)
     stats.log_summary()
     assert caplog.messages == ["HACS visited 9 pages: 3 new or changed items on 2 pages."]
+    stats.count("list_updates")
+    stats.log_summary()
+    found = "3 new or changed items on 1 page, and 1 changed list"
+    assert caplog.messages[-1] == f"HACS visited 9 pages: {found}."
 
 
 def test_the_sentence_counts_what_is_new_to_the_site_if_that_makes_an_update(stats, caplog):
