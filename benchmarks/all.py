@@ -56,6 +56,7 @@ BENCHMARKS = {
     "siblings": f"{FOLDER} --seeds 1 --budgets 5 --sites 1 10",
     "signals": f"{FOLDER} --seeds 1 --recall 0.9 --false 0.01",
     "churn": f"{FOLDER} --budgets 5 --numbers 6",
+    "churn_constants": FOLDER,
     "traps": "--runs 20 --pages 100 --traps 10 --budget 11",
     "shop": "",
     "calibration": FOLDER,

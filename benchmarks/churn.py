@@ -84,8 +84,8 @@ class Scorer:
         del places, now, found
 
 
-def with_traps(folder: Path, kind: str, number: int) -> Timelines:
-    """Return the timelines of a folder, and pages of a kind that were first seen before the start."""
+def with_traps(folder: Path, kinds: Sequence[str]) -> Timelines:
+    """Return the timelines of a folder, and a page of each kind, first seen before the start."""
     with tempfile.TemporaryDirectory() as name:
         for file in ("pages.csv", "updates.csv", "captures.csv"):
             shutil.copy(folder / file, name)
@@ -93,7 +93,7 @@ def with_traps(folder: Path, kind: str, number: int) -> Timelines:
             header = next(csv.reader(stream))
         with Path(name, "pages.csv").open("a", newline="") as stream:
             writer = csv.DictWriter(stream, header, restval="")
-            for trap in range(number):
+            for trap, kind in enumerate(kinds):
                 url = f"http://{kind}-{trap}.example/"
                 seen = "2021-12-01T00:00:00Z"
                 row = {"url": url, "site": url, "level": "homepage", "first_seen": seen}
@@ -130,7 +130,7 @@ def main() -> None:
     parser.add_argument("--kinds", nargs="+", default=KINDS)
     parser.add_argument("--numbers", type=int, nargs="+", default=NUMBERS)
     options = parser.parse_args()
-    plain = with_traps(options.folder, "none", 0)
+    plain = with_traps(options.folder, [])
     row(["visits a day", "traps", "hits", "of those without traps", "visits to traps", "delay, days",
          "without control visits: hits", "visits to traps", "Last-Obs' hits"])  # fmt: skip
     row(["---:"] * 9)
@@ -142,7 +142,7 @@ def main() -> None:
         row([budget, "none", clean.hits, "", "", delay, alone.hits, "", peer.hits])
         for kind in options.kinds:
             for number in options.numbers:
-                timelines = with_traps(options.folder, kind, number)
+                timelines = with_traps(options.folder, [kind] * number)
                 score, share = run(timelines, budget, options.years, hacs)
                 alone, of_traps = run(timelines, budget, options.years, hacs, 0.0)
                 cells = [score.hits, f"{score.hits / clean.hits:.1%}", f"{share:.1%}"]
