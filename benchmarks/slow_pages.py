@@ -21,6 +21,7 @@ from hacs_crawler.state import Estimation
 PERIODS = {
     "scholarly-timelines": ("2022-01-01", "2026-01-01"),
     "terms-changes": ("2024-01-01", "2026-08-01"),
+    "transit-feeds": ("2024-01-01", "2026-01-01"),  # as benchmarks/recrawl/others.md makes them
 }
 CRAWLS: dict[str, tuple[str, float | None]] = {
     "none": ("hacs", None),
