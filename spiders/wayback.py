@@ -147,7 +147,7 @@ class WaybackSpider(Spider):
                 yield history
             harvester.check()
         except HacsError as error:
-            client.end()
+            client.asker.end()
             self._failures[archive.name] = str(error)
             if len(crawl.config.archives) > 1:
                 logger.error("%s: %s; the other archives are asked on", archive.name, error)

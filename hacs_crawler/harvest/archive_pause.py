@@ -152,12 +152,9 @@ class ArchivePauseMiddleware:
             Downloads(self._crawler).plan(slot, delay, REQUESTS_AT_ONCE[kind])
 
     def _refuse_given_up(self, request: Request) -> None:
-        host = self._host(request)
-        if host.given_up and "hacs_archive" in request.meta:
-            raise GivenUpError(host.given_up)
-        # Scrapy 2.13 logs any other class as a failure of robots.txt
-        if host.given_up:
-            raise IgnoreRequest(host.given_up)
+        if reason := self._host(request).given_up:
+            # of robots.txt Scrapy 2.13 logs any other class as a failure
+            raise (GivenUpError if "hacs_archive" in request.meta else IgnoreRequest)(reason)
 
     def _refuse_at_end(self, request: Request) -> None:
         self._refuse_given_up(request)
@@ -201,10 +198,10 @@ class ArchivePauseMiddleware:
         self._refuse_given_up(request)
 
     def _recall(self, host: str) -> None:
-        def is_meant(request: Request) -> bool:
-            return _is_meant(request) and urlsplit(request.url).netloc == host
-
-        Downloads(self._crawler).recall(is_meant, PutBackError())
+        Downloads(self._crawler).recall(
+            lambda waiting: _is_meant(waiting) and urlsplit(waiting.url).netloc == host,
+            PutBackError(),
+        )
 
 
 def _is_meant(request: Request) -> bool:

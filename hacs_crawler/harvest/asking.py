@@ -42,19 +42,15 @@ class GivenUpError(IgnoreRequest):
 
 
 class UnansweredError(HacsError):
-    """The archive did not answer; a smaller request may help if `is_narrowable`."""
+    """The archive did not answer."""
 
-    def __init__(self, reason: str, *, is_narrowable: bool) -> None:
-        super().__init__(reason)
-        self.is_narrowable = is_narrowable
+
+class TooMuchError(UnansweredError):
+    """The archive did not answer; a smaller request may help."""
 
 
 class RefusedError(HacsError):
     """Something on our side, such as the archive's robots.txt, keeps requests from being sent."""
-
-
-class HostSkippedError(HacsError):
-    """A host is not asked again in this run."""
 
 
 class StoppedError(HacsError):
@@ -105,7 +101,8 @@ class Asker:
     ) -> Response:
         """Return the answer to a request; `kind` is the slot's, `meta` is Scrapy's.
 
-        Raises StoppedError, RefusedError, HostSkippedError, and errors of the network.
+        Raises StoppedError, RefusedError, HacsError if the archive is not asked again in this run,
+        UnansweredError if another archive's host is not, and errors of the network.
         """
         if self.is_stopped:
             raise StoppedError
@@ -116,23 +113,20 @@ class Asker:
         else:  # archived pages may lead anywhere
             own["dont_redirect"] = True
         meta = own | meta
-        if not self.address.obeys_robots and self.is_of_address(url):
+        if not self.address.obeys_robots and urlsplit(url).netloc in self.address.hosts:
             meta |= {"dont_obey_robotstxt": True}
         sent = {"Accept-Encoding": "identity", **(headers or {})}
         request = Request(url, meta=meta, headers=sent)
         try:
             return await download(self._crawler, request)
         except GivenUpError as error:
-            raise HostSkippedError(str(error)) from error
+            is_elsewhere = kind == MEMENTO_SLOT and self.address.names_mementos
+            raise (UnansweredError if is_elsewhere else HacsError)(str(error)) from error
         except IgnoreRequest as error:
             if self.is_stopped:
                 raise StoppedError from error
             msg = f"{url} was not asked for: {error}"
             raise RefusedError(msg) from error
-
-    def is_of_address(self, url: str) -> bool:
-        """Whether a URL is at a host that the archive's address names."""
-        return urlsplit(url).netloc in self.address.hosts
 
     def _slot(self, kind: str, url: str) -> str:
         """Return the slot for a request of a kind, planned before the first request."""
@@ -152,8 +146,3 @@ class Asker:
                 PutBackError(),
             )
         self._cancel_recall = call_later(RECALL_SECONDS, self._recall)
-
-
-def said(error: Exception) -> str:
-    """Return what an exception of the network says."""
-    return f"{type(error).__name__}: {error}"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from scrapy import signals
@@ -24,10 +24,9 @@ from hacs_crawler.exceptions import HacsError
 from hacs_crawler.harvest.asking import (
     MEMENTO_SLOT,
     Asker,
-    HostSkippedError,
     RefusedError,
+    TooMuchError,
     UnansweredError,
-    said,
 )
 from hacs_crawler.harvest.dialects import (
     CrawlIndex,
@@ -63,25 +62,21 @@ class ArchiveClient:
     ) -> None:
         self.address = address
         self._crawl = crawl
-        self._asker = Asker(crawler, crawl, address)
+        self.asker = Asker(crawler, crawl, address)
         self._rules = config.rules
         self._errors_in_a_row: Counter[str] = Counter()
         self._shown: set[str] = set()
         self._refused: set[str] = set()
         self._crawls: list[CrawlIndex] | None = None
         self._listing = DeferredLock()
-        crawler.signals.connect(self._asker.close, signals.spider_closed)
+        crawler.signals.connect(self.asker.close, signals.spider_closed)
         # Whether the CDX server knows no resume keys; None until an answer shows it.
         self.is_keyless: bool | None = False if address.names_mementos else None
-
-    def end(self) -> None:
-        """Ask nothing more of this archive."""
-        self._asker.end()
 
     async def spread(self, todo: Sequence[Span]) -> list[Span]:
         """Return spans of time in the form in which the archive is asked for them, in order.
 
-        Raises ArchiveError, UnansweredError, RefusedError, HostSkippedError, StoppedError.
+        Raises ArchiveError, UnansweredError, and as `Asker.get`.
         """
         if self.address.kind is not ArchiveKind.COLLINFO or all(span.index for span in todo):
             return list(todo)
@@ -91,7 +86,7 @@ class ArchiveClient:
                 # its captures are WARC records: say so if they cannot be read
                 headers_parser()
                 self._crawl.stats.count("archive/cdx_requests")
-                self._crawls = await crawl_indexes(self._asker)
+                self._crawls = await crawl_indexes(self.asker)
         finally:
             self._listing.release()
         return spread(todo, self._crawls)
@@ -99,21 +94,21 @@ class ArchiveClient:
     async def captures(self, site: Site, span: Span, limit: int) -> IndexAnswer:
         """Ask which captures there are of a site; a CDX server for up to `limit` rows.
 
-        Raises BlockedError, UnansweredError, RefusedError, HostSkippedError, StoppedError.
+        Raises BlockedError, UnansweredError, and as `Asker.get`.
         """
         self._crawl.stats.count("archive/cdx_requests")
         if self.address.kind is ArchiveKind.TIMEMAP:
             url = f"{self.address.index_url}{site.homepage}"
-            return await timemap_answer(self._asker, url, site, span)
+            return await timemap_answer(self.asker, url, site, span)
         if self.address.kind is ArchiveKind.TIMEGATE:
-            return await timegate_answer(self._asker, site, span)
-        return await cdx_answer(self._asker, site, span, limit)
+            return await timegate_answer(self.asker, site, span)
+        return await cdx_answer(self.asker, site, span, limit)
 
     async def memento(self, capture: Capture) -> Memento:
         """Fetch a capture's memento and the links it shows.
 
         Raises BlockedError if the archive shows no memento of this URL, UnansweredError if it
-        failed at too many in a row, RefusedError, HostSkippedError, StoppedError.
+        failed at too many in a row, and as `Asker.get`.
         """
         url = capture.place or memento_url(self.address.memento_url, capture)
         host = urlsplit(url).netloc
@@ -127,24 +122,33 @@ class ArchiveClient:
             self._errors_in_a_row[host] = 0
             address = self.address.memento_url or host
             msg = f"{address} failed {MOST_ERRORS} times in a row: {memento.reason}"
-            raise UnansweredError(msg, is_narrowable=False)
+            raise UnansweredError(msg)
         return memento
 
     async def _follow(self, url: str, host: str, capture: Capture) -> Memento:
         file, _, part = url.partition("#bytes=")
+        headers: dict[str, str] = {}
+        meta: dict[str, Any] = {}
+        if part:
+            first, _, last = part.partition("-")
+            headers["Range"] = f"bytes={part}"
+            # a cache would know parts of one file by its URL alone; a server may send all of the file
+            meta = {"dont_cache": True, "download_maxsize": int(last) - int(first) + 1}
         for _ in range(HOPS):
             try:
-                response = await self._get(file, part)
+                response = await self.asker.get(file, MEMENTO_SLOT, headers, **meta)
             except RefusedError as error:
-                return self._refusal(error, host, capture)
-            except HostSkippedError as error:
-                if not self.address.names_mementos:
+                if self.address.names_mementos:
+                    if host not in self._refused:
+                        self._refused.add(host)
+                        logger.warning("%s: its mementos are left out: %s", host, error)
+                elif host not in self._shown:  # maybe robots.txt forbids all of them
                     raise
-                raise UnansweredError(str(error), is_narrowable=False) from error
+                return Memento(capture.at, problem="refused")
             except HacsError:
                 raise
             except Exception as error:  # noqa: BLE001 - whatever the network does
-                logger.debug("%s: %s", url, said(error))
+                logger.debug("%s: %r", url, error)
                 return Memento(
                     capture.at, problem="error", is_passing=True, reason=type(error).__name__
                 )
@@ -153,35 +157,12 @@ class ArchiveClient:
                 return await self._read(response, host, capture, is_part=bool(part))
         return Memento(capture.at, problem="moved")
 
-    async def _get(self, url: str, part: str) -> Response:
-        if not part:
-            return await self._asker.get(url, MEMENTO_SLOT)
-        first, _, last = part.partition("-")
-        # a cache would know parts of one file by its URL alone; a server may send all of the file
-        return await self._asker.get(
-            url,
-            MEMENTO_SLOT,
-            {"Range": f"bytes={part}"},
-            dont_cache=True,
-            download_maxsize=int(last) - int(first) + 1,
-        )
-
-    def _refusal(self, error: RefusedError, host: str, capture: Capture) -> Memento:
-        """Return the memento that stands for a refused request."""
-        if self.address.names_mementos:
-            if host not in self._refused:
-                self._refused.add(host)
-                logger.warning("%s: its mementos are left out: %s", host, error)
-        elif host not in self._shown:  # maybe robots.txt forbids all of them
-            raise error
-        return Memento(capture.at, problem="refused")
-
     async def _read(
         self, response: Response, host: str, capture: Capture, *, is_part: bool
     ) -> Memento:
         read = read_range if is_part else read_memento
         if is_part or len(response.body) > LARGE_BODY_BYTES:
-            memento = await self._asker.beside(read, response, capture, self._rules)
+            memento = await self.asker.beside(read, response, capture, self._rules)
         else:
             memento = read(response, capture, self._rules)
         if memento.marks is not None:
@@ -210,7 +191,7 @@ class IndexReader:
     async def read(self, todo: Sequence[Span]) -> tuple[IndexAnswer, list[Span]]:
         """Return the next rows of the remaining spans, and the spans that remain after them.
 
-        Raises the errors of `ArchiveClient.captures`; UnansweredError only after smaller and smaller
+        Raises the errors of `ArchiveClient.captures`; TooMuchError only after smaller and smaller
         requests.
         """
         failures = 0
@@ -219,11 +200,16 @@ class IndexReader:
         while True:
             try:
                 answer = await self._client.captures(self._site, left[0], self._limit)
-            except UnansweredError as error:
+            except TooMuchError as error:
                 failures += 1
-                if not error.is_narrowable or failures > TRIES:
+                if failures > TRIES:
                     raise
-                left = self._narrowed(left, failures)
+                # A server walks a whole prefix whatever the dates are (internetarchive/wayback issue
+                # 285), so there the number of rows is halved first, and then the span of time.
+                if self._limit > LEAST_LIMIT and (self._site.has_subpages or failures % 2):
+                    self._limit = max(self._limit // 2, LEAST_LIMIT)
+                else:
+                    left = _halved(left)
                 logger.info("%s; asked again for less", error)
                 continue
             rest = self._rest(left, answer)
@@ -233,18 +219,6 @@ class IndexReader:
                 left = _halved(left)
             else:
                 self._limit = LIMIT_WITHOUT_KEYS
-
-    def _narrowed(self, left: list[Span], failures: int) -> list[Span]:
-        """Halve the number of rows asked for, or the span of time.
-
-        A server walks a whole prefix whatever the dates are (internetarchive/wayback issue 285), so
-        there the number comes first.
-        """
-        can_shrink = self._limit > LEAST_LIMIT
-        if can_shrink and (self._site.has_subpages or failures % 2):
-            self._limit = max(self._limit // 2, LEAST_LIMIT)
-            return left
-        return _halved(left)
 
     def _rest(self, left: list[Span], answer: IndexAnswer) -> list[Span] | None:
         """Return the spans left after an answer; None if it was cut off without a resume key."""

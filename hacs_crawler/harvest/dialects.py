@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import urljoin
@@ -28,7 +28,7 @@ from hacs_crawler.archive import (
     timemaps_in,
 )
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.harvest.asking import CDX_SLOT, Asker, StoppedError, UnansweredError, said
+from hacs_crawler.harvest.asking import CDX_SLOT, Asker, StoppedError, TooMuchError, UnansweredError
 from hacs_crawler.harvest.memento import BlockedError, first_line, is_blocked
 from hacs_crawler.harvest.query import IndexAnswer, Site, Span, pages_within, query_url, read_answer
 from hacs_crawler.links import check_url
@@ -57,25 +57,29 @@ async def cdx_answer(asker: Asker, site: Site, span: Span, limit: int) -> IndexA
     """Ask a CDX server for up to `limit` rows; raises BlockedError, UnansweredError, as `Asker.get`."""
     address = asker.address
     url = query_url(span.index or address.index_url, site, span, limit)
-    body = _rows(await _asked(asker, url))
+    body = _rows(await _asked(asker, url, is_whole=False))
     warc_url = address.memento_url if address.kind is ArchiveKind.COLLINFO else ""
     try:
         return await asker.beside(read_answer, body, url, site, span, warc_url)
     except ArchiveError as error:
-        raise UnansweredError(str(error), is_narrowable=False) from error
+        raise UnansweredError(str(error)) from error
 
 
 async def crawl_indexes(asker: Asker) -> list[CrawlIndex]:
     """Return Common Crawl's crawls, the oldest first; raises UnansweredError, and as `Asker.get`."""
     url = asker.address.index_url
-    response = await _whole(asker, url)
+    response = await _asked(asker, url)
     if response.status != 200:
-        raise _unanswered(response)
+        raise UnansweredError(_unanswered(response))
     try:
-        indexes = [_crawl_index(index) for index in json.loads(response.body)]
+        indexes = []
+        for entry in json.loads(response.body):
+            # if its time is missing, its captures may be of any time
+            since, until = (parse_iso(str(entry.get(key, ""))) for key in ("from", "to"))
+            indexes.append(CrawlIndex(str(entry["cdx-api"]), since or 0, until or 2**32 - 1))
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         msg = f"{url} is no list of crawls such as Common Crawl's collinfo.json: {error!r}"
-        raise UnansweredError(msg, is_narrowable=False) from error
+        raise UnansweredError(msg) from error
     return sorted(indexes, key=lambda index: (index.since, index.url))
 
 
@@ -110,13 +114,13 @@ async def timemap_answer(asker: Asker, url: str, site: Site, span: Span) -> Inde
             logger.warning("%s: more than %d parts; the others are left out", url, MOST_PARTS)
             break
         part = left.popleft()
-        body = _timemap(await _whole(asker, part))
+        body = _timemap(await _asked(asker, part))
         if not body:
             continue
         try:
             captures, more = await asker.beside(_read_part, body, part, dropped)
         except ArchiveError as error:
-            raise UnansweredError(str(error), is_narrowable=False) from error
+            raise UnansweredError(str(error)) from error
         captures_listed += captures
         left.extend(url_left for url_left in dict.fromkeys(more) if url_left not in asked)
         asked.update(more)
@@ -129,7 +133,7 @@ async def timegate_answer(asker: Asker, site: Site, span: Span) -> IndexAnswer:
     A TimeGate that names no TimeMap still names some mementos. Raises as `timemap_answer`.
     """
     url = f"{asker.address.index_url}{site.homepage}"
-    response = await _whole(asker, url, dont_redirect=True)
+    response = await _asked(asker, url, dont_redirect=True)
     links = b", ".join(response.headers.getlist(b"Link"))
     if response.status not in {200, *_REDIRECTS}:
         # raises the error of the answer, unless the archive lacks a TimeMap
@@ -143,28 +147,21 @@ async def timegate_answer(asker: Asker, site: Site, span: Span) -> IndexAnswer:
         return _answer(_captures(links, url, dropped), site, span, dropped)
     except ArchiveError as error:
         msg = f"{url} is no TimeGate: {error}"
-        raise UnansweredError(msg, is_narrowable=False) from error
+        raise UnansweredError(msg) from error
 
 
-async def _asked(asker: Asker, url: str, **meta: Any) -> Response:
+async def _asked(asker: Asker, url: str, *, is_whole: bool = True, **meta: Any) -> Response:
+    """Return an answer; Scrapy may ask again for what cannot be asked for in smaller parts."""
     try:
-        response = await asker.get(url, CDX_SLOT, **meta)
+        response = await asker.get(url, CDX_SLOT, **meta, dont_retry=not is_whole)
     except HacsError:
         raise
     except Exception as error:
-        has_host = type(error).__name__ not in NO_HOST
-        raise UnansweredError(f"{url}: {said(error)}", is_narrowable=has_host) from error
+        kind = UnansweredError if is_whole or type(error).__name__ in NO_HOST else TooMuchError
+        raise kind(f"{url}: {type(error).__name__}: {error}") from error
     if asker.is_stopped:
         raise StoppedError
     return response
-
-
-async def _whole(asker: Asker, url: str, **meta: Any) -> Response:
-    """Ask for what cannot be asked for in smaller parts, so that Scrapy may ask for it again."""
-    try:
-        return await _asked(asker, url, dont_retry=False, **meta)
-    except UnansweredError as error:
-        raise UnansweredError(str(error), is_narrowable=False) from error
 
 
 def _rows(response: Response) -> bytes:
@@ -176,18 +173,17 @@ def _rows(response: Response) -> bytes:
     if response.status == 404 and b"no captures" in body[:2_000].lower():
         return b""
     if response.status != 200:
-        raise _unanswered(response)
+        is_much = response.status >= 500 or response.status in {408, 413}
+        raise (TooMuchError if is_much else UnansweredError)(_unanswered(response))
     if body[:1] == b"<":
-        raise UnansweredError(f"{response.url} answered with HTML", is_narrowable=True)
+        raise TooMuchError(f"{response.url} answered with HTML")
     if body[:1] == b"[" and body[-1:] != b"]":
-        raise UnansweredError(f"{response.url}: the answer is cut off", is_narrowable=True)
+        raise TooMuchError(f"{response.url}: the answer is cut off")
     return response.body
 
 
-def _unanswered(response: Response) -> UnansweredError:
-    is_narrowable = response.status >= 500 or response.status in {408, 413}
-    msg = f"{response.url} answered {response.status}: {first_line(response)}"
-    return UnansweredError(msg, is_narrowable=is_narrowable)
+def _unanswered(response: Response) -> str:
+    return f"{response.url} answered {response.status}: {first_line(response)}"
 
 
 def _timemap(response: Response) -> bytes:
@@ -197,7 +193,7 @@ def _timemap(response: Response) -> bytes:
     if response.status == 404:
         return b""
     if response.status != 200:
-        raise UnansweredError(str(_unanswered(response)), is_narrowable=False)
+        raise UnansweredError(_unanswered(response))
     return response.body
 
 
@@ -222,9 +218,3 @@ def _captures(timemap: bytes, name: str, dropped: Cleaning) -> list[Capture]:
 
 def _answer(captures: list[Capture], site: Site, span: Span, dropped: Cleaning) -> IndexAnswer:
     return IndexAnswer(pages_within(captures, site, span, dropped), len(captures), "", dropped)
-
-
-def _crawl_index(entry: Mapping[str, str]) -> CrawlIndex:
-    """Read an entry; if its time is missing, its captures may be of any time."""
-    since, until = (parse_iso(str(entry.get(key, ""))) for key in ("from", "to"))
-    return CrawlIndex(str(entry["cdx-api"]), since or 0, until or 2**32 - 1)

@@ -82,7 +82,13 @@ def read_memento(response: Response, capture: Capture, rules: Rules) -> Memento:
     named = header_of(response, "Memento-Datetime")
     at = parse_http_date(named) if named else timestamp_of(response.url)
     if at is None or not (named or _is_replayed(response, capture)):
-        return _no_memento(response, capture)
+        # the answer is the archive's own
+        if is_blocked(response):
+            raise BlockedError(f"{response.url}: {first_line(response)}")
+        is_failure = response.status >= 500 or response.status in {200, 401, 403, 408, 429}
+        status = "no Memento-Datetime" if response.status == 200 else str(response.status)
+        problem = "error" if is_failure else "missing"
+        return Memento(capture.at, problem=problem, is_passing=True, reason=status)
     problem = _problem(response, capture)
     if problem:
         return Memento(at, problem=problem)
@@ -151,17 +157,6 @@ def _is_replayed(response: Response, capture: Capture) -> bool:
         return False
     has_headers = any(name.lower().startswith(_ORIGINAL_HEADERS) for name in response.headers)
     return has_headers or has_digest(response.body, capture.digest)
-
-
-def _no_memento(response: Response, capture: Capture) -> Memento:
-    """Say what an answer means that is the archive's own, and not an archived one."""
-    if is_blocked(response):
-        raise BlockedError(f"{response.url}: {first_line(response)}")
-    is_failure = response.status >= 500 or response.status in {200, 401, 403, 408, 429}
-    status = "no Memento-Datetime" if response.status == 200 else str(response.status)
-    return Memento(
-        capture.at, problem="error" if is_failure else "missing", is_passing=True, reason=status
-    )
 
 
 def _problem(response: Response, capture: Capture) -> str:

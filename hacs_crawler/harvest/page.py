@@ -61,11 +61,14 @@ def thinned(captures: Sequence[Capture], most: int) -> list[Capture]:
     return [captures[index] for index in sorted(chosen)]
 
 
-def steps(captures: Iterable[Capture], harvest: Harvest | None) -> Iterator[Step]:
+def steps(
+    captures: Iterable[Capture], harvest: Harvest | None, *, is_whole: bool = True
+) -> Iterator[Step]:
     """Yield the steps of a page's captures, which come in time order and each in another second.
 
     `harvest` says how far the same archive's captures are recorded: earlier captures need no steps. A
-    revisit record without a digest has the content of the capture before it.
+    revisit record without a digest has the content of the capture before it; not so if there may be
+    other captures between them (not `is_whole`).
     """
     previous = 0 if harvest is None else harvest.digest
     seen = {previous}
@@ -73,25 +76,12 @@ def steps(captures: Iterable[Capture], harvest: Harvest | None) -> Iterator[Step
     for capture in captures:
         if harvest is not None and capture.at <= harvest.until:
             continue
-        digest = _content(capture) or previous
-        yield Step(capture, digest, is_first or digest not in seen)
+        content = capture.digest or (capture.place if not capture.is_revisit else "")
+        digest = _fingerprint(content) if content else previous * is_whole
+        is_unknown = not (digest or is_whole)
+        yield Step(capture, digest, is_first or is_unknown or digest not in seen)
         seen.add(digest)
         previous, is_first = digest, False
-
-
-def steps_again(captures: Iterable[Capture]) -> Iterator[Step]:
-    """Yield the steps of captures that were missed; between them there may be others."""
-    seen = {0}
-    for capture in captures:
-        digest = _content(capture)
-        yield Step(capture, digest, digest not in seen or not digest)
-        seen.add(digest)
-
-
-def _content(capture: Capture) -> int:
-    """Return a number for a capture's content: equal numbers in one archive mean equal content."""
-    digest = capture.digest or (capture.place if not capture.is_revisit else "")
-    return _fingerprint(digest) if digest else 0
 
 
 _fingerprint: Final = lru_cache(maxsize=4_096)(fingerprint)
@@ -147,7 +137,7 @@ class PageHarvest:
         Raises as `record`.
         """
         self._is_again = True
-        await self._record_links(steps_again(captures))
+        await self._record_links(steps(captures, None, is_whole=False))
 
     async def record(
         self,
@@ -213,9 +203,6 @@ class PageHarvest:
             if step.digest in self._passing:
                 self._miss(step.capture, "as others of the same content")
             return
-        await self._take(step, memento)
-
-    async def _take(self, step: Step, memento: Memento) -> None:
         # it is another capture's
         if not self._options.since <= memento.at <= self._options.until:
             memento = Memento(memento.at, problem="moved")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from scrapy.utils.defer import maybe_deferred_to_future
@@ -129,7 +129,14 @@ class Harvester:
                 await self._write(seed)
         except StoppedError:
             pass
-        self._say_missed(seed)
+        if seed.reasons:
+            logger.warning(
+                "%s: %d mementos were not shown (%s); %d are asked for in the next run",
+                homepage,
+                seed.reasons.total(),
+                ", ".join(f"{reason}: {number}" for reason, number in seed.reasons.most_common()),
+                sum(capture.is_open for capture in seed.journal.missed),
+            )
         return self._result(seed, seed.journal.status if is_answered else "unanswered")
 
     async def _go_through(self, seed: _Seed) -> None:
@@ -144,7 +151,13 @@ class Harvester:
             answer, left = await maybe_deferred_to_future(asked)
             asked = begin(reader.read(left)) if left else None
             try:
-                self._on_answer(seed, answer)
+                self._unanswered, self._has_answered = 0, True
+                captures = sum(len(of_page) for _, of_page in answer.pages)
+                seed.counts["captures"] += captures
+                dropped = {f"dropped/{kind}": number for kind, number in answer.dropped.items()}
+                for name, number in ({"captures": captures} | dropped).items():
+                    if number:
+                        self._crawl.stats.count(f"archive/{name}", number)
                 await self._take(seed, answer, todo, left)
             except BaseException:
                 if asked is not None:
@@ -157,22 +170,21 @@ class Harvester:
         asked = [capture for capture in seed.journal.missed if capture.is_open]
         if not asked:
             return
-        pages: dict[tuple[str, str], list[Missed]] = {}
-        for capture in sorted(asked, key=lambda capture: capture.at):
-            pages.setdefault((capture.capture.page_key, self._host_of(capture.capture)), []).append(
-                capture
-            )
+        pages = defaultdict[tuple[str, str], list[Missed]](list)
+        for missed in sorted(asked, key=lambda missed: missed.at):
+            capture = missed.capture
+            pages[capture.page_key, self._host_of(capture)].append(missed)
         given_up = 0
-        for missed in pages.values():
+        for of_page in pages.values():
             harvest = PageHarvest(self._crawl, self._client, self._options, seed.site)
             is_answered = True
             try:
-                await harvest.retry([capture.capture for capture in missed])
+                await harvest.retry([missed.capture for missed in of_page])
             except UnansweredError:
                 is_answered = False  # newer captures may be shown all the same
             finally:
                 seed.note(harvest)
-            given_up += seed.journal.on_tried(missed, harvest.missed, all_were_asked=is_answered)
+            given_up += seed.journal.on_tried(of_page, harvest.missed, all_were_asked=is_answered)
             if not is_answered and not self._client.address.names_mementos:
                 break
         if given_up:
@@ -218,29 +230,25 @@ class Harvester:
             if was_busy:  # another seed has the same page
                 await self._crawl.state.write_behind.settle()
                 page = (await self._crawl.state.patiently(State.load, [key])).get(key)
-            await self._record_captures(seed, captures, page)
+            # those at each host by themselves: one may be slow, or not answer
+            by_host = defaultdict[str, list[Capture]](list)
+            for capture in captures:
+                by_host[self._host_of(capture)].append(capture)
+            at_host = each([(seed, host, some, page) for host, some in by_host.items()])
+            failures = [
+                error
+                async for error in at_once(self._record_at_host, at_host, HOSTS_AT_ONCE)
+                if error
+            ]
+            if failures:
+                raise failures[0]
+            seed.journal.latest = max(seed.journal.latest, captures[-1].at)
+            seed.counts["pages"] += 1
+            seed.first = min(seed.first or captures[0].at, captures[0].at)
         finally:
             lock.release()
             if not lock.locked:
                 self._busy.pop(key, None)
-
-    async def _record_captures(
-        self, seed: _Seed, captures: list[Capture], page: Page | None
-    ) -> None:
-        """Record a page's captures, those at each host by themselves: one may be slow, or not answer."""
-        by_host: dict[str, list[Capture]] = {}
-        for item in captures:
-            by_host.setdefault(self._host_of(item), []).append(item)
-        jobs = [(seed, host, of_host, page) for host, of_host in by_host.items()]
-        failures = [
-            item async for item in at_once(self._record_at_host, each(jobs), HOSTS_AT_ONCE) if item
-        ]
-        if failures:
-            raise failures[0]
-        journal = seed.journal
-        journal.latest = max(journal.latest, captures[-1].at)
-        seed.counts["pages"] += 1
-        seed.first = min(seed.first or captures[0].at, captures[0].at)
 
     async def _record_at_host(
         self, job: tuple[_Seed, str, list[Capture], Page | None]
@@ -268,16 +276,6 @@ class Harvester:
     def _host_of(self, capture: Capture) -> str:
         """Return the host of a capture's memento, "" if all of the archive's are in one place."""
         return urlsplit(capture.place).netloc if self._client.address.names_mementos else ""
-
-    def _on_answer(self, seed: _Seed, answer: IndexAnswer) -> None:
-        self._unanswered, self._has_answered = 0, True
-        captures = sum(len(captures_of_page) for _, captures_of_page in answer.pages)
-        seed.counts["captures"] += captures
-        stats = self._crawl.stats
-        if captures:
-            stats.count("archive/captures", captures)
-        for kind, number in answer.dropped.items():
-            stats.count(f"archive/dropped/{kind}", number)
 
     def _on_unanswered(self, homepage: str, problem: str) -> None:
         self._unanswered += 1
@@ -312,35 +310,20 @@ class Harvester:
         note = asdict(seed.journal)
         await self._crawl.state.patiently(lambda state: state.store.write_meta({seed.key: note}))
 
-    def _say_missed(self, seed: _Seed) -> None:
-        left = sum(capture.is_open for capture in seed.journal.missed)
-        if seed.reasons:
-            logger.warning(
-                "%s: %d mementos were not shown (%s); %d are asked for in the next run",
-                seed.site.homepage,
-                seed.reasons.total(),
-                ", ".join(f"{reason}: {number}" for reason, number in seed.reasons.most_common()),
-                left,
-            )
-
     def _result(self, seed: _Seed, status: str) -> SeedHistory:
         self._crawl.stats.count("archive/seeds")
         self._crawl.stats.count(f"archive/seeds/{status}")
-        counts = seed.counts
+        names = ("pages", "captures", "visits", "mementos", "mementos_saved", "missed")
+        first, last = (
+            datetime.fromtimestamp(second, UTC) if second else None
+            for second in (seed.first, seed.journal.latest)
+        )
+        counts: dict[str, Any] = {name: seed.counts[name] for name in names}
         return SeedHistory(
             url=seed.site.homepage,
             archive=self._client.address.shown_as,
             status=status,
-            pages=counts["pages"],
-            captures=counts["captures"],
-            visits=counts["visits"],
-            mementos=counts["mementos"],
-            mementos_saved=counts["mementos_saved"],
-            missed=counts["missed"],
-            first_capture=_time(seed.first),
-            last_capture=_time(seed.journal.latest),
+            first_capture=first,
+            last_capture=last,
+            **counts,
         )
-
-
-def _time(second: int) -> datetime | None:
-    return datetime.fromtimestamp(second, UTC) if second else None

@@ -12,7 +12,7 @@ from hypothesis import given, strategies as st
 
 from hacs_crawler.archive import Capture
 from hacs_crawler.archive.capture import Cleaning
-from hacs_crawler.harvest.asking import UnansweredError
+from hacs_crawler.harvest.asking import TooMuchError, UnansweredError
 from hacs_crawler.harvest.client import LEAST_LIMIT, LIMIT, LIMIT_WITHOUT_KEYS, TRIES, IndexReader
 from hacs_crawler.harvest.query import IndexAnswer, Site, Span
 
@@ -35,7 +35,7 @@ class Server:
     async def captures(self, site: Site, span: Span, limit: int) -> IndexAnswer:
         self.asked.append((span, limit))
         if self.refuses(span, limit):
-            raise UnansweredError("too much", is_narrowable=True)
+            raise TooMuchError("too much")
         after = int(span.resume_key or -1)
         times = [at for at in self.times if max(span.since, after + 1) <= at <= span.until]
         found = times[: min(limit, self.most)]
@@ -132,7 +132,7 @@ def test_what_cannot_be_helped_by_asking_for_less_is_given_up_at_once() -> None:
     class Odd(Server):
         async def captures(self, *asked: Any) -> IndexAnswer:
             self.asked.append(asked[1:])
-            raise UnansweredError("no index", is_narrowable=False)
+            raise UnansweredError("no index")
 
     server = Odd([])
     with pytest.raises(UnansweredError, match="no index"):

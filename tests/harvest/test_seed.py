@@ -20,7 +20,7 @@ from hacs_crawler.harvest.seed import (
 from hacs_crawler.items import SeedHistory
 from harvest_support import BY_LINKS, DAY, URL, Archive, Crawl, capture, failing
 
-SILENT = UnansweredError("timed out", is_narrowable=False)
+SILENT = UnansweredError("timed out")
 
 
 def harvested(
