@@ -19,7 +19,6 @@ if TYPE_CHECKING:
         is_html as is_html,
         key_of as key_of,
         names_other_file as names_other_file,
-        parse_http_date as parse_http_date,
         parse_timestamp as parse_timestamp,
     )
     from hacs_crawler.archive.cdx import read_cdx as read_cdx, visits_by_digest as visits_by_digest

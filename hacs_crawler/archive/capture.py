@@ -6,7 +6,6 @@ import re
 from collections import Counter
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import Final
 
 from scrapy.linkextractors import IGNORED_EXTENSIONS
@@ -20,7 +19,6 @@ HTML_TYPES: Final = frozenset({"text/html", "application/xhtml+xml"})
 UNKNOWN_TYPES: Final = frozenset({"unk", "-", ""})
 
 # Rows and records that are not captures, by kind (after Jayawardana et al. 2020, data cleaning):
-#
 # - ``invalid_date``: no time in 1970-2106, such as one with month or day 00 - ``invalid_digest``:
 # no checksum in base 32 or hexadecimal, on a row that is not a revisit - ``bad_status``: archived
 # redirects and errors; they do not show the page - ``not_html``: images, PDF and the like -
@@ -38,8 +36,6 @@ EMPTY: Final = frozenset(  # SHA-1 of nothing, as archives write it
 _TIMESTAMP = re.compile(r"[0-9]{4}(?:[0-9]{2}){0,5}|[0-9]{17}").fullmatch
 _EARLIEST: Final = "00000101000000"
 _DIGEST = re.compile(r"(?:[A-Za-z0-9-]+:)?([A-Z2-7]{26,104}=*|[0-9a-fA-F]{32,128})").fullmatch
-
-
 _OTHER_ENDINGS = (*IGNORED_EXTENSIONS, "eot", "json", "otf", "ttf", "woff", "woff2")
 _OTHER_FILE = re.compile(rf"\.(?:{'|'.join(map(re.escape, _OTHER_ENDINGS))})(?:\?|$)").search
 _TYPE = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+-]+").fullmatch
@@ -94,14 +90,6 @@ def parse_timestamp(text: str) -> int | None:
     try:
         return in_range(datetime(*day, *clock, tzinfo=UTC))
     except ValueError:
-        return None
-
-
-def parse_http_date(text: str | None) -> int | None:
-    """Return the second of an HTTP date, None if it is not a valid time."""
-    try:
-        return None if text is None else in_range(parsedate_to_datetime(text))
-    except (ValueError, OverflowError):
         return None
 
 

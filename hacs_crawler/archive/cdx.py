@@ -95,7 +95,13 @@ def read_cdx(
         for fields in parsed:
             rows += 1
             capture = _capture(fields, repeated, warc_url)
-            if isinstance(capture, Capture) and _is_of_other_file(capture, previous):
+            # an image or the like by its URL, without a row above of a page there
+            if (
+                isinstance(capture, Capture)
+                and (capture.is_revisit and capture.status is None)
+                and (previous is None or previous.page_key != capture.page_key)
+                and names_other_file(capture.page_key)
+            ):
                 capture = "not_html"
             if isinstance(capture, str):
                 dropped[capture] += 1
@@ -159,18 +165,15 @@ class _Dialects:
         if len(fields) > 2 and fields[2].startswith("{"):
             values = _named(json.loads(line.split(separator, 2)[2]))
             return ({"url": _url_of_surt(fields[0]), **values, "timestamp": fields[1]},)
-        return (self._text_row(fields),)
-
-    def _text_row(self, fields: Sequence[str]) -> Mapping[str, Any]:
         columns = self._columns or _FIRST_COLUMNS
         least, most = (len(columns),) * 2 if self._columns else (_LEAST_COLUMNS, len(fields))
         if not least <= len(fields) <= most:
             raise _MalformedRowError
-        values = dict(zip(columns, fields, strict=False))
-        row = {name: values[letter] for letter, name in _LETTERS.items() if letter in values}
-        if "c" in values:  # the old checksum, for want of a new one
-            row.setdefault("digest", values["c"])
-        return row
+        named = dict(zip(columns, fields, strict=False))
+        row = {name: named[letter] for letter, name in _LETTERS.items() if letter in named}
+        if "c" in named:  # the old checksum, for want of a new one
+            row.setdefault("digest", named["c"])
+        return (row,)
 
     def _server_row(self, values: Sequence[Any]) -> Mapping[str, Any]:
         # The row of names: a file that was joined from several answers has it more than once.
@@ -241,13 +244,6 @@ class _Repeated:
     def problem(self, key: str, digest: str) -> str:
         """Return the kind under which the rows were dropped that showed this, "" if they were not."""
         return self._kinds.get((key, digest), "") if digest else ""
-
-
-def _is_of_other_file(capture: Capture, previous: Capture | None) -> bool:
-    """Whether a revisit row is of an image or the like by its URL, and no row above of a page there."""
-    is_unsure = capture.is_revisit and capture.status is None
-    is_page = previous is not None and previous.page_key == capture.page_key
-    return is_unsure and not is_page and names_other_file(capture.page_key)
 
 
 def _capture(row: Mapping[str, Any], repeated: _Repeated, warc_url: str) -> Capture | str:

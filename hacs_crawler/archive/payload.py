@@ -8,6 +8,7 @@ Content encodings are undone within bounds.
 import re
 import zlib
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from types import ModuleType
@@ -94,13 +95,10 @@ def _say_rewritten(location: str) -> None:
 
 def _content(body: bytes, header: Header) -> bytes | None:
     """Undo transfer and content encoding; None if that is impossible or gives too much."""
-    if (header("Transfer-Encoding") or "").strip().lower() == "chunked":
-        joined = _unchunked(body)
-        if joined is None:
-            return None
-        body = joined
+    is_chunked = (header("Transfer-Encoding") or "").strip().lower() == "chunked"
+    joined = _unchunked(body) if is_chunked else body
     try:
-        return decoded(body, header("Content-Encoding") or "", MAX_BODY_BYTES)
+        return joined and decoded(joined, header("Content-Encoding") or "", MAX_BODY_BYTES)
     except MissingCodecError as error:
         say_missing(str(error))
         return None
@@ -164,22 +162,18 @@ def say_missing(problem: str) -> None:
 
 
 def _gunzip(packed: bytes, most_bytes: int) -> bytes | None:
-    return _inflate(packed, most_bytes, 16 + zlib.MAX_WBITS) if packed[:2] == GZIP_MAGIC else packed
+    is_packed = packed[:2] == GZIP_MAGIC
+    return _inflate(packed, most_bytes, 16 + zlib.MAX_WBITS) if is_packed else packed
 
 
-def _undeflate(packed: bytes, most_bytes: int) -> bytes | None:
-    content = _inflate(packed, most_bytes, zlib.MAX_WBITS)
-    return _inflate(packed, most_bytes, -zlib.MAX_WBITS) if content is None else content
-
-
-def _inflate(packed: bytes, most_bytes: int, window: int) -> bytes | None:
-    try:
+def _inflate(packed: bytes, most_bytes: int, *windows: int) -> bytes | None:
+    for window in windows or (zlib.MAX_WBITS, -zlib.MAX_WBITS):
         unpacker = zlib.decompressobj(window)
-        content = unpacker.decompress(packed, most_bytes)
-    except zlib.error:
-        return None
-    is_whole = unpacker.eof and not unpacker.unused_data.startswith(GZIP_MAGIC)
-    return content if is_whole else None
+        with suppress(zlib.error):
+            content = unpacker.decompress(packed, most_bytes)
+            if unpacker.eof and not unpacker.unused_data.startswith(GZIP_MAGIC):
+                return content
+    return None
 
 
 def _unbrotli(packed: bytes, most_bytes: int) -> bytes | None:
@@ -229,7 +223,7 @@ def _module(coding: str, *names: str) -> ModuleType:
 _CODECS: Final[Mapping[str, Callable[[bytes, int], bytes | None]]] = {
     "gzip": _gunzip,
     "x-gzip": _gunzip,
-    "deflate": _undeflate,
+    "deflate": _inflate,
     "br": _unbrotli,
     "zstd": _unzstd,
 }

@@ -12,6 +12,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import groupby
+from operator import itemgetter
 from types import ModuleType
 from typing import Any, Final
 
@@ -102,7 +104,11 @@ def _warcio(module: str) -> ModuleType:
 
 def _next_record(stream: _Stream, most_bytes: int) -> Record | None:
     """Return the next record of a gzip member, or of a file that is not packed; None at its end."""
-    line = stream.after_blank_lines()
+    while True:
+        stream.record_at = stream.offset
+        line = stream.line()
+        if not line or line.strip():
+            break
     if not line:
         return None
     if line.startswith(_WARC):
@@ -117,8 +123,9 @@ def _next_record(stream: _Stream, most_bytes: int) -> Record | None:
 
 
 def _warc_record(stream: _Stream, line: bytes, most_bytes: int) -> Record:
-    lines = [line]
-    for header in stream.lines_to_blank():
+    lines, size = [line], 0
+    while size < MOST_HEADERS_BYTES and lines[-1].strip() and (header := stream.line()):
+        size += len(header)
         # folded: no header that is read here has a blank inside
         if header[:1] in b" \t" and header.strip():
             lines[-1] = lines[-1].rstrip() + header.lstrip()
@@ -144,12 +151,11 @@ class _Stream:
     """Reads a source by lines and blocks, never past the end of a gzip member without being asked to."""
 
     def __init__(self, source: Source) -> None:
-        self._source = source
+        self._members = groupby(source.pieces, itemgetter(0))
+        self._pieces: Iterator[tuple[int, bytes]] = iter(())
         self._buffer = b""
         self._position = 0
-        self._offset = 0
-        self._member = -1
-        self._pending: tuple[int, bytes] | None = None
+        self.offset = 0
         self.record_at = 0
         self.next_member()
 
@@ -158,10 +164,10 @@ class _Stream:
         while self._fill():
             self._drop(len(self._buffer) - self._position)
         self._drop(len(self._buffer) - self._position)
-        if self._pending is None:
-            return False
-        (self._member, self._buffer), self._pending, self._position = self._pending, None, 0
-        return True
+        member = next(self._members, None)
+        if member is not None:
+            self._pieces = member[1]
+        return member is not None
 
     def next_beginning(self, block: bytes) -> bool:
         """Go to the beginning of the next WARC record of this member, in a damaged block or behind it.
@@ -169,7 +175,7 @@ class _Stream:
         Returns whether there is one.
         """
         self._buffer, self._position = block + self._buffer[self._position :], 0
-        self._offset -= len(block)
+        self.offset -= len(block)
         while (match := _NEXT_WARC.search(self._buffer, self._position)) is None:
             left = len(self._buffer) - self._position
             self._drop(max(0, left - _LONGEST_BEGINNING))
@@ -177,23 +183,6 @@ class _Stream:
                 return False
         self._drop(match.start() - self._position)
         return True
-
-    def after_blank_lines(self) -> bytes:
-        """Return the next line that is not blank; b"" at the end."""
-        while True:
-            self.record_at = self._offset
-            line = self.line()
-            if not line or line.strip():
-                return line
-
-    def lines_to_blank(self) -> Iterator[bytes]:
-        """Yield lines up to a blank one, which is included."""
-        size = 0
-        while size < MOST_HEADERS_BYTES and (line := self.line()):
-            yield line
-            size += len(line)
-            if not line.strip():
-                return
 
     def line(self) -> bytes:
         """Return the next line with its end, without it at the end, b"" behind that."""
@@ -226,12 +215,7 @@ class _Stream:
 
     def _fill(self) -> bool:
         """Read more of the present member into the buffer; return whether there was more."""
-        if self._pending is not None:
-            return False
-        member, data = self._source.read_of_member()
-        if member != self._member:
-            self._pending = (member, data) if data else None
-            return False
+        _, data = next(self._pieces, (0, b""))
         self._buffer = self._buffer[self._position :] + data
         self._position = 0
         return bool(data)
@@ -243,4 +227,4 @@ class _Stream:
 
     def _drop(self, size: int) -> None:
         self._position += size
-        self._offset += size
+        self.offset += size

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import io
 import zlib
-from collections import deque
 from collections.abc import Iterator
+from itertools import chain, count, repeat
 from typing import IO, Any, Final
 
 from hacs_crawler.archive.capture import ArchiveError
@@ -55,8 +55,9 @@ def open_source(path: str) -> Source:
 
 def source_of(file: IO[bytes], name: str) -> Source:
     """Return what reads a file that has `peek`, and unpacks it if it begins as gzip does."""
-    beginning = file.peek(2)[:2]  # type: ignore[attr-defined]
-    return _Gunzip(file, name) if beginning == GZIP_MAGIC else Source(file, name)
+    is_packed = file.peek(2)[:2] == GZIP_MAGIC  # type: ignore[attr-defined]
+    blocks = _blocks(file, name)
+    return Source(file, name, _unpacked(blocks, name) if is_packed else zip(repeat(0), blocks))
 
 
 def read_lines(source: str | Source, longest_bytes: int = LONGEST_LINE_BYTES) -> Iterator[bytes]:
@@ -74,29 +75,32 @@ def read_lines(source: str | Source, longest_bytes: int = LONGEST_LINE_BYTES) ->
 
 
 class Source(io.RawIOBase):
-    """A file whose failures are ArchiveErrors with the place; its beginning can be peeked at."""
+    """A file whose failures are ArchiveErrors with the place; its beginning can be peeked at.
 
-    def __init__(self, file: IO[bytes], name: str) -> None:
+    `pieces` are its bytes, piece by piece, each with the number of the gzip member that it is of.
+    """
+
+    def __init__(self, file: IO[bytes], name: str, pieces: Iterator[tuple[int, bytes]]) -> None:
         self.name = name
+        self.pieces = pieces
         self._file = file
-        self._read_bytes = 0
-        self._member = 0
-        self._ahead: deque[tuple[int, bytes]] = deque()
-        self._damage: ArchiveError | None = None
+        self._left = b""
 
     def beginning(self, size: int = BEGINNING_BYTES) -> bytes:
         """Return the first bytes, less if it is shorter or damaged, before anything else is read.
 
         Reading then starts with them all the same, and comes to the damage in its place.
         """
-        missing = size
+        ahead: list[tuple[int, bytes]] = []
+        rest, found = self.pieces, b""
         try:
-            while missing > 0 and (data := self._next(missing)):
-                self._ahead.append((self._member, data))
-                missing -= len(data)
+            while len(found) < size and (piece := next(rest, None)):
+                ahead.append(piece)
+                found += piece[1]
         except ArchiveError as error:
-            self._damage = error
-        return b"".join(data for _, data in self._ahead)
+            rest = _failing(error)
+        self.pieces = chain(ahead, rest)
+        return found[:size]
 
     def readable(self) -> bool:
         """Return True."""
@@ -105,92 +109,63 @@ class Source(io.RawIOBase):
     def readinto(self, target: Any, /) -> int:
         """Read some bytes into `target` and return how many; 0 at the end."""
         view = memoryview(target).cast("B")
-        _, data = self.read_of_member(len(view))
+        data = self._left or next(self.pieces, (0, b""))[1]
+        data, self._left = data[: len(view)], data[len(view) :]
         view[: len(data)] = data
         return len(data)
-
-    def read_of_member(self, size: int = _BLOCK_BYTES) -> tuple[int, bytes]:
-        """Return some bytes, and the number of the gzip member that they are of; b"" at the end."""
-        if self._ahead:
-            member, data = self._ahead.popleft()
-            if len(data) > size:
-                self._ahead.appendleft((member, data[size:]))
-            return member, data[:size]
-        if self._damage is not None:
-            raise self._damage
-        data = self._next(size)
-        return self._member, data
 
     def close(self) -> None:
         """Close the file."""
         self._file.close()
         super().close()
 
-    def _next(self, size: int) -> bytes:
-        """Return some bytes, of one gzip member only, which `_member` then names."""
-        try:
-            data = self._file.read(size)
-        except OSError as error:
-            position = f"{self.name}, byte {self._read_bytes}"
-            raise ArchiveError(f"{position}: cannot read: {reason_of(error)}") from error
-        self._read_bytes += len(data)
-        return data
+
+def _failing(error: ArchiveError) -> Iterator[tuple[int, bytes]]:
+    yield from ()
+    raise error
 
 
-class _Gunzip(Source):
-    """Unpacks gzip members one after another; damage is reported with the member's first byte.
+def _blocks(file: IO[bytes], name: str) -> Iterator[bytes]:
+    position = 0
+    try:
+        while data := file.read(_BLOCK_BYTES):
+            position += len(data)
+            yield data
+    except OSError as error:
+        msg = f"{name}, byte {position}: cannot read: {reason_of(error)}"
+        raise ArchiveError(msg) from error
+
+
+def _unpacked(blocks: Iterator[bytes], name: str) -> Iterator[tuple[int, bytes]]:
+    """Unpack gzip members one after another; damage is reported with the member's first byte.
 
     Not `gzip.GzipFile`, which knows no offsets, and whose EOFError warcio takes for the file's end.
     The last piece of a member is held back until its checksum has been seen to be right.
     """
-
-    def __init__(self, file: IO[bytes], name: str) -> None:
-        super().__init__(file, name)
-        self._packed = b""
-        self._held = b""
-        self._checked = b""
-        self._member_at = 0
-        self._unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)
-        self._is_inside = False
-
-    def _next(self, size: int) -> bytes:
-        while not self._checked:
-            if not self._is_inside and not self._begin():
-                return b""
-            piece = self._unpack(size)
-            if self._is_inside:
-                if piece:
-                    self._checked, self._held = self._held, piece
-            else:
-                self._checked, self._held = self._held + piece, b""
-        data, self._checked = self._checked[:size], self._checked[size:]
-        return data
-
-    def _begin(self) -> bool:
-        """Whether another member begins here; the zero bytes that may follow one are skipped."""
-        self._packed = self._packed.lstrip(b"\0")
-        while not self._packed:
-            block = super()._next(_BLOCK_BYTES)
-            if not block:
-                return False
-            self._packed = block.lstrip(b"\0")
-        self._member_at = self._read_bytes - len(self._packed)
-        self._member += 1
-        self._unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)
-        self._is_inside = True
-        return True
-
-    def _unpack(self, size: int) -> bytes:
-        position = f"{self.name}, gzip member at byte {self._member_at}"
-        if not self._packed:
-            self._packed = super()._next(_BLOCK_BYTES)
-        is_end = not self._packed
-        try:
-            piece = self._unpacker.decompress(self._packed, size)
-        except zlib.error as error:
-            raise ArchiveError(f"{position}: damaged: {error}") from error
-        if is_end and not piece and not self._unpacker.eof:
-            raise ArchiveError(f"{position}: truncated at byte {self._read_bytes}")
-        self._packed = self._unpacker.unused_data or self._unpacker.unconsumed_tail
-        self._is_inside = not self._unpacker.eof
-        return piece
+    packed, position = b"", 0
+    for member in count(1):
+        # zero bytes may follow a member
+        while not (packed := packed.lstrip(b"\0")):
+            packed = next(blocks, b"")
+            position += len(packed)
+            if not packed:
+                return
+        place = f"{name}, gzip member at byte {position - len(packed)}"
+        unpacker, held = zlib.decompressobj(zlib.MAX_WBITS | 16), b""
+        while not unpacker.eof:
+            if not packed:
+                packed = next(blocks, b"")
+                position += len(packed)
+            is_end = not packed
+            try:
+                piece = unpacker.decompress(packed, _BLOCK_BYTES)
+            except zlib.error as error:
+                raise ArchiveError(f"{place}: damaged: {error}") from error
+            if is_end and not piece and not unpacker.eof:
+                raise ArchiveError(f"{place}: truncated at byte {position}")
+            packed = unpacker.unused_data or unpacker.unconsumed_tail
+            if piece and held:
+                yield member, held
+            held = piece or held
+        if held:
+            yield member, held

@@ -12,8 +12,9 @@ mementos, of the page's own time, below a bar of links of its own.
 import json
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain
+from operator import itemgetter
 from typing import Final
 from urllib.parse import urljoin, urlsplit
 
@@ -23,10 +24,9 @@ from hacs_crawler.archive.capture import (
     ArchiveError,
     Cleaning,
     key_of,
-    parse_http_date,
     parse_timestamp,
 )
-from hacs_crawler.utils.times import parse_iso
+from hacs_crawler.utils.times import parse_http_date, parse_iso
 
 # Some 400,000 mementos; archives serve longer TimeMaps in pages.
 MAX_TIMEMAP_BYTES: Final = 64 << 20
@@ -67,21 +67,22 @@ def timemaps_in(links: bytes) -> list[str]:
     TimeMap in another format of the same answer comes without a time. Raises as `read_timemap`.
     """
     timemaps = [
-        link
-        for link in _links(links.decode(errors="replace"), "the Link header")
-        if link.is_timemap
+        (values.get("type", "") not in {LINK_FORMAT, ""}, uri)
+        for uri, relations, values in _links(links.decode(errors="replace"), "the Link header")
+        if "timemap" in relations
     ]
-    return [
-        link.uri for link in sorted(timemaps, key=lambda link: link.type not in {LINK_FORMAT, ""})
-    ]
+    return [uri for _, uri in sorted(timemaps, key=itemgetter(0))]
 
 
 def parts_of(timemap: bytes) -> list[str]:
     """Return the other parts of a TimeMap in link format that is paged, or an index of parts."""
     if timemap.lstrip()[:1] != b"<":
         return []
-    links = _links(timemap.decode(errors="replace"), "the TimeMap")
-    return [link.uri for link in links if link.is_timemap and link.has_bounds]
+    return [
+        uri
+        for uri, relations, values in _links(timemap.decode(errors="replace"), "the TimeMap")
+        if "timemap" in relations and not values.keys().isdisjoint({"from", "until"})
+    ]
 
 
 def read_timemap(data: bytes, name: str, dropped: Cleaning) -> Iterator[TimeMapEntry]:
@@ -118,31 +119,18 @@ _Rows = Iterator[tuple[str, int | None]]
 
 
 def _link_format(text: str, name: str) -> tuple[str, _Rows]:
-    links = _links(text, name)
-    ahead: list[tuple[str, int | None]] = []
-    for link in links:  # the original usually comes first, but need not
-        if "original" in link.relations:
-            rest = ((link.uri, link.at) for link in links if "memento" in link.relations)
-            return link.uri, chain(ahead, rest)
-        if "memento" in link.relations:
-            ahead.append((link.uri, link.at))
+    for uri, relations, _ in _links(text, name):  # the original usually comes first, but need not
+        if "original" in relations:
+            return uri, (
+                (uri, parse_http_date(values.get("datetime")))
+                for uri, relations, values in _links(text, name)
+                if "memento" in relations
+            )
     raise ArchiveError(f"{name}, character {len(text)}: ends without a link of rel=original")
 
 
-@dataclass(frozen=True, slots=True)
-class _Link:
-    uri: str
-    relations: list[str]
-    at: int | None
-    type: str
-    has_bounds: bool
-
-    @property
-    def is_timemap(self) -> bool:
-        return "timemap" in self.relations
-
-
-def _links(text: str, name: str) -> Iterator[_Link]:
+def _links(text: str, name: str) -> Iterator[tuple[str, list[str], dict[str, str]]]:
+    """Yield the target of each link, its relations, and all parameters by name."""
     position, end = 0, len(text.rstrip(" \t\r\n,"))
     while position < end:
         match = _LINK.match(text, position)
@@ -151,13 +139,7 @@ def _links(text: str, name: str) -> Iterator[_Link]:
         values: dict[str, str] = {}
         for key, quoted, token in _PARAMETER.findall(match[2]):
             values.setdefault(key.lower(), quoted or token)
-        yield _Link(
-            match[1].strip(),
-            values.get("rel", "").split(),
-            parse_http_date(values.get("datetime")),
-            values.get("type", ""),
-            "from" in values or "until" in values,
-        )
+        yield match[1].strip(), values.get("rel", "").split(), values
         position = match.end()
 
 
@@ -227,11 +209,8 @@ def without_toolbar(text: str) -> str:
     begin, end = _TOOLBAR
     # an expression would look for the end from each beginning
     first, *others = text.split(begin)
-    kept = [first]
-    for part in others:
-        _, end_found, after = part.partition(end)
-        kept.append(after if end_found else begin + part)
-    return "".join(kept)
+    kept = (part.partition(end)[2] if end in part else begin + part for part in others)
+    return "".join([first, *kept])
 
 
 class Rewriting:
@@ -271,14 +250,12 @@ class Rewriting:
         """
         if not _names_host_or_root(href) or _MEMENTO.search(href) is None:
             return ""
-        try:
+        with suppress(ValueError):  # no URL at all
             uri = urljoin(self._uri, href)
             match = _MEMENTO.search(uri)
-            is_own = match is not None and _place(uri[: match.start()]) == self.place
-        except ValueError:  # no URL at all
-            return ""
-        is_same_time = match is not None and parse_timestamp(match[1]) == self._at
-        return match[2] if match is not None and is_own and is_same_time else ""
+            if match is not None and _place(uri[: match.start()]) == self.place:
+                return match[2] if parse_timestamp(match[1]) == self._at else ""
+        return ""
 
 
 def _href(link: etree._Element) -> str:

@@ -25,6 +25,9 @@ from hacs_crawler.watch import Rules
 
 logger = safe_logger(__name__)
 
+ZIP_MAGIC: Final = b"PK\x03\x04"
+_FOLDER: Final = "archive/"
+_ENDINGS: Final = (".warc", ".warc.gz", ".arc", ".arc.gz")
 _CAPTURES: Final = frozenset({"response", "revisit", "resource"})
 _DERIVED: Final = {
     "conversion": "a WET file has the text of pages; import the WARC file that it was made from",
@@ -35,7 +38,7 @@ _DERIVED: Final = {
 def is_warc(beginning: bytes, name: str) -> bool:
     """Whether a file that begins like this, or is called so, holds WARC or ARC records."""
     is_known = beginning.startswith((b"WARC/", b"filedesc:"))
-    return is_known or name.endswith((".warc", ".warc.gz", ".arc", ".arc.gz"))
+    return is_known or name.endswith(_ENDINGS)
 
 
 def read_warc(
@@ -90,8 +93,11 @@ def _visit(record: Record, rules: Rules) -> Visit | str:
             http = headers_parser().parse(stream)
         except header_errors():  # a revisit record need not have any
             return visit if is_revisit else "malformed"
-        problem = _problem(http, is_revisit=is_revisit)
         body, header = stream.read(), _getter(http)
+        status = http.get_statuscode() or ""
+        problem = "" if is_html(header("Content-Type") or "") else "not_html"
+        if not status.startswith("2") and not (is_revisit and status in {"", "304"}):
+            problem = "bad_status"
     if problem or is_revisit:
         return problem or visit
     links = None if record.is_cut else payload_links(body, header, visit.url, rules)
@@ -110,18 +116,6 @@ def _getter(http: Any) -> Header:
     return header
 
 
-def _problem(http: Any, *, is_revisit: bool) -> str:
-    status = http.get_statuscode() or ""
-    if not status.startswith("2") and not (is_revisit and status in {"", "304"}):
-        return "bad_status"
-    return "" if is_html(_getter(http)("Content-Type") or "") else "not_html"
-
-
-ZIP_MAGIC: Final = b"PK\x03\x04"
-_FOLDER: Final = "archive/"
-_ENDINGS: Final = (".warc", ".warc.gz", ".arc", ".arc.gz")
-
-
 def warcs_of(path: str) -> Iterator[Source]:
     """Yield the WARC files in a WACZ file, each open until the next is requested.
 
@@ -132,11 +126,8 @@ def warcs_of(path: str) -> Iterator[Source]:
         raise ArchiveError("standard input: a ZIP file (WACZ?) can only be read by its name")
     try:
         with zipfile.ZipFile(path) as archive:
-            names = [
-                name
-                for name in archive.namelist()
-                if name.startswith(_FOLDER) and name.endswith(_ENDINGS)
-            ]
+            inside = [name for name in archive.namelist() if name.startswith(_FOLDER)]
+            names = [name for name in inside if name.endswith(_ENDINGS)]
             for name in names:
                 with archive.open(name) as file:
                     yield source_of(file, f"{path}, {name}")

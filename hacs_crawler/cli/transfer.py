@@ -120,7 +120,7 @@ class Importer:
             beginning = source.beginning()
             if not beginning.strip():
                 # raises if it is damaged from its first bytes on
-                source.read_of_member()
+                source.read(1)
                 logger.warning("%s is empty", source.name)
                 return
             refuse_packed(beginning, source.name)
