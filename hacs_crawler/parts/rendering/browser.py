@@ -13,6 +13,7 @@ import base64
 import math
 import tempfile
 import time
+from collections.abc import Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
 from inspect import isawaitable
@@ -169,7 +170,13 @@ class Browser:
             raise RenderingError(msg) from error
         except Exception as error:
             message = _first_line(error)
-            raise _kind_of(message)(message) from error
+            kind = RenderingError
+            if "ownload" in message:  # Playwright's words, and scrapy-playwright's
+                kind = NoPageError
+            # an aborted request was a download, too, if the browser had not begun it
+            elif "net::ERR_" in message and "net::ERR_ABORTED" not in message:
+                kind = UnreachableError
+            raise kind(message) from error
         finally:
             await self._end(handler, name, rendering)
         # Chromium shows errors with status 200
@@ -236,25 +243,30 @@ class Browser:
             return
         if self._handler is handler:
             logger.warning("The browser does not answer any more: another one is started")
-            self._handler = None
-            await within(handler.close(), CLOSING_SECONDS)
+            await self._drop(handler)
 
     def _has_lost(self, handler: Any) -> bool:
         """Whether a browser has died, and is not used any more."""
         if self._handler is not handler:
             return True
         browser = getattr(handler, "browser", None)
-        if browser is not None and browser.is_connected():
-            return False
+        is_lost = browser is None or not browser.is_connected()
+        if is_lost:
+            begin(self._drop(handler))
+        return is_lost
+
+    def _drop(self, handler: Any) -> Coroutine[Any, Any, bool]:
         self._handler = None
-        begin(within(handler.close(), CLOSING_SECONDS))
-        return True
+        return within(handler.close(), CLOSING_SECONDS)
 
     async def _is_refused(self, asked: Any) -> bool:
         """Whether a request of a page is not to be sent; returns when it may be."""
         if not asked.url.startswith(OF_THE_WEB):
             return False
-        rendering = self._of(asked)
+        try:
+            rendering = self._open.get(asked.frame.page)
+        except Exception:  # noqa: BLE001 - of a page that is closing, and has lost its frame
+            rendering = None
         if rendering is None or asked.resource_type in NOT_LOADED:
             return True
         rendering.asked += 1
@@ -262,7 +274,10 @@ class Browser:
             # it has obeyed, and waited for its turn
             self._downloads.on_sent(rendering.request)
             return False
-        if rendering.asked > MOST_REQUESTS or await self._project_refuses(asked):
+        if rendering.asked > MOST_REQUESTS:
+            return True
+        refused = self._is_refused_too is not None and self._is_refused_too(asked)
+        if await refused if isawaitable(refused) else refused:
             return True
         rendering.held += 1
         try:
@@ -270,23 +285,10 @@ class Browser:
         finally:
             rendering.held -= 1
 
-    async def _project_refuses(self, asked: Any) -> bool:
-        if self._is_refused_too is None:
-            return False
-        refused = self._is_refused_too(asked)
-        return bool(await refused if isawaitable(refused) else refused)
-
-    def _of(self, asked: Any) -> _Rendering | None:
-        """Return the page that makes a request, None if it is closing and has lost its frame."""
-        try:
-            return self._open.get(asked.frame.page)
-        except Exception:  # noqa: BLE001 - Playwright's own kinds of errors are behind an extra
-            return None
-
     async def _must_not_go(self, url: str, rendering: _Rendering) -> bool:
         first = rendering.request
-        meta = {key: True for key in ("dont_obey_robotstxt",) if first.meta.get(key)}
-        request = Request(url, headers=first.headers, meta=meta)
+        obeys_not = bool(first.meta.get("dont_obey_robotstxt"))
+        request = Request(url, headers=first.headers, meta={"dont_obey_robotstxt": obeys_not})
         if self._crawl.parts.admit(request) > 0:
             return True
         try:
@@ -308,14 +310,6 @@ def _page_seconds(settings: BaseSettings) -> float:
         if 0.0 < milliseconds < math.inf:
             return milliseconds / 1000
     return PAGE_SECONDS
-
-
-def _kind_of(message: str) -> type[RenderingError]:
-    if "ownload" in message:  # Playwright's words, and scrapy-playwright's
-        return NoPageError
-    # an aborted request was a download, too, if the browser had not begun it
-    is_unreachable = "net::ERR_" in message and "net::ERR_ABORTED" not in message
-    return UnreachableError if is_unreachable else RenderingError
 
 
 def _proxy(request: Request) -> dict[str, dict[str, str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 from inspect import iscoroutinefunction
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar
 
 import scrapy
 from scrapy import Request, Spider
@@ -16,8 +16,6 @@ from twisted.internet.defer import Deferred
 
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.parts.rendering.rendering import Rendering
-
-_IS_ASYNC: Final = scrapy.version_info >= (2, 14)
 
 
 class _LazyAsInner(type):
@@ -47,34 +45,20 @@ class BrowserHandler(metaclass=_LazyAsInner):
         """Build the wrapped handler, and this handler."""
         return cls(crawler)
 
-    if _IS_ASYNC:
-
-        async def download_request(self, request: Request) -> Response:
-            """Return the answer to a request."""
-            return await self._download(request)
-
-        async def close(self) -> None:
-            """Close the wrapped handler."""
-            await self._close()
-
-    else:
-
-        def download_request(  # type: ignore[misc]
-            self, request: Request, spider: Spider
-        ) -> Deferred[Response]:
-            """Return the answer to a request."""
-            del spider
-            return deferred_from_coro(self._download(request))
-
-        def close(self) -> Deferred[None]:  # type: ignore[misc]
-            """Close the wrapped handler."""
-            return deferred_from_coro(self._close())
-
-    async def _download(self, request: Request) -> Response:
+    async def download_request(self, request: Request) -> Response:
+        """Return the answer to a request."""
         rendering = Crawl.of(self._crawler).parts.of(Rendering)
         if rendering is None:
             return await self._plain(request)
         return await rendering.download(request, self._plain)
+
+    async def close(self) -> None:
+        """Close the wrapped handler."""
+        closed = self._inner.close() if hasattr(self._inner, "close") else None
+        if isinstance(closed, Deferred):
+            await maybe_deferred_to_future(closed)
+        elif isinstance(closed, Awaitable):
+            await closed
 
     async def _plain(self, request: Request) -> Response:
         if iscoroutinefunction(self._inner.download_request):
@@ -86,14 +70,21 @@ class BrowserHandler(metaclass=_LazyAsInner):
         response: Response = await asked
         return response
 
-    async def _close(self) -> None:
-        closed = self._inner.close() if hasattr(self._inner, "close") else None
-        if isinstance(closed, Deferred):
-            await maybe_deferred_to_future(closed)
-        elif isinstance(closed, Awaitable):
-            await closed
+
+class _BrowserHandler(BrowserHandler):
+    """For Scrapy before 2.14, which takes Deferreds."""
+
+    def download_request(  # type: ignore[override]
+        self, request: Request, spider: Spider
+    ) -> Deferred[Response]:
+        del spider
+        return deferred_from_coro(super().download_request(request))
+
+    def close(self) -> Deferred[None]:  # type: ignore[override]
+        return deferred_from_coro(super().close())
 
 
 def with_browser(around: Any) -> type[BrowserHandler]:
     """Return a value for DOWNLOAD_HANDLERS: a class that wraps the handler set before."""
-    return type("BrowserHandler", (BrowserHandler,), {"around": around})
+    base = BrowserHandler if scrapy.version_info >= (2, 14) else _BrowserHandler
+    return type("BrowserHandler", (base,), {"around": around})

@@ -125,8 +125,7 @@ class Rendering(RenderingMemory):
                 self.keep(page_url, visited(page), site)
         elif is_doubtful and not is_closing(self._crawl.crawler):
             self._crawl.stats.count("render/checks")
-            compare = self._compare_with_plain if rendered else self._compare_with_browser
-            return await compare(request, response, page_url)
+            return await self._better(request, response, page_url)
         return response
 
     def failed(self, request: Request, error: Exception, page_url: str) -> Request | None:
@@ -150,37 +149,28 @@ class Rendering(RenderingMemory):
         await super().closing()
         await self._browser.close()
 
-    async def _compare_with_browser(self, request: Request, plain: Response, url: str) -> Response:
-        """Render a page that was asked for plainly; returns the better of the two answers."""
-        if not await self._browser.is_there():
-            return plain
-        first = await self._asked(request, rendered=True)
-        # no verdict: it is looked at again, unless that fails often
-        if first is None:
-            self._on_failure(url)
-            return plain
-        is_more = await self._compared(request, plain, first, url)
-        return first.replace(request=request) if is_more else plain
-
-    async def _compare_with_plain(self, request: Request, rendered: Response, url: str) -> Response:
-        """Ask plainly for a page that was rendered."""
-        plain = await self._asked(request, rendered=False)
-        if plain is not None:
-            await self._compared(request, plain, rendered, url)
-        return rendered
-
-    async def _compared(self, request: Request, plain: Response, first: Response, url: str) -> bool:
-        """Return whether a browser shows more of a page, and remember it."""
+    async def _better(self, request: Request, response: Response, url: str) -> Response:
+        """Fetch a page the other way, too; return the answer that shows more, and remember it."""
+        rendered = is_rendered(response)
+        if not rendered and not await self._browser.is_there():
+            return response
+        other = await self._asked(request, rendered=not rendered)
+        if other is None:
+            # no verdict: it is looked at again, unless that fails often
+            if not rendered:
+                self._on_failure(url)
+            return response
+        plain, first = (other, response) if rendered else (response, other)
         seen, shown = self._links(plain), self._links(first) or frozenset()
         more = frozenset() if seen is None else shown - seen
         second = await self._asked(request, rendered=True) if more else None
         if more and second is None:
             self._on_failure(url)
-            return False
+            return response
         again = None if second is None else self._links(second)
         is_more = bool(seen is not None and again and shows_more(seen, shown, again))
         self._note(url, Verdict.BROWSER if is_more else Verdict.PLAIN, len(more))
-        return is_more
+        return other.replace(request=request) if is_more and not rendered else response
 
     def _on_failure(self, url: str) -> None:
         page, site = self.records(url)

@@ -78,22 +78,18 @@ class SiteRendering(Struct, frozen=True, array_like=True):
     @property
     def verdict(self) -> Verdict:
         """What three pages or more agree on, nearly without dissent."""
-        for verdict, pro, contra in (
-            (Verdict.BROWSER, self.browser, self.plain),
-            (Verdict.PLAIN, self.plain, self.browser),
-        ):
-            if pro >= PAGES_THAT_AGREE and contra * _DISSENT <= pro:
-                return verdict
-        return Verdict.UNKNOWN
+        fewer, more = sorted((self.browser, self.plain))
+        if more < PAGES_THAT_AGREE or fewer * _DISSENT > more:
+            return Verdict.UNKNOWN
+        return Verdict.BROWSER if self.browser == more else Verdict.PLAIN
 
     def judged(self, before: Verdict, after: Verdict) -> SiteRendering:
         """Return the record after a check of one of its pages, whose verdict was `before`."""
-        counts = {Verdict.BROWSER: self.browser, Verdict.PLAIN: self.plain}
+        counts = [0, self.plain, self.browser]  # by verdict
         if before is not after:
-            for verdict, step in ((before, -1), (after, 1)):
-                if verdict in counts:
-                    counts[verdict] = max(counts[verdict] + step, 0)
-        return SiteRendering(counts[Verdict.BROWSER], counts[Verdict.PLAIN], 0)
+            counts[before] = max(counts[before] - 1, 0)
+            counts[after] += 1
+        return SiteRendering(browser=counts[Verdict.BROWSER], plain=counts[Verdict.PLAIN])
 
 
 class Advice(NamedTuple):
