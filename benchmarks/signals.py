@@ -32,10 +32,9 @@ from hacs_crawler.state import (
     evidence_likelihood,
     gap_evidence,
     joined_ids,
-    open_likelihood,
+    open_evidence,
     read_again,
     settled,
-    signals_looked_for,
 )
 from hacs_crawler.utils.arrays import IndexArray
 from hacs_crawler.utils.times import DAY
@@ -97,9 +96,8 @@ class SignallingWorld(World):
         self._records = records = read_again(records, self._latest, now)
         if self._days % RELEARN_DAYS == 0:
             self._evidence["open"] = self._evidence["signals"] = 0.0
-            now_open = open_likelihood(records, rows, estimation)
+            now_open, looked_for = open_evidence(records, rows, estimation)
             np.add.at(self._evidence["open"], self._source, now_open)
-            looked_for = signals_looked_for(records, rows, estimation)
             np.add.at(self._evidence["signals"], self._source, looked_for)
             self._prior = fit_prior_of_signals(evidence_likelihood(self._evidence))
         self._days += 1

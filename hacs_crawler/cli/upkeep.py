@@ -100,7 +100,7 @@ def signal(
 def _record(state: State, origin: str, times: dict[int, int], now: int) -> int:
     """Record the signals of one host; return how many of its pages the state knows."""
     ids, seconds = np.array(list(times), np.int64), np.array(list(times.values()), np.int64)
-    (source,) = read_sources(state.store, KIND, [origin]).values()
+    (source,) = read_sources(state.store, KIND, [origin])
     sites = hear(state, KIND, origin, now, ids, seconds, others="silent", sites=source.sites)
     write_sources(state.store, KIND, [replace(source, tried=now, read=now, sites=sites)])
     return int(np.count_nonzero(state.rows(ids)["site"]))

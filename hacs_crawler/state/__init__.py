@@ -118,11 +118,10 @@ if TYPE_CHECKING:
         gap_evidence as gap_evidence,
         heard_of as heard_of,
         joined_ids as joined_ids,
-        open_likelihood as open_likelihood,
+        open_evidence as open_evidence,
         rates_of as rates_of,
         read_again as read_again,
         settled as settled,
-        signals_looked_for as signals_looked_for,
     )
     from hacs_crawler.state.signals import (
         Others as Others,

@@ -181,23 +181,21 @@ def joined_ids(records: Records, page_ids: Ids) -> Records:
     return after
 
 
-def open_likelihood(records: Records, rows: Rows, estimation: Estimation) -> FloatArray:
-    """Return the log-likelihoods of the signals since the last visits, (n_pages, points).
+def open_evidence(
+    records: Records, rows: Rows, estimation: Estimation
+) -> tuple[FloatArray, FloatArray]:
+    """Return the log-likelihoods of the signals since the last visits, (n_pages, points), and a number.
 
-    Pages without a signal since their last visit say nothing: 0.
+    Pages without a signal since their last visit say nothing: 0. The number is how many signals there
+    were, or could be expected if that is more.
     """
     places = np.flatnonzero((records["visit"] > 0) & (records["watched"] > 0))
     likelihood = np.zeros((len(records), POINTS))
-    rates = rates_of(rows[places], estimation)
-    likelihood[places] = open_log_likelihood(heard_of(records[places]), rates)
-    return likelihood
-
-
-def signals_looked_for(records: Records, rows: Rows, estimation: Estimation) -> FloatArray:
-    """Return how many signals there were since the last visits, or could be expected if that is more."""
-    rate = rates_of(rows, estimation).rate_per_day
-    expected: FloatArray = np.maximum(records["count"], rate * records["watched"])
-    return np.where(records["visit"] > 0, expected, 0.0)
+    some = rates_of(rows[places], estimation)
+    likelihood[places] = open_log_likelihood(heard_of(records[places]), some)
+    expected = rates_of(rows, estimation).rate_per_day * records["watched"]
+    looked_for = np.maximum(records["count"], expected)
+    return likelihood, np.where(records["visit"] > 0, looked_for, 0.0)
 
 
 def rates_of(rows: Rows, estimation: Estimation) -> Rates:

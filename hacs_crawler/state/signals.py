@@ -38,11 +38,10 @@ from hacs_crawler.state.signal_records import (
     evidence_likelihood,
     gap_evidence,
     joined_ids,
-    open_likelihood,
+    open_evidence,
     read_again,
     read_before_visits,
     settled,
-    signals_looked_for,
 )
 from hacs_crawler.state.store import (
     Annotation,
@@ -132,13 +131,18 @@ def _of_kind(store: Store, kind: str, prior: FloatArray, sites: Sequence[int]) -
     ]
     parts = [_decoded(body) for body in bodies]
     sources = tuple(sorted({source for source, _ in parts}))
-    number_of = {source: number for number, source in enumerate(sources)}
-    records = np.concatenate([np.zeros(0, RECORD), *(records for _, records in parts)])
-    of_parts = np.array([number_of[source] for source, _ in parts], np.int64)
-    source = np.repeat(of_parts, [len(records) for _, records in parts])
-    order = np.argsort(records["page_id"], kind="stable")
+    records, of_part = _concatenated([records for _, records in parts])
+    source = np.searchsorted(sources, [source for source, _ in parts])[of_part]
     weights = _weights(store, kind, sources, prior)
-    return KnownSignals(kind, records[order], source[order], sources, weights, prior)
+    return KnownSignals(kind, records, source, sources, weights, prior)
+
+
+def _concatenated(parts: Sequence[Records]) -> tuple[Records, IndexArray]:
+    """Return records by ascending page id, and the place of each one's part."""
+    records = np.concatenate([np.zeros(0, RECORD), *parts])
+    order = np.argsort(records["page_id"], kind="stable")
+    numbers = np.array([*map(len, parts)], np.int64)
+    return records[order], np.repeat(np.arange(len(parts)), numbers)[order]
 
 
 def _weights(store: Store, kind: str, sources: Sequence[int], prior: FloatArray) -> FloatArray:
@@ -170,19 +174,27 @@ def hear(
     was "silent" about them, or they are "unread". The source's earlier signals are compared with the
     outcomes of visits. Returns the sites whose pages' signals are taken. Raises StateError.
     """
-    ids, shown = _latest_of_each(page_ids, times)
+    ids, number = np.unique(page_ids, return_inverse=True)
+    shown = np.zeros(len(ids), np.int64)
+    np.maximum.at(shown, number, times)
     rows = state.rows(ids)
     is_known = np.flatnonzero(rows["site"] > 0)[:MOST_PAGES]
     ids, shown, page_sites = ids[is_known], shown[is_known], rows["site"][is_known]
     wanted = sorted({*page_sites.tolist(), *sites})
     for _ in range(_TRIES):
         before = state.store.annotations(_heard(kind), wanted)
-        records_before = {site: _decoded(body)[1] for site, body in before.items()}
-        listed = _listed(records_before, ids, shown, page_sites, others)
-        joined = np.concatenate([np.zeros(0, RECORD), *(kept for kept, _ in listed.values())])
-        latest = np.concatenate(
-            [np.zeros(0, np.int64), *(signals for _, signals in listed.values())]
-        )
+        own, of_part = _concatenated([_decoded(body)[1] for body in before.values()])
+        listed, listed_sites = ids, page_sites
+        if others != "gone":
+            listed, first = np.unique(np.concatenate([ids, own["page_id"]]), return_index=True)
+            listed, first = listed[:MOST_PAGES], first[:MOST_PAGES]
+            own_sites = np.array([*before], np.int64)[of_part]
+            listed_sites = np.concatenate([page_sites, own_sites])[first]
+        joined = joined_ids(own, listed)
+        latest = joined["latest"].astype(np.int64)
+        place = np.searchsorted(listed, ids)
+        is_kept = place < len(listed)
+        latest[place[is_kept]] = shown[is_kept]
         rows = state.rows(joined["page_id"].astype(np.int64))
         joined = read_before_visits(joined, rows, latest)
         _, gaps = gap_evidence(joined, rows)
@@ -190,30 +202,33 @@ def hear(
         if others != "unread":
             records = read_again(records, latest, at)
         else:
-            is_read = np.isin(records["page_id"], ids)
+            is_read = np.isin(listed, ids)
             records[is_read] = read_again(records[is_read], latest[is_read], at)
-        ends = np.cumsum([len(kept) for kept, _ in listed.values()])[:-1]
-        parts = dict(zip(listed, np.split(records, ends) if listed else [], strict=True))
+        order = np.argsort(listed_sites, kind="stable")
+        begins = np.searchsorted(listed_sites[order], wanted)
+        parts = dict(zip(wanted, np.split(records[order], begins)[1:], strict=True))
         changes = [
-            Annotation(site, before.get(site, b""), _encoded(source_id(origin), parts.get(site)))
-            for site in wanted
+            Annotation(site, before.get(site, b""), _encoded(source_id(origin), part))
+            for site, part in parts.items()
         ]
         if not state.store.annotate(_heard(kind), changes):
             break
     else:
         return tuple(sites)  # others read the same source all the time
 
+    likelihood, looked_for = open_evidence(records, rows, state.estimation)
+
     def learned(_: int, seen: bytes) -> bytes:
         evidence = _evidence_of(seen)
         add_gaps(evidence, np.zeros(len(gaps), np.int64), gaps)
-        evidence["open"] = open_likelihood(records, rows, state.estimation).sum(axis=0)
-        evidence["signals"] = signals_looked_for(records, rows, state.estimation).sum()
+        evidence["open"] = likelihood.sum(axis=0)
+        evidence["signals"] = looked_for.sum()
         evidence["pages"] = np.count_nonzero(records["visit"])
         return evidence.tobytes()
 
     change_annotations(state.store, _worth(kind), [source_id(origin)], learned)
     if kind not in signal_kinds(state.store):
-        _keep_priors(state.store, {kind: _short(_usual(kind))})
+        _keep_priors(state.store, {kind: _usual(kind)})
     return tuple(site for site, part in parts.items() if len(part))
 
 
@@ -264,59 +279,21 @@ def refit_signals(store: Store) -> None:
     for kind in kinds:
         bodies = (body for batch in store.all_annotations(_worth(kind)) for body in batch.values())
         seen = _joined([_evidence_of(body) for body in islice(bodies, MOST_SOURCES_TO_FIT)])
-        priors[kind] = _short(fit_prior_of_signals(evidence_likelihood(seen), _usual(kind)))
+        priors[kind] = fit_prior_of_signals(evidence_likelihood(seen), _usual(kind))
     _keep_priors(store, priors)
 
 
-def _keep_priors(store: Store, priors: Mapping[str, list[float]]) -> None:
+def _keep_priors(store: Store, priors: Mapping[str, FloatArray]) -> None:
+    new = {kind: [float(f"{p:.4g}") for p in prior.tolist()] for kind, prior in priors.items()}
+
     def joined(before: _Expected | None) -> Any:
-        return {"priors": {**(before.priors if before else {}), **priors}}
+        return {"priors": {**(before.priors if before else {}), **new}}
 
     change_note(store, NOTE, _Expected, joined)
 
 
 def _usual(kind: str) -> FloatArray:
     return USUAL_PINGS if kind == "ping" else USUAL_SIGNALS
-
-
-def _short(prior: FloatArray) -> list[float]:
-    return [float(f"{value:.4g}") for value in prior.tolist()]
-
-
-def _latest_of_each(
-    page_ids: Ids, times: np.ndarray[Any, np.dtype[np.int64]]
-) -> tuple[Ids, np.ndarray[Any, np.dtype[np.int64]]]:
-    ids, number = np.unique(page_ids, return_inverse=True)
-    latest = np.zeros(len(ids), np.int64)
-    np.maximum.at(latest, number, times)
-    return ids, latest
-
-
-def _listed(
-    records_before: Mapping[int, Records],
-    ids: Ids,
-    shown: np.ndarray[Any, np.dtype[np.int64]],
-    page_sites: np.ndarray[Any, Any],
-    others: Others,
-) -> dict[int, tuple[Records, np.ndarray[Any, np.dtype[np.int64]]]]:
-    """Return the records of each site's pages that are listened to now, and their latest signals."""
-    by_site = {}
-    order = np.argsort(page_sites, kind="stable")
-    sites, starts = np.unique(page_sites[order], return_index=True)
-    mine = dict(zip(sites.tolist(), np.split(order, starts[1:]), strict=True)) if len(ids) else {}
-    for site in {*records_before, *mine}:
-        places = mine.get(site, np.zeros(0, np.int64))
-        own = records_before.get(site, np.zeros(0, RECORD))
-        listed_ids = ids[places]
-        if others != "gone":
-            listed_ids = np.union1d(listed_ids, own["page_id"])[:MOST_PAGES]
-        records = joined_ids(own, listed_ids)
-        latest = records["latest"].astype(np.int64)
-        at = np.searchsorted(listed_ids, ids[places])
-        is_kept = at < len(listed_ids)
-        latest[at[is_kept]] = shown[places[is_kept]]
-        by_site[site] = records, latest
-    return by_site
 
 
 def _heard(kind: str) -> str:
@@ -327,8 +304,8 @@ def _worth(kind: str) -> str:
     return f"worth.{kind}"
 
 
-def _encoded(source: int, records: Records | None) -> bytes:
-    if records is None or not len(records):
+def _encoded(source: int, records: Records) -> bytes:
+    if not len(records):
         return b""
     return _HEARD.pack(_HEARD_VERSION, source) + records.tobytes()
 

@@ -253,7 +253,7 @@ def test_whatever_reading_a_source_raises_costs_no_page_and_no_other_source(
             def fail(body, url, now):
                 raise RecursionError("too deep")
 
-            READINGS["sitemap"] = READINGS["sitemap"]._replace(parse=fail)
+            READINGS["sitemap"] = fail
             """)
         )
     urls = web.pages()[: 2 * PAGES]

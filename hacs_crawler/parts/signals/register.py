@@ -61,11 +61,11 @@ class SignalSource:
 _SOURCES: Final = msgspec.json.Decoder(SignalSource)
 
 
-def read_sources(store: Store, kind: str, origins: Sequence[str]) -> dict[str, SignalSource]:
-    """Return how the sources of hosts are read, by the origins asked for; new ones for the others."""
-    entries = store.annotations(source_kind(kind), [source_id(origin) for origin in origins])
-    sources = {origin: _source_of(entries.get(source_id(origin), b"")) for origin in origins}
-    return {origin: source or SignalSource(origin) for origin, source in sources.items()}
+def read_sources(store: Store, kind: str, origins: Sequence[str]) -> list[SignalSource]:
+    """Return how the sources of hosts are read, in the order asked; new sources for unknown hosts."""
+    entries = store.annotations(source_kind(kind), [*map(source_id, origins)])
+    sources = ((origin, _source_of(entries.get(source_id(origin), b""))) for origin in origins)
+    return [source or SignalSource(origin) for origin, source in sources]
 
 
 def known_sources(store: Store, kind: str, most: int) -> list[SignalSource]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from scrapy import Request
@@ -51,17 +51,11 @@ _META: Final = {
 }
 
 
-class Reading(NamedTuple):
-    """How one kind of source is read, and where it may be on a host without known sources."""
-
-    parse: Callable[[bytes, str, int], Listing]
-    is_guessed: bool
-
-
-READINGS: Final = {"sitemap": Reading(read_sitemap, True)}
+# How each kind of source is read.
+READINGS: Final[dict[str, Callable[[bytes, str, int], Listing]]] = {"sitemap": read_sitemap}
 # an extra: without it feeds are not asked for
 if find_spec("feedparser") is not None:
-    READINGS["feed"] = Reading(read_feed, False)
+    READINGS["feed"] = read_feed
 
 
 @dataclass(slots=True)
@@ -82,14 +76,9 @@ class SignalRequests:
 
     def __init__(self, crawl: Crawl, most: int) -> None:
         self._crawl = crawl
-        self._most = most
         # How many requests there may still be.
         self.left = most
         self._worker = Worker()
-
-    def begin_round(self) -> None:
-        """Allow the full number of requests again."""
-        self.left = self._most
 
     def close(self) -> None:
         """Let the thread end that reads files."""
@@ -112,32 +101,30 @@ class SignalRequests:
                 continue
             seen.add(url)
             response = await self._ask(url, source.files.get(url, ("", "")))
-            if response is None or (response.status not in {200, 304, 404, 410}):
-                reading.is_whole = False
-                if url in source.files:
-                    reading.files[url] = source.files[url]
+            status = 0 if response is None else response.status
+            if status in {404, 410}:
                 continue
-            if response.status == 304:
-                reading.answers += 1
-                reading.is_unchanged = True
+            if response is not None and status == 200:
+                listing = await self._parsed(kind, response, at)
+                if listing is None:
+                    reading.is_whole = False
+                    continue
+                etag, modified = (
+                    (response.headers.get(name) or b"").decode("latin-1")[:500]
+                    for name in (b"ETag", b"Last-Modified")
+                )
+                reading.files[url] = etag, modified
+                # files of an index are asked for by its order now, and before others known
+                waiting = listing.files + [file for file in waiting if file not in listing.files]
+                for page, second in listing.pages.items():
+                    reading.pages[page] = max(second, reading.pages.get(page, 0))
+            elif url in source.files:
                 reading.files[url] = source.files[url]
+            if status == 304:
+                reading.is_unchanged = True
                 self._crawl.stats.count("signals/not_modified")
-                continue
-            if response.status != 200:
-                continue
-            listing = await self._parsed(kind, response, at)
-            if listing is None:
-                reading.is_whole = False
-                continue
-            reading.answers += 1
-            reading.files[url] = tuple(  # type: ignore[assignment]
-                (response.headers.get(name) or b"").decode("latin-1")[:500]
-                for name in (b"ETag", b"Last-Modified")
-            )
-            # files of an index are asked for by its order now, and before others known
-            waiting = listing.files + [file for file in waiting if file not in listing.files]
-            for page, second in listing.pages.items():
-                reading.pages[page] = max(second, reading.pages.get(page, 0))
+            reading.answers += status in {200, 304}
+            reading.is_whole &= status in {200, 304}
         if waiting:
             reading.is_whole = False
         return reading
@@ -153,10 +140,9 @@ class SignalRequests:
     async def _parsed(self, kind: str, response: Response, at: int) -> Listing | None:
         crawl = self._crawl
         crawl.stats.count("signals/bytes", len(response.body))
-        read = READINGS[kind].parse
         try:
             listing = await maybe_deferred_to_future(
-                self._worker.run(read, response.body, response.url, at)
+                self._worker.run(READINGS[kind], response.body, response.url, at)
             )
         except SignalError as error:
             crawl.stats.count("signals/unreadable")

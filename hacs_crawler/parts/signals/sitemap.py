@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import date
 from io import BytesIO
 from itertools import islice
 from typing import Any, Final
@@ -21,7 +21,7 @@ from scrapy.utils.sitemap import Sitemap, sitemap_urls_from_robots
 
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links import check_url, page_id_of
-from hacs_crawler.utils.times import DAY, MAX_SECOND
+from hacs_crawler.utils.times import DAY, MAX_SECOND, parse_iso
 
 # A larger file is not read, packed or unpacked.
 MOST_BYTES: Final = 10 * 1024 * 1024
@@ -129,15 +129,8 @@ def second_of(text: str, now: int) -> int | None:
     A day stands for its end: the page may have changed at any time of it. What lies more than a day
     after `now` is wrong.
     """
-    try:
-        moment = datetime.fromisoformat(text.strip())
-    except ValueError:
-        return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    try:
-        second = int(moment.timestamp())
-    except (OverflowError, ValueError):
+    second = parse_iso(text.strip())
+    if second is None:
         return None
     with suppress(ValueError):
         date.fromisoformat(text.strip())
@@ -158,10 +151,8 @@ def read_pings(lines: Iterable[str], name: str, now: int) -> Iterator[tuple[str,
     rows = csv.reader(lines)
     try:
         for row in rows:
-            if not row or not any(cell.strip() for cell in row):
-                continue
-            url, time = row[0].strip(), row[1].strip() if len(row) > 1 else ""
-            if rows.line_num == 1 and url.lower() in HEADERS:
+            url, time = (cell.strip() for cell in [*row, "", ""][:2])
+            if not any(map(str.strip, row)) or (rows.line_num == 1 and url.lower() in HEADERS):
                 continue
             line = f"{name}, line {rows.line_num}"
             problem = check_url(url)

@@ -1,8 +1,6 @@
 """Reads what says that pages changed, before a crawl ranks them: their hosts' sitemaps and feeds.
 
-Requests go through the project's downloader middlewares, its robots.txt and its delays, past the
-scheduler and the spider. They go to hosts of pages that are about to be ranked, and to no other: a
-redirect elsewhere ends there.
+Requests go to hosts of pages that are about to be ranked, and to no other.
 """
 
 from __future__ import annotations
@@ -10,7 +8,9 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
@@ -76,7 +76,7 @@ class SignalSources(CrawlPart):
 
     async def round_began(self) -> None:
         """Let sources be read again."""
-        self._requests.begin_round()
+        self._requests.left = self._crawl.config.signals or 0
         self._asked.clear()
 
     async def before_rank(
@@ -89,13 +89,13 @@ class SignalSources(CrawlPart):
         costs a page its signals, and nothing else.
         """
         if urls is None:
-            await self._guarded(self._listen_to_known(sites))
+            await self._guarded(self._listen(None, sites))
             return
         number = Counter(origin for url in urls if (origin := origin_of(url)))
         unasked = (origin for origin, _ in number.most_common() if origin not in self._asked)
         origins = list(islice(unasked, MOST_NEW_SOURCES))
         if origins and self._requests.left > 0:
-            await self._guarded(self._listen(origins))
+            await self._guarded(self._listen(origins, None))
 
     def observed(self, observed: Observed) -> Iterable[Visit]:
         """Remember a page's host, and the feeds that the page announces, for the next run.
@@ -142,38 +142,31 @@ class SignalSources(CrawlPart):
             if met:
                 await self._once(_keep_met, kind, met)
 
-    async def _listen(self, origins: Sequence[str]) -> None:
-        self._asked.update(origins)
+    async def _listen(self, origins: Sequence[str] | None, sites: Collection[int] | None) -> None:
         for kind in READINGS:
-            sources = await self._once(read_sources, kind, origins)
-            await self._read(kind, list(sources.values()))
-
-    async def _listen_to_known(self, sites: Collection[int] | None) -> None:
-        for kind in READINGS:
-            sources = await self._once(known_sources, kind, MOST_NEW_SOURCES)
+            if origins is None:
+                sources = await self._once(known_sources, kind, MOST_NEW_SOURCES)
+            else:
+                sources = await self._once(read_sources, kind, origins)
             if sites is not None:
                 sources = [source for source in sources if not set(sites).isdisjoint(source.sites)]
-            self._asked.update(source.origin for source in sources)
             await self._read(kind, sources)
 
     async def _read(self, kind: str, sources: Sequence[SignalSource]) -> None:
+        self._asked.update(source.origin for source in sources)
         started, now = time.monotonic(), int(self._crawl.clock())
         due = [
             source
             for source in sources
-            if _is_due(source, now) and (source.files or READINGS[kind].is_guessed)
+            # where a sitemap is can be guessed
+            if _is_due(source, now) and (source.files or kind == "sitemap")
         ]
         if not due:
             return
         # else those at the end would never have their turn
         due.sort(key=lambda entry: entry.tried)
-        answered = 0
-
-        async def one(source: SignalSource) -> bool:
-            return await self._read_one(kind, source)
-
-        async for was_read in at_once(one, each(due), HOSTS_AT_ONCE):
-            answered += was_read
+        read_one = partial(self._read_one, kind)
+        answered = sum([read async for read in at_once(read_one, each(due), HOSTS_AT_ONCE)])
         logger.info(
             "Signals: %d of %s answered, in %.1f s%s",
             answered,
@@ -234,23 +227,12 @@ def _write(store: Store, kind: str, before: SignalSource, after: SignalSource) -
 def _hear(
     state: State, kind: str, source: SignalSource, at: int, pages: dict[str, int], others: Others
 ) -> tuple[int, ...]:
-    ids, times = [], []
+    times = list[tuple[int, int]]()
     for url, second in pages.items():
-        try:
-            ids.append(page_id_of(url))
-        except ValueError:
-            continue
-        times.append(second)
-    return hear(
-        state,
-        kind,
-        source.origin,
-        at,
-        np.array(ids, np.int64),
-        np.array(times, np.int64),
-        others=others,
-        sites=source.sites,
-    )
+        with suppress(ValueError):
+            times.append((page_id_of(url), second))
+    ids, seconds = np.array(times, np.int64).reshape(-1, 2).T
+    return hear(state, kind, source.origin, at, ids, seconds, others=others, sites=source.sites)
 
 
 def _keep_met(store: Store, kind: str, met: Mapping[str, _HostRecord]) -> None:
