@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from calendar import monthrange
 from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -73,12 +74,8 @@ class WaybackSpider(Spider):
     ) -> None:
         super().__init__(*args, **kwargs)
         self._unknown = sorted(kwargs)
-        self.seeds = seeds
-        self.level = level
-        self.since = since
-        self.until = until
-        self.max_captures = max_captures
-        self.mode = mode
+        self.seeds, self.level, self.mode = seeds, level, mode
+        self.since, self.until, self.max_captures = since, until, max_captures
         self._progress = Progress("wayback")
         self._total = 0
         self._failures: dict[str, str] = {}
@@ -117,7 +114,8 @@ class WaybackSpider(Spider):
             histories = [self._histories(crawl, archive, options, seeds) for archive in archives]
             with Progress("wayback") as self._progress:
                 async for history in merged(histories):
-                    self._found[history.archive].update(_numbers(history))
+                    numbers = {name: getattr(history, name) for name in NUMBERS}
+                    self._found[history.archive].update({history.status: 1, **numbers})
                     self._show_progress()
                     yield history
             if self._failures:
@@ -158,10 +156,9 @@ class WaybackSpider(Spider):
             logger.warning("wayback has no argument %s; it is not used", ", ".join(self._unknown))
         if config.takes_items and self.mode == "links":
             raise HacsError(NOT_ARCHIVED)
-        for name, allowed in (("level", LEVELS), ("mode", MODES)):
-            if getattr(self, name) not in allowed:
-                msg = f"{name} = {getattr(self, name)!r}: must be {' or '.join(allowed)}"
-                raise HacsError(msg)
+        for name, given, allowed in (("level", self.level, LEVELS), ("mode", self.mode, MODES)):
+            if given not in allowed:
+                raise HacsError(f"{name} = {given!r}: must be {' or '.join(allowed)}")
         since = _time("since", self.since, is_end=False) if self.since else EARLIEST
         until = _time("until", self.until, is_end=True) if self.until else now
         if since > until:
@@ -212,10 +209,7 @@ class WaybackSpider(Spider):
                     name,
                     *(numbers[key] for key in (*STATUSES, *NUMBERS)),
                 )
-        with_history, none = self._stat("seeds/history"), self._stat("seeds/none")
-        blocked, unanswered = self._stat("seeds/blocked"), self._stat("seeds/unanswered")
-        unread = self._stat("seeds/unread")
-        looked_up = with_history + none + blocked + unread
+        seeds = [self._stat(f"seeds/{status}") for status in STATUSES]
         fetched, saved = self._stat("mementos"), self._stat("mementos_saved")
         failed = self._stat("mementos_failed")
         logger.info(
@@ -224,13 +218,10 @@ class WaybackSpider(Spider):
             "end; %d captures, %d visits written; %d mementos fetched, %d not needed (%s), %d could "
             "not be read",
             "the archive" if len(self._found) < 2 else f"{len(self._found)} archives",
-            looked_up + unanswered,
-            with_history,
-            none,
-            blocked,
-            _share(with_history, looked_up),
-            unread,
-            unanswered,
+            sum(seeds),
+            *seeds[:3],
+            _share(seeds[0], sum(seeds[:4])),
+            *seeds[3:],
             self._stat("captures"),
             Crawl.of(self.crawler).stats.get("visits"),
             fetched,
@@ -238,10 +229,6 @@ class WaybackSpider(Spider):
             _share(saved, fetched + saved + failed),
             failed,
         )
-
-
-def _numbers(history: SeedHistory) -> dict[str, int]:
-    return {history.status: 1, **{name: getattr(history, name) for name in NUMBERS}}
 
 
 def _time(name: str, text: str, *, is_end: bool) -> int:
@@ -255,10 +242,9 @@ def _time(name: str, text: str, *, is_end: bool) -> int:
         return start
     if len(digits) > 6:
         return start + {8: DAY, 10: 3_600, 12: 60}[len(digits)] - 1
-    first = datetime.fromtimestamp(start, UTC)
-    months = 12 if len(digits) == 4 else 1
-    year, month = divmod(first.year * 12 + first.month - 1 + months, 12)
-    return int(datetime(year, month + 1, 1, tzinfo=UTC).timestamp()) - 1
+    year, month = int(digits[:4]), int(digits[4:] or 12)
+    last = datetime(year, month, monthrange(year, month)[1], tzinfo=UTC)
+    return int(last.timestamp()) + DAY - 1
 
 
 def _count(name: str, text: str) -> int:

@@ -29,10 +29,8 @@ from hacs_crawler.harvest.asking import (
     UnansweredError,
 )
 from hacs_crawler.harvest.dialects import (
-    CrawlIndex,
     cdx_answer,
     crawl_indexes,
-    spread,
     timegate_answer,
     timemap_answer,
 )
@@ -67,7 +65,7 @@ class ArchiveClient:
         self._errors_in_a_row: Counter[str] = Counter()
         self._shown: set[str] = set()
         self._refused: set[str] = set()
-        self._crawls: list[CrawlIndex] | None = None
+        self._crawls: list[Span] | None = None
         self._listing = DeferredLock()
         crawler.signals.connect(self.asker.close, signals.spider_closed)
         # Whether the CDX server knows no resume keys; None until an answer shows it.
@@ -89,7 +87,17 @@ class ArchiveClient:
                 self._crawls = await crawl_indexes(self.asker)
         finally:
             self._listing.release()
-        return spread(todo, self._crawls)
+        return [
+            replace(
+                span,
+                since=max(span.since, crawl.since),
+                until=min(span.until, crawl.until),
+                index=crawl.index,
+            )
+            for span in todo
+            for crawl in ([span] if span.index else self._crawls)
+            if crawl.since <= span.until and span.since <= crawl.until
+        ]
 
     async def captures(self, site: Site, span: Span, limit: int) -> IndexAnswer:
         """Ask which captures there are of a site; a CDX server for up to `limit` rows.
@@ -149,9 +157,7 @@ class ArchiveClient:
                 raise
             except Exception as error:  # noqa: BLE001 - whatever the network does
                 logger.debug("%s: %r", url, error)
-                return Memento(
-                    capture.at, problem="error", is_passing=True, reason=type(error).__name__
-                )
+                return Memento.failed(capture, type(error).__name__)
             file = other_capture(response)
             if not file:
                 return await self._read(response, host, capture, is_part=bool(part))

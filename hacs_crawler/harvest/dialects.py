@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any, Final
 from urllib.parse import urljoin
 
@@ -30,7 +28,7 @@ from hacs_crawler.archive import (
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.harvest.asking import CDX_SLOT, Asker, StoppedError, TooMuchError, UnansweredError
 from hacs_crawler.harvest.memento import BlockedError, first_line, is_blocked
-from hacs_crawler.harvest.query import IndexAnswer, Site, Span, pages_within, query_url, read_answer
+from hacs_crawler.harvest.query import IndexAnswer, Site, Span, answer_of, query_url, read_answer
 from hacs_crawler.links import check_url
 from hacs_crawler.utils.text import safe_logger
 from hacs_crawler.utils.times import parse_iso
@@ -42,15 +40,6 @@ NO_HOST: Final = frozenset({"CannotResolveHostError", "DNSLookupError"})
 # Parts of one TimeMap that are asked for.
 MOST_PARTS: Final = 100
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
-
-
-@dataclass(frozen=True, slots=True)
-class CrawlIndex:
-    """One of Common Crawl's crawls: the address of its index, and the time that it covers."""
-
-    url: str
-    since: int
-    until: int
 
 
 async def cdx_answer(asker: Asker, site: Site, span: Span, limit: int) -> IndexAnswer:
@@ -65,8 +54,11 @@ async def cdx_answer(asker: Asker, site: Site, span: Span, limit: int) -> IndexA
         raise UnansweredError(str(error)) from error
 
 
-async def crawl_indexes(asker: Asker) -> list[CrawlIndex]:
-    """Return Common Crawl's crawls, the oldest first; raises UnansweredError, and as `Asker.get`."""
+async def crawl_indexes(asker: Asker) -> list[Span]:
+    """Return the time that each of Common Crawl's crawls covers, and its index, the oldest first.
+
+    Raises UnansweredError, and as `Asker.get`.
+    """
     url = asker.address.index_url
     response = await _asked(asker, url)
     if response.status != 200:
@@ -76,31 +68,11 @@ async def crawl_indexes(asker: Asker) -> list[CrawlIndex]:
         for entry in json.loads(response.body):
             # if its time is missing, its captures may be of any time
             since, until = (parse_iso(str(entry.get(key, ""))) for key in ("from", "to"))
-            indexes.append(CrawlIndex(str(entry["cdx-api"]), since or 0, until or 2**32 - 1))
+            indexes.append(Span(since or 0, until or 2**32 - 1, index=str(entry["cdx-api"])))
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         msg = f"{url} is no list of crawls such as Common Crawl's collinfo.json: {error!r}"
         raise UnansweredError(msg) from error
-    return sorted(indexes, key=lambda index: (index.since, index.url))
-
-
-def spread(todo: Sequence[Span], indexes: Sequence[CrawlIndex]) -> list[Span]:
-    """Return spans of time as spans of the indexes that have captures of them; others stay."""
-    spans: list[Span] = []
-    for span in todo:
-        if span.index:
-            spans.append(span)
-            continue
-        spans += [
-            replace(
-                span,
-                since=max(span.since, index.since),
-                until=min(span.until, index.until),
-                index=index.url,
-            )
-            for index in indexes
-            if index.since <= span.until and span.since <= index.until
-        ]
-    return spans
+    return sorted(indexes, key=lambda span: (span.since, span.index))
 
 
 async def timemap_answer(asker: Asker, url: str, site: Site, span: Span) -> IndexAnswer:
@@ -124,7 +96,7 @@ async def timemap_answer(asker: Asker, url: str, site: Site, span: Span) -> Inde
         captures_listed += captures
         left.extend(url_left for url_left in dict.fromkeys(more) if url_left not in asked)
         asked.update(more)
-    return await asker.beside(_answer, captures_listed, site, span, dropped)
+    return await asker.beside(answer_of, captures_listed, site, span, dropped)
 
 
 async def timegate_answer(asker: Asker, site: Site, span: Span) -> IndexAnswer:
@@ -138,13 +110,13 @@ async def timegate_answer(asker: Asker, site: Site, span: Span) -> IndexAnswer:
     if response.status not in {200, *_REDIRECTS}:
         # raises the error of the answer, unless the archive lacks a TimeMap
         _timemap(response)
-        return _answer([], site, span, Cleaning())
+        return answer_of([], site, span, Cleaning())
     try:
         timemaps = timemaps_in(links)
         if timemaps and check_url(timemap := urljoin(url, timemaps[0])) is None:
             return await timemap_answer(asker, timemap, site, span)
         dropped = Cleaning()
-        return _answer(_captures(links, url, dropped), site, span, dropped)
+        return answer_of(_captures(links, url, dropped), site, span, dropped)
     except ArchiveError as error:
         msg = f"{url} is no TimeGate: {error}"
         raise UnansweredError(msg) from error
@@ -214,7 +186,3 @@ def _captures(timemap: bytes, name: str, dropped: Cleaning) -> list[Capture]:
         else:
             dropped["not_http"] += 1
     return listed
-
-
-def _answer(captures: list[Capture], site: Site, span: Span, dropped: Cleaning) -> IndexAnswer:
-    return IndexAnswer(pages_within(captures, site, span, dropped), len(captures), "", dropped)

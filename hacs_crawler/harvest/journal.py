@@ -28,6 +28,11 @@ class Missed:
     digest: str = ""
     place: str = ""
 
+    @classmethod
+    def of(cls, capture: Capture) -> Missed:
+        """Return a capture that the archive failed to show for the first time."""
+        return cls(capture.url, capture.at, digest=capture.digest, place=capture.place)
+
     @property
     def key(self) -> tuple[str, int, str]:
         """Its unique key; see `Capture.key`."""
@@ -78,18 +83,6 @@ class Journal:
             start = max(since, self.latest)
             if until >= start:
                 self.todo.append(Span(start, until))
-
-    @property
-    def missed_before(self) -> frozenset[tuple[str, int, str]]:
-        """The keys of the captures that are asked for by themselves, or no more."""
-        return frozenset(capture.key for capture in self.missed)
-
-    def add_missed(self, captures: Iterable[Capture]) -> None:
-        """Remember captures that the archive failed to show for the first time."""
-        self.missed += [
-            Missed(capture.url, capture.at, digest=capture.digest, place=capture.place)
-            for capture in captures
-        ]
 
     def on_tried(
         self, asked: Sequence[Missed], failed: Iterable[Capture], *, all_were_asked: bool

@@ -18,7 +18,6 @@ from hacs_crawler.archive import (
     is_html,
     key_of,
     original_of,
-    parse_http_date,
     payload_links,
     read_warc,
     source_of,
@@ -28,6 +27,7 @@ from hacs_crawler.exceptions import HacsError
 from hacs_crawler.harvest.query import BLOCKED
 from hacs_crawler.links import page_surt
 from hacs_crawler.utils.text import safe_logger
+from hacs_crawler.utils.times import parse_http_date
 from hacs_crawler.watch import Rules
 
 logger = safe_logger(__name__)
@@ -58,15 +58,17 @@ class Memento:
     reason: str = ""
     rules: int = 0
 
+    @classmethod
+    def failed(cls, capture: Capture, reason: str, problem: str = "error") -> Memento:
+        """Return the answer that a capture is not shown today."""
+        return cls(capture.at, problem=problem, is_passing=True, reason=reason)
+
 
 def other_capture(response: Response) -> str:
     """Return the memento to which the archive itself redirects, "" if it does not."""
     location = response.headers.get(b"Location")
-    if (
-        not 300 <= response.status < 400
-        or location is None
-        or header_of(response, "Memento-Datetime")
-    ):
+    is_archived = header_of(response, "Memento-Datetime") is not None
+    if not 300 <= response.status < 400 or location is None or is_archived:
         return ""
     url = urljoin(response.url, location.decode("latin-1"))
     is_inside = urlsplit(url).netloc == urlsplit(response.url).netloc
@@ -88,7 +90,7 @@ def read_memento(response: Response, capture: Capture, rules: Rules) -> Memento:
         is_failure = response.status >= 500 or response.status in {200, 401, 403, 408, 429}
         status = "no Memento-Datetime" if response.status == 200 else str(response.status)
         problem = "error" if is_failure else "missing"
-        return Memento(capture.at, problem=problem, is_passing=True, reason=status)
+        return Memento.failed(capture, status, problem)
     problem = _problem(response, capture)
     if problem:
         return Memento(at, problem=problem)
@@ -107,14 +109,14 @@ def read_range(response: Response, capture: Capture, rules: Rules) -> Memento:
     """Read the part of a WARC file that a capture is: one record, gzipped by itself."""
     if response.status != 206:
         status = "all of a WARC file" if response.status == 200 else str(response.status)
-        return Memento(capture.at, problem="error", is_passing=True, reason=status)
+        return Memento.failed(capture, status)
     dropped = Cleaning()
     file = io.BufferedReader(io.BytesIO(response.body))
     try:
         visits = list(read_warc(source_of(file, response.url), dropped, rules))
     except (ArchiveError, ValueError) as error:
         logger.debug("%s: %s", response.url, error)
-        return Memento(capture.at, problem="error", is_passing=True, reason="a damaged record")
+        return Memento.failed(capture, "a damaged record")
     if not visits:
         kind = next(iter(dropped), "")
         return Memento(capture.at, problem=_PROBLEMS.get(kind, "unreadable"))

@@ -106,18 +106,18 @@ def read_answer(body: bytes, name: str, site: Site, span: Span, warc_url: str = 
     body, resume_key = _cut_key(body)
     dropped = Cleaning()
     captures = list(read_cdx(body.splitlines(), name, dropped, warc_url=warc_url))
-    rows = len(captures) + dropped.total()
-    return IndexAnswer(pages_within(captures, site, span, dropped), rows, resume_key, dropped)
+    return answer_of(captures, site, span, dropped, resume_key)
 
 
-def pages_within(
-    captures: Sequence[Capture], site: Site, span: Span, dropped: Cleaning
-) -> list[tuple[str, list[Capture]]]:
+def answer_of(
+    captures: Sequence[Capture], site: Site, span: Span, dropped: Cleaning, resume_key: str = ""
+) -> IndexAnswer:
     """Return the captures of a span by page; those outside are counted as ``out_of_range``."""
+    rows = len(captures) + dropped.total()
     inside = [capture for capture in captures if span.since <= capture.at <= span.until]
     if len(inside) < len(captures):
         dropped["out_of_range"] += len(captures) - len(inside)
-    return list(site.pages(inside, dropped))
+    return IndexAnswer(list(site.pages(inside, dropped)), rows, resume_key, dropped)
 
 
 def _cut_key(body: bytes) -> tuple[bytes, str]:
@@ -155,8 +155,7 @@ _DEFAULT_PORT = re.compile(r"^(http://[^/]*):80(?=/|$)|^(https://[^/]*):443(?=/|
 class Site:
     """A homepage, and with `has_subpages` also the pages below it, two levels deep.
 
-    A homepage with a query stands alone.
-    Raises ValueError if the homepage's URL lacks a key.
+    A homepage with a query stands alone. Raises ValueError if the homepage's URL lacks a key.
     """
 
     def __init__(self, homepage: str, *, has_subpages: bool) -> None:
@@ -201,7 +200,13 @@ class Site:
             if names_other_file(key) and all(capture.is_revisit for capture in of_page):
                 dropped["not_html"] += len(of_page)
             else:
-                yield key, list(_one_a_second(of_page, dropped))
+                # of those in one second the first with content of its own
+                kept: dict[int, Capture] = {}
+                for capture in sorted(of_page, key=lambda row: (row.at, row.is_revisit)):
+                    kept.setdefault(capture.at, capture)
+                if len(kept) < len(of_page):
+                    dropped["duplicate"] += len(of_page) - len(kept)
+                yield key, list(kept.values())
 
     def problem(self, key: str) -> str:
         """Return the kind under which a page is left out, "" if it belongs to the site.
@@ -223,15 +228,3 @@ class Site:
 def _without_index(address: str) -> str:
     folder, _, name = address.rpartition("/")
     return folder if not name or _INDEX_FILE(name.lower()) else address
-
-
-def _one_a_second(captures: list[Capture], dropped: Cleaning) -> Iterator[Capture]:
-    """Yield captures in time order; of those in one second the first with content of its own."""
-    captures.sort(key=lambda capture: (capture.at, capture.is_revisit))
-    last = 0
-    for capture in captures:
-        if capture.at == last:
-            dropped["duplicate"] += 1
-        else:
-            last = capture.at
-            yield capture

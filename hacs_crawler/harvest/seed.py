@@ -31,9 +31,8 @@ from hacs_crawler.utils.times import DAY
 
 logger = safe_logger(__name__)
 
+# Of pages, each at every host that a TimeMap names for its mementos: one may be slow, or not answer.
 PAGES_AT_ONCE: Final = 64
-# Of the hosts that a TimeMap names for a page's mementos.
-HOSTS_AT_ONCE: Final = 16
 # Pages read from the state at a time.
 BATCH: Final = 1_000
 # After this many seeds without an answer, and none with one, the archive's address is wrong.
@@ -98,7 +97,7 @@ class Harvester:
         # a TimeMap is of one page
         self._has_subpages = has_subpages and not client.address.names_mementos
         self._on_page = on_page
-        self._busy: dict[int, DeferredLock] = {}
+        self._busy: dict[tuple[int, str], DeferredLock] = {}
         self._unanswered = 0
         self._has_answered = False
         self._last_problem = ""
@@ -154,10 +153,10 @@ class Harvester:
                 self._unanswered, self._has_answered = 0, True
                 captures = sum(len(of_page) for _, of_page in answer.pages)
                 seed.counts["captures"] += captures
-                dropped = {f"dropped/{kind}": number for kind, number in answer.dropped.items()}
-                for name, number in ({"captures": captures} | dropped).items():
-                    if number:
-                        self._crawl.stats.count(f"archive/{name}", number)
+                if captures:
+                    self._crawl.stats.count("archive/captures", captures)
+                for kind, number in answer.dropped.items():
+                    self._crawl.stats.count(f"archive/dropped/{kind}", number)
                 await self._take(seed, answer, todo, left)
             except BaseException:
                 if asked is not None:
@@ -214,54 +213,41 @@ class Harvester:
             batch = pages[start : start + BATCH]
             ids = [fingerprint(key) for key, _ in batch]
             pages_before = await self._crawl.state.patiently(State.load, ids)
-            jobs = [
-                (seed, key, visits, pages_before.get(key))
-                for key, (_, visits) in zip(ids, batch, strict=True)
-            ]
-            async for _ in at_once(self._record_page, each(jobs), PAGES_AT_ONCE):
+            jobs = []
+            for key, (_, captures) in zip(ids, batch, strict=True):
+                by_host = defaultdict[str, list[Capture]](list)
+                for capture in captures:
+                    by_host[self._host_of(capture)].append(capture)
+                page = pages_before.get(key)
+                jobs += [(seed, key, host, some, page) for host, some in by_host.items()]
+            failures = []
+            async for failure in at_once(self._record_at_host, each(jobs), PAGES_AT_ONCE):
                 self._on_page()
-
-    async def _record_page(self, job: tuple[_Seed, int, list[Capture], Page | None]) -> None:
-        seed, key, captures, page = job
-        lock = self._busy.setdefault(key, DeferredLock())
-        was_busy = bool(lock.locked)
-        await maybe_deferred_to_future(lock.acquire())
-        try:
-            if was_busy:  # another seed has the same page
-                await self._crawl.state.write_behind.settle()
-                page = (await self._crawl.state.patiently(State.load, [key])).get(key)
-            # those at each host by themselves: one may be slow, or not answer
-            by_host = defaultdict[str, list[Capture]](list)
-            for capture in captures:
-                by_host[self._host_of(capture)].append(capture)
-            at_host = each([(seed, host, some, page) for host, some in by_host.items()])
-            failures = [
-                error
-                async for error in at_once(self._record_at_host, at_host, HOSTS_AT_ONCE)
-                if error
-            ]
+                failures += [failure] if failure else []
             if failures:
                 raise failures[0]
-            seed.journal.latest = max(seed.journal.latest, captures[-1].at)
-            seed.counts["pages"] += 1
-            seed.first = min(seed.first or captures[0].at, captures[0].at)
-        finally:
-            lock.release()
-            if not lock.locked:
-                self._busy.pop(key, None)
+            seed.counts["pages"] += len(batch)
 
     async def _record_at_host(
-        self, job: tuple[_Seed, str, list[Capture], Page | None]
+        self, job: tuple[_Seed, int, str, list[Capture], Page | None]
     ) -> HacsError | None:
-        """Record captures; return an error that shall not affect the page's other hosts."""
-        seed, host, captures, page = job
+        """Record a page's captures at one host; return an error that shall not affect other hosts."""
+        seed, key, host, captures, page = job
+        lock = self._busy.setdefault((key, host), DeferredLock())
+        was_busy = bool(lock.locked)
+        await maybe_deferred_to_future(lock.acquire())
         options = self._options
         if host:
             options = replace(options, source=source_of((options.source, host)))
         harvest = PageHarvest(self._crawl, self._client, options, seed.site)
         try:
-            await harvest.record(captures, page, seed.journal.missed_before)
+            if was_busy:  # another seed has the same page
+                await self._crawl.state.write_behind.settle()
+                page = (await self._crawl.state.patiently(State.load, [key])).get(key)
+            await harvest.record(captures, page, {missed.key for missed in seed.journal.missed})
         except UnansweredError as error:
+            if not host:
+                raise
             return error
         except BlockedError as error:
             self._crawl.stats.count("archive/pages_blocked")
@@ -270,7 +256,12 @@ class Harvester:
             logger.warning("%s: its mementos are blocked: %s", captures[-1].url, error)
         finally:
             seed.note(harvest)
-            seed.journal.add_missed(harvest.missed)
+            seed.journal.missed += map(Missed.of, harvest.missed)
+            lock.release()
+            if not lock.locked:
+                self._busy.pop((key, host), None)
+        seed.journal.latest = max(seed.journal.latest, captures[-1].at)
+        seed.first = min(seed.first or captures[0].at, captures[0].at)
         return None
 
     def _host_of(self, capture: Capture) -> str:

@@ -96,8 +96,16 @@ class Worker:
         """Queue a call; the Deferred fires in the event loop with its result or exception."""
         deferred: Deferred[T] = Deferred()
         deliver = caller_into_loop()
+
+        def fire(done: Future[T]) -> None:
+            error = done.exception()
+            if error is None:
+                deferred.callback(done.result())
+            else:
+                deferred.errback(error)
+
         future = self._pool.submit(function, *args, **kwargs)
-        future.add_done_callback(lambda done: deliver(_fire, deferred, done))
+        future.add_done_callback(partial(deliver, fire))
         return deferred
 
     def close(self) -> None:
@@ -115,27 +123,14 @@ async def in_batches(worker: Worker, items: Iterable[T]) -> AsyncIterator[T]:
             yield item
 
 
-def _fire(deferred: Deferred[Any], done: Future[Any]) -> None:
-    error = done.exception()
-    if error is None:
-        deferred.callback(done.result())
-    else:
-        deferred.errback(error)
-
-
 def caller_into_loop() -> Callable[..., object]:
     """Return what calls a function in the event loop of this thread, from any thread."""
     loop = _running_loop()
-    if loop is not None:
-        return partial(_call_in, loop)
-    call_from_thread: Callable[..., object] = _reactor().callFromThread
-    return call_from_thread
-
-
-def _call_in(loop: asyncio.AbstractEventLoop, *call: Any) -> None:
+    if loop is None:
+        call_from_thread: Callable[..., object] = _reactor().callFromThread
+        return call_from_thread
     # without Twisted's reactor, Ctrl-C closes it while a thread still works
-    if not loop.is_closed():
-        loop.call_soon_threadsafe(*call)
+    return lambda *call: loop.is_closed() or loop.call_soon_threadsafe(*call)
 
 
 def _reactor() -> Any:
@@ -177,8 +172,14 @@ async def merged(sources: Sequence[AsyncIterator[T]]) -> AsyncIterator[T]:
     The first exception ends the iteration; the others are then read on, and their elements are lost.
     """
     results: DeferredQueue[T | Failure | None] = DeferredQueue()
+
+    async def pour(source: AsyncIterator[T]) -> None:
+        async for item in source:
+            results.put(item)
+        results.put(None)
+
     for source in sources:
-        begin(_poured(source, results.put)).addErrback(results.put)
+        begin(pour(source)).addErrback(results.put)
     left = len(sources)
     while left:
         item = await maybe_deferred_to_future(results.get())
@@ -186,12 +187,6 @@ async def merged(sources: Sequence[AsyncIterator[T]]) -> AsyncIterator[T]:
             left -= 1
         else:
             yield _result(item)
-
-
-async def _poured(source: AsyncIterator[T], put: Callable[[T | None], object]) -> None:
-    async for item in source:
-        put(item)
-    put(None)
 
 
 async def each(items: Iterable[T]) -> AsyncIterator[T]:

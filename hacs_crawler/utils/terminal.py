@@ -102,7 +102,6 @@ class Progress:
         if not self._is_shown:
             return self
         from rich import progress as bars  # noqa: PLC0415 - large, and crawls show no bar
-        from rich.console import Console  # noqa: PLC0415 - as above
 
         console = Console(stderr=True)
         if console.is_dumb_terminal:

@@ -23,7 +23,8 @@ def printable(text: object) -> str:
         shown = _BARE_LOGIN.sub("", _LOGIN.sub(r"\1", shown))
     if shown.isprintable():
         return shown
-    return "".join([char if char.isprintable() else _escaped(char) for char in shown])
+    letters = (one if one.isprintable() else one.encode("unicode_escape").decode() for one in shown)
+    return "".join(letters)
 
 
 def reason_of(error: Exception) -> str:
@@ -46,10 +47,6 @@ def safe_logger(name: str) -> logging.Logger:
     logger = logging.getLogger(name)
     logger.addFilter(_make_printable)  # added once, however often
     return logger
-
-
-def _escaped(character: str) -> str:
-    return character.encode("unicode_escape").decode()
 
 
 def _make_printable(record: logging.LogRecord) -> bool:

@@ -37,16 +37,18 @@ def parse_iso(text: str) -> int | None:
         return None
 
 
+def parse_http_date(text: str | None) -> int | None:
+    """Return the second of an HTTP date, None if it is not a valid time."""
+    try:
+        return None if text is None else in_range(parsedate_to_datetime(text))
+    except (ValueError, OverflowError):
+        return None
+
+
 def retry_after(header: bytes | None, now: float) -> float | None:
     """Return how many seconds from `now` (since 1970) a Retry-After asks for, None for none."""
     text = (header or b"").decode("latin-1").strip()
     if text.isascii() and text.isdigit():
         return float(text[:12])
-    try:
-        until = parsedate_to_datetime(text)
-        # as in the oldest form of an HTTP date, which is UTC (RFC 9110, 5.6.7)
-        if until.tzinfo is None:
-            until = until.replace(tzinfo=UTC)
-        return until.timestamp() - now
-    except (ValueError, OverflowError):
-        return None
+    until = parse_http_date(text)
+    return None if until is None else until - now
