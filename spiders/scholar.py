@@ -73,11 +73,8 @@ class ScholarSpider(Spider):
     ) -> None:
         super().__init__(*args, **kwargs)
         self._unknown = sorted(kwargs)
-        self.seeds = seeds
-        self.level = level
-        self.depth = depth
-        self.forever = forever
-        self.pages = pages
+        self.seeds, self.level, self.depth = seeds, level, depth
+        self.forever, self.pages = forever, pages
         self.play: Play | None = None
         self.problem = ""
 
@@ -128,31 +125,22 @@ class ScholarSpider(Spider):
 
     def _problem(self) -> str:
         """Return the fault in the arguments, or ""."""
-        problems = (
-            (
-                not self.seeds,
-                "scholar needs seeds: -a seeds=FILE, -a seeds=-, -a seeds=state or -a seeds=demo",
-            ),
-            (self.level not in LEVELS, f"level = {self.level!r}: must be {' or '.join(LEVELS)}"),
-            (
-                self.depth not in MOST_LINKS,
-                f"depth = {self.depth!r}: must be {' or '.join(MOST_LINKS)}",
-            ),
-            (self.pages not in SWITCHES, f"pages = {self.pages!r}: must be 1 or 0"),
-            (
-                not self.is_endless and self.forever not in SWITCHES,
-                f"forever = {self.forever!r}: must be 1 or 0, or a time such as 30m, 24h or 7d",
-            ),
-            (
-                self.is_endless and bool(self.settings["JOBDIR"]),
-                "forever: a job in JOBDIR is one round, remove JOBDIR or forever",
-            ),
-            (
-                self.is_endless and self.seeds == "-",
-                "forever: standard input can be read once only, use a file of seeds",
-            ),
-        )
-        return next((text for is_wrong, text in problems if is_wrong), "")
+        if not self.seeds:
+            return "scholar needs seeds: -a seeds=FILE, -a seeds=-, -a seeds=state or -a seeds=demo"
+        allowed = {"level": LEVELS, "depth": tuple(MOST_LINKS)}
+        for name, given in (("level", self.level), ("depth", self.depth)):
+            if given not in allowed[name]:
+                return f"{name} = {given!r}: must be {' or '.join(allowed[name])}"
+        if self.pages not in SWITCHES:
+            return f"pages = {self.pages!r}: must be 1 or 0"
+        if not self.is_endless:
+            is_switch = self.forever in SWITCHES
+            words = f"forever = {self.forever!r}: must be 1 or 0, or a time such as 30m, 24h or 7d"
+            return "" if is_switch else words
+        if self.settings["JOBDIR"]:
+            return "forever: a job in JOBDIR is one round, remove JOBDIR or forever"
+        words = "forever: standard input can be read once only, use a file of seeds"
+        return words if self.seeds == "-" else ""
 
     @property
     def is_endless(self) -> bool:
@@ -170,11 +158,11 @@ class ScholarSpider(Spider):
         """Yield the seeds of one round after the other."""
         turn = self.play.turn if self.play else None
         rounds = Rounds(self.crawler, turn=turn, minutes=self._round_minutes() or 0.0)
-        async for request in self._round(crawl):
-            yield request
-        while (self.is_endless or self.play) and await rounds.next():
+        is_on = True
+        while is_on:
             async for request in self._round(crawl):
                 yield request
+            is_on = bool(self.is_endless or self.play) and await rounds.next()
 
     async def _round(self, crawl: Crawl) -> AsyncIterator[Request]:
         """Yield the seeds of one round; a fault in them ends the crawl."""
@@ -251,7 +239,17 @@ class ScholarSpider(Spider):
         if not isinstance(outcome, Outcome):
             return
         if self.pages == "1":
-            yield _page_visit(outcome)
+            yield PageVisit(
+                url=outcome.url,
+                visited_at=outcome.visited_at,
+                is_first=outcome.is_first,
+                is_update=outcome.is_update,
+                new_links=len(outcome.new_marks),
+                new_to_site=None if outcome.new_to_site is None else len(outcome.new_to_site),
+                rate_per_day=outcome.rate_after_per_day,
+                last_update=outcome.last_update,
+                p=outcome.p,
+            )
         if not is_html(response):
             return
         tree = tree_of(response)
@@ -295,17 +293,3 @@ class ScholarSpider(Spider):
         status = getattr(response, "status", None)
         reason = failure.getErrorMessage() if status is None else f"status {status}"
         self.logger.warning("%s was not seen: %s", printable(request.url), printable(reason))
-
-
-def _page_visit(outcome: Outcome) -> PageVisit:
-    return PageVisit(
-        url=outcome.url,
-        visited_at=outcome.visited_at,
-        is_first=outcome.is_first,
-        is_update=outcome.is_update,
-        new_links=len(outcome.new_marks),
-        new_to_site=None if outcome.new_to_site is None else len(outcome.new_to_site),
-        rate_per_day=outcome.rate_after_per_day,
-        last_update=outcome.last_update,
-        p=outcome.p,
-    )

@@ -57,6 +57,7 @@ SCRAPYS_OWN_META = {
     "download_latency",
     "proxy",
     "dont_redirect",
+    "dont_obey_robotstxt",
     "redirect_urls",
     "retry_times",
     "rule",

@@ -15,12 +15,14 @@ from textwrap import fill
 from typing import Final
 
 from msgspec.structs import replace
+from scrapy import Request, Spider
+from scrapy.http import Response
 from scrapy.settings import BaseSettings
 
 from hacs_crawler.config import Config
 from hacs_crawler.crawl.observation import observe
 from hacs_crawler.crawl.stats import CrawlStats
-from hacs_crawler.demo.web import HOST, START, PlayedWeb, Web, generated
+from hacs_crawler.demo.web import HOST, START, Web, generated
 from hacs_crawler.state import Visit, follow_prior, open_state
 from hacs_crawler.utils.times import DAY
 
@@ -45,13 +47,10 @@ class Play:
         self._end = START + (rounds - 1) * DAYS * DAY
         # Seconds by which the crawls' clock is ahead, so that the last round is today.
         self._later = int(time.time()) - self._end
+        # How many pages a round visits.
+        self.budget = round(len(web.pages) / PAGES_A_VISIT)
         self._others = LastObs(web)
-        self._seen = self._hits = 0
-
-    @property
-    def budget(self) -> int:
-        """The pages that a round visits."""
-        return round(len(self.web.pages) / PAGES_A_VISIT)
+        self._seen = 0
 
     def now(self) -> float:
         """Return the time of the crawls' clock."""
@@ -75,36 +74,25 @@ class Play:
         """Print the updates found so far, and let time pass; return whether another round follows."""
         visits = stats.get("visits") + stats.get("gone")
         self._others.visit(visits - self._seen, self.moment)
-        self._seen, self._hits = visits, stats.get("updates")
+        self._seen = visits
         if self.moment == START:
             _say(BEGINNING.format(pages=len(self.web.pages), budget=self.budget))
-        bars = [f"{'█' * (hits // HITS_A_CHARACTER)} {hits}" for hits in self.hits]
+        hits, others = stats.get("updates"), self._others.hits
+        bars = [f"{'█' * (number // HITS_A_CHARACTER)} {number}" for number in (hits, others)]
         _say(f"{(self.moment - START) // DAY:5.0f}{visits:8}  {bars[0]:<34}{bars[1]}")
         if self.moment >= self._end:
-            _say(f"\n{self.sentence()}\n\n{ENDING}")
+            result = (
+                f"HACS found an update in {hits} of {visits} visits; Last-Obs, which visits the page "
+                f"not seen for longest, in {others} of {visits}."
+            )
+            if min(hits, others):
+                ahead = "HACS" if hits >= others else "Last-Obs"
+                more = 100 * (max(hits, others) / min(hits, others) - 1)
+                result += f" {ahead} found {more:.0f} % more."
+            _say(f"\n{fill(result, WIDTH)}\n\n{ENDING}")
             return False
         self.moment += DAYS * DAY
         return True
-
-    @property
-    def hits(self) -> tuple[int, int]:
-        """The visits that found an update: in this crawl, and in equally many visits by Last-Obs."""
-        return self._hits, self._others.hits
-
-    def sentence(self) -> str:
-        """Return the result in words."""
-        hits, others = self.hits
-        ahead = "HACS" if hits >= others else "Last-Obs"
-        more = (
-            f" {ahead} found {100 * (max(self.hits) / min(self.hits) - 1):.0f} % more."
-            if min(self.hits)
-            else ""
-        )
-        return fill(
-            f"HACS found an update in {hits} of {self._seen} visits; Last-Obs, which visits the page "
-            f"not seen for longest, in {others} of {self._seen}.{more}",
-            WIDTH,
-        )
 
 
 BEGINNING: Final = (
@@ -134,15 +122,13 @@ class LastObs:
             self._last[path] = int(now)
 
 
-class DemoWeb(PlayedWeb):
-    """Downloader middleware: the web of the current play."""
+class DemoWeb:
+    """Downloader middleware, the nearest to the network: the current play's web answers instead."""
 
-    def __init__(self) -> None:
-        self.web = Play.current.web
-
-    def moment(self) -> float:
-        """Return the time in the web."""
-        return Play.current.moment
+    def process_request(self, request: Request, spider: Spider | None = None) -> Response:
+        """Return the page as it is now."""
+        del spider
+        return Play.current.web.answer(request.url, Play.current.moment)
 
 
 def now() -> float:
@@ -168,9 +154,8 @@ def begin(settings: BaseSettings) -> Play:
         "DOWNLOAD_DELAY": 0,
     }
     settings.setdict(values, priority="spider")
-    logging.getLogger("scrapy").setLevel(
-        logging.ERROR
-    )  # what Scrapy says before it reads LOG_LEVEL
+    # what Scrapy says before it reads LOG_LEVEL
+    logging.getLogger("scrapy").setLevel(logging.ERROR)
     config = Config.from_settings(settings)
     for left in (config.base / ".hacs").glob("demo.db*"):
         left.unlink()

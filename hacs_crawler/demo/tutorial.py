@@ -12,9 +12,11 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from hacs_crawler.demo.web import AUTHORS, HOST, START, PlayedWeb, generated
+from scrapy import Request, Spider
+from scrapy.http import Response
+
+from hacs_crawler.demo.web import AUTHORS, HOST, START, generated
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.utils.files import replacing
 from hacs_crawler.utils.times import DAY, day_text
 
 # The environment variable that names the clock's file; `CLOCK` if it is not set.
@@ -40,19 +42,19 @@ def read_clock(file: Path) -> float:
 
 def set_clock(file: Path, second: float) -> None:
     """Set a clock to a time in seconds since 1970 UTC."""
-    with replacing(file) as stream:
-        stream.write(f"{second:.0f}\n".encode())
+    file.write_text(f"{second:.0f}\n")
 
 
-class TutorialWeb(PlayedWeb):
-    """Downloader middleware: the made-up web at the time of the reader's clock."""
+class TutorialWeb:
+    """Downloader middleware: the made-up web answers, at the time of the reader's clock."""
 
     def __init__(self) -> None:
-        self.web = generated()
+        self._web = generated()
 
-    def moment(self) -> float:
-        """Return the clock's time."""
-        return now()
+    def process_request(self, request: Request, spider: Spider | None = None) -> Response:
+        """Return the page as it is now."""
+        del spider
+        return self._web.answer(request.url, now())
 
 
 def main() -> None:

@@ -19,7 +19,6 @@ from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scrapy import Request, Spider
 from scrapy.http import HtmlResponse, Response
 
 from hacs_crawler.utils.times import DAY
@@ -114,21 +113,6 @@ class Web:
             return Response(url, 404)
         body = _html(page.path, self._menus[page.homepage], page.links_at(at))
         return HtmlResponse(url, body=body, encoding="utf-8")
-
-
-class PlayedWeb:
-    """Downloader middleware, the nearest to the network: the web answers in its place."""
-
-    web: Web
-
-    def moment(self) -> float:
-        """Return the time in the web, in seconds since 1970 UTC."""
-        raise NotImplementedError
-
-    def process_request(self, request: Request, spider: Spider | None = None) -> Response:
-        """Return the page as it is now."""
-        del spider
-        return self.web.answer(request.url, self.moment())
 
 
 def generated(seed: int = SEED, authors: int = AUTHORS) -> Web:

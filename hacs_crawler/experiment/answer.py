@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 import numpy as np
@@ -175,16 +176,33 @@ def compare(
     elapsed = (1.0, len(places) / max(rate, 1e-9)) if has_past else ()
     expected = [np.bincount(places, update_probability(rates, days)) for days in elapsed]
     columns = np.array(expected, np.float64).reshape(len(elapsed), len(sites)).T
-    ends = _ends_of_days(one, other)
+    days = np.array(sorted(one.days | other.days), np.int64)
+    if len(days) > MOST_LOOKS:
+        days = days[np.linspace(0, len(days) - 1, MOST_LOOKS).round().astype(np.int64)]
+    ends = (days + 1) * DAY
     mine, theirs = (_tally(record, ends, sites) for record in (one, other))
     result = contrast(mine, theirs, pages, columns)
     verdicts = _verdicts(result, (mine, theirs), alpha)
     low, high = result.interval(alpha)
     both, sooner_days, only_one, only_other = _matched(one, other)
     updated = [int(np.count_nonzero(tally.updates[-1])) for tally in (mine, theirs)]
+    sides = [
+        Side(
+            name=record.name,
+            visits=len(record.again),
+            updates=float(record.updates.sum()),
+            pages=len(np.unique(record.all["page_id"])),
+            first_visits=len(record.all) - len(record.again),
+        )
+        for record in (one, other)
+    ]
+    since = None
+    if verdicts[-1] in {"more", "fewer"}:
+        others = [look for look, verdict in enumerate(verdicts) if verdict != verdicts[-1]]
+        since = int(ends[max(others, default=-1) + 1]) - 1
     return Answer(
-        one=_side(one),
-        other=_side(other),
+        one=sides[0],
+        other=sides[1],
         sites=len(sites),
         pages=len(places),
         first=int(min(one.all["at"][0], other.all["at"][0])),
@@ -196,7 +214,7 @@ def compare(
         ratio=float(np.exp(result.log_ratio[-1])),
         low=float(low[-1]),
         high=float(high[-1]),
-        since=_since(verdicts, ends),
+        since=since,
         both=both,
         sooner_days=sooner_days,
         only_one=only_one,
@@ -274,26 +292,15 @@ def _past_of(
 
 def _batches(state: State, began: int) -> Iterator[list[Page]]:
     """Yield the pages that were visited before a second, as they were known then."""
-    batch: list[Page] = []
+    pages, total, done = iter(state.pages()), state.store.count(), 0
     with Progress("experiment: history before") as progress:
-        total = state.store.count()
-        for done, page in enumerate(state.pages(), start=1):
-            if page is not None and page.visits and page.visits[0] < began:
-                batch.append(as_of(page, began - 1 - SKEW_SECONDS))
-            if len(batch) == _BATCH:
-                yield batch
-                batch = []
-                progress.update(f"{done} pages", done, total)
-    if batch:
-        yield batch
-
-
-def _ends_of_days(one: TwinRecord, other: TwinRecord) -> NDArray[np.int64]:
-    """Return when days of the experiment end, at most `MOST_LOOKS` of them, the last among them."""
-    days = np.array(sorted(one.days | other.days), np.int64)
-    if len(days) > MOST_LOOKS:
-        days = days[np.linspace(0, len(days) - 1, MOST_LOOKS).round().astype(np.int64)]
-    return (days + 1) * DAY
+        while batch := list(islice(pages, _BATCH)):
+            known = (page for page in batch if page is not None and page.visits)
+            yield [
+                as_of(page, began - 1 - SKEW_SECONDS) for page in known if page.visits[0] < began
+            ]
+            done += len(batch)
+            progress.update(f"{done} pages", done, total)
 
 
 def _tally(record: TwinRecord, ends: NDArray[np.int64], sites: NDArray[np.int64]) -> SiteTally:
@@ -317,21 +324,6 @@ def _verdicts(result: Contrast, tallies: Sequence[SiteTally], alpha: float) -> l
     sites = np.min([(tally.updates > 0).sum(-1) for tally in tallies], axis=0)
     verdict = np.where(low > 1.0, "more", np.where(high < 1.0, "fewer", "undecided"))
     return [str(text) for text in np.where(sites < LEAST_SITES, "too early", verdict)]
-
-
-def _since(verdicts: Sequence[str], ends: NDArray[np.int64]) -> int | None:
-    if verdicts[-1] not in {"more", "fewer"}:
-        return None
-    standing = len(verdicts)
-    while standing and verdicts[standing - 1] == verdicts[-1]:
-        standing -= 1
-    return int(ends[standing]) - 1
-
-
-def _side(record: TwinRecord) -> Side:
-    pages = len(np.unique(record.all["page_id"]))
-    first_visits = len(record.all) - len(record.again)
-    return Side(record.name, len(record.again), float(record.updates.sum()), pages, first_visits)
 
 
 def _matched(one: TwinRecord, other: TwinRecord) -> tuple[int, float, int, int]:

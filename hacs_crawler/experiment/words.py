@@ -40,16 +40,23 @@ def _sentences(answer: Answer) -> Iterator[str]:
         f"{mine.name} found {mine.updates:,.0f} updates, {other.name} {other.updates:,.0f}: "
         f"{answer.ratio:.2f} times as many{' by each visit' * (mine.visits != other.visits)}."
     )
+    interval = f"above {answer.low:.2f} times"
+    if math.isfinite(answer.high) and answer.high < 1000:
+        interval = f"between {answer.low:.2f} and {answer.high:.2f} times"
+    elif not answer.low >= 0.005:
+        interval = "anything: nothing can be said yet"
     yield (
         f"With {100 * (1 - answer.alpha):.3g} % confidence, however often one looks, it is on sites "
-        f"like these {_range(answer.low, answer.high)}."
+        f"like these {interval}."
     )
     if answer.since is None:
         yield "So it cannot be said yet which of the two finds more, nor that they are equal."
     else:
         yield f"So {mine.name} finds {answer.verdict}; it could be said since {day_text(answer.since)}."
+    first, days = mine if answer.sooner_days >= 0 else other, abs(answer.sooner_days)
+    sooner = "equally soon" if days < 0.05 else f"{first.name} {days:.1f} days sooner"
     yield (
-        f"Both found {answer.both:,} of the same updates, {_sooner(answer)}; {answer.only_one:,} were "
+        f"Both found {answer.both:,} of the same updates, {sooner} on average; {answer.only_one:,} were "
         f"found by {mine.name} only and {answer.only_other:,} by {other.name} only."
     )
     yield f"{mine.name} visited {mine.pages:,} of the pages, {other.name} {other.pages:,}."
@@ -60,17 +67,3 @@ def _sentences(answer: Answer) -> Iterator[str]:
             "whatever the policies. Read what archives know of the pages (`scrapy crawl wayback`), and "
             "start again."
         )
-
-
-def _range(low: float, high: float) -> str:
-    if math.isfinite(high) and high < 1000:
-        return f"between {low:.2f} and {high:.2f} times"
-    return f"above {low:.2f} times" if low >= 0.005 else "anything: nothing can be said yet"
-
-
-def _sooner(answer: Answer) -> str:
-    name = answer.one.name if answer.sooner_days >= 0 else answer.other.name
-    days = abs(answer.sooner_days)
-    if days < 0.05:
-        return "equally soon on average"
-    return f"{name} {days:.1f} days sooner on average"

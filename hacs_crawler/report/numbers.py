@@ -128,14 +128,14 @@ def yields(
 
 def load_pages(state: State, page_ids: Ids, now: float) -> dict[int, Page]:
     """Return the undamaged pages, in the order of the ids, as known at `now`."""
-    pages: dict[int, Page] = {}
+    loaded: dict[int, Page] = {}
     for start in range(0, len(page_ids), PAGES_A_CALL):
-        batch = page_ids[start : start + PAGES_A_CALL].tolist()
-        loaded = state.load(batch)
-        pages.update(
-            (page_id, as_of(loaded[page_id], now).sound) for page_id in batch if page_id in loaded
-        )
-    return pages
+        loaded |= state.load(page_ids[start : start + PAGES_A_CALL].tolist())
+    return {
+        page_id: as_of(loaded[page_id], now).sound
+        for page_id in page_ids.tolist()
+        if page_id in loaded
+    }
 
 
 def chances(

@@ -93,9 +93,11 @@ def _newest(page: Page, findings: Findings, noun: str) -> list[str]:
 def runs_table(columns: Mapping[str, list[Any]], noun: str) -> Table:
     """Return the finds of each run, a row for each policy, the latest first."""
     runs = {name: values[::-1] for name, values in columns.items()}
-    again = zip(runs["updates"], runs["visits"], runs["firsts"], strict=True)
     per_100 = [
-        round(100 * n / (all_ - firsts), 1) if all_ > firsts else None for n, all_, firsts in again
+        round(100 * updates / (visits - firsts), 1) if visits > firsts else None
+        for updates, visits, firsts in zip(
+            runs["updates"], runs["visits"], runs["firsts"], strict=True
+        )
     ]
     return [
         Column("Start, UTC", "time", runs["at"], "When the run began"),
@@ -127,9 +129,7 @@ def calibration_table(some: Iterable[Group]) -> Table:
         scored("Found", "found_updates", "Visits that found an update"),
         scored("Brier", "brier", "Mean square of p minus what was found, 0 or 1; lower is better"),
         scored("Brier, same p", "base_brier", "The same, had all visits been given one p"),
-        scored(
-            "Log loss", "log_loss", "Mean -ln of the chance given to what came; lower is better"
-        ),
+        scored("Log loss", "log_loss", "Mean -ln of the chance of what came; lower is better"),
         scored("Log loss, same p", "base_log_loss", "The same, had all visits been given one p"),
     ]
 
@@ -140,17 +140,16 @@ def signals_table(state: State, limit: int) -> Table:
     trusts = [row.trust for row in sources]
     late, false = [row.delay_days for row in trusts], [row.false_per_day for row in trusts]
     hosts = [row.origin.partition("://")[2] for row in sources]
+    gaps = [round(row.gaps) for row in sources]
     return [
         Column("Host", "text", hosts, "Where the source is"),
         Column("Kind", "text", [row.kind for row in sources], "A sitemap, a feed, or pings"),
         Column("Read", "ago", [row.read for row in sources], "When it was last read"),
         Column("Pages", "number", [row.pages for row in sources], "Visited pages that it lists"),
-        Column(
-            "Visits", "number", [round(row.gaps) for row in sources], "Visits on which trust rests"
-        ),
+        Column("Visits", "number", gaps, "Visits on which trust rests"),
         Column("Signalled", "share", [short(row.recall) for row in trusts], "Share of the updates"),
         Column(
-            "False a day", "number", list(map(short, false)), "Signals without an update, per page"
+            "False a day", "number", [*map(short, false)], "Signals without an update, per page"
         ),
-        Column("Late", "days", list(map(short, late)), "Mean delay of a true signal"),
+        Column("Late", "days", [*map(short, late)], "Mean delay of a true signal"),
     ]
