@@ -380,8 +380,9 @@ def unknown_settings(settings: BaseSettings) -> dict[str, str]:
     These begin with HACS_, or are given on the command line without it.
     """
     names = [str(name) for name in settings if name not in SETTINGS]
+    known = {name.removeprefix("HACS_"): name for name in SETTINGS}
     unknown = {
-        name: next(iter(get_close_matches(name, SETTINGS, 1)), "")
+        name: known.get(next(iter(get_close_matches(name[5:], known, 1)), ""), "")
         for name in names
         if name.startswith("HACS_")
     }

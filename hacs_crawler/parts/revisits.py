@@ -105,9 +105,9 @@ class RecipeWriter(PageWriter[RequestRecipe]):
         """Write the rest; log how many pages cannot be revisited, and which secrets were left out."""
         if self._not_kept:
             logger.info(
-                "%d pages cannot be visited again by themselves: their callback is not a public method "
+                "%s cannot be visited again by themselves: their callback is not a public method "
                 "of the spider %s, or their cb_kwargs or meta hold a secret or what JSON cannot",
-                len(self._not_kept),
+                counted(len(self._not_kept), "page"),
                 self._spider.name,
             )
         if self._left_out:
