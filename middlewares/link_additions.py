@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from copy import copy
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -160,23 +159,17 @@ class LinkAdditionsMiddleware:
             async for entry in result:
                 yield output.take(entry)
 
-    @contextmanager
-    def _output(self, response: Response) -> Iterator[Output]:
-        output = Output(response, self._crawl, self._awaited.get(response), self.told_items)
-        try:
-            yield output
-        except BaseException:
-            self._end(response, is_whole=False)
-            raise
-        output.end()
-        self._end(response)
+    def _output(self, response: Response) -> Output:
+        return Output(
+            response, self._crawl, self._awaited.get(response), self.told_items, self._end
+        )
 
     def process_spider_exception(
         self, response: Response, exception: Exception, spider: Spider | None = None
     ) -> None:
         """End the visit of a page whose callback failed before it yielded anything."""
         del exception, spider
-        self._end(response, is_whole=False)
+        self._end(response, False)
 
     def _observe(self, request: Request, response: Response, url: str, tag: Tag) -> None:
         """Observe a page's marks, and report the outcome; it is recorded after the callback."""
@@ -233,7 +226,7 @@ class LinkAdditionsMiddleware:
             self.told_items(item, is_news)
         self._crawl.parts.tell(Part.shown, response, item, is_news=is_news)
 
-    def _end(self, response: Response, *, is_whole: bool = True) -> None:
+    def _end(self, response: Response, is_whole: bool) -> None:
         """Record the visit of a page whose callback has ended."""
         awaited = self._awaited.pop(response, None)
         if awaited is None or not self._crawl.is_open:
@@ -245,7 +238,7 @@ class LinkAdditionsMiddleware:
     def _end_all(self) -> None:
         """Record the remaining visits at the end: of pages whose callback's output nobody read."""
         for response in list(self._awaited):
-            self._end(response, is_whole=False)
+            self._end(response, False)
 
     def _conclude(self, awaited: AwaitedVisit, *, is_whole: bool = True) -> None:
         """Record an observation, and report its outcome."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, Self
 from urllib.parse import quote, urlsplit
 
 from msgspec.structs import replace
@@ -177,19 +177,24 @@ def _asked_for(request: Request) -> str:
 
 
 class Output:
-    """The output of one callback for one response, whose visit may be waiting for the items."""
+    """The output of one callback for one response, whose visit may be waiting for the items.
+
+    At the end of its `with` block parts are told how much there was, unless it was cut short.
+    """
 
     def __init__(
         self,
         response: Response,
         crawl: Crawl,
-        awaited: AwaitedVisit | None = None,
-        told_items: Callable[[Any, bool | None], None] | None = None,
+        awaited: AwaitedVisit | None,
+        told_items: Callable[[Any, bool | None], None] | None,
+        on_end: Callable[[Response, bool], None],
     ) -> None:
         self._crawl = crawl
         self._told_items = told_items
         self._awaited = awaited
         self._response = response
+        self._on_end = on_end
         self._items = self._requests = 0
 
     def take(self, entry: Any) -> Any:
@@ -224,14 +229,18 @@ class Output:
     def _names_pages(self) -> bool:
         return self._crawl.config.pages == "start" and names_pages(self._response)
 
-    def end(self) -> None:
-        """Tell parts how much the callback yielded, once nothing else comes."""
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         crawl = self._crawl
-        if self._awaited is not None:
-            self._awaited.only_leads_on = self._requests > 0 and not self._items
-        if (
-            crawl.parts.override("finished")
-            and self._response.request is not None
-            and crawl.is_open
-        ):
-            crawl.parts.tell(Part.finished, self._response, self._items, self._requests)
+        if kind is None:
+            if self._awaited is not None:
+                self._awaited.only_leads_on = self._requests > 0 and not self._items
+            if (
+                crawl.parts.override("finished")
+                and self._response.request is not None
+                and crawl.is_open
+            ):
+                crawl.parts.tell(Part.finished, self._response, self._items, self._requests)
+        self._on_end(self._response, kind is None)

@@ -76,13 +76,17 @@ class Templates(CrawlPart):
             # captures are of different times
             if visit.marks is None or visit.harvest is not None:
                 continue
+            is_compared = before.visits and visited.after.is_chosen
+            is_suspect = _may_be_unread(visited) and self._marks < MOST_MARKS
+            if not (is_compared or is_suspect):  # like most visits
+                continue
             site = self._sites.setdefault(menu_id(visit.url), _Site())
-            if _may_be_unread(visited) and self._marks < MOST_MARKS:
+            if is_suspect:
                 shown_before = before.sound.spells.shown_last()
                 self._marks += _MARKS_OF_VISIT
                 entry = (visit.url, visit.at, hash(shown_before) if shown_before else 0)
                 site.alike.setdefault(hash(visit.marks), []).append(entry)
-            if not before.visits or not visited.after.is_chosen:
+            if not is_compared:
                 continue
             site.visits += 1
             if visited.updated and self._marks < MOST_MARKS:

@@ -205,12 +205,10 @@ class Page(Struct, array_like=True):
 
         Visits that only other pages reveal as wrong are left out only if there was a visit before.
         """
-        if self.unread is _JUDGED:
+        if self.unread is _JUDGED or (not self.unread and len(self.spells.periods) <= 3):
             return self
         fewest = FEWEST_MARKS if self.is_chosen else FEWEST_LINKS
-        if not self.unread and (
-            len(self.spells.periods) <= 3 or not may_mislead(self.spells, self.shown_at, fewest)
-        ):
+        if not self.unread and not may_mislead(self.spells, self.shown_at, fewest):
             return self
         shown, rules = self.by_visit()
         read = {at: marks for at, marks in shown.items() if at not in self.unread}

@@ -57,7 +57,7 @@ class Spells(NamedTuple):
 
     def shown_last(self) -> frozenset[int]:
         """Return the marks of the latest visit that showed marks."""
-        return frozenset(mark for _, last, marks in self.each() if last == OPEN for mark in marks)
+        return frozenset().union(*(marks for _, last, marks in self.each() if last == OPEN))
 
     def gained(self, *, once: bool) -> dict[int, frozenset[int]]:
         """Return the marks that visits showed and the visit before did not, `once`: no visit before."""
