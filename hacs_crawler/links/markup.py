@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+import numpy as np
 from lxml import etree
 
 MOST_CHARACTERS: Final = 8_000_000
@@ -37,7 +38,7 @@ class MarkupError(ValueError):
 def check_markup(text: str) -> None:
     """Raise MarkupError if HTML takes too long to be parsed, or to be searched for links.
 
-    Takes a fifth of the time of parsing for most pages, as long as parsing for the rest.
+    Takes a tenth of the time of parsing for most pages, as long as parsing for the rest.
     """
     if len(text) <= _HARMLESS_CHARACTERS:
         return
@@ -62,6 +63,8 @@ def _may_have_long_tag(text: str) -> bool:
     between two ">". What only looks like a quoted value (in scripts, comments, texts) loses its ">" too,
     which makes pieces longer and never shorter.
     """
+    if not _may_have_long_piece(text):
+        return False
     # a value that begins inside such a look-alike needs another pass
     for _ in range(_MOST_PASSES):
         if _QUOTED_TAG_ENDS.search(text) is None:
@@ -69,10 +72,29 @@ def _may_have_long_tag(text: str) -> bool:
         text = _QUOTED_TAG_ENDS.sub(lambda value: value[0].replace(">", " "), text)
     else:
         return True
-    pieces = text.split(">")
-    if len(max(pieces, key=len)) <= _SHORTEST_ATTRIBUTE * MOST_ATTRIBUTES:
-        return False
-    return any(map(_may_be_long_tag, pieces))
+    return any(map(_may_be_long_tag, text.split(">")))
+
+
+def _may_have_long_piece(text: str) -> bool:
+    """Return False only if no value has a ">", and ">" comes often enough to end every tag early.
+
+    Takes a third of the time of looking at each value and piece.
+    """
+    encoded = text.encode("utf-8", "replace")
+    data = np.frombuffer(encoded, np.uint8)
+    places = np.flatnonzero((data == ord(">")) | (data == ord('"')) | (data == ord("'")))
+    signs = data[places]
+    for quote, other in b"\"'", b"'\"":
+        if quote not in encoded:
+            continue
+        # quotes with a ">" before the next one: behind "=" and spaces they begin a value
+        some = places[signs != other]
+        is_end = data[some] == ord(">")
+        before = data[some[:-1][is_end[1:] & ~is_end[:-1]] - 1]
+        if ((before == ord("=")) | (before <= ord(" "))).any():
+            return True
+    gaps = np.diff(places[signs == ord(">")], prepend=-1, append=len(data))
+    return bool(gaps.max() > _SHORTEST_ATTRIBUTE * MOST_ATTRIBUTES)
 
 
 def _may_be_long_tag(piece: str) -> bool:

@@ -88,6 +88,12 @@ def test_a_page_is_tokenized_wherever_a_tag_has_too_many_attributes(text: str) -
         assert longest.attributes <= 5 or markup._may_have_long_tag(text)
 
 
+@given(st.lists(st.sampled_from(PIECES), max_size=30).map("".join))
+def test_no_value_with_a_tag_end_is_passed_over(text: str) -> None:
+    if markup._QUOTED_TAG_ENDS.search(text) is not None:
+        assert markup._may_have_long_piece(text)
+
+
 def test_a_page_like_most_is_not_tokenized(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(etree, "HTMLParser", None)
     check_markup(f"<script>s += '<li>'</script><a title='a > b' {attributes(200)}>" * 100)
