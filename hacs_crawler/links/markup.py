@@ -90,7 +90,9 @@ def _may_have_long_piece(text: str) -> bool:
         # quotes with a ">" before the next one: behind "=" and spaces they begin a value
         some = places[signs != other]
         is_end = data[some] == ord(">")
-        before = data[some[:-1][is_end[1:] & ~is_end[:-1]] - 1]
+        begin = some[:-1][is_end[1:] & ~is_end[:-1]]
+        # past one space; further ones may follow a "="
+        before = np.where(data[begin - 1] <= ord(" "), data[begin - 2], data[begin - 1])
         if ((before == ord("=")) | (before <= ord(" "))).any():
             return True
     gaps = np.diff(places[signs == ord(">")], prepend=-1, append=len(data))
