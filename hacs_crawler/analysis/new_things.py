@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -26,26 +27,22 @@ class NewThing(NamedTuple):
         return self.found.url or self.page
 
 
-def newest(state: State, since: float = 0, host: str = "") -> list[NewThing]:
+def newest(state: State, since: float = 0, host: str = "") -> tuple[list[NewThing], Counter[str]]:
     """Return the things found at or after a second since 1970 UTC, the newest first; raises StateError.
 
     With a `host`, only its pages and those of hosts below it count.
-    Of pages that show other links with each request, only links count that two visits in a row showed.
+    Of pages that show other links with each request, only links count that two visits in a row showed;
+    the counter says how many others each of these pages has.
     """
-    things = [
+    entries = [
         (thing.at, page_id, thing, findings.title)
         for page_id, findings in all_findings(state.store)
         for thing in findings.things
         if thing.at >= since
     ]
-    things.sort(key=lambda entry: entry[:2], reverse=True)
+    entries.sort(key=lambda entry: entry[:2], reverse=True)
     name = host.lower().partition(":")[0].removeprefix("www.")
-    return list(_with_pages(state, things, name))
-
-
-def _with_pages(
-    state: State, entries: Sequence[tuple[int, int, Finding, str]], host: str
-) -> Iterator[NewThing]:
+    things, held_back = list[NewThing](), Counter[str]()
     for start in range(0, len(entries), PAGES_A_CALL):
         batch = entries[start : start + PAGES_A_CALL]
         pages = state.load(list({page_id for _, page_id, _, _ in batch}))
@@ -53,15 +50,18 @@ def _with_pages(
             page_id: _lasting(page) for page_id, page in pages.items() if page.churn >= CHURNING
         }
         for _, page_id, thing, title in batch:
-            if page_id not in pages or (
+            url = printable(pages[page_id].url) if page_id in pages else ""
+            if not url or not f".{urlsplit(url).hostname or ''}".endswith(f".{name}" * bool(name)):
+                continue
+            if (
                 thing.kind == "link"
                 and page_id in lasting
                 and link_fingerprint(thing.url) not in lasting[page_id]
             ):
-                continue
-            url = printable(pages[page_id].url)
-            if f".{urlsplit(url).hostname or ''}".endswith(f".{host}" if host else ""):
-                yield NewThing(url, title, thing)
+                held_back[url] += 1
+            else:
+                things.append(NewThing(url, title, thing))
+    return things, held_back
 
 
 def _lasting(page: Page) -> set[int]:

@@ -58,8 +58,15 @@ def new(  # noqa: PLR0917 - an argument for each option
     --json every thing is a line of JSON. A first visit finds nothing new.
     """
     with opened(settings, shards) as (config, state):
-        things = newest(state, _second(since, config.clock()), site)
-        if not things:
+        things, held_back = newest(state, _second(since, config.clock()), site)
+        if held_back:
+            logger.info(
+                "%s of %s held back until two visits in a row have shown them: other links seem to come "
+                "with each request (`hacs show URL` says how likely)",
+                counted(held_back.total(), "new thing"),
+                counted(len(held_back), "page"),
+            )
+        elif not things:
             logger.info("%s", _why_none(state, config, since, site))
         if atom is not None:
             write_file(atom, [_feed(things[:limit], config)])

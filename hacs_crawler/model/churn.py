@@ -135,7 +135,10 @@ def _suspicious(
     is_steep = slope > SUSPICIOUS_SCORE * np.sqrt(np.maximum(variance, 1e-12))
     lasting = sum_by_page(gaps.weight * (lifetimes == LinkLifetime.LASTING), gaps.offsets)
     fleeting = sum_by_page(gaps.weight * (lifetimes == LinkLifetime.FLEETING), gaps.offsets)
-    is_lasting = (lasting > _LASTING) & (lasting > _LASTING_SHARE * updates)
+    others = sum_by_page(
+        gaps.weight * (gaps.updated & (lifetimes != LinkLifetime.LASTING)), gaps.offsets
+    )
+    is_lasting = (others == 0) | ((lasting > _LASTING) & (lasting > _LASTING_SHARE * updates))
     looks_fast = (updates > _UPDATES) & (is_fast | is_steep) & ~is_lasting
     return np.asarray(looks_fast | ((fleeting > _FLEETING) & (fleeting > lasting)))
 

@@ -34,7 +34,7 @@ from hacs_crawler.model import (
 )
 from hacs_crawler.state.page import Counted, Page
 from hacs_crawler.state.spells import OPEN
-from hacs_crawler.utils.arrays import BoolArray, FloatArray, IndexArray, offsets_of
+from hacs_crawler.utils.arrays import BoolArray, FloatArray, IndexArray, offsets_of, page_of_value
 from hacs_crawler.utils.settings import Setting
 from hacs_crawler.utils.times import DAY
 
@@ -141,7 +141,7 @@ class Estimation:
     def _rates(self, pages: Sequence[Page], churning_pages: float) -> Rates:
         history = histories(pages)
         # no other estimator asks for them
-        became = _lifetimes_of_gaps(pages, history[2]) if self.has_posterior else None
+        became = _lifetimes_of_gaps(pages, *history[1:]) if self.has_posterior else None
         visits = Visits(*history, self.fade_days, baselines_of(pages), became)
         return estimate(self.estimator, visits, self.prior, churning_pages, self.bursts)
 
@@ -267,15 +267,50 @@ def _last_seen(pages: Sequence[Page], last: _Seconds, number: _Seconds) -> _Seco
     return last
 
 
-def _lifetimes_of_gaps(pages: Sequence[Page], offsets: IndexArray) -> LinkLifetimes | None:
-    """Return `lifetimes`, computed only for pages with new marks, which are few; None without any."""
+def _lifetimes_of_gaps(
+    pages: Sequence[Page], updated: BoolArray, offsets: IndexArray
+) -> LinkLifetimes | None:
+    """Return `lifetimes`, computed only for pages with new marks, which are few; None without any.
+
+    If all new marks stayed until the next visit, the page's other marks are expected to last, too: an
+    update at each visit is what daily news looks like.
+    """
     has_new = np.array([*map(_has_new_marks, pages)], np.bool_)
     if not has_new.any():
         return None
-    of_visits = np.repeat(has_new, np.diff(offsets))
+    counts = np.diff(offsets)
+    of_visits, some = np.repeat(has_new, counts), [*compress(pages, has_new)]
     of_gaps = np.zeros(len(of_visits), np.uint8)
-    of_gaps[of_visits] = lifetimes([*compress(pages, has_new)])
+    of_gaps[of_visits] = np.where(
+        np.repeat(_keep_new_marks(some, updated[of_visits]), counts[has_new]),
+        LinkLifetime.LASTING,
+        lifetimes(some),
+    )
     return of_gaps
+
+
+def _keep_new_marks(pages: Sequence[Page], updated: BoolArray) -> BoolArray:
+    """Return which pages showed all new marks, of one visit at least, at the visit after it, too.
+
+    Not those of which a control visit found an update. `updated` is as `histories` returns it.
+    """
+    visits, offsets = _joined([page.visits for page in pages])
+    periods, period_offsets = _joined([page.spells.periods for page in pages])
+    first, last, _ = periods.reshape(-1, 3).T
+    period_offsets //= 3
+    page_of = page_of_value(period_offsets)
+    latest = np.array([(page.shown_at or (0,))[-1] for page in pages], np.uint32)[page_of]
+    places = np.searchsorted(_of_pages(visits, offsets), _of_pages(first, period_offsets))
+    is_new = np.append(updated, False)[places] & (latest > first)
+    is_kept = (last == OPEN) | (last > first)
+    is_lost = is_new & ~is_kept
+    if (baselines := baselines_of(pages)) is not None:
+        # a visit by other rules does not tell what became of marks
+        is_lost &= ~np.append(baselines, [True, True])[places + 1]
+    is_control = updated & (np.diff(visits, prepend=0) <= CONTROL_SECONDS)
+    of_pages = (page_of[is_new & is_kept], page_of[is_lost], page_of_value(offsets)[is_control])
+    kept, lost, controls = (np.bincount(pages_of, minlength=len(pages)) for pages_of in of_pages)
+    return np.asarray((kept > 0) & (lost == 0) & (controls == 0))
 
 
 def _is_measured(page: Page) -> bool:

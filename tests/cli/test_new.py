@@ -71,7 +71,7 @@ def test_the_newest_comes_first_with_its_page_and_where_it_is(folder: Path) -> N
 
 
 def test_of_a_page_with_other_links_at_each_request_only_links_that_stayed_are_new(
-    tmp_path: Path,
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     paper, *others = (f"http://ada.example.edu/{name}" for name in ("paper", *range(12)))
     with opened(tmp_path) as state:
@@ -84,6 +84,29 @@ def test_of_a_page_with_other_links_at_each_request_only_links_that_stayed_are_n
         write_findings(state.store, {page_id_of(ADA): Findings("Ada", tuple(things))}, 20)
         assert state.load([page_id_of(ADA)])[page_id_of(ADA)].churn >= CHURNING
     assert texts(hacs_new(tmp_path, "--json")) == [paper]
+    told = (
+        "2 new things of 1 page held back until two visits in a row have shown them: other links seem "
+        "to come with each request (`hacs show URL` says how likely)"
+    )
+    hacs_new(tmp_path, "--atom", str(tmp_path / "feed"))
+    assert len(feedparser.parse((tmp_path / "feed").read_bytes()).entries) == 1
+    assert caplog.messages == [told, told]
+    assert texts(hacs_new(tmp_path, "--site", "bob.example", "--json")) == []
+    assert told not in caplog.messages[2:]
+
+
+def test_news_of_every_day_are_new_as_long_as_all_stay(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    news = [f"http://ada.example.edu/{day}" for day in range(7)]
+    with opened(tmp_path) as state:
+        for day in range(4):
+            marks = frozenset(map(link_fingerprint, news[: 4 + day]))
+            state.record([Visit(ADA, NOW + (day - 3) * DAY, marks=marks)])
+        things = [Finding(NOW - n * DAY, "link", news[-1 - n], news[-1 - n]) for n in range(3)]
+        write_findings(state.store, {page_id_of(ADA): Findings("Ada", tuple(things))}, 20)
+    assert texts(hacs_new(tmp_path, "--json")) == [thing.text for thing in things]
+    assert not caplog.messages
 
 
 def test_csv_and_json_have_a_row_for_each_thing(folder: Path) -> None:
