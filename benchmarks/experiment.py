@@ -21,7 +21,7 @@ from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import POLICIES
 from hacs_crawler.ranking.selection import Selection
 from hacs_crawler.state import Estimation, MemoryStore, State, follow_prior, rates_of, time_share
-from hacs_crawler.statistics import SiteTally, contrast
+from hacs_crawler.statistics.twins import SiteTally, contrast
 from hacs_crawler.utils.times import DAY
 
 ALPHA, DAYS, LEAST_SITES = 0.05, 60, 10

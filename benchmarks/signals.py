@@ -22,19 +22,16 @@ from hacs_crawler.lab.timelines import Timelines, parse_day, read_timelines
 from hacs_crawler.links import menu_of
 from hacs_crawler.model import USUAL_SIGNALS, beliefs_of, fit_prior_of_signals, posterior
 from hacs_crawler.ranking.signals import Signals
-from hacs_crawler.state import (
+from hacs_crawler.state import Estimation, Ids, Rows, settled
+from hacs_crawler.state.signal_records import (
     EVIDENCE,
     RECORD,
-    Estimation,
-    Ids,
-    Rows,
     add_gaps,
     evidence_likelihood,
     gap_evidence,
     joined_ids,
     open_evidence,
     read_again,
-    settled,
 )
 from hacs_crawler.utils.arrays import IndexArray
 from hacs_crawler.utils.times import DAY

@@ -23,7 +23,7 @@ from hacs_crawler.state import (
     as_of,
     share_of_time,
 )
-from hacs_crawler.statistics import Contrast, SiteTally, contrast, effective_sites
+from hacs_crawler.statistics.twins import Contrast, SiteTally, contrast, effective_sites
 from hacs_crawler.utils.arrays import FloatArray
 from hacs_crawler.utils.terminal import Progress
 from hacs_crawler.utils.times import DAY, SKEW_SECONDS, day_text

@@ -23,7 +23,7 @@ from hacs_crawler.state import (
     churn_of,
     sorted_outcomes,
 )
-from hacs_crawler.statistics import Expectation, clustered_z, summary
+from hacs_crawler.statistics.scoring import Expectation, clustered_z, summary
 from hacs_crawler.utils.arrays import BoolArray, FloatArray
 
 DRIFT_VISITS: Final = 1_000

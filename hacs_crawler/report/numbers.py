@@ -27,7 +27,7 @@ from hacs_crawler.state import (
     as_of,
     is_new_to_site,
 )
-from hacs_crawler.statistics import reliability
+from hacs_crawler.statistics.scoring import reliability
 from hacs_crawler.utils.arrays import IndexArray
 from hacs_crawler.utils.text import printable
 from hacs_crawler.utils.times import DAY

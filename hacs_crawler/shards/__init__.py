@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from hacs_crawler.shards.lock import ShardLock as ShardLock, shard_lock as shard_lock
     from hacs_crawler.shards.plan import plan_of_all as plan_of_all, plan_round as plan_round
     from hacs_crawler.shards.rounds import (
-        ENDED as ENDED,
         Round as Round,
         RoundNotes as RoundNotes,
         ShardShare as ShardShare,

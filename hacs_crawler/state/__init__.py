@@ -109,18 +109,10 @@ if TYPE_CHECKING:
         shards_of as shards_of,
     )
     from hacs_crawler.state.signal_records import (
-        EVIDENCE as EVIDENCE,
-        RECORD as RECORD,
         VISITS_OF_A_RATE as VISITS_OF_A_RATE,
         Records as Records,
-        add_gaps as add_gaps,
-        evidence_likelihood as evidence_likelihood,
-        gap_evidence as gap_evidence,
         heard_of as heard_of,
-        joined_ids as joined_ids,
-        open_evidence as open_evidence,
         rates_of as rates_of,
-        read_again as read_again,
         settled as settled,
     )
     from hacs_crawler.state.signals import (

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, strategies as st
 
-from hacs_crawler.statistics import Contrast, SiteTally, contrast, effective_sites
+from hacs_crawler.statistics.twins import Contrast, SiteTally, contrast, effective_sites
 
 Crawls = tuple[SiteTally, SiteTally, np.ndarray, np.ndarray]
 """Those of two twins, the pages of each site, and what is known of its past."""
