@@ -12,6 +12,7 @@ from scrapy.exceptions import DropItem, NotConfigured
 from scrapy.utils.misc import load_object
 
 from hacs_crawler.crawl.crawl import Crawl
+from hacs_crawler.crawl.outputs import Verdict
 from hacs_crawler.middlewares.link_additions import LinkAdditionsMiddleware
 from hacs_crawler.utils.text import counted, safe_logger
 from hacs_crawler.watch import MarkRules, UnreadableMarksError
@@ -27,16 +28,18 @@ K = TypeVar("K")
 class _ToldItem:
     item: Any
     marks: frozenset[int]
-    is_news: bool
+    verdict: Verdict | None
 
 
 class OnlyChanges:
     """Drops items that are not news: their page showed them before, as HACS_UPDATES says.
 
     A page's first visit, and the first after a change of HACS_WATCH, pass all items. So does a visit
-    whose callback failed later: its items come again at the next visit. An item is recognized if it is
-    the same object, or has the same values in the watched fields. A copy with other values passes, is
-    counted in `hacs/unknown_items`, and logged once.
+    whose callback failed later: its items come again at the next visit. Items of answers that are not
+    the page are dropped, too, from its second visit on: those without a value in any watched field, and
+    those that most pages of the site show in place of their own. An item is recognized if it is the same
+    object, or has the same values in the watched fields. A copy with other values passes, is counted in
+    `hacs/unknown_items`, and logged once.
     """
 
     def __init__(self, crawler: Crawler, rules: MarkRules) -> None:
@@ -78,10 +81,12 @@ class OnlyChanges:
         if told is None:
             stats.count("unknown_items")
             self._warn()
-        elif not told.is_news:
-            stats.count("unchanged_items")
+        elif told.verdict in {"known", "unread"}:
+            is_unread = told.verdict == "unread"
+            stats.count("unread_items") if is_unread else stats.count("unchanged_items")
             self._dropped[id(told.item)] += 1
-            raise DropItem("its page showed it before", log_level="DEBUG")
+            reason = "the answer is not its page" if is_unread else "its page showed it before"
+            raise DropItem(reason, log_level="DEBUG")
         return item
 
     def close_spider(self, spider: Spider | None = None) -> None:
@@ -94,9 +99,9 @@ class OnlyChanges:
                 counted(self._outside, "item"),
             )
 
-    def _tell(self, item: Any, is_news: bool | None) -> None:
-        self._outside += is_news is None
-        told = _ToldItem(item, self._marks_of(item), is_news is not False)
+    def _tell(self, item: Any, verdict: Verdict | None) -> None:
+        self._outside += verdict is None
+        told = _ToldItem(item, self._marks_of(item), verdict)
         self._by_id.setdefault(id(item), []).append(told)
         self._by_marks.setdefault(told.marks, []).append(told)
 

@@ -27,7 +27,7 @@ from hacs_crawler.crawl.meta import (
     tell,
 )
 from hacs_crawler.crawl.observation import OTHER_TYPE, Observation, observe, seen_or_failed, type_of
-from hacs_crawler.crawl.outputs import MOST_WITHOUT_ITEMS, AwaitedVisit, Output
+from hacs_crawler.crawl.outputs import MOST_WITHOUT_ITEMS, AwaitedVisit, Output, Verdict
 from hacs_crawler.crawl.part import Observed, Part
 from hacs_crawler.crawl.ranker import Ranker, reading_a_list
 from hacs_crawler.crawl.state_access.write_behind import OpenState
@@ -56,7 +56,7 @@ class LinkAdditionsMiddleware:
         self._crawl = Crawl.of(crawler)
         self._awaited: dict[Response, AwaitedVisit] = {}
         # Called with each item, and whether it is news (None: it is outside pages), if a pipeline asks.
-        self.told_items: Callable[[Any, bool | None], None] | None = None
+        self.told_items: Callable[[Any, Verdict | None], None] | None = None
         # Whether the log said that what is posted is not recorded.
         self._has_posted = False
         self._crawl.before_end(self._end_all)
@@ -97,7 +97,7 @@ class LinkAdditionsMiddleware:
     def _take_start(self, entry: Any) -> None:
         if not isinstance(entry, Request):
             if self.told_items is not None:  # outside pages every item is news
-                self.told_items(entry, True)
+                self.told_items(entry, "news")
         elif KEY in entry.meta:
             take_over(entry)
 
@@ -192,16 +192,17 @@ class LinkAdditionsMiddleware:
             is_attempt = crawl.config.ranking.budget is not None or (before and before.visits)
             if visit is not None and not is_attempt:
                 visit, observation = None, Observation(None, reason)
-        takes_items = isinstance(rules, MarkRules) and rules.takes_items
         awaited = AwaitedVisit(request, response, url, rules, observation)
         self._awaited[response] = awaited
         crawl.state.read_ahead.on_answer(url)
-        if visit is not None and visit.marks is not None and takes_items:
+        items = rules if isinstance(rules, MarkRules) and rules.takes_items else None
+        if visit is not None and visit.marks is not None and items is not None:
             awaited.takes_items = True
+            awaited.rules = items.of_page(url, request.url, response.url)
             page = copy(before) if before is not None else Page(url)
             # the page's own are those of its last visit
             page.count(crawl.state.estimation.updates)
-            awaited.are_news = self._news(page, rules)
+            awaited.verdict_on = self._verdict(page, rules)
             awaited.shown = self._shown
             awaited.told = _expected(page, visit, crawl.state, is_known=before is not None)
         elif visit is None or reason:
@@ -211,20 +212,23 @@ class LinkAdditionsMiddleware:
             awaited.told = self._told(request, rules, awaited.recorded)
         tell(request, awaited.told)
 
-    def _news(self, page: Page, rules: Rules) -> Callable[[frozenset[int]], bool]:
+    def _verdict(self, page: Page, rules: Rules) -> Callable[[frozenset[int]], Verdict]:
         """Return what says of the marks of an item whether they are news, as HACS_UPDATES says."""
         marks = page.known_marks(rules.fingerprint)
         is_elsewhere = self._crawl.state.read_ahead.elsewhere(page.url)
 
-        def are_news(mine: frozenset[int]) -> bool:
-            return mine.isdisjoint(marks) and not (mine and all(map(is_elsewhere, mine)))
+        def verdict_on(mine: frozenset[int]) -> Verdict:
+            if page.visits and (not mine or self._crawl.parts.doubts(page, mine)):
+                return "unread"
+            is_known = not mine.isdisjoint(marks) or (mine and all(map(is_elsewhere, mine)))
+            return "known" if is_known else "news"
 
-        return are_news
+        return verdict_on
 
-    def _shown(self, response: Response, item: Any, is_news: bool) -> None:
+    def _shown(self, response: Response, item: Any, verdict: Verdict) -> None:
         if self.told_items is not None:
-            self.told_items(item, is_news)
-        self._crawl.parts.tell(Part.shown, response, item, is_news=is_news)
+            self.told_items(item, verdict)
+        self._crawl.parts.tell(Part.shown, response, item, is_news=verdict == "news")
 
     def _end(self, response: Response, is_whole: bool) -> None:
         """Record the visit of a page whose callback has ended."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Final, Self
+from typing import Any, Final, Literal, Self
 from urllib.parse import quote, urlsplit
 
 from msgspec.structs import replace
@@ -27,6 +27,8 @@ from hacs_crawler.utils.text import safe_logger
 from hacs_crawler.watch import LEADS_ON, MarkRules, Rules, UnreadableMarksError
 
 logger = safe_logger(__name__)
+# Of an item: the page showed it before, or the answer is not the page.
+Verdict = Literal["news", "known", "unread"]
 
 # Visits in a row without items after which a page that had some is taken for a list.
 MOST_WITHOUT_ITEMS: Final = 2
@@ -106,7 +108,7 @@ class AwaitedVisit:
 
     `told` is the value in the response's meta until then, `recorded` the outcome if nothing else of the
     page is recorded before. If `takes_items`, the marks are still missing: `see` calls `shown` with each
-    item and whether it is news, as `are_news` says of its marks.
+    item and what `verdict_on` its marks says.
     """
 
     request: Request
@@ -117,8 +119,8 @@ class AwaitedVisit:
     recorded: Recorded | None = None
     told: Outcome | Expected | NotObserved | None = None
     takes_items: bool = False
-    are_news: Callable[[frozenset[int]], bool] = lambda _: True
-    shown: Callable[[Response, Any, bool], None] = lambda *_: None
+    verdict_on: Callable[[frozenset[int]], Verdict] = lambda _: "news"
+    shown: Callable[[Response, Any, Verdict], None] = lambda *_: None
     is_asked_again: bool = False
     # Whether the callback yielded requests, and nothing else.
     only_leads_on: bool = False
@@ -132,7 +134,7 @@ class AwaitedVisit:
         try:
             marks = self.rules.marks_of(item)
             self._marks |= marks
-            self.shown(self.response, item, self.are_news(marks))
+            self.shown(self.response, item, self.verdict_on(marks))
         except UnreadableMarksError as error:
             if not self._problem:
                 logger.error("%s is not observed: %s", self.response.url, error)
@@ -187,7 +189,7 @@ class Output:
         response: Response,
         crawl: Crawl,
         awaited: AwaitedVisit | None,
-        told_items: Callable[[Any, bool | None], None] | None,
+        told_items: Callable[[Any, Verdict | None], None] | None,
         on_end: Callable[[Response, bool], None],
     ) -> None:
         self._crawl = crawl

@@ -164,6 +164,11 @@ class Part:
         del page_url
         return {}
 
+    def doubts(self, page: Page, marks: frozenset[int]) -> bool:
+        """Return whether a known page that yields an item with these marks was not read."""
+        del page, marks
+        return False
+
     def shown(self, response: Response, item: Any, *, is_news: bool) -> None:
         """Learn of an item that a page's callback yields, if items are watched."""
 

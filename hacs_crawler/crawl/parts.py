@@ -92,6 +92,11 @@ class Parts:
                 return items
         return {}
 
+    def doubts(self, page: Page, marks: frozenset[int]) -> bool:
+        """Whether a part takes a known page that yields an item with these marks for not read."""
+        hooks = self._hooks["doubts"]
+        return any(self._call(part, hook, page, marks) is True for part, hook in hooks)
+
     def filtered(self, request: Request, page_url: str) -> Iterator[Visit]:
         """Yield the visits that follow from a request that the project's filter dropped."""
         for part, hook in self._hooks["filtered"]:

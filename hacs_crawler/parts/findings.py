@@ -60,6 +60,7 @@ class FindingsWriter(PageWriter[Findings]):
         """Keep the text of an item: pipelines may change it before the visit ends."""
         if is_news:
             from hacs_crawler.watch import (  # noqa: PLC0415 - few crawls watch items
+                EMPTY,
                 TITLES,
                 item_fields,
                 item_key,
@@ -77,7 +78,7 @@ class FindingsWriter(PageWriter[Findings]):
                 changed = {
                     name: was
                     for name, was in fields_before.items()
-                    if fields.get(name) != was and config.watches_field(name)
+                    if was not in EMPTY and fields.get(name) != was and config.watches_field(name)
                 }
                 texts = {
                     name: text

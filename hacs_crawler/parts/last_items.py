@@ -17,7 +17,7 @@ from hacs_crawler.crawl.part import Observed
 from hacs_crawler.links import page_id_of
 from hacs_crawler.state import State, Visit, change_annotations
 from hacs_crawler.utils.text import counted, safe_logger
-from hacs_crawler.watch import item_fields, item_key
+from hacs_crawler.watch import EMPTY, item_fields, item_key
 
 logger = safe_logger(__name__)
 
@@ -26,7 +26,6 @@ KIND: Final = "items"
 MOST_ITEMS: Final = 100
 ENOUGH_VISITS: Final = 20
 ENOUGH_EMPTIED: Final = 5
-EMPTY: Final[tuple[Any, ...]] = (None, "", [], {})
 # At this share of the visits a field that differs is pointed out.
 NEARLY_ALL: Final = 0.9
 

@@ -17,14 +17,16 @@ from hacs_crawler.crawl.for_parts import CrawlPart
 from hacs_crawler.links import menu_id, site_of
 from hacs_crawler.state import FEWEST_LINKS, FEWEST_MARKS, Page, Recorded, State
 from hacs_crawler.utils.text import counted, safe_logger
+from hacs_crawler.watch import content_of
 
 logger = safe_logger(__name__)
 
 # Where fewer pages of a site were visited, whatever they share is their news.
 FEWEST_PAGES: Final = 20
-# If this many pages show the same marks at their first visits, the marks are not the pages' own.
+# If this many pages show the same marks at their first visits, or the same item as their only one, these
+# are not the pages' own.
 FEWEST_ALIKE: Final = 3
-# On more of them than this share a mark is the template's.
+# On more of them than this share a mark is the template's, or an item an error's.
 MOST_SHARE: Final = 0.5
 # New marks that are kept of a run, about 100 MB; later marks count as the pages' own.
 MOST_MARKS: Final = 1_000_000
@@ -41,14 +43,25 @@ class _Site:
     # Visits that showed other marks than the visit before, or the first ones, by a hash of these;
     # and the hash of those before, 0 for none.
     alike: dict[int, list[tuple[str, int, int]]] = field(default_factory=dict)
+    # Items of known pages that had one: how many there are, how many of them were doubted at once, and
+    # what the pages showed before, by what they show now.
+    items: int = 0
+    doubted: int = 0
+    had: dict[int, set[int]] = field(default_factory=dict)
+
+    def is_of_error(self, item: int) -> bool:
+        """Whether most pages show this item in place of their own ones."""
+        pages = len(self.had.get(item, ()))
+        return pages >= FEWEST_ALIKE and pages > MOST_SHARE * self.items
 
     def unread(self) -> list[tuple[str, int]]:
         """Return the visits at which different pages showed the very same."""
         urls_and_times = []
-        for visits in self.alike.values():
+        for content, visits in self.alike.items():
             shown_before = {before for _, _, before in visits} - {0}
             firsts = {url for url, _, before in visits if not before}
-            if len(shown_before) > 1 or len(firsts) >= FEWEST_ALIKE:
+            are_alike = len(shown_before) > 1 or len(firsts) >= FEWEST_ALIKE
+            if self.is_of_error(content) if content in self.had else are_alike:
                 urls_and_times += [(url, at) for url, at, _ in visits]
         return urls_and_times
 
@@ -69,6 +82,23 @@ class Templates(CrawlPart):
         self._sites: dict[int, _Site] = {}
         self._marks = 0
 
+    def doubts(self, page: Page, marks: frozenset[int]) -> bool:
+        """Whether the only item of a page is one that most of its site's pages show in this run."""
+        before = page.sound.spells.shown_last()
+        if len(before) != 1:
+            return False
+        site = self._sites.setdefault(menu_id(page.url), _Site())
+        site.items += 1
+        item, had = content_of(marks), content_of(before)
+        if item == had:
+            return False
+        if self._marks < MOST_MARKS:
+            self._marks += _MARKS_OF_VISIT
+            site.had.setdefault(item, set()).add(had)
+        is_doubted = site.is_of_error(item)
+        site.doubted += is_doubted
+        return is_doubted
+
     def recorded(self, batch: Sequence[Recorded]) -> None:
         """Count which new marks the pages of a site have in common."""
         for visited in batch:
@@ -81,11 +111,12 @@ class Templates(CrawlPart):
             if not (is_compared or is_suspect):  # like most visits
                 continue
             site = self._sites.setdefault(menu_id(visit.url), _Site())
-            if is_suspect:
+            is_item = len(visit.marks) == 1 and content_of(visit.marks) in site.had
+            if is_suspect or (is_item and self._marks < MOST_MARKS):
                 shown_before = before.sound.spells.shown_last()
                 self._marks += _MARKS_OF_VISIT
-                entry = (visit.url, visit.at, hash(shown_before) if shown_before else 0)
-                site.alike.setdefault(hash(visit.marks), []).append(entry)
+                entry = (visit.url, visit.at, content_of(shown_before) if shown_before else 0)
+                site.alike.setdefault(content_of(visit.marks), []).append(entry)
             if not is_compared:
                 continue
             site.visits += 1
@@ -102,11 +133,13 @@ class Templates(CrawlPart):
                 pages = [Page(url, unread=[at]) for url, at in unread]
                 await self._crawl.state.once(State.restore, pages)
                 self._crawl.stats.count("unread_visits", len(unread))
+                passed = len(unread) - site.doubted if self._crawl.stats.get("unread_items") else 0
                 logger.info(
                     "%s of one site showed the very same, as a block page or a login: what they showed "
-                    "does not count; one is %s",
+                    "does not count; one is %s%s",
                     counted(len(unread), "page"),
                     unread[0][0],
+                    f" ({counted(passed, 'item')} had passed OnlyChanges before)" if passed else "",
                 )
             visits = site.of_template()
             if visits:

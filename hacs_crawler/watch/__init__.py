@@ -6,6 +6,7 @@ from hacs_crawler.utils.faces import face
 
 if TYPE_CHECKING:
     from hacs_crawler.watch.items import (
+        EMPTY as EMPTY,
         NOT_ARCHIVED as NOT_ARCHIVED,
         TITLES as TITLES,
         item_fields as item_fields,
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
         MarkRules as MarkRules,
         Rules as Rules,
         UnreadableMarksError as UnreadableMarksError,
+        content_of as content_of,
     )
     from hacs_crawler.watch.settings import (
         PUBLICATIONS as PUBLICATIONS,

@@ -9,14 +9,14 @@ from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from enum import Enum
 from functools import singledispatch
-from types import NoneType
+from types import MappingProxyType, NoneType
 from typing import Any, Final
 from zlib import crc32
 
 import msgspec
 from itemadapter import ItemAdapter
 
-from hacs_crawler.watch.rules import MarkRules, UnreadableMarksError
+from hacs_crawler.watch.rules import MarkRules, Own, UnreadableMarksError
 
 NOT_ARCHIVED: Final = (
     "HACS_WATCH = 'items': archives do not show what callbacks yield; they can be read where links, "
@@ -25,8 +25,12 @@ NOT_ARCHIVED: Final = (
 _ADDRESS: Final = re.compile(r"\bat 0x[0-9a-fA-F]+").search
 _AS_THEY_ARE: Final = frozenset({str, int, bool, NoneType})
 _EXACT: Final = 2**53
+# Of canonical items: to be raised if they become others, so that pages get baselines.
+_FORM: Final = 2
 # Number of characters kept of a field, to show its old value.
 LONGEST_FIELD: Final = 200
+# Values of fields that have none.
+EMPTY: Final[tuple[Any, ...]] = (None, "", [], {})
 # Fields of an item that name it.
 TITLES: Final = frozenset({"title", "name", "headline"})
 _encode: Final = msgspec.json.Encoder(order="sorted").encode
@@ -47,8 +51,8 @@ def item_rules(
         "items",
         lambda *_: (),
         answers=(),
-        options=repr((sorted(fields), sorted(ignore), *filter(None, [key]))),
-        canonical=lambda item: canonical_bytes(item, is_watched),
+        options=repr((_FORM, sorted(fields), sorted(ignore), *filter(None, [key]))),
+        canonical=lambda item, own: canonical_item(item, is_watched, own),
         key_of=(lambda item: item_key(item, key)) if key else None,
         takes_items=True,
     )
@@ -85,19 +89,24 @@ def item_texts(item: Any) -> dict[str, str]:
     }
 
 
-def canonical_bytes(item: Any, is_watched: Callable[[str], bool] = lambda _: True) -> bytes:
+def canonical_item(
+    item: Any, is_watched: Callable[[str], bool] = lambda _: True, own: Own = MappingProxyType({})
+) -> tuple[bytes, str]:
     """Return an item of any kind that itemadapter supports as JSON in one spelling, its fields sorted.
 
-    An item whose fields are all empty gives b"": its source was missing from the page.
-    Raises UnreadableMarksError that names a field whose value differs at each run.
+    In place of its page's `own` address or number stands the same for all pages; returned besides is
+    which one that was, "" for none. An item without other values gives b"": its source was missing
+    from the page. Raises UnreadableMarksError that names a field whose value differs at each run.
     """
-    fields = {
-        str(name): value if value.__class__ in _AS_THEY_ARE else _plain(value, name)
-        for name, value in _mapping(item).items()
-        if is_watched(name)
-    }
-    is_empty = all(value is None or value in ("", [], {}) for value in fields.values())
-    return b"" if is_empty else _encode(fields)
+    fields, address = {}, ""
+    for name, value in _mapping(item).items():
+        if is_watched(name):
+            plain = value if value.__class__ in _AS_THEY_ARE else _plain(value, name)
+            if own and plain.__class__ in _AS_THEY_ARE and (found := own.get(str(plain))):
+                plain, address = found[0], max(address, found[1])
+            fields[str(name)] = plain
+    is_empty = all(value in EMPTY for value in fields.values())
+    return b"" if is_empty else _encode(fields), address
 
 
 def _mapping(item: Any) -> Mapping[str, Any]:

@@ -55,6 +55,7 @@ CALLS: dict[str, Any] = {
     "evidence": lambda own: own.evidence(ROWS),
     "granted": lambda own: own.granted(np.zeros(1), np.zeros(1, np.bool_), is_last=False),
     "items_before": lambda own: own.items_before("http://a.example/"),
+    "doubts": lambda own: own.doubts(Page(URL), frozenset({1})),
     "shown": lambda own: own.tell(Part.shown, RESPONSE, {}, is_news=True),
     "observed": lambda own: [*own.observed(OBSERVED)],
     "filtered": lambda own: [*own.filtered(Request(URL), URL)],

@@ -490,3 +490,59 @@ def test_one_new_block_on_most_pages_of_a_site_is_no_update(
     known = [project.page(f"{site.url}/{page}") for page in range(20)]
     assert [page for page, one in enumerate(known) if one and one.last_update is not None] == [3]
     assert crawl().stat("hacs/updates") == 0
+
+
+PRODUCTS = """
+    from tests.seeded import Seeded
+
+
+    class Shop(Seeded):
+        paths = [f"/{page}" for page in range(6)]
+
+        def parse(self, response):
+            texts = response.css(".price::text").getall() or [None, None]
+            yield {"url": response.url, "name": texts[0], "price": texts[-1]}
+"""
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"HACS_WATCH_KEY": "url"}, {"HACS_UPDATES": "site"}], ids=["", "key", "site"]
+)
+def test_an_error_page_with_status_200_is_neither_news_nor_the_end_of_it(
+    any_spider: AnySpider, site: Site, settings: dict[str, str]
+) -> None:
+    def crawl(*shown: tuple[str, ...]) -> Crawl:
+        for page, texts in enumerate(shown):
+            price(site, *texts, page=f"/{page}")
+        any_spider.days += 1
+        found = any_spider.run(PRODUCTS, HACS_WATCH="items", **PIPELINE, **settings)
+        assert "Traceback" not in found.log
+        return found
+
+    own = [(f"jug {page}", "9") for page in range(6)]
+    assert len(crawl(*own).items) == 6
+    error = crawl(*[("Error", "0")] * 6)
+    assert [
+        error.stat(f"hacs/{name}_{what}")
+        for name, what in (("unread", "items"), ("unread", "visits"))
+    ] == [4, 6]
+    assert len(error.items) == 2
+    assert "6 pages of one site showed the very same" in error.log
+    assert "(2 items had passed OnlyChanges before)" in error.log
+    login = crawl(*[()] * 6)
+    assert (login.items, login.stat("hacs/unread_items")) == ([], 6)
+    assert login.stat("hacs/not_observed/nothing_shown") == 6
+    back = crawl(*own[:5], ("jug 5", "8"))
+    assert [item["price"] for item in back.items] == ["8"]
+    assert back.stat("hacs/updates") == 1
+
+
+def test_new_pages_whose_items_differ_in_their_address_only_are_new_to_the_site(
+    any_spider: AnySpider, site: Site
+) -> None:
+    settings = {"HACS_WATCH": "items", "HACS_UPDATES": "site", **PIPELINE}
+    for page in range(6):
+        price(site, "jug", "9", page=f"/{page}")
+    any_spider.run(PRODUCTS.replace("range(6)", "range(3)"), **settings)
+    any_spider.days += 1
+    assert len(any_spider.run(PRODUCTS, **settings).items) == 3

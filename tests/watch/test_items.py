@@ -16,8 +16,8 @@ from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.merging import merge
 from hacs_crawler.state.page import Page, Visit
 from hacs_crawler.utils.times import DAY
-from hacs_crawler.watch import UnreadableMarksError
-from hacs_crawler.watch.items import canonical_bytes, item_rules
+from hacs_crawler.watch import UnreadableMarksError, content_of
+from hacs_crawler.watch.items import canonical_item, item_rules
 
 
 class Kettle(scrapy.Item):
@@ -36,7 +36,7 @@ class Colour(Enum):
 
 
 def same(first: Any, second: Any) -> bool:
-    return canonical_bytes({"a": first}) == canonical_bytes({"a": second})
+    return canonical_item({"a": first}) == canonical_item({"a": second})
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def same(first: Any, second: Any) -> bool:
     ],
 )
 def test_all_kinds_of_items_have_one_form(item: Any) -> None:
-    assert canonical_bytes(item) == b'{"name":"Kettle","price":5}'
+    assert canonical_item(item) == (b'{"name":"Kettle","price":5}', "")
 
 
 EAST = timezone(timedelta(hours=2))
@@ -89,7 +89,7 @@ def test_other_values_are_not(first: Any, second: Any) -> None:
 
 def test_a_value_that_is_another_at_each_run_is_named_with_its_field() -> None:
     with pytest.raises(UnreadableMarksError, match=r"'offers\.seller' of an item holds <object"):
-        canonical_bytes({"offers": {"seller": object()}})
+        canonical_item({"offers": {"seller": object()}})
 
 
 def test_what_is_no_item_is_refused() -> None:
@@ -129,3 +129,21 @@ def test_points_that_change_at_every_visit_do_not_hide_how_often_a_list_gains_an
         merge(page, Visit(page.url, at, marks=marks, rules=7))
     estimation = Estimation(fade_days=float("inf"))
     assert estimation.rate_per_day(page) == pytest.approx(gains / 300, rel=0.3)
+
+
+def test_the_address_of_its_own_page_is_no_content_of_an_item() -> None:
+    rules = item_rules()
+    page, other = (
+        rules.of_page(f"http://a.example/p/1042{n}?a=1", f"https://a.example/p/1042{n}?a=1&b=")
+        for n in "12"
+    )
+
+    def error(number: int, **fields: object) -> dict[str, object]:
+        return {"url": f"https://a.example/p/1042{number}?a=1&b=", "name": "Error", **fields}
+
+    marks = {*page.marks_of(error(1, sku=10421)), *other.marks_of(error(2, sku="10422"))}
+    assert (len(marks), len({content_of(frozenset({mark})) for mark in marks})) == (2, 1)
+    assert {*rules.marks_of(error(1)), *page.marks_of(error(2))}.isdisjoint(page.marks_of(error(1)))
+    assert rules.marks_of(error(2)) == page.marks_of(error(2)), "of another page, as in a list"
+    assert not page.marks_of({"url": "http://a.example/p/10421?a=1", "name": None, "tags": []})
+    assert page.marks_of({"url": "/p/10421?a=1", "stock": "10421"}), "a number may be of any kind"
