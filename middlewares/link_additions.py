@@ -35,7 +35,7 @@ from hacs_crawler.links import page_id_of
 from hacs_crawler.model import CHURNING, elapsed_days
 from hacs_crawler.outcome import Expected, NotObserved, Outcome
 from hacs_crawler.signals import page_visited
-from hacs_crawler.state import Estimation, News, Page, Recorded, Visit
+from hacs_crawler.state import Estimation, News, Page, Recorded, Visit, noun_of
 from hacs_crawler.utils.text import safe_logger
 from hacs_crawler.utils.times import DAY
 from hacs_crawler.watch import LEADS_ON, MarkRules, Rules
@@ -250,7 +250,7 @@ class LinkAdditionsMiddleware:
         page = crawl.state.write_behind.page(url) if awaited.takes_items else None
         had_items = (
             page is not None
-            and page.has_items
+            and noun_of(page.latest_rules) == "item"
             and page.latest_rules != LEADS_ON.fingerprint
             and page.failures < MOST_WITHOUT_ITEMS
         )

@@ -54,6 +54,7 @@ from hacs_crawler.state import (
     as_of,
     baselines_of,
     histories,
+    noun_of,
     read_volatile_parts,
 )
 from hacs_crawler.utils.terminal import Progress, column_table
@@ -291,7 +292,7 @@ def _seen(facts: PageFacts, now: float) -> str:
         f"{counted(len(visits), 'visit')} kept since {minute_text(page.visits[0])}, "
         f"{updates} with an update{of_site}; "
         f"last {days_text(max(0.0, now - page.visits[-1]) / DAY)} ago; "
-        f"{counted(len(page.spells.marks), page.noun)}"
+        f"{counted(len(page.spells.marks), noun_of(page.latest_rules))}"
     )
 
 
@@ -356,12 +357,12 @@ def _next(forecast: Forecast, config: Config, now: float) -> str:
 
 
 def _visits(facts: PageFacts) -> Iterator[str]:
-    page = facts.page
+    page, noun = facts.page, noun_of(facts.page.latest_rules)
     visits = list(zip(page.visits, facts.document["visits"], strict=True))
     for at, visit in visits[: -VISITS_SHOWN - 1 : -1]:
         what = "update" if visit["is_update"] else "nothing new"
         if visit["new_links"]:
-            what = f"update, {counted(visit['new_links'], f'new {page.noun}')}"
+            what = f"update, {counted(visit['new_links'], f'new {noun}')}"
         if visit["is_update"] and not visit["is_new_to_site"]:
             what += ", known on other pages of the site"
         if at == page.visits[0]:

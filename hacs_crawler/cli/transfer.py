@@ -198,7 +198,9 @@ class Importer:
             changed += restored.changed
             damaged += restored.damaged
             watched_otherwise.update(
-                page.noun for page in batch if page.rule_changes and page.noun != own
+                noun
+                for page in batch
+                if page.rule_changes and (noun := noun_of(page.latest_rules)) != own
             )
             progress.update(f"{number} pages, {added} new")
         logger.info("%s: %d pages read, %d new, %d added to", source.name, number, added, changed)

@@ -33,6 +33,7 @@ from hacs_crawler.model import (
     known_rates,
 )
 from hacs_crawler.state.page import Counted, Page
+from hacs_crawler.state.rule_changes import is_of_items
 from hacs_crawler.state.spells import OPEN
 from hacs_crawler.utils.arrays import BoolArray, FloatArray, IndexArray, offsets_of, page_of_value
 from hacs_crawler.utils.settings import Setting
@@ -318,7 +319,7 @@ def _is_measured(page: Page) -> bool:
 
     Items have no control visits: two visits in a row are of two crawls, such as somebody's first.
     """
-    if page.has_items:
+    if is_of_items(page.latest_rules):
         return False
     visits = page.visits
     places = (bisect_left(visits, at) for at in page.update_times)

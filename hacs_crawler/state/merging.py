@@ -74,11 +74,7 @@ def merge_pages(page: Page, other: Page) -> Page:
     it has if the latest visit repeats a capture that only another page has.
     """
     latest = max(page, other, key=_absence)
-    appeared = max(
-        page,
-        other,
-        key=lambda page: (page.last_visit or 0, page.etag, page.last_modified, page.url),
-    )
+    appeared = max(page, other, key=lambda p: (p.last_visit or 0, p.etag, p.last_modified, p.url))
     result = replace(
         page,
         url=appeared.url,

@@ -152,16 +152,6 @@ class Page(Struct, array_like=True):
         """Whether the page's marks are what somebody chose to watch of it, and no links."""
         return bool(self.latest_rules & rule_changes.CHOSEN)
 
-    @property
-    def has_items(self) -> bool:
-        """Whether the page's marks are the items that its callback yielded."""
-        return rule_changes.is_of_items(self.latest_rules)
-
-    @property
-    def noun(self) -> str:
-        """What the page's marks are, in a word."""
-        return rule_changes.noun_of(self.latest_rules)
-
     def count(self, updates: Counted) -> None:
         """Say what counts as an update of the page."""
         by_default: Updates = "change" if self.is_chosen else "page"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hacs_crawler.state import Estimation, Page, Visit, merged
+from hacs_crawler.state import Estimation, Page, Visit, merged, noun_of
 from hacs_crawler.utils.times import DAY
 from hacs_crawler.watch.items import item_rules
 from hacs_crawler.watch.settings import mark_rules
@@ -50,4 +50,4 @@ def test_the_rules_of_items_are_known_by_their_number() -> None:
         page = Page(URL)
         visit = Visit(URL, START, marks=frozenset({1}), rules=rules.fingerprint)
         pages.append(merged(page, visit).after)
-    assert [page.noun for page in pages] == ["item", "mark"]
+    assert [noun_of(page.latest_rules) for page in pages] == ["item", "mark"]
