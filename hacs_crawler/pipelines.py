@@ -85,8 +85,7 @@ class OnlyChanges:
             is_unread = told.verdict == "unread"
             stats.count("unread_items") if is_unread else stats.count("unchanged_items")
             self._dropped[id(told.item)] += 1
-            reason = "the answer is not its page" if is_unread else "its page showed it before"
-            raise DropItem(reason, log_level="DEBUG")
+            raise DropItem("its page showed it before, or was not read", log_level="DEBUG")
         return item
 
     def close_spider(self, spider: Spider | None = None) -> None:

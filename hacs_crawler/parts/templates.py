@@ -90,9 +90,7 @@ class Templates(CrawlPart):
         site = self._sites.setdefault(menu_id(page.url), _Site())
         site.items += 1
         item, had = content_of(marks), content_of(before)
-        if item == had:
-            return False
-        if self._marks < MOST_MARKS:
+        if item != had and self._marks < MOST_MARKS:
             self._marks += _MARKS_OF_VISIT
             site.had.setdefault(item, set()).add(had)
         is_doubted = site.is_of_error(item)

@@ -9,14 +9,14 @@ from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from enum import Enum
 from functools import singledispatch
-from types import MappingProxyType, NoneType
+from types import NoneType
 from typing import Any, Final
 from zlib import crc32
 
 import msgspec
 from itemadapter import ItemAdapter
 
-from hacs_crawler.watch.rules import MarkRules, Own, UnreadableMarksError
+from hacs_crawler.watch.rules import MarkRules, UnreadableMarksError
 
 NOT_ARCHIVED: Final = (
     "HACS_WATCH = 'items': archives do not show what callbacks yield; they can be read where links, "
@@ -90,23 +90,23 @@ def item_texts(item: Any) -> dict[str, str]:
 
 
 def canonical_item(
-    item: Any, is_watched: Callable[[str], bool] = lambda _: True, own: Own = MappingProxyType({})
-) -> tuple[bytes, str]:
+    item: Any, is_watched: Callable[[str], bool] = lambda _: True, own: Collection[str] = ()
+) -> tuple[bytes, bool]:
     """Return an item of any kind that itemadapter supports as JSON in one spelling, its fields sorted.
 
-    In place of its page's `own` address or number stands the same for all pages; returned besides is
-    which one that was, "" for none. An item without other values gives b"": its source was missing
-    from the page. Raises UnreadableMarksError that names a field whose value differs at each run.
+    Fields with an address of its `own` page are emptied; also returned is whether there are any. An item
+    whose fields are all empty gives b"": its source was missing from the page.
+    Raises UnreadableMarksError that names a field whose value differs at each run.
     """
-    fields, address = {}, ""
-    for name, value in _mapping(item).items():
-        if is_watched(name):
-            plain = value if value.__class__ in _AS_THEY_ARE else _plain(value, name)
-            if own and plain.__class__ in _AS_THEY_ARE and (found := own.get(str(plain))):
-                plain, address = found[0], max(address, found[1])
-            fields[str(name)] = plain
+    fields = {
+        str(name): value if value.__class__ in _AS_THEY_ARE else _plain(value, name)
+        for name, value in _mapping(item).items()
+        if is_watched(name)
+    }
+    addresses = [name for name, value in fields.items() if value in own] if own else []
+    fields.update(dict.fromkeys(addresses, ""))
     is_empty = all(value in EMPTY for value in fields.values())
-    return b"" if is_empty else _encode(fields), address
+    return b"" if is_empty else _encode(fields), bool(addresses)
 
 
 def _mapping(item: Any) -> Mapping[str, Any]:

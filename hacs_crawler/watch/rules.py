@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final, Literal
@@ -25,12 +25,7 @@ _FORM: Final = 3
 # Soft hyphens, and characters of no width.
 _UNSEEN: Final = re.compile("[\u00ad\u200b-\u200d\u2060\ufeff]")
 
-# Parts of a path or a query that may be the number of their page; shorter ones may be any number.
-_NUMBERS: Final = re.compile(r"(?=[^\d/?&=]*\d)[\w~-]{4,}").findall
-
 Shown = str | bytes
-# What a page's things may say of its own address, what stands for it in their marks, and whose it is.
-Own = Mapping[str, tuple[str, str]]
 AnswerType = Literal["HTML", "XML", "JSON", "text", "binary"]
 # Returns the watched things of a response; gets the tree of HTML, None for other types.
 Reader = Callable[[Response, HtmlElement | None], Iterable[Shown]]
@@ -46,8 +41,8 @@ class MarkRules:
 
     `answers` are the types of answers that may show such marks, none for all. `rendered` says that
     the page is taken as a browser shows it. With `takes_items` the marks are the output of the page's
-    callback, and `read` finds none. `canonical` turns a thing into text or bytes, and names what it has
-    of its page's `own` address. If `key_of` returns the 32 bits that identify a thing, signed, these
+    callback, and `read` finds none. `canonical` turns a thing into text or bytes, and says whether
+    it has its page's `own` address. If `key_of` returns the 32 bits that identify a thing, signed, these
     are the upper half of its mark, else those of such an address; then `content_of` returns the rest.
     """
 
@@ -57,11 +52,11 @@ class MarkRules:
     options: str = ""
     rendered: bool = False
     takes_items: bool = False
-    canonical: Callable[[Any, Own], tuple[Shown, str]] = field(
-        default=lambda thing, _: (thing, ""), compare=False
+    canonical: Callable[[Any, Collection[str]], tuple[Shown, bool]] = field(
+        default=lambda thing, _: (thing, False), compare=False
     )
     key_of: Callable[[Any], int | None] | None = field(default=None, compare=False)
-    own: Own = field(default_factory=dict, compare=False)
+    own: tuple[str, ...] = field(default=(), compare=False)
 
     @cached_property
     def fingerprint(self) -> int:
@@ -75,9 +70,7 @@ class MarkRules:
     def of_page(self, page_url: str, *urls: str) -> MarkRules:
         """Return these rules for the things of a page, whose address is no news of it, in any form."""
         path = urlsplit(page_url)._replace(scheme="", netloc="").geturl()
-        own = {number: ("/", number) for number in _NUMBERS(path)}
-        forms = (page_url, path, *urls, *filter(None, map(canonical_url, urls)))
-        return replace(self, own=own | dict.fromkeys(forms, ("", page_url)))
+        return replace(self, own=(page_url, path, *urls, *filter(None, map(canonical_url, urls))))
 
     def marks(self, response: Response, tree: HtmlElement | None) -> frozenset[int]:
         """Return the marks that a response shows.
@@ -97,15 +90,14 @@ class MarkRules:
 
         Raises UnreadableMarksError if the thing cannot be made a mark.
         """
-        shown, address = self.canonical(thing, self.own)
+        shown, has_own = self.canonical(thing, self.own)
         marks = marks_of([shown])
         key = None if self.key_of is None else self.key_of(thing)
-        if key is None and address:
-            key = crc32(address.encode("utf-8", "replace")) - 2**31
+        if key is None and has_own:
+            key = crc32(self.own[0].encode("utf-8", "replace")) - 2**31
         if key is None:
             return marks
-        own = key if address else 0
-        return frozenset(key << 32 | (mark ^ own) & 0xFFFF_FFFF for mark in marks)
+        return frozenset(key << 32 | (mark ^ key) & 0xFFFF_FFFF for mark in marks)
 
     def has_key_of(self, thing: Any, marks: Iterable[int]) -> bool:
         """Whether one of the marks has the identity of a thing."""
