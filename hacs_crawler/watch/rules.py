@@ -69,7 +69,7 @@ class MarkRules:
 
     def of_page(self, page_url: str, *urls: str) -> MarkRules:
         """Return these rules for the things of a page, whose address is no news of it, in any form."""
-        path = urlsplit(page_url)._replace(scheme="", netloc="").geturl()
+        path = urlsplit(page_url)._replace(scheme="", netloc="").geturl() or "/"
         return replace(self, own=(page_url, path, *urls, *filter(None, map(canonical_url, urls))))
 
     def marks(self, response: Response, tree: HtmlElement | None) -> frozenset[int]:

@@ -146,3 +146,5 @@ def test_the_address_of_its_own_page_is_no_content_of_an_item() -> None:
     assert {*rules.marks_of(error(1)), *page.marks_of(error(2))}.isdisjoint(page.marks_of(error(1)))
     assert rules.marks_of(error(2)) == page.marks_of(error(2)), "of another page, as in a list"
     assert not page.marks_of({"url": "http://a.example/p/10421?a=1", "name": None, "tags": []})
+    without_path = rules.of_page("http://a.example")
+    assert without_path.marks_of({"a": "", "b": 1}) == rules.marks_of({"a": "", "b": 1})
