@@ -135,10 +135,9 @@ def _suspicious(
     is_steep = slope > SUSPICIOUS_SCORE * np.sqrt(np.maximum(variance, 1e-12))
     lasting = sum_by_page(gaps.weight * (lifetimes == LinkLifetime.LASTING), gaps.offsets)
     fleeting = sum_by_page(gaps.weight * (lifetimes == LinkLifetime.FLEETING), gaps.offsets)
-    others = sum_by_page(
-        gaps.weight * (gaps.updated & (lifetimes != LinkLifetime.LASTING)), gaps.offsets
-    )
-    is_lasting = (others == 0) | ((lasting > _LASTING) & (lasting > _LASTING_SHARE * updates))
+    # even what the latest visit brought: all other links stayed until the next visit
+    is_kept = sum_by_page(1.0 * (lifetimes != LinkLifetime.LASTING), gaps.offsets) == 0
+    is_lasting = is_kept | ((lasting > _LASTING) & (lasting > _LASTING_SHARE * updates))
     looks_fast = (updates > _UPDATES) & (is_fast | is_steep) & ~is_lasting
     return np.asarray(looks_fast | ((fleeting > _FLEETING) & (fleeting > lasting)))
 

@@ -29,7 +29,8 @@ class LinkLifetime(IntEnum):
 
     # No later visit showed links, or there were no new ones.
     UNKNOWN = 0
-    # One of the links is on the page at the latest visit.
+    # One of the links is on the page at the latest visit, or all of the page's new links stayed until
+    # the visit after theirs.
     LASTING = 1
     # One was seen again, but none is there now.
     PASSING = 2

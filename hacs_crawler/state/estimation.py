@@ -35,7 +35,7 @@ from hacs_crawler.model import (
 from hacs_crawler.state.page import Counted, Page
 from hacs_crawler.state.rule_changes import is_of_items
 from hacs_crawler.state.spells import OPEN
-from hacs_crawler.utils.arrays import BoolArray, FloatArray, IndexArray, offsets_of, page_of_value
+from hacs_crawler.utils.arrays import BoolArray, FloatArray, IndexArray, offsets_of
 from hacs_crawler.utils.settings import Setting
 from hacs_crawler.utils.times import DAY
 
@@ -208,12 +208,15 @@ def histories(pages: Sequence[Page]) -> tuple[FloatArray, BoolArray, IndexArray]
     return visits / DAY, updated, offsets
 
 
-def lifetimes(pages: Sequence[Page]) -> LinkLifetimes:
+def lifetimes(pages: Sequence[Page], updated: BoolArray | None = None) -> LinkLifetimes:
     """Return for each visit, flat as in `histories`, the lifetime of its new links.
 
     For other marks, such as a price or a text, marks that two visits in a row showed count as
     lasting, and the lifetime of marks that were gone at once is unknown: the next value replaces them
     anyway, whoever brought it.
+
+    Given which visits found an update, as by `histories`, everything lasts on pages whose new links all
+    stayed until the next visit, unless a control visit found an update: news every day looks like that.
     """
     visits, offsets = _joined([page.visits for page in pages])
     of_visits = np.zeros(len(visits), np.uint8)
@@ -226,7 +229,8 @@ def lifetimes(pages: Sequence[Page]) -> LinkLifetimes:
     shown_at = [page.shown_at for page in pages]
     latest = np.array([times[-1] if times else 0 for times in shown_at], np.uint32)
     latest_of_page = np.repeat(latest, numbers)
-    seen_again = _last_seen(pages, np.where(last == OPEN, latest_of_page, last), number)
+    until = np.where(last == OPEN, latest_of_page, last)
+    seen_again = _last_seen(pages, until, number)
     begins = np.flatnonzero(np.diff(_of_pages(first, period_offsets), prepend=-1))
     seen_again = np.maximum.reduceat(seen_again, begins)
     first, latest_of_page = first[begins], latest_of_page[begins]
@@ -249,6 +253,18 @@ def lifetimes(pages: Sequence[Page]) -> LinkLifetimes:
     places = np.searchsorted(_of_pages(visits, offsets), keys)
     is_kept = places < offsets[1:][page_of]
     of_visits[places[is_kept]] = of_runs[is_kept]
+    if updated is not None:
+        is_new = np.append(updated, False)[places] & (latest_of_page > first) & ~is_chosen
+        is_lost = is_new & (np.minimum.reduceat(until, begins) == first)
+        is_control = updated & (np.diff(visits, prepend=0) <= CONTROL_SECONDS)
+        keep = np.zeros(len(pages), np.bool_)
+        keep[page_of[is_new & ~is_lost]] = True
+        if (baselines := baselines_of(pages)) is not None:
+            # a visit by other rules does not tell what became of links
+            is_lost &= ~np.append(baselines, [True, True])[places + 1]
+        keep[page_of[is_lost]] = False
+        keep[np.searchsorted(offsets, np.flatnonzero(is_control), "right") - 1] = False
+        of_visits[np.repeat(keep, np.diff(offsets))] = LinkLifetime.LASTING
     return of_visits
 
 
@@ -271,47 +287,14 @@ def _last_seen(pages: Sequence[Page], last: _Seconds, number: _Seconds) -> _Seco
 def _lifetimes_of_gaps(
     pages: Sequence[Page], updated: BoolArray, offsets: IndexArray
 ) -> LinkLifetimes | None:
-    """Return `lifetimes`, computed only for pages with new marks, which are few; None without any.
-
-    If all new marks stayed until the next visit, the page's other marks are expected to last, too: an
-    update at each visit is what daily news looks like.
-    """
+    """Return `lifetimes`, computed only for pages with new marks, which are few; None without any."""
     has_new = np.array([*map(_has_new_marks, pages)], np.bool_)
     if not has_new.any():
         return None
-    counts = np.diff(offsets)
-    of_visits, some = np.repeat(has_new, counts), [*compress(pages, has_new)]
+    of_visits = np.repeat(has_new, np.diff(offsets))
     of_gaps = np.zeros(len(of_visits), np.uint8)
-    of_gaps[of_visits] = np.where(
-        np.repeat(_keep_new_marks(some, updated[of_visits]), counts[has_new]),
-        LinkLifetime.LASTING,
-        lifetimes(some),
-    )
+    of_gaps[of_visits] = lifetimes([*compress(pages, has_new)], updated[of_visits])
     return of_gaps
-
-
-def _keep_new_marks(pages: Sequence[Page], updated: BoolArray) -> BoolArray:
-    """Return which pages showed all new marks, of one visit at least, at the visit after it, too.
-
-    Not those of which a control visit found an update. `updated` is as `histories` returns it.
-    """
-    visits, offsets = _joined([page.visits for page in pages])
-    periods, period_offsets = _joined([page.spells.periods for page in pages])
-    first, last, _ = periods.reshape(-1, 3).T
-    period_offsets //= 3
-    page_of = page_of_value(period_offsets)
-    latest = np.array([(page.shown_at or (0,))[-1] for page in pages], np.uint32)[page_of]
-    places = np.searchsorted(_of_pages(visits, offsets), _of_pages(first, period_offsets))
-    is_new = np.append(updated, False)[places] & (latest > first)
-    is_kept = (last == OPEN) | (last > first)
-    is_lost = is_new & ~is_kept
-    if (baselines := baselines_of(pages)) is not None:
-        # a visit by other rules does not tell what became of marks
-        is_lost &= ~np.append(baselines, [True, True])[places + 1]
-    is_control = updated & (np.diff(visits, prepend=0) <= CONTROL_SECONDS)
-    of_pages = (page_of[is_new & is_kept], page_of[is_lost], page_of_value(offsets)[is_control])
-    kept, lost, controls = (np.bincount(pages_of, minlength=len(pages)) for pages_of in of_pages)
-    return np.asarray((kept > 0) & (lost == 0) & (controls == 0))
 
 
 def _is_measured(page: Page) -> bool:

@@ -60,8 +60,9 @@ def test_one_link_that_was_gone_at_once_is_enough_for_suspicion() -> None:
 
 def test_a_control_visit_that_differed_is_evidence_whatever_stays() -> None:
     """Such as a list of the latest visitors."""
-    rates = rates_of(news(4), controls={2})
-    assert rates.churn[0] >= CHURNING
+    for quiet in range(3):
+        rates = rates_of([*news(3), *news(3)[-1:] * quiet], controls={2})
+        assert rates.churning[0] > 0.9
 
 
 def test_other_rules_do_not_tell_what_became_of_links() -> None:
