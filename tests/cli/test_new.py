@@ -109,6 +109,16 @@ def test_news_of_every_day_are_new_as_long_as_all_stay(
     assert not caplog.messages
 
 
+def test_things_of_a_block_page_are_not_new_once_the_page_is_back(tmp_path: Path) -> None:
+    shown = [frozenset(range(10)), frozenset(range(20, 30)), frozenset(range(10))]
+    days = [NOW - (3 - day) * DAY for day in range(3)]
+    blocked, back = (Finding(at, "text", str(at)) for at in days[1:])
+    with opened(tmp_path) as state:
+        state.record([Visit(ADA, at, marks=marks) for at, marks in zip(days, shown, strict=True)])
+        write_findings(state.store, {page_id_of(ADA): Findings("Ada", (blocked, back))}, 20)
+    assert texts(hacs_new(tmp_path, "--json")) == [back.text]
+
+
 def test_csv_and_json_have_a_row_for_each_thing(folder: Path) -> None:
     rows = list(csv.DictReader(io.StringIO(hacs_new(folder, "--csv", "-").stdout)))
     assert rows[0] == {
