@@ -173,7 +173,7 @@ class RankingOptions:
             The share of the budget for pages never seen, one page at least, if
             [HACS_PAGES](pages.md#which-requests-are-pages) is not `"start"` or `HACS_REVISIT` is set.
             Otherwise pages never seen come first. Once nothing else is left to do, known pages get
-            what is left of it, in several steps, as they may lead to more pages never seen.
+            the rest of it, in several steps, as they may lead to more pages never seen.
             """,
             default=0.2,
             kind=Share,
