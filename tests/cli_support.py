@@ -21,7 +21,7 @@ NOW = 20_000 * DAY  # 2024-10-04
 
 def hacs(folder: Path, *arguments: str, given: str | None = None) -> Result:
     """Run a command in this process, at NOW, on the state that the folder has in `state.db`."""
-    settings = (f"HACS_STATE=sqlite:///{folder}/state.db", "HACS_CLOCK=tests.clocks.of_environment")
+    settings = (f"HACS_STATE=sqlite:///{folder}/state.db", "HACS_CLOCK=clocks.of_environment")
     options = [part for one in settings for part in ("-s", one)]
     clock = {"HACS_TESTS_NOW": str(NOW)}
     return CliRunner().invoke(app, [*arguments, *options], input=given, env=clock)

@@ -67,7 +67,7 @@ def hacs(
     monkeypatch.setenv("HACS_TESTS_NOW", str(NOW))
 
     def run(*arguments: str, given: bytes = b"", **settings: object) -> Result:
-        named = {"STATE": state_url, "NAMESPACE": namespace, "CLOCK": "tests.clocks.of_environment"}
+        named = {"STATE": state_url, "NAMESPACE": namespace, "CLOCK": "clocks.of_environment"}
         pairs = [f"HACS_{name}={value}" for name, value in (named | settings).items()]
         options = [part for pair in pairs for part in ("-s", pair)]
         return CliRunner().invoke(app, [*arguments, *options], input=given)
