@@ -19,6 +19,7 @@ from hacs_crawler.config import Config
 from hacs_crawler.doctor import wiring
 from hacs_crawler.exceptions import ConfigError, HacsError
 from hacs_crawler.shards import (
+    JoinedState,
     Round,
     ShardCrawls,
     dask_pool,
@@ -26,7 +27,6 @@ from hacs_crawler.shards import (
     open_rounds,
     open_shards,
     plan_round,
-    states_in,
     visited_since,
 )
 from hacs_crawler.state import MOST_SHARDS, Shard, sqlite_path
@@ -94,7 +94,8 @@ def crawl(
 
 def _planned(config: Config, shards: int) -> Round:
     with suppress(HacsError), closing(open_existing(config)) as state:
-        if len(states_in(state)) != shards and (beside := state.store.count()):
+        is_other = not isinstance(state, JoinedState) or state.shards[0].count != shards
+        if is_other and (beside := state.store.count()):
             logger.warning(
                 "%s known outside of these shards, which do not use them: `hacs export`, then "
                 "`hacs import --shards %d` adds them",
