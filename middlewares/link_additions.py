@@ -35,7 +35,7 @@ from hacs_crawler.links import page_id_of
 from hacs_crawler.model import CHURNING, elapsed_days
 from hacs_crawler.outcome import Expected, NotObserved, Outcome
 from hacs_crawler.signals import page_visited
-from hacs_crawler.state import Estimation, News, Page, Recorded, Visit, noun_of
+from hacs_crawler.state import Estimation, News, Page, Recorded, Visit, is_of_items
 from hacs_crawler.utils.text import safe_logger
 from hacs_crawler.utils.times import DAY
 from hacs_crawler.watch import LEADS_ON, MarkRules, Rules
@@ -55,7 +55,7 @@ class LinkAdditionsMiddleware:
         self._crawler = crawler
         self._crawl = Crawl.of(crawler)
         self._awaited: dict[Response, AwaitedVisit] = {}
-        # Called with each item, and whether it is news (None: it is outside pages), if a pipeline asks.
+        # Called with each item, and the verdict on it (None: it is outside pages), if a pipeline asks.
         self.told_items: Callable[[Any, Verdict | None], None] | None = None
         # Whether the log said that what is posted is not recorded.
         self._has_posted = False
@@ -250,7 +250,7 @@ class LinkAdditionsMiddleware:
         page = crawl.state.write_behind.page(url) if awaited.takes_items else None
         had_items = (
             page is not None
-            and noun_of(page.latest_rules) == "item"
+            and is_of_items(page.latest_rules)
             and page.latest_rules != LEADS_ON.fingerprint
             and page.failures < MOST_WITHOUT_ITEMS
         )

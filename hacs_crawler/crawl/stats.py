@@ -332,9 +332,9 @@ class CrawlStats:
         """Log which pages a state had before this crawl, which visited only new ones."""
         # failed and gone pages are added to the state, too
         added = sum(map(self.get, ("first_visits", "not_observed", "gone")))
-        if (before := pages - added) > 0:
-            if self.get("seeds") + self.get("dropped/budget"):
-                return  # known pages were asked for, and are left for later
+        if (before := pages - added) > 0 and self.get("seeds") + self.get("dropped/budget"):
+            return  # known pages were asked for, and are left for later
+        if before > 0:
             logger.info(
                 "None of the %s that the state knew before was visited: unless they are another "
                 "spider's, URLs change with each run, as by a session id, and HACS learns nothing",

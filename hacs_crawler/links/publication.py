@@ -172,20 +172,18 @@ def _lines(block: HtmlElement) -> Iterator[Entry]:
 
     The element `br` ends a line; in preformatted text, another entry does.
     """
-    texts, hrefs = list[str](), list[str]()
+    is_preformatted, texts, hrefs = block.tag == "pre", list[str](), list[str]()
     for event, element in etree.iterwalk(block, events=("start", "end")):
-        text = ""
+        text = "\n" * (is_preformatted and event == "start" and element is block)
         if event == "end":
             text = (element.tail or "") * (element is not block)
-        elif element.tag == "br" and block.tag != "pre":
+        elif element.tag == "br" and not is_preformatted:
             yield _joined(texts), hrefs
             texts, hrefs = [], []
         elif element.tag not in ("script", "style", "template"):
-            text = element.text or ""
+            text += element.text or ""
             hrefs += filter(None, [element.get("href")])
-        if block.tag == "pre" and event == "start" and element is block:
-            text = f"\n{text}"
-        *ended, text = _ENTRY_BEGIN.split(text) if block.tag == "pre" else [text]
+        *ended, text = _ENTRY_BEGIN.split(text) if is_preformatted else [text]
         for last in ended:
             yield _joined([*texts, last]), hrefs
             texts, hrefs = [], []

@@ -101,7 +101,7 @@ if TYPE_CHECKING:
         stopped_run as stopped_run,
     )
     from hacs_crawler.state.rows import ROW as ROW
-    from hacs_crawler.state.rule_changes import noun_of as noun_of
+    from hacs_crawler.state.rule_changes import is_of_items as is_of_items, noun_of as noun_of
     from hacs_crawler.state.shards import (
         MOST_SHARDS as MOST_SHARDS,
         Shard as Shard,
