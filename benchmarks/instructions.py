@@ -65,7 +65,6 @@ PARTS = {
     "aliases": "aliases.Aliases",
     "controls": "controls.Controls",
     "rendered links": "rendering.verdicts.RenderedLinks",
-    "evidence of signals": "signals.register.SignalEvidence",
 }
 
 

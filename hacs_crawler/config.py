@@ -65,7 +65,6 @@ BUILT_IN_PARTS: Final[dict[str | type, tuple[int, Callable[[Config], object]]]] 
     "hacs_crawler.parts.revisits.RecipeWriter": (180, lambda on: on.repeats_requests),
     "hacs_crawler.parts.revisits.Revisits": (190, lambda on: on.revisit or on.shard),
     "hacs_crawler.parts.watchers.Watchers": (195, _always),
-    "hacs_crawler.parts.signals.register.SignalEvidence": (200, _always),
     "hacs_crawler.parts.signals.sources.SignalSources": (210, lambda on: on.signals),
     "hacs_crawler.parts.last_items.LastItems": (215, lambda on: on.takes_items),
     "hacs_crawler.parts.findings.FindingsWriter": (220, lambda on: on.findings),

@@ -15,7 +15,7 @@ from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
 from hacs_crawler.config import Clock, Config, warn_of_unknown
-from hacs_crawler.crawl.meta import page_url, release, tag_of, was_sent
+from hacs_crawler.crawl.meta import release, tag_of
 from hacs_crawler.crawl.part import Part
 from hacs_crawler.crawl.parts import Parts, load_parts
 from hacs_crawler.crawl.scrapy_internals import Downloads, count_no_page, mark_as_failed
@@ -145,7 +145,7 @@ class Crawl:
             return
         try:
             count_no_page(self.crawler, lambda request: tag_of(request).beside)
-            await self.parts.each(Part.opening)
+            await self.parts.enter()
             if self._is_closing or self.failure is not None:
                 return
             self.run = int(_checked(self.clock()))
@@ -209,7 +209,7 @@ class Crawl:
         with shutdown_waits() as is_asked_to_end:
             self._is_closing = True
             await self._close(is_asked_to_end)
-            await self.parts.wait(Part.closed)
+            await self.parts.leave()
 
     async def _close(self, is_asked_to_end: Callable[[], bool]) -> None:
         # a state that is still opening would be open for ever
@@ -279,14 +279,6 @@ class Crawl:
         for claim in self.state.read_ahead.unfinished() if self.failure is None else ():
             self.stats.count_not_observed("unfinished")
             self.record_failure(claim.url, claim.prediction)
-
-    def on_filtered(self, request: Request) -> None:
-        """Record visits that parts derive from a page's request dropped by the project's filter."""
-        url = page_url(request)
-        if url is None or not self.is_open or not was_sent(request):
-            return
-        for visit in self.parts.filtered(request, url):
-            self.record_also(visit, "unfinished")
 
     def record_also(self, visit: Visit, reason: str) -> None:
         """Record a visit that another page's visit implies; if it failed, count the reason."""

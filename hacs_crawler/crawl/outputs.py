@@ -19,7 +19,6 @@ from hacs_crawler.config import Pages
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import KEY, is_start, seed_url, set_is_page, tag_of, take_over
 from hacs_crawler.crawl.observation import Observation, is_html
-from hacs_crawler.crawl.part import Part
 from hacs_crawler.links import canonical_url, link_fingerprint, without_login
 from hacs_crawler.outcome import Expected, NotObserved, Outcome
 from hacs_crawler.state import Recorded
@@ -179,10 +178,7 @@ def _asked_for(request: Request) -> str:
 
 
 class Output:
-    """The output of one callback for one response, whose visit may be waiting for the items.
-
-    At the end of its `with` block parts are told how much there was, unless it was cut short.
-    """
+    """The output of one callback for one response, whose visit may be waiting for the items."""
 
     def __init__(
         self,
@@ -235,14 +231,6 @@ class Output:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        crawl = self._crawl
-        if kind is None:
-            if self._awaited is not None:
-                self._awaited.only_leads_on = self._requests > 0 and not self._items
-            if (
-                crawl.parts.override("finished")
-                and self._response.request is not None
-                and crawl.is_open
-            ):
-                crawl.parts.tell(Part.finished, self._response, self._items, self._requests)
+        if kind is None and self._awaited is not None:
+            self._awaited.only_leads_on = self._requests > 0 and not self._items
         self._on_end(self._response, kind is None)

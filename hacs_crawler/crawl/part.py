@@ -11,6 +11,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Final, Self
 
 from msgspec import Struct
@@ -19,9 +20,7 @@ from scrapy.http import Response
 
 from hacs_crawler.ranking.choice import Quota
 from hacs_crawler.ranking.policies import Floats
-from hacs_crawler.ranking.signals import Signals
-from hacs_crawler.state import Page, Recorded, Rows, Visit
-from hacs_crawler.utils.arrays import BoolArray
+from hacs_crawler.state import Page, Recorded, Visit
 from hacs_crawler.utils.loop import each
 from hacs_crawler.watch import Rules
 
@@ -36,13 +35,15 @@ class PutBackError(Exception):
 class Observed(Struct, frozen=True):
     """The response of a page, and its recorded outcome.
 
-    `reason` says why the page's links were not seen; it is "" if they were.
+    `reason` says why the page's links were not seen; it is "" if they were. `leads_on` says that its
+    callback yielded requests, and nothing else.
     """
 
     request: Request
     response: Response
     recorded: Recorded
     reason: str
+    leads_on: bool = False
 
     @property
     def visit(self) -> Visit:
@@ -79,8 +80,12 @@ class Part:
         del crawl
         return cls()
 
-    async def opening(self) -> None:
-        """Prepare for the state to be opened. ConfigError and StateError end the crawl."""
+    def held(self) -> AbstractAsyncContextManager[None]:
+        """Return what is entered before the state is opened, and left when it is closed.
+
+        ConfigError and StateError end the crawl.
+        """
+        return nullcontext()
 
     async def opened(self) -> None:
         """Read the part's data from the open state. ConfigError and StateError end the crawl."""
@@ -97,25 +102,6 @@ class Part:
     def quota(self, quota: Quota) -> Quota:
         """Return how many visits a round may make."""
         return quota
-
-    async def evidence(self, rows: Rows) -> Sequence[Signals]:
-        """Return evidence on pages in addition to their ranking rows; raises StateError."""
-        del rows
-        return ()
-
-    async def exempt(self, page_ids: Sequence[int]) -> Collection[int]:
-        """Return which pages HACS_THRESHOLD does not leave out; raises StateError."""
-        del page_ids
-        return ()
-
-    async def granted(self, score: Floats, is_new: BoolArray, *, is_last: bool) -> BoolArray | None:
-        """Return which of the ranked pages may be visited now; None if the budget is this crawl's own.
-
-        The others wait: it is asked again once most of these are sent, and with `is_last` when nothing
-        else is left to do. If nothing is granted then, they are dropped. Raises StateError.
-        """
-        del score, is_new, is_last
-        return None
 
     def chosen(self, p: Floats, twice: int) -> None:
         """Learn the p of the pages that a round chose, and how many of them are requested twice."""
@@ -177,16 +163,8 @@ class Part:
         del observed
         return ()
 
-    def finished(self, response: Response, items: int, requests: int) -> None:
-        """Learn how much a callback yielded for a response, once nothing else comes."""
-
     def recorded(self, batch: Sequence[Recorded]) -> None:
         """Learn that visits are written to the state."""
-
-    def filtered(self, request: Request, page_url: str) -> Iterable[Visit]:
-        """Return visits that follow from a page's request that the duplicate filter dropped."""
-        del request, page_url
-        return ()
 
     async def round_began(self) -> None:
         """Begin another round of a crawl that goes on."""
@@ -206,6 +184,3 @@ class Part:
 
     async def closing(self) -> None:
         """Write the part's data: the state is open for the last time."""
-
-    async def closed(self) -> None:
-        """Release the part's resources: the state is closed."""

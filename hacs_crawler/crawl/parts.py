@@ -7,13 +7,12 @@ from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
-    Collection,
     Coroutine,
     Iterable,
     Iterator,
     Mapping,
-    Sequence,
 )
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from functools import partial
 from inspect import iscoroutinefunction, isfunction
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
@@ -27,10 +26,7 @@ from hacs_crawler.crawl.part import Observed, Part
 from hacs_crawler.crawl.stats import CrawlStats
 from hacs_crawler.exceptions import ConfigError, StateError
 from hacs_crawler.ranking.choice import Quota
-from hacs_crawler.ranking.policies import Floats
-from hacs_crawler.ranking.signals import Signals
-from hacs_crawler.state import Page, Rows, Visit
-from hacs_crawler.utils.arrays import BoolArray
+from hacs_crawler.state import Page, Visit
 from hacs_crawler.utils.loop import begin, wait_for
 from hacs_crawler.utils.text import safe_logger
 from hacs_crawler.watch import Rules
@@ -60,6 +56,7 @@ class Parts:
         self._fail = fail
         self._failures: Counter[Part] = Counter()
         self._said: set[Part] = set()
+        self._held = AsyncExitStack()
         self._own = list(parts)
         # Keys of `meta` that requests inherit from the request whose callback yields them.
         self.inherited = tuple(key for part in self._own for key in part.inherited)
@@ -71,6 +68,17 @@ class Parts:
             name: [(part, getattr(part, name)) for part in self._own if _needs(part, name)]
             for name in HOOKS
         }
+
+    async def enter(self) -> None:
+        """Have parts take what they hold while the state is open; raises ConfigError and StateError."""
+        for part, hook in self._hooks["held"]:
+            await self._awaited(part, _entered, hook, self._held)
+
+    async def leave(self) -> None:
+        """Have parts release what they hold."""
+        left = begin(self._held.aclose())
+        left.addErrback(lambda failure: logger.warning("A part ended badly: %s", failure.value))
+        await wait_for(left, WAIT_SECONDS)
 
     def of(self, kind: type[P]) -> P | None:
         """Return the part of a kind, None if it is off; for this package's spiders that work with it."""
@@ -96,11 +104,6 @@ class Parts:
         """Whether a part takes a known page that yields an item with these marks for not read."""
         hooks = self._hooks["doubts"]
         return any(self._call(part, hook, page, marks) is True for part, hook in hooks)
-
-    def filtered(self, request: Request, page_url: str) -> Iterator[Visit]:
-        """Yield the visits that follow from a request that the project's filter dropped."""
-        for part, hook in self._hooks["filtered"]:
-            yield from self._call(part, partial(_visits, hook, request, page_url)) or ()
 
     def quota(self, quota: Quota) -> Quota:
         """Return how many visits a round may make."""
@@ -160,13 +163,6 @@ class Parts:
                 return instead
         return None
 
-    async def evidence(self, rows: Rows) -> list[Signals]:
-        """Return evidence on pages in addition to their rows; raises StateError."""
-        signals: list[Signals] = []
-        for part, hook in self._hooks["evidence"]:
-            signals += await self._awaited(part, _signals, hook, rows) or ()
-        return signals
-
     async def start_requests(self) -> AsyncIterator[Request]:
         """Yield the requests of parts that begin the crawl; an error of the state ends it."""
         for part, hook in self._hooks["start_requests"]:
@@ -177,22 +173,6 @@ class Parts:
                 self._fail(str(error))
             except Exception as error:  # noqa: BLE001 - a part may be the user's own code
                 self._on_failure(part, error, ())
-
-    async def exempt(self, page_ids: Sequence[int]) -> set[int]:
-        """Return which pages no threshold leaves out; raises StateError."""
-        exempt: set[int] = set()
-        for part, hook in self._hooks["exempt"]:
-            exempt |= await self._awaited(part, _page_ids, hook, page_ids) or set()
-        return exempt
-
-    async def granted(self, score: Floats, is_new: BoolArray, *, is_last: bool) -> BoolArray | None:
-        """Return which of the ranked pages may be visited now; raises StateError."""
-        for part, hook in self._hooks["granted"]:
-            granted: BoolArray | None = await self._awaited(
-                part, hook, score, is_new, is_last=is_last
-            )
-            return granted
-        return None
 
     def tell(
         self, hook: Callable[Concatenate[Any, H], object], *given: H.args, **also: H.kwargs
@@ -303,6 +283,12 @@ def _needs(part: Part, name: str) -> bool:
     return is_overridden and name not in part.unneeded
 
 
+async def _entered(
+    hook: Callable[[], AbstractAsyncContextManager[None]], held: AsyncExitStack
+) -> None:
+    await held.enter_async_context(hook())
+
+
 def _items(hook: Callable[[str], Any], page_url: str) -> Mapping[int, Mapping[str, Any]]:
     items = hook(page_url)
     if not isinstance(items, Mapping):
@@ -313,18 +299,6 @@ def _items(hook: Callable[[str], Any], page_url: str) -> Mapping[int, Mapping[st
 def _visits(hook: Callable[..., Iterable[Visit]], *given: Any) -> list[Visit]:
     visits = hook(*given)
     return [_checked(visit, Visit) for visit in visits] if visits else []
-
-
-async def _signals(
-    hook: Callable[[Rows], Awaitable[Sequence[Signals]]], rows: Rows
-) -> list[Signals]:
-    return [_checked(signals, Signals) for signals in await hook(rows)]
-
-
-async def _page_ids(
-    hook: Callable[[Sequence[int]], Awaitable[Collection[int]]], page_ids: Sequence[int]
-) -> set[int]:
-    return {_checked(page_id, int) for page_id in await hook(page_ids)}
 
 
 def _checked(value: object, kind: type[T]) -> T:

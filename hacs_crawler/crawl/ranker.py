@@ -21,14 +21,17 @@ from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import mark_ranked, seed_url
 from hacs_crawler.crawl.part import Part
 from hacs_crawler.crawl.queues import SeedQueue, UnrankedSeeds
+from hacs_crawler.crawl.recipes import leading_on
 from hacs_crawler.crawl.scrapy_internals import wake
 from hacs_crawler.crawl.start_watch import StartWatch
 from hacs_crawler.crawl.state_access.read_ahead import RETRY_SECONDS
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
+from hacs_crawler.ranking.choice import Grant
 from hacs_crawler.ranking.demands import EVERY_KEY, WEIGHT_KEY, Demands, demands_of
+from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.selection import Chosen, Dropped, Selection
-from hacs_crawler.ranking.signals import Signals
-from hacs_crawler.state import Rows
+from hacs_crawler.ranking.signals import Signals, read_signals
+from hacs_crawler.state import Rows, State
 from hacs_crawler.utils.loop import begin, sleep
 from hacs_crawler.utils.text import safe_logger
 
@@ -195,8 +198,11 @@ class Ranker:
         while True:
             try:
                 rows, future = await self._crawl.state.rows(page_ids, self._crawl.clock())
-                signals = await self._crawl.parts.evidence(rows)
-                exempt = await self._crawl.parts.exempt(page_ids)
+                spider = self._crawl.crawler.spider
+                assert spider is not None  # noqa: S101 - it crawls
+                signals, exempt = await self._crawl.state.once(
+                    _evidence, page_ids, rows, self._crawl.config.ranking, spider.name
+                )
             except StateUnavailableError as error:
                 if not self._has_ranked:
                     self._crawl.fail(str(error))
@@ -211,7 +217,7 @@ class Ranker:
                 if future is not None and not self._has_said_future:
                     self._has_said_future = True
                     logger.warning("%s", future)
-                return rows, signals, np.isin(page_ids, list(exempt))
+                return rows, signals, np.isin(page_ids, exempt)
 
     def _offer(
         self,
@@ -264,11 +270,11 @@ class Ranker:
 
     async def _release(self, *, is_idle: bool) -> None:
         """Let the chosen seeds be sent, by score."""
-        selection = self.seeds.selection
-        if selection is not None and self._crawl.parts.override("granted"):
+        selection, grant = self.seeds.selection, self._crawl.quota.grant
+        if selection is not None and grant is not None:
             await maybe_deferred_to_future(self._lock.acquire())
             try:
-                chosen, dropped = await self._granted(selection, is_last=is_idle)
+                chosen, dropped = await self._granted(selection, grant, is_last=is_idle)
             except StateError as error:
                 self._crawl.fail(str(error))
                 return
@@ -295,12 +301,12 @@ class Ranker:
         crawl.stats.count("ranked", len(chosen.entries))
 
     async def _granted(
-        self, selection: Selection[Request], *, is_last: bool
+        self, selection: Selection[Request], grant: Grant, *, is_last: bool
     ) -> tuple[Chosen[Request] | None, list[Request]]:
         """Return the seeds that a budget shared with other crawls grants, and the dropped seeds."""
         score, is_new = selection.waiting()
-        is_granted = await self._crawl.parts.granted(score, is_new, is_last=is_last)
-        if is_granted is None or not self._crawl.is_open or len(selection.entries) != len(score):
+        is_granted = await grant(score, is_new, is_last=is_last)
+        if not self._crawl.is_open or len(selection.entries) != len(score):
             return None, []
         self._has_more = bool(is_granted.any())
         if not self._has_more:
@@ -321,6 +327,14 @@ class Ranker:
         error = failure.value
         self._crawl.fail(f"the seeds could not be ranked: {type(error).__name__}: {error}")
         wake(self._crawl.crawler)
+
+
+def _evidence(
+    state: State, page_ids: list[int], rows: Rows, options: RankingOptions, spider_name: str
+) -> tuple[list[Signals], list[int]]:
+    """Return the signals of pages, and those that no threshold leaves out, as they lead on to others."""
+    signals = read_signals(state.store, rows["site"], options.policy)
+    return signals, leading_on(state, spider_name, page_ids) if options.threshold else []
 
 
 @contextmanager

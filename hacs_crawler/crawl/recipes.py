@@ -220,6 +220,12 @@ def pages_with_recipe(state: State, spider_name: str) -> Ids:
     return state.store.annotated(kind_of(spider_name))
 
 
+def leading_on(state: State, spider_name: str, page_ids: Sequence[int]) -> list[int]:
+    """Return which pages' callbacks yielded requests and no item."""
+    recipes = read_recipes(state, spider_name, page_ids)
+    return [page_id for page_id, how in recipes.items() if how is not None and how.leads_on]
+
+
 def pages_handed_over(state: State, spider_name: str) -> Ids:
     """Return the ids of the pages whose requests wait for a spider's next crawl of the shard."""
     return state.store.annotated(handed_over_kind(spider_name))

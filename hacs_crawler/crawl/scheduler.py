@@ -229,8 +229,6 @@ class HacsScheduler(BaseScheduler):
         if is_held := shared is not None and shared.is_held(request):
             shared.log(request, self._spider)
         if is_held or not self._inner.enqueue_request(request):
-            if page_url(request) is not None:
-                self._crawl.on_filtered(request)
             return False
         if KEY in request.meta:
             self._crawl.release(request)

@@ -187,15 +187,14 @@ async def _seeds_of_plan(crawl: Crawl, plan: Plan) -> AsyncIterator[tuple[str, d
 
 async def _granted(crawl: Crawl, plan: Plan) -> AsyncIterator[slice]:
     """Yield the slices of a plan that may be visited, one after the other; raises StateError."""
-    start, is_last = 0, False
+    start, is_last, grant = 0, False, crawl.quota.grant
     while start < len(plan):
         number = PAGES_A_CALL
-        if crawl.parts.override("granted"):
+        if grant is not None:
             # in the plan, pages never seen compete with the others
             score = plan.score[start : start + PAGES_A_CALL]
             is_new = np.zeros(len(score), np.bool_)
-            is_granted = await crawl.parts.granted(score, is_new, is_last=is_last)
-            granted = 0 if is_granted is None else int(is_granted.sum())
+            granted = int((await grant(score, is_new, is_last=is_last)).sum())
             # the pages that use it up; a page that is requested twice counts twice
             visits = np.cumsum(1 + plan.visit_twice[start : start + granted])
             number = int(np.searchsorted(visits, granted)) + 1 if granted else 0

@@ -9,10 +9,12 @@ from typing import Final
 
 from msgspec.msgpack import decode, encode
 from msgspec.structs import replace
-from scrapy import Request
+from scrapy import Request, signals
 
-from hacs_crawler.crawl.meta import tag_of
-from hacs_crawler.crawl.part import Observed, Part
+from hacs_crawler.crawl.crawl import Crawl
+from hacs_crawler.crawl.for_parts import CrawlPart
+from hacs_crawler.crawl.meta import page_url, tag_of, was_sent
+from hacs_crawler.crawl.part import Observed
 from hacs_crawler.state import Prediction, Visit
 
 # How much of the latest visits is kept, for pages that turn out later to redirect to them.
@@ -33,21 +35,26 @@ class Alias:
         return replace(shown, url=self.page_url, prediction=self.prediction)
 
 
-class Aliases(Part):
+class Aliases(CrawlPart):
     """Joins redirects that the project's duplicate filter drops with the visits of their targets."""
 
-    def __init__(self) -> None:
+    def __init__(self, crawl: Crawl) -> None:
+        super().__init__(crawl)
         self._waiting: dict[str, list[Alias]] = {}
         self._shown: OrderedDict[str, bytes] = OrderedDict()
         self._size = 0
+        crawl.crawler.signals.connect(self.on_dropped, signals.request_dropped)
 
-    def filtered(self, request: Request, page_url: str) -> Iterable[Visit]:
-        """Return the visit that the redirect of a page leads to; without one the page waits."""
-        alias = Alias(page_url, tag_of(request).prediction)
-        if request.url in self._shown:
-            return [alias.visit(decode(self._shown[request.url], type=Visit))]
-        self._waiting.setdefault(request.url, []).append(alias)
-        return []
+    def on_dropped(self, request: Request) -> None:
+        """Record the visit that the redirect of a page leads to; without one the page waits."""
+        url = page_url(request)
+        if url is None or not self._crawl.is_open or not was_sent(request):
+            return
+        alias = Alias(url, tag_of(request).prediction)
+        if (shown := self._shown.get(request.url)) is None:
+            self._waiting.setdefault(request.url, []).append(alias)
+        else:
+            self._crawl.record_also(alias.visit(decode(shown, type=Visit)), "unfinished")
 
     def observed(self, observed: Observed) -> Iterable[Visit]:
         """Return the visits of the pages that waited for a URL, and remember the URL's visit."""

@@ -1,4 +1,4 @@
-"""Refits the prior at the end of a round or a crawl: the state learns from the recorded visits."""
+"""At the end of a round or a crawl the state learns from the recorded visits: prior, signals, drift."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 from hacs_crawler.crawl.for_parts import CrawlPart
 from hacs_crawler.ranking.options import RankingOptions
-from hacs_crawler.state import Run, State, follow_prior
+from hacs_crawler.state import Run, State, follow_prior, refit_signals
 from hacs_crawler.utils.text import counted, safe_logger
 
 logger = safe_logger(__name__)
@@ -22,11 +22,13 @@ class Refit(CrawlPart):
     """Has the pages follow their prior, and bounds and judges the record of outcomes."""
 
     async def round_ended(self, is_asked_to_end: Callable[[], bool]) -> None:
-        """Fit the prior again if anything was recorded, and judge the predictions that there were."""
+        """Fit prior and signals again if anything was recorded, and judge the predictions."""
         crawl = self._crawl
         if crawl.stats.recorded:
             visited, shards = crawl.stats.recorded, crawl.quota.shards
             await crawl.state.once(_follow_prior, is_asked_to_end, visited=visited, shards=shards)
+            # whoever brought them
+            await crawl.state.once(lambda state: refit_signals(state.store))
         if crawl.stats.recorded and crawl.stats.predicted:
             await crawl.state.once(_bound_and_judge, crawl.ranking)
 

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Collection, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
 from msgspec import structs
 from scrapy import Request, Spider
-from scrapy.http import Response
 
 from hacs_crawler.config import Config
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.for_parts import CrawlPart, PageWriter
-from hacs_crawler.crawl.meta import page_url
 from hacs_crawler.crawl.part import Observed, Part
 from hacs_crawler.crawl.recipes import (
     RequestRecipe,
@@ -28,7 +26,6 @@ from hacs_crawler.crawl.recipes import (
     write_recipes,
 )
 from hacs_crawler.links import page_id_of
-from hacs_crawler.outcome import NotObserved
 from hacs_crawler.ranking.plan import plan_of
 from hacs_crawler.state import PAGES_A_CALL, Ids, State, Visit, without_future
 from hacs_crawler.utils.text import counted, safe_logger
@@ -69,33 +66,18 @@ class RecipeWriter(PageWriter[RequestRecipe]):
             self._under_way[page_id] = recipe
 
     def observed(self, observed: Observed) -> Iterable[Visit]:
-        """Forget the recipe of a request whose answer did not show the page."""
-        if observed.reason:
-            self._forget(observed.visit.url)
+        """Have the recipe of a page that was seen written; forget that of another one."""
+        page_id = page_id_of(observed.visit.url)
+        recipe = self._under_way.pop(page_id, None)
+        if recipe is not None and not observed.reason:
+            self.unwritten[page_id] = structs.replace(recipe, leads_on=observed.leads_on)
+            self._callbacks |= {recipe.callback, recipe.errback}
         return ()
 
     def failed(self, request: Request, error: Exception, page_url: str) -> None:
         """Forget the recipe of a request that got no answer."""
         del request, error
-        self._forget(page_url)
-
-    def finished(self, response: Response, items: int, requests: int) -> None:
-        """Have the recipe of a seen page written, with the numbers of its callback's output."""
-        assert response.request is not None  # noqa: S101 - its callback has yielded
-        url = page_url(response.request)
-        if url is None or (recipe := self._under_way.pop(page_id_of(url), None)) is None:
-            return
-        if not isinstance(response.meta.get("hacs"), NotObserved):
-            page_id = page_id_of(url)
-            self.unwritten[page_id] = structs.replace(recipe, leads_on=bool(requests and not items))
-            self._callbacks |= {recipe.callback, recipe.errback}
-
-    async def exempt(self, page_ids: Sequence[int]) -> Collection[int]:
-        """Return which pages only lead on to others."""
-        if not self._crawl.config.ranking.threshold:
-            return ()
-        recipe = await self._crawl.state.once(read_recipes, self._spider.name, page_ids)
-        return [page_id for page_id, how in recipe.items() if how is not None and how.leads_on]
+        self._under_way.pop(page_id_of(page_url), None)
 
     async def round_began(self) -> None:
         """Forget what ended without a word, as redirects do that the project's filter drops."""
@@ -116,9 +98,6 @@ class RecipeWriter(PageWriter[RequestRecipe]):
                 ", ".join(sorted(self._left_out)[:MOST_NAMED]),
             )
         await super().closing()
-
-    def _forget(self, page_url: str) -> None:
-        self._under_way.pop(page_id_of(page_url), None)
 
     def write(self, state: State, unwritten: Mapping[int, RequestRecipe]) -> None:
         """Write recipes; pages without one are visited when the spider requests them."""

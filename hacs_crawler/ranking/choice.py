@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -22,18 +22,30 @@ from hacs_crawler.state import Rows
 from hacs_crawler.utils.arrays import BoolArray
 
 
+class Grant(Protocol):
+    """Says which of the ranked pages may be visited now, if other crawls share the budget."""
+
+    async def __call__(self, score: Floats, is_new: BoolArray, *, is_last: bool) -> BoolArray:
+        """Return which pages may be visited, given their scores and whether they were never seen.
+
+        The others wait: it is asked again once most of these are sent, and with `is_last` when
+        nothing else is left to do. If nothing is granted then, they are dropped. Raises StateError.
+        """
+
+
 @dataclass(frozen=True, slots=True)
 class Quota:
     """How many visits a run may make: `budget` pages (None: all), and `controls` visits to some again.
 
     `unseen` of the budget are for pages never seen, the others for the rest; None: all compete. The
-    crawls of `shards` shards share the budget.
+    crawls of `shards` shards share the budget, and `grant` gives each its share.
     """
 
     budget: int | None = None
     controls: int = 0
     unseen: int | None = None
     shards: int = 1
+    grant: Grant | None = None
 
     def within(self, limit: int | None) -> Quota:
         """Return the quota for the best `limit` pages only (None or 0: for all)."""

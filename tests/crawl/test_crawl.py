@@ -123,16 +123,13 @@ async def test_a_crawl_that_was_closed_before_its_start_opens_nothing(new_crawl:
     called: list[str] = []
 
     class Noted(Part):
-        async def opening(self) -> None:
-            called.append("opening")
-
-        async def closed(self) -> None:
-            called.append("closed")
+        async def opened(self) -> None:
+            called.append("opened")
 
     crawl = new_crawl(HACS_PARTS={Noted: 1})
     await close(crawl)
     await crawl.open()
-    assert called == ["closed"]
+    assert called == []
 
 
 async def test_closing_writes_what_waits_and_closes_the_state(
@@ -335,13 +332,13 @@ async def test_a_redirect_that_the_filter_drops_shares_the_visit_of_its_target(
     shown = Visit(target.url, NOW, marks=frozenset({1}))
     await crawl.open()
     crawl.state.read_ahead.claim(URL, PREDICTION)
-    crawl.on_filtered(redirected_to(target.url))
+    crawl.drop(redirected_to(target.url))
     assert crawl.waiting_visits == 0, "the target was not visited yet"
     (visit,) = crawl.parts.observed(observed(shown))
     assert (visit.url, visit.prediction, visit.marks) == (URL, PREDICTION, shown.marks)
     crawl.state.write_behind.record(visit)
     crawl.state.read_ahead.claim(URL, PREDICTION)
-    crawl.on_filtered(redirected_to(target.url))
+    crawl.drop(redirected_to(target.url))
     assert crawl.waiting_visits == 2
     await close(crawl)
     page = known(tmp_path)
@@ -354,8 +351,8 @@ async def test_a_dropped_request_that_is_for_no_page_or_was_never_sent_is_nothin
 ) -> None:
     await crawl.open()
     assert [*crawl.parts.observed(observed(Visit("http://b.example/", NOW)))] == []
-    crawl.on_filtered(Request("http://b.example/"))
-    crawl.on_filtered(Request("http://b.example/", meta={"hacs": True}))
+    crawl.drop(Request("http://b.example/"))
+    crawl.drop(Request("http://b.example/", meta={"hacs": True}))
     assert crawl.waiting_visits == 0
     await close(crawl)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from hacs_crawler.crawl.parts import HOOKS, MOST_FAILURES, WAIT_SECONDS, Parts, 
 from hacs_crawler.exceptions import ConfigError, StateUnavailableError
 from hacs_crawler.links import LinkRules
 from hacs_crawler.ranking.choice import Quota
-from hacs_crawler.state import ROW, Page, Visit, merged
+from hacs_crawler.state import Page, Visit, merged
 from hacs_crawler.utils import loop
 
 URL = "http://a.example/"
@@ -28,7 +29,6 @@ VISIT = Visit(URL, 86_400, marks=frozenset({1}))
 REQUEST, RESPONSE = Request(URL), Response(URL)
 OBSERVED = Observed(REQUEST, RESPONSE, merged(Page(URL), VISIT, is_known=True), "")
 QUOTA = Quota(5)
-ROWS = np.zeros(1, ROW)
 
 
 async def answered(own: Parts) -> bool:
@@ -36,7 +36,7 @@ async def answered(own: Parts) -> bool:
 
 
 CALLS: dict[str, Any] = {
-    "opening": lambda own: own.each(Part.opening),
+    "held": lambda own: own.enter(),
     "opened": lambda own: own.each(Part.opened),
     "before_request": lambda own: own.before_request(REQUEST, URL),
     "answered": answered,
@@ -49,21 +49,15 @@ CALLS: dict[str, Any] = {
     "busy": lambda own: own.busy(),
     "before_rank": lambda own: own.wait(Part.before_rank, [URL]),
     "start_requests": lambda own: all_of(own.start_requests()),
-    "exempt": lambda own: own.exempt([1]),
-    "finished": lambda own: own.tell(Part.finished, Response(URL), 1, 1),
     "recorded": lambda own: own.tell(Part.recorded, [OBSERVED.recorded]),
-    "evidence": lambda own: own.evidence(ROWS),
-    "granted": lambda own: own.granted(np.zeros(1), np.zeros(1, np.bool_), is_last=False),
     "items_before": lambda own: own.items_before("http://a.example/"),
     "doubts": lambda own: own.doubts(Page(URL), frozenset({1})),
     "shown": lambda own: own.tell(Part.shown, RESPONSE, {}, is_news=True),
     "observed": lambda own: [*own.observed(OBSERVED)],
-    "filtered": lambda own: [*own.filtered(Request(URL), URL)],
     "sum_up": lambda own: own.tell(Part.sum_up),
     "round_began": lambda own: own.each(Part.round_began),
     "round_ended": lambda own: own.each(Part.round_ended, lambda: False),
     "closing": lambda own: own.wait(Part.closing),
-    "closed": lambda own: own.wait(Part.closed),
 }
 """How the kernel calls each hook."""
 OVER_A_REQUEST = {"before_request", "answered", "failed"}
@@ -147,22 +141,12 @@ def test_where_another_part_fails_over_a_request_the_page_is_observed(hook: str)
 
 @pytest.mark.parametrize("hook", sorted(CALLS))
 @pytest.mark.parametrize("rubbish", [7, "visit", [None]])
-def test_what_is_returned_in_place_of_visits_or_evidence_costs_nothing(
+def test_what_is_returned_in_place_of_what_is_asked_for_costs_nothing(
     hook: str, rubbish: Any
 ) -> None:
     crawl = Crawl(part_with(hook, lambda *_: rubbish))
     assert not crawl.call(hook)
     assert crawl.failures == []
-
-
-@pytest.mark.parametrize("rubbish", [7, "evidence", [None]])
-def test_what_is_returned_late_in_place_of_evidence_costs_nothing(rubbish: Any) -> None:
-    async def evidence(*_: object) -> Any:
-        return rubbish
-
-    crawl = Crawl(part_with("evidence", evidence))
-    assert crawl.call("evidence") == []
-    assert crawl.stats == {"parts/failed/Own": 1}
 
 
 def test_a_part_that_fails_again_and_again_is_switched_off(
@@ -261,14 +245,40 @@ def test_requests_take_over_what_any_part_says() -> None:
     assert Crawl(one(), Part(), other()).parts.inherited == ("a", "b")
 
 
-def test_a_state_that_is_away_is_no_failure_of_the_part_that_asks_for_evidence() -> None:
-    async def asks(part: Part, rows: Any) -> Iterable[Any]:
+def test_a_state_that_is_away_is_no_failure_of_the_part_that_opens_with_it() -> None:
+    async def asks(part: Part) -> None:
         raise StateUnavailableError("the state is away")
 
-    crawl = Crawl(part_with("evidence", asks))
+    crawl = Crawl(part_with("opened", asks))
     with pytest.raises(StateUnavailableError):
-        crawl.call("evidence")
+        crawl.call("opened")
     assert not crawl.stats
+
+
+@pytest.mark.parametrize("failure", [None, "Redis is away"])
+async def test_what_parts_hold_is_released_in_the_end_the_last_first(
+    failure: str | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    done: list[str] = []
+
+    def holding(name: str, failure: str | None = None) -> Part:
+        @asynccontextmanager
+        async def held(part: Part) -> AsyncIterator[None]:
+            done.append(f"enter {name}")
+            try:
+                yield
+            finally:
+                done.append(f"leave {name}")
+            if failure is not None:
+                raise StateUnavailableError(failure)
+
+        return part_with("held", held)
+
+    crawl = Crawl(holding("one"), Part(), holding("two", failure))
+    await crawl.parts.enter()
+    await crawl.parts.leave()
+    assert done == ["enter one", "enter two", "leave two", "leave one"]
+    assert caplog.messages == ([] if failure is None else [f"A part ended badly: {failure}"])
 
 
 def test_only_hooks_that_a_part_overrides_are_called() -> None:

@@ -6,8 +6,10 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -25,8 +27,9 @@ from hacs_crawler.crawl.seeds import planned_seeds
 from hacs_crawler.crawl.state_access.read_ahead import RETRY_SECONDS
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.links import page_id_of
+from hacs_crawler.ranking.choice import Quota
 from hacs_crawler.ranking.policies import Floats
-from hacs_crawler.state import Rows, State, Visit
+from hacs_crawler.state import State, Visit
 from hacs_crawler.utils.arrays import BoolArray
 from hacs_crawler.utils.times import DAY
 
@@ -36,10 +39,9 @@ URLS = [f"http://{number}.example/" for number in range(5)]
 
 
 class Listener(Part):
-    """Keeps what the ranker tells parts; it fails to say anything while there is an error."""
+    """Keeps what the ranker tells parts."""
 
     told: list[Any]
-    error: StateError | None = None
     during: Callable[[], object] = staticmethod(lambda: None)
 
     @classmethod
@@ -53,22 +55,20 @@ class Listener(Part):
         self.told.append(urls)
         self.during()
 
-    async def evidence(self, rows: Rows) -> Sequence[Any]:
-        del rows
-        if self.error is not None:
-            raise self.error
-        return ()
-
     def chosen(self, p: Floats, twice: int) -> None:
         self.told.append((len(p), twice))
 
 
 class Lots(Listener):
-    """Grants two pages at a time out of three."""
+    """Grants two pages at a time out of three; it fails to while there is an error."""
 
     left = 3
+    error: StateError | None = None
 
-    async def granted(self, score: Floats, is_new: BoolArray, *, is_last: bool) -> BoolArray:
+    def quota(self, quota: Quota) -> Quota:
+        return replace(quota, grant=self.grant)
+
+    async def grant(self, score: Floats, is_new: BoolArray, *, is_last: bool) -> BoolArray:
         del is_new
         if self.error is not None:
             raise self.error
@@ -241,13 +241,15 @@ async def test_a_state_that_is_away_is_waited_for_once_something_was_ranked(
     waits = has_ranked and error is StateUnavailableError
     async with ranking("None" if waits else "the state is away") as world:
         assert not has_ranked or await world.rank(QUIET) == [QUIET]
-        world.part.error = error("the state is away")
-        world.add(LIVELY)
-        task = asyncio.ensure_future(world.ranker.end_round())
-        await world.end_of_work()
-        assert timers.waiting == [RETRY_SECONDS] * waits
-        assert world.ranker.is_ranking is waits
-        world.part.error = None
+        with monkeypatch.context() as away:
+            away.setattr(
+                ranker_module, "read_signals", Mock(side_effect=error("the state is away"))
+            )
+            world.add(LIVELY)
+            task = asyncio.ensure_future(world.ranker.end_round())
+            await world.end_of_work()
+            assert timers.waiting == [RETRY_SECONDS] * waits
+            assert world.ranker.is_ranking is waits
         timers.go_on(RETRY_SECONDS)
         await task
         assert world.sent() == [LIVELY] * waits
@@ -307,6 +309,7 @@ async def test_of_a_shared_budget_the_next_lot_is_asked_for_when_few_seeds_wait(
     async with ranking(failure, HACS_PARTS={Listener: None, Lots: 1}, HACS_BUDGET=9) as world:
         world.add(QUIET)
         await world.ranker.rank()
+        assert isinstance(world.part, Lots)
         world.part.error = StateError(failure)
         assert await world.rank() == []
 

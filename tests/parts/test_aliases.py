@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
+from typing import Any
 
-from scrapy import Request
+from scrapy import Request, signals
 from scrapy.http import Response
+from scrapy.signalmanager import SignalManager
 
-from hacs_crawler.crawl.meta import mark_ranked
+from hacs_crawler.crawl.meta import claim, mark_ranked
 from hacs_crawler.crawl.part import Observed
 from hacs_crawler.parts.aliases import MOST_BYTES, Alias, Aliases
 from hacs_crawler.state import Page, Prediction, Recorded, Visit, merged
@@ -23,16 +26,35 @@ def recorded(visit: Visit) -> Recorded:
     return merged(Page(visit.url), visit, is_known=True)
 
 
-def observed(url: str, visit: Visit) -> Observed:
-    return Observed(Request(url), Response(url), recorded(visit), "")
+class World:
+    """The part in a crawl of which it sees what it records."""
 
+    def __init__(self) -> None:
+        self.recorded: list[Visit] = []
+        self.signals = SignalManager(self)
+        crawl: Any = SimpleNamespace(
+            is_open=True, crawler=SimpleNamespace(signals=self.signals), record_also=self.record
+        )
+        self.part = Aliases(crawl)
 
-def filtered(aliases: Aliases, alias: Alias) -> list[Visit]:
-    """Have the filter drop the redirect of a page to the target."""
-    redirected = Request(TARGET)
-    if alias.prediction is not None:
-        mark_ranked(redirected, alias.prediction)
-    return [*aliases.filtered(redirected, alias.page_url)]
+    def record(self, visit: Visit, reason: str) -> None:
+        del reason
+        self.recorded.append(visit)
+
+    def filtered(self, alias: Alias) -> list[Visit]:
+        """Have the filter drop the redirect of a page to the target; return what is recorded."""
+        request = Request(alias.page_url)
+        if alias.prediction is not None:
+            mark_ranked(request, alias.prediction)
+        claim(request, alias.page_url)
+        redirected = request.replace(url=TARGET)
+        self.signals.send_catch_log(signals.request_dropped, request=redirected, spider=None)
+        recorded, self.recorded = self.recorded, []
+        return recorded
+
+    def observed(self, url: str, visit: Visit) -> list[Visit]:
+        """Have a page visited; return the visits of others that follow from it."""
+        return [*self.part.observed(Observed(Request(url), Response(url), recorded(visit), ""))]
 
 
 def test_an_alias_shows_what_its_target_does_as_its_own_page() -> None:
@@ -52,54 +74,54 @@ def test_the_targets_own_prediction_is_not_its_aliases() -> None:
 
 
 def test_aliases_wait_for_the_visit_of_their_target() -> None:
-    aliases = Aliases()
-    assert filtered(aliases, ONE) == []
-    assert filtered(aliases, OTHER) == []
-    assert aliases.observed(observed("http://c.example/", SHOWN)) == []
-    assert aliases.observed(observed(TARGET, SHOWN)) == [ONE.visit(SHOWN), OTHER.visit(SHOWN)]
+    world = World()
+    assert world.filtered(ONE) == []
+    assert world.filtered(OTHER) == []
+    assert world.observed("http://c.example/", SHOWN) == []
+    assert world.observed(TARGET, SHOWN) == [ONE.visit(SHOWN), OTHER.visit(SHOWN)]
 
 
 def test_an_alias_gets_one_visit_however_often_its_target_has_one() -> None:
-    aliases = Aliases()
-    filtered(aliases, ONE)
-    assert len([*aliases.observed(observed(TARGET, SHOWN))]) == 1
-    assert aliases.observed(observed(TARGET, SHOWN)) == []
+    world = World()
+    world.filtered(ONE)
+    assert len(world.observed(TARGET, SHOWN)) == 1
+    assert world.observed(TARGET, SHOWN) == []
 
 
 def test_an_alias_that_comes_after_the_visit_gets_the_latest() -> None:
-    aliases = Aliases()
+    world = World()
     later = Visit(TARGET, SHOWN.at + 5, marks=frozenset({3}))
-    aliases.observed(observed(TARGET, SHOWN))
-    aliases.observed(observed(TARGET, later))
-    assert filtered(aliases, ONE) == [ONE.visit(later)]
+    world.observed(TARGET, SHOWN)
+    world.observed(TARGET, later)
+    assert world.filtered(ONE) == [ONE.visit(later)]
 
 
 def test_only_visits_of_so_many_bytes_in_all_are_remembered_the_latest() -> None:
-    aliases = Aliases()
+    world = World()
     # a fingerprint takes nine bytes
     large = Visit(TARGET, SHOWN.at, marks=frozenset(range(2**62, 2**62 + MOST_BYTES // 36)))
-    aliases.observed(observed(TARGET, SHOWN))
+    world.observed(TARGET, SHOWN)
     for number in range(3):
-        aliases.observed(observed(f"http://c.example/{number % 2}", large))
-    assert filtered(aliases, ONE) == [ONE.visit(SHOWN)]
-    aliases.observed(observed(TARGET, SHOWN))
+        world.observed(f"http://c.example/{number % 2}", large)
+    assert world.filtered(ONE) == [ONE.visit(SHOWN)]
+    world.observed(TARGET, SHOWN)
     for number in range(2, 5):
-        aliases.observed(observed(f"http://c.example/{number}", large))
-    assert filtered(aliases, ONE) == [ONE.visit(SHOWN)]
+        world.observed(f"http://c.example/{number}", large)
+    assert world.filtered(ONE) == [ONE.visit(SHOWN)]
     for number in range(5, 9):
-        aliases.observed(observed(f"http://c.example/{number}", large))
-    assert filtered(aliases, OTHER) == []
+        world.observed(f"http://c.example/{number}", large)
+    assert world.filtered(OTHER) == []
 
 
 def test_of_a_visit_without_links_an_alias_has_none_either() -> None:
-    aliases = Aliases()
+    world = World()
     unchanged = Visit(TARGET, SHOWN.at)
-    aliases.observed(observed(TARGET, unchanged))
-    assert filtered(aliases, ONE) == [ONE.visit(unchanged)]
+    world.observed(TARGET, unchanged)
+    assert world.filtered(ONE) == [ONE.visit(unchanged)]
 
 
 def test_in_another_round_nothing_is_left_of_the_one_before() -> None:
-    aliases = Aliases()
-    aliases.observed(observed(TARGET, SHOWN))
-    asyncio.run(aliases.round_began())
-    assert filtered(aliases, ONE) == []
+    world = World()
+    world.observed(TARGET, SHOWN)
+    asyncio.run(world.part.round_began())
+    assert world.filtered(ONE) == []

@@ -13,16 +13,13 @@ from scrapy.settings import Settings
 from crawl_support import run
 from hacs_crawler.config import Config
 from hacs_crawler.crawl.part import Observed
-from hacs_crawler.crawl.recipes import RequestRecipe, read_recipes
+from hacs_crawler.crawl.recipes import RequestRecipe, leading_on, read_recipes
 from hacs_crawler.links import page_id_of
-from hacs_crawler.outcome import NotObserved, Outcome
 from hacs_crawler.parts.revisits import RecipeWriter
 from hacs_crawler.state import Estimation, MemoryStore, Page, State, Visit, merged
 
 URL = "http://a.example/x"
 PAGE = page_id_of(URL)
-SHOWN = object.__new__(Outcome)
-object.__setattr__(SHOWN, "url", URL)
 
 
 class Any_(Spider):  # noqa: N801 - a spider of somebody's
@@ -53,21 +50,20 @@ class World:
         self.part.before_request(request, request.meta.setdefault("hacs_page", url))
         return request
 
-    def answer(self, request: Request, found: object, *, items: int, requests: int) -> None:
-        request.meta["hacs"] = found
-        self.part.finished(HtmlResponse(request.url, request=request), items, requests)
+    def answer(self, request: Request, reason: str = "", *, leads_on: bool = False) -> None:
+        recorded = merged(Page(URL), Visit(URL, 86_400), is_known=True)
+        response = HtmlResponse(request.url, request=request)
+        self.part.observed(Observed(request, response, recorded, reason, leads_on))
 
     def kept(self) -> RequestRecipe | None:
         run(self.part.closing())
         return read_recipes(self.store, "any", [PAGE]).get(PAGE)
 
 
-@pytest.mark.parametrize(("items", "requests", "leads_on"), [(0, 3, True), (1, 9, False)])
-def test_a_page_that_was_seen_is_kept_with_whether_it_only_leads_on(
-    items: int, requests: int, leads_on: bool
-) -> None:
+@pytest.mark.parametrize("leads_on", [True, False])
+def test_a_page_that_was_seen_is_kept_with_whether_it_only_leads_on(leads_on: bool) -> None:
     world = World()
-    world.answer(world.send(), SHOWN, items=items, requests=requests)
+    world.answer(world.send(), leads_on=leads_on)
     assert world.kept() == RequestRecipe(URL, "parse_item", leads_on=leads_on)
 
 
@@ -76,22 +72,19 @@ def test_a_redirect_or_retry_is_kept_as_it_was_asked_for_first() -> None:
     first = world.send(headers={"X-Part": "a"})
     again = first.replace(url=f"{URL}/elsewhere", headers={"User-Agent": "of a middleware"})
     world.part.before_request(again, URL)
-    world.answer(again, SHOWN, items=1, requests=0)
+    world.answer(again)
     assert world.kept() == RequestRecipe(URL, "parse_item", headers={"X-Part": ["a"]})
 
 
 def test_what_was_not_seen_is_not_kept_and_is_asked_for_anew() -> None:
-    visit = Visit(URL, 86_400)
-    recorded = merged(Page(URL), visit, is_known=True)
     world = World()
     for end in (
         lambda request: world.part.failed(request, ValueError(), URL),
-        lambda request: world.answer(request, NotObserved(URL, "gone"), items=1, requests=0),
-        lambda request: world.part.observed(Observed(request, HtmlResponse(URL), recorded, "gone")),
+        lambda request: world.answer(request, "gone"),
     ):
         end(world.send(cb_kwargs={"part": 1}))
         assert world.kept() is None
-    world.answer(world.send(), SHOWN, items=1, requests=0)
+    world.answer(world.send())
     assert world.kept() == RequestRecipe(URL, "parse_item")
 
 
@@ -100,7 +93,7 @@ def test_what_cannot_be_asked_for_again_and_what_is_left_out_of_it_is_said(
 ) -> None:
     caplog.set_level("INFO")
     world = World()
-    world.answer(world.send(callback=lambda _: None), SHOWN, items=1, requests=0)
+    world.answer(world.send(callback=lambda _: None))
     world.send(f"{URL}/other", meta={"token": "x"})
     assert world.kept() is None
     first, second = caplog.messages
@@ -113,13 +106,13 @@ def test_what_follows_from_a_form_is_marked() -> None:
     form = Request(URL, method="POST")
     world.part.before_request(form, None)
     assert {key for key in world.part.inherited if form.meta.get(key)} == {"hacs.after_form"}
-    world.answer(world.send(meta={"hacs.after_form": True}), SHOWN, items=1, requests=0)
+    world.answer(world.send(meta={"hacs.after_form": True}))
     assert world.kept() == RequestRecipe(URL, "parse_item", after_form=True)
 
 
-def test_what_only_leads_on_is_exempt_where_there_is_a_threshold() -> None:
-    for threshold, exempt in ((0.0, []), (0.5, [PAGE])):
-        world = World(HACS_THRESHOLD=threshold)
-        world.answer(world.send(), SHOWN, items=0, requests=3)
+def test_pages_that_only_lead_on_are_known_by_their_recipes() -> None:
+    for leads_on in (True, False):
+        world = World()
+        world.answer(world.send(), leads_on=leads_on)
         world.kept()
-        assert list(run(world.part.exempt([PAGE, 8]))) == exempt
+        assert leading_on(world.store, "any", [PAGE, 8]) == [PAGE] * leads_on

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any, Final, ParamSpec, TypeVar
 
@@ -90,8 +91,20 @@ class Shards(CrawlPart):
         self._may_be_a_queue = not type(spider).start.__module__.startswith(("scrapy.", "hacs_"))
         crawl.crawler.signals.connect(self._on_closed, signals.spider_closed)
 
-    async def opening(self) -> None:
-        """Take the shard; raises ConfigError and StateError."""
+    @asynccontextmanager
+    async def held(self) -> AsyncIterator[None]:
+        """Hold the shard; raises ConfigError and StateError."""
+        try:
+            await self._take()
+            yield
+        finally:
+            # what waits for it goes on, and finds the crawl closed
+            await maybe_deferred_to_future(self._in_use.run(lambda: None))
+            for end in reversed(self._at_end):
+                await maybe_deferred_to_future(self._worker.run(end))
+            self._worker.close()
+
+    async def _take(self) -> None:
         config, crawler = self._config, self._crawl.crawler
         if Ranker.of(crawler) is None:
             raise ConfigError("HACS_SHARD needs HACS's own SCHEDULER, which leaves out other pages")
@@ -123,7 +136,9 @@ class Shards(CrawlPart):
         """Return the quota of a round of all shards."""
         if self._round is None:
             return quota
-        return replace(quota, budget=self._round.budget, shards=self._shard.count)
+        budget, shards = self._round.budget, self._shard.count
+        grant = None if budget is None else self.grant
+        return replace(quota, budget=budget, shards=shards, grant=grant)
 
     def takes(self, page_url: str, request: Request | None) -> bool:
         """Return whether this crawl is to visit a page; requests for other pages are handed over."""
@@ -150,13 +165,13 @@ class Shards(CrawlPart):
             self._done.add(page_id)
         return is_own
 
-    async def granted(self, score: Floats, is_new: BoolArray, *, is_last: bool) -> BoolArray:
+    async def grant(self, score: Floats, is_new: BoolArray, *, is_last: bool) -> BoolArray:
         """Return which of the waiting pages may be visited now: the pages of one lot of the budget.
 
         With `is_last` nothing else is left to do: without a lot, the shard has ended.
         """
 
-        async def grant() -> BoolArray:
+        async def granted() -> BoolArray:
             is_granted = await self._lot(score, is_new)
             if is_last and not is_granted.any() and self._crawl.is_open:
                 await self._end(has_more=len(score) > 0)
@@ -164,7 +179,7 @@ class Shards(CrawlPart):
                 is_granted = await self._lot(score, is_new)
             return is_granted
 
-        return await self._alone(grant)
+        return await self._alone(granted)
 
     def recorded(self, batch: Sequence[Recorded]) -> None:
         """Forget the requests for pages that were visited."""
@@ -196,18 +211,9 @@ class Shards(CrawlPart):
             await self._end(has_more=False)
         await self._count()
 
-    async def closed(self) -> None:
-        """Give up the shard."""
-        # what waits for it goes on, and finds the crawl closed
-        await maybe_deferred_to_future(self._in_use.run(lambda: None))
-        for end in reversed(self._at_end):
-            await maybe_deferred_to_future(self._worker.run(end))
-        self._worker.close()
-
     async def _join(self, found: Round | None) -> None:
         """Join a round, if there is one; raises ConfigError, StateError."""
         self._round, self._done = found, set()
-        self.unneeded = () if found and found.budget is not None else ("granted",)
         if found is None:
             return
         if (found.budget is None) != (self._config.ranking.budget is None):

@@ -1,4 +1,4 @@
-"""What a state holds of signals: the register of their sources, and evidence for ranking."""
+"""The register of the sources of signals that a state holds."""
 
 from __future__ import annotations
 
@@ -8,37 +8,15 @@ from typing import Final
 
 import msgspec
 
-from hacs_crawler.crawl.for_parts import CrawlPart
-from hacs_crawler.ranking.signals import Signals, read_signals
 from hacs_crawler.state import (
-    Rows,
     Store,
     change_annotations,
-    refit_signals,
     source_id,
     source_kind,
 )
 
 # How many sites whose pages a source lists are remembered at most.
 MOST_SITES: Final = 5_000
-
-
-class SignalEvidence(CrawlPart):
-    """Has signals count, whoever brought them and whatever HACS_SIGNALS says."""
-
-    async def evidence(self, rows: Rows) -> Sequence[Signals]:
-        """Return the signals of the pages of ranking rows."""
-        policy = self._crawl.config.ranking.policy
-
-        return await self._crawl.state.once(
-            lambda state: read_signals(state.store, rows["site"], policy)
-        )
-
-    async def round_ended(self, is_asked_to_end: Callable[[], bool]) -> None:
-        """Learn the reliability of signals from the recorded visits."""
-        del is_asked_to_end
-        if self._crawl.stats.recorded:
-            await self._crawl.state.once(lambda state: refit_signals(state.store))
 
 
 @dataclass(frozen=True, slots=True)

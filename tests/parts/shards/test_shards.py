@@ -114,7 +114,7 @@ class World:
     ) -> list[int]:
         """The places of the pages that may be visited now."""
         is_new = np.isin(np.arange(len(score)), new)
-        found = await self.part.granted(np.array(score), is_new, is_last=last)
+        found = await self.part.grant(np.array(score), is_new, is_last=last)
         return list(map(int, np.flatnonzero(found)))
 
     async def visit(self, url: str, news: News = News.SEEN) -> None:
@@ -230,10 +230,10 @@ async def test_a_round_has_the_quota_of_all_shards_and_a_budget_if_its_crawls_ha
     if round_ is not None and (round_.budget is None) != (budget is None):
         failure = f"HACS_BUDGET = {budget}: the round was planned with {round_.budget}, give its"
     async with crawling(round_, failure=failure, HACS_BUDGET=budget) as world:
-        quota = Quota(budget) if round_ is None else Quota(round_.budget, shards=2)
-        assert world.part.quota(Quota(budget)) == quota
         is_shared = round_ is not None and round_.budget is not None
-        assert world.part.unneeded == (() if is_shared else ("granted",))
+        grant = world.part.grant if is_shared else None
+        quota = Quota(budget) if round_ is None else Quota(round_.budget, shards=2, grant=grant)
+        assert world.part.quota(Quota(budget)) == quota
         assert round_ is None or world.share.is_open is not bool(failure)
 
 
