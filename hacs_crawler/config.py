@@ -63,7 +63,7 @@ BUILT_IN_PARTS: Final[dict[str | type, tuple[int, Callable[[Config], object]]]] 
     "hacs_crawler.parts.templates.Templates": (165, _always),
     "hacs_crawler.parts.refit.Refit": (170, _always),
     "hacs_crawler.parts.revisits.RecipeWriter": (180, lambda on: on.repeats_requests),
-    "hacs_crawler.parts.revisits.Revisits": (190, lambda on: on.revisit or on.shard),
+    "hacs_crawler.parts.revisits.Revisits": (190, lambda on: on.revisit),
     "hacs_crawler.parts.watchers.Watchers": (195, _always),
     "hacs_crawler.parts.signals.sources.SignalSources": (210, lambda on: on.signals),
     "hacs_crawler.parts.last_items.LastItems": (215, lambda on: on.takes_items),

@@ -6,10 +6,8 @@ the part of `meta` that JSON can hold; but no credentials: no login, cookie, pro
 
 from __future__ import annotations
 
-import re
 import zlib
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from inspect import isfunction, unwrap
 from typing import Any, Final
 
@@ -18,47 +16,25 @@ from msgspec import Struct, field
 from scrapy import Request, Spider
 from scrapy.spiders import CrawlSpider
 
+from hacs_crawler.crawl.secrets import MOST_CHARACTERS, has_secret
 from hacs_crawler.links import check_url, without_login
 from hacs_crawler.ranking.demands import EVERY_KEY, WEIGHT_KEY
-from hacs_crawler.state import Annotation, Ids, State, change_annotations, change_note, read_note
+from hacs_crawler.state import (
+    PAGES_A_CALL,
+    Annotation,
+    Ids,
+    State,
+    change_annotations,
+    change_note,
+    read_note,
+)
+from hacs_crawler.utils.text import counted, safe_logger
+
+logger = safe_logger(__name__)
 
 VERSION: Final = 1
 # The longest packed recipe; a page that would need more is not requested again by itself.
 MOST_BYTES: Final = 4096
-MOST_UNPACKED: Final = 65_536
-_BETWEEN_WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[^A-Za-z0-9]+")
-# A secret's name in lower case, its words joined by _; not `author` or `sort_key`.
-_SECRET_NAME = re.compile(
-    r"auth(?!or(?!i[sz])|entic(?!at))|bearer|cookie|credential|csrf|hmac|jwt|pass(?:code|phrase|w)|proxy"
-    r"|pwd|secret(?!ar)|sessid|session|signature|token(?!iz|s?_count)|xsrf|user_?pass|client_assertion"
-    r"|contrase[n_]a|kennwort|mot_de_passe|wachtwoord"
-    r"|(?:access|account|api|app|application|client|consumer|developer|encryption|functions|licen[cs]e"
-    r"|master|private|service|shared|signing|ssh|subscription|webhook)_?keys?(?:_|$)"
-    r"|card_?(?:number|no)(?:_|$)|connection_string|login_hash|mnemonic|seed_phrase|verifier|webhook_url"
-    r"|(?:mfa|pin|recovery|security|sms|unlock|verification)_?(?:answer|code)(?:_|$)"
-    r"|(?:^|_)(?:2fa|creds?|cv[cv]|dsn|http_user|nonce|pass|pin|pw|salt|saml|sas|senha|sess|sid|sig|sso|t?otp)"
-    r"(?:_|$)"
-)
-# A name and its value in a text, as in JSON, a query or a form.
-_NAME_WITH_VALUE = re.compile(
-    r"(?<![\w.-])([A-Za-z][\w.-]{0,60})[\"']?\s?[=:]\s?[\"']?[^\s\"'=:,;&]"
-)
-# A token: a login in a URL, a prefix of a service, long hexadecimal or mixed text.
-#
-# UUIDs and the ids of 24 hexadecimal digits that databases give are not tokens.
-_SECRET_VALUE = re.compile(
-    r"\b(?:Basic|Bearer|Digest|Token)\s+(?=\S*(?:[0-9=]|[a-z][A-Z]))\S{8}"
-    r"|://[^/?#\s@]+@|(?<![\w.%-])(?!(?:acct|mailto|sip|xmpp):)[\w.%-]+:[^\s/@:]+@[\w-]+[.:]"
-    r"|\beyJ[\w-]{8,}\.[\w-]+\."
-    r"|\b(?:gh[a-z]_|github_pat_|glpat-|[prs]k_(?:live|test)_|xox[a-z]-|AKIA|ASIA|AIza|ya29\.|hf_|npm_"
-    r"|pypi-|shp[a-z]{2}_|SG\.|sk-(?:ant|proj)-)[\w.-]{12}"
-    r"|\b[0-9]{8,10}:[\w-]{30}"
-    r"|-----BEGIN [A-Z ]*PRIVATE KEY"
-    r"|(?<![0-9A-Za-z])(?:[0-9a-fA-F]{32,}(?![0-9A-Za-z])"
-    r"|(?=[A-Z0-9]*[a-z])(?=[a-z0-9]*[A-Z])(?=(?:[A-Za-z]*[0-9]){2})[A-Za-z0-9]{20}"
-    r"|(?![0-9a-f]{24}\b)(?=(?:[A-Za-z]+[0-9]+){3})[A-Za-z0-9]{16}"
-    r"|(?=\S*[0-9])(?=\S*[a-z][A-Z])[A-Za-z0-9+/]{40}(?![\w+/=.-]))"
-)
 _OF_TRANSFER = ("content-", "if-", "host", "connection", "transfer-encoding")
 _OF_SCRAPY = (
     "_",
@@ -103,7 +79,7 @@ class RequestRecipe(Struct, frozen=True, omit_defaults=True):
         """Return the recipe as bytes; empty if it is too large."""
         text = msgspec.json.encode(self)
         packed = bytes([VERSION]) + zlib.compress(text, 6)
-        return packed if len(packed) <= MOST_BYTES and len(text) <= MOST_UNPACKED else b""
+        return packed if len(packed) <= MOST_BYTES and len(text) <= MOST_CHARACTERS else b""
 
 
 _RECIPES: Final = msgspec.json.Decoder(RequestRecipe)
@@ -114,7 +90,7 @@ def decoded(data: bytes) -> RequestRecipe | None:
     if not data or data[0] != VERSION:
         return None
     try:
-        recipe = _RECIPES.decode(zlib.decompressobj().decompress(data[1:], MOST_UNPACKED))
+        recipe = _RECIPES.decode(zlib.decompressobj().decompress(data[1:], MOST_CHARACTERS))
     except (zlib.error, ValueError, RecursionError):
         return None
     return None if check_url(recipe.url) else recipe
@@ -134,7 +110,7 @@ def recipe_of(
     )
     if callback is None or errback is None:
         return None
-    if not _is_json(request.cb_kwargs) or _has_secret(request.cb_kwargs):
+    if not _is_json(request.cb_kwargs) or has_secret(request.cb_kwargs):
         return None
     headers = {
         name.decode("latin-1"): [value.decode("latin-1") for value in values]
@@ -149,9 +125,9 @@ def recipe_of(
     secret_headers = {
         name
         for name, value in headers.items()
-        if name.lower().endswith("-key") or _has_secret({name: value})
+        if name.lower().endswith("-key") or has_secret({name: value})
     }
-    secret_keys = {str(key) for key, value in meta.items() if _has_secret({key: value})}
+    secret_keys = {str(key) for key, value in meta.items() if has_secret({key: value})}
     lost = secret_keys | {str(key) for key, value in meta.items() if not _is_json({key: value})}
     if any(key.startswith(_OF_RENDERERS) for key in lost) or (
         lost & _texts_in(request.callback or getattr(spider, "parse", None), spider)
@@ -195,6 +171,41 @@ def request_of(recipe: RequestRecipe, spider: Spider) -> Request | None:
         priority=recipe.priority,
         dont_filter=recipe.dont_filter,
     )
+
+
+class Repeats(Struct):
+    """Pages to visit again, best first, and pages that no longer can be."""
+
+    requests: list[Request] = field(default_factory=list)
+    # How many were passed over because a form was posted on the way to them.
+    behind_form: int = 0
+    # How many have a damaged recipe.
+    damaged: int = 0
+    # Ids and callbacks of pages whose callback the spider no longer has.
+    gone: list[tuple[int, str]] = field(default_factory=list)
+
+    def log(self, spider: Spider) -> None:
+        """Log which pages are not visited again, if any."""
+        if self.gone:
+            names = sorted({name or "parse" for _, name in self.gone})
+            logger.warning(
+                "%d known pages are not visited again: they were asked for with callbacks, or rules, "
+                "that the spider %s no longer has (%s); they are visited when it comes across them",
+                len(self.gone),
+                spider.name,
+                ", ".join(names),
+            )
+        if self.damaged:
+            logger.warning(
+                "damaged: %s of how pages are asked for; these pages are visited, and their records "
+                "mended, when the spider comes across them",
+                counted(self.damaged, "record"),
+            )
+        if self.behind_form:
+            logger.info(
+                "%d known pages were first reached after a form was posted and are not visited again",
+                self.behind_form,
+            )
 
 
 def kind_of(spider_name: str) -> str:
@@ -242,6 +253,27 @@ def forget_recipes(state: State, spider_name: str, page_ids: Sequence[int]) -> N
     kind = kind_of(spider_name)
     stored = state.store.annotations(kind, page_ids)
     state.store.annotate(kind, [Annotation(key, value, b"") for key, value in stored.items()])
+
+
+def requests_again(state: State, page_ids: Ids, spider: Spider, most: int | None = None) -> Repeats:
+    """Return the first pages that can be requested, and forget those whose callback is gone."""
+    callbacks, choice = used_callbacks(state, spider.name), Repeats()
+    for start in range(0, len(page_ids), PAGES_A_CALL):
+        ids = page_ids[start : start + PAGES_A_CALL].tolist()
+        recipe = read_recipes(state, spider.name, ids)
+        for page_id in ids:
+            if most is not None and len(choice.requests) >= most:
+                break
+            if (how := recipe.get(page_id)) is None:
+                choice.damaged += 1
+            elif how.after_form:
+                choice.behind_form += 1
+            elif {how.callback, how.errback} <= callbacks and (request := request_of(how, spider)):
+                choice.requests.append(request)
+            else:
+                choice.gone.append((page_id, how.callback))
+    forget_recipes(state, spider.name, [page_id for page_id, _ in choice.gone])
+    return choice
 
 
 def write_recipes(
@@ -292,34 +324,6 @@ def _has_rule(recipe: RequestRecipe, spider: Spider) -> bool:
         return True
     rule = recipe.meta.get("rule")
     return isinstance(rule, int) and 0 <= rule < len(spider._rules)  # noqa: SLF001 - its own index
-
-
-def _has_secret(value: object) -> bool:
-    """Whether a name at any depth is a secret's, or a text looks like one."""
-    if isinstance(value, str):
-        value = value[:MOST_UNPACKED]  # a longer text is in no recipe
-        names = _NAME_WITH_VALUE.finditer(value)
-        return bool(_SECRET_VALUE.search(value)) or any(is_secret_name(item[1]) for item in names)
-    if isinstance(value, dict):
-        if "value" in value and any(is_secret_name(str(value.get(key))) for key in ("name", "key")):
-            return True  # a field of a form, or a cookie as browsers write it
-        return any(
-            (not isinstance(item, bool) and item and is_secret_name(str(name)))
-            or _has_secret(item)
-            or _SECRET_VALUE.search(str(name))
-            for name, item in value.items()  # a flag, as `dont_merge_cookies`, is not a secret
-        )
-    if isinstance(value, list | tuple):
-        # as the fields of a form are given
-        is_pair = len(value) == 2 and isinstance(value[0], str)
-        return (is_pair and is_secret_name(value[0])) or any(map(_has_secret, value))
-    return False
-
-
-@lru_cache(maxsize=1024)
-def is_secret_name(name: str) -> bool:
-    """Whether a header, a parameter or a field of this name holds a secret."""
-    return _SECRET_NAME.search(_BETWEEN_WORDS.sub("_", name).lower()) is not None
 
 
 def _texts_in(callback: Any, spider: Spider) -> set[str]:

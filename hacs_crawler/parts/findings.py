@@ -17,7 +17,7 @@ from hacs_crawler.crawl.for_parts import PageWriter
 from hacs_crawler.crawl.meta import page_url
 from hacs_crawler.crawl.observation import is_html, tree_of
 from hacs_crawler.crawl.part import Observed
-from hacs_crawler.crawl.recipes import is_secret_name
+from hacs_crawler.crawl.secrets import is_secret_name
 from hacs_crawler.links import (
     citation_fingerprint,
     is_file,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -15,19 +15,16 @@ from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.for_parts import CrawlPart, PageWriter
 from hacs_crawler.crawl.part import Observed, Part
 from hacs_crawler.crawl.recipes import (
+    Repeats,
     RequestRecipe,
-    forget_recipes,
-    pages_handed_over,
     pages_with_recipe,
-    read_recipes,
     recipe_of,
-    request_of,
-    used_callbacks,
+    requests_again,
     write_recipes,
 )
 from hacs_crawler.links import page_id_of
 from hacs_crawler.ranking.plan import plan_of
-from hacs_crawler.state import PAGES_A_CALL, Ids, State, Visit, without_future
+from hacs_crawler.state import State, Visit, without_future
 from hacs_crawler.utils.text import counted, safe_logger
 
 logger = safe_logger(__name__)
@@ -109,58 +106,21 @@ class RecipeWriter(PageWriter[RequestRecipe]):
         return self._crawl.crawler.spider
 
 
-@dataclass(slots=True)
-class Choice:
-    """Pages to visit again, best first, and pages that no longer can be."""
-
-    requests: list[Request] = field(default_factory=list)
-    # How many were passed over because a form was posted on the way to them.
-    behind_form: int = 0
-    # How many have a damaged recipe.
-    damaged: int = 0
-    # Ids and callbacks of pages whose callback the spider no longer has.
-    gone: list[tuple[int, str]] = field(default_factory=list)
-
-
 class Revisits(CrawlPart):
     """Has a crawl begin with known pages, which are ranked together with its start requests."""
 
-    def __init__(self, crawl: Crawl) -> None:
-        super().__init__(crawl)
-        self._config = crawl.config
-
     async def start_requests(self) -> AsyncIterator[Request]:
         """Yield the requests for known pages that a crawl begins with."""
-        spider = self._crawl.crawler.spider
+        crawl, spider = self._crawl, self._crawl.crawler.spider
         assert spider is not None  # noqa: S101 - it crawls
-        if self._config.revisit is not None:
-            for request in await self._best(self._config, spider):
-                yield request
-        # a plan of the whole state has them already
-        if self._config.shard is not None and getattr(spider, "seeds", None) != "state":
-            async for request in self._handed_over(spider):
-                yield request
-
-    async def _best(self, config: Config, spider: Spider) -> list[Request]:
-        crawl = self._crawl
         if crawl.parts.override("before_rank"):
             sites = await crawl.state.patiently(_sites, spider.name)
             await crawl.parts.wait(Part.before_rank, None, sites)
-        choice = await crawl.state.patiently(_chosen, config, spider, crawl.clock())
-        _say(choice, spider)
+        choice = await crawl.state.patiently(_chosen, crawl.config, spider, crawl.clock())
+        choice.log(spider)
         crawl.stats.count("revisits", len(choice.requests))
-        return choice.requests
-
-    async def _handed_over(self, spider: Spider) -> AsyncIterator[Request]:
-        """Yield the requests that wait for this crawl of a shard."""
-        page_ids = await self._crawl.state.patiently(pages_handed_over, spider.name)
-        for start in range(0, len(page_ids), PAGES_A_CALL):
-            some = page_ids[start : start + PAGES_A_CALL]
-            choice = await self._crawl.state.patiently(_chosen_of, some, spider)
-            _say(choice, spider)
-            self._crawl.stats.count("shard/taken_over", len(choice.requests))
-            for request in choice.requests:
-                yield request
+        for request in choice.requests:
+            yield request
 
 
 def _sites(state: State, spider_name: str) -> set[int]:
@@ -169,7 +129,7 @@ def _sites(state: State, spider_name: str) -> set[int]:
     return set(np.unique(rows["site"]).tolist())
 
 
-def _chosen(state: State, config: Config, spider: Spider, now: float) -> Choice:
+def _chosen(state: State, config: Config, spider: Spider, now: float) -> Repeats:
     """Return the best of the pages that the spider has requested."""
     number = config.ranking.budget if config.revisit == "budget" else config.revisit
     assert isinstance(number, int)  # noqa: S101 - checked with the settings
@@ -181,52 +141,7 @@ def _chosen(state: State, config: Config, spider: Spider, now: float) -> Choice:
     limit = number + SPARE
     while True:
         plan = plan_of(page_ids, rows, state, options, now, limit)
-        choice = _chosen_of(state, plan.page_ids, spider, number)
+        choice = requests_again(state, plan.page_ids, spider, number)
         if len(choice.requests) >= number or len(plan) < limit:
             return choice
         limit *= 4
-
-
-def _chosen_of(state: State, page_ids: Ids, spider: Spider, most: int | None = None) -> Choice:
-    """Return the first pages that can be requested, and forget those whose callback is gone."""
-    callbacks, choice = used_callbacks(state, spider.name), Choice()
-    for start in range(0, len(page_ids), PAGES_A_CALL):
-        ids = page_ids[start : start + PAGES_A_CALL].tolist()
-        recipe = read_recipes(state, spider.name, ids)
-        for page_id in ids:
-            if most is not None and len(choice.requests) >= most:
-                break
-            if (how := recipe.get(page_id)) is None:
-                choice.damaged += 1
-            elif how.after_form:
-                choice.behind_form += 1
-            elif {how.callback, how.errback} <= callbacks and (request := request_of(how, spider)):
-                choice.requests.append(request)
-            else:
-                choice.gone.append((page_id, how.callback))
-    forget_recipes(state, spider.name, [page_id for page_id, _ in choice.gone])
-    return choice
-
-
-def _say(choice: Choice, spider: Spider) -> None:
-    """Log which pages are not visited."""
-    if choice.gone:
-        names = sorted({name or "parse" for _, name in choice.gone})
-        logger.warning(
-            "%d known pages are not visited again: they were asked for with callbacks, or rules, that "
-            "the spider %s no longer has (%s); they are visited when it comes across them",
-            len(choice.gone),
-            spider.name,
-            ", ".join(names),
-        )
-    if choice.damaged:
-        logger.warning(
-            "damaged: %s of how pages are asked for; these pages are visited, and their records "
-            "mended, when the spider comes across them",
-            counted(choice.damaged, "record"),
-        )
-    if choice.behind_form:
-        logger.info(
-            "%d known pages were first reached after a form was posted and are not visited again",
-            choice.behind_form,
-        )

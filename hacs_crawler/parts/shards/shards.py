@@ -17,7 +17,7 @@ from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.for_parts import CrawlPart
 from hacs_crawler.crawl.meta import is_seed, is_start
 from hacs_crawler.crawl.ranker import Ranker
-from hacs_crawler.crawl.recipes import pages_handed_over, recipe_of
+from hacs_crawler.crawl.recipes import pages_handed_over, recipe_of, requests_again
 from hacs_crawler.crawl.scrapy_internals import is_closing
 from hacs_crawler.crawl.state_access.write_behind import CLOSING_PAUSES_SECONDS
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
@@ -33,7 +33,7 @@ from hacs_crawler.shards import (
     shard_lock,
     visited_since,
 )
-from hacs_crawler.state import Recorded, State, shard_of_page
+from hacs_crawler.state import PAGES_A_CALL, Recorded, State, shard_of_page
 from hacs_crawler.utils.arrays import BoolArray
 from hacs_crawler.utils.loop import Worker, begin, call_later, sleep
 from hacs_crawler.utils.text import counted, safe_logger
@@ -121,6 +121,21 @@ class Shards(CrawlPart):
         kept = await self._crawl.state.once(pages_handed_over, self._spider.name)
         self._kept = set(kept.tolist())
         await self._join(await self._patiently(self._notes.read))
+
+    async def start_requests(self) -> AsyncIterator[Request]:
+        """Yield the requests that wait for this crawl."""
+        # a plan of the whole state has them already
+        if getattr(self._spider, "seeds", None) == "state":
+            return
+        state, spider = self._crawl.state, self._spider
+        page_ids = await state.patiently(pages_handed_over, spider.name)
+        for start in range(0, len(page_ids), PAGES_A_CALL):
+            some = page_ids[start : start + PAGES_A_CALL]
+            waiting = await state.patiently(requests_again, some, spider)
+            waiting.log(spider)
+            self._crawl.stats.count("shard/taken_over", len(waiting.requests))
+            for request in waiting.requests:
+                yield request
 
     async def round_began(self) -> None:
         """Wait until the next round is planned, if the last one was, and join it."""
