@@ -2,7 +2,7 @@
 
 `python tests/mutants.py` tries the kernel, the parts and the mathematics, or the files of the package
 that it is given. `--each N` tries at most N mutants of each file, drawn with `--seed`. It prints every
-mutant that survives, and ends with status 1 if fewer than `--least` per cent are killed.
+mutant that survives or loops, and ends with status 1 if fewer than `--least` per cent do not survive.
 
 A mutant is one change of a module's syntax tree, compiled when a process of its own imports the module:
 no file is written.
@@ -19,6 +19,8 @@ import importlib.util
 import random
 import subprocess
 import sys
+import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -58,8 +60,9 @@ COMPUTED: Final[dict[type[ast.operator], type[ast.operator]]] = {
     ast.BitAnd: ast.BitOr,
     ast.BitOr: ast.BitAnd,
 }
-SECONDS: Final = 180.0
-"""A mutant whose tests take longer counts as killed: it loops."""
+LOOPS: Final = 6.0
+"""A mutant loops if its tests take this many times as long as without it, and `SECONDS` more."""
+SECONDS: Final = 60.0
 
 
 def changes(node: ast.AST) -> Iterator[Callable[[ast.AST], ast.AST]]:
@@ -155,14 +158,14 @@ def tests(path: Path) -> list[str]:
     return [*options, "-o", "addopts=--import-mode=importlib", str(folder)]
 
 
-def is_killed(path: Path, number: int) -> bool:
-    """Whether the fast tests fail with a mutant (-1: none)."""
+def verdict(path: Path, number: int, seconds: float | None = None) -> str:
+    """Say what became of a mutant (-1: none) in the fast tests: killed, survived, or looped."""
     command = [sys.executable, __file__, "--run", str(path), str(number)]
     try:
-        done = subprocess.run(command, check=False, cwd=ROOT, capture_output=True, timeout=SECONDS)
+        done = subprocess.run(command, check=False, cwd=ROOT, capture_output=True, timeout=seconds)
     except subprocess.TimeoutExpired:
-        return True
-    return done.returncode != 0
+        return "looped"
+    return "killed" if done.returncode else "survived"
 
 
 def main() -> int:
@@ -173,27 +176,34 @@ def main() -> int:
     parser.add_argument("--least", type=float, default=85.0, help="per cent that have to be killed")
     parser.add_argument("--jobs", type=int, default=2)
     asked = parser.parse_args()
-    found = [ROOT / "hacs_crawler" / name for name in asked.files]
+    asked_for = [ROOT / "hacs_crawler" / name for name in asked.files]
     paths = [
-        one for path in found for one in (sorted(path.rglob("*.py")) if path.is_dir() else [path])
+        one
+        for path in asked_for
+        for one in (sorted(path.rglob("*.py")) if path.is_dir() else [path])
     ]
-    killed = total = 0
+    total: Counter[str] = Counter()
     for path in paths:
         numbers = range(sum(1 for _ in mutants(ast.parse(path.read_text()))))
         if not numbers:
             continue
-        if is_killed(path, -1):
-            sys.exit(f"{path.relative_to(ROOT)}: its tests fail without a mutant")
+        began = time.monotonic()
+        with ThreadPoolExecutor(asked.jobs) as pool:  # as many at once as later
+            if "killed" in pool.map(lambda _, path=path: verdict(path, -1), range(asked.jobs)):
+                sys.exit(f"{path.relative_to(ROOT)}: its tests fail without a mutant")
+        seconds = LOOPS * (time.monotonic() - began) + SECONDS
         drawn = random.Random(asked.seed).sample(numbers, min(asked.each, len(numbers)))
         with ThreadPoolExecutor(asked.jobs) as pool:
-            died = list(pool.map(lambda number, path=path: is_killed(path, number), drawn))
-        killed, total = killed + sum(died), total + len(died)
-        print(f"{path.relative_to(ROOT)}: {sum(died)} of {len(died)} killed", flush=True)
-        for number, is_dead in zip(drawn, died, strict=True):
-            if not is_dead:
-                print(f"  survived, line {mutated(path.read_text(), number)[1]}", flush=True)
-    share = 100 * killed / total
-    print(f"{killed} of {total} killed: {share:.1f} %")
+            verdicts = list(
+                pool.map(lambda one, path=path, limit=seconds: verdict(path, one, limit), drawn)
+            )
+        total.update(verdicts)
+        print(f"{path.relative_to(ROOT)}: {dict(Counter(verdicts))}", flush=True)
+        for number, found in zip(drawn, verdicts, strict=True):
+            if found != "killed":
+                print(f"  {found}, line {mutated(path.read_text(), number)[1]}", flush=True)
+    share = 100 * (1 - total["survived"] / total.total())
+    print(f"{dict(total)}: {share:.1f} % do not survive")
     return int(share < asked.least)
 
 

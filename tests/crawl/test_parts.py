@@ -12,9 +12,11 @@ import numpy as np
 import pytest
 from scrapy import Request
 from scrapy.http import Response
+from scrapy.utils.misc import load_object
 from twisted.internet.defer import Deferred
 
 from crawl_support import Timers, run, settled
+from hacs_crawler.config import BUILT_IN_PARTS
 from hacs_crawler.crawl.meta import mark_unseen, tag_of
 from hacs_crawler.crawl.part import Observed, Part
 from hacs_crawler.crawl.parts import HOOKS, MOST_FAILURES, WAIT_SECONDS, Parts, load_parts
@@ -96,6 +98,23 @@ def raising(*given: Any, **named: Any) -> Any:
 
 def test_every_hook_is_called_in_some_test() -> None:
     assert sorted(CALLS) == sorted(HOOKS)
+
+
+def test_every_hook_has_users_and_few_have_one() -> None:
+    kinds = [load_object(path) for path in BUILT_IN_PARTS]
+    users = {
+        hook: sum(getattr(kind, hook) is not getattr(Part, hook) for kind in kinds)
+        for hook in HOOKS
+    }
+    assert min(users.values()) == 1
+    assert {hook for hook, number in users.items() if number == 1} == {
+        "held",
+        "before_rank",
+        "takes",
+        "admit",
+        "items_before",
+        "doubts",
+    }
 
 
 @pytest.mark.parametrize("hook", sorted(CALLS))
