@@ -52,7 +52,7 @@ def main() -> None:
             scenario,
             [policy for policy in BASELINES if policy not in SAME],
             budgets,
-            on_progress=lambda done, total: progress.update(f"{done} days", done, total),
+            on_progress=lambda done, total: progress.update(f"{done} simulations", done, total),
         )
     print_standings("policy", {"": standings}, budgets)
     variants = {

@@ -103,7 +103,8 @@ def errors_of(windows, next_gap, error_of):
     found = []
     for contestant in CONTESTANTS.values():
         law = contestant.law(windows)
-        found.append(error_of(Fitted(windows, window, contestant, law, law.of(window), next_gap)))
+        at_point = PowerLaw(law.count[window], law.shape[window], law.end_days[window])
+        found.append(error_of(Fitted(windows, window, contestant, law, at_point, next_gap)))
     return np.array(found)
 
 

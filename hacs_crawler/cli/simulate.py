@@ -98,7 +98,7 @@ def simulate(  # noqa: PLR0913, PLR0917 - an argument for each option
             scenario,
             names,
             budgets,
-            on_progress=lambda done, total: progress.update(f"{done} runs", done, total),
+            on_progress=lambda done, total: progress.update(f"{done} simulations", done, total),
         )
     show_rows(standings_table(standings), lambda: [table(standings)], csv)
 

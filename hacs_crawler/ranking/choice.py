@@ -147,16 +147,15 @@ def choose(
     candidates: Candidates,
     score: Floats,
     quota: Quota,
-    limit: int | None = None,
     *,
     is_last: bool = True,
 ) -> Picks:
-    """Return the visits chosen among some pages, at most the best `limit`.
+    """Return the visits chosen among some pages.
 
     If pages never seen have a share and these pages are the last, the part that one kind leaves unused
     goes to the other kind: to visited pages first.
     """
-    best = np.sort(_best(score, candidates.is_unseen, quota, limit, is_last=is_last))
+    best = np.sort(_best(score, candidates.is_unseen, quota, is_last=is_last))
     best = best[np.argsort(-score[best], kind="stable")]
     of_best = taken(candidates, best)
     worth = control_worth(of_best.p, of_best.churning, of_best.visits, of_best.updates)
@@ -164,17 +163,10 @@ def choose(
     return Picks(best[:kept], visit_twice)
 
 
-def _best(
-    score: Floats,
-    is_unseen: BoolArray,
-    quota: Quota,
-    limit: int | None,
-    *,
-    is_last: bool,
-) -> Places:
+def _best(score: Floats, is_unseen: BoolArray, quota: Quota, *, is_last: bool) -> Places:
     """Return the places of the best pages, in no order."""
     if quota.budget is None or quota.unseen is None:
-        return foremost(-score, min(n for n in (quota.budget, limit, len(score)) if n is not None))
+        return foremost(-score, len(score) if quota.budget is None else quota.budget)
     unseen, seen = np.flatnonzero(is_unseen), np.flatnonzero(~is_unseen)
     of_unseen = min(len(unseen), quota.unseen)
     # before pages never seen

@@ -80,23 +80,15 @@ class Plan(Candidates):
 
 
 def make_plan(
-    state: State,
-    options: RankingOptions,
-    now: float,
-    limit: int | None = None,
-    progress: Progress | None = None,
-    *,
-    quota: Quota | None = None,
+    state: State, options: RankingOptions, now: float, *, quota: Quota | None = None
 ) -> Plan:
     """Return the pages that `scrapy crawl scholar -a seeds=state` would visit, in its order.
 
-    `now` is in seconds since 1970 UTC. With `limit` only the first pages are returned. `quota` is a
-    crawl's; None for the options' budget. Takes memory in proportion to the known pages, and makes no
-    Python object per page. Raises StateError, and ConfigError if a policy does not return one number a
-    page.
+    `now` is in seconds since 1970 UTC. `quota` is a crawl's; None for the options' budget. Takes memory
+    in proportion to the known pages, and makes no Python object per page. Raises StateError, and
+    ConfigError if a policy does not return one number a page.
     """
-    page_ids, rows = read_rows(state, progress, now)
-    return plan_of(page_ids, rows, state, options, now, limit, quota=quota)
+    return plan_of(*read_rows(state, now=now), state, options, now, quota=quota)
 
 
 def read_rows(
@@ -134,7 +126,10 @@ def plan_of(
     *,
     quota: Quota | None = None,
 ) -> Plan:
-    """Return the plan of pages whose ranking rows were read, see `make_plan`."""
+    """Return the plan of pages whose ranking rows were read, see `make_plan`.
+
+    With `limit` only the first pages are returned.
+    """
     quota = quota or Quota(options.budget)
     options = with_hubs(options, state, now)
     options = options.seeded(secrets.randbits(63))  # the same in every block
@@ -144,7 +139,7 @@ def plan_of(
 
 def plan_from(finalists: Finalists, quota: Quota, limit: int | None = None) -> Plan:
     """Return the plan that chooses among finalists, see `make_plan`."""
-    picks = choose(finalists.candidates, finalists.score, quota, limit)
+    picks = choose(finalists.candidates, finalists.score, quota)
     winners, visit_twice = picks.places[:limit], picks.visit_twice[:limit]
     best = taken(finalists.candidates, winners)
     score = finalists.score[winners]

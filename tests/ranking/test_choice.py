@@ -46,7 +46,6 @@ def by_the_rules(
     candidates: Candidates,
     score: Floats,
     quota: Quota,
-    limit: int | None,
     is_last: bool,
 ) -> tuple[list[int], list[int]]:
     """The pages in their order, and those of them that are asked twice."""
@@ -61,8 +60,6 @@ def by_the_rules(
             chosen += [page for page in [*seen, *unseen] if page not in chosen]
             chosen = chosen[:budget]
         chosen.sort(key=lambda page: (-score[page], page))
-    elif limit is not None:
-        chosen = chosen[:limit]
     if quota.budget is None:
         return chosen, []
     worth = dict(enumerate(_worth(candidates).tolist()))
@@ -78,13 +75,13 @@ def _worth(candidates: Candidates) -> Floats:
     return control_worth(candidates.p, candidates.churning, candidates.visits, candidates.updates)
 
 
-@given(PAGES, quotas(), st.none() | st.integers(1, 50), st.booleans())
+@given(PAGES, quotas(), st.booleans())
 def test_the_pages_chosen_are_those_that_sorting_all_of_them_gives(
-    pages: list[tuple[int, int, float]], quota: Quota, limit: int | None, is_last: bool
+    pages: list[tuple[int, int, float]], quota: Quota, is_last: bool
 ) -> None:
     candidates, score = arrays(pages)
-    found = choose(candidates, score, quota, limit, is_last=is_last)
-    visited, twice = by_the_rules(candidates, score, quota, limit, is_last)
+    found = choose(candidates, score, quota, is_last=is_last)
+    visited, twice = by_the_rules(candidates, score, quota, is_last)
     assert found.places.tolist() == visited
     assert sorted(found.places[found.visit_twice].tolist()) == sorted(twice)
 
@@ -115,8 +112,9 @@ def test_the_first_pages_alone_are_the_beginning_of_all(
     asked = replace(quota, unseen=None)
     candidates, score = arrays(pages)
     kept = contenders(score, asked.within(limit))
-    part = choose(*arrays([pages[place] for place in kept]), asked, limit)
-    assert choose(candidates, score, asked, limit).places.tolist() == kept[part.places].tolist()
+    part = choose(*arrays([pages[place] for place in kept]), asked).places[:limit]
+    whole = choose(candidates, score, Quota()).places
+    assert kept[part].tolist() == whole[: len(part)].tolist()
 
 
 def test_what_was_visited_is_missing_in_the_quota() -> None:

@@ -16,13 +16,12 @@ from numpy.typing import NDArray
 
 from hacs_crawler.lab.timelines import Timelines
 from hacs_crawler.links import group_by_website
-from hacs_crawler.model import Gaps, elapsed_days, mle, update_probability
+from hacs_crawler.model import Gaps, Visits, elapsed_days, mle, update_probability
 from hacs_crawler.state import PAGES_A_CALL, Page, histories
 from hacs_crawler.utils.arrays import BoolArray, FloatArray, IndexArray, offsets_of, page_of_value
 from hacs_crawler.utils.times import DAY
 
 Units = NDArray[np.int64]
-LEVELS = ("homepage", "website")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +85,10 @@ def captures_of(timelines: Timelines) -> Captures:
 
 def from_timelines(timelines: Timelines) -> dict[str, History]:
     """Return the histories of both levels; the truth are the timelines' updates."""
-    pages, seen = len(timelines.urls), captures_of(timelines)
+    seen = captures_of(timelines)
     places = {url: number for number, url in enumerate(dict.fromkeys(timelines.sites))}
     sites = np.array([places[site] for site in timelines.sites], np.int64)
-    homepages = np.flatnonzero(timelines.is_homepage)
-    return _both_levels(seen, _numbered(homepages, pages), len(homepages), sites, len(places))
+    return _both_levels(seen, np.flatnonzero(timelines.is_homepage), sites, len(places))
 
 
 def from_pages(
@@ -114,17 +112,11 @@ def from_pages(
         counts.append(np.diff(part_offsets))
         on_batch(len(urls))
     offsets = np.concatenate([[0], np.cumsum(np.concatenate(counts))]).astype(np.int64)
-    seen = _with_own_truth(np.concatenate(days), np.concatenate(updated), offsets)
+    captures = np.concatenate(days), np.concatenate(updated), offsets
+    middles, of_page = Visits(*captures).update_points()
     sites, homepages = group_by_website(urls, seeds)
-    return _both_levels(
-        seen, _numbered(homepages, len(urls)), len(homepages), sites, len(homepages)
-    )
-
-
-def _with_own_truth(days: FloatArray, updated: BoolArray, offsets: IndexArray) -> Captures:
-    ends = np.flatnonzero(updated)
-    middles = days[ends - 1] + (days[ends] - days[ends - 1]) / 2
-    return Captures(days, updated, offsets, middles, page_of_value(offsets)[ends])
+    seen = Captures(*captures, middles, page_of_value(of_page))
+    return _both_levels(seen, homepages, sites, len(homepages))
 
 
 def _keys(page: IndexArray, at: IndexArray) -> IndexArray:
@@ -132,18 +124,15 @@ def _keys(page: IndexArray, at: IndexArray) -> IndexArray:
     return (page << 32) + at
 
 
-def _numbered(places: IndexArray, pages: int) -> Units:
-    numbers = np.full(pages, -1, np.int64)
-    numbers[places] = np.arange(len(places))
-    return numbers
-
-
 def _both_levels(
-    seen: Captures, homepage: Units, homepages: int, site: Units, sites: int
+    seen: Captures, homepages: IndexArray, site: Units, sites: int
 ) -> dict[str, History]:
-    return dict(
-        zip(LEVELS, (history(seen, homepage, homepages), history(seen, site, sites)), strict=True)
-    )
+    number = np.full(seen.offsets.size - 1, -1, np.int64)
+    number[homepages] = np.arange(len(homepages))
+    return {
+        "homepage": history(seen, number, len(homepages)),
+        "website": history(seen, site, sites),
+    }
 
 
 def history(seen: Captures, unit_of_page: Units, units: int) -> History:

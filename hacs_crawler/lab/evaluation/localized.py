@@ -58,19 +58,16 @@ class LocalizedErrors:
 
     `updates` are those of each page and count t(0), as the paper's do. `small` counts windows of fewer
     than `MIN_POINTS` points, of pages with no more; they are not estimated. `sums` are squared errors by
-    contestant and kind of window, of `numbers` windows, `by_size` the same by points in the window, of
-    `sizes`. `beaten[i, j]` counts the windows in which contestant i has a smaller error than j; equal
-    errors count half.
+    contestant, kind of window and points in the window, of `numbers` windows. `beaten[i, j]` counts the
+    windows in which contestant i has a smaller error than j; equal errors count half.
     """
 
     def __init__(self) -> None:
         self.updates: list[IndexArray] = []
         self.windows = np.zeros(len(Kind), np.int64)
         self.points = self.small = 0
-        self.sums: FloatArray = np.zeros((len(CONTESTANTS), len(Kind)))
-        self.numbers: FloatArray = np.zeros(len(Kind))
-        self.by_size: FloatArray = np.zeros((len(CONTESTANTS), MOST_POINTS + 2))
-        self.sizes: FloatArray = np.zeros(MOST_POINTS + 2)
+        self.numbers: FloatArray = np.zeros((len(Kind), MOST_POINTS + 2))
+        self.sums: FloatArray = np.zeros((len(CONTESTANTS), *self.numbers.shape))
         self.beaten: FloatArray = np.zeros((len(CONTESTANTS),) * 2)
 
     def add(self, points: Points) -> None:
@@ -83,19 +80,23 @@ class LocalizedErrors:
         self.points += int(windows.counts[is_whole].sum())
         self.small += int((~is_whole).sum())
         chosen = is_whole & ~windows.is_last
-        if chosen.any():
-            mine = windows.of(chosen)
-            self._add(errors_of(mine, next_gaps(windows)[chosen]), kind[chosen], mine.counts)
-
-    def _add(self, errors: FloatArray, kind: IndexArray, counts: IndexArray) -> None:
-        """Add windows; shape of the errors (n_contestants, n_windows)."""
-        size = np.minimum(counts, MOST_POINTS + 1)
-        self.numbers += np.bincount(kind, minlength=len(Kind))
-        self.sizes += np.bincount(size, minlength=MOST_POINTS + 2)
-        for number, mine in enumerate(errors):
-            self.sums[number] += np.bincount(kind, mine, len(Kind))
-            self.by_size[number] += np.bincount(size, mine, MOST_POINTS + 2)
-            self.beaten[number] += (mine < errors).sum(axis=1) + 0.5 * (mine == errors).sum(axis=1)
+        if not chosen.any():
+            return
+        mine, gaps = windows.of(chosen), next_gaps(windows)[chosen]
+        # The paper does not define its squared error: benchmarks/singh.py tries other readings.
+        errors = np.array(
+            [
+                (1.0 / one.rate(one.law(mine), mine.last_days) - gaps) ** 2
+                for one in CONTESTANTS.values()
+            ]
+        )
+        cell = kind[chosen] * (MOST_POINTS + 2) + np.minimum(mine.counts, MOST_POINTS + 1)
+        shape = self.numbers.shape
+        self.numbers += np.bincount(cell, minlength=self.numbers.size).reshape(shape)
+        for number, error in enumerate(errors):
+            self.sums[number] += np.bincount(cell, error, self.numbers.size).reshape(shape)
+            wins = (error < errors).sum(axis=1) + 0.5 * (error == errors).sum(axis=1)
+            self.beaten[number] += wins
 
 
 def next_gaps(windows: Windows) -> FloatArray:
@@ -104,17 +105,6 @@ def next_gaps(windows: Windows) -> FloatArray:
     followed = np.flatnonzero(~windows.is_last)
     gaps[followed] = windows.days[windows.offsets[followed + 1]]
     return gaps
-
-
-def errors_of(windows: Windows, next_gap: FloatArray) -> FloatArray:
-    """Return (1/lambda(t_n) - the days to the next update)² of each contestant in each window, in days².
-
-    The shape is (n_contestants, n_windows). The paper does not define its squared error:
-    benchmarks/singh.py tries other readings.
-    """
-    rates = [entry.rate(entry.law(windows), windows.last_days) for entry in CONTESTANTS.values()]
-    errors: FloatArray = (1.0 / np.array(rates) - next_gap) ** 2
-    return errors
 
 
 # The share of a page's time that is known; the rest is visited.
@@ -227,7 +217,8 @@ def localized_tables(result: LocalizedEvaluation) -> dict[str, dict[str, Any]]:
     }
     for row, name in enumerate(CONTESTANTS):
         sums, observed, made = errors.sums[row], visits.observed[name], visits.visits[name]
-        by_kind = {kind: _ratio(sums[k], errors.numbers[k]) for k, kind in enumerate(KINDS)}
+        of_kinds = zip(KINDS, sums.sum(axis=1), errors.numbers.sum(axis=1), strict=True)
+        by_kind = {kind: _ratio(*of_kind) for kind, *of_kind in of_kinds}
         tables["table2"][name] = by_kind | {"all": _ratio(sums.sum(), total)}
         tables["table3"][name] = {
             other: None if other == name else _ratio(100.0 * errors.beaten[row, column], total)
@@ -240,7 +231,7 @@ def localized_tables(result: LocalizedEvaluation) -> dict[str, dict[str, Any]]:
             "visits": _ratio(made, visits.visits[REFERENCE]),
         }
         tables["figure1"][name] = {
-            title: _ratio(errors.by_size[row, size], errors.sizes[size])
+            title: _ratio(sums[:, size].sum(), errors.numbers[:, size].sum())
             for title, size in _SIZES.items()
         }
     return tables

@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from hacs_crawler.utils.arrays import BoolArray, FloatArray
+from hacs_crawler.utils.arrays import BoolArray, FloatArray, IndexArray
 
 # Thresholds on p: 0 to 1 by 0.05.
 THETAS: Final = np.arange(21) / 20
@@ -36,16 +36,17 @@ class Tally:
     def __init__(self) -> None:
         self._pages: list[int] = []
         self._changed: list[int] = []
-        self._selected: list[FloatArray] = []
-        self._hits: list[FloatArray] = []
+        self._selected: list[IndexArray] = []
+        self._hits: list[IndexArray] = []
 
     def add(self, p: FloatArray, changed: BoolArray) -> None:
         """Add a moment: each page's p, and whether it was updated. Moments without pages are ignored."""
         if p.size:
             self._pages.append(p.size)
             self._changed.append(int(np.count_nonzero(changed)))
-            self._selected.append(_at_least(p))
-            self._hits.append(_at_least(p[changed]))
+            is_selected = p[:, None] >= THETAS
+            self._selected.append(is_selected.sum(axis=0))
+            self._hits.append(is_selected[changed].sum(axis=0))
 
     @property
     def moments(self) -> int:
@@ -87,11 +88,6 @@ def _found_at_random(pages: FloatArray, changed: FloatArray, selected: FloatArra
     return probability
 
 
-def _at_least(p: FloatArray) -> FloatArray:
-    """Return how many are at least each threshold."""
-    return (p.size - np.searchsorted(np.sort(p), THETAS)).astype(np.float64)
-
-
 @dataclass(frozen=True, slots=True)
 class Counts:
     """True positives and selected pages by moment and threshold; updated and all pages by moment.
@@ -110,30 +106,13 @@ class Counts:
         columns = (getattr(self, name) for name in Counts.__slots__)
         return Counts(*(column.sum(axis=0, keepdims=True) for column in columns))
 
-    def precision(self) -> FloatArray:
-        """TP / (TP + FP); nan if nothing is selected."""
-        return _share(self.hits, self.selected)
-
-    def recall(self) -> FloatArray:
-        """TP / (TP + FN); nan if nothing was updated."""
-        return _share(self.hits, self.changed)
-
-    def f1(self) -> FloatArray:
-        """2 TP / (2 TP + FP + FN); nan if nothing is selected and nothing was updated."""
-        return _share(2 * self.hits, self.selected + self.changed)
-
-    def f1_where_found(self) -> FloatArray:
-        """Return the mean over moments of 2 P R / (P + R), which is undefined without a true positive.
-
-        For Random the mean over moments and draws that have one.
-        """
-        f1 = self.f1()
-        return _share(np.where(np.isnan(f1), 0.0, f1).sum(axis=0), self.found.sum(axis=0))
-
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """A model's measures at each threshold, averaged over the moments; nan if undefined."""
+    """A model's measures at each threshold, averaged over the moments; nan if undefined.
+
+    precision = TP / (TP + FP), recall = TP / (TP + FN), f1 = 2 TP / (2 TP + FP + FN).
+    """
 
     true_positives: FloatArray
     false_positives: FloatArray
@@ -152,21 +131,25 @@ class Curve:
 def curve(counts: Counts, average: str) -> Curve:
     """Average over moments: micro sums the counts first, macro takes the mean of each moment's measure.
 
-    The macro mean of a measure is over the moments at which it is defined. "macro-found" is macro with
-    `f1_where_found`, as in the paper's Table I: moments without a true positive are left out of the mean
+    The macro mean of a measure is over the moments at which it is defined. "macro-found" is macro, but
+    as in the paper's Table I moments (for Random draws) without a true positive are left out of the mean
     of F1, while "macro" counts them as 0. The four counts are sums in all cases.
     """
     total = counts.summed()
     of = total if average == "micro" else counts
     hits, selected, changed = total.hits[0], total.selected[0], total.changed[0]
+    f1 = _share(2 * of.hits, of.selected + of.changed)
+    is_of_finds = average == "macro-found"
     return Curve(
         true_positives=hits,
         false_positives=selected - hits,
         false_negatives=changed - hits,
         true_negatives=total.pages[0] - selected - changed + hits,
-        precision=_mean(of.precision()),
-        recall=_mean(of.recall()),
-        f1=of.f1_where_found() if average == "macro-found" else _mean(of.f1()),
+        precision=_mean(_share(of.hits, of.selected)),
+        recall=_mean(_share(of.hits, of.changed)),
+        f1=_share(np.nan_to_num(f1).sum(axis=0), of.found.sum(axis=0))
+        if is_of_finds
+        else _mean(f1),
     )
 
 
@@ -178,32 +161,16 @@ def _share(part: FloatArray, whole: FloatArray) -> FloatArray:
 
 def _mean(values: FloatArray) -> FloatArray:
     """Mean of each column over its defined values; or nan."""
-    defined = ~np.isnan(values)
-    return _share(np.where(defined, values, 0.0).sum(axis=0), defined.sum(axis=0))
+    return _share(np.nansum(values, axis=0), (~np.isnan(values)).sum(axis=0))
 
 
-def weighted_precision(score: FloatArray, next_update: FloatArray) -> float | None:
+def weighted_precision(score: FloatArray, next_update: FloatArray) -> float:
     """Weighted mean of P@K over K = 1 to n, with the weights 1 / log2(K + 1).
 
-    The highest score comes first, and in truth the earliest `next_update` (infinite: never). None
-    if any order is right: fewer than two pages, or none that is updated again.
+    The highest score comes first, and in truth the earliest `next_update` (infinite: never).
     """
-    if score.size < 2 or not np.isfinite(next_update).any():
-        return None
-    return float(_weights(score.size) @ precision_at_k(-score, next_update))
-
-
-def random_precision(next_update: FloatArray) -> float | None:
-    """Return the same of a random order: P@K = K / n on average."""
-    n = next_update.size
-    if n < 2 or not np.isfinite(next_update).any():
-        return None
-    return float(_weights(n) @ (np.arange(1, n + 1) / n))
-
-
-def _weights(n: int) -> FloatArray:
-    weights = 1 / np.log2(np.arange(2, n + 2))
-    return np.asarray(weights / weights.sum())
+    precision = precision_at_k(-score, next_update)
+    return float(np.average(precision, weights=1 / np.log2(np.arange(2, score.size + 2))))
 
 
 def precision_at_k(predicted: FloatArray, actual: FloatArray) -> FloatArray:

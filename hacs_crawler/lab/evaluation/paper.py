@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from typing import Any, Final
 
 import numpy as np
@@ -24,7 +24,6 @@ from hacs_crawler.lab.evaluation.measures import (
     Curve,
     Tally,
     curve,
-    random_precision,
     weighted_precision,
 )
 from hacs_crawler.utils.arrays import FloatArray
@@ -51,39 +50,15 @@ class Period:
         return np.arange(self.since, self.until + 1e-9, WEEK)
 
 
-@dataclass(slots=True)
-class Ordering:
-    """Weighted P@K of each order at each moment at which there is an order to find."""
-
-    values: dict[str, list[float]] = field(default_factory=lambda: {name: [] for name in ORDERS})
-
-    def add(self, p: FloatArray, last_capture: FloatArray, next_update: FloatArray) -> None:
-        """Add a moment: HACS has the highest p first, Last-Obs the page captured longest ago."""
-        by_p = weighted_precision(p, next_update)
-        by_age = weighted_precision(-last_capture, next_update)
-        at_random = random_precision(next_update)
-        for name, value in zip(ORDERS, (by_p, by_age, at_random), strict=True):
-            if value is not None:
-                self.values[name].append(value)
-
-    @property
-    def moments(self) -> int:
-        """Number of moments with an order to find."""
-        return len(self.values[ORDERS[0]])
-
-    def mean(self, name: str) -> float | None:
-        """Return the mean of an order over the moments, None without moments."""
-        values = self.values[name]
-        return math.fsum(values) / len(values) if values else None
-
-
 @dataclass(frozen=True, slots=True)
 class LevelResult:
-    """What was found at one level; tallies and orderings by weeks of the window."""
+    """What was found at one level, by weeks of the window.
 
-    units: int
+    `orderings` are the weighted P@K of `ORDERS` at each moment at which there is an order to find.
+    """
+
     tallies: dict[int, Tally]
-    orderings: dict[int, Ordering]
+    orderings: dict[int, list[list[float]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +90,8 @@ def evaluate(
     results: dict[str, LevelResult] = {}
     for name, history in levels.items():
         result = LevelResult(
-            units=int(np.unique(history.capture_unit).size),
             tallies={weeks: Tally() for weeks in WINDOW_WEEKS},
-            orderings={weeks: Ordering() for weeks in WINDOW_WEEKS},
+            orderings={weeks: [] for weeks in WINDOW_WEEKS},
         )
         before = len(results) * len(moments)
         for done, day in enumerate(moments, start=before + 1):
@@ -126,7 +100,11 @@ def evaluate(
                 past = window(history, day, weeks * WEEK, HORIZON_DAYS)
                 following = next_updates[past.units]
                 result.tallies[weeks].add(past.p, following <= day + HORIZON_DAYS)
-                result.orderings[weeks].add(past.p, past.last_capture, following)
+                if following.size > 1 and np.isfinite(following).any():  # else any order is right
+                    keys = past.p, -past.last_capture, np.zeros(following.size)
+                    result.orderings[weeks].append(
+                        [weighted_precision(key, following) for key in keys]
+                    )
             on_moment(done, len(levels) * len(moments))
         results[name] = result
     return Evaluation(period, results)
@@ -227,14 +205,15 @@ def all_rows(result: Evaluation) -> Iterator[Row]:
         selected = list(table_rows(level, scores))
         yield from ({**row, "weighted_precision": None} for row in selected)
         for weeks, order in scores.orderings.items():
-            for name in ORDERS:
+            for place, name in enumerate(ORDERS):
+                total = math.fsum(values[place] for values in order)
                 yield {
                     **dict.fromkeys(selected[0]),
                     "level": level,
                     "window_weeks": weeks,
-                    "weeks": order.moments,
+                    "weeks": len(order),
                     "model": name,
-                    "weighted_precision": order.mean(name),
+                    "weighted_precision": total / len(order) if order else None,
                 }
 
 

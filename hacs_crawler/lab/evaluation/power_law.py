@@ -49,10 +49,6 @@ class PowerLaw:
         rate: FloatArray = self.expected(days) / np.asarray(days)
         return rate
 
-    def of(self, places: IndexArray) -> PowerLaw:
-        """Return the laws at these places."""
-        return PowerLaw(self.count[places], self.shape[places], self.end_days[places])
-
 
 def naive_law(windows: Windows) -> PowerLaw:
     """Fit n / t_n: updates over time."""

@@ -138,10 +138,10 @@ def find_baseline(name: str) -> Baseline:
     return _stateless(policy_of(name, policy))
 
 
-def compete(scenario: Scenario, name: str, on_day: Callable[[], None] = lambda: None) -> Score:
+def compete(scenario: Scenario, name: str) -> Score:
     """Simulate the contender of that name, with its own estimator if it has one."""
     baseline = find_baseline(name)
     if baseline.estimator is not None:
         estimation = replace(scenario.estimation, estimator=baseline.estimator)
         scenario = replace(scenario, estimation=estimation)
-    return simulate(scenario, name, baseline.make, on_day)
+    return simulate(scenario, name, baseline.make)

@@ -220,8 +220,6 @@ class EvenlySpaced(Contender):
     Every day the budget is divided again; the pages most overdue against their share come first.
     """
 
-    uses_rate = False  # as published: without control visits
-
     def __init__(self, world: World, demand: Demand) -> None:
         self._allocation = Allocation(demand, world.scenario.budget)
 

@@ -242,10 +242,9 @@ def simulate(
     scenario: Scenario,
     name: str,
     make: Callable[[World], Contender],
-    on_day: Callable[[], None] = lambda: None,
     make_world: Callable[[Scenario], World] = World,
 ) -> Score:
-    """Run one contender from start to end; `on_day` is called after every simulated run."""
+    """Run one contender from start to end."""
     world = make_world(scenario)
     contender = make(world)
     policy = Policy(name, contender.score, uses_rate=contender.uses_rate)
@@ -271,7 +270,6 @@ def simulate(
             updates = world.visit(pages, now)
             state.record(world.shown(pages, now) + world.control(visit_twice, now))
             contender.note(pages, now, updates)
-        on_day()
     return world.score(name)
 
 

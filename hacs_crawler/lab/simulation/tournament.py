@@ -28,8 +28,6 @@ START, END = "2024-01-01", "2025-01-01"
 BUDGET: Final = 2
 POLICIES: Final = ("hacs", "last-obs", "random", "oracle")
 
-# Called with the simulated days so far, and all that there will be.
-OnProgress = Callable[[int, int], None]
 # One simulation: a policy at a budget.
 Match = tuple[str, int]
 
@@ -48,12 +46,9 @@ class Standing:
 
     def as_row(self) -> dict[str, Any]:
         """Return the budget, the score's fields and the ratios."""
-        return {
-            "budget": self.budget,
-            **asdict(self.score),
-            "hits_vs_last_obs": self.hits_vs_last_obs,
-            "hits_vs_oracle": self.hits_vs_oracle,
-        }
+        row = asdict(self)
+        score = row.pop("score")
+        return {"budget": row.pop("budget"), **score, **row}
 
 
 def histories(folder: Path, start: str, end: str) -> tuple[Timelines, int, int]:
@@ -71,76 +66,60 @@ def compare(
     names: Sequence[str],
     budgets: Sequence[int],
     processes: int | None = None,
-    on_progress: OnProgress = lambda _done, _total: None,
+    on_progress: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> list[Standing]:
     """Simulate every policy at every budget: return the standings, budget by budget.
 
     `scenario.budget` is not used. The result does not depend on the number of processes (by default one
-    a core). Raises HacsError for an unknown name, and if a policy fails.
+    a core). `on_progress` gets the finished and the total number of simulations. Raises HacsError for an
+    unknown name, and if a policy fails.
     """
     for name in names:
         find_baseline(name)
-    matches = _matches(names, budgets)
-    workers = min(processes or os.cpu_count() or 1, len(matches))
-    play = _play_here if workers == 1 else _play_in_parallel
-    scores = play(scenario, matches, workers, on_progress)
-    return [_standing(scores, name, budget) for budget in budgets for name in dict.fromkeys(names)]
-
-
-def _matches(names: Sequence[str], budgets: Sequence[int]) -> list[Match]:
-    """Return the matches to simulate; a policy without budget once, the longest first."""
     wanted = dict.fromkeys([*names, *REFERENCES])
-    return list(
-        dict.fromkeys(
-            _match(name, budget) for budget in sorted(budgets, reverse=True) for name in wanted
-        )
-    )
+    # the longest first
+    most_first = sorted(budgets, reverse=True)
+    matches = list(dict.fromkeys(_match(name, budget) for budget in most_first for name in wanted))
+    workers = min(processes or os.cpu_count() or 1, len(matches))
+    scores: dict[Match, Score] = {}
+    for match, score in _played(scenario, matches, workers):
+        scores[match] = score
+        on_progress(len(scores), len(matches))
+    standings = []
+    for budget in budgets:
+        references = [scores[name, budget].hits for name in REFERENCES]
+        for name in dict.fromkeys(names):
+            score = scores[_match(name, budget)]
+            ratios = [score.hits / hits if hits else None for hits in references]
+            standings.append(Standing(budget, score, *ratios))
+    return standings
 
 
 def _match(name: str, budget: int) -> Match:
+    """Return the simulation of a policy at a budget; a policy without one is simulated once."""
     return name, 1 if name == "brute-force" else budget
 
 
-def _standing(scores: dict[Match, Score], name: str, budget: int) -> Standing:
-    score, *others = (scores[_match(other, budget)] for other in (name, *REFERENCES))
-    ratios = [score.hits / other.hits if other.hits else None for other in others]
-    return Standing(budget, score, *ratios)
-
-
-def _play_here(
-    scenario: Scenario, matches: Sequence[Match], _workers: int, on_progress: OnProgress
-) -> dict[Match, Score]:
-    total, done = len(matches) * len(scenario.days()), 0
-
-    def on_day() -> None:
-        nonlocal done
-        done += 1
-        on_progress(done, total)
-
-    return {match: _play(scenario, match, on_day) for match in matches}
-
-
-def _play_in_parallel(
-    scenario: Scenario, matches: Sequence[Match], workers: int, on_progress: OnProgress
-) -> dict[Match, Score]:
+def _played(
+    scenario: Scenario, matches: Sequence[Match], workers: int
+) -> Iterator[tuple[Match, Score]]:
+    if workers == 1:
+        yield from ((match, _play(scenario, match)) for match in matches)
+        return
     # a fork would copy the locks of the bar's thread
-    context = get_context("spawn")
-    others, days = set(active_children()), len(scenario.days())
-    scores: dict[Match, Score] = {}
+    context, others = get_context("spawn"), set(active_children())
     with ProcessPoolExecutor(workers, context, _start_worker) as pool:
         try:
             with _for_children():
                 futures = {pool.submit(_play, scenario, match): match for match in matches}
             for future in as_completed(futures):
-                scores[futures[future]] = future.result()
-                on_progress(len(scores) * days, len(matches) * days)
+                yield futures[future], future.result()
         except BrokenProcessPool as error:
             raise HacsError("a process that simulated was ended from outside") from error
         except BaseException:  # Ctrl-C too: nobody waits for the other results any more
             for worker in set(active_children()) - others:
                 worker.terminate()
             raise
-    return scores
 
 
 @contextmanager
@@ -174,6 +153,6 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-def _play(scenario: Scenario, match: Match, on_day: Callable[[], None] = lambda: None) -> Score:
+def _play(scenario: Scenario, match: Match) -> Score:
     name, budget = match
-    return compete(replace(scenario, budget=budget), name, on_day)
+    return compete(replace(scenario, budget=budget), name)

@@ -11,7 +11,6 @@ from hypothesis import given, strategies as st
 
 from hacs_crawler.lab.evaluation.measures import (
     precision_at_k,
-    random_precision,
     weighted_precision,
 )
 
@@ -44,15 +43,6 @@ def test_the_true_order_scores_1_and_pages_never_updated_are_tied_behind() -> No
 def weights_of(n: int) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     weights = 1 / np.log2(np.arange(2, n + 2))
     return weights / weights.sum()
-
-
-@pytest.mark.parametrize(
-    "next_update", [[], [3.0], [inf, inf], [inf]], ids=["none", "one", "never", "one never"]
-)
-def test_where_there_is_no_order_to_find_there_is_no_score(next_update: list[float]) -> None:
-    times = np.array(next_update)
-    assert weighted_precision(np.zeros(times.size), times) is None
-    assert random_precision(times) is None
 
 
 def orders(keys: list[float]) -> list[tuple[int, ...]]:
@@ -90,10 +80,8 @@ def test_without_ties_it_is_the_plain_definition(n: int, seed: int) -> None:
 
 @given(st.integers(2, 50))
 def test_random_is_an_order_of_equals(n: int) -> None:
-    next_update = np.arange(n, dtype=float)
-    assert random_precision(next_update) == pytest.approx(
-        weighted_precision(np.zeros(n), next_update)
-    )
+    found = precision_at_k(np.zeros(n), np.arange(n, dtype=float))
+    assert found == pytest.approx(np.arange(1, n + 1) / n)
 
 
 def test_a_hundred_thousand_pages_stay_exact() -> None:
