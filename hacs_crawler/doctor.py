@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack
 from dataclasses import replace
 from importlib import metadata
 from itertools import islice
@@ -140,38 +140,41 @@ def _state(config: Config) -> Iterator[Check]:
     """
     path = sqlite_path(config.state, config.base)
     shown = f"{describe(config.state)}, namespace {config.own_namespace}"
-    pages = None
+    joined = None
+    stack = ExitStack()
     try:
         count = None if config.shard is not None else found_shards(config)
         if count is not None:
             shown += f", {counted(count, 'shard')}"
             joined, first = open_shards(config, count), Shard(0, count)
             if joined is not None:
-                with closing(joined):
-                    pages, first = joined.store.count(), joined.shards[0]
+                stack.callback(joined.close)
+                first = joined.shards[0]
             config = replace(config, shard=first)
         if path is not None and _is_new(config, path):
             _try_folder(path)
             yield Check("state", "ok", f"{shown}: no state yet, the first crawl makes it")
             return
         # for writing, a store on a server would make the state
-        with closing(_store(config, reads_only=path is None)) as store:
-            state = State(store, Estimation())
-            store.try_to_write()
-            pages = store.count() if pages is None else pages
-            result = f"{shown}: schema {SCHEMA}, {counted(pages, 'page')}, readable and writable"
-            yield Check("state", "ok", result)
-            for risk, advice in store.risks():
-                yield Check("state", "warning", f"{describe(config.state)}: {risk}", advice)
-            is_whole = [page is not None for page in islice(state.pages(), MOST_READ)]
-            if damaged := is_whole.count(False):
-                result = f"{damaged} of {counted(len(is_whole), 'page')} cannot be read"
-                yield Check("state", "warning", result, "import a backup: the rest is kept")
+        store = _store(config, reads_only=path is None)
+        stack.callback(store.close)
+        state = joined or State(store, Estimation())
+        store.try_to_write()
+        pages = counted(state.store.count(), "page")
+        yield Check("state", "ok", f"{shown}: schema {SCHEMA}, {pages}, readable and writable")
+        for risk, advice in store.risks():
+            yield Check("state", "warning", f"{describe(config.state)}: {risk}", advice)
+        is_whole = [page is not None for page in islice(state.pages(), MOST_READ)]
+        if damaged := is_whole.count(False):
+            result = f"{damaged} of {counted(len(is_whole), 'page')} cannot be read"
+            yield Check("state", "warning", result, "import a backup: the rest is kept")
     except (ConfigError, StateError) as error:
         advice = (
             "HACS_STATE is sqlite:///FILE or redis://HOST:PORT/DATABASE; is that running and yours?"
         )
         yield Check("state", "failure", str(error), advice)
+    finally:
+        stack.close()
 
 
 def _store(config: Config, *, reads_only: bool) -> Store:

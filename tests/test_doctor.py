@@ -155,13 +155,16 @@ def test_a_server_that_may_lose_pages_or_has_lost_some_is_said(tmp_path: Path) -
         assert "the server has evicted keys: " in warned[-2]
 
 
-def test_a_damaged_page_and_a_damaged_file_are_said(tmp_path: Path) -> None:
+@pytest.mark.parametrize("namespaces", [["hacs"], ["hacs.0-2", "hacs.1-2"]])
+def test_a_damaged_page_and_a_damaged_file_are_said(tmp_path: Path, namespaces: list[str]) -> None:
     url, path = f"sqlite:///{tmp_path}/state.db", tmp_path / "state.db"
-    with closing(open_state(url, "hacs", tmp_path, Estimation())) as state:
-        state.record([Visit(f"http://h{n}.example/", 1, marks=frozenset({n})) for n in range(200)])
+    for number, namespace in enumerate(namespaces):
+        with closing(open_state(url, namespace, tmp_path, Estimation())) as state:
+            pages = range(number, 200, len(namespaces))
+            state.record([Visit(f"http://h{n}.example/", 1, marks=frozenset({n})) for n in pages])
     with closing(sqlite3.connect(path)) as db:
         db.execute(
-            'UPDATE "hacs.pages" SET body = substr(body, 1, 9) WHERE id = ?',
+            f'UPDATE "{namespaces[-1]}.pages" SET body = substr(body, 1, 9) WHERE id = ?',
             (page_id_of("http://h7.example/"),),
         )
         db.commit()
