@@ -32,6 +32,7 @@ class ShardShare(Struct):
 
     `seen` and `new` are the visits taken out of the budget, for known pages and for pages never seen.
     `given` counts how often requests were handed over to the shard, `counts` are stats of its crawls.
+    `start` is the sum of the ids of the pages that the `start()` of its crawl yielded.
     """
 
     attempts: int = 0
@@ -41,6 +42,7 @@ class ShardShare(Struct):
     is_open: bool = False
     has_ended: bool = False
     has_more: bool = False
+    start: int | None = None
     counts: dict[str, float] = field(default_factory=dict)
 
 
@@ -48,8 +50,7 @@ class Round(Struct):
     """A round that began at second `began` since 1970 UTC.
 
     Of `budget` visits (None: all pages), `for_new` are for pages never seen; if that is None all pages
-    compete. No page with a score below `cut_off` is visited (None: any page may be). `start` is the
-    sum of the ids of the pages that the first crawl's `start()` yielded.
+    compete. No page with a score below `cut_off` is visited (None: any page may be).
     """
 
     began: int
@@ -57,7 +58,6 @@ class Round(Struct):
     for_new: int | None
     cut_off: float | None
     shards: list[ShardShare]
-    start: int | None = None
 
     @property
     def free(self) -> int:
@@ -95,7 +95,8 @@ class Round(Struct):
         if had is not None:
             share.seen, share.new = had.seen, had.new
         free = self.free
-        lot = min(LOT, max(1, free // (2 * len(self.shards))))
+        unfinished = sum(not share.has_ended for share in self.shards)
+        lot = min(LOT, max(1, free // (2 * max(1, unfinished))))
         left_seen = (self.budget or 0) - for_new - sum(shard.seen for shard in self.shards)
         left_new = for_new - sum(shard.new for shard in self.shards)
         got_seen = max(0, min(seen, lot, free, left_seen))
@@ -127,10 +128,15 @@ class Round(Struct):
             self.shards[number].given += 1
             self.shards[number].has_ended = False
 
-    def is_usual(self, start: int) -> bool:
-        """Return whether a crawl's `start()` yielded the same as the first crawl's, which is noted."""
-        first, self.start = self.start, start if self.start is None else self.start
-        return first == start
+    def is_usual(self, number: int, start: int) -> bool | None:
+        """Note what a shard's `start()` yielded; return whether another shard's yielded the same.
+
+        None if no other is over.
+        """
+        self.shards[number].start = None
+        others = {share.start for share in self.shards} - {None}
+        self.shards[number].start = start
+        return start in others if others else None
 
 
 class RoundNotes:

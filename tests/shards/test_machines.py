@@ -25,8 +25,16 @@ from crawls_support import (
     web,
 )
 from hacs_crawler.config import Config
+from hacs_crawler.shards.joined import JoinedState
 from hacs_crawler.shards.plan import plan_of_shards
-from hacs_crawler.state import StateArguments, Visit, open_state, shard_of_page, shards_of
+from hacs_crawler.state import (
+    StateArguments,
+    Visit,
+    follow_prior,
+    open_state,
+    shard_of_page,
+    shards_of,
+)
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.utils.times import DAY
 from servers import RedisProcess
@@ -62,7 +70,10 @@ def project_of(folder: Path, redis: RedisProcess, found: Web, **settings: object
 
 
 def fill(arguments: list[StateArguments], found: Web) -> None:
-    """Have the states know each page by six visits, of which some found a link; no two alike."""
+    """Have the states know each page by six visits, of which some found a link; no two alike.
+
+    The pages are estimated with one prior, so that the round does not fit another.
+    """
     by_shard: dict[int, list[Visit]] = defaultdict(list)
     for number in range(found.pages * found.hosts):
         url = found.url(number % found.hosts + 1, number // found.hosts)
@@ -71,9 +82,13 @@ def fill(arguments: list[StateArguments], found: Web) -> None:
             Visit(url, last - day * DAY, marks=frozenset(range(max(0, number % 7 - day))))
             for day in range(6)
         ]
-    for number, visits in by_shard.items():
-        with closing(open_state(*arguments[number])) as state:
-            state.record(visits)
+    states = [open_state(*one) for one in arguments]
+    with closing(JoinedState(states, list(shards_of(len(states))))) as joined:
+        for number, visits in by_shard.items():
+            states[number].record(visits)
+        joined.refit_prior()
+        for state in states:
+            follow_prior(state, lambda run: None, shards=len(states))
 
 
 def planned(arguments: list[StateArguments], budget: int, now: float) -> set[str]:

@@ -92,10 +92,10 @@ def test_a_shard_that_was_given_requests_meanwhile_has_not_ended() -> None:
     assert not round_.shards[0].has_ended
 
 
-def test_a_start_is_usual_if_it_yields_what_the_first_one_did() -> None:
-    round_ = begun(None)
-    usual = [round_.is_usual(start) for start in (70, 70, 50)]
-    assert usual == [False, True, False]
+def test_a_start_is_usual_if_it_yields_what_that_of_another_shard_did() -> None:
+    round_ = begun(None, shards=3)
+    starts = [(0, 70), (0, 70), (1, 70), (0, 70), (2, 50)]
+    assert [round_.is_usual(*start) for start in starts] == [None, None, True, True, False]
 
 
 def test_a_round_is_kept_with_the_state_until_it_is_over(

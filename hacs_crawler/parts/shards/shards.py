@@ -309,12 +309,15 @@ class Shards(CrawlPart):
     async def _write(self) -> None:
         """Write waiting requests into their shards; raises StateError."""
         if self._of_start and self._round is not None:
-            ranker, start = Ranker.of(self._crawl.crawler), self._start
-            is_whole = ranker is None or ranker.watch.is_over or is_closing(self._crawl.crawler)
-            if is_whole or len(self._of_start) > MOST_START_PAGES:
+            ranker, is_ending = Ranker.of(self._crawl.crawler), is_closing(self._crawl.crawler)
+            number, start, is_usual = self._shard.index, self._start, None
+            if ranker is None or ranker.watch.is_over or is_ending:
                 # a queue yields each request once, and not to the other shards' crawls too
-                if not is_whole or not await self._change(lambda found: found.is_usual(start)):
-                    self._waiting |= self._of_start
+                is_usual = await self._change(lambda found: found.is_usual(number, start))
+            if is_usual is None and not is_ending and len(self._of_start) <= MOST_START_PAGES:
+                self._write_soon()
+            else:
+                self._waiting |= {} if is_usual else self._of_start
                 self._of_start = {}
         taken, self._waiting = self._waiting, {}
         made, self._to_forget = self._to_forget, set()

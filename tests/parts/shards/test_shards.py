@@ -302,7 +302,7 @@ async def test_a_crawl_that_finishes_ends_its_share_once_after_its_last_lot(
             assert await world.granted(0.9) == [0]
         await world.close(reason)
         assert (world.share.has_ended, world.share.has_more) == ended
-        assert world.round.start is None
+        assert world.share.start is None
 
 
 @pytest.mark.parametrize(
@@ -356,29 +356,31 @@ async def test_the_work_of_all_crawls_of_the_shard_in_the_round_is_summed(crawli
         ("others", Any_, False),
     ],
 )
-async def test_what_only_this_crawls_queue_yields_is_handed_over_once_it_is_over(
+async def test_what_only_this_crawls_queue_yields_is_handed_over_once_another_start_is_over(
     noted: str, spider: type[Spider], given: bool, is_over: bool, crawling: Make
 ) -> None:
-    """The requests of the round's first crawl are noted: a start that yields the same is no queue."""
+    """What each start yields is noted: one that yields the same as another is no queue."""
     urls = [OWN, THEIRS, f"{OWN}x", f"{OWN}y"]
     usual = sum(map(page_id_of, urls)) % 2**62
     start = {"usual": usual, "others": 7}.get(noted)
-    async with crawling(planned(start=start), spider) as world:
+    async with crawling(planned(), spider) as world:
         assert [world.start(url) for url in urls] == [url != THEIRS for url in urls]
         assert world.follow(f"{OWN}z")
+        await world.wait()
+        world.notes.change(BEGAN, lambda round_: setattr(round_.shards[1], "start", start))
         world.ranker.watch.is_over = is_over
         await world.wait()
-        assert len(world.handed_over(1)) == (given and is_over)
+        assert len(world.handed_over(1)) == (given and is_over and noted == "others")
         await world.close()
         assert len(world.handed_over(1)) == given
-        assert world.round.start == (start or (usual if spider is Queue else None))
+        assert world.share.start == (usual if spider is Queue else None)
 
 
 async def test_of_a_long_queue_not_all_waits_in_memory(
     crawling: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(shards_module, "MOST_START_PAGES", 2)
-    async with crawling(planned(start=9), Queue) as world:
+    async with crawling(planned(), Queue) as world:
         for number, written in enumerate((0, 0, 3, 3)):
             world.start(f"{THEIRS}{number}")
             await world.wait()
