@@ -1,14 +1,15 @@
 """Visits that did not show the page, judged by its other visits: a block page, a login, half a page.
 
-A visit is *unlike* the visit before it if it shows hardly any of that visit's marks: none at all,
-or much fewer with few in their place. It is doubted until the next visit, or the visit after that if it
+A visit is *unlike* the visit before it if it shows hardly any of that visit's marks, or much fewer
+with few in their place. It is doubted until the next visit, or the visit after that if it
 showed few marks in place of the missing ones. If most of the missing marks are back by then, the visits
 in between did not show the page, and are left out. Otherwise the page was replaced as a whole: the visit
 stays, and its update is dated when a visit confirmed it. If the page is back after a few visits,
 all of these are left out after all. A page that is replaced at each visit, such as a list of today's
 offers, is not doubted a second time. Pages keep the links of their site's frame whatever they show:
-visits that showed other links for half of a page's are left out if a later one takes that back. If the
-first visit showed little, and the second much and nothing of that, the first one was not the page.
+visits that showed other links for a quarter of a page's are left out if a later one takes that back. If
+the first visit showed little, the second much and hardly anything of that, and no later visit shows it
+again, the first one was not the page.
 
 The judgement follows from the marks of the visits: the order in which they are recorded does not matter.
 """
@@ -26,7 +27,7 @@ from hacs_crawler.state.spells import OPEN, MarksByVisit, Spells
 FEWEST_MARKS: Final = 5
 # The same of links, of which an update brings some and leaves others.
 FEWEST_LINKS: Final = 2
-# A visit that misses as many marks, with few in their place, may show half of its page.
+# A visit that misses as many marks, with few in their place, may show a part of its page.
 FEWEST_GONE: Final = 3
 # A page that is back after more visits than this was replaced, and replaced again.
 MOST_AWAY: Final = 5
@@ -55,7 +56,7 @@ def may_mislead(spells: Spells, visits: Sequence[int], fewest: int) -> bool:
             ):
                 return True
             # only marks that came back have two spells
-            if _is_half(shown, gone, fewest) and len({*spells.marks}) < len(spells.marks):
+            if _is_part(shown, gone, fewest) and len({*spells.marks}) < len(spells.marks):
                 return True
         shown -= gone
     return False
@@ -69,8 +70,10 @@ def judged(shown: MarksByVisit, baselines: Container[int], fewest: int) -> Marks
     """
     times = sorted(shown)
     if len(times) > 1 and times[1] not in baselines:
-        first, second = (shown[at] for at in times[:2])
-        if _is_little(len(first), len(first - second), len(second - first)):
+        first, second, *others = (shown[at] for at in times[: 2 + MOST_AWAY])
+        if _is_little(len(first), len(first - second), len(second - first)) and not any(
+            _is_back(first, marks) for marks in others
+        ):
             del times[0]
     kept: MarksByVisit = {}
     before = frozenset[int]()
@@ -82,7 +85,7 @@ def judged(shown: MarksByVisit, baselines: Container[int], fewest: int) -> Marks
         can_differ = bool(kept) and times[index] not in baselines
         is_unlike = can_differ and _is_unlike(len(before), len(missed), len(come), fewest)
         is_doubtful = is_unlike and not is_new
-        if is_doubtful or (can_differ and _is_half(len(before), len(missed), fewest)):
+        if is_doubtful or (can_differ and _is_part(len(before), len(missed), fewest)):
             following = [
                 shown[at]
                 for at in takewhile(lambda at: at not in baselines, times[index + 1 :][:MOST_AWAY])
@@ -121,14 +124,16 @@ def _is_unlike(shown: int, gone: int, come: int, fewest: int) -> bool:
     """Whether a visit is unlike the last, of whose `shown` marks `gone` are missing; `come` are new."""
     if shown < fewest:
         return False
-    return gone == shown or (gone >= FEWEST_GONE and 4 * gone >= shown and 2 * come <= gone)
+    if 8 * gone >= 7 * shown:
+        return True
+    return gone >= FEWEST_GONE and 4 * gone >= shown and 2 * come <= gone
 
 
-def _is_half(shown: int, gone: int, fewest: int) -> bool:
-    """Whether half of the links are missing, whatever came in their place."""
-    return fewest == FEWEST_LINKS and gone >= FEWEST_GONE and 2 * gone >= shown
+def _is_part(shown: int, gone: int, fewest: int) -> bool:
+    """Whether a quarter of the links are missing, whatever came in their place."""
+    return fewest == FEWEST_LINKS and gone >= FEWEST_GONE and 4 * gone >= shown
 
 
 def _is_little(shown: int, gone: int, come: int) -> bool:
-    """Whether a first visit showed little, and the second much, and nothing of the first."""
-    return 0 < gone == shown and come >= max(FEWEST_AFTER_FIRST, 2 * shown)
+    """Whether a first visit showed little, and the second much, and hardly anything of the first."""
+    return 2 * gone > shown and come >= max(FEWEST_AFTER_FIRST, 2 * shown)

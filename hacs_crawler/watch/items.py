@@ -16,17 +16,17 @@ from zlib import crc32
 import msgspec
 from itemadapter import ItemAdapter
 
-from hacs_crawler.watch.rules import MarkRules, UnreadableMarksError
+from hacs_crawler.watch.rules import MarkRules, UnreadableMarksError, as_read
 
 NOT_ARCHIVED: Final = (
     "HACS_WATCH = 'items': archives do not show what callbacks yield; they can be read where links, "
     "text, an expression or a function is watched"
 )
 _ADDRESS: Final = re.compile(r"\bat 0x[0-9a-fA-F]+").search
-_AS_THEY_ARE: Final = frozenset({str, int, bool, NoneType})
+_AS_THEY_ARE: Final = frozenset({int, bool, NoneType})
 _EXACT: Final = 2**53
 # Of canonical items: to be raised if they become others, so that pages get baselines.
-_FORM: Final = 2
+_FORM: Final = 3
 # Number of characters kept of a field, to show its old value.
 LONGEST_FIELD: Final = 200
 # Values of fields that have none.
@@ -61,7 +61,7 @@ def item_rules(
 def item_key(item: Any, key: str) -> int | None:
     """Return the 32 bits, signed, of the field that identifies an item; None if it lacks the field."""
     value = _mapping(item).get(key)
-    return None if value is None else _bits(value, key) - 2**31
+    return None if value is None else crc32(canonical_json(value, key)) - 2**31
 
 
 def item_fields(item: Any) -> dict[str, Any]:
@@ -74,8 +74,9 @@ def item_fields(item: Any) -> dict[str, Any]:
     return fields
 
 
-def _bits(value: Any, field: str) -> int:
-    return crc32(_encode(value if value.__class__ in _AS_THEY_ARE else _plain(value, field)))
+def canonical_json(value: Any, field: str = "") -> bytes:
+    """Return a value of a field as JSON, the same for equal values."""
+    return _encode(value if value.__class__ in _AS_THEY_ARE else _plain(value, field))
 
 
 def item_texts(item: Any) -> dict[str, str]:
@@ -133,7 +134,12 @@ def _plain(value: Any, field: str) -> Any:
     return text
 
 
-@_plain.register(str)
+@_plain.register
+def _(value: str, field: str) -> Any:
+    del field
+    return as_read(value.value if isinstance(value, Enum) else value)
+
+
 @_plain.register(bool)
 @_plain.register(int)
 @_plain.register(NoneType)
@@ -145,11 +151,11 @@ def _(value: Any, field: str) -> Any:
 @_plain.register(float)
 @_plain.register(Decimal)
 def _(value: Any, field: str) -> Any:
-    """Return a number: 5, 5.0 and Decimal("5.00") are one."""
+    """Return a number: 5, 5.0 and Decimal("5.00") are one, and 0.3 and 0.1 + 0.2."""
     del field
     if math.isfinite(value) and abs(value) < _EXACT and value == int(value):
         return int(value)
-    return str(value.normalize()) if isinstance(value, Decimal) else repr(value)
+    return str(value.normalize()) if isinstance(value, Decimal) else f"{value:.15g}"
 
 
 @_plain.register(date)

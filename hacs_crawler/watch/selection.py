@@ -9,7 +9,6 @@ from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 import jmespath
-import msgspec
 from cssselect import SelectorError
 from jmespath.exceptions import JMESPathError
 from lxml.etree import Comment, iselement, iterwalk, strip_elements
@@ -18,6 +17,7 @@ from parsel import Selector, SelectorList
 from scrapy.http import Response, TextResponse, XmlResponse
 
 from hacs_crawler.utils.settings import NotAllowedError
+from hacs_crawler.watch.items import canonical_json
 from hacs_crawler.watch.rules import AnswerType, Reader, Shown
 
 _HIDDEN: Final = frozenset({"noscript", "script", "style", "template"})
@@ -128,7 +128,7 @@ def jmespath_reader(expression: str) -> Reader:
             if isinstance(value, str):
                 yield value
             elif value is not None:
-                yield msgspec.json.encode(value, order="sorted")
+                yield canonical_json(value)
 
     return read
 

@@ -65,6 +65,9 @@ EAST = timezone(timedelta(hours=2))
         (Colour.RED, "red"),
         (Kettle(name="K"), {"name": "K"}),
         (float("nan"), float("nan")),
+        (0.1 + 0.2, 0.3),
+        ("a  caf\u00e9\n", "a cafe\u0301"),
+        (["ca\u00adfe"], ["cafe"]),
     ],
 )
 def test_equal_values_are_the_same(first: Any, second: Any) -> None:

@@ -135,6 +135,7 @@ def test_each_element_of_a_list_in_json_is_a_mark_whatever_the_order_of_its_keys
     found, again = (marks("jmespath:offers", response) for response in (first, other))
     assert len(found) == 2
     assert len(found & again) == 1
+    assert marks("jmespath:offers", json('{"offers": [{"id": 1.0, "price": 5.00}]}')) <= found
 
 
 def test_json_that_is_none_shows_nothing_of_its_page() -> None:
