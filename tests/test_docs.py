@@ -224,9 +224,9 @@ def test_no_help_and_no_message_names_a_file_of_the_checkout() -> None:
 
 def test_what_a_simulation_reports_and_simulates_is_documented() -> None:
     score = Score("", 0, 0, None, 0, 0, 0, None, 1.0)
-    documented = first_column("docs/evaluation.md", "### What is reported")
+    documented = first_column("docs/evaluation.md", "### The report")
     last = re.findall(
-        r"^\| (`hits_vs_.*`) \|", section("docs/evaluation.md", "### What is reported"), re.M
+        r"^\| (`hits_vs_.*`) \|", section("docs/evaluation.md", "### The report"), re.M
     )
     assert documented + last[0].replace("`", "").split(", ") == list(
         Standing(1, score, 1, 1).as_row()

@@ -83,13 +83,15 @@ class Rendering(RenderingMemory):
     async def download(
         self, request: Request, plainly: Callable[[Request], Awaitable[Response]]
     ) -> Response:
-        """Return the answer to any request of the crawl, and note how long it took."""
-        started = time.monotonic()
+        """Return the answer to any request of the crawl; count how long a browser takes."""
         # a request for another URL to which a spider copied meta is not rendered
-        is_marked = request.meta.get("hacs.render") == request.url
-        response = await (self._browser.render if is_marked else plainly)(request)
-        request.meta["hacs.seconds"] = time.monotonic() - started
-        return response
+        if request.meta.get("hacs.render") != request.url:
+            return await plainly(request)
+        started = time.monotonic()
+        try:
+            return await self._browser.render(request)
+        finally:
+            self._crawl.stats.count("render/seconds", time.monotonic() - started)
 
     async def before_request(self, request: Request, page_url: str | None) -> None:
         """Mark the request if its page must be rendered."""
@@ -112,7 +114,6 @@ class Rendering(RenderingMemory):
             return response
         if rendered := is_rendered(response):
             self._crawl.stats.count_beside("render/pages", "rendered page")
-            self._crawl.stats.count("render/seconds", request.meta.get("hacs.seconds", 0.0))
         is_page = 200 <= response.status < 300 and isinstance(response, HtmlResponse)
         if not is_page or tag_of(request).unseen:
             return response
