@@ -269,7 +269,8 @@ class LinkAdditionsMiddleware:
             recorded = crawl.state.write_behind.record(visit, awaited.recorded)
             if recorded.is_doubtful:
                 reason = "doubtful"
-            observed = Observed(request, awaited.response, recorded, reason, awaited.only_leads_on)
+            leads = awaited.only_leads_on, awaited.leads_to
+            observed = Observed(request, awaited.response, recorded, reason, *leads)
             for also in crawl.parts.observed(observed):
                 crawl.record_also(also, reason)
             if not reason:

@@ -49,12 +49,13 @@ def newest(state: State, since: float = 0, host: str = "") -> tuple[list[NewThin
         lasting = {
             page_id: _lasting(page) for page_id, page in pages.items() if page.churn >= CHURNING
         }
-        unread = {
-            page_id: {*page.visits}.difference(page.sound.visits) for page_id, page in pages.items()
+        taken_back = {
+            page_id: {*page.visits}.difference(page.sound.update_times)
+            for page_id, page in pages.items()
         }
         for _, page_id, thing, title in batch:
-            if thing.at in unread.get(page_id, ()):
-                continue  # of a block page, as later visits say
+            if thing.at in taken_back.get(page_id, ()):
+                continue  # of a block page or a template, as was seen later
             url = printable(pages[page_id].url) if page_id in pages else ""
             if not url or not f".{urlsplit(url).hostname or ''}".endswith(f".{name}" * bool(name)):
                 continue

@@ -123,7 +123,8 @@ class AwaitedVisit:
     is_asked_again: bool = False
     # Whether the callback yielded requests, and nothing else.
     only_leads_on: bool = False
-    _leads_to: list[str] = field(default_factory=list)
+    # What it asked for, with what is posted, and without.
+    leads_to: dict[str, str] = field(default_factory=dict)
     _marks: set[int] = field(default_factory=set)
     _problem: str = ""
 
@@ -142,7 +143,7 @@ class AwaitedVisit:
     def see_request(self, request: Request) -> None:
         """Take a request that the callback yields as a mark of a page without items."""
         if self.takes_items and not self._marks:
-            self._leads_to.append(_asked_for(request))
+            self.leads_to[_asked_for(request)] = seed_url(request)
 
     def end(self, *, is_whole: bool, had_items: bool) -> Observation:
         """Return the page's observation; a callback that was cut short may have missed items.
@@ -162,7 +163,7 @@ class AwaitedVisit:
             return Observation(None, "asked_again")
         visit = replace(self.observation.visit, marks=frozenset(self._marks))
         if self.only_leads_on and not had_items:
-            links = filter(None, map(canonical_url, self._leads_to))
+            links = filter(None, map(canonical_url, self.leads_to))
             if marks := frozenset(map(link_fingerprint, links)):
                 visit = replace(visit, marks=marks, rules=LEADS_ON.fingerprint)
         return Observation(visit)

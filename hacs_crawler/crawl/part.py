@@ -36,7 +36,8 @@ class Observed(Struct, frozen=True):
     """The response of a page, and its recorded outcome.
 
     `reason` says why the page's links were not seen; it is "" if they were. `leads_on` says that its
-    callback yielded requests, and nothing else.
+    callback yielded requests, and nothing else; `leads_to` are their URLs, by these with what is posted,
+    which are the page's marks then.
     """
 
     request: Request
@@ -44,6 +45,7 @@ class Observed(Struct, frozen=True):
     recorded: Recorded
     reason: str
     leads_on: bool = False
+    leads_to: Mapping[str, str] = {}
 
     @property
     def visit(self) -> Visit:

@@ -19,6 +19,7 @@ from hacs_crawler.crawl.observation import is_html, tree_of
 from hacs_crawler.crawl.part import Observed
 from hacs_crawler.crawl.secrets import is_secret_name
 from hacs_crawler.links import (
+    canonical_url,
     citation_fingerprint,
     is_file,
     link_fingerprint,
@@ -53,7 +54,7 @@ class FindingsWriter(PageWriter[Findings]):
     def __init__(self, crawl: Crawl) -> None:
         super().__init__(crawl)
         self._items: WeakKeyDictionary[Response, list[Finding]] = WeakKeyDictionary()
-        # The text of pages whose text is new, "" for pages with several.
+        # The second and the text of pages whose text is new, "" for pages with several.
         self._texts: dict[int, str] = {}
 
     def shown(self, response: Response, item: object, *, is_news: bool) -> None:
@@ -108,8 +109,9 @@ class FindingsWriter(PageWriter[Findings]):
             tree = tree_of(response) if is_html(response) else None
             marks = recorded.new_marks if recorded.updated else observed.visit.marks or frozenset()
             if observed.visit.rules == LEADS_ON.fingerprint:
-                rules = self._crawl.config.link_rules
-            new = items or _new_things(rules, response, tree, marks)
+                new = _new_requests(observed.leads_to, response, tree, marks)
+            else:
+                new = iter(items or _new_things(rules, response, tree, marks))
             things = tuple(
                 Finding(
                     at, finding.kind, *map(findings_text, (finding.text, finding.url, finding.was))
@@ -117,7 +119,8 @@ class FindingsWriter(PageWriter[Findings]):
                 for finding in islice(new, most)
             )
             if is_text:
-                self._texts[page_id] = things[0].text if has_new_text and things else ""
+                text = things[0].text if has_new_text and things else ""
+                self._texts[page_id] = f"{at} {text}" if text else ""
             if things:
                 before = self.unwritten.get(page_id, Findings())
                 element = None if tree is None else tree.find(".//title")
@@ -131,12 +134,16 @@ class FindingsWriter(PageWriter[Findings]):
         texts = {
             page_id: self._texts.pop(page_id) for page_id in unwritten if page_id in self._texts
         }
-        before = state.store.annotations(LAST_TEXT, list(texts)) if texts else {}
+        values = state.store.annotations(LAST_TEXT, list(texts)) if texts else {}
+        pages = state.load(list(values))
         findings = dict(unwritten)
-        for page_id, was in before.items():
+        for page_id, value in values.items():
+            at, _, was = value.decode("utf-8", "replace").partition(" ")
             newest, *others = findings[page_id].things or (None,)
-            if newest is not None and texts[page_id]:
-                newest = newest._replace(was=was.decode("utf-8", "replace"))
+            page = pages.get(page_id) if at.isdecimal() else None
+            is_left_out = page is not None and page.has_left_out(int(at))
+            if newest is not None and texts[page_id] and not is_left_out:
+                newest = newest._replace(was=was)
                 findings[page_id] = findings[page_id]._replace(things=(newest, *others))
         write_findings(
             state.store,
@@ -169,6 +176,17 @@ def _new_things(
     for entry in entries() if rules.citations else ():
         if not entry.links and citation_fingerprint(entry.title) in marks:
             yield Finding(0, "text", entry.title)
+
+
+def _new_requests(
+    urls: Mapping[str, str], response: Response, tree: HtmlElement | None, marks: frozenset[int]
+) -> Iterator[Finding]:
+    """Yield the URLs that have one of the marks, with the texts of their links."""
+    texts = dict(page_links(tree, response.url))
+    for asked, url in urls.items():
+        link = canonical_url(asked)
+        if link is not None and link_fingerprint(link) in marks:
+            yield Finding(0, "link", texts.get(link, ""), _without_secrets(url))
 
 
 def _of_item(

@@ -30,18 +30,21 @@ ENOUGH_EMPTIED: Final = 5
 NEARLY_ALL: Final = 0.9
 
 Items = dict[int, dict[str, Any]]
-_decode: Final = msgspec.json.Decoder(Items).decode
+# With the second of the visit that showed them.
+Kept = tuple[int, Items]
+_NONE: Final[Kept] = (0, {})
+_decode: Final = msgspec.json.Decoder(Kept).decode
 _encode: Final = msgspec.json.Encoder().encode
 
 
-class LastItems(PageWriter[Items]):
+class LastItems(PageWriter[Kept]):
     """Keeps the fields of items by the key that HACS_WATCH_KEY names, or of a page's only item."""
 
     content = "the fields of items"
 
     def __init__(self, crawl: Crawl) -> None:
         super().__init__(crawl)
-        self._before: dict[str, Items] = {}
+        self._before: dict[str, Kept] = {}
         self._shown: WeakKeyDictionary[Response, list[tuple[int | None, dict[str, Any]]]]
         self._shown = WeakKeyDictionary()
         self._differed: Counter[str] = Counter()
@@ -57,7 +60,9 @@ class LastItems(PageWriter[Items]):
 
     def items_before(self, page_url: str) -> Mapping[int, Mapping[str, Any]]:
         """Return the fields of the page's items at its last visit, by their keys."""
-        return self._before.get(page_url, {})
+        at, items = self._before.get(page_url, _NONE)
+        page = self._crawl.state.write_behind.page(page_url)
+        return {} if page is not None and page.has_left_out(at) else items
 
     def shown(self, response: Response, item: object, *, is_news: bool) -> None:
         """Take the fields of an item: pipelines may change it before the visit ends."""
@@ -72,7 +77,7 @@ class LastItems(PageWriter[Items]):
     def observed(self, observed: Observed) -> Iterable[Visit]:
         """Have the items of a visit kept, and see which of their fields differ."""
         shown = self._shown.pop(observed.response, [])
-        before = self._before.pop(observed.visit.url, {})
+        _, before = self._before.pop(observed.visit.url, _NONE)
         keys = Counter(key for key, _ in shown)
         items = {
             key: fields for key, fields in shown[:MOST_ITEMS] if key is not None and keys[key] == 1
@@ -80,7 +85,7 @@ class LastItems(PageWriter[Items]):
         if observed.reason or not shown:
             return ()
         if items != before:
-            self.unwritten[page_id_of(observed.visit.url)] = items
+            self.unwritten[page_id_of(observed.visit.url)] = (observed.visit.at, items)
         if keys_of_both := items.keys() & before.keys():
             self._compared += 1
             differed = [
@@ -96,7 +101,7 @@ class LastItems(PageWriter[Items]):
                 logger.debug("%s: %s %r, was %r", observed.visit.url, name, value, was)
         return ()
 
-    def write(self, state: State, unwritten: Mapping[int, Items]) -> None:
+    def write(self, state: State, unwritten: Mapping[int, Kept]) -> None:
         """Replace the items of earlier visits."""
         change_annotations(
             state.store, KIND, unwritten, lambda page_id, _: _encode(unwritten[page_id])
@@ -146,9 +151,9 @@ class LastItems(PageWriter[Items]):
         self._compared = self._items = self._named = 0
 
 
-def _read(state: State, page_id: int) -> Items:
+def _read(state: State, page_id: int) -> Kept:
     value = state.store.annotations(KIND, [page_id]).get(page_id)
     try:
-        return _decode(value) if value else {}
+        return _decode(value) if value else _NONE
     except msgspec.DecodeError:
-        return {}
+        return _NONE

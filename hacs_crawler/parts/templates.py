@@ -2,7 +2,7 @@
 
 A block that is new on most pages of a site at once is its template's, and no page's update. Pages that
 show the very same marks in one run, having shown others before, were not read: a block page, a login.
-Nor are marks that several pages show at their first visit a baseline for later visits.
+Nor were pages that all showed the very same from their first visit on, until most of them show others.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.for_parts import CrawlPart
 from hacs_crawler.links import menu_id, site_of
-from hacs_crawler.state import FEWEST_LINKS, FEWEST_MARKS, Page, Recorded, State
+from hacs_crawler.state import FEWEST_LINKS, FEWEST_MARKS, Page, Recorded, State, is_of_items
 from hacs_crawler.utils.text import counted, safe_logger
 from hacs_crawler.watch import content_of
 
@@ -23,9 +23,11 @@ logger = safe_logger(__name__)
 
 # Where fewer pages of a site were visited, whatever they share is their news.
 FEWEST_PAGES: Final = 20
-# If this many pages show the same marks at their first visits, or the same item as their only one, these
-# are not the pages' own.
+# If this many pages showed the same marks at first, or show the same item as their only one, these are
+# not the pages' own.
 FEWEST_ALIKE: Final = 3
+# After more visits that all showed the same, this was the page.
+MOST_FIRST_VISITS: Final = 5
 # On more of them than this share a mark is the template's, or an item an error's.
 MOST_SHARE: Final = 0.5
 # New marks that are kept of a run, about 100 MB; later marks count as the pages' own.
@@ -40,29 +42,41 @@ class _Site:
 
     visits: int = 0
     gained: list[tuple[str, int, frozenset[int]]] = field(default_factory=list)
-    # Visits that showed other marks than the visit before, or the first ones, by a hash of these;
-    # and the hash of those before, 0 for none.
+    # Visits that showed other marks than the visit before, by a hash of these; and the hash of those
+    # before, 0 for few or none.
     alike: dict[int, list[tuple[str, int, int]]] = field(default_factory=dict)
-    # Items of known pages that had one: how many there are, how many of them were doubted at once, and
-    # what the pages showed before, by what they show now.
-    items: int = 0
+    # Pages whose visits before all showed the same, by a hash of that: these visits, and a hash of what
+    # the page shows now.
+    begun: dict[int, list[tuple[str, Sequence[int], int]]] = field(default_factory=dict)
+    # Known pages of few marks: how many there are, how many of them were doubted at once, and what they
+    # showed before, by what they show now.
+    few: int = 0
     doubted: int = 0
     had: dict[int, set[int]] = field(default_factory=dict)
 
-    def is_of_error(self, item: int) -> bool:
-        """Whether most pages show this item in place of their own ones."""
-        pages = len(self.had.get(item, ()))
-        return pages >= FEWEST_ALIKE and pages > MOST_SHARE * self.items
+    def add_few(self, content: int, had: int) -> None:
+        """Take what a page of few marks shows, and showed before."""
+        self.few += 1
+        if content != had:
+            self.had.setdefault(content, set()).add(had)
+
+    def is_of_error(self, content: int) -> bool:
+        """Whether most pages of few marks show this in place of their own."""
+        pages = len(self.had.get(content, ()))
+        return pages >= FEWEST_ALIKE and pages > MOST_SHARE * self.few
 
     def unread(self) -> list[tuple[str, int]]:
         """Return the visits at which different pages showed the very same."""
         urls_and_times = []
         for content, visits in self.alike.items():
-            shown_before = {before for _, _, before in visits} - {0}
-            firsts = {url for url, _, before in visits if not before}
-            are_alike = len(shown_before) > 1 or len(firsts) >= FEWEST_ALIKE
-            if self.is_of_error(content) if content in self.had else are_alike:
+            if self.is_of_error(content) or len({before for _, _, before in visits} - {0}) > 1:
                 urls_and_times += [(url, at) for url, at, _ in visits]
+        for content, pages in self.begun.items():
+            others = {now for _, _, now in pages} - {content}
+            if len(others) >= FEWEST_ALIKE and len(others) > MOST_SHARE * len(pages):
+                urls_and_times += [
+                    (url, at) for url, times, now in pages for at in times if now != content
+                ]
         return urls_and_times
 
     def of_template(self) -> list[tuple[str, int]]:
@@ -88,11 +102,8 @@ class Templates(CrawlPart):
         if len(before) != 1:
             return False
         site = self._sites.setdefault(menu_id(page.url), _Site())
-        site.items += 1
-        item, had = content_of(marks), content_of(before)
-        if item != had and self._marks < MOST_MARKS:
-            self._marks += _MARKS_OF_VISIT
-            site.had.setdefault(item, set()).add(had)
+        item = content_of(marks)
+        site.add_few(item, content_of(before))
         is_doubted = site.is_of_error(item)
         site.doubted += is_doubted
         return is_doubted
@@ -100,22 +111,32 @@ class Templates(CrawlPart):
     def recorded(self, batch: Sequence[Recorded]) -> None:
         """Count which new marks the pages of a site have in common."""
         for visited in batch:
-            visit, before = visited.visit, visited.before
+            visit, before, after = visited.visit, visited.before, visited.after
             # captures are of different times
-            if visit.marks is None or visit.harvest is not None:
+            if visit.marks is None or visit.harvest is not None or visited.has_other_rules:
                 continue
-            is_compared = before.visits and visited.after.is_chosen
-            is_suspect = _may_be_unread(visited) and self._marks < MOST_MARKS
-            if not (is_compared or is_suspect):  # like most visits
+            is_same = after.spells == before.spells and not before.unread
+            has_begun = _has_begun(visited)
+            if is_same and not (after.is_chosen or has_begun):  # like most visits
                 continue
             site = self._sites.setdefault(menu_id(visit.url), _Site())
-            is_item = len(visit.marks) == 1 and content_of(visit.marks) in site.had
-            if is_suspect or (is_item and self._marks < MOST_MARKS):
-                shown_before = before.sound.spells.shown_last()
+            content, has_room = content_of(visit.marks), self._marks < MOST_MARKS
+            shown_before = visit.marks if is_same else before.sound.spells.shown_last()
+            had = content if is_same else content_of(shown_before)
+            # of a page's only item `doubts` was told before
+            fewest = 1 + is_of_items(visit.rules)
+            if after.is_chosen and fewest <= len(shown_before) < FEWEST_MARKS:
+                site.add_few(content, had)
+            if has_begun and has_room:
                 self._marks += _MARKS_OF_VISIT
-                entry = (visit.url, visit.at, content_of(shown_before) if shown_before else 0)
-                site.alike.setdefault(content_of(visit.marks), []).append(entry)
-            if not is_compared:
+                site.begun.setdefault(had, []).append((visit.url, before.shown_at, content))
+            # first visits of links prove nothing: the only links of a page may be its site's
+            if content != had and has_room and (shown_before or site.visits):
+                self._marks += _MARKS_OF_VISIT
+                is_enough = len(shown_before) >= _fewest(after)
+                entry = (visit.url, visit.at, had if is_enough else 0)
+                site.alike.setdefault(content, []).append(entry)
+            if not (before.visits and after.is_chosen):
                 continue
             site.visits += 1
             if visited.updated and self._marks < MOST_MARKS:
@@ -135,7 +156,7 @@ class Templates(CrawlPart):
                 logger.info(
                     "%s of one site showed the very same, as a block page or a login: what they showed "
                     "does not count; one is %s%s",
-                    counted(len(unread), "page"),
+                    counted(len({url for url, _ in unread}), "page"),
                     unread[0][0],
                     f" ({counted(passed, 'item')} had passed OnlyChanges before)" if passed else "",
                 )
@@ -153,17 +174,16 @@ class Templates(CrawlPart):
                 )
 
 
-def _may_be_unread(visited: Recorded) -> bool:
-    """Whether a visit showed other marks than the page did before, or the first ones, and several.
+def _fewest(page: Page) -> int:
+    return FEWEST_MARKS if page.is_chosen else FEWEST_LINKS
 
-    Marks that the visit before showed, too, count only if that visit was left out. The only links of a
-    page may be its site's, so first visits of links prove nothing.
-    """
-    before, after, marks = visited.before, visited.after, visited.visit.marks or frozenset()
-    if not before.spells.marks:
-        return after.is_chosen and len(marks) >= FEWEST_MARKS
-    if not before.unread and after.spells == before.spells:
-        return False
-    shown_before = before.sound.spells.shown_last()
-    fewest = FEWEST_MARKS if after.is_chosen else FEWEST_LINKS
-    return len(shown_before) >= fewest and marks != shown_before
+
+def _has_begun(visited: Recorded) -> bool:
+    """Whether all visits before showed the same marks, and several, or items."""
+    before = visited.before
+    return (
+        len(before.spells.periods) == 3
+        and len(before.visits) <= MOST_FIRST_VISITS
+        and before.latest_rules == visited.visit.rules
+        and (len(before.spells.marks) >= _fewest(before) or is_of_items(before.latest_rules))
+    )

@@ -8,8 +8,8 @@ stays, and its update is dated when a visit confirmed it. If the page is back af
 all of these are left out after all. A page that is replaced at each visit, such as a list of today's
 offers, is not doubted a second time. Pages keep the links of their site's frame whatever they show:
 visits that showed other links for a quarter of a page's are left out if a later one takes that back. If
-the first visit showed little, the second much and hardly anything of that, and no later visit shows it
-again, the first one was not the page.
+the first visit, or the first two, showed little, the next one much and hardly anything of that, and no
+later visit shows it again, these were not the page.
 
 The judgement follows from the marks of the visits: the order in which they are recorded does not matter.
 """
@@ -31,6 +31,8 @@ FEWEST_LINKS: Final = 2
 FEWEST_GONE: Final = 3
 # A page that is back after more visits than this was replaced, and replaced again.
 MOST_AWAY: Final = 5
+# After more first visits that showed the same little, this was the page.
+MOST_FIRST: Final = 2
 # A page of fewer marks may have shown little at first; a selection's text of four blocks is one mark.
 FEWEST_AFTER_FIRST: Final = 6
 
@@ -47,12 +49,12 @@ def may_mislead(spells: Spells, visits: Sequence[int], fewest: int) -> bool:
     if not ended:
         return False
     shown = 0
-    for before, at in pairwise(visits):
+    for index, (before, at) in enumerate(pairwise(visits)):
         shown += begun[before]
         if gone := ended[before]:
             come = begun[at]
             if _is_unlike(shown, gone, come, fewest) or (
-                before == visits[0] and _is_little(shown, gone, come)
+                index < MOST_FIRST and _is_little(shown, gone, come)
             ):
                 return True
             # only marks that came back have two spells
@@ -69,12 +71,13 @@ def judged(shown: MarksByVisit, baselines: Container[int], fewest: int) -> Marks
     confirmed it: until then its marks are replaced by those of the visit before it.
     """
     times = sorted(shown)
-    if len(times) > 1 and times[1] not in baselines:
-        first, second, *others = (shown[at] for at in times[: 2 + MOST_AWAY])
+    start = next((n for n, at in enumerate(times) if shown[at] != shown[times[0]]), 0)
+    if 0 < start <= MOST_FIRST and not any(at in baselines for at in times[1 : start + 1]):
+        first, second, *others = (shown[at] for at in times[start - 1 :][: 2 + MOST_AWAY])
         if _is_little(len(first), len(first - second), len(second - first)) and not any(
             _is_back(first, marks) for marks in others
         ):
-            del times[0]
+            del times[:start]
     kept: MarksByVisit = {}
     before = frozenset[int]()
     is_new = False

@@ -110,7 +110,7 @@ def test_news_of_every_day_are_new_as_long_as_all_stay(
 
 
 def test_things_of_a_block_page_are_not_new_once_the_page_is_back(tmp_path: Path) -> None:
-    shown = [frozenset(range(10)), frozenset(range(20, 30)), frozenset(range(10))]
+    shown = [frozenset(range(10)), frozenset(range(20, 30)), frozenset(range(11))]
     days = [NOW - (3 - day) * DAY for day in range(3)]
     blocked, back = (Finding(at, "text", str(at)) for at in days[1:])
     with opened(tmp_path) as state:

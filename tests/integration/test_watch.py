@@ -310,6 +310,10 @@ def test_a_list_in_json_shows_what_it_asks_for_whatever_the_method(
     crawls = [shown_by_api(any_spider, site, how, *names) for names in shown]
     assert [crawl.stat("hacs/updates") for crawl in crawls] == [0, 0, 1]
     assert [crawl.stat("hacs/not_observed") for crawl in crawls] == [0, 0, 0]
+    with opened(f"sqlite:///{any_spider.folder}/state.db") as state:
+        [(_, found)] = all_findings(state.store)
+    asked = {"gets": "/api/urn", "posts": "/one", "pages": "/urn"}
+    assert [new.url for new in found.things] == [f"{site.url}{asked[how]}"]
 
 
 def test_a_page_without_its_items_is_a_list_once_that_is_confirmed(

@@ -14,7 +14,7 @@ from crawl_support import open_crawl
 from hacs_crawler.crawl.observation import observe
 from hacs_crawler.crawl.part import Observed, Part
 from hacs_crawler.links import page_id_of
-from hacs_crawler.state import Finding, Findings, Page, Visit, read_findings
+from hacs_crawler.state import Finding, Findings, Page, State, Visit, read_findings
 from hacs_crawler.utils.times import DAY
 
 URL = "http://a.example/news"
@@ -22,9 +22,12 @@ Items = Callable[[HtmlResponse], list[dict[str, Any]]]
 
 
 async def kept_after(
-    folder: Path, *bodies: str, items: Items | None = None, **settings: Any
+    folder: Path, *bodies: str, items: Items | None = None, unread: int = 0, **settings: Any
 ) -> Findings:
-    """What is kept of a page that shows one body a day, each in a crawl of its own."""
+    """What is kept of a page that shows one body a day, each in a crawl of its own.
+
+    Once the crawl of the day `unread` is over, that day's body was not the page.
+    """
     for day, body in enumerate(bodies, 1):
         async with open_crawl(folder, **settings) as crawl:
             request = Request(URL, meta={"is_start_request": True})
@@ -46,6 +49,9 @@ async def kept_after(
             assert visit is not None
             recorded = access.write_behind.record(visit)
             assert not [*crawl.parts.observed(Observed(request, response, recorded, ""))]
+            if day == unread:
+                await access.write_behind.settle()
+                await access.once(State.restore, [Page(URL, unread=[day * DAY])])
     async with open_crawl(folder, **settings) as crawl:
         page_id = page_id_of(URL)
         found = await crawl.state.once(lambda state: read_findings(state.store, [page_id]))
@@ -93,6 +99,21 @@ async def test_the_only_text_of_a_page_is_kept_with_the_text_that_it_replaced(
     days = ("".join(f"<p>{price}</p>" for price in shown.split()) for shown in prices)
     kept = await kept_after(tmp_path, *days, HACS_WATCH="css:p")
     assert told(kept) == [("5.99", "6.99"), ("6.99", ""), ("7.99", ""), ("8.49", "9.99")]
+
+
+def priced(response: HtmlResponse) -> list[dict[str, Any]]:
+    return [{"price": price} for price in response.css("p::text").getall()]
+
+
+@pytest.mark.parametrize(
+    "settings", [{"HACS_WATCH": "css:p"}, {"HACS_WATCH": "items", "items": priced}]
+)
+async def test_nothing_replaced_what_was_not_the_page(
+    settings: dict[str, Any], tmp_path: Path
+) -> None:
+    days = [f"<p>{price}</p>" for price in ("9.99", "Blocked", "8.49")]
+    newest = (await kept_after(tmp_path, *days, unread=2, **settings)).things[0]
+    assert (newest.text, newest.was) == ("8.49", "")
 
 
 async def test_the_title_of_the_page_is_kept_and_no_secret_of_a_link(tmp_path: Path) -> None:

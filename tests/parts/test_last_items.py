@@ -98,7 +98,7 @@ async def test_a_field_that_nearly_always_differs_is_pointed_out_and_a_key_that_
         for number in range(visits):
             url, response = f"{URL}{number}", Response(URL)
             shown = {"at": number >= equal, "id": 7, "name": "x"}
-            part._before[url] = {item_key(shown, "id") or 0: {**shown, "at": False}}
+            part._before[url] = 0, {item_key(shown, "id") or 0: {**shown, "at": False}}
             part.shown(response, shown, is_news=False)
             recorded = merged(Page(url), Visit(url, 86_400))
             part.observed(Observed(Request(url), response, recorded, ""))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,7 @@ from hacs_crawler.parts.templates import Templates
 from hacs_crawler.state import Harvest, State, Visit
 
 DAY = 86_400
-OWN_RULES, LINK_RULES = 5, 4
+OWN_RULES, LINK_RULES, ITEM_RULES = 5, 4, 7
 SAME = range(1000, 1005)
 """As many marks as make two pages that show the very same suspicious."""
 
@@ -106,10 +106,10 @@ FIRST = visits(1, [own(1), own(2)])
         ([visits(1, [own(1)[1:], own(2)[1:]]), visits(2, [SAME, SAME])], ""),
         ([FIRST, visits(2, [own(1), own(1)])], ""),
         ([visits(1, [own(1), own(1)]), visits(2, [SAME, SAME])], ""),
-        ([visits(1, [SAME] * 3)], "012"),
-        ([visits(1, [SAME] * 2)], ""),
-        ([visits(1, [SAME[:4]] * 3)], ""),
-        ([visits(1, [SAME] * 3, LINK_RULES)], ""),
+        ([visits(1, [[1], [2], [3]]), visits(2, [[9]] * 3)], "012"),
+        ([visits(1, [[1], [2], [3]]), visits(2, [[9]] * 2)], ""),
+        ([visits(1, [[1], [1], [3]]), visits(2, [[9]] * 3)], ""),
+        ([visits(1, [[n] for n in range(6)]), visits(2, [[9]] * 3 + [[3], [4], [5]])], ""),
         ([visits(1, [[1, 2], [3, 4]], LINK_RULES), visits(2, [SAME] * 2, LINK_RULES)], "01"),
         ([visits(1, [[1], [2]], LINK_RULES), visits(2, [SAME] * 2, LINK_RULES)], ""),
     ],
@@ -118,6 +118,35 @@ def test_pages_that_show_the_very_same_and_showed_others_before_were_not_read(
     batches: list[list[Visit]], unread: str, tmp_path: Path
 ) -> None:
     assert taken_back(tmp_path, *batches) == ([], list(unread))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "rules", "unread"),
+    [
+        (SAME, map(own, range(3)), OWN_RULES, 3),
+        (SAME, map(own, range(3)), LINK_RULES, 3),
+        ([7], [[1], [2], [3]], ITEM_RULES, 3),
+        ([7], [[1], [2], [3]], OWN_RULES, 0),
+        (SAME, map(own, range(2)), OWN_RULES, 0),
+        (SAME, [*map(own, range(3)), *[SAME] * 3], LINK_RULES, 0),
+        (SAME, [own(1)] * 3, LINK_RULES, 0),
+    ],
+)
+def test_what_pages_all_showed_at_first_is_no_baseline_once_most_show_others(
+    first: Sequence[int], second: Iterable[Sequence[int]], rules: int, unread: int, tmp_path: Path
+) -> None:
+    shown = [*second]
+    batches = [visits(day, [first] * len(shown), rules) for day in (1, 2)]
+
+    async def scenario() -> None:
+        async with open_crawl(tmp_path) as crawl:
+            part = part_of(crawl, Templates)
+            for batch in (*batches, visits(3, shown, rules)):
+                part.recorded(await crawl.state.once(State.record, batch))
+                await part.round_ended(lambda: False)
+            assert crawl.stats.get("unread_visits") == 2 * unread
+
+    run(scenario())
 
 
 def test_of_very_many_new_marks_the_later_ones_count_as_the_pages_own(
