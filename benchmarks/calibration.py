@@ -19,9 +19,9 @@ from hacs_crawler.ranking.policies import POLICIES
 from hacs_crawler.ranking.selection import Selection
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
-from hacs_crawler.state.memory import MemoryStore
 from hacs_crawler.state.outcome_log import OUTCOME, SEEN, UPDATED
 from hacs_crawler.state.reestimation import follow_prior
+from hacs_crawler.state.sqlite import MemoryStore
 from hacs_crawler.statistics.scoring import summary
 from hacs_crawler.utils.terminal import Progress
 

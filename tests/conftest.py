@@ -18,7 +18,6 @@ from twisted.internet import asyncioreactor
 
 from browser import CHROMIUM
 from hacs_crawler.state.address import open_store
-from hacs_crawler.state.memory import MemoryStore
 from hacs_crawler.state.store import Store
 from integration_support import ROOT, AnySpider, Project
 from servers import Site, redis_cluster, redis_server
@@ -193,14 +192,14 @@ def open_state(state_url: str, namespace: str) -> Iterator[Callable[[], Store]]:
         store.close()
 
 
-@pytest.fixture(params=[*KINDS, "memory"])
+@pytest.fixture(params=KINDS)
 def new_store(request: pytest.FixtureRequest) -> Iterator[Callable[[], Store]]:
     """Opens an empty state each time."""
-    url = None if request.param == "memory" else address(request)
+    url = address(request)
     opened: list[Store] = []
 
     def open_new() -> Store:
-        opened.append(MemoryStore() if url is None else open_store(url, uuid.uuid4().hex, Path()))
+        opened.append(open_store(url, uuid.uuid4().hex, Path()))
         return opened[-1]
 
     yield open_new

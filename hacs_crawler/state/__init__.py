@@ -57,7 +57,6 @@ if TYPE_CHECKING:
         needing_redis as needing_redis,
         sqlite_path as sqlite_path,
     )
-    from hacs_crawler.state.memory import MemoryStore as MemoryStore
     from hacs_crawler.state.outcome_jsonl import (
         OutcomeMerger as OutcomeMerger,
         export_outcomes as export_outcomes,
@@ -131,6 +130,7 @@ if TYPE_CHECKING:
         elsewhere as elsewhere,
     )
     from hacs_crawler.state.spells import OPEN as OPEN
+    from hacs_crawler.state.sqlite import MemoryStore as MemoryStore
     from hacs_crawler.state.store import (
         SCHEMA as SCHEMA,
         Annotation as Annotation,

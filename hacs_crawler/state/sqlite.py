@@ -12,7 +12,7 @@ import numpy as np
 from hacs_crawler.exceptions import NoStateError, StateError
 from hacs_crawler.state.outcome_log import OUTCOME, Outcomes, whole_outcomes
 from hacs_crawler.state.rows import ROW, UNKNOWN_ROW, sound_rows, whole_rows
-from hacs_crawler.state.sqlite_file import SQLiteFile
+from hacs_crawler.state.sqlite_file import MEMORY, SQLiteFile
 from hacs_crawler.state.store import Annotation, Change, Ids, Rows, Store, note
 
 # Each row of outcome records holds those of a whole write.
@@ -320,3 +320,13 @@ class SQLiteStore(Store):
 
     def _rows_of(self, rows: Sequence[tuple[int, Any]], ids: Ids) -> Rows:
         return whole_rows(self, ids, [row for _, row in rows], str(self._file.path))
+
+
+class MemoryStore(SQLiteStore):
+    """The store in this process's memory, for simulations: it ends with them."""
+
+    def __init__(self) -> None:
+        super().__init__(MEMORY, "hacs")
+
+    def __del__(self) -> None:
+        self.close()

@@ -19,6 +19,8 @@ from hacs_crawler.state.store import SCHEMA, check_schema, refuse_other
 BUSY_SECONDS = 10.0
 # How much a disk must still hold when a state is opened for writing: some hundred pages.
 ROOM_BYTES: Final = 1_000_000
+# No file: a database in memory.
+MEMORY: Final = Path(":memory:")
 APPLICATION_ID: Final = int.from_bytes(b"hacs")
 _PASSING = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL", "SQLITE_IOERR")
 
@@ -45,7 +47,8 @@ class SQLiteFile:
                 if reads_only:
                     self.db.execute("PRAGMA query_only = ON")
                 else:
-                    self._check_room()
+                    if path != MEMORY:
+                        self._check_room()
                     self._use_write_ahead_log()
                     # In WAL mode NORMAL loses the last commits when the power fails.
                     self.db.execute("PRAGMA synchronous = FULL")

@@ -20,9 +20,9 @@ from hacs_crawler.ranking.plan import BlockReason, Forecast, forecast_of, make_p
 from hacs_crawler.ranking.policies import POLICIES
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
-from hacs_crawler.state.memory import MemoryStore
 from hacs_crawler.state.page import Harvest, News, Visit
 from hacs_crawler.state.rows import ROW
+from hacs_crawler.state.sqlite import MemoryStore
 from hacs_crawler.state.store import Annotation, Change
 from hacs_crawler.utils.times import DAY
 from row_states import options

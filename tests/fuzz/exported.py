@@ -11,7 +11,7 @@ from msgspec.structs import asdict
 from hacs_crawler.cli.transfer import write_pages
 from hacs_crawler.state import Estimation, State, read_export
 from hacs_crawler.state.address import open_state
-from hacs_crawler.state.memory import MemoryStore
+from hacs_crawler.state.sqlite import MemoryStore
 from hacs_crawler.utils.terminal import Progress
 
 OF_ITS_STATE = (

@@ -17,7 +17,7 @@ from hacs_crawler.ranking.plan import Plan, plan_of
 from hacs_crawler.state import signals as heard
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
-from hacs_crawler.state.memory import MemoryStore
+from hacs_crawler.state.sqlite import MemoryStore
 from hacs_crawler.state.store import Ids, Rows
 from hacs_crawler.utils.times import DAY
 from row_states import NOW, options, rows_of

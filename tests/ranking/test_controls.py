@@ -18,7 +18,7 @@ from hacs_crawler.ranking.controls import (
     take_allowance,
 )
 from hacs_crawler.state import Estimation, State
-from hacs_crawler.state.memory import MemoryStore
+from hacs_crawler.state.sqlite import MemoryStore
 
 chosen = st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), max_size=12)
 

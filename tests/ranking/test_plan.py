@@ -15,8 +15,8 @@ from hacs_crawler.ranking.policies import POLICIES, Candidates, Floats
 from hacs_crawler.ranking.selection import Selection
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
-from hacs_crawler.state.memory import MemoryStore
 from hacs_crawler.state.page import News, Visit
+from hacs_crawler.state.sqlite import MemoryStore
 from hacs_crawler.state.store import Ids, Rows
 from hacs_crawler.utils.times import DAY
 from row_states import NOW, options, rows_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hacs_crawler.state import Annotation, MemoryStore, Store
+from hacs_crawler.state import Annotation, Store
 from hacs_crawler.state.sqlite import SQLiteStore
 
 SMALLEST, LARGEST = -(2**63), 2**63 - 1
@@ -52,13 +52,6 @@ def test_what_somebody_else_changed_meanwhile_is_returned_and_stays(store: Store
     changes = [Annotation(5, b"old", b"c"), Annotation(6, b"b", b"d"), Annotation(7, b"gone", b"e")]
     assert store.annotate("asked", changes) == {5: b"a", 7: b""}
     assert store.annotations("asked", [5, 6, 7]) == {5: b"a", 6: b"d"}
-
-
-def test_a_copy_of_a_store_in_memory_shares_none() -> None:
-    store = MemoryStore()
-    keep(store, "asked", {5: b"a"})
-    store.copy().annotate("asked", [Annotation(5, b"a", b"b")])
-    assert store.annotations("asked", [5]) == {5: b"a"}
 
 
 def test_a_file_reads_what_is_asked_and_not_all_of_its_kind(tmp_path: Path) -> None:

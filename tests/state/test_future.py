@@ -11,10 +11,10 @@ from hypothesis import given, strategies as st
 from hacs_crawler.links import page_id_of
 from hacs_crawler.state import Ids, Rows, State, as_of, without_future
 from hacs_crawler.state.estimation import Estimation
-from hacs_crawler.state.memory import MemoryStore
 from hacs_crawler.state.merging import thinned
 from hacs_crawler.state.page import News, Visit
 from hacs_crawler.state.rows import ROW
+from hacs_crawler.state.sqlite import MemoryStore
 from hacs_crawler.state.store import Store
 from hacs_crawler.utils.times import DAY, SKEW_SECONDS
 from state_support import page_after

@@ -116,7 +116,7 @@ def test_whole_sites_are_taken_but_of_a_giant_only_some_pages(
 
 def test_no_more_rows_are_read_than_needed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(priors, "ROWS_TO_READ", 4)
-    monkeypatch.setattr("hacs_crawler.state.memory.BATCH", 2)
+    monkeypatch.setattr("hacs_crawler.state.sqlite._ROW_BATCH", 2)
     store = MemoryStore()
     recorded(store, site(1, 9), together=True)
     assert len(siblings_in(store)) == 4

@@ -19,7 +19,6 @@ from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import POLICIES
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
-from hacs_crawler.state.memory import MemoryStore
 from hacs_crawler.state.merging import merge
 from hacs_crawler.state.outcome_jsonl import from_line, to_line
 from hacs_crawler.state.outcome_log import (
@@ -41,6 +40,7 @@ from hacs_crawler.state.site_links import (
     LinkClaim,
     claim_links,
 )
+from hacs_crawler.state.sqlite import MemoryStore
 from hacs_crawler.state.store import Store, change_annotations
 from hacs_crawler.utils.times import DAY
 from state_support import visit

@@ -1,4 +1,4 @@
-"""What every store promises: each test runs on SQLite, on Redis, on a Redis Cluster and in memory.
+"""What every store promises: each test runs on SQLite, on Redis and on a Redis Cluster.
 
 The last takes part in all but what opens a state again.
 """
@@ -20,7 +20,7 @@ from redis.cluster import RedisCluster
 
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
 from hacs_crawler.links import page_id_of
-from hacs_crawler.state import memory, sqlite
+from hacs_crawler.state import sqlite
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import encode_page
 from hacs_crawler.state.database import State
@@ -86,7 +86,6 @@ def test_all_rows_streams_every_page_once(store: Store) -> None:
 
 def test_streaming_goes_on_behind_any_batch(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sqlite, "_ROW_BATCH", 300)
-    monkeypatch.setattr(memory, "BATCH", 300)
     store.write([change(page_id) for page_id in range(-500, 500)])
     batches = [ids.tolist() for ids, _ in store.all_rows()]
     assert len(batches) > 1

@@ -15,7 +15,7 @@ from hacs_crawler.parts.rendering.memory import RenderingMemory
 from hacs_crawler.parts.rendering.verdicts import PageRendering, SiteRendering, Verdict, decoded
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
-from hacs_crawler.state.memory import MemoryStore
+from hacs_crawler.state.sqlite import MemoryStore
 
 URLS = [f"http://example.edu/{number}" for number in range(5)]
 
