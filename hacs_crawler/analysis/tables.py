@@ -72,11 +72,8 @@ class Table:
 
         Missing values are empty. Raises HacsError if the file cannot be written.
         """
-        try:
-            with replacing(Path(target)) as file:
-                file.write(self.csv_text().encode())
-        except OSError as error:
-            raise HacsError(f"cannot write {target}: {error.strerror or error}") from error
+        with replacing(Path(target)) as file:
+            file.write(self.csv_text().encode())
 
     def csv_text(self) -> str:
         """Return the table as CSV, with a line of names."""
@@ -98,12 +95,9 @@ def table(columns: Mapping[str, Iterable[Any]], texts: Iterable[str] = ()) -> Ta
     )
 
 
-def table_of_rows(
-    rows: Sequence[Mapping[str, Any]], texts: Iterable[str] = (), names: Iterable[str] = ()
-) -> Table:
-    """Return a table of rows with the same names; `names` are the columns without any row."""
-    columns = rows[0] if rows else names
-    return table({name: [row[name] for row in rows] for name in columns}, texts)
+def table_of_rows(rows: Sequence[Mapping[str, Any]], texts: Iterable[str] = ()) -> Table:
+    """Return a table of rows with the same names."""
+    return table({name: [row[name] for row in rows] for name in (rows[0] if rows else ())}, texts)
 
 
 def _numbers(values: Iterable[Any]) -> Column:

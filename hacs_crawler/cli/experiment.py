@@ -6,21 +6,14 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import asdict, replace
+from itertools import chain
 from typing import Annotated, TypeVar
 
 import typer
 
 from hacs_crawler.analysis import open_existing
 from hacs_crawler.cli.common import Set, Shards, opened, project_config
-from hacs_crawler.cli.output import (
-    STDOUT,
-    Json,
-    Output,
-    export_progress,
-    output_file,
-    show,
-    show_json,
-)
+from hacs_crawler.cli.output import STDOUT, Json, Output, show, show_json, write_lines
 from hacs_crawler.config import Config
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.experiment.answer import ALPHA, Answer, compare, records_of
@@ -32,9 +25,9 @@ from hacs_crawler.state import (
     State,
     copy_states,
     describe,
-    export_outcomes,
     finish_copy,
     open_store,
+    outcome_lines,
     refuse_filled,
     shards_of,
 )
@@ -138,13 +131,9 @@ def export(output: Output = STDOUT, shards: Shards = None, settings: Set = None)
 
     `hacs import` reads them back. A file appears under its name when it is whole.
     """
-    with (
-        opened(settings, shards) as (_, state),
-        output_file(output) as file,
-        export_progress(output) as progress,
-    ):
-        number = sum(export_outcomes(shard, file, progress) for shard in states_in(state))
-    logger.info("%s exported", counted(number, "outcome record"))
+    with opened(settings, shards) as (_, state):
+        lines = chain.from_iterable(map(outcome_lines, states_in(state)))
+        write_lines(lines, "outcome record", "without a label", output)
 
 
 @contextmanager

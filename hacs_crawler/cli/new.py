@@ -14,7 +14,7 @@ from rich.table import Table as RichTable
 
 from hacs_crawler.analysis import NewThing, newest, newest_table
 from hacs_crawler.cli.common import Set, Shards, opened, place_of
-from hacs_crawler.cli.output import Csv, Json, checked_target, iso_text, show_rows, write_file
+from hacs_crawler.cli.output import Csv, Json, checked_target, show_rows, write_file
 from hacs_crawler.cli.rank import NO_PAGES
 from hacs_crawler.config import Config
 from hacs_crawler.exceptions import HacsError
@@ -22,7 +22,7 @@ from hacs_crawler.ranking.plan import read_rows
 from hacs_crawler.state import State
 from hacs_crawler.utils.terminal import column_table
 from hacs_crawler.utils.text import counted, safe_logger
-from hacs_crawler.utils.times import DAY, minute_text, parse_iso
+from hacs_crawler.utils.times import DAY, iso_text, minute_text, parse_iso
 
 logger = safe_logger(__name__)
 

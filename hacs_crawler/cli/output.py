@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Final
 
@@ -15,10 +14,13 @@ import typer
 from rich.table import Table as Shown
 
 from hacs_crawler.analysis import Table
-from hacs_crawler.exceptions import HacsError
+from hacs_crawler.exceptions import HacsError, StateError
+from hacs_crawler.state import PAGES_A_CALL
 from hacs_crawler.utils.files import Writable, replacing
 from hacs_crawler.utils.terminal import Progress, laid_out, terminal_width
-from hacs_crawler.utils.text import printable
+from hacs_crawler.utils.text import counted, printable, safe_logger
+
+logger = safe_logger(__name__)
 
 # The exit status that a shell reports for a command ended by SIGPIPE.
 BROKEN_PIPE_STATUS: Final = 141
@@ -77,11 +79,8 @@ def output_file(target: Path) -> Iterator[Writable]:
         with writing_to_stdout():
             yield sys.stdout.buffer
         return
-    try:
-        with replacing(target) as file:
-            yield file
-    except OSError as error:
-        raise HacsError(f"cannot write {target}: {error.strerror or error}") from error
+    with replacing(target) as file:
+        yield file
 
 
 def write_file(target: Path, pieces: Iterable[bytes]) -> None:
@@ -91,10 +90,25 @@ def write_file(target: Path, pieces: Iterable[bytes]) -> None:
             file.write(piece)
 
 
-def export_progress(target: Path) -> Progress:
-    """Return a progress bar, hidden if the exported lines go to the same terminal."""
-    is_hidden = target == STDOUT and sys.stdout is not None and sys.stdout.isatty()
-    return Progress("export", is_shown=not is_hidden)
+def write_lines(
+    lines: Iterable[bytes], noun: str, fault: str, output: Path, total: int | None = None
+) -> None:
+    """Write the lines of an export, where an empty one stands for an entry with a fault.
+
+    Raises StateError at the end if there are any.
+    """
+    is_hidden = output == STDOUT and sys.stdout is not None and sys.stdout.isatty()
+    number = left_out = 0
+    with output_file(output) as file, Progress("export", is_shown=not is_hidden) as progress:
+        for line in lines:
+            file.write(line)
+            number += bool(line)
+            left_out += not line
+            if not (number + left_out) % PAGES_A_CALL:
+                progress.update(f"{number} {noun}s", number, total)
+    if left_out:
+        raise StateError(f"{counted(number, noun)} exported, {left_out} {fault} left out")
+    logger.info("%s exported", counted(number, noun))
 
 
 def show_lines(lines: Iterable[str]) -> None:
@@ -130,7 +144,7 @@ def show_rows(
     if is_json and csv == STDOUT:
         raise HacsError("--json and --csv: only one of them can be standard output")
     if csv is not None and csv != STDOUT:
-        write_file(csv, [rows.csv_text().encode()])
+        rows.to_csv(csv)
     if is_json:
         names = list(rows.columns)
         show_lines(json.dumps(dict(zip(names, row, strict=True))) for row in rows.rows())
@@ -159,8 +173,3 @@ def interval_text(rate_per_day: float) -> str:
 def chance_text(p: float) -> str:
     """Return a probability with four digits; < 0.001 if it is smaller."""
     return f"{p:.4f}" if p >= 0.001 or not p else "< 0.001"
-
-
-def iso_text(at: float | None) -> str | None:
-    """Return seconds since 1970 UTC as 2026-01-31T13:00:00Z; None for None and 0."""
-    return f"{datetime.fromtimestamp(int(at), UTC):%Y-%m-%dT%H:%M:%SZ}" if at else None

@@ -17,7 +17,6 @@ from hacs_crawler.cli.output import (
     chance_text,
     days_text,
     interval_text,
-    iso_text,
     show as print_all,
     show_json,
 )
@@ -31,12 +30,7 @@ from hacs_crawler.links import (
     site_id,
     without_login,
 )
-from hacs_crawler.model import (
-    LOCALIZED,
-    MIN_POINTS,
-    Visits,
-    bayes_quantiles,
-)
+from hacs_crawler.model import LOCALIZED, MIN_POINTS, Visits, bayes_quantiles
 from hacs_crawler.parts.rendering.verdicts import (
     PageRendering,
     SiteRendering,
@@ -59,7 +53,7 @@ from hacs_crawler.state import (
 )
 from hacs_crawler.utils.terminal import Progress, column_table
 from hacs_crawler.utils.text import counted
-from hacs_crawler.utils.times import DAY, minute_text
+from hacs_crawler.utils.times import DAY, iso_text, minute_text
 
 _HOST: Final = re.compile(r"(?:localhost|[\w-]+(?:\.[\w-]+)+)(?::\d+)?")
 # Share of the posterior within the interval shown.

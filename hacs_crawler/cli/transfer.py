@@ -33,7 +33,7 @@ from hacs_crawler.archive import (
     warcs_of,
 )
 from hacs_crawler.cli.common import Set, Shards, opened, showing
-from hacs_crawler.cli.output import STDOUT, Output, export_progress, output_file
+from hacs_crawler.cli.output import STDOUT, Output, write_lines
 from hacs_crawler.config import Clock
 from hacs_crawler.exceptions import HacsError, StateError
 from hacs_crawler.experiment.twins import refuse_twin
@@ -48,13 +48,11 @@ from hacs_crawler.state import (
     Visit,
     follow_prior,
     is_export,
-    is_outcomes,
     noun_of,
+    page_lines,
     read_export,
     read_outcomes,
-    to_line,
 )
-from hacs_crawler.utils.files import Writable
 from hacs_crawler.utils.terminal import Progress
 from hacs_crawler.utils.text import counted, safe_logger
 from hacs_crawler.utils.times import DAY
@@ -62,7 +60,6 @@ from hacs_crawler.watch import NOT_ARCHIVED, MarkRules, Rules
 
 T = TypeVar("T")
 
-BATCH: Final = 1_000
 _URL_LINE: Final = re.compile(rb"\s*https?://\S+[\r\n]")
 
 logger = safe_logger(__name__)
@@ -128,7 +125,7 @@ class Importer:
                 self._import_wacz(path, progress)
             elif is_warc(beginning, path):
                 self._import_visits(read_warc(source, self.dropped, self.rules), source, progress)
-            elif is_outcomes(beginning):
+            elif is_export(beginning, b"hacs_outcome"):
                 self._import_outcomes(source, progress)
             elif is_export(beginning):
                 self._import_pages(source, progress)
@@ -250,7 +247,7 @@ def _batches(items: Iterable[T]) -> Iterator[list[T]]:
     while error is None:
         batch: list[T] = []
         try:
-            batch.extend(islice(items, BATCH))
+            batch.extend(islice(items, PAGES_A_CALL))
         except HacsError as caught:
             error = caught
         if batch:
@@ -266,27 +263,4 @@ def export(output: Output = STDOUT, shards: Shards = None, settings: Set = None)
     A file appears under its name when it is whole.
     """
     with opened(settings, shards) as (_, state):
-        with output_file(output) as file, export_progress(output) as progress:
-            number, damaged = write_pages(state, file, progress)
-        if damaged:
-            raise StateError(f"{counted(number, 'page')} exported, {damaged} damaged left out")
-        logger.info("%s exported", counted(number, "page"))
-
-
-def write_pages(state: State, file: Writable, progress: Progress) -> tuple[int, int]:
-    """Write every page as a line of JSON; return the numbers of written and of damaged pages."""
-    number = damaged = 0
-    total = state.store.count()
-    for page in state.pages():
-        line = b""
-        if page is not None:
-            try:
-                line = to_line(page)
-            except ValueError as error:
-                logger.error("the page %s cannot be exported: %s", page.url, error)
-        file.write(line)
-        number += bool(line)
-        damaged += not line
-        if not (number + damaged) % PAGES_A_CALL:
-            progress.update(f"{number} pages", number, total)
-    return number, damaged
+        write_lines(page_lines(state.pages()), "page", "damaged", output, state.store.count())

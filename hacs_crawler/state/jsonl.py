@@ -13,7 +13,7 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import pairwise
 from typing import Annotated, Final, TypeVar
 
@@ -28,7 +28,7 @@ from hacs_crawler.state.merging import RECENT_VISITS, merge_pages
 from hacs_crawler.state.page import Byte, Harvest, Page, Updates
 from hacs_crawler.state.spells import Spells
 from hacs_crawler.utils.text import safe_logger
-from hacs_crawler.utils.times import in_range
+from hacs_crawler.utils.times import in_range, iso_text
 
 logger = safe_logger(__name__)
 
@@ -42,7 +42,6 @@ REFUSALS_SHOWN: Final = 10
 
 _LONGEST_TEXT_BYTES: Final = 65_535
 _DIGITS: Final = 16
-_BEGINNING: Final = re.compile(rb'\A(?:\xef\xbb\xbf)?\s*\{(?:.*[{,])?\s*"hacs"\s*:')
 _HAS_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:").match
 # ASCII: nothing a terminal acts on
 to_json: Final = json.JSONEncoder(allow_nan=False).encode
@@ -111,9 +110,22 @@ class ExportError(HacsError):
     """An export cannot be read to its end; the message names file and line."""
 
 
-def is_export(beginning: bytes) -> bool:
-    """Whether a file that begins like this is an export: JSON objects with the key `hacs`."""
-    return _BEGINNING.match(beginning.partition(b"\n")[0]) is not None
+def is_export(beginning: bytes, key: bytes = b"hacs") -> bool:
+    """Whether a file that begins like this is an export: JSON objects with that key."""
+    pattern = rb'(?:\xef\xbb\xbf)?\s*\{(?:.*[{,])?\s*"%b"\s*:' % key
+    return re.match(pattern, beginning.partition(b"\n")[0]) is not None
+
+
+def page_lines(pages: Iterable[Page | None]) -> Iterator[bytes]:
+    """Yield each page as a line of JSON, an empty one for a damaged page."""
+    for page in pages:
+        line = b""
+        if page is not None:
+            try:
+                line = to_line(page)
+            except ValueError as error:
+                logger.error("the page %s cannot be exported: %s", page.url, error)
+        yield line
 
 
 def to_line(page: Page) -> bytes:
@@ -129,41 +141,49 @@ def to_line(page: Page) -> bytes:
             zip(sound.visits, sound.new_marks_by_visit(), strict=True)
         )
     }
-    visits = [{"at": iso(at), **by_second.get(at, {"is_page": False})} for at in page.visits]
+    visits = [{"at": iso_text(at), **by_second.get(at, {"is_page": False})} for at in page.visits]
     fields = {
         "hacs": LAYOUT,
         "url": page.url,
         "surt": page_surt(page.url),
         "rate_per_day": page.rate,
         "churn": page.churn,
-        "last_visit": iso(page.last_visit),
+        "last_visit": iso_text(page.last_visit),
         "updates": page.updates,
-        "last_update": iso(sound.last_update),
+        "last_update": iso_text(sound.last_update),
         "gone": page.gone > 0,
         "gone_in_a_row": page.gone,
         "failures": page.failures,
         # if it is damaged, no import would read the earlier fields
-        "last_news": iso(max(page.last_news, page.last_visit or 0)),
-        "not_before": iso(page.not_before),
+        "last_news": iso_text(max(page.last_news, page.last_visit or 0)),
+        "not_before": iso_text(page.not_before),
         "etag": page.etag,
         "last_modified": page.last_modified,
         "visits": visits,
         "digests": [
-            {"at": iso(at), "number": mark >> 1, "repeats": bool(mark & 1)}
+            {"at": iso_text(at), "number": mark >> 1, "repeats": bool(mark & 1)}
             for at, mark in page.digests.items()
         ],
         "contents": page.contents,
-        "echoes": [iso(at) for at in page.echoes],
-        "unread": [iso(at) for at in page.unread],
+        "echoes": [iso_text(at) for at in page.echoes],
+        "unread": [iso_text(at) for at in page.unread],
         "rules": [
-            {"since": iso(at), "fingerprint": rules} for at, rules in page.rule_changes.items()
+            {"since": iso_text(at), "fingerprint": rules} for at, rules in page.rule_changes.items()
         ],
         "marks": [
-            {"first_seen": iso(first), "last_seen": iso(last), "fingerprints": to_hex(marks)}
+            {
+                "first_seen": iso_text(first),
+                "last_seen": iso_text(last),
+                "fingerprints": to_hex(marks),
+            }
             for first, last, marks in page.spells.each()
         ],
         "harvests": [
-            {"source": number, "until": iso(harvest.until), "digest": to_hex([harvest.digest])[0]}
+            {
+                "source": number,
+                "until": iso_text(harvest.until),
+                "digest": to_hex([harvest.digest])[0],
+            }
             for number, harvest in sorted(page.harvests.items())
         ],
     }
@@ -192,7 +212,12 @@ def from_line(line: bytes) -> Page:
         rate=fields.rate_per_day,
         etag=fields.etag,
         last_modified=fields.last_modified,
-        harvests={harvest.source: _harvest(harvest) for harvest in fields.harvests},
+        harvests={
+            one.source: Harvest(
+                one.source, second_of("until", one.until), from_hex([one.digest])[0]
+            )
+            for one in fields.harvests
+        },
         digests=dict(sorted(captures.items())),
         contents=digests.union_of_contents(fields.contents, []),
         echoes=_ascending("echoes", fields.echoes),
@@ -219,41 +244,20 @@ def decoded(decoder: msgspec.json.Decoder[T], line: bytes) -> T:
 
 
 def read_export(lines: Iterable[bytes], name: str) -> Iterator[Page]:
-    """Yield the pages of an export, reading lazily.
+    """Yield the pages of an export, see `read_lines_as`."""
+    return read_lines_as(from_line, lines, name)
+
+
+def read_lines_as(
+    from_line: Callable[[bytes], T], lines: Iterable[bytes], name: str
+) -> Iterator[T]:
+    """Yield what `from_line` makes of each line that is not empty, reading lazily.
 
     A line whose page no crawl could visit is skipped; the first of these are logged, and their
-    number. Raises ExportError, with `name` and a line number, at the first line that is not a page, and
-    passes on errors of reading.
+    number. Raises ExportError, with `name` and a line number, at the first line that is not one of an
+    export, and passes on errors of reading.
     """
-    number = refused = 0
-
-    def numbered() -> Iterator[bytes]:
-        nonlocal number
-        for line in lines:
-            number += 1
-            yield line
-
-    for page_or_problem in read_objects(numbered(), name, _page_or_problem):
-        if isinstance(page_or_problem, Page):
-            yield page_or_problem
-            continue
-        refused += 1
-        if refused <= REFUSALS_SHOWN:
-            logger.warning("%s, line %d: %s; skipped", name, number, page_or_problem)
-    if refused > REFUSALS_SHOWN:
-        logger.warning("%s: %d lines are skipped, whose pages cannot be visited", name, refused)
-
-
-def _page_or_problem(line: bytes) -> Page | str:
-    """Return the page of a line, or why no crawl could visit it."""
-    try:
-        return from_line(line)
-    except UnvisitableError as error:
-        return str(error)
-
-
-def read_objects(lines: Iterable[bytes], name: str, from_line: Callable[[bytes], T]) -> Iterator[T]:
-    """Yield what `from_line` makes of each line that is not empty; see `read_export`."""
+    refused = 0
     for number, line in enumerate(lines, start=1):
         text = line.removeprefix(b"\xef\xbb\xbf").strip() if number == 1 else line.strip()
         if not text:
@@ -262,8 +266,14 @@ def read_objects(lines: Iterable[bytes], name: str, from_line: Callable[[bytes],
             if len(line) >= LONGEST_LINE_BYTES:
                 raise ValueError(f"longer than {LONGEST_LINE_BYTES} bytes")  # noqa: TRY301
             yield from_line(text)
+        except UnvisitableError as error:
+            refused += 1
+            if refused <= REFUSALS_SHOWN:
+                logger.warning("%s, line %d: %s; skipped", name, number, error)
         except ValueError as error:
             raise ExportError(f"{name}, line {number}: {error}") from error
+    if refused > REFUSALS_SHOWN:
+        logger.warning("%s: %d lines are skipped, whose pages cannot be visited", name, refused)
 
 
 def to_hex(fingerprints: Sequence[int]) -> list[str]:
@@ -280,11 +290,6 @@ def from_hex(texts: Sequence[str]) -> array[int]:
     if len(packed) != _DIGITS // 2 * len(texts):  # fromhex passes over white space
         raise ValueError(f"fingerprints have to be texts of {_DIGITS} hexadecimal digits")
     return array("q", np.frombuffer(packed, "<i8").tolist())
-
-
-def iso(second: int | None) -> str | None:
-    """Return a second since 1970 UTC in ISO 8601, None for none."""
-    return datetime.fromtimestamp(second, UTC).isoformat()[:-6] + "Z" if second else None
 
 
 def second_of(name: str, moment: datetime | None) -> int:
@@ -322,10 +327,6 @@ def _spells(spells: list[_Spells], shown_at: array[int]) -> Spells:
         periods.extend((first, last, len(spell.fingerprints)))
         marks.extend(sorted(from_hex(spell.fingerprints)))
     return Spells(periods, marks)
-
-
-def _harvest(fields: _Harvest) -> Harvest:
-    return Harvest(fields.source, second_of("until", fields.until), from_hex([fields.digest])[0])
 
 
 def _ascending(name: str, moments: Iterable[datetime]) -> list[int]:

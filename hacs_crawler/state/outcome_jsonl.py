@@ -6,7 +6,6 @@ The keys are described in docs/commands.md. Where there is a `url`, `page` is no
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, fields
 from datetime import datetime
@@ -16,7 +15,6 @@ import msgspec
 import numpy as np
 from msgspec import Meta, Struct
 
-from hacs_crawler.exceptions import StateError
 from hacs_crawler.links import page_id_of
 from hacs_crawler.state.database import PAGES_A_CALL, State
 from hacs_crawler.state.jsonl import (
@@ -24,13 +22,13 @@ from hacs_crawler.state.jsonl import (
     Unsigned32,
     decoded,
     from_hex,
-    iso,
-    read_objects,
+    read_lines_as,
     second_of,
     to_hex,
     to_json,
 )
 from hacs_crawler.state.outcome_log import (
+    MOST_LINKS,
     OUTCOME,
     SEEN,
     UPDATED,
@@ -40,12 +38,9 @@ from hacs_crawler.state.outcome_log import (
     flags_of,
     sorted_outcomes,
 )
-from hacs_crawler.utils.files import Writable
-from hacs_crawler.utils.terminal import Progress
+from hacs_crawler.utils.times import iso_text
 
 LAYOUT: Final = 1
-_BEGINNING: Final = re.compile(rb'\A(?:\xef\xbb\xbf)?\s*\{(?:.*[{,])?\s*"hacs_outcome"\s*:')
-_MOST_LINKS: Final = 2**16 - 1
 
 # The fields of an outcome record but its label's number, in their order, and the label.
 Labelled = tuple[tuple[int | float, ...], Label]
@@ -80,33 +75,17 @@ _LINES: Final = msgspec.json.Decoder(_OutcomeLine)
 _LABEL: Final = tuple(field.name for field in fields(Label))
 
 
-def is_outcomes(beginning: bytes) -> bool:
-    """Whether a file that begins like this has outcome records."""
-    return _BEGINNING.match(beginning.partition(b"\n")[0]) is not None
-
-
-def export_outcomes(state: State, file: Writable, progress: Progress) -> int:
-    """Write every outcome record as a line of JSON, by time; return their number.
-
-    Raises StateError at the end if there are records whose label is not known: they are left out.
-    """
+def outcome_lines(state: State) -> Iterator[bytes]:
+    """Yield each outcome record as a line of JSON, by time, an empty one if its label is not known."""
     outcomes = state.outcomes()
     labels = state.labels_of(outcomes)
-    number = 0
     for start in range(0, len(outcomes), PAGES_A_CALL):
         batch = outcomes[start : start + PAGES_A_CALL]
         pages = state.load(np.unique(batch["page_id"]).tolist())
-        urls = {page_id: page.url for page_id, page in pages.items()}
         for outcome in batch:
-            label = labels.get(int(outcome["label"]))
-            if label is not None:
-                file.write(to_line(outcome, label, urls.get(int(outcome["page_id"]))))
-                number += 1
-        progress.update(f"{number} outcome records", start + len(batch), len(outcomes))
-    if number < len(outcomes):
-        left_out = len(outcomes) - number
-        raise StateError(f"{number} outcome records exported, {left_out} without a label left out")
-    return number
+            label, page = labels.get(int(outcome["label"])), pages.get(int(outcome["page_id"]))
+            url = None if page is None else page.url
+            yield b"" if label is None else to_line(outcome, label, url)
 
 
 def to_line(outcome: np.void, label: Label, url: str | None) -> bytes:
@@ -116,8 +95,8 @@ def to_line(outcome: np.void, label: Label, url: str | None) -> bytes:
         "url": url,
         "page": to_hex([int(outcome["page_id"])])[0],
         "site": int(outcome["site"]),
-        "at": iso(int(outcome["at"])),
-        "run": iso(int(outcome["run"])),
+        "at": iso_text(int(outcome["at"])),
+        "run": iso_text(int(outcome["run"])),
         "seen": bool(outcome["flags"] & SEEN),
         "updated": bool(outcome["flags"] & UPDATED),
         "new_links": int(outcome["new_links"]),
@@ -146,8 +125,8 @@ def from_line(line: bytes) -> Labelled:
         line_read.site,
         line_read.p,
         _or_infinite(line_read.days_since_visit),
-        min(line_read.new_links, _MOST_LINKS),
-        min(line_read.new_to_site, _MOST_LINKS),
+        min(line_read.new_links, MOST_LINKS),
+        min(line_read.new_to_site, MOST_LINKS),
         line_read.bytes,
         flags_of(is_seen=line_read.seen, is_update=line_read.updated, churn=line_read.churn),
     )
@@ -155,8 +134,8 @@ def from_line(line: bytes) -> Labelled:
 
 
 def read_outcomes(lines: Iterable[bytes], name: str) -> Iterator[Labelled]:
-    """Yield the outcome records of a file, reading as they are asked for; raises as `read_export`."""
-    return read_objects(lines, name, from_line)
+    """Yield the outcome records of a file, see `read_lines_as`."""
+    return read_lines_as(from_line, lines, name)
 
 
 class OutcomeMerger:

@@ -21,6 +21,11 @@ def minute_text(second: float) -> str:
     return f"{datetime.fromtimestamp(second, UTC):%Y-%m-%d %H:%M}"
 
 
+def iso_text(second: float | None) -> str | None:
+    """Return a time as 2026-01-31T13:00:00Z; None for None and 0."""
+    return datetime.fromtimestamp(int(second), UTC).isoformat()[:-6] + "Z" if second else None
+
+
 def in_range(time: datetime) -> int | None:
     """Return the second of a time (UTC if it names no zone), None if the state cannot hold it."""
     if time.tzinfo is None:

@@ -103,6 +103,18 @@ def test_an_import_adds_what_the_state_does_not_have(full: Path, tmp_path: Path)
         assert sum(len(part) for part in state.store.outcomes()) == 800
 
 
+def test_a_record_without_a_label_is_left_out_of_a_file_that_has_all_others(
+    full: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with opened(full) as state:
+        state.store.write_meta({f"label/{LABELS[0].number}": None})
+        left_out = np.count_nonzero(state.outcomes()["label"] == LABELS[0].number)
+    target = tmp_path / "outcomes.jsonl"
+    assert hacs(full, "experiment", "export", "-o", str(target)).exit_code == 1
+    assert len(target.read_text().splitlines()) == 800 - left_out
+    assert f"records exported, {left_out} without a label left out" in caplog.text
+
+
 @pytest.mark.parametrize(
     ("key", "value", "problem"),
     [

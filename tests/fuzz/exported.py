@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import Any
 
 from msgspec.structs import asdict
 
-from hacs_crawler.cli.transfer import write_pages
-from hacs_crawler.state import Estimation, State, read_export
+from hacs_crawler.state import Estimation, State, page_lines, read_export
 from hacs_crawler.state.address import open_state
 from hacs_crawler.state.sqlite import MemoryStore
-from hacs_crawler.utils.terminal import Progress
 
 OF_ITS_STATE = (
     "rate",
@@ -33,10 +30,10 @@ def exported(url: str, namespace: str) -> dict[str, Any]:
     """Each page's visits and updates by URL, and what an export and import changed."""
     state = open_state(url, namespace, Path(), Estimation())
     try:
-        file = io.BytesIO()
-        _, damaged = write_pages(state, file, Progress("export", is_shown=False))
+        lines = list(page_lines(state.pages()))
+        damaged = lines.count(b"")
         other = State(MemoryStore(), Estimation())
-        other.restore(read_export(file.getvalue().splitlines(keepends=True), "export"))
+        other.restore(read_export(lines, "export"))
         pages, again = _pages(state), _pages(other)
         updates = {page.url: list(page.update_times) for page in state.pages() if page}
     finally:
