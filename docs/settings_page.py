@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 
 from hacs_crawler.config import SETTINGS
-from hacs_crawler.utils.settings import Setting
+from hacs_crawler.utils.settings import Setting, allowed
 
 PAGE = Path(__file__).with_name("settings.md")
 HEAD = """\
@@ -62,11 +62,12 @@ def _table(title: str, group: tuple[str, ...]) -> str:
 
 
 def _entry(setting: Setting) -> str:
-    allowed = f"; allowed: {setting.allowed}" if setting.allowed else ""
+    # else its text names them
+    values = f"; allowed: {allowed(setting.kind)}" if setting.read is None else ""
     return f"""\
 ## {setting.name}
 
-Default: `{_python(setting.default)}`{allowed}
+Default: `{_python(setting.default)}`{values}
 
 {cleandoc(setting.text)}
 """

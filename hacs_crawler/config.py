@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, NoReturn
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import Meta
@@ -335,7 +335,8 @@ def _checked(config: Config) -> Config:
     """Return the settings; raises ConfigError if they contradict each other."""
     ranking, revisit = config.ranking, config.revisit or None
     if revisit == "budget" and ranking.budget is None:
-        _refuse("HACS_REVISIT", revisit, "a number of pages, or budget with HACS_BUDGET")
+        needed = "a number of pages, or budget with HACS_BUDGET"
+        raise ConfigError(f"HACS_REVISIT = {revisit!r}: must be {needed}")
     estimation = replace(config.estimation, updates=config.updates or "default")
     watch = config.watched()
     config = replace(config, revisit=revisit, estimation=estimation, watch=watch)
@@ -344,10 +345,6 @@ def _checked(config: Config) -> Config:
     if (tier := ranking.instant) is not None:
         tier = msgspec.structs.replace(tier, file=config.base / tier.file)
     return replace(config, ranking=replace(ranking, discover=discover, instant=tier))
-
-
-def _refuse(name: str, given: object, allowed: str) -> NoReturn:
-    raise ConfigError(f"{name} = {given!r}: must be {allowed}")
 
 
 # All settings by name, in the order of the reference.

@@ -10,13 +10,12 @@ from importlib import metadata
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 from packaging.requirements import Requirement
 from scrapy.settings import BaseSettings, Settings
-from scrapy.utils.misc import load_object
 
 from hacs_crawler.addon import COMPONENTS, HacsAddon, adds_spiders
 from hacs_crawler.config import Config, is_misspelled, unknown_settings
@@ -39,6 +38,7 @@ from hacs_crawler.state import (
     open_store,
     sqlite_path,
 )
+from hacs_crawler.utils.settings import object_at
 from hacs_crawler.utils.text import counted
 
 PACKAGE: Final = "hacs-crawler"
@@ -106,31 +106,23 @@ def wiring(given: Settings) -> Check:
     """Check that the add-on is on, and that the project's settings leave its components in place."""
     settings = given.copy()
     addons = settings.getdict("ADDONS").items()
-    if any(order is not None and _loaded(key) is HacsAddon for key, order in addons):
+    if any(order is not None and object_at(key) is HacsAddon for key, order in addons):
         HacsAddon().update_settings(settings)
-    elif _loaded(settings["SCHEDULER"]) is not HacsScheduler:
+    elif object_at(settings["SCHEDULER"]) is not HacsScheduler:
         result = f"ADDONS does not have {ADDON}: nothing is ranked, nothing recorded"
         return Check("add-on", "failure", result, f'set ADDONS = {{"{ADDON}": 500}}')
-    if _loaded(settings["SCHEDULER"]) is not HacsScheduler:
+    if object_at(settings["SCHEDULER"]) is not HacsScheduler:
         result = f"SCHEDULER is {settings['SCHEDULER']}: seeds are recorded, but not ranked"
         advice = "remove SCHEDULER, and set HACS_INNER_SCHEDULER to it"
         return Check("add-on", "failure", result, advice)
     for name, component, _ in COMPONENTS:
         on = [key for key, order in settings.getdict(name).items() if order is not None]
-        if component not in map(_loaded, on):
+        if component not in map(object_at, on):
             title = component.__name__
             result = f"{name} switches {title} off: without it parts of HACS do not work"
             return Check("add-on", "failure", result, f"take {title} out of {name}")
     spiders = "" if adds_spiders(settings) else "; HACS_SPIDERS = True adds our spiders"
     return Check("add-on", "ok", f"scheduler and middlewares are in place{spiders}")
-
-
-def _loaded(path: Any) -> object:
-    """Return the object at a dotted path, or None."""
-    try:
-        return load_object(path)
-    except (ImportError, NameError, ValueError, TypeError):
-        return None
 
 
 def _state(config: Config) -> Iterator[Check]:

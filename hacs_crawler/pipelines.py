@@ -9,11 +9,11 @@ from typing import Any, Final, TypeVar
 from scrapy import Spider, signals
 from scrapy.crawler import Crawler
 from scrapy.exceptions import DropItem, NotConfigured
-from scrapy.utils.misc import load_object
 
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.outputs import Verdict
 from hacs_crawler.middlewares.link_additions import LinkAdditionsMiddleware
+from hacs_crawler.utils.settings import object_at
 from hacs_crawler.utils.text import counted, safe_logger
 from hacs_crawler.watch import MarkRules, UnreadableMarksError
 
@@ -133,7 +133,7 @@ class OnlyChanges:
         self._has_warned = True
         settings = self._crawler.settings
         pipelines = settings.getwithbase("ITEM_PIPELINES")
-        own = [order for key, order in pipelines.items() if _is_this(key)]
+        own = [order for key, order in pipelines.items() if object_at(key) is OnlyChanges]
         before = [key for key, order in pipelines.items() if order is not None and order < min(own)]
         others = [
             key
@@ -153,10 +153,3 @@ def _remove(told: _ToldItem, waiting: dict[K, list[_ToldItem]], key: K) -> None:
     waiting[key].remove(told)
     if not waiting[key]:
         del waiting[key]
-
-
-def _is_this(key: Any) -> bool:
-    try:
-        return load_object(key) is OnlyChanges
-    except (ImportError, NameError, TypeError, ValueError):
-        return False

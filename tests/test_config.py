@@ -81,6 +81,8 @@ def test_an_empty_budget_means_no_limit() -> None:
         ("HACS_STATE", "mongodb://x", "sqlite:///PATH"),
         ("HACS_STATE", "sqlite://x", "sqlite:///PATH"),
         ("HACS_NAMESPACE", "a:b", "letters, digits"),
+        ("HACS_NAMESPACE", "", "letters, digits"),
+        ("HACS_NAMESPACE", '"; DROP', "letters, digits"),
         ("HACS_POLICY", "best", "hacs, last-obs, random, brute-force"),
         ("HACS_POLICY", "no.such.module", "no.such.module"),
         ("HACS_POLICY", "math.pi", "not a function"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from importlib import import_module
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Annotated, Any, Final
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -13,7 +13,7 @@ from typer.core import TyperCommand, TyperGroup
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.utils.text import safe_logger
 
-_BY_AIM: Final = {
+BY_AIM: Final = {
     "Crawl: all shards of a state": {
         "crawl": "Crawl all shards of a state as one, with one HACS_BUDGET.",
         "plan": "Begin a round of all shards: one cut-off, and one budget that their crawls share.",
@@ -57,36 +57,22 @@ _PLACES: Final = {
 }
 
 
-class Entry(NamedTuple):
-    """A command in the list of all."""
-
-    aim: str
-    summary: str
-
-    @staticmethod
-    def load(name: str) -> Any:
-        """Import a command, and return it as a click command."""
-        module, _, attribute = _PLACES.get(name, f"{name}:{name}").partition(":")
-        loaded = getattr(import_module(f"hacs_crawler.cli.{module}"), attribute)
-        if not isinstance(loaded, typer.Typer):
-            app = typer.Typer(add_completion=False)
-            app.command(name)(loaded)
-            loaded = app
-        command = typer.main.get_command(loaded)
-        command.name = name
-        for named in (command, *getattr(command, "commands", {}).values()):
-            # typer keeps the line ends of docstrings, wherever the terminal wraps lines
-            named.help = "\n\n".join(
-                " ".join(part.split()) for part in (named.help or "").split("\n\n")
-            )
-        return command
-
-
-COMMANDS: Final = {
-    name: Entry(aim, summary)
-    for aim, commands in _BY_AIM.items()
-    for name, summary in commands.items()
-}
+def load(name: str) -> Any:
+    """Import a command, and return it as a click command."""
+    module, _, attribute = _PLACES.get(name, f"{name}:{name}").partition(":")
+    loaded = getattr(import_module(f"hacs_crawler.cli.{module}"), attribute)
+    if not isinstance(loaded, typer.Typer):
+        app = typer.Typer(add_completion=False)
+        app.command(name)(loaded)
+        loaded = app
+    command = typer.main.get_command(loaded)
+    command.name = name
+    for named in (command, *getattr(command, "commands", {}).values()):
+        # typer keeps the line ends of docstrings, wherever the terminal wraps lines
+        named.help = "\n\n".join(
+            " ".join(part.split()) for part in (named.help or "").split("\n\n")
+        )
+    return command
 
 
 class LazyGroup(TyperGroup):
@@ -95,14 +81,15 @@ class LazyGroup(TyperGroup):
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         self.commands = {
-            name: TyperCommand(name, help=entry.summary, rich_help_panel=entry.aim)
-            for name, entry in COMMANDS.items()
+            name: TyperCommand(name, help=summary, rich_help_panel=aim)
+            for aim, commands in BY_AIM.items()
+            for name, summary in commands.items()
         }
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """Return the name, the command, imported now, and its arguments."""
         name, command, rest = super().resolve_command(ctx, args)
-        return name, COMMANDS[name].load(name) if name else command, rest
+        return name, load(name) if name else command, rest
 
     def invoke(self, ctx: Any) -> Any:
         """Run a command; a HacsError ends it with one line and exit status 1."""

@@ -44,9 +44,7 @@ Set = Annotated[
 Shards = Annotated[
     int | None,
     typer.Option(
-        min=1,
-        max=MOST_SHARDS,
-        help="how many shards are read as one  [default: as found]",
+        min=1, max=MOST_SHARDS, help="how many shards are read as one  [default: as found]"
     ),
 ]
 
@@ -57,8 +55,7 @@ UpdatesFile = Annotated[
     Path | None, typer.Option("--updates", help="CSV: url, updated_at, new_links")
 ]
 CapturesFile = Annotated[
-    Path | None,
-    typer.Option("--captures", help="CSV: url, captured_at; what the history showed"),
+    Path | None, typer.Option("--captures", help="CSV: url, captured_at; what the history showed")
 ]
 
 

@@ -21,16 +21,8 @@ from hacs_crawler.lab.evaluation.localized import (
     localized_parts,
     localized_rows,
 )
-from hacs_crawler.lab.evaluation.paper import (
-    all_rows,
-    choose_period,
-    evaluate,
-    table_parts,
-)
-from hacs_crawler.lab.evaluation.update_points import (
-    of_timelines,
-    synthetic_chunks,
-)
+from hacs_crawler.lab.evaluation.paper import all_rows, choose_period, evaluate, table_parts
+from hacs_crawler.lab.evaluation.update_points import of_timelines, synthetic_chunks
 from hacs_crawler.lab.timelines import parse_day, read_given
 from hacs_crawler.utils.terminal import Progress
 from hacs_crawler.utils.text import safe_logger
@@ -53,8 +45,7 @@ def evaluate_command(  # noqa: PLR0913, PLR0917 - an argument for each option
     updates: UpdatesFile = None,
     captures: CapturesFile = None,
     paper: Annotated[
-        Paper,
-        typer.Option(help="whose evaluations: HACS, or the localized rates of Singh 2007"),
+        Paper, typer.Option(help="whose evaluations: HACS, or the localized rates of Singh 2007")
     ] = Paper.HACS,
     since: Annotated[str | None, typer.Option(help="the first week: a day, UTC")] = None,
     until: Annotated[str | None, typer.Option(help="the last week: a day, UTC")] = None,

@@ -13,13 +13,7 @@ from hacs_crawler.cli.output import STDOUT, Csv, Output, show_rows, write_file
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.lab.interest.hubs import KINDS, JudgedWindow, hub_lines, judge
 from hacs_crawler.lab.interest.logs import FORMATS, LogReader, check_site
-from hacs_crawler.lab.interest.views import (
-    HOURS,
-    day_text,
-    read_views,
-    views_csv,
-    window_of,
-)
+from hacs_crawler.lab.interest.views import HOURS, day_text, read_views, views_csv, window_of
 from hacs_crawler.utils.terminal import Progress
 from hacs_crawler.utils.text import counted, safe_logger
 from hacs_crawler.utils.times import DAY

@@ -11,14 +11,7 @@ from rich.table import Table as RichTable
 
 from hacs_crawler.analysis import Table, plan_table
 from hacs_crawler.cli.common import Set, Shards, opened, place_of
-from hacs_crawler.cli.output import (
-    Csv,
-    Json,
-    chance_text,
-    days_text,
-    interval_text,
-    show_rows,
-)
+from hacs_crawler.cli.output import Csv, Json, chance_text, days_text, interval_text, show_rows
 from hacs_crawler.shards import plan_of_all
 from hacs_crawler.utils.terminal import Progress, column_table
 from hacs_crawler.utils.text import counted, safe_logger

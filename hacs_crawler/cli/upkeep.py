@@ -19,14 +19,7 @@ from hacs_crawler.links import page_id_of
 from hacs_crawler.parts.signals.register import read_sources, write_sources
 from hacs_crawler.parts.signals.sitemap import read_pings
 from hacs_crawler.shards import states_in
-from hacs_crawler.state import (
-    State,
-    advanced,
-    forget_volatile_parts,
-    hear,
-    new_run,
-    stopped_run,
-)
+from hacs_crawler.state import State, advanced, forget_volatile_parts, hear, new_run, stopped_run
 from hacs_crawler.utils.terminal import Progress
 from hacs_crawler.utils.text import counted, reason_of, safe_logger
 
@@ -117,7 +110,7 @@ def forget(
     """
     with opened(settings, writes=True) as (_, state):
         forgotten = forget_volatile_parts(state, host.lower())
-        if forgotten is None or not forgotten.parts:
+        if not forgotten.parts:
             logger.info("nothing was left out of the links of %s", host)
         else:
             parts = ", ".join(map(str, sorted(forgotten.parts)))

@@ -15,7 +15,6 @@ from hacs_crawler.ranking.candidates import candidates_from
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.plan import Plan
 from hacs_crawler.state import (
-    PAGES_A_CALL,
     SEEN,
     UPDATED,
     Ids,
@@ -128,9 +127,7 @@ def yields(
 
 def load_pages(state: State, page_ids: Ids, now: float) -> dict[int, Page]:
     """Return the undamaged pages, in the order of the ids, as known at `now`."""
-    loaded: dict[int, Page] = {}
-    for start in range(0, len(page_ids), PAGES_A_CALL):
-        loaded |= state.load(page_ids[start : start + PAGES_A_CALL].tolist())
+    loaded = state.load(page_ids.tolist())
     return {
         page_id: as_of(loaded[page_id], now).sound
         for page_id in page_ids.tolist()

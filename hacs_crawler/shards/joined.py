@@ -16,7 +16,6 @@ import numpy as np
 
 from hacs_crawler.config import Config
 from hacs_crawler.exceptions import NoStateError, StateError
-from hacs_crawler.model import LogNormalPrior
 from hacs_crawler.state import (
     MOST_OUTCOMES,
     MOST_SHARDS,
@@ -101,14 +100,13 @@ class JoinedState(State):
         self.states, self.shards = states, shards
         self._by_number = {shard.index: state for shard, state in zip(shards, states, strict=True)}
 
-    def refit_prior(self) -> LogNormalPrior:
+    def refit_prior(self) -> None:
         """Fit one prior to the pages of all shards, and keep it in each."""
-        prior = super().refit_prior()
+        super().refit_prior()
         notes = {key: self.store.read_meta(key) for key in PRIOR_NOTES}
         self.store.write_meta({key: value for key, value in notes.items() if value is not None})
-        for state in (self, *self.states):
+        for state in self.states:
             state.read_prior()
-        return prior
 
     def record(
         self, visits: Sequence[Visit], held: object = None, merges: object = ()

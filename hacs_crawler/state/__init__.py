@@ -37,16 +37,12 @@ if TYPE_CHECKING:
         read_findings as read_findings,
         write_findings as write_findings,
     )
-    from hacs_crawler.state.future import (
-        Future as Future,
-        as_of as as_of,
-        without_future as without_future,
-    )
+    from hacs_crawler.state.future import as_of as as_of, without_future as without_future
     from hacs_crawler.state.jsonl import (
         LONGEST_LINE_BYTES as LONGEST_LINE_BYTES,
         is_export as is_export,
+        page_lines as page_lines,
         read_export as read_export,
-        to_line as to_line,
     )
     from hacs_crawler.state.judging import (
         FEWEST_LINKS as FEWEST_LINKS,
@@ -59,8 +55,7 @@ if TYPE_CHECKING:
     )
     from hacs_crawler.state.outcome_jsonl import (
         OutcomeMerger as OutcomeMerger,
-        export_outcomes as export_outcomes,
-        is_outcomes as is_outcomes,
+        outcome_lines as outcome_lines,
         read_outcomes as read_outcomes,
     )
     from hacs_crawler.state.outcome_log import (

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from hacs_crawler.exceptions import ConfigError
 from hacs_crawler.state.copying import refuse_unfinished
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
@@ -18,10 +17,6 @@ from hacs_crawler.state.store import Store
 from hacs_crawler.utils.settings import Count, NotAllowedError, Setting
 
 _NAMESPACE = re.compile(r"[A-Za-z0-9_.-]{1,64}")
-
-
-def _shard(given: object) -> Shard:
-    return given if isinstance(given, Shard) else Shard.parse(given)
 
 
 def _namespace(given: object) -> str:
@@ -67,7 +62,7 @@ class StateSettings:
             from 0, of 16. The crawl visits pages on hosts of this shard only, and keeps them in a
             namespace of its own: [HACS_NAMESPACE](#hacs_namespace), and `.3-16`.
             """,
-            _shard,
+            Shard.parse,
         ),
     ] = None
     # How many shards a command reads as one; None for those that it finds by itself.
@@ -89,12 +84,7 @@ StateArguments = tuple[str, str, Path, Estimation]
 
 
 def open_state(
-    url: str,
-    namespace: str,
-    base: Path,
-    estimation: Estimation,
-    *,
-    reads_only: bool = False,
+    url: str, namespace: str, base: Path, estimation: Estimation, *, reads_only: bool = False
 ) -> State:
     """Open the state at `url`, see `open_store`; `close` it when done."""
     store = open_store(url, namespace, base, reads_only=reads_only)
@@ -107,7 +97,7 @@ def open_state(
 
 
 def open_store(url: str, namespace: str, base: Path, *, reads_only: bool = False) -> Store:
-    """Open the store at `url`; a relative SQLite path starts at `base`.
+    """Open the store at `url`, an address as of HACS_STATE; a relative SQLite path starts at `base`.
 
     With `reads_only` nothing is created or changed, and nothing can be written.
 
@@ -115,10 +105,6 @@ def open_store(url: str, namespace: str, base: Path, *, reads_only: bool = False
     StateUnavailableError if it cannot be reached.
     """
     state_url(url)
-    try:
-        _namespace(namespace)
-    except NotAllowedError as error:
-        raise ConfigError(f"HACS_NAMESPACE = {namespace!r}: must be {error}") from error
     path = sqlite_path(url, base)
     if path is not None:
         return SQLiteStore(path, namespace, reads_only=reads_only)

@@ -6,14 +6,14 @@ was stopped is repeated: each step leaves the target as if it had been done once
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from typing import Final
 
 import numpy as np
 
 from hacs_crawler.exceptions import StateError
-from hacs_crawler.links import menu_id, site_id
+from hacs_crawler.links import menu_id, page_id_of, site_id
 from hacs_crawler.state.codec import encode_page
 from hacs_crawler.state.database import PAGES_A_CALL, State
 from hacs_crawler.state.page import Page
@@ -67,9 +67,11 @@ def copy_states(
     number = 0
     for source in sources:
         shard_of: dict[int, int] = {}
-        for pages in _batches(source):
+        whole = (page for page in source.pages() if page is not None)
+        while pages := list(islice(whole, PAGES_A_CALL)):
             parts: list[dict[int, Page]] = [{} for _ in targets]
-            for page_id, page in pages.items():
+            for page in pages:
+                page_id = page_id_of(page.url)
                 shard = shard_of_page(page.url, len(targets)) if len(targets) > 1 else 0
                 parts[shard][page_id] = page
                 # annotations are by page, site or group of pages: all are hashes
@@ -102,13 +104,6 @@ def finish_copy(targets: Sequence[State]) -> None:
     """Have the copies be states like others."""
     for target in targets:
         target.store.write_meta({COPYING: None})
-
-
-def _batches(source: State) -> Iterator[dict[int, Page]]:
-    for ids, _ in source.store.all_rows():
-        places = iter(ids.tolist())
-        while some := list(islice(places, PAGES_A_CALL)):
-            yield source.load(some)
 
 
 def _write(target: State, pages: dict[int, Page]) -> None:

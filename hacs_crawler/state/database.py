@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import asdict, dataclass
 from functools import partial
 
+import msgspec
 import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.links import page_id_of
-from hacs_crawler.model import LogNormalPrior
 from hacs_crawler.state import site_links
 from hacs_crawler.state.codec import decode_page, decode_pages, encode_page
 from hacs_crawler.state.estimation import Estimation, is_same_estimate
@@ -23,27 +24,19 @@ from hacs_crawler.state.outcome_log import (
     PASSED_OVER,
     Label,
     Outcomes,
-    label_of,
     sorted_outcomes,
     sound,
 )
 from hacs_crawler.state.page import Page, Visit
 from hacs_crawler.state.priors import read_priors, refit_priors
-from hacs_crawler.state.recorded import (
-    Recorded,
-    merged,
-    on_their_sites,
-    outcome_record,
-    still_hold,
-)
+from hacs_crawler.state.recorded import Recorded, merged, on_their_sites, outcome_record, still_hold
 from hacs_crawler.state.rows import encode_row
 from hacs_crawler.state.site_links import LinkClaim, claim_links
-from hacs_crawler.state.store import Change, Ids, Rows, Store, change_annotations
+from hacs_crawler.state.store import TRIES, Change, Ids, Rows, Store, change_annotations
 from hacs_crawler.utils.text import counted, safe_logger
 
 logger = safe_logger(__name__)
 
-_TRIES = 100
 PAGES_A_CALL = 1_000
 _Base = Mapping[int, Page | None]
 
@@ -53,14 +46,6 @@ class Restored:
     """How many pages were new to the store, were added to, and could not be merged: damaged there."""
 
     added: int
-    changed: int
-    damaged: int
-
-
-@dataclass(frozen=True, slots=True)
-class Reestimated:
-    """How many pages got another rate, and how many are damaged."""
-
     changed: int
     damaged: int
 
@@ -185,10 +170,10 @@ class State:
         written = [is_new[page_id] for page_id in is_new.keys() - damaged]
         return Restored(sum(written), written.count(False), len(damaged))
 
-    def reestimate(self, page_ids: Sequence[int]) -> Reestimated:
+    def reestimate(self, page_ids: Sequence[int]) -> tuple[int, int]:
         """Estimate the rates of pages again; writes only pages whose rate changes.
 
-        Raises as `record`.
+        Returns how many got another rate, and how many are damaged. Raises as `record`.
         """
         pages = self.load(page_ids)
         changed: set[int] = set()
@@ -204,7 +189,7 @@ class State:
             return after
 
         damaged = self._write(pages, advance)
-        return Reestimated(len(changed - damaged), len(page_ids) - len(pages) + len(damaged))
+        return len(changed - damaged), len(page_ids) - len(pages) + len(damaged)
 
     def rows(self, page_ids: Ids) -> Rows:
         """Return ranking rows (dtype `rows.ROW`), in one round trip a few thousand pages."""
@@ -247,14 +232,18 @@ class State:
     def label(self, number: int) -> Label | None:
         """Return the label that outcome records call by that number, None if it is not known."""
         fields = self.store.read_meta(f"label/{number}")
-        label = None if fields is None else label_of(fields)
-        if fields is not None and label is None:
-            logger.warning(
-                "the note 'label/%d' in the state is damaged, or of a newer version: the outcome "
-                "records that refer to it are skipped",
-                number,
-            )
-        return label
+        if fields is None:
+            return None
+        with suppress(msgspec.ValidationError, OverflowError, RecursionError):
+            label = msgspec.convert(fields, Label)
+            if fields.keys() == asdict(label).keys():
+                return label
+        logger.warning(
+            "the note 'label/%d' in the state is damaged, or of a newer version: the outcome records "
+            "that refer to it are skipped",
+            number,
+        )
+        return None
 
     def labels_of(self, outcomes: Outcomes) -> dict[int, Label]:
         """Return the labels of outcome records that the state knows, by number."""
@@ -265,10 +254,11 @@ class State:
         """Keep a label, so that outcome records may call it by its number."""
         self.store.write_meta({f"label/{label.number}": asdict(label)})
 
-    def refit_prior(self) -> LogNormalPrior:
-        """Fit all that pages have in common (see `state.priors`), and return the prior that is kept."""
+    def refit_prior(self) -> None:
+        """Fit all that pages have in common (see `state.priors`), and estimate with it from now on."""
         self.read_prior()
-        return refit_priors(self.store, self.load, self.estimation)
+        refit_priors(self.store, self.load, self.estimation)
+        self.read_prior()
 
     def _write(
         self,
@@ -283,7 +273,7 @@ class State:
         could not be written because their bytes in the store are damaged; each is logged.
         """
         damaged: set[int] = set()
-        for _ in range(_TRIES):
+        for _ in range(TRIES):
             after = advance(base)
             if not after:
                 return damaged
@@ -309,9 +299,7 @@ class State:
                 )
             if not base:
                 return damaged
-        msg = (
-            f"{len(base)} pages were changed by other processes {_TRIES} times while being written"
-        )
+        msg = f"{len(base)} pages were changed by other processes {TRIES} times while being written"
         raise StateUnavailableError(msg)
 
 

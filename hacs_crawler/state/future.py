@@ -8,13 +8,12 @@ latest of such visits are not kept, as the state keeps the latest only.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from copy import copy
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hacs_crawler.state.database import PAGES_A_CALL
 from hacs_crawler.state.merging import FIRST_WAIT_GONE, LONGEST_WAIT_GONE
 from hacs_crawler.state.page import Page
 from hacs_crawler.state.rows import ROW, encode_row
@@ -23,8 +22,6 @@ from hacs_crawler.utils.times import SKEW_SECONDS, minute_text
 
 if TYPE_CHECKING:
     from hacs_crawler.state.database import State
-
-_PAGES_A_CALL = 1_000
 
 
 def latest_of(page: Page) -> int:
@@ -55,25 +52,8 @@ def as_of(page: Page, now: float) -> Page:
     return past
 
 
-@dataclass(frozen=True, slots=True)
-class Future:
-    """How many pages have visits later than now, and the second of the latest."""
-
-    pages: int = 0
-    latest: int = 0
-
-    def __str__(self) -> str:
-        return (
-            f"{self.pages} pages have visits later than now, the latest at "
-            f"{minute_text(self.latest)} UTC: a clock was wrong, that one or this; such visits are set "
-            "aside until then (nothing is deleted)"
-        )
-
-
-def without_future(
-    state: State, page_ids: Ids, rows: Rows, now: float
-) -> tuple[Rows, Future | None]:
-    """Return ranking rows without visits later than `now`, and the pages that have such visits.
+def without_future(state: State, page_ids: Ids, rows: Rows, now: float) -> tuple[Rows, str | None]:
+    """Return ranking rows without visits later than `now`, and what to say of pages that have such.
 
     The rows themselves, and None, without such pages. Reads the pages whose rows show such a
     visit, or may hide one: last visited after now, or to be left alone for longer than after one 404. If
@@ -87,25 +67,22 @@ def without_future(
     places = np.flatnonzero(is_suspect)
     number = latest = 0
     past = rows
-    for start in range(0, len(places), _PAGES_A_CALL):
-        some = places[start : start + _PAGES_A_CALL]
-        pages = state.load(page_ids[some].tolist())
-        of_future = [
-            index
-            for index in some.tolist()
-            if (page := pages.get(int(page_ids[index]))) is not None and latest_of(page) > until
-        ]
+    for start in range(0, len(places), PAGES_A_CALL):
+        some = places[start : start + PAGES_A_CALL].tolist()
+        known = state.load(page_ids[some].tolist())
+        pages = {index: known.get(int(page_ids[index])) for index in some}
+        of_future = {at: page for at, page in pages.items() if page and latest_of(page) > until}
         if not of_future:
             continue
-        of_pages = [pages[int(page_ids[index])] for index in of_future]
-        number, latest = number + len(of_pages), max(latest, *map(latest_of, of_pages))
+        number, latest = number + len(of_future), max(latest, *map(latest_of, of_future.values()))
         if past is rows:
             past = rows.copy()
-        past[of_future] = _rows_as_of(state, of_pages, now)
-    return past, Future(number, latest) if number else None
-
-
-def _rows_as_of(state: State, pages: Sequence[Page], now: float) -> Rows:
-    past = [as_of(page, now) for page in pages]
-    state.estimation.estimate(past)
-    return np.frombuffer(b"".join(encode_row(page) for page in past), ROW)
+        earlier = [as_of(page, now) for page in of_future.values()]
+        state.estimation.estimate(earlier)
+        past[[*of_future]] = np.frombuffer(b"".join(map(encode_row, earlier)), ROW)
+    if past is rows:
+        return rows, None
+    return past, (
+        f"{number} pages have visits later than now, the latest at {minute_text(latest)} UTC: a clock "
+        "was wrong, that one or this; such visits are set aside until then (nothing is deleted)"
+    )

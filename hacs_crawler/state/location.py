@@ -25,7 +25,8 @@ def state_url(given: object) -> str:
             msg = f"HACS_STATE = {given!r}: must be sqlite:///PATH (sqlite:////PATH from the root)"
             raise ConfigError(msg)
     elif scheme not in REDIS_SCHEMES or not separator:
-        shown = f"{scheme}://…" if separator else _without_secret(given)
+        # the part before an @ may be a password
+        shown = f"{scheme}://…" if separator else "…" * ("@" in given) + given.rpartition("@")[2]
         msg = f"HACS_STATE = {shown!r}: must be one of sqlite:///PATH, " + ", ".join(
             f"{name}://…" for name in REDIS_SCHEMES
         )
@@ -43,11 +44,6 @@ def needing_redis() -> Iterator[None]:
         raise ConfigError(msg) from error
 
 
-def is_server(url: str) -> bool:
-    """Whether an address names a server, which several machines may share."""
-    return url.partition("://")[0] in REDIS_SCHEMES
-
-
 def sqlite_path(url: str, base: Path) -> Path | None:
     """Return the file that a state's address names, None if it names a Redis server."""
     if not url.startswith("sqlite://"):
@@ -57,9 +53,9 @@ def sqlite_path(url: str, base: Path) -> Path | None:
 
 def describe(url: str) -> str:
     """Return an address as it may be shown: of a server without user, password and query."""
-    if not is_server(url):
-        return url
     scheme, _, rest = url.partition("://")
+    if scheme not in REDIS_SCHEMES:
+        return url
     parts = re.split("[?#]", rest, maxsplit=1)
     # of the password, which was not escaped, or of the query
     if "@" in "".join(parts[1:]):
@@ -73,17 +69,10 @@ def split_replicas(url: str) -> tuple[str, int]:
     Raises ConfigError if N is not a number.
     """
     base, _, query = url.partition("?")
-    parts = query.split("&")
-    wanted = [part.removeprefix("replicas=") for part in parts if part.startswith("replicas=")]
-    if not wanted:
-        return url, 0
-    if not (wanted[0].isdecimal() and len(wanted) == 1):
+    wanted = [part for part in query.split("&") if part.startswith("replicas=")]
+    others = [part for part in query.split("&") if part and part not in wanted]
+    number = wanted[0].removeprefix("replicas=") if wanted else "0"
+    if not number.isdecimal() or len(wanted) > 1:
         msg = "HACS_STATE: replicas=N in the address must be one whole number"
         raise ConfigError(msg)
-    rest = "&".join(part for part in parts if not part.startswith("replicas="))
-    return f"{base}?{rest}" if rest else base, int(wanted[0])
-
-
-def _without_secret(text: str) -> str:
-    """Return an invalid address as it may be shown: the part before an @ may be a password."""
-    return "…" + text.rpartition("@")[2] if "@" in text else text
+    return "?".join([base, *(["&".join(others)] if others else [])]), int(number)

@@ -70,11 +70,11 @@ def read_priors(store: Store, estimation: Estimation) -> Estimation:
 
 def refit_priors(
     store: Store, load: Callable[[Sequence[int]], Mapping[int, Page]], estimation: Estimation
-) -> LogNormalPrior:
+) -> None:
     """Fit the priors that `read_priors` reads to samples of the store's pages, and keep them.
 
     A prior that hardly differs from the kept one does not replace it: pages would have to be estimated
-    again for next to nothing. Returns the prior that is kept.
+    again for next to nothing.
     """
     revisited, siblings = sampled(store, PAGES_TO_FIT)
     pages = load(np.union1d(revisited, siblings).tolist())
@@ -91,11 +91,9 @@ def refit_priors(
         notes[_CHURNING_PAGES] = fitted.churning_pages
     if not fitted.bursts.is_like(estimation.bursts):
         notes[_BURSTS] = asdict(fitted.bursts)
-    is_same = _is_same(fitted.prior, estimation.prior, SAME_PRIOR)
-    if not is_same:
+    if not _is_same(fitted.prior, estimation.prior, SAME_PRIOR):
         notes[_PRIOR] = asdict(fitted.prior)
     store.write_meta(notes)
-    return estimation.prior if is_same else fitted.prior
 
 
 def _at_fixed_point(pages: Sequence[Page], estimation: Estimation) -> Estimation:

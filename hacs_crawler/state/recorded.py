@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hacs_crawler.links import menu_id, page_id_of, site_id
 from hacs_crawler.model import CHURNING
 from hacs_crawler.state.merging import merge, thinned
-from hacs_crawler.state.outcome_log import outcome
+from hacs_crawler.state.outcome_log import MOST_LINKS, PACKED, flags_of
 from hacs_crawler.state.page import Counted, News, Page, Visit
 from hacs_crawler.state.site_links import LinkClaim, owned_links
 
@@ -102,8 +102,7 @@ def still_hold(recorded: Sequence[Recorded], present: Page | None) -> bool:
 
 
 def on_their_sites(
-    recorded: Sequence[Recorded],
-    claim: Callable[[Sequence[LinkClaim]], list[NDArray[np.bool_]]],
+    recorded: Sequence[Recorded], claim: Callable[[Sequence[LinkClaim]], list[NDArray[np.bool_]]]
 ) -> list[Recorded]:
     """Return the outcomes of visits, given in the order of time, with the marks new to their sites.
 
@@ -134,21 +133,24 @@ def on_their_sites(
 
 def outcome_record(recorded: Recorded, updates: Counted) -> bytes:
     """Return the outcome record (dtype `OUTCOME`) of a ranked visit, nothing of any other."""
-    prediction = recorded.visit.prediction
+    visit, prediction = recorded.visit, recorded.visit.prediction
     if prediction is None:
         return b""
     new_to_site = recorded.new_marks if recorded.new_to_site is None else recorded.new_to_site
-    return outcome(
-        prediction,
-        page_id=page_id_of(recorded.visit.url),
-        site=site_id(recorded.visit.url),
-        at=recorded.visit.at,
-        answer_bytes=recorded.visit.bytes,
-        is_seen=recorded.visit.news is News.SEEN
-        and not (recorded.is_baseline or recorded.is_doubtful),
-        new_links=len(recorded.new_marks) if recorded.updated else 0,
-        new_to_site=len(new_to_site) if recorded.updated else 0,
-        is_update=recorded.is_update(updates),
+    is_seen = visit.news is News.SEEN and not (recorded.is_baseline or recorded.is_doubtful)
+    is_update = recorded.is_update(updates)
+    return PACKED.pack(
+        page_id_of(visit.url),
+        visit.at,
+        prediction.run,
+        site_id(visit.url),
+        prediction.label,
+        prediction.p,
+        prediction.days_since_visit,
+        min(len(recorded.new_marks), MOST_LINKS) * recorded.updated,
+        min(len(new_to_site), MOST_LINKS) * recorded.updated,
+        min(visit.bytes, 2**32 - 1),
+        flags_of(is_seen=is_seen, is_update=is_update, churn=prediction.churn),
     )
 
 

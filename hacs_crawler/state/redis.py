@@ -307,21 +307,21 @@ class RedisStore(Store):
 
     def _mended_rows(self, buckets: Sequence[int]) -> bytes:
         """Return the ids and ranking rows of buckets, with damaged rows repaired."""
-        rows: dict[int, bytes] = {}
-        for bucket in self._buckets.whole(buckets, "rows"):
-            for field, row in bucket.items():
-                rows[page_of(field)] = row
-        records = np.zeros(len(rows), _RECORD)
-        records["id"] = [*rows]
-        records["row"] = whole_rows(self, records["id"], [*rows.values()], self._place)
+        with self._server.pipeline("read") as pipe:
+            for bucket in buckets:
+                pipe.hkeys(self._key(bucket, "rows"))
+            ids = [page_of(field) for fields in pipe.execute() for field in fields]
+        records = np.zeros(len(ids), _RECORD)
+        records["id"] = ids
+        records["row"] = self.rows(records["id"])
         return records.tobytes()
 
     def _sound_outcomes(self, buckets: Sequence[int]) -> bytes:
         """Return the outcome records of buckets without the damaged ones."""
-        records = [
-            record for bucket in self._buckets.whole(buckets, "outcomes") for record in bucket
-        ]
-        return whole_outcomes(records, self._place).tobytes()
+        with self._server.pipeline("read") as pipe:
+            for bucket in buckets:
+                pipe.lrange(self._key(bucket, "outcomes"), 0, -1)
+            return whole_outcomes([*chain.from_iterable(pipe.execute())], self._place).tobytes()
 
 
 def _written_of(change: Change) -> tuple[bytes, bytes, bytes, bytes, bytes]:

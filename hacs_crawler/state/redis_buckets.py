@@ -70,12 +70,7 @@ class RedisBuckets:
         return (page_ids[start : start + size] for start in range(0, len(page_ids), size))
 
     def run_on_all(
-        self,
-        action: str,
-        script: str,
-        kind: str,
-        *args: object,
-        first: int = 0,
+        self, action: str, script: str, kind: str, *args: object, first: int = 0
     ) -> Iterator[tuple[Sequence[Sequence[int]], list[Any]]]:
         """Run a script on the keys of that kind of all buckets, many at a time.
 
@@ -107,16 +102,6 @@ class RedisBuckets:
         bucket = page_id % BUCKETS
         parts = enumerate(self._groups())
         return next(part for part, groups in parts if any(bucket in group for group in groups))
-
-    def whole(self, buckets: Sequence[int], kind: str) -> list[Any]:
-        """Return the values of the keys of that kind, one by one: rows as dicts, outcomes as lists."""
-        with self._server.pipeline("read") as pipe:
-            for bucket in buckets:
-                if kind == "rows":
-                    pipe.hgetall(self.key(bucket, kind))
-                else:
-                    pipe.lrange(self.key(bucket, kind), 0, -1)
-            return list(pipe.execute())
 
     def _groups(self) -> Iterator[Sequence[Sequence[int]]]:
         """Buckets, in groups that fit one call of a script, as many as fit a round trip."""

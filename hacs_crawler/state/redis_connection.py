@@ -152,15 +152,11 @@ class RedisServer:
                 raise StateUnavailableError(msg) from error
             msg = f"cannot {action} the state in {self.shown}: {error}"
             if may_pass(error):
-                self._look_up_anew()
+                # another server may have taken over the address: the next call connects anew
+                if not self.is_cluster and hasattr(self, "client"):
+                    self.client.connection_pool.disconnect()
                 raise StateUnavailableError(msg) from error
             raise StateError(msg) from error
-
-    def _look_up_anew(self) -> None:
-        """Have the next call open a new connection: another server may have taken over the address."""
-        client = getattr(self, "client", None)
-        if client is not None and not self.is_cluster:
-            client.connection_pool.disconnect()
 
     def _node(self, key: str) -> dict[str, Any]:
         # Without the node, redis-py asks the server for each call which of its arguments are keys

@@ -74,7 +74,6 @@ def stopped_run(state: State) -> Run | None:
 def new_run(state: State) -> Run:
     """Fit the prior, use it from now on, and return a run that begins."""
     state.refit_prior()
-    state.read_prior()
     return Run(state.estimation.note())
 
 
@@ -101,15 +100,15 @@ def advanced(
             some = left[start : start + PAGES_A_CALL].tolist()
             if most is not None:
                 some = some[: begun.pages + most - run.pages]
-            reestimated = state.reestimate(some)
+            changed, damaged = state.reestimate(some)
             end = start + len(some)
             run = replace(
                 run,
                 after=next((ends[place] for place in reversed(ends) if place <= end), run.after),
                 done=None if end in ends else some[-1],
                 pages=run.pages + len(some),
-                changed=run.changed + reestimated.changed,
-                damaged=run.damaged + reestimated.damaged,
+                changed=run.changed + changed,
+                damaged=run.damaged + damaged,
             )
             on_progress(run)
             if run.pages - begun.pages == most:
@@ -119,7 +118,7 @@ def advanced(
         if most is not None and rows_read >= ROWS_A_PAGE * most:
             store.write_meta({NOTE: asdict(run)})
             return run, False
-    keep_followed(state)
+    store.write_meta({NOTE: None, FOLLOWED: state.estimation.note()})
     return run, True
 
 
@@ -144,11 +143,6 @@ def _batches(store: Store, run: Run) -> Iterator[tuple[Ids, dict[int, int], int]
         done, number = None, number + len(ids)
     if held:
         yield np.concatenate(held), ends, number
-
-
-def keep_followed(state: State) -> None:
-    """Remember that all pages are estimated as the state's settings say."""
-    state.store.write_meta({NOTE: None, FOLLOWED: state.estimation.note()})
 
 
 def follow_prior(
@@ -186,7 +180,6 @@ def _begun_run(state: State, refits: bool, visited: int | None) -> Run | None:
         return run
     if refits and _is_fit_due(state, visited):
         state.refit_prior()
-        state.read_prior()
     before, now = state.store.read_meta(FOLLOWED), state.estimation.note()
     # else others followed another prior, while this crawl wrote pages by its older one
     if before == now and state.estimation == opened_with:

@@ -13,13 +13,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from hacs_crawler.model import (
-    POINTS,
-    Rates,
-    SignalRecords,
-    gap_log_likelihood,
-    open_log_likelihood,
-)
+from hacs_crawler.model import POINTS, Rates, SignalRecords, gap_log_likelihood, open_log_likelihood
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.store import Ids, Rows
 from hacs_crawler.utils.arrays import FloatArray, IndexArray

@@ -46,10 +46,8 @@ class SQLiteStore(Store):
         self._db = self._file.db
         self._naming_errors = self._file.naming_errors
         try:
-            self._refuse_other_case(namespace)
-            if reads_only:
-                self._check_namespace(namespace)
-            else:
+            self._check_namespace(namespace, reads_only=reads_only)
+            if not reads_only:
                 self._file.make({names[kind]: columns for kind, columns in _COLUMNS.items()})
         except BaseException:
             self.close()
@@ -80,8 +78,13 @@ class SQLiteStore(Store):
         return {page_id: present.get(page_id, b"") for page_id in stale}
 
     def annotations(self, kind: str, keys: Sequence[int]) -> dict[int, bytes]:
+        query = (
+            f"SELECT a.key, CAST(a.value AS BLOB) FROM json_each(?) AS j "  # noqa: S608
+            # JOIN alone would read all of that kind for each key
+            f"CROSS JOIN {self._annotations} AS a ON a.kind = ? AND a.key = j.value"
+        )
         with self._naming_errors("read"):
-            return self._annotations_of(kind, keys)
+            return dict(self._db.execute(query, (json.dumps(list(keys)), kind)))
 
     def annotated(self, kind: str) -> Ids:
         query = f"SELECT key FROM {self._annotations} WHERE kind = ? ORDER BY key"  # noqa: S608
@@ -108,7 +111,7 @@ class SQLiteStore(Store):
         if not changes:
             return {}
         with self._file.writing():
-            present = self._annotations_of(kind, [change.key for change in changes])
+            present = self.annotations(kind, [change.key for change in changes])
             refused = {
                 change.key: present.get(change.key, b"")
                 for change in changes
@@ -247,34 +250,24 @@ class SQLiteStore(Store):
         query = f"INSERT OR REPLACE INTO {self._meta} VALUES (?, ?)"  # noqa: S608
         self._db.executemany(query, [(key, json.dumps(value)) for key, value in notes.items()])
 
-    def _refuse_other_case(self, namespace: str) -> None:
-        """Raise StateError if the file has a namespace that differs in case only: tables cannot."""
-        namespaces = {name.removesuffix(".pages") for name in self._file.tables} - {namespace}
+    def _check_namespace(self, namespace: str, *, reads_only: bool) -> None:
+        """Raise NoStateError if a reader's namespace is missing in the file.
+
+        Raises StateError if the file has one that differs in case only: tables cannot.
+        """
+        names = sorted(name for name in self._file.tables if name.endswith(".pages"))
+        namespaces = [name.removesuffix(".pages") for name in names]
         for other in namespaces:
-            if other.lower() == namespace.lower():
+            if other.lower() == namespace.lower() and other != namespace:
                 msg = (
                     f"the state in {self._file.path} has the namespace {other}, which SQLite cannot "
                     f"tell from {namespace}: use another HACS_NAMESPACE"
                 )
                 raise StateError(msg)
-
-    def _check_namespace(self, namespace: str) -> None:
-        """Raise NoStateError if the file lacks the namespace."""
-        if f"{namespace}.pages" in self._file.tables:
-            return
-        pages = sorted(name for name in self._file.tables if name.endswith(".pages"))
-        namespaces = ", ".join(name.removesuffix(".pages") for name in pages)
-        has = f"it has {namespaces}" if namespaces else "it is empty"
-        msg = f"there is no state of the namespace {namespace} in {self._file.path}: {has}"
-        raise NoStateError(msg)
-
-    def _annotations_of(self, kind: str, keys: Sequence[int]) -> dict[int, bytes]:
-        query = (
-            f"SELECT a.key, CAST(a.value AS BLOB) FROM json_each(?) AS j "  # noqa: S608
-            # JOIN alone would read all of that kind for each key
-            f"CROSS JOIN {self._annotations} AS a ON a.kind = ? AND a.key = j.value"
-        )
-        return dict(self._db.execute(query, (json.dumps(list(keys)), kind)))
+        if reads_only and namespace not in namespaces:
+            has = f"it has {', '.join(namespaces)}" if namespaces else "it is empty"
+            msg = f"there is no state of the namespace {namespace} in {self._file.path}: {has}"
+            raise NoStateError(msg)
 
     def _by_id(self, column: str, page_ids: Sequence[int]) -> dict[int, Any]:
         """Return a column of those pages that are known."""

@@ -134,11 +134,9 @@ class Store(Protocol):
 
     def try_to_write(self) -> None:
         """Write a note and take it back; raises StateError if the store takes no writes."""
-        return  # as of a store in memory
 
     def risks(self) -> Iterator[tuple[str, str]]:
         """Yield what loses pages, or may lose them, and what to do about it."""
-        return iter(())
 
     def close(self) -> None:
         """Release the connection; the store is not used afterwards."""

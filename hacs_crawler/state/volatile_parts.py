@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from msgspec import Struct
@@ -45,36 +45,31 @@ def learn_volatile_parts(
     is_known: Callable[[str], bool],
 ) -> VolatileLinkParts:
     """Compare two fetches of a page (see `VolatileLinkParts.learned`), and write its host's parts."""
-    parts = VolatileLinkParts(host)
-
-    def learned(notes: dict[str, _StoredParts] | None) -> Any:
-        nonlocal parts
-        by_host = _decoded(notes)
-        before = by_host.get(host, VolatileLinkParts(host))
-        parts = before.learned(first, second, is_known)
-        if parts != before and (host in by_host or len(by_host) < MOST_HOSTS):
-            by_host[host] = parts
-        return _encoded(by_host)
-
-    change_note(state.store, NOTE, dict[str, _StoredParts], learned)
-    return parts
+    return _changed(state, host, lambda before: before.learned(first, second, is_known))[1]
 
 
-def forget_volatile_parts(state: State, host: str) -> VolatileLinkParts | None:
-    """Forget a host's volatile parts, so that all its links count; return them, None for none.
+def forget_volatile_parts(state: State, host: str) -> VolatileLinkParts:
+    """Forget a host's volatile parts, so that all its links count; return them.
 
     That nothing is left out is kept, so that what other hosts have is not left out either.
     """
-    parts = read_volatile_parts(state).get(host)
+    return _changed(state, host, lambda _: VolatileLinkParts(host))[0]
 
-    def forgotten(notes: dict[str, _StoredParts] | None) -> Any:
+
+def _changed(
+    state: State, host: str, change: Callable[[VolatileLinkParts], VolatileLinkParts]
+) -> tuple[VolatileLinkParts, VolatileLinkParts]:
+    """Write what `change` returns of a host's parts; return them as they were, and as they are."""
+    before = after = VolatileLinkParts(host)
+
+    def changed(notes: dict[str, _StoredParts] | None) -> Any:
+        nonlocal before, after
         by_host = _decoded(notes)
-        by_host[host] = VolatileLinkParts(host)
-        return _encoded(by_host)
+        before = by_host.get(host, VolatileLinkParts(host))
+        after = change(before)
+        if after is not before and (host in by_host or len(by_host) < MOST_HOSTS):
+            by_host[host] = after
+        return {name: parts.to_json() for name, parts in by_host.items()} or None
 
-    change_note(state.store, NOTE, dict[str, _StoredParts], forgotten)
-    return parts
-
-
-def _encoded(by_host: Mapping[str, VolatileLinkParts]) -> Any:
-    return {host: parts.to_json() for host, parts in by_host.items()} or None
+    change_note(state.store, NOTE, dict[str, _StoredParts], changed)
+    return before, after

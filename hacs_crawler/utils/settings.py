@@ -66,11 +66,6 @@ class Setting:
     kind: Any = None
 
     @property
-    def allowed(self) -> str:
-        """The allowed values in words; "" if `text` names them."""
-        return "" if self.read is not None else allowed(self.kind)
-
-    @property
     def summary(self) -> str:
         """The first sentence of `text`, on one line and without links."""
         sentence = " ".join(self.text.split()).partition(". ")[0]
@@ -184,6 +179,13 @@ def loaded(path: str, what: str) -> Any:
         return load_object(path)
     except (ImportError, NameError, ValueError, TypeError) as error:
         raise NotAllowedError(f"{what} ({error})") from error
+
+
+def object_at(path: Any) -> object:
+    """Return the object at a dotted path, None without one."""
+    with suppress(NotAllowedError):
+        return loaded(path, "")
+    return None
 
 
 def allowed(kind: Any) -> str:

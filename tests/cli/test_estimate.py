@@ -13,7 +13,7 @@ import pytest
 
 from cli_support import hacs as run, opened, record
 from hacs_crawler.state import reestimation
-from hacs_crawler.state.database import Reestimated, State
+from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.page import Page, Visit
 from hacs_crawler.state.rows import ROW
@@ -71,7 +71,7 @@ def stop_after(
     left = iter(range(calls - 1, -1, -1))
     reestimate = State.reestimate
 
-    def counted(self: State, page_ids: Sequence[int]) -> Reestimated:
+    def counted(self: State, page_ids: Sequence[int]) -> tuple[int, int]:
         asked.append(list(page_ids))
         done = reestimate(self, page_ids)
         if next(left, None) == 0:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from functools import partial
 
 import numpy as np
@@ -27,7 +26,6 @@ from hacs_crawler.state.outcome_log import (
     Label,
     Prediction,
     is_new_to_site,
-    label_of,
 )
 from hacs_crawler.state.page import News, Page, Visit
 from hacs_crawler.state.recorded import Recorded
@@ -281,12 +279,14 @@ def test_lines_of_outcome_records_say_what_was_new_to_the_site() -> None:
     assert values[OUTCOME.names.index("new_to_site") - 1] == 2  # type: ignore[union-attr]
 
 
-def test_labels_tell_what_p_was_of() -> None:
+def test_labels_tell_what_p_was_of(store: Store) -> None:
     page = Label("hacs", "bayes", 365.0, "visit", siblings=True)
     site = dataclasses.replace(page, updates="site")
     assert page.number != site.number
     assert site.model == f"{page.model}, new to the site"
-    assert label_of(asdict(page)) == page
+    state = state_of(store)
+    state.keep_label(page)
+    assert state.label(page.number) == page
 
 
 def test_pages_that_churn_claim_nothing(store: Store) -> None:
@@ -335,7 +335,6 @@ def test_where_sites_count_siblings_that_share_a_menu_only_are_not_updated_toget
         urls = [f"http://a.example/~ada/{number}.html" for number in range(8)]
         state.record([visit(url, day, *links) for url in urls for day, links in history()])
         state.refit_prior()
-        state.read_prior()
         together.append(state.estimation.sibling_correlation)
     assert together[1] < together[0]
 

@@ -16,7 +16,6 @@ from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.links import menu_id, page_id_of
 from hacs_crawler.state import (
     Estimation,
-    Future,
     LinkClaim,
     Page,
     Prediction,
@@ -91,7 +90,7 @@ class StateThread:
                 logger.warning("%s; next try in %g s", error, RETRY_SECONDS)
                 await maybe_deferred_to_future(sleep(RETRY_SECONDS))
 
-    async def rows(self, page_ids: Sequence[int], now: float) -> tuple[Rows, Future | None]:
+    async def rows(self, page_ids: Sequence[int], now: float) -> tuple[Rows, str | None]:
         """Return the pages' ranking rows without visits later than `now`, and what there is of these.
 
         Raises StateError.
