@@ -33,7 +33,6 @@ from hacs_crawler.state import (
     Estimation,
     Shard,
     State,
-    Store,
     describe,
     open_store,
     sqlite_path,
@@ -148,7 +147,7 @@ def _state(config: Config) -> Iterator[Check]:
             yield Check("state", "ok", f"{shown}: no state yet, the first crawl makes it")
             return
         # for writing, a store on a server would make the state
-        store = _store(config, reads_only=path is None)
+        store = open_store(*config.state_arguments[:3], reads_only=path is None)
         stack.callback(store.close)
         state = joined or State(store, Estimation())
         store.try_to_write()
@@ -169,14 +168,10 @@ def _state(config: Config) -> Iterator[Check]:
         stack.close()
 
 
-def _store(config: Config, *, reads_only: bool) -> Store:
-    return open_store(config.state, config.own_namespace, config.base, reads_only=reads_only)
-
-
 def _is_new(config: Config, path: Path) -> bool:
     try:
         if path.exists():
-            _store(config, reads_only=True).close()
+            open_store(*config.state_arguments[:3], reads_only=True).close()
     except NoStateError:
         return True
     return not path.exists()

@@ -90,7 +90,6 @@ class Outcome(_Told):
         """Keep the values that are not fields."""
         self._rules = rules
         self._after = page
-        self._sound = page.sound
         self._estimate = estimate
         self._lost = lost_marks
         self._items_before = items_before or {}
@@ -118,7 +117,7 @@ class Outcome(_Told):
     @property
     def last_update(self) -> datetime | None:
         """Tau: when the last update was found, this visit's included."""
-        second = self._sound.last_update
+        second = self._after.sound.last_update
         return None if second is None else datetime.fromtimestamp(second, UTC)
 
     def is_new(self, thing: Any) -> bool:
@@ -152,7 +151,7 @@ class Outcome(_Told):
     @cached_property
     def _shown_before(self) -> frozenset[int]:
         at = int(self.visited_at.timestamp())
-        shown, _ = self._sound.by_visit()
+        shown, _ = self._after.sound.by_visit()
         return next((shown[before] for before in reversed(shown) if before < at), frozenset())
 
     def is_new_to_site(self, thing: Any) -> bool:

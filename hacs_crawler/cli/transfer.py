@@ -42,12 +42,12 @@ from hacs_crawler.state import (
     LONGEST_LINE_BYTES,
     PAGES_A_CALL,
     News,
-    OutcomeMerger,
     Page,
     State,
     Visit,
     follow_prior,
     is_export,
+    merge_outcomes,
     noun_of,
     page_lines,
     read_export,
@@ -215,10 +215,9 @@ class Importer:
 
     def _import_outcomes(self, source: Source, progress: Progress) -> None:
         number = added = 0
-        merger = OutcomeMerger(self.state)
-        for batch in _batches(read_outcomes(read_lines(source, LONGEST_LINE_BYTES), source.name)):
-            added += merger.add(batch)
-            number += len(batch)
+        batches = _batches(read_outcomes(read_lines(source, LONGEST_LINE_BYTES), source.name))
+        for read, new in merge_outcomes(self.state, batches):
+            number, added = number + read, added + new
             progress.update(f"{number} outcome records, {added} new")
         logger.info("%s: %d outcome records read, %d new", source.name, number, added)
 

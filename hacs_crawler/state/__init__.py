@@ -54,7 +54,7 @@ if TYPE_CHECKING:
         sqlite_path as sqlite_path,
     )
     from hacs_crawler.state.outcome_jsonl import (
-        OutcomeMerger as OutcomeMerger,
+        merge_outcomes as merge_outcomes,
         outcome_lines as outcome_lines,
         read_outcomes as read_outcomes,
     )

@@ -199,8 +199,7 @@ def _expected(estimator: str, prior: LogNormalPrior, bursts: Bursts, is_known: b
 
 
 def histories(pages: Sequence[Page]) -> tuple[FloatArray, BoolArray, IndexArray]:
-    """Return the pages' visit times in days, whether each found an update, and offsets, flat."""
-    pages = [page.sound for page in pages]
+    """Return visit times in days, whether each found an update, and offsets, flat, of sound pages."""
     visits, offsets = _joined([page.visits for page in pages])
     updates, update_offsets = _joined([page.update_times for page in pages])
     updated = _first_from(visits, offsets, updates, update_offsets)
@@ -319,7 +318,6 @@ def _has_new_marks(page: Page) -> bool:
 
 def baselines_of(pages: Sequence[Page]) -> BoolArray | None:
     """Return which of the visits that `histories` returns are baselines, None if none is."""
-    pages = [page.sound for page in pages]
     baselines, baseline_offsets = _joined([page.baselines for page in pages])
     if not len(baselines):
         return None

@@ -138,26 +138,25 @@ def read_outcomes(lines: Iterable[bytes], name: str) -> Iterator[Labelled]:
     return read_lines_as(from_line, lines, name)
 
 
-class OutcomeMerger:
-    """Adds outcome records to a state, except of visits that have one there."""
+def merge_outcomes(
+    state: State, batches: Iterable[Sequence[Labelled]]
+) -> Iterator[tuple[int, int]]:
+    """Add outcome records to a state, except of visits that have one there.
 
-    def __init__(self, state: State) -> None:
-        self._state = state
-        self._visits = _visits(state.outcomes())
-        self._labels: set[Label] = set()
-
-    def add(self, batch: Sequence[Labelled]) -> int:
-        """Keep the records that are new, and return their number."""
-        for label in {label for _, label in batch} - self._labels:
-            self._state.keep_label(label)
-            self._labels.add(label)
+    Yields for each batch the number of its records, and of the new ones among them.
+    """
+    visits, labels = _visits(state.outcomes()), set[Label]()
+    for batch in batches:
+        for label in {label for _, label in batch} - labels:
+            state.keep_label(label)
+            labels.add(label)
         rows = [(*values[:4], label.number, *values[4:]) for values, label in batch]
         outcomes = sorted_outcomes([np.array(rows, OUTCOME)])
-        fresh = outcomes[~np.isin(_visits(outcomes), self._visits)]
+        fresh = outcomes[~np.isin(_visits(outcomes), visits)]
         if len(fresh):
-            self._state.store.add_outcomes(fresh)
-            self._visits = np.concatenate([self._visits, _visits(fresh)])
-        return len(fresh)
+            state.store.add_outcomes(fresh)
+            visits = np.concatenate([visits, _visits(fresh)])
+        yield len(batch), len(fresh)
 
 
 def _visits(outcomes: Outcomes) -> np.ndarray[tuple[int], np.dtype[np.void]]:

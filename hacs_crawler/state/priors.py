@@ -78,10 +78,10 @@ def refit_priors(
     """
     revisited, siblings = sampled(store, PAGES_TO_FIT)
     pages = load(np.union1d(revisited, siblings).tolist())
-    of_siblings = [pages[page_id] for page_id in siblings.tolist() if page_id in pages]
+    of_siblings = [pages[page_id].sound for page_id in siblings.tolist() if page_id in pages]
     revisits = (pages.get(page_id) for page_id in revisited.tolist())
     # a damaged row may say otherwise
-    sample = [page for page in revisits if page and page.visits]
+    sample = [page.sound for page in revisits if page and page.visits]
     fitted = _at_fixed_point(sample, estimation)
     sites = np.array([site_id(page.url) for page in of_siblings], np.int64)
     visits = Visits(*histories(of_siblings), baselines=baselines_of(of_siblings))

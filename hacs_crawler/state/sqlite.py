@@ -93,18 +93,11 @@ class SQLiteStore(Store):
 
     def all_annotations(self, kind: str) -> Iterator[dict[int, bytes]]:
         """See `Store.all_annotations`; by key."""
-        first = -(2**63)
         query = (
             f"SELECT key, CAST(value AS BLOB) FROM {self._annotations} "  # noqa: S608
             f"WHERE kind = ? AND key >= ? ORDER BY key LIMIT {_ROW_BATCH}"
         )
-        while first < 2**63:
-            with self._naming_errors("read"):
-                batch = dict(self._db.execute(query, (kind, first)))
-            if not batch:
-                return
-            yield batch
-            first = max(batch) + 1
+        return map(dict, self._batches(query, kind))
 
     def annotate(self, kind: str, changes: Sequence[Annotation]) -> dict[int, bytes]:
         """See `Store.annotate`; one transaction."""
@@ -165,18 +158,12 @@ class SQLiteStore(Store):
             return int(self._db.execute(query).fetchone()[0])
 
     def outcomes(self) -> Iterator[Outcomes]:
-        last = 0
         query = (
-            f"SELECT id, outcomes FROM {self._outcomes} WHERE id > ? "  # noqa: S608
+            f"SELECT id, outcomes FROM {self._outcomes} WHERE id >= ? "  # noqa: S608
             f"ORDER BY id LIMIT {_OUTCOMES_BATCH}"
         )
-        while True:
-            with self._naming_errors("read"):
-                rows = self._db.execute(query, (last,)).fetchall()
-            if not rows:
-                return
+        for rows in self._batches(query):
             yield whole_outcomes([outcomes for _, outcomes in rows], str(self._file.path))
-            last = rows[-1][0]
 
     def add_outcomes(self, outcomes: Outcomes) -> None:
         """See `Store.add_outcomes`; one transaction."""
@@ -268,6 +255,17 @@ class SQLiteStore(Store):
             has = f"it has {', '.join(namespaces)}" if namespaces else "it is empty"
             msg = f"there is no state of the namespace {namespace} in {self._file.path}: {has}"
             raise NoStateError(msg)
+
+    def _batches(self, query: str, *given: object) -> Iterator[list[tuple[int, bytes]]]:
+        """Yield the rows of a query whose last parameter is the least id or key, in batches."""
+        least = -(2**63)
+        while least < 2**63:
+            with self._naming_errors("read"):
+                rows = self._db.execute(query, (*given, least)).fetchall()
+            if not rows:
+                return
+            yield rows
+            least = rows[-1][0] + 1
 
     def _by_id(self, column: str, page_ids: Sequence[int]) -> dict[int, Any]:
         """Return a column of those pages that are known."""

@@ -106,7 +106,7 @@ def from_pages(
     remaining = iter(pages)
     while batch := list(islice(remaining, PAGES_A_CALL)):
         urls += [page.url for page in batch]
-        part_days, part_updated, part_offsets = histories(batch)
+        part_days, part_updated, part_offsets = histories([page.sound for page in batch])
         days.append(part_days)
         updated.append(part_updated)
         counts.append(np.diff(part_offsets))
