@@ -127,8 +127,9 @@ def followed_key(request: Request) -> int | None:
 
     Redirects, retries, ranked requests and requests that are only recorded lack such an id.
     """
-    tag = tag_of(request)
-    return _unranked_key(request, tag) if tag.is_page or _said(request) is True else None
+    tag, said = tag_of(request), _said(request)
+    is_page = _named(request) if said is tag.is_page is None else tag.is_page or said is True
+    return _unranked_key(request, tag) if is_page else None
 
 
 def seed_url(request: Request, tag: Tag | None = None) -> str:

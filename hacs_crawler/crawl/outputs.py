@@ -48,7 +48,10 @@ class PageFilter:
         self._pages = pages
         self._matched = matched
         self._is_other_file = _other_files(watch)
-        self._reads_lists = isinstance(spider, SitemapSpider | XMLFeedSpider | CSVFeedSpider)
+        # the entries of a feed may be items themselves
+        shows_items = watch is not None and not watch.answers
+        lists = SitemapSpider if shows_items else SitemapSpider | XMLFeedSpider | CSVFeedSpider
+        self._reads_lists = isinstance(spider, lists)
         self._may_be_fed = hasattr(spider, "redis_key")
         # Whether requests without a tag may have to be marked.
         self.is_needed = pages != "start" or self._reads_lists or self._may_be_fed
@@ -56,7 +59,15 @@ class PageFilter:
     def mark(self, request: Request) -> None:
         """Mark a request that is scheduled; a redirect or retry keeps its mark."""
         tag = tag_of(request)
-        if tag.stage != "waiting" or request.method != "GET":
+        if tag.stage != "waiting":
+            return
+        found = {
+            pattern.pattern
+            for pattern in (self._pages if isinstance(self._pages, tuple) else ())
+            if pattern.search(request.url)
+        }
+        self._matched |= found
+        if request.method != "GET":
             return
         # given by an external queue, as scrapy-redis's spiders have one: requests that reach the engine
         # when the spider is idle, and not from `start()` or a callback
@@ -67,8 +78,6 @@ class PageFilter:
         if self._pages == "all":
             is_page = not is_list and not self._is_other_file(request.url)
         elif self._pages != "start":
-            found = {pattern.pattern for pattern in self._pages if pattern.search(request.url)}
-            self._matched |= found
             is_page = bool(found)
         elif is_fed:
             is_page = True

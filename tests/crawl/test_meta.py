@@ -5,14 +5,18 @@ from __future__ import annotations
 import json
 import marshal
 import pickle
+import re
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from scrapy import FormRequest, Request
+from scrapy import FormRequest, Request, Spider
+from scrapy.settings import Settings
+from scrapy.spiders import CSVFeedSpider, SitemapSpider, XMLFeedSpider
 from scrapy.utils.request import request_from_dict
 from scrapy.utils.serialize import ScrapyJSONEncoder
 
+from hacs_crawler.config import Config
 from hacs_crawler.crawl.meta import (
     BESIDE,
     KEY,
@@ -43,6 +47,7 @@ from hacs_crawler.crawl.meta import (
     tell,
     was_sent,
 )
+from hacs_crawler.crawl.outputs import PageFilter
 from hacs_crawler.links import LinkRules, page_id_of
 from hacs_crawler.outcome import NotObserved, Outcome
 from hacs_crawler.state import Page, Prediction
@@ -122,13 +127,14 @@ def post(request: Request) -> Request:
         (follow_up(), None, None),
         (follow_up(hacs=True), URL, URL),
         (follow_up(hacs="record"), None, URL),
-        (follow_up(hacs_page=SEED), None, SEED),
+        (follow_up(hacs_page=SEED), SEED, SEED),
+        (follow_up(hacs_page=SEED, hacs="record"), None, SEED),
         (follow_up(hacs_page=SEED, hacs=False), None, None),
         (start().replace(method="HEAD"), None, None),
         (post(start()), None, None),
         (post(start(hacs=True)), URL, URL),
         (post(follow_up(hacs=True)), URL, URL),
-        (post(follow_up(hacs_page=URL)), None, URL),
+        (post(follow_up(hacs_page=URL)), URL, URL),
         (FormRequest(URL, formdata={"q": "1"}, meta={"is_start_request": True}), None, None),
         (start(hacs_page="http://a.example:99999/"), None, None),
         (start(hacs_page="http://a.example:http/"), None, None),
@@ -144,6 +150,23 @@ def test_which_page_a_request_is_ranked_by_and_recorded_for(
     assert key == (None if ranked is None else page_id_of(ranked))
     assert page_url(request_) == recorded
     assert ranked is None or not is_first or seed_url(request_) == ranked
+
+
+@pytest.mark.parametrize("kind", [SitemapSpider, XMLFeedSpider, CSVFeedSpider])
+@pytest.mark.parametrize("watch", [None, "items", "text"])
+def test_feeds_are_pages_only_if_items_are_watched(watch: str | None, kind: type[Spider]) -> None:
+    rules = Config.from_settings(Settings({"HACS_WATCH": watch} if watch else {})).watch
+    request = start()
+    PageFilter("start", kind(name="any"), set(), rules).mark(request)
+    assert (page_url(request) is not None) is (watch == "items" and kind is not SitemapSpider)
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_patterns_that_find_a_page_are_noted_however_it_is_asked_for(method: str) -> None:
+    matched: set[str] = set()
+    pages = re.compile("page"), re.compile("other")
+    PageFilter(pages, Spider("any"), matched).mark(follow_up().replace(method=method))
+    assert matched == {"page"}
 
 
 @pytest.mark.parametrize("is_page", [True, False])
