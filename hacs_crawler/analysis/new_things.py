@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from hacs_crawler.analysis.tables import Table, table, times
 from hacs_crawler.links import link_fingerprint
 from hacs_crawler.model import CHURNING
-from hacs_crawler.state import OPEN, PAGES_A_CALL, Finding, Page, State, all_findings
+from hacs_crawler.state import FIRST, OPEN, PAGES_A_CALL, Finding, Page, State, all_findings
 from hacs_crawler.utils.text import printable
 
 
@@ -38,7 +38,7 @@ def newest(state: State, since: float = 0, host: str = "") -> tuple[list[NewThin
         (thing.at, page_id, thing, findings.title)
         for page_id, findings in all_findings(state.store)
         for thing in findings.things
-        if thing.at >= since
+        if thing.at >= since and thing.kind != FIRST
     ]
     entries.sort(key=lambda entry: entry[:2], reverse=True)
     name = host.lower().partition(":")[0].removeprefix("www.")

@@ -28,18 +28,18 @@ from hacs_crawler.links import (
     publications,
 )
 from hacs_crawler.state import (
+    FIRST,
     Finding,
     Findings,
     State,
     Visit,
-    change_annotations,
     findings_text,
+    read_findings,
     write_findings,
 )
 from hacs_crawler.watch import LEADS_ON, MarkRules, Rules
 
 _PARAMETER: Final = re.compile(r"(?<=[?&;])([^=&;#]+)=[^&;#]*")
-LAST_TEXT: Final = "last_text"
 # Fields of an item that hold its address.
 _ADDRESSES: Final = ("url", "link", "href")
 # A link to a file with as few words, such as "PDF", is named by the publication around it.
@@ -54,8 +54,8 @@ class FindingsWriter(PageWriter[Findings]):
     def __init__(self, crawl: Crawl) -> None:
         super().__init__(crawl)
         self._items: WeakKeyDictionary[Response, list[Finding]] = WeakKeyDictionary()
-        # The second and the text of pages whose text is new, "" for pages with several.
-        self._texts: dict[int, str] = {}
+        # Pages whose only text replaced another, and since when they had shown that.
+        self._replaced: dict[int, int] = {}
 
     def shown(self, response: Response, item: object, *, is_news: bool) -> None:
         """Keep the text of an item: pipelines may change it before the visit ends."""
@@ -103,8 +103,8 @@ class FindingsWriter(PageWriter[Findings]):
             # which one it was is not known
             items = [item._replace(was="") for item in items]
         rules, page_id = self._crawl.rules(response), page_id_of(observed.visit.url)
-        has_new_text = is_text and len(observed.visit.marks or ()) == 1
-        if recorded.updated or (has_new_text and not recorded.before.visits):
+        is_single = is_text and len(observed.visit.marks or ()) == 1
+        if recorded.updated or (is_single and not recorded.before.visits):
             at, most = observed.visit.at, self._crawl.config.findings
             tree = tree_of(response) if is_html(response) else None
             marks = recorded.new_marks if recorded.updated else observed.visit.marks or frozenset()
@@ -118,41 +118,31 @@ class FindingsWriter(PageWriter[Findings]):
                 )
                 for finding in islice(new, most)
             )
-            if is_text:
-                text = things[0].text if has_new_text and things else ""
-                self._texts[page_id] = f"{at} {text}" if text else ""
             if things:
                 before = self.unwritten.get(page_id, Findings())
                 element = None if tree is None else tree.find(".//title")
                 title = "" if element is None else findings_text(" ".join(element.itertext()))
-                findings = Findings(title, things if recorded.updated else ())
-                self.unwritten[page_id] = findings.joined(before, most)
+                if not recorded.updated:
+                    things = (things[0]._replace(kind=FIRST),)
+                self.unwritten[page_id] = Findings(title, things).joined(before, most)
+                shown_since = recorded.before.sound.spells.open_since()
+                if is_single and len(shown_since) == 1:
+                    [self._replaced[page_id]] = shown_since
         return ()
 
     def write(self, state: State, unwritten: Mapping[int, Findings]) -> None:
         """Add the findings to those that the state has of the pages."""
-        texts = {
-            page_id: self._texts.pop(page_id) for page_id in unwritten if page_id in self._texts
-        }
-        values = state.store.annotations(LAST_TEXT, list(texts)) if texts else {}
-        pages = state.load(list(values))
+        replaced, self._replaced = self._replaced, {}
+        kept = read_findings(state.store, list(replaced)) if replaced else {}
         findings = dict(unwritten)
-        for page_id, value in values.items():
-            at, _, was = value.decode("utf-8", "replace").partition(" ")
-            newest, *others = findings[page_id].things or (None,)
-            page = pages.get(page_id) if at.isdecimal() else None
-            is_left_out = page is not None and page.has_left_out(int(at))
-            if newest is not None and texts[page_id] and not is_left_out:
-                newest = newest._replace(was=was)
-                findings[page_id] = findings[page_id]._replace(things=(newest, *others))
-        write_findings(
-            state.store,
-            {page_id: some for page_id, some in findings.items() if some.things},
-            self._crawl.config.findings,
-        )
-        change_annotations(
-            state.store, LAST_TEXT, texts, lambda page_id, _: texts[page_id].encode()
-        )
+        for page_id, since in replaced.items():
+            newest, *others = findings[page_id].things
+            earlier = *others, *kept.get(page_id, Findings()).things
+            was = next((thing.text for thing in earlier if thing.at == since), "")
+            findings[page_id] = findings[page_id]._replace(
+                things=(newest._replace(was=was), *others)
+            )
+        write_findings(state.store, findings, self._crawl.config.findings)
 
 
 def _new_things(

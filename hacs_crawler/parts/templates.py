@@ -45,9 +45,11 @@ class _Site:
     # Visits that showed other marks than the visit before, by a hash of these; and the hash of those
     # before, 0 for few or none.
     alike: dict[int, list[tuple[str, int, int]]] = field(default_factory=dict)
-    # Pages whose visits before all showed the same, by a hash of that: these visits, and a hash of what
-    # the page shows now.
-    begun: dict[int, list[tuple[str, Sequence[int], int]]] = field(default_factory=dict)
+    # Pages whose visits before all showed the same, by a hash of that, and whether it is a few texts:
+    # these visits, and a hash of what the page shows now.
+    begun: dict[tuple[int, bool], list[tuple[str, Sequence[int], int]]] = field(
+        default_factory=dict
+    )
     # Known pages of few marks: how many there are, how many of them were doubted at once, and what they
     # showed before, by what they show now.
     few: int = 0
@@ -71,9 +73,12 @@ class _Site:
         for content, visits in self.alike.items():
             if self.is_of_error(content) or len({before for _, _, before in visits} - {0}) > 1:
                 urls_and_times += [(url, at) for url, at, _ in visits]
-        for content, pages in self.begun.items():
+        begun = sum(map(len, self.begun.values()))
+        for (content, is_short), pages in self.begun.items():
             others = {now for _, _, now in pages} - {content}
-            if len(others) >= FEWEST_ALIKE and len(others) > MOST_SHARE * len(pages):
+            # many pages of a site may have one price at first
+            among = begun if is_short else len(pages)
+            if len(others) >= FEWEST_ALIKE and len(others) > MOST_SHARE * among:
                 urls_and_times += [
                     (url, at) for url, times, now in pages for at in times if now != content
                 ]
@@ -129,7 +134,9 @@ class Templates(CrawlPart):
                 site.add_few(content, had)
             if has_begun and has_room:
                 self._marks += _MARKS_OF_VISIT
-                site.begun.setdefault(had, []).append((visit.url, before.shown_at, content))
+                is_short = len(shown_before) < _fewest(after) and not is_of_items(visit.rules)
+                begun = site.begun.setdefault((had, is_short), [])
+                begun.append((visit.url, before.shown_at, content))
             # first visits of links prove nothing: the only links of a page may be its site's
             if content != had and has_room and (shown_before or site.visits):
                 self._marks += _MARKS_OF_VISIT
@@ -179,11 +186,11 @@ def _fewest(page: Page) -> int:
 
 
 def _has_begun(visited: Recorded) -> bool:
-    """Whether all visits before showed the same marks, and several, or items."""
+    """Whether all visits before showed the same marks, of links at least two."""
     before = visited.before
     return (
         len(before.spells.periods) == 3
         and len(before.visits) <= MOST_FIRST_VISITS
         and before.latest_rules == visited.visit.rules
-        and (len(before.spells.marks) >= _fewest(before) or is_of_items(before.latest_rules))
+        and (before.is_chosen or len(before.spells.marks) >= FEWEST_LINKS)
     )

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         histories as histories,
     )
     from hacs_crawler.state.findings import (
+        FIRST as FIRST,
         Finding as Finding,
         Findings as Findings,
         all_findings as all_findings,

@@ -12,6 +12,8 @@ from hacs_crawler.state.store import Store, change_annotations
 from hacs_crawler.utils.text import printable
 
 KIND: Final = "findings"
+# Kind of the only text of a page at its first visit, which is not news, but may be replaced.
+FIRST: Final = "first"
 # Length of one text, in UTF-8.
 MOST_BYTES: Final = 200
 
@@ -19,9 +21,9 @@ MOST_BYTES: Final = 200
 class Finding(NamedTuple):
     """A new thing and the second since 1970 UTC of the visit that showed it.
 
-    `kind` is "link", "item" or "text". `text` is a link's text, the texts and numbers of an item, or a
-    text; `was` is the text that it replaced, "" if unknown. `url` is the address of a link or item, ""
-    without one.
+    `kind` is "link", "item", "text" or `FIRST`. `text` is a link's text, the texts and numbers of an
+    item, or a text; `was` is the text that it replaced, "" if unknown. `url` is the address of a link or
+    item, "" without one.
     """
 
     at: Annotated[int, Meta(ge=0)]

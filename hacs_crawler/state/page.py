@@ -212,10 +212,6 @@ class Page(Struct, array_like=True):
             page.etag = page.last_modified = ""
         return page
 
-    def has_left_out(self, at: int) -> bool:
-        """Whether a kept visit did not show the page, as is known by now."""
-        return at in self.visits and (at in self.unread or at not in self.sound.visits)
-
     @property
     def update_times(self) -> array[int]:
         """Seconds at which an update was found, ascending; of a sound page.

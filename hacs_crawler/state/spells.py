@@ -59,6 +59,10 @@ class Spells(NamedTuple):
         """Return the marks of the latest visit that showed marks."""
         return frozenset().union(*(marks for _, last, marks in self.each() if last == OPEN))
 
+    def open_since(self) -> list[int]:
+        """Return since when each of the marks of the latest visit was shown."""
+        return [first for first, last, marks in self.each() if last == OPEN for _ in marks]
+
     def gained(self, *, once: bool) -> dict[int, frozenset[int]]:
         """Return the marks that visits showed and the visit before did not, `once`: no visit before."""
         gained: MarksByVisit = {}
