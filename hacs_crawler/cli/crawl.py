@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from contextlib import closing, nullcontext, suppress
 from itertools import chain, product
 from typing import Annotated, Final
@@ -66,6 +67,7 @@ def crawl(
     or the cluster workers, which have to run in the project's folder. Ctrl-C ends all crawls in order,
     a second Ctrl-C kills them.
     """
+    gc.freeze()  # else the end of this process looks through all that was imported
     # a second signal interrupts
     with signals_noted() as asked, suppress(KeyboardInterrupt):
         config = _checked(spider, arguments, settings)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
@@ -91,8 +92,10 @@ class ShardCrawls:
                 shard = Shard(number, self._count)
                 arguments = ("crawl", *self._command, "-s", f"HACS_SHARD={shard}")
                 log = Path(".hacs", f"crawl.{number}-{self._count}.log")
-                future = self._pool.start(Order(arguments, str(log)))
-                self._running[number] = future
+                # of the kind of state, which this process has open
+                modules = (name for name in sys.modules if name.startswith("hacs_crawler.state."))
+                order = Order(arguments, str(log), tuple(modules))
+                self._running[number] = self._pool.start(order)
 
     def _look(self) -> None:
         """Wait a moment, and see which crawls have ended."""

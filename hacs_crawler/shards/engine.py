@@ -6,7 +6,6 @@ gives the crawls of a lost worker to another worker.
 
 from __future__ import annotations
 
-import gc
 import logging
 import multiprocessing
 import os
@@ -19,20 +18,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from multiprocessing import resource_tracker
 from multiprocessing.connection import wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from pkgutil import iter_modules
 from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-import scrapy.commands
-from scrapy.settings import default_settings
-
-from hacs_crawler.config import BUILT_IN_PARTS
 from hacs_crawler.exceptions import ClusterError, ConfigError, HacsError
 
 if TYPE_CHECKING:
@@ -55,15 +48,6 @@ WORKER_SECONDS: Final = 60.0
 _PACKAGE: Final = "hacs-crawler"
 _ADDRESS = re.compile(r"(?:(?:tcp|tls|ws|wss)://)?(?:\[[0-9a-fA-F:.]+\]|[\w.-]+):\d{1,5}")
 _LOG_LINE: Final = re.compile(r"\S+ \S+ \[[^]]+\] (?:DEBUG|INFO|WARNING): ")
-_ALSO_PRELOADED: Final = (
-    "hacs_crawler.addon",
-    "hacs_crawler.crawl.scheduler",
-    "hacs_crawler.spiders.scholar",
-    "hacs_crawler.spiders.wayback",
-    "scrapy.cmdline",
-    "scrapy.robotstxt",
-    "surt",
-)
 # Starting a process also looks whether others have ended: of two threads that read the exit status
 # of one, the second would get 255.
 _status_lock: Final = Lock()
@@ -72,10 +56,11 @@ _asked_to_end: dict[str, bool] = {}
 
 
 class Order(NamedTuple):
-    """A crawl to be run: what `scrapy` is given, and the file of its log."""
+    """A crawl to be run: what `scrapy` is given, the file of its log, and modules that it needs."""
 
     arguments: tuple[str, ...]
     log: str
+    modules: tuple[str, ...] = ()
 
 
 class Result(NamedTuple):
@@ -214,8 +199,8 @@ def _started(order: Order) -> BaseProcess:
     # a Dask worker with a nanny is a daemon, which Python forbids to have children
     multiprocessing.current_process()._config["daemon"] = False  # type: ignore[attr-defined]  # noqa: SLF001
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(_preloaded())
-    process = context.Process(target=_crawl, args=order)
+    context.set_forkserver_preload([*order.modules, "hacs_crawler.shards.preloaded"])
+    process = context.Process(target=_crawl, args=(order.arguments, order.log))
     # A signal to the whole group is for the command. The fork server, which inherits the mask, would die
     # of it, and with it the exit statuses of its forks. The tracker, if started later, unblocks signals.
     resource_tracker.ensure_running()
@@ -228,25 +213,9 @@ def _started(order: Order) -> BaseProcess:
     return process
 
 
-@cache
-def _preloaded() -> list[str]:
-    """Return the modules that most crawls use: Scrapy's default components, its commands, our parts.
-
-    They are imported once; crawls are forked from there, which saves each of them most of its start.
-    """
-    components = str([*BUILT_IN_PARTS, vars(default_settings)])
-    modules = re.findall(r"'((?:scrapy|hacs_crawler)\.[\w.]+)\.[A-Z]\w*'", components)
-    # in Scrapy 2.13 it installs a reactor
-    modules.remove("scrapy.core.downloader.handlers.ftp")
-    commands = iter_modules(scrapy.commands.__path__, "scrapy.commands.")
-    return [*_ALSO_PRELOADED, *(command.name for command in commands), *sorted({*modules})]
-
-
 def _crawl(arguments: Sequence[str], log: str) -> None:
     """Run `scrapy`, which ends this process with its exit status."""
     os.setsid()  # Ctrl-C is for the command, which sees to the crawls
-    # else each full collection reads, and so copies, all that was imported before the fork
-    gc.freeze()
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
     for stream in (1, 2):
