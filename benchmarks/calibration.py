@@ -72,8 +72,8 @@ class Crawl:
             state.record(world.shown(pages, now))
             made = np.zeros(len(pages), OUTCOME)
             made["page_id"], made["site"], made["at"], made["run"] = pages, sites[pages], now, now
-            made["p"] = chosen.p
-            made["days_since_visit"] = chosen.days_since_visit
+            made["p"] = chosen.pages.p
+            made["days_since_visit"] = chosen.pages.days_since_visit
             made["flags"] = SEEN + UPDATED * (found > 0)
             self.records.append(made)
         return np.concatenate(self.records)

@@ -207,7 +207,7 @@ def real(timelines: Timelines, start: int) -> np.ndarray:
             found = world.visit(places, now) > 0
             state.record(world.shown(places, now))
             sums[twin] += [np.bincount(site[places], one, len(names)) for one in (found, None)]
-            worth[twin] += update_index(chosen.p).sum()
+            worth[twin] += update_index(chosen.pages.p).sum()
         tallies = (SiteTally(*sums[twin], worth[twin] / (day * EACH)) for twin in range(2))
         end, _ = contrast(*tallies, np.bincount(site).astype(float), past).interval(ALPHA)
         low.append(end if (sums[:, 0] > 0).sum(-1).min() >= LEAST_SITES else 0.0)

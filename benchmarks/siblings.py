@@ -22,6 +22,7 @@ from hacs_crawler.lab.simulation.baselines import Stateless
 from hacs_crawler.lab.simulation.simulation import Scenario, simulate
 from hacs_crawler.lab.timelines import Events, parse_day, read_timelines
 from hacs_crawler.links import page_id_of
+from hacs_crawler.ranking.policies import Policy
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.utils.terminal import Progress
 from hacs_crawler.utils.times import DAY
@@ -94,7 +95,9 @@ def run(timelines, budget, way, seed):
         timelines, START, END, budget, Estimation(), seed, has_siblings=way != "no siblings"
     )
     with PATCHES.get(way, nullcontext)():
-        return simulate(scenario, way, lambda _world: Stateless(score))
+        return simulate(
+            scenario, way, lambda _world: Stateless(Policy(way, score, uses_rate=False))
+        )
 
 
 def line(title, budget, way, scores):

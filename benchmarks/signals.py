@@ -21,6 +21,7 @@ from hacs_crawler.lab.simulation.simulation import Scenario, World, simulate
 from hacs_crawler.lab.timelines import Timelines, parse_day, read_timelines
 from hacs_crawler.links import menu_of
 from hacs_crawler.model import USUAL_SIGNALS, beliefs_of, fit_prior_of_signals, posterior
+from hacs_crawler.ranking.policies import Policy
 from hacs_crawler.ranking.signals import Signals
 from hacs_crawler.state import Estimation, Ids, Rows, settled
 from hacs_crawler.state.signal_records import (
@@ -145,7 +146,7 @@ def run(folder, start, budget, seed, habits, is_oracle=False):
     def make_world(scenario):
         return World(scenario) if habits is None else SignallingWorld(scenario, habits)
 
-    make = Oracle if is_oracle else lambda _world: Stateless(score)
+    make = Oracle if is_oracle else lambda _world: Stateless(Policy("", score, uses_rate=False))
     scenario = Scenario(timelines, start, END, budget, Estimation(), seed)
     return simulate(scenario, "", make, make_world=make_world)
 

@@ -9,7 +9,7 @@ from crawls import Known, Visits, crawl
 
 from hacs_crawler.lab.simulation.baselines import BASELINES, Stateless
 from hacs_crawler.lab.simulation.simulation import Scenario, simulate
-from hacs_crawler.ranking.policies import Candidates, Floats, last_obs
+from hacs_crawler.ranking.policies import Candidates, Floats, Policy, last_obs
 
 RECENT = 8
 """At how many of a page's last gaps Dang et al.'s rule looks back."""
@@ -23,7 +23,10 @@ Function = Callable[[Candidates, Known], Floats]
 def by(function: Function) -> Play:
     """Return how a function of the candidates and of all that visits told is played."""
     return lambda scenario: crawl(
-        scenario, lambda _, known: Stateless(lambda candidates: function(candidates, known))
+        scenario,
+        lambda _, known: Stateless(
+            Policy("", lambda candidates: function(candidates, known), uses_rate=False)
+        ),
     )
 
 

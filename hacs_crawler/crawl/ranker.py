@@ -289,7 +289,7 @@ class Ranker:
         crawl = self._crawl
         if selection is not None:
             crawl.stats.gauge_overdue(selection.demanded, chosen.overdue, self._budget)
-        crawl.parts.tell(Part.chosen, chosen.p, int(chosen.visit_twice.sum()))
+        crawl.parts.tell(Part.chosen, chosen.pages.p, int(chosen.visit_twice.sum()))
         label = crawl.ranking.label(crawl.state.estimation).number
         predicted, visit_twice = chosen.predictor(label, crawl.run), chosen.visit_twice
 

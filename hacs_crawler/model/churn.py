@@ -15,15 +15,13 @@ import numpy as np
 from numpy.polynomial.legendre import leggauss
 
 from hacs_crawler.model.gaps import Gaps, LinkLifetime, LinkLifetimes
-from hacs_crawler.model.grid import LOG_RATES, RATES, LogNormalPrior, log_prior
+from hacs_crawler.model.grid import LOG_RATES, RATES, LogNormalPrior, fit_shares, log_prior
 from hacs_crawler.utils.arrays import BoolArray, FloatArray, offsets_of, page_of_value, sum_by_page
 
 # From this chance on, that a request shows new links whatever the time, a page's updates are churn.
 CHURNING: Final = 0.5
 # For the fit of the share of pages that churn: how many pages the first guess counts for; bounds.
 _PRIOR_PAGES: Final = 50
-_MOST_STEPS: Final = 1_000
-_SAME_SHARE: Final = 1e-4
 _SHARE_BOUNDS: Final = (0.002, 0.3)
 _BLOCK: Final = 128  # gaps at once: multiplied by the grid, the working array stays in a cache
 
@@ -108,18 +106,13 @@ def churn_of(
 def fit_churning_pages(churning: FloatArray, share: float = CHURNING_PAGES) -> float:
     """Return the share of pages that churn, estimated from a sample of pages.
 
-    `churning` is the probability of each, given that `share` of all do. As `fit_shares`, with
+    `churning` is the probability of each, given that `share` of all do. By `fit_shares`, with
     `_PRIOR_PAGES` pages more of which `CHURNING_PAGES` churn, within bounds.
     """
-    odds = churning / np.maximum(1.0 - churning, 1e-12) * ((1.0 - share) / share)
-    for _ in range(_MOST_STEPS):
-        before = share
-        expected = (share * odds / (share * odds + 1.0 - share)).sum()
-        share = (expected + _PRIOR_PAGES * CHURNING_PAGES) / (len(churning) + _PRIOR_PAGES)
-        share = float(np.clip(share, *_SHARE_BOUNDS))
-        if abs(share - before) < _SAME_SHARE * before:
-            break
-    return share
+    given = np.stack([churning / share, (1.0 - churning) / (1.0 - share)], axis=1)
+    usual = np.array([CHURNING_PAGES, 1.0 - CHURNING_PAGES])
+    fitted = fit_shares(np.log(np.maximum(given, 1e-300)), usual, _PRIOR_PAGES)
+    return float(np.clip(fitted[0], *_SHARE_BOUNDS))
 
 
 def _suspicious(

@@ -15,7 +15,6 @@ from hacs_crawler.utils.arrays import (
     FloatArray,
     IndexArray,
     blocks,
-    checked_offsets,
     offsets_of,
     page_of_value,
 )
@@ -84,8 +83,6 @@ class Visits:
     the gaps' weights, inf lets every gap count 1. baselines[k]: visit k says nothing of the time since
     visit k-1, so that there is no gap. `lifetimes` are the lifetimes of the links that each visit
     brought, see `LinkLifetime`. None: no visit is a baseline, lifetimes are unknown.
-
-    Raises ValueError if the arrays do not fit together.
     """
 
     visit_days: FloatArray
@@ -94,17 +91,6 @@ class Visits:
     fade_days: float = math.inf
     baselines: BoolArray | None = None
     lifetimes: LinkLifetimes | None = None
-
-    def __post_init__(self) -> None:
-        if not self.visit_days.shape == self.updated.shape == (self.visit_days.size,):
-            raise ValueError("visit_days and updated must be flat arrays of one length")
-        if self.baselines is not None and (
-            self.baselines.shape != self.updated.shape or self.baselines.dtype != np.bool_
-        ):
-            raise ValueError("baselines must be an array of booleans as long as visit_days")
-        if not self.fade_days > 0:
-            raise ValueError(f"fade_days must be greater than 0, not {self.fade_days}")
-        checked_offsets(self.offsets, self.visit_days.size)
 
     def end_gaps(self) -> BoolArray:
         """Return which visits end a gap: all but each page's first, and baselines."""

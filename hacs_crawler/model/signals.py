@@ -97,12 +97,11 @@ class SignalRecords:
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """What is believed of a site's signals: means of r, phi and d, and the probability that r > 0."""
+    """What is believed of a site's signals: means of r, phi and d."""
 
     recall: float
     false_per_day: float
     delay_days: float
-    useful: float
 
 
 def gap_log_likelihood(
@@ -151,7 +150,6 @@ def trust_of(weights: FloatArray) -> Trust:
         float(weights @ _RECALL),
         float(np.exp(weights @ np.log(_FALSE))),
         float(np.exp(weights @ np.log(_DELAY))),
-        float(weights[_RECALL > 0].sum()),
     )
 
 

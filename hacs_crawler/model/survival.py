@@ -82,16 +82,11 @@ def chance_of_update(
     """Return p = 1 - S(days), the probability of at least one update; shapes broadcast.
 
     Infinite days give 1 whatever the rates, 0 included: they are infinite for a page that was never
-    visited, and all that such a page holds is new. Raises ValueError for rates or days that are negative
-    or nan.
+    visited, and all that such a page holds is new.
     """
     share, fast, slow, elapsed = (
         np.asarray(value, np.float64) for value in (fast_share, fast_per_day, slow_per_day, days)
     )
-    if not ((fast >= 0) & (slow >= 0)).all():
-        raise ValueError("rates must be at least 0, not nan")
-    if not (elapsed >= 0).all():
-        raise ValueError("days must be at least 0, not nan")
     never = np.isinf(elapsed)
     finite = np.where(never, 0.0, elapsed)
     with np.errstate(over="ignore"):

@@ -28,7 +28,6 @@ EVERY_KEY: Final = "hacs_every"
 # The least score of an overdue page: above the scores of policies, and finite, as JSON requires.
 OVERDUE: Final = 1e12
 _Days = Annotated[float, Meta(ge=0, le=1e300)] | None
-_NO_PATTERNS: Final = 'patterns for URLs with {what}, such as {{"/news/": {example}}}'
 
 
 class Interval(NamedTuple):
@@ -132,7 +131,7 @@ def _by_pattern(
 ) -> tuple[tuple[re.Pattern[str], T], ...]:
     given = parsed_json(given) or {}
     if not isinstance(given, Mapping) or not all(isinstance(key, str) and key for key in given):
-        raise NotAllowedError(_NO_PATTERNS.format(what=what, example=example))
+        raise NotAllowedError(f'patterns for URLs with {what}, such as {{"/news/": {example}}}')
     by_pattern = []
     for pattern, value in given.items():
         try:

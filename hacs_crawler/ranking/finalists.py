@@ -80,18 +80,6 @@ def finalists_of(
     if most and quota.unseen is None and may_be_bounded(options, state, len(rows), most):
         bounds = bounds_of(rows, state, options, now)
         return _by_bounds(page_ids, bounds, state, options, most)
-    return _of_all(page_ids, rows, state, options, now, quota)
-
-
-def _of_all(
-    page_ids: Ids,
-    rows: Rows,
-    state: State,
-    options: RankingOptions,
-    now: float,
-    quota: Quota,
-) -> Finalists:
-    """Return the finalists after ranking every page, some whole sites at a time."""
     demands, matched = None, frozenset[str]()
     if options.demands:
         demands, matched = demands_of(urls_of(page_ids, state), options.weights, options.every)
@@ -155,9 +143,19 @@ def _by_bounds(
         bounded = bounds.reaching(least, below)
         for group in groups_of(bounded, rows, most):
             wanted = group.wanted[group.bound >= reach]
-            if len(wanted):
-                parts.append(_ranked(wanted, group.members, page_ids, bounds, state, options))
-                best = np.concatenate([best, parts[-1].score])
+            if not len(wanted):
+                continue
+            family, among = np.take(rows, group.members), np.searchsorted(group.members, wanted)
+            candidates = candidates_from(
+                page_ids[wanted],
+                np.take(rows, wanted),
+                bounds.now,
+                state.estimation,
+                options,
+                evidence=evidence_of(family, state.estimation, options, among),
+            )
+            parts.append(Finalists(candidates, scored(options.policy, candidates), wanted))
+            best = np.concatenate([best, parts[-1].score])
             if len(best) >= most:
                 best = np.partition(best, -most)[-most:]
                 reach = reach_of(float(best[0]))
@@ -166,24 +164,6 @@ def _by_bounds(
         least, below = reach, least
     together, waiting = merged(parts, Quota(most)), bounded.waiting
     return replace(together, known=len(rows), waiting=waiting, eligible=len(rows) - waiting)
-
-
-def _ranked(
-    wanted: Places,
-    members: Places,
-    page_ids: Ids,
-    bounds: Bounds,
-    state: State,
-    options: RankingOptions,
-) -> Finalists:
-    """Rank the wanted pages, whose sites' pages are the members; places ascending."""
-    ids, rows = page_ids[wanted], np.take(bounds.rows, wanted)
-    family, among = np.take(bounds.rows, members), np.searchsorted(members, wanted)
-    evidence = evidence_of(family, state.estimation, options, among)
-    candidates = candidates_from(
-        ids, rows, bounds.now, state.estimation, options, evidence=evidence
-    )
-    return Finalists(candidates, scored(options.policy, candidates), wanted)
 
 
 def merged(parts: Sequence[Finalists], quota: Quota) -> Finalists:
@@ -251,22 +231,17 @@ def groups_of(bounded: PageBounds, rows: Rows, most: int) -> Iterator[SiteGroup]
         return
     places, bound = bounded.places[seen], bounded.bound[seen]
     numbers = _numbers(np.take(rows, places))
-    group_of = _groups(numbers, bound)
+    by_bound = np.argsort(-bound, kind="stable")
+    sites, first = np.unique(numbers[by_bound], return_index=True)
+    # the group of each number of sites
+    group_of = np.full(_NUMBERS, _NONE, np.int16)
+    group_of[sites[np.argsort(first)]] = np.arange(len(sites)) // SITES_A_GROUP
     members, ends = _members(rows, group_of)
     of_wanted = group_of[numbers]
     order = np.argsort(of_wanted, kind="stable")
     wanted = np.split(order, np.searchsorted(of_wanted[order], np.arange(1, len(ends))))
     for some, all_of_them in zip(wanted, np.split(members, ends[:-1]), strict=True):
         yield SiteGroup(places[some], bound[some], all_of_them)
-
-
-def _groups(numbers: Places, bound: Floats) -> NDArray[np.int16]:
-    """Return the group of each number of sites, `_NONE` for those without a page."""
-    order = np.argsort(-bound, kind="stable")
-    sites, first = np.unique(numbers[order], return_index=True)
-    group_of = np.full(_NUMBERS, _NONE, np.int16)
-    group_of[sites[np.argsort(first)]] = np.arange(len(sites)) // SITES_A_GROUP
-    return group_of
 
 
 def _members(rows: Rows, group_of: NDArray[np.int16]) -> tuple[Places, Places]:

@@ -182,14 +182,9 @@ def read_tier(options: InstantOptions, shard: Shard | None = None) -> Tier:
     chosen = {page_id_of(hub.url): hub for hub in listed if shard is None or shard.has(hub.url)}
     page_ids = sorted(chosen)
     hubs = [chosen[page_id] for page_id in page_ids]
-    return Tier(
-        tuple(hub.url for hub in hubs),
-        np.array(page_ids, np.int64),
-        np.array([hub.mu for hub in hubs]),
-        np.array([hub.sigma for hub in hubs]),
-        np.array([hub.worth for hub in hubs]),
-        np.full(len(hubs), LINKS_PER_DAY),
-    )
+    facts = [(hub.mu, hub.sigma, hub.worth, LINKS_PER_DAY) for hub in hubs]
+    columns = np.array(facts, np.float64).reshape(-1, 4).T
+    return Tier(tuple(hub.url for hub in hubs), np.array(page_ids, np.int64), *columns)
 
 
 def learned(tier: Tier, state: State, now: float) -> Tier:

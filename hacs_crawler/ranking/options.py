@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -53,13 +53,16 @@ def instant_options(given: Any) -> InstantOptions:
     return converted_object(given, InstantOptions)
 
 
-def policy_named(given: Any) -> Policy:
-    """Return the policy of that name or dotted path, or that a function is; raises NotAllowedError."""
+def policy_named(given: Any, known: Collection[str] = POLICIES) -> Policy:
+    """Return the policy of that name or dotted path, or that a function is.
+
+    Raises NotAllowedError that names the `known` policies.
+    """
     if isinstance(given, Policy):
         return given
     if callable(given):
         return policy_of(getattr(given, "__name__", repr(given)), given)
-    what = ", ".join(POLICIES) + " or the dotted path of a function"
+    what = ", ".join(known) + " or the dotted path of a function"
     if not isinstance(given, str) or (given not in POLICIES and "." not in given):
         raise NotAllowedError(what)
     if given in POLICIES:

@@ -201,9 +201,9 @@ def forecast_of(
     policy = options.policy
     (index,) = np.flatnonzero(page_ids == page_id)
     row = rows[index]
-    plan = plan_of(page_ids, rows, state, options, now)
     whole = plan_of(page_ids, rows, state, replace(options, budget=None), now)
     places = np.flatnonzero(whole.page_ids == page_id)
+    most = options.budget or len(whole) + 1
 
     is_sibling = rows["site"] == row["site"]
     siblings = page_ids[is_sibling], rows[is_sibling]
@@ -229,13 +229,14 @@ def forecast_of(
     elif present.is_early[own]:
         reason = BlockReason.EARLY
         at = float(row["last_visit"]) + float(present.least_days[own]) * DAY
-    elif page_id not in plan.page_ids:
+    elif not len(places) or places[0] >= most:
         reason = BlockReason.BUDGET if len(places) else BlockReason.THRESHOLD
-        least, last_p = _last_within(plan, options)
+        # any score is enough if the budget is not used up
+        least = float(whole.score[most - 1]) if most <= len(whole) else -math.inf
         if reason is BlockReason.THRESHOLD:
             p_to_pass = options.threshold
         elif options.ranks_by_p:
-            p_to_pass = last_p
+            p_to_pass = float(whole.p[most - 1])
 
         def is_due(days: float) -> bool:
             siblings_then = at_age(days)
@@ -253,20 +254,6 @@ def forecast_of(
         p_to_pass=p_to_pass,
         at=at if math.isfinite(at) else None,
     )
-
-
-def _last_within(plan: Plan, options: RankingOptions) -> tuple[float, float | None]:
-    """Return score and p of the last page that the budget takes for its score.
-
-    If the budget is not used up, any score is enough: minus infinity.
-    """
-    if options.budget is None or len(plan) < options.budget:
-        return -math.inf, None
-    score = scored(options.policy, plan)
-    best = np.argsort(-score, kind="stable")[: options.budget]
-    if not len(best):
-        return math.inf, None
-    return float(score[best[-1]]), float(plan.p[best[-1]])
 
 
 def _first_days(is_due: Callable[[float], bool]) -> float:

@@ -12,7 +12,7 @@ from hacs_crawler.ranking.candidates import Places, candidates_from, joined, nob
 from hacs_crawler.ranking.choice import Quota, choose, contenders, left_out, scored
 from hacs_crawler.ranking.demands import NOTHING, Demands, demanded_of, is_overdue
 from hacs_crawler.ranking.options import RankingOptions
-from hacs_crawler.ranking.policies import Floats
+from hacs_crawler.ranking.policies import Candidates, Floats
 from hacs_crawler.ranking.signals import Signals
 from hacs_crawler.state import Estimation, Ids, Prediction, Rows
 from hacs_crawler.utils.arrays import BoolArray
@@ -34,19 +34,14 @@ class Dropped(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Chosen(Generic[T]):
-    """Entries to be visited, best first, with one element a page in each array.
+    """Entries to be visited, best first, and their pages.
 
-    `p`, `days_since_visit` and `churn` are as in `Candidates`; `score` is what orders the
-    entries. `visit_twice` says which get a control visit, see `controlled`.
+    `score` is what orders them; `visit_twice` says which get a control visit, see `controlled`.
     """
 
     entries: list[T]
-    page_ids: Ids
+    pages: Candidates
     score: Floats
-    p: Floats
-    rate_per_day: Floats
-    days_since_visit: Floats
-    churn: Floats
     visit_twice: BoolArray
 
     @property
@@ -59,7 +54,8 @@ class Chosen(Generic[T]):
 
         `run` is the second in which the run began. No entry is kept alive by this.
         """
-        columns = (self.p, self.rate_per_day, self.days_since_visit, self.churn)
+        pages = self.pages
+        columns = (pages.p, pages.rate_per_day, pages.days_since_visit, pages.churn)
         rows = np.column_stack(columns)
         return lambda index: Prediction(label, run, *rows[index].tolist())
 
@@ -175,16 +171,11 @@ class Selection(Generic[T]):
 
     def _chosen(self, places: Places, visit_twice: BoolArray) -> Chosen[T]:
         """Return, and forget, the entries at some places."""
-        best = taken(self._candidates, places)
         chosen = Chosen(
-            entries=[self._entries[index] for index in places.tolist()],
-            page_ids=best.page_ids,
-            score=self._score[places],
-            p=best.p,
-            rate_per_day=best.rate_per_day,
-            days_since_visit=best.days_since_visit,
-            churn=best.churn,
-            visit_twice=visit_twice,
+            [self._entries[index] for index in places.tolist()],
+            taken(self._candidates, places),
+            self._score[places],
+            visit_twice,
         )
         self.demanded = self.demanded.without(chosen.overdue)
         is_left = np.ones(len(self._entries), np.bool_)

@@ -10,16 +10,6 @@ BoolArray = NDArray[np.bool_]
 IndexArray = NDArray[np.int64]
 
 
-def checked_offsets(offsets: IndexArray, n_values: int) -> IndexArray:
-    """Return offsets as int64, or raise ValueError unless they cut n_values values into pages."""
-    out = np.ascontiguousarray(offsets, dtype=np.int64)
-    if out.ndim != 1 or out.size == 0 or out[0] != 0 or out[-1] != n_values:
-        raise ValueError(f"offsets must run from 0 to the number of values, {n_values}")
-    if (out[1:] < out[:-1]).any():
-        raise ValueError("offsets must not decrease")
-    return out
-
-
 def offsets_of(counts: IndexArray) -> IndexArray:
     """Offsets of pages that hold `counts` values each; one longer than `counts`."""
     out = np.zeros(counts.size + 1, dtype=np.int64)

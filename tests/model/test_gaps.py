@@ -48,12 +48,6 @@ def test_a_baseline_ends_no_gap_and_begins_the_next(is_interpolated):
     assert gaps.weight == pytest.approx([math.exp(-0.4), 1.0])
 
 
-@pytest.mark.parametrize("baselines", [np.zeros(1, dtype=bool), np.zeros(2)])
-def test_baselines_that_do_not_fit_the_visits_are_refused(baselines):
-    with pytest.raises(ValueError, match="baselines must be"):
-        gaps_between(*visits([(0, QUIET), (1, QUIET)]), baselines=baselines)
-
-
 @pytest.mark.parametrize("is_interpolated", [False, True])
 def test_an_empty_batch_has_no_pages(is_interpolated):
     assert len(gaps_between(*visits(), 30.0, is_interpolated=is_interpolated)) == 0
@@ -108,20 +102,3 @@ def test_an_interpolated_interval_ages_from_its_own_end():
 def test_visits_must_increase_and_be_finite(days):
     with pytest.raises(ValueError, match="longer than 0 days, and finite"):
         gaps_between(np.array(days), np.zeros(2, dtype=bool), np.array([0, 2]))
-
-
-@pytest.mark.parametrize("offsets", [[0, 1], [1, 2], [0, 2, 1, 2], []])
-def test_offsets_must_cover_the_visits(offsets):
-    with pytest.raises(ValueError, match="offsets"):
-        gaps_between(np.array([0.0, 1.0]), np.zeros(2, dtype=bool), np.array(offsets, dtype=int))
-
-
-@pytest.mark.parametrize("fade_days", [0.0, -1.0, math.nan])
-def test_fade_days_must_be_positive(fade_days):
-    with pytest.raises(ValueError, match="fade_days"):
-        gaps_between(*visits([(0, QUIET), (1, QUIET)]), fade_days=fade_days)
-
-
-def test_visits_and_outcomes_must_be_of_one_length():
-    with pytest.raises(ValueError, match="one length"):
-        gaps_between(np.array([0.0, 1.0]), np.zeros(3, dtype=bool), np.array([0, 2]))

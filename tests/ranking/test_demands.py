@@ -60,7 +60,8 @@ def selected(
 def test_a_weight_multiplies_what_a_visit_is_worth() -> None:
     _, chosen, _ = selected([10, 10, 10], weight=[1.0, 3.0, 2.0])
     assert chosen.entries == [1, 2, 0]
-    assert chosen.score.tolist() == pytest.approx([3 * chosen.p[0], 2 * chosen.p[0], chosen.p[0]])
+    p = chosen.pages.p[0]
+    assert chosen.score.tolist() == pytest.approx([3 * p, 2 * p, p])
 
 
 @pytest.mark.parametrize("settings", [{}, {"budget": 2}, {"threshold": 0.001}])
@@ -113,7 +114,7 @@ def test_what_is_early_is_never_chosen_and_what_is_overdue_never_behind_others(
     days = [round(day, 3) for day, _, _ in pages]
     every = [(least, least + more) for _, least, more in pages]
     dropped, chosen, _ = selected(days, every=every, budget=len(pages))
-    since = dict(zip(range(len(pages)), chosen.days_since_visit, strict=False))
+    since = dict(zip(range(len(pages)), chosen.pages.days_since_visit, strict=False))
     assert set(chosen.entries) | set(dropped.early) == set(range(len(pages)))
     is_overdue = [since[i] >= every[page][1] for i, page in enumerate(chosen.entries)]
     assert is_overdue == sorted(is_overdue, reverse=True)

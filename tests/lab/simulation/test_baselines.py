@@ -8,8 +8,8 @@ from hypothesis import given, strategies as st
 from scipy.optimize import minimize
 
 from hacs_crawler.exceptions import HacsError
-from hacs_crawler.lab.simulation.baselines import BASELINES, find_baseline
-from hacs_crawler.lab.simulation.crawlers import (
+from hacs_crawler.lab.simulation.baselines import (
+    BASELINES,
     MINUTE,
     Allocation,
     AtRandomTimes,
@@ -18,6 +18,7 @@ from hacs_crawler.lab.simulation.crawlers import (
     Nutch,
     StormCrawler,
     binary_demand,
+    find_baseline,
     freshness_demand,
     harmonic_demand,
 )
