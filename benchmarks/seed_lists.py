@@ -23,7 +23,6 @@ from hacs_crawler.lab.interest.curves import (
     by_block,
     fit_anchored,
     lognormal_cumulative,
-    products,
     rise_of,
 )
 from hacs_crawler.lab.interest.hubs import BEST_DAYS, score_sites, temporal_by_days
@@ -323,7 +322,7 @@ class _SquaredLoss:
         return Quadratic(
             0.5 * np.einsum("nb,nb->n", off, off),
             np.stack([np.einsum("nb,nb->n", slope, off) for slope in slopes], axis=1),
-            products(slopes, slopes),
+            np.einsum("inb,jnb->nij", slopes, slopes),
         )
 
 

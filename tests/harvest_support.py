@@ -71,7 +71,7 @@ class Archive:
 
 def failing(day: int) -> Memento:
     """What is found where the archive fails to show a capture today."""
-    return Memento(day * DAY, problem="status", is_passing=True)
+    return Memento(day * DAY, problem="status", reason="500")
 
 
 class Crawl:

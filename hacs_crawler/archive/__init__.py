@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         decoded as decoded,
         payload_links as payload_links,
     )
-    from hacs_crawler.archive.records import headers_parser as headers_parser
+    from hacs_crawler.archive.records import warcio_headers as warcio_headers
     from hacs_crawler.archive.source import (
         Source as Source,
         open_source as open_source,

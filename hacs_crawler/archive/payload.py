@@ -5,6 +5,7 @@ show fewer links than it had, and the next visit would seem to have found new on
 Content encodings are undone within bounds.
 """
 
+import logging
 import re
 import zlib
 from collections.abc import Callable, Mapping
@@ -54,17 +55,24 @@ def payload_links(
     its name, of a repeated Content-Encoding all values, `url` is the page's own. Links that the archive
     rewrote as `rewriting` describes are restored, and the log says so once.
     """
-    content = _content(body, header)
-    if content is None or not content.strip():
-        return None
     headers = {"Content-Type": content_type(header("Content-Type") or "") or "text/html"}
+    is_chunked = (header("Transfer-Encoding") or "").strip().lower() == "chunked"
     try:
+        joined = _unchunked(body) if is_chunked else body
+        content = joined and decoded(joined, header("Content-Encoding") or "", MAX_BODY_BYTES)
+        if content is None or not content.strip():
+            return None
         response = HtmlResponse(url, headers=headers, body=content)
         if is_binary(content, response.encoding) or has_slow_encoding(response.encoding):
             return None
         root = _parsed(response.text, url)
         if rewriting is not None and rewriting.is_in(root):
-            _say_rewritten(rewriting.place)
+            _say_once(
+                logging.WARNING,
+                "%s answers with pages whose links it has rewritten, although asked for them as they "
+                "were archived; that is undone",
+                rewriting.place,
+            )
             root = _parsed(without_toolbar(response.text), url)
             rewriting.undo(root)
         if isinstance(rules, MarkRules):
@@ -72,9 +80,11 @@ def payload_links(
         return link_fingerprints(root, url, rules)
     except (MarkupError, UnreadableMarksError) as error:
         logger.warning("%s, as archived, is not read: %s", url, error)
-        return None
+    except MissingCodecError as error:
+        _say_once(logging.ERROR, "pages of an archive cannot be read: %s", str(error))
     except UNREADABLE:
-        return None
+        pass
+    return None
 
 
 def _parsed(text: str, url: str) -> etree._Element:
@@ -82,26 +92,6 @@ def _parsed(text: str, url: str) -> etree._Element:
     # Not response.selector: that and the response refer to each other, so pages would pile up
     # until the garbage collector runs.
     return Selector(text, type="html", base_url=url).root
-
-
-@cache
-def _say_rewritten(location: str) -> None:
-    logger.warning(
-        "%s answers with pages whose links it has rewritten, although asked for them as they were "
-        "archived; that is undone",
-        location,
-    )
-
-
-def _content(body: bytes, header: Header) -> bytes | None:
-    """Undo transfer and content encoding; None if that is impossible or gives too much."""
-    is_chunked = (header("Transfer-Encoding") or "").strip().lower() == "chunked"
-    joined = _unchunked(body) if is_chunked else body
-    try:
-        return joined and decoded(joined, header("Content-Encoding") or "", MAX_BODY_BYTES)
-    except MissingCodecError as error:
-        say_missing(str(error))
-        return None
 
 
 def _unchunked(body: bytes) -> bytes | None:
@@ -156,9 +146,8 @@ def decoded(body: bytes, codings: str, most_bytes: int) -> bytes | None:
 
 
 @cache
-def say_missing(problem: str) -> None:
-    """Log, once for each kind, that payloads cannot be read for want of a codec."""
-    logger.error("pages of an archive cannot be read: %s", problem)
+def _say_once(level: int, message: str, what: str) -> None:
+    logger.log(level, message, what)
 
 
 def _gunzip(packed: bytes, most_bytes: int) -> bytes | None:

@@ -15,7 +15,7 @@ from importlib import import_module
 from itertools import groupby
 from operator import itemgetter
 from types import ModuleType
-from typing import Any, Final
+from typing import Final
 
 from hacs_crawler.archive.capture import ArchiveError, parse_timestamp
 from hacs_crawler.archive.source import LONGEST_LINE_BYTES, Source
@@ -83,20 +83,10 @@ def read_records(source: Source, most_bytes: int) -> Iterator[Record]:
         raise ArchiveError(f"{source.name}, {damage}{more}")
 
 
-def headers_parser() -> Any:
+def warcio_headers() -> ModuleType:
     """Return what takes headers apart; raises ArchiveError if warcio is not installed."""
-    return _warcio("statusandheaders").StatusAndHeadersParser([], verify=False)
-
-
-def header_errors() -> tuple[type[Exception], ...]:
-    """Return what parsing headers may raise."""
-    headers: type[Exception] = _warcio("statusandheaders").StatusAndHeadersParserException
-    return headers, ValueError, EOFError
-
-
-def _warcio(module: str) -> ModuleType:
     try:
-        return import_module(f"warcio.{module}")
+        return import_module("warcio.statusandheaders")
     except ImportError as error:
         msg = "reading WARC files needs warcio: pip install 'hacs-crawler[archive]'"
         raise ArchiveError(msg) from error
@@ -131,9 +121,11 @@ def _warc_record(stream: _Stream, line: bytes, most_bytes: int) -> Record:
             lines[-1] = lines[-1].rstrip() + header.lstrip()
         else:
             lines.append(header)
+    warcio = warcio_headers()
+    parser = warcio.StatusAndHeadersParser([], verify=False)
     try:
-        headers = headers_parser().parse(io.BytesIO(b"".join(lines)))
-    except header_errors() as error:
+        headers = parser.parse(io.BytesIO(b"".join(lines)))
+    except (warcio.StatusAndHeadersParserException, ValueError, EOFError) as error:
         raise _DamagedError(f"damaged: {' '.join(str(error).split())}") from error
     kind = headers.get_header("WARC-Type")
     length = (headers.get_header("Content-Length") or "").strip()

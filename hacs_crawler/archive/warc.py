@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from hacs_crawler.archive.capture import ArchiveError, Cleaning, is_html, key_of
 from hacs_crawler.archive.payload import MAX_BODY_BYTES, Header, payload_links
-from hacs_crawler.archive.records import Record, header_errors, headers_parser, read_records
+from hacs_crawler.archive.records import Record, read_records, warcio_headers
 from hacs_crawler.archive.source import Source, open_source, source_of
 from hacs_crawler.links import LinkRules
 from hacs_crawler.state import Visit
@@ -88,10 +88,11 @@ def _visit(record: Record, rules: Rules) -> Visit | str:
     if record.kind == "resource":
         problem = "" if is_html(record.mime) else "not_html"
     else:
-        stream = io.BytesIO(record.block)
+        stream, warcio = io.BytesIO(record.block), warcio_headers()
         try:
-            http = headers_parser().parse(stream)
-        except header_errors():  # a revisit record need not have any
+            http = warcio.StatusAndHeadersParser([], verify=False).parse(stream)
+        # a revisit record need not have any
+        except (warcio.StatusAndHeadersParserException, ValueError, EOFError):
             return visit if is_revisit else "malformed"
         body, header = stream.read(), _getter(http)
         status = http.get_statuscode() or ""

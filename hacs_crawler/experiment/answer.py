@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
@@ -18,12 +18,11 @@ from hacs_crawler.state import (
     UPDATED,
     Label,
     Outcomes,
-    Page,
     State,
     as_of,
     share_of_time,
 )
-from hacs_crawler.statistics.twins import Contrast, SiteTally, contrast, effective_sites
+from hacs_crawler.statistics.twins import SiteTally, contrast, effective_sites
 from hacs_crawler.utils.arrays import FloatArray
 from hacs_crawler.utils.terminal import Progress
 from hacs_crawler.utils.times import DAY, SKEW_SECONDS, day_text
@@ -182,8 +181,11 @@ def compare(
     ends = (days + 1) * DAY
     mine, theirs = (_tally(record, ends, sites) for record in (one, other))
     result = contrast(mine, theirs, pages, columns)
-    verdicts = _verdicts(result, (mine, theirs), alpha)
+    # what could be said at the end of each day
     low, high = result.interval(alpha)
+    both_found = np.min([(tally.updates > 0).sum(-1) for tally in (mine, theirs)], axis=0)
+    verdict = np.where(low > 1.0, "more", np.where(high < 1.0, "fewer", "undecided"))
+    verdicts = np.where(both_found < LEAST_SITES, "too early", verdict).tolist()
     both, sooner_days, only_one, only_other = _matched(one, other)
     updated = [int(np.count_nonzero(tally.updates[-1])) for tally in (mine, theirs)]
     sides = [
@@ -279,28 +281,24 @@ def _past_of(
     sites: list[int] = []
     rates: list[FloatArray] = [np.zeros(0)]
     page_ids, has_gap = set[int](), 0
-    for batch in _batches(state, began):
-        rates.append(state.estimation.rates(batch).rate_per_day)
-        has_gap += sum(len(page.visits) > 1 for page in batch)
-        sites += [site_id(page.url) for page in batch]
-        page_ids |= {page_id_of(page.url) for page in batch}
+    pages, total, done = iter(state.pages()), state.store.count(), 0
+    with Progress("experiment: history before") as progress:
+        while batch := list(islice(pages, _BATCH)):
+            known = [
+                as_of(page, began - 1 - SKEW_SECONDS)
+                for page in batch
+                if page is not None and page.visits and page.visits[0] < began
+            ]
+            rates.append(state.estimation.rates(known).rate_per_day)
+            has_gap += sum(len(page.visits) > 1 for page in known)
+            sites += [site_id(page.url) for page in known]
+            page_ids |= {page_id_of(page.url) for page in known}
+            done += len(batch)
+            progress.update(f"{done} pages", done, total)
     has_past = has_gap > len(sites) / 2
     new = [site for page_id, site in visited.items() if page_id not in page_ids]
     rates.append(np.repeat(state.estimation.expected().rate_per_day[:1], len(new)))
     return np.array(sites + new, np.int64), np.concatenate(rates), has_past
-
-
-def _batches(state: State, began: int) -> Iterator[list[Page]]:
-    """Yield the pages that were visited before a second, as they were known then."""
-    pages, total, done = iter(state.pages()), state.store.count(), 0
-    with Progress("experiment: history before") as progress:
-        while batch := list(islice(pages, _BATCH)):
-            known = (page for page in batch if page is not None and page.visits)
-            yield [
-                as_of(page, began - 1 - SKEW_SECONDS) for page in known if page.visits[0] < began
-            ]
-            done += len(batch)
-            progress.update(f"{done} pages", done, total)
 
 
 def _tally(record: TwinRecord, ends: NDArray[np.int64], sites: NDArray[np.int64]) -> SiteTally:
@@ -316,14 +314,6 @@ def _tally(record: TwinRecord, ends: NDArray[np.int64], sites: NDArray[np.int64]
     visits = upto(np.ones(len(again)))
     worth = upto(update_index(again["p"].astype(np.float64))).sum(-1)
     return SiteTally(upto(record.updates), visits, worth / np.maximum(visits.sum(-1), 1.0))
-
-
-def _verdicts(result: Contrast, tallies: Sequence[SiteTally], alpha: float) -> list[str]:
-    """Return what could be said at the end of each day."""
-    low, high = result.interval(alpha)
-    sites = np.min([(tally.updates > 0).sum(-1) for tally in tallies], axis=0)
-    verdict = np.where(low > 1.0, "more", np.where(high < 1.0, "fewer", "undecided"))
-    return [str(text) for text in np.where(sites < LEAST_SITES, "too early", verdict)]
 
 
 def _matched(one: TwinRecord, other: TwinRecord) -> tuple[int, float, int, int]:

@@ -17,7 +17,7 @@ from scrapy.http import Response
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import DeferredLock
 
-from hacs_crawler.archive import ArchiveAddress, ArchiveKind, Capture, headers_parser
+from hacs_crawler.archive import ArchiveAddress, ArchiveKind, Capture, warcio_headers
 from hacs_crawler.config import Config
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.exceptions import HacsError
@@ -82,7 +82,7 @@ class ArchiveClient:
         try:
             if self._crawls is None:
                 # its captures are WARC records: say so if they cannot be read
-                headers_parser()
+                warcio_headers()
                 self._crawl.stats.count("archive/cdx_requests")
                 self._crawls = await crawl_indexes(self.asker)
         finally:
@@ -121,7 +121,7 @@ class ArchiveClient:
         url = capture.place or memento_url(self.address.memento_url, capture)
         host = urlsplit(url).netloc
         memento = await self._follow(url, host, capture)
-        if not memento.is_passing:
+        if not memento.reason:
             self._errors_in_a_row[host] = 0
         # else only this memento is missing
         elif memento.problem == "error" or host not in self._shown:
@@ -215,14 +215,14 @@ class IndexReader:
                 if self._limit > LEAST_LIMIT and (self._site.has_subpages or failures % 2):
                     self._limit = max(self._limit // 2, LEAST_LIMIT)
                 else:
-                    left = _halved(left)
+                    left[:1] = left[0].halves()
                 logger.info("%s; asked again for less", error)
                 continue
             rest = self._rest(left, answer)
             if rest is not None:
                 return answer, rest
-            if self._limit >= LIMIT_WITHOUT_KEYS or (failures and left[0].halves() is not None):
-                left = _halved(left)
+            if self._limit >= LIMIT_WITHOUT_KEYS or (failures and left[0].since < left[0].until):
+                left[:1] = left[0].halves()
             else:
                 self._limit = LIMIT_WITHOUT_KEYS
 
@@ -241,14 +241,10 @@ class IndexReader:
             )
         elif answer.rows >= self._limit and self._client.is_keyless is not False:
             self._client.is_keyless = True
-            if self._limit < LIMIT_WITHOUT_KEYS or left[0].halves() is not None:
+            if self._limit < LIMIT_WITHOUT_KEYS or left[0].since < left[0].until:
                 return None
             logger.warning(
                 "%s: more captures in one second than the archive gives", self._site.homepage
             )
         self._keys.clear()
         return left[1:]
-
-
-def _halved(left: list[Span]) -> list[Span]:
-    return [*(left[0].halves() or left[:1]), *left[1:]]

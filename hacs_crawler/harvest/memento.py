@@ -48,20 +48,19 @@ class Memento:
 
     `marks` are the fingerprints of the page's links, or other marks, at second `at`, or None and
     `problem` says why; `rules` is the fingerprint of the rules by which they were
-    taken. `is_passing` says that a request on another day may help, `reason` is for the log then.
+    taken. `reason` says, for the log, why a request on another day may help, "" if none would.
     """
 
     at: int
     marks: frozenset[int] | None = None
     problem: str = ""
-    is_passing: bool = False
     reason: str = ""
     rules: int = 0
 
     @classmethod
     def failed(cls, capture: Capture, reason: str, problem: str = "error") -> Memento:
         """Return the answer that a capture is not shown today."""
-        return cls(capture.at, problem=problem, is_passing=True, reason=reason)
+        return cls(capture.at, problem=problem, reason=reason)
 
 
 def other_capture(response: Response) -> str:

@@ -220,7 +220,7 @@ class PageHarvest:
         self._failed[step.digest] += 1
         self._count("mementos_failed")
         self._crawl.stats.count(f"archive/mementos_failed/{memento.problem}")
-        if memento.is_passing:
+        if memento.reason:
             self._passing.add(step.digest)
             self._miss(step.capture, memento.reason)
 

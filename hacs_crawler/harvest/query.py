@@ -49,12 +49,12 @@ class Span:
     resume_key: str = ""
     index: str = ""
 
-    def halves(self) -> tuple[Span, Span] | None:
-        """Return the span as two, which together have the same rows left; None if it is one second."""
+    def halves(self) -> list[Span]:
+        """Return the span as two, which together have the same rows left; itself if it is one second."""
         if self.since >= self.until:
-            return None
+            return [self]
         middle = (self.since + self.until) // 2
-        return replace(self, until=middle), replace(self, since=middle + 1)
+        return [replace(self, until=middle), replace(self, since=middle + 1)]
 
 
 @dataclass(frozen=True, slots=True)

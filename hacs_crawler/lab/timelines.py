@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links import check_url, page_id_of
 from hacs_crawler.utils.text import reason_of
-from hacs_crawler.utils.times import MAX_SECOND
+from hacs_crawler.utils.times import parse_iso
 
 Seconds = NDArray[np.int64]
 LEVELS: Final = ("homepage", "subpage")
@@ -84,7 +84,10 @@ def read_timelines(pages: Path, updates: Path, captures: Path | None) -> Timelin
             raise row.wrong("url", f"the same page as {ids[page_id_of(url)]!r} above")
         places[url] = len(places)
         sites.append(row.text("site"))
-        is_homepage.append(row.choice("level", LEVELS) == LEVELS[0])
+        level = row.text("level")
+        if level not in LEVELS:
+            raise row.wrong("level", f"must be one of {', '.join(LEVELS)}")
+        is_homepage.append(level == LEVELS[0])
         first_seen.append(row.time("first_seen"))
     if not places:
         raise TimelineError(f"{pages}: there is no page in it")
@@ -96,9 +99,7 @@ def read_timelines(pages: Path, updates: Path, captures: Path | None) -> Timelin
         is_homepage=np.array(is_homepage, np.bool_),
         first_seen=seen,
         updates=_events(updates, "updated_at", places, seen, has_links=True),
-        captures=_no_events(len(places))
-        if captures is None
-        else _events(captures, "captured_at", places, seen, has_links=False),
+        captures=_events(captures, "captured_at", places, seen, has_links=False),
     )
 
 
@@ -138,12 +139,6 @@ class _Row:
             raise self.wrong(column, "a value is missing")
         return value
 
-    def choice(self, column: str, allowed: tuple[str, ...]) -> str:
-        value = self.text(column)
-        if value not in allowed:
-            raise self.wrong(column, f"must be one of {', '.join(allowed)}")
-        return value
-
     def number(self, column: str) -> int:
         text = self.text(column)
         if not (text.isascii() and text.isdigit()) or len(text) > 9 or int(text) < 1:
@@ -151,22 +146,10 @@ class _Row:
         return int(text)
 
     def time(self, column: str) -> int:
-        try:
-            second = second_of(self.text(column))
-        except (ValueError, OverflowError):
-            raise self.wrong(column, "no time in ISO 8601") from None
-        if not 0 < second <= MAX_SECOND:
-            raise self.wrong(column, "a time outside 1970-2106")
+        second = parse_iso(self.text(column))
+        if second is None:
+            raise self.wrong(column, "no time in ISO 8601, from 1970 to 2106")
         return second
-
-
-def second_of(text: str) -> int:
-    """Return a time in ISO 8601, UTC where it names no zone, in seconds since 1970 UTC.
-
-    Raises ValueError or OverflowError for any other text.
-    """
-    moment = datetime.fromisoformat(text)
-    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
 
 
 def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[_Row]:
@@ -188,10 +171,16 @@ def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[_Row]:
 
 
 def _events(
-    path: Path, column: str, places: Mapping[str, int], first_seen: Seconds, *, has_links: bool
+    path: Path | None,
+    column: str,
+    places: Mapping[str, int],
+    first_seen: Seconds,
+    *,
+    has_links: bool,
 ) -> Events:
     events: list[tuple[int, int, int]] = []
-    for row in _rows(path, ("url", column, *(("new_links",) if has_links else ()))):
+    columns = ("url", column, *["new_links"] * has_links)
+    for row in () if path is None else _rows(path, columns):
         number = places.get(row.text("url"))
         if number is None:
             raise row.wrong("url", "not among the pages")
@@ -199,16 +188,9 @@ def _events(
         if at < first_seen[number]:
             raise row.wrong(column, "before the page was first seen")
         events.append((number, at, row.number("new_links") if has_links else 0))
-    if not events:
-        return _no_events(len(places))
-    table = np.array(sorted(events), np.int64)
+    table = np.array(sorted(events), np.int64).reshape(-1, 3)
     offsets = np.searchsorted(table[:, 0], np.arange(len(places) + 1))
     return Events(table[:, 1], table[:, 2], offsets.astype(np.int64))
-
-
-def _no_events(pages: int) -> Events:
-    none = np.zeros(0, np.int64)
-    return Events(none, none, np.zeros(pages + 1, np.int64))
 
 
 def parse_day(text: str, name: str) -> int:

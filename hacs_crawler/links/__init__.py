@@ -9,7 +9,6 @@ from hacs_crawler.links.extract import (
     UNREADABLE as UNREADABLE,
     LinkRules as LinkRules,
     body_number as body_number,
-    counted_links as counted_links,
     has_same_body as has_same_body,
     has_same_links as has_same_links,
     has_slow_encoding as has_slow_encoding,

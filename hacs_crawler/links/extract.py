@@ -222,14 +222,6 @@ def link_fingerprints(
     return source_links(root, base_url, rules).fingerprints(rules)
 
 
-def counted_links(
-    root: etree._Element | None, base_url: str, rules: LinkRules | None = None
-) -> set[str]:
-    """Return the distinct canonical links that count, as `link_fingerprints` takes them."""
-    rules = rules or LinkRules()
-    return source_links(root, base_url, rules).counted(rules)
-
-
 def source_links(root: etree._Element | None, base_url: str, rules: LinkRules) -> SourceLinks:
     """Return the links of a page as its source has them; see `link_fingerprints`."""
     hrefs = [] if root is None else _a_hrefs(root)

@@ -149,7 +149,11 @@ def group_by_website(
     folders = [_folder(url, key) for url, key in zip(urls, keys, strict=True)]
     in_order = sorted(range(len(urls)), key=lambda index: (folders[index], keys[index]))
     if seeds is None:
-        homes = _outermost(folders, in_order)
+        # pages in no other page's folder: outer folders come first
+        homes = list[int]()
+        for index in in_order:
+            if not homes or not folders[index].startswith(folders[homes[-1]]):
+                homes.append(index)
     else:
         wanted = {page_key(url) for url in seeds}
         homes = [index for index in in_order if keys[index] in wanted]
@@ -162,15 +166,6 @@ def group_by_website(
         for folder in folders
     ]
     return np.array(sites, np.int64), np.array(homes, np.int64)
-
-
-def _outermost(folders: Sequence[str], in_order: Sequence[int]) -> list[int]:
-    """Return the pages that are in no other page's folder; `in_order` has outer folders first."""
-    homes: list[int] = []
-    for index in in_order:
-        if not homes or not folders[index].startswith(folders[homes[-1]]):
-            homes.append(index)
-    return homes
 
 
 def _folder(url: str, key: str) -> str:

@@ -147,12 +147,9 @@ def differences(
 
     `is_known` says of a link whether the page has shown it before both: then it is of a pool.
     """
-    sessions: set[LinkPart] = set()
-    tokens: set[LinkPart] = set()
-    if max(len(first), len(second)) > MOST_LINKS:
-        return sessions, tokens
+    sessions, tokens = set[LinkPart](), set[LinkPart]()
     gone, come = _of_host(first - second, host), _of_host(second - first, host)
-    if any(map(is_known, gone | come)):
+    if max(len(first), len(second)) > MOST_LINKS or any(map(is_known, gone | come)):
         return sessions, tokens
     old_values, new_values = _values(gone), _values(come)
     changing = {

@@ -21,9 +21,9 @@ from hacs_crawler.links import (
     LinkRules,
     SharedLinkParts,
     VolatileLinkParts,
-    counted_links,
     host_of,
     link_fingerprint,
+    source_links,
 )
 from hacs_crawler.ranking.choice import Quota
 from hacs_crawler.ranking.controls import Allowance, keep_allowance, take_allowance
@@ -151,7 +151,7 @@ class Controls(CrawlPart):
         if not isinstance(rules, LinkRules):
             return frozenset()
         assert isinstance(response, TextResponse)  # noqa: S101 - else it would not have been
-        return frozenset(counted_links(tree_of(response), response.url, rules))
+        return frozenset(source_links(tree_of(response), response.url, rules).counted(rules))
 
 
 def _known(

@@ -70,7 +70,7 @@ class Reliability:
 
 def summary(p: ArrayLike, updated: ArrayLike) -> Expectation:
     """Return the predictions' sums and scores."""
-    p, updated = _checked(p, updated)
+    p, updated = np.asarray(p, np.float64), np.asarray(updated, np.bool_)
     visits = p.size
     if not visits:
         return Expectation(0, 0.0, 0, math.nan, math.nan, math.nan, math.nan)
@@ -97,10 +97,11 @@ def reliability(
     of independent visits with the same variance, with the site as the unit; never as more than their
     number, and as one if all are of one site.
     """
-    p, updated = _checked(p, updated)
+    p, updated = np.asarray(p, np.float64), np.asarray(updated, np.bool_)
     order = np.argsort(p, kind="stable")
     p, updated = p[order], updated[order]
-    starts = _starts(p, bins)
+    places = p.size * np.arange(min(bins, p.size)) // max(min(bins, p.size), 1)
+    starts = np.unique(np.searchsorted(p, p[places], side="left"))
     ends = np.append(starts[1:], p.size)[: starts.size]
     visits = ends - starts
     share = np.add.reduceat(updated, starts, dtype=np.float64) / visits if p.size else np.zeros(0)
@@ -137,22 +138,13 @@ def clustered_z(p: ArrayLike, updated: ArrayLike, site: ArrayLike) -> float:
     The variance of sum(found - p) is the variance of the sites' sums (Liang and Zeger 1986), since pages
     of one site are updated together, but at least the variance of independent visits.
     """
-    p, updated = _checked(p, updated)
+    p, updated = np.asarray(p, np.float64), np.asarray(updated, np.bool_)
     if not p.size:
         return 0.0
     residuals = updated - p
     together = float(np.sum(_sums(residuals, np.asarray(site)) ** 2))
     variance = max(together, float(np.sum(p * (1.0 - p))))
     return float(residuals.sum()) / math.sqrt(variance) if variance > 0.0 else 0.0
-
-
-def _checked(p: ArrayLike, updated: ArrayLike) -> tuple[FloatArray, BoolArray]:
-    p, updated = np.asarray(p, np.float64), np.asarray(updated, np.bool_)
-    if p.ndim != 1 or p.shape != updated.shape:
-        raise ValueError("p and found must be flat and of one length")
-    if not ((p >= 0.0) & (p <= 1.0)).all():
-        raise ValueError("p must be from 0 to 1")
-    return p, updated
 
 
 def _brier(p: FloatArray, updated: BoolArray) -> float:
@@ -166,14 +158,6 @@ def _log_loss(p: FloatArray, updated: BoolArray) -> float:
 
 def _skill(score: float, base: float) -> float:
     return 1.0 - score / base if base > 0.0 else math.nan
-
-
-def _starts(p: FloatArray, bins: int) -> IndexArray:
-    """Return the starts of bins of about equal size in p, which is sorted."""
-    if bins < 1:
-        raise ValueError("there must be a bin")
-    places = p.size * np.arange(min(bins, p.size)) // max(min(bins, p.size), 1)
-    return np.unique(np.searchsorted(p, p[places], side="left")).astype(np.int64)
 
 
 def _independent(updated: BoolArray, sites: NDArray[Any]) -> float:

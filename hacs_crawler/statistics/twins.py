@@ -4,24 +4,67 @@ Each crawl visits all pages with a state of its own and half of the budget, so t
 finds from the other: the budget-split design of Liu, Mao and Kang, "Trustworthy and
 powerful online marketplace experimentation with budget-split design", KDD 2021, arXiv:2012.08724.
 
+Who looks at a usual interval every day and stops when it excludes 0 is wrong much more often than in 5 %
+of experiments. An asymptotic confidence sequence is right in 95 % of them at every time from the first
+to the last: Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas, "Time-uniform central limit theory and
+asymptotic confidence sequences", Annals of Statistics 52(6), 2024, arXiv:2103.06476. The boundary is
+Robbins' normal mixture: "Statistical methods related to the law of the iterated logarithm", Annals of
+Mathematical Statistics 41(5), 1970.
+
 Arrays have one element a site along their last axis. Axes before it are samples of their own: looks at
 one experiment, or simulated experiments.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from hacs_crawler.statistics.sequential import multiplier
 from hacs_crawler.utils.arrays import FloatArray
 
 # A column of which the others leave less than this share says nothing of its own.
 _RANK: Final = 1e-9
 # A site whose line would follow it wherever it is has this much of its residual at least.
 _LEAST_FREE: Final = 1e-6
+# The relative difference for which intervals are narrowest: 1.28-fold. They are valid for any value
+# that is not chosen by the data, and somewhat wider if the difference is much smaller or larger.
+MIXTURE_SD: Final = 0.25
+
+
+def multiplier(
+    relative_error: ArrayLike, alpha: float, freedom: ArrayLike = math.inf
+) -> FloatArray:
+    """Return how many standard errors an interval reaches to each side, to hold at all times.
+
+    The error is relative to the rate, so the estimate is roughly the logarithm of a ratio. For
+    an efficient estimate with variance s^2, times the information 1 / s^2, the path over time is a
+    Brownian motion in that information (Scharfstein, Tsiatis and Robins, "Semiparametric efficiency
+    and its implication on the design and analysis of group-sequential studies", JASA 92, 1997). Mixing
+    its likelihood ratios over differences ~ Normal(0, t^2), t = `MIXTURE_SD`, gives a martingale that
+    ever reaches 1 / alpha with probability alpha at most (Ville), and solved for the difference
+
+        s sqrt((1 + s^2 / t^2) (log(1 + t^2 / s^2) + 2 log(1 / alpha))).
+
+    The variance is itself an estimate, with that many degrees of freedom: Student's t takes the quantile
+    that has the same tail as the normal quantile (Jennison and Turnbull, "Group sequential methods",
+    2000, on t-tests). Shapes broadcast. NaN if an argument is, infinite if the error is.
+    """
+    from scipy.special import ndtr, stdtrit  # noqa: PLC0415 - slow to load, and few commands need it
+
+    error, degrees = np.broadcast_arrays(
+        np.asarray(relative_error, np.float64), np.asarray(freedom, np.float64)
+    )
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        spread = (error / MIXTURE_SD) ** 2
+        normal = np.sqrt((1.0 + spread) * (np.log1p(1.0 / spread) - 2.0 * math.log(alpha)))
+        student = -stdtrit(np.maximum(degrees, 1.0), ndtr(-normal))
+    few = np.maximum(np.where(np.isnan(student), np.inf, student), normal)
+    multipliers: FloatArray = np.where(np.isinf(degrees), normal, few)
+    return np.where(np.isnan(error) | np.isnan(degrees), np.nan, multipliers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +119,12 @@ def contrast(mine: SiteTally, other: SiteTally, pages: FloatArray, past: FloatAr
     share = pages / pages.sum(-1, keepdims=True)
     psi = _influence(mine, share) - _influence(other, share)
     columns = np.concatenate([pages[..., None], past], -1)
-    base, rank = _orthonormal(columns)
+    length = np.sqrt((columns**2).sum(-2, keepdims=True))
+    scaled = np.divide(columns, length, out=np.zeros_like(columns), where=length > 0.0)
+    # an orthonormal base of the columns' span, filled up with zeros
+    base, sizes, _ = np.linalg.svd(scaled, full_matrices=False)
+    is_kept = sizes > _RANK * np.sqrt(columns.shape[-1])
+    base *= is_kept[..., None, :]
     fitted = np.einsum("...ik,...k->...i", base, np.einsum("...jk,...j->...k", base, psi))
     leverage = np.einsum("...ik,...ik->...i", base, base)
     squares = ((psi - fitted) / np.maximum(1.0 - leverage, _LEAST_FREE)) ** 2
@@ -86,7 +134,7 @@ def contrast(mine: SiteTally, other: SiteTally, pages: FloatArray, past: FloatAr
         tails = np.where(kurtosis > 1.0, 2.0 * sites / (kurtosis - 1.0), np.inf)
         log_ratio = np.log(_rate(mine)) - np.log(_rate(other))
     effective = 1.0 / (share**2).sum(-1)
-    freedom = np.minimum(np.minimum(sites - rank, tails), effective - 1.0)
+    freedom = np.minimum(np.minimum(sites - is_kept.sum(-1), tails), effective - 1.0)
     error = np.sqrt((sites - 1.0) / sites * total)
     return Contrast(log_ratio, error, np.maximum(freedom, 1.0))
 
@@ -110,12 +158,3 @@ def _influence(tally: SiteTally, share: FloatArray) -> FloatArray:
         excess = tally.updates - worth * tally.visits - (rate - worth) * visits * share
         psi: FloatArray = excess / (updates * (1.0 - share))
     return psi
-
-
-def _orthonormal(columns: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return an orthonormal base of the columns' span, filled up with zeros, and its rank."""
-    length = np.sqrt((columns**2).sum(-2, keepdims=True))
-    scaled = np.divide(columns, length, out=np.zeros_like(columns), where=length > 0.0)
-    base, sizes, _ = np.linalg.svd(scaled, full_matrices=False)
-    is_kept = sizes > _RANK * np.sqrt(columns.shape[-1])
-    return base * is_kept[..., None, :], is_kept.sum(-1).astype(np.float64)

@@ -310,7 +310,7 @@ def test_a_codec_that_is_not_installed_is_named(
     archive: Warc, encoding: str, modules: list[str], hint: str,
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
-    payload.say_missing.cache_clear()
+    payload._say_once.cache_clear()
     for name in modules:
         monkeypatch.setitem(sys.modules, name, None)
     for _ in range(2):
@@ -328,7 +328,7 @@ def test_an_old_brotli_that_cannot_be_bounded_is_named(
         def process(self, data: bytes) -> bytes:
             raise NotImplementedError
 
-    payload.say_missing.cache_clear()
+    payload._say_once.cache_clear()
     monkeypatch.setattr(brotli, "Decompressor", Decompressor)
     archive.add(b"\x8b", HTML, ("Content-Encoding", "br"))
     assert archive.dropped() == {"unreadable": 1}

@@ -79,9 +79,8 @@ def test_the_halves_of_a_span_are_the_span(one: int, other: int) -> None:
     since, until = sorted((one, other))
     halves = Span(since, until, "key").halves()
     if since == until:
-        assert halves is None
+        assert halves == [Span(since, until, "key")]
     else:
-        assert halves is not None
         first, second = halves
         assert (first.since, second.until) == (since, until)
         assert first.since <= first.until == second.since - 1 <= second.until

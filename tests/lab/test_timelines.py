@@ -74,7 +74,7 @@ PAGE = f"url,site,level,first_seen\n{HOME},{HOME},homepage,2020-01-01\n"
         ),
         ("pages", PAGE.replace("2020-01-01", "soon"), "line 2: first_seen = 'soon': no time"),
         ("pages", PAGE.replace("2020-01-01", ""), "line 2: first_seen = '': a value is missing"),
-        ("pages", PAGE.replace("2020-01-01", "1960-01-01"), "line 2: .*outside 1970-2106"),
+        ("pages", PAGE.replace("2020-01-01", "1960-01-01"), "line 2: .*from 1970 to 2106"),
         ("pages", PAGE + PAGE.split("\n")[1], "line 3: url = .*the same page as .* above"),
         ("pages", PAGE + PAGE.split("\n")[1].replace("http:", "https:", 1), "line 3: .*same page"),
         ("pages", PAGE + f"{SUB},{HOME}\n", "line 3: level = None: a value is missing"),

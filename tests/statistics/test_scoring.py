@@ -142,15 +142,3 @@ def test_z_counts_updates_of_one_site_together_as_one_surprise():
 @pytest.mark.parametrize("p", [[], [0.0, 0.0], [1.0]])
 def test_z_is_0_where_what_had_to_happen_happened(p):
     assert clustered_z(p, np.array(p) > 0, np.zeros(len(p))) == 0.0
-
-
-@pytest.mark.parametrize("function", [summary, reliability])
-@pytest.mark.parametrize(("p", "found"), [([1.5], [1]), ([float("nan")], [1]), ([0.5], [1, 0])])
-def test_what_is_no_prediction_is_refused(function, p, found):
-    with pytest.raises(ValueError, match="must be"):
-        function(p, found)
-
-
-def test_there_must_be_a_bin():
-    with pytest.raises(ValueError, match="bin"):
-        reliability([0.5], [1], 0)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, strategies as st
 from scipy.stats import norm, t as student
 
-from hacs_crawler.statistics.sequential import MIXTURE_SD, multiplier
+from hacs_crawler.statistics.twins import MIXTURE_SD, multiplier
 
 errors = st.floats(1e-3, 2.0)
 

@@ -2,7 +2,7 @@
 
 Times are days since 1970 UTC. A capture of a page finds an update if links appeared since the page's
 capture before; the update is *interpolated* at the middle between the two (Jayawardana et al. 2020,
-section II-B2). A window is the weeks before a moment, from whose captures rates are estimated.
+section II-B2).
 """
 
 from __future__ import annotations
@@ -26,10 +26,9 @@ Units = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Captures:
-    """Captures of many pages, and updates of the same pages, both page by page and in time order.
+    """Captures of many pages, and the updates that count as the truth, page by page in time order.
 
     Page i has captures [offsets[i]:offsets[i+1]]; `updated` says whether a capture found an update.
-    `update_days` and `update_page` are the updates that count as the truth.
     """
 
     days: FloatArray
@@ -70,7 +69,7 @@ class History:
 
 
 def captures_of(timelines: Timelines) -> Captures:
-    """Return the timelines' captures, and their outcomes; the truth are the timelines' updates."""
+    """Return the timelines' captures and outcomes; the truth are the timelines' updates."""
     captures, updates = timelines.captures, timelines.updates
     update_page = page_of_value(updates.offsets)
     number = np.searchsorted(
@@ -101,18 +100,14 @@ def from_pages(
     The truth are the updates that visits found, interpolated. `seeds` are the homepages, as for
     `group_by_website`; `on_batch` gets the number of pages read.
     """
-    urls: list[str] = []
-    days, updated, counts = [np.zeros(0)], [np.zeros(0, np.bool_)], [np.zeros(0, np.int64)]
-    remaining = iter(pages)
+    urls, parts, remaining = list[str](), [histories([])], iter(pages)
     while batch := list(islice(remaining, PAGES_A_CALL)):
         urls += [page.url for page in batch]
-        part_days, part_updated, part_offsets = histories([page.sound for page in batch])
-        days.append(part_days)
-        updated.append(part_updated)
-        counts.append(np.diff(part_offsets))
+        parts.append(histories([page.sound for page in batch]))
         on_batch(len(urls))
-    offsets = np.concatenate([[0], np.cumsum(np.concatenate(counts))]).astype(np.int64)
-    captures = np.concatenate(days), np.concatenate(updated), offsets
+    days, updated, offsets = zip(*parts, strict=True)
+    counts = np.concatenate([np.diff(some) for some in offsets])
+    captures = np.concatenate(days), np.concatenate(updated), offsets_of(counts)
     middles, of_page = Visits(*captures).update_points()
     sites, homepages = group_by_website(urls, seeds)
     seen = Captures(*captures, middles, page_of_value(of_page))
@@ -199,11 +194,9 @@ def window(history: History, day: float, days: float, horizon_days: float) -> Pa
     last = np.searchsorted(history.capture_days, day, side="right")
     captured = history.capture_unit[first:last][::-1]
     units, latest = np.unique(captured, return_index=True)
-    ended = slice(
-        np.searchsorted(history.gap_ends, day - days),
-        np.searchsorted(history.gap_ends, day, side="right"),
-    )
-    rates = estimated(history, np.arange(ended.start, ended.stop))
+    begin = np.searchsorted(history.gap_ends, day - days)
+    end = np.searchsorted(history.gap_ends, day, side="right")
+    rates = estimated(history, np.arange(begin, end))
     p = np.zeros(units.size)
     moving = rates.per_day > 0
     p[np.searchsorted(units, rates.units[moving])] = update_probability(

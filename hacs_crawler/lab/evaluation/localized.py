@@ -23,6 +23,7 @@ from hacs_crawler.lab.evaluation.update_points import Points
 from hacs_crawler.model import MIN_POINTS, Kind, Windows, consistent_windows
 from hacs_crawler.utils.arrays import FloatArray, IndexArray, page_of_value
 from hacs_crawler.utils.terminal import column_table
+from hacs_crawler.utils.text import shown
 
 # Windows of more points are one in Figure 1.
 MOST_POINTS: Final = 30
@@ -132,21 +133,19 @@ class LocalizedVisits:
         windows = consistent_windows(*before, points.first_days)
         mine = windows.of(windows.is_last & (windows.counts >= MIN_POINTS))
         self.pages += len(mine)
+        page = page_of_value(points.offsets)
+        is_first_of_page = np.diff(page, prepend=-1) != 0
         for name, contestant in CONTESTANTS.items():
             rate = np.zeros(len(points))
             rate[mine.page] = contestant.rate(contestant.law(mine), mine.last_days)
             rate = np.minimum(rate, 1.0 / LEAST_GAP_DAYS)
             visits = np.floor((points.until_days - split) * rate)
             self.visits[name] += int(visits.sum())
-            self.observed[name] += _observed(points, split, rate, visits)
-
-
-def _observed(points: Points, split: FloatArray, rate: FloatArray, visits: FloatArray) -> int:
-    """Return how many visits observe an update: visit k comes k / rate days after the split."""
-    page = page_of_value(points.offsets)
-    visit = np.ceil((points.days - split[page]) * rate[page])
-    is_first = (np.diff(page, prepend=-1) != 0) | (np.diff(visit, prepend=0.0) != 0)
-    return int((is_first & (visit >= 1) & (visit <= visits[page])).sum())
+            # the visit that would observe each update: visit k comes k / rate days after the split
+            visit = np.ceil((points.days - split[page]) * rate[page])
+            is_first = is_first_of_page | (np.diff(visit, prepend=0.0) != 0)
+            observed = is_first & (visit >= 1) & (visit <= visits[page])
+            self.observed[name] += int(observed.sum())
 
 
 KINDS: Final = tuple(kind.name.lower() for kind in Kind)
@@ -281,7 +280,5 @@ def _conclusion(tables: Mapping[str, Any]) -> str:
     )
 
 
-def _shown(value: float | None, digits: int) -> str:
-    if value is None:
-        return "-"
-    return str(value) if isinstance(value, int) else f"{value:.{digits}f}"
+def _shown(value: Any, digits: int) -> str:
+    return str(value) if isinstance(value, int) else shown(value, digits)

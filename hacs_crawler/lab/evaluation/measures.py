@@ -5,8 +5,7 @@ pages with p >= theta, Random the same number of pages drawn without replacement
 selected page that is updated within the horizon is a true positive.
 
 Evaluation 2: P@K is the share of an order's first K pages that are among the first K pages of the true
-order. Pages may be tied, in either order: those without a further update all come last in the true one.
-P@K is then its mean over all ways to break the ties, which is exact and needs no draws.
+order, with ties (pages without a further update all come last) its mean over all ways to break them.
 """
 
 from __future__ import annotations
@@ -22,8 +21,7 @@ from hacs_crawler.utils.arrays import BoolArray, FloatArray, IndexArray
 THETAS: Final = np.arange(21) / 20
 MODELS: Final = ("HACS", "Random", "Brute Force")
 # How measures of several moments are made one, see `curve`.
-AVERAGES: Final = ("micro", "macro", "macro-found")
-AVERAGE_TITLES: Final = {
+AVERAGES: Final = {
     "micro": "micro-averaged",
     "macro": "macro-averaged",
     "macro-found": "macro-averaged, F1 where an update was found",

@@ -17,7 +17,6 @@ from rich.table import Table
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.lab.evaluation.histories import History, window
 from hacs_crawler.lab.evaluation.measures import (
-    AVERAGE_TITLES,
     AVERAGES,
     MODELS,
     THETAS,
@@ -169,41 +168,40 @@ _ORDER: Final = {name: (name, "weighted_precision", 3) for name in ORDERS}
 Row = dict[str, Any]
 
 
-def table_rows(level: str, result: LevelResult) -> Iterator[Row]:
+def _selection_rows(level: str, result: LevelResult) -> Iterator[Row]:
     """Yield the rows of the paper's Table I of one level: by average, window and model."""
     for average in AVERAGES:
         for weeks, tally in result.tallies.items():
             curves = [curve(tally.counts(model), average) for model in MODELS]
             best = curves[0].best()
+            theta = None if best is None else float(THETAS[best])
             for model, measured in zip(MODELS, curves, strict=True):
-                chosen = 0 if model == "Brute Force" else best
+                has_theta = model != "Brute Force"
+                place = best if has_theta else 0
+                at_place = {
+                    field.name: math.nan if place is None else getattr(measured, field.name)[place]
+                    for field in fields(Curve)
+                }
                 yield {
                     "level": level,
                     "average": average,
                     "window_weeks": weeks,
                     "weeks": tally.moments,
                     "model": model,
-                    "theta": None
-                    if best is None or model == "Brute Force"
-                    else float(THETAS[best]),
-                    **_at(measured, chosen),
+                    "theta": theta if has_theta else None,
+                    **{
+                        name: None if math.isnan(value) else float(value)
+                        for name, value in at_place.items()
+                    },
+                    "weighted_precision": None,
                 }
-
-
-def _at(measured: Curve, index: int | None) -> dict[str, float | None]:
-    """Return the measures at a threshold; all undefined if no threshold selects an updated page."""
-    values = {
-        field.name: math.nan if index is None else float(getattr(measured, field.name)[index])
-        for field in fields(Curve)
-    }
-    return {name: None if math.isnan(value) else value for name, value in values.items()}
 
 
 def all_rows(result: Evaluation) -> Iterator[Row]:
     """Yield the rows of both evaluations at all levels; None is undefined."""
     for level, scores in result.levels.items():
-        selected = list(table_rows(level, scores))
-        yield from ({**row, "weighted_precision": None} for row in selected)
+        selected = list(_selection_rows(level, scores))
+        yield from selected
         for weeks, order in scores.orderings.items():
             for place, name in enumerate(ORDERS):
                 total = math.fsum(values[place] for values in order)
@@ -228,7 +226,7 @@ def table_parts(result: Evaluation) -> Iterator[str | Table]:
     yield f"Evaluation 1: pages selected at theta, the best threshold of each window. {dates}"
     for level in result.levels:
         for average in AVERAGES:
-            yield from ("", f"{TITLES[level]}, {AVERAGE_TITLES[average]}")
+            yield from ("", f"{TITLES[level]}, {AVERAGES[average]}")
             yield _table(rows[level, average], _SELECTION)
     yield from ("", f"Evaluation 2: weighted P@K, mean over t. {dates}")
     for level in result.levels:

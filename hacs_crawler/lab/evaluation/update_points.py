@@ -56,24 +56,20 @@ def synthetic_chunks(pages: int, seed: int = 0, *, is_dated: bool = False) -> It
     and in each the rate is constant, rises or falls, by a factor of 2 to 8. Update points are the
     middles of the days, or with `is_dated` the time of a day's last update, as a last-modified date is.
     """
-    for number, start in enumerate(range(0, pages, CHUNK_PAGES)):
-        yield _synthetic(min(CHUNK_PAGES, pages - start), (seed, number), is_dated=is_dated)
-
-
-def _synthetic(pages: int, seed: tuple[int, int], *, is_dated: bool) -> Points:
-    rng = np.random.default_rng(seed)
-    share = rng.beta(*_SHARE, pages)
-    number = FEWEST_UPDATES + np.rint(share * (ACCESSES - FEWEST_UPDATES)).astype(np.int64)
-    weight = _rates(pages, rng)
-    # the first of a Poisson process of that rate comes after an exponential time: the days with the
-    # earliest ones are those updated, given how many are
-    first = rng.exponential(size=weight.shape) / weight
-    scale = np.take_along_axis(np.sort(first, axis=1), number[:, None] - 1, axis=1)
-    is_updated = first <= scale
-    days = np.broadcast_to(np.arange(float(ACCESSES)), weight.shape)[is_updated]
-    within = _last_of_day((weight * scale)[is_updated], rng) if is_dated else 0.5
-    zeros = np.zeros(pages)
-    return Points(days + within, offsets_of(number), zeros, zeros + ACCESSES)
+    for chunk, start in enumerate(range(0, pages, CHUNK_PAGES)):
+        rng, some = np.random.default_rng((seed, chunk)), min(CHUNK_PAGES, pages - start)
+        share = rng.beta(*_SHARE, some)
+        number = FEWEST_UPDATES + np.rint(share * (ACCESSES - FEWEST_UPDATES)).astype(np.int64)
+        weight = _rates(some, rng)
+        # the first of a Poisson process of that rate comes after an exponential time: the days with
+        # the earliest ones are those updated, given how many are
+        first = rng.exponential(size=weight.shape) / weight
+        scale = np.take_along_axis(np.sort(first, axis=1), number[:, None] - 1, axis=1)
+        is_updated = first <= scale
+        days = np.broadcast_to(np.arange(float(ACCESSES)), weight.shape)[is_updated]
+        within = _last_of_day((weight * scale)[is_updated], rng) if is_dated else 0.5
+        zeros = np.zeros(some)
+        yield Points(days + within, offsets_of(number), zeros, zeros + ACCESSES)
 
 
 def _rates(pages: int, rng: np.random.Generator) -> FloatArray:

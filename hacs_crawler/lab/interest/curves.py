@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
 from typing import Final, NamedTuple
 
 import numpy as np
 import scipy
 
-from hacs_crawler.utils.arrays import BoolArray, FloatArray, IndexArray
+from hacs_crawler.utils.arrays import FloatArray, IndexArray
 
 _FIRST_DAMPING: Final = 1e-2
 _MIN_DAMPING: Final = 1e-9
@@ -79,7 +78,8 @@ def minimise(
         damping[rows] = np.clip(
             damping[rows] * np.where(better, 0.1, 8.0), _MIN_DAMPING, _MAX_DAMPING
         )
-        here = _chosen(there, here, better)
+        for kept, new in zip(here, there, strict=True):
+            kept[better] = new[better]
         rows, here = rows[~done], Quadratic(*(values[~done] for values in here))
     return Solution(parameters, loss)
 
@@ -104,14 +104,6 @@ def _step(
     return -np.asarray(np.linalg.solve(curvature, gradient[:, :, None]), np.float64)[:, :, 0]
 
 
-def _chosen(there: Quadratic, here: Quadratic, is_there: BoolArray) -> Quadratic:
-    return Quadratic(
-        np.where(is_there, there.loss, here.loss),
-        np.where(is_there[:, None], there.gradient, here.gradient),
-        np.where(is_there[:, None, None], there.curvature, here.curvature),
-    )
-
-
 def lognormal_cumulative(days: FloatArray | float, mu: FloatArray, sigma: FloatArray) -> FloatArray:
     """Share of a page's interest that has come after t days: N((ln t - mu) / sigma).
 
@@ -133,8 +125,7 @@ RISE_RATIO: Final = 3.0
 _BLOCK: Final = 1024
 
 
-@dataclass(frozen=True, slots=True)
-class Curves:
+class Curves(NamedTuple):
     """One curve a page, each array of shape (n,); `mu` and `sigma` are of ln(days since b).
 
     `b` is in days since the first midnight of the window, `scale` in views. All are nan for a page
@@ -193,15 +184,13 @@ def by_block(
     on_rows: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> Curves:
     """Fit the rows that have views in blocks; `on_rows` gets the finished and the total number."""
-    out = Curves(*(np.full(len(views), np.nan) for _ in fields(Curves)))
+    out = np.full((4, len(views)), np.nan)
     seen = np.flatnonzero(views.sum(axis=1) > 0)
     for start in range(0, seen.size, _BLOCK):
         rows = seen[start : start + _BLOCK]
-        fitted = fit(views[rows])
-        for field in fields(Curves):
-            getattr(out, field.name)[rows] = getattr(fitted, field.name)
+        out[:, rows] = fit(views[rows])
         on_rows(start + rows.size, seen.size)
-    return out
+    return Curves(*out)
 
 
 def best_of_starts(
@@ -217,16 +206,6 @@ def best_of_starts(
         np.where(is_second[:, None], second.parameters, first.parameters),
         np.where(is_second, second.loss, first.loss),
     )
-
-
-def products(left: Sequence[FloatArray], right: Sequence[FloatArray]) -> FloatArray:
-    """Symmetric matrices (n, k, k) of the sums over bins of left_i * right_j; each is (n, bins)."""
-    k = len(left)
-    out = np.empty((len(left[0]), k, k))
-    for i in range(k):
-        for j in range(i, k):
-            out[:, i, j] = out[:, j, i] = np.einsum("nb,nb->n", left[i], right[j])
-    return out
 
 
 # How many bins (days, or hours) before the rise b lies at most.
@@ -282,15 +261,15 @@ class _LogLoss:
         density = np.where(is_after, np.exp(-0.5 * z * z), 0.0) / ROOT_TWO_PI
         share = np.diff(np.where(is_after, scipy.special.ndtr(z), 0.0), axis=1) + _FLOOR
         whole = share.sum(axis=1, keepdims=True)
-        slopes = []  # of ln(share / whole)
-        for of_edge in (-density / (sigma * u), -density / sigma, -density * z):
-            slope = np.diff(of_edge, axis=1)
-            slopes.append(slope / share - slope.sum(axis=1, keepdims=True) / whole)
+        of_edges = np.stack([-density / (sigma * u), -density / sigma, -density * z], axis=1)
+        slopes = np.diff(of_edges, axis=2)
+        # of ln(share / whole)
+        slopes = slopes / share[:, None] - slopes.sum(axis=2, keepdims=True) / whole[:, None]
         expected = share / whole
         y = self._y[rows]
         loss = -np.einsum("nb,nb->n", y, np.log(expected))
-        gradient = np.stack([-np.einsum("nb,nb->n", y, slope) for slope in slopes], axis=1)
-        curvature = products(slopes, [expected * slope for slope in slopes])
+        gradient = -np.einsum("nkb,nb->nk", slopes, y)
+        curvature = (slopes * expected[:, None]) @ slopes.transpose(0, 2, 1)
         loss += 0.5 * _PENALTY * (mu**2 + log_sigma**2)
         gradient[:, 1] += _PENALTY * mu
         gradient[:, 2] += _PENALTY * log_sigma

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -79,7 +79,7 @@ class JudgedWindow:
     def columns(self) -> dict[str, Any]:
         """Return a column for each fact of the pages: `phi` is at 3 days, nan if undefined."""
         numbers = {
-            **{field.name: getattr(self.curves, field.name) for field in fields(Curves)},
+            **self.curves._asdict(),
             "phi": self.curves.phi(BEST_DAYS),
             "views": self.totals,
             "concentration": concentration_of(self.window.daily),

@@ -33,7 +33,8 @@ _ASSET: Final = re.compile(
     re.IGNORECASE,
 ).search
 # Of 2,123 user agents of robots, as the list `crawler-user-agents` has them, this finds 94 %.
-_ROBOT: Final = re.compile(r"bot|crawl|spider|https?:|@|^(?!Mozilla/|Opera/)", re.IGNORECASE).search
+_ROBOT: Final = re.compile(r"bot|crawl|spider|https?:|@|^(?!Mozilla/|Opera/)", re.IGNORECASE)
+_is_robot: Final = lru_cache(maxsize=65_536)(_ROBOT.search)
 # Status codes with which a page was seen; 304 is one seen again from the browser's cache.
 _ANSWERED: Final = frozenset({200, 203, 206, 304})
 # 1995: an earlier date comes from a wrong clock.
@@ -168,11 +169,6 @@ def _page_of(base: str, target: str) -> str | None:
     if url is None or len(url) > 2000:
         return None
     return url.removeprefix(_NOWHERE)
-
-
-@lru_cache(maxsize=65_536)
-def _is_robot(agent: str) -> bool:
-    return _ROBOT(agent) is not None
 
 
 def _first_of_day(page: IndexArray, hour: IndexArray, visitor: IndexArray) -> IndexArray:
