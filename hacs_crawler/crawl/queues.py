@@ -21,8 +21,7 @@ from hacs_crawler.utils.loop import call_later
 
 # With a budget, seeds are ranked in chunks of at least this many, so that memory stays O(budget).
 LEAST_CHUNK: Final = 1_000
-# How many requests of a `start()` that may never end are read ahead of sending: it may count until
-# a callback stops it, and each request that was read is sent.
+# How many requests of a `start()` are read ahead of sending, as a callback may be what ends it.
 MOST_AHEAD: Final = 2_000
 # The least time after which a part that has a request wait is asked again.
 LEAST_SECONDS: Final = 0.01
@@ -46,7 +45,8 @@ class UnrankedSeeds:
         # What is being ranked.
         self.ranking: list[Request] = []
         self._has_tagged = False
-        self._added: set[int] = set()
+        # The pages of ranked seeds that HACS added, if the spider has no start request for them.
+        self.added: set[int] = set()
         self.selection: Selection[Request] | None = None
         # Whether the held seeds come from a list, which can be ranked whole.
         self.ends_surely = False
@@ -83,9 +83,9 @@ class UnrankedSeeds:
         A seed that HACS added meets the filter when it is ranked: the spider may have requested the page
         by then. If the spider does so later, the filter has seen only HACS's seed.
         """
-        is_first = page_id in self._added and is_start(seed)
+        is_first = page_id in self.added and is_start(seed)
         if is_first:
-            self._added.remove(page_id)
+            self.added.remove(page_id)
         return is_first or (KEY in seed.meta and tag_of(seed).added)
 
     def all(self) -> list[Request]:
@@ -113,7 +113,7 @@ class UnrankedSeeds:
                 or not (page_id in own or is_filtered(seed.replace(dont_filter=False)))
             ]
             self.ranking, page_ids = [seed for seed, _ in seeds], [page_id for _, page_id in seeds]
-            self._added.update(set(page_ids) - own)
+            self.added.update(set(page_ids) - own)
         return self.ranking, page_ids
 
     def end_ranking(self, unranked: list[Request], page_ids: list[int]) -> None:
@@ -124,7 +124,7 @@ class UnrankedSeeds:
     def begin_round(self) -> None:
         """Renew the budget."""
         self.selection = None
-        self._added.clear()
+        self.added.clear()
 
     def take(self, *, is_last: bool) -> tuple[Chosen[Request] | None, list[Request]]:
         """Return the chosen seeds, and the seeds that the budget drops; see `Selection`."""

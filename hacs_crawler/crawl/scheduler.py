@@ -25,6 +25,7 @@ from hacs_crawler.crawl.meta import (
     UNTAGGED,
     Tag,
     followed_key,
+    is_start,
     mark_unranked,
     pack,
     page_url,
@@ -76,6 +77,8 @@ class HacsScheduler(BaseScheduler):
         self._seeds = SeedQueue(self._downloads, knows_all_given=self._is_scrapys_own)
         self._enqueued = self._dequeued = 0
         self._planned = count()
+        # the pages of the round's seeds
+        self._asked: set[int] = set()
         self._ranker = Ranker(
             crawl, self._seeds, self._is_quiet, self._is_filtered, self._forget_seen
         )
@@ -151,10 +154,16 @@ class HacsScheduler(BaseScheduler):
         # such as a spider's own retry, which was let through once
         if page_id is None or is_again:
             return self._pass_on(request)
-        if not self._ranker.seeds.passes_filter(request, page_id) and self._is_filtered(request):
+        seeds = self._ranker.seeds
+        is_asked = page_id in self._asked or page_id in seeds.added
+        # if some pages are left out, one spelling of a page's URL is enough
+        is_other = is_asked and not (tag.seed or is_start(request) or "hacs_page" in request.meta)
+        if not seeds.passes_filter(request, page_id) and self._is_filtered(request, is_other):
             return False
         self._enqueued += 1
-        self._ranker.seeds.add(request, page_id)
+        seeds.add(request, page_id)
+        if not tag.added and self._crawl.config.ranking.leaves_out:
+            self._asked.add(page_id)
         return True
 
     def next_request(self) -> Request | None:
@@ -217,6 +226,7 @@ class HacsScheduler(BaseScheduler):
 
     def _forget_seen(self) -> None:
         """Let pages be visited again."""
+        self._asked.clear()
         empty_filter(self._inner, self._crawler)
         if self._shared_filter is not None:
             self._shared_filter = shared_filter(self._inner)
@@ -235,10 +245,10 @@ class HacsScheduler(BaseScheduler):
         self._seeds.on_enqueued(request, self._downloads.slot_of(request))
         return True
 
-    def _is_filtered(self, request: Request) -> bool:
-        """Whether the project's duplicate filter drops a start request, as in Scrapy's scheduler."""
+    def _is_filtered(self, request: Request, is_other: bool = False) -> bool:
+        """Whether a seed is a duplicate for the project's filter, or another URL of a page asked for."""
         seen = self._shared_filter or filter_of(self._inner)
-        if seen is None or request.dont_filter or not seen.request_seen(request):
+        if seen is None or request.dont_filter or not (seen.request_seen(request) or is_other):
             return False
         seen.log(request, self._spider)
         return True

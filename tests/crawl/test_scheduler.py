@@ -173,6 +173,22 @@ def test_what_is_asked_for_twice_is_sent_once_as_the_projects_filter_has_it(worl
     assert world.send_all() == ["a/page"]
 
 
+@pytest.mark.parametrize("budget", [None, 5])
+@pytest.mark.parametrize(
+    ("meta", "is_one"),
+    [({}, True), ({"hacs_page": "http://a/page"}, False), ({"hacs": False}, False)],
+)
+def test_of_several_urls_of_a_page_a_crawl_with_a_budget_asks_for_one(
+    meta: dict[str, object], is_one: bool, budget: int | None, asyncio_reactor: None
+) -> None:
+    world = World(HACS_PAGES="all", HACS_BUDGET=budget)
+    Crawl.of(world.crawler).is_open = True
+    urls = "http://a/page", "http://a/page?utm_source=b", "http://a/page?utm_source=c"
+    taken = [world.scheduler.enqueue_request(Request(url, meta=dict(meta))) for url in urls]
+    assert taken == [True, *[not is_one or budget is None] * 2]
+    assert world.scheduler.enqueue_request(Request(urls[0], dont_filter=True, meta=dict(meta)))
+
+
 hosts, priorities = st.sampled_from(HOSTS), st.integers(-1, 2)
 
 
