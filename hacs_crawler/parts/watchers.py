@@ -6,6 +6,7 @@ watches links, the other may begin, as if the setting had changed, and the spide
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
@@ -25,7 +26,7 @@ logger = safe_logger(__name__)
 NOTE: Final = "watchers"
 _READ_FROM: Final = {
     "JSON": '"items", or "jmespath:…"',
-    "text": '"items", or "jmespath:…"',
+    "text": '"items", or a function',
     "XML": '"items", or "xpath:…"',
     "HTML": '"items", or "css:…"',
 }
@@ -94,15 +95,19 @@ class Watchers(CrawlPart):
         """Warn if no page showed, or can show, a watched mark: an expression may be wrong."""
         stats, config = self._crawl.stats, self._crawl.config
         others = stats.other_answers
-        if 2 * others.total() > stats.answers:
+        if others.total():
             (kind, number), *_ = others.most_common(1)
-            logger.warning(
-                "%d of %s were %s, which HACS_WATCH = %r is not read from: set HACS_WATCH = %s",
+            are_most = 2 * others.total() > stats.answers
+            advice = ": set HACS_WATCH = " + _READ_FROM.get(kind, '"items"')
+            logger.log(
+                logging.WARNING if are_most else logging.INFO,
+                "%d of %s %s %s, which HACS_WATCH = %r is not read from%s",
                 number,
                 counted(stats.answers, "answer"),
+                "was" if number == 1 else "were",
                 kind,
                 config.watched_as,
-                _READ_FROM.get(kind, '"items"'),
+                advice if are_most else "",
             )
         if self._empty and not self._visits and config.watch is not None:
             pages = counted(self._empty, "page")

@@ -66,14 +66,21 @@ ITEMS = {"item_scraped_count": 1, "hacs/visits": 2, "hacs/first_visits": 1}
 @pytest.mark.parametrize(
     ("watch", "JSON", "empty", "seen", "stats", "said"),
     [
-        ("links", 2, 0, 0, {}, ""),
+        (
+            "links",
+            2,
+            0,
+            0,
+            {},
+            "2 of 4 answers were JSON, which HACS_WATCH = 'links' is not read from",
+        ),
         (
             "links",
             3,
             0,
             0,
             {},
-            "3 of 4 answers were JSON, which HACS_WATCH = 'links' is not read",
+            "3 of 4 answers were JSON, which HACS_WATCH = 'links' is not read from: set HACS_WATCH",
         ),
         ("css:p", 0, 2, 0, {}, "HACS_WATCH = 'css:p': none of it was on any of 2 pages visited"),
         ("css:p", 0, 2, 1, {}, ""),
