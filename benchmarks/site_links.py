@@ -18,11 +18,11 @@ from unittest import mock
 
 import numpy as np
 
-from hacs_crawler.lab.timelines import read_timelines, second_of
+from hacs_crawler.lab.timelines import read_timelines
 from hacs_crawler.links import fingerprint, menu_id
 from hacs_crawler.state import site_links
 from hacs_crawler.state.site_links import ENTRY, MOST_LINKS, LinkClaim, claimed, owned_links
-from hacs_crawler.utils.times import DAY
+from hacs_crawler.utils.times import DAY, parse_iso
 
 BOUNDS = (32, 128, 512, MOST_LINKS)
 
@@ -39,7 +39,7 @@ def read_links(path, timelines):
                 for version in page["versions"]:
                     new = {fingerprint(link) for link in version["added"]} - seen
                     seen |= new
-                    links[number][bisect_right(times, second_of(version["at"]))] |= new
+                    links[number][bisect_right(times, parse_iso(version["at"]))] |= new
     return links
 
 
