@@ -278,6 +278,7 @@ class Crawl:
             function()
         for claim in self.state.read_ahead.unfinished() if self.failure is None else ():
             self.stats.count_not_observed("unfinished")
+            self.stats.count_cause("redirects that were too many, or led to a URL asked for before")
             self.record_failure(claim.url, claim.prediction)
 
     def record_also(self, visit: Visit, reason: str) -> None:
