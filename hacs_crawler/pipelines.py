@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from scrapy import Spider, signals
 from scrapy.crawler import Crawler
@@ -21,7 +21,6 @@ logger = safe_logger(__name__)
 
 # Spider middlewares of a lower order see items after HACS, and may make others of them.
 _MIDDLEWARE_ORDER: Final = 40
-K = TypeVar("K")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,9 +44,9 @@ class OnlyChanges:
     def __init__(self, crawler: Crawler, rules: MarkRules) -> None:
         self._crawler = crawler
         self._rules = rules
-        # In the order in which they were yielded: one object may be yielded several times.
-        self._by_id: dict[int, list[_ToldItem]] = {}
-        self._by_marks: dict[frozenset[int], list[_ToldItem]] = {}
+        # By their ids and by their marks, in the order in which they were yielded: one object may be
+        # yielded several times.
+        self._told: dict[int | frozenset[int], list[_ToldItem]] = {}
         # Items dropped here, of which Scrapy says so a moment later.
         self._dropped: Counter[int] = Counter()
         self._outside = 0
@@ -101,24 +100,26 @@ class OnlyChanges:
     def _tell(self, item: Any, verdict: Verdict | None) -> None:
         self._outside += verdict is None
         told = _ToldItem(item, self._marks_of(item), verdict)
-        self._by_id.setdefault(id(item), []).append(told)
-        self._by_marks.setdefault(told.marks, []).append(told)
+        for key in (id(item), told.marks):
+            self._told.setdefault(key, []).append(told)
 
     def _taken(self, item: Any) -> _ToldItem | None:
         """Return the verdict on an item, or on one with the same values, and forget it."""
-        told = next(iter(self._by_id.get(id(item), ())), None)
-        if told is None:
-            told = next(iter(self._by_marks.get(self._marks_of(item), ())), None)
-        if told is not None:
-            _remove(told, self._by_id, id(told.item))
-            _remove(told, self._by_marks, told.marks)
+        waiting = self._told.get(id(item)) or self._told.get(self._marks_of(item))
+        if not waiting:
+            return None
+        told = waiting[0]
+        for key in (id(told.item), told.marks):
+            self._told[key].remove(told)
+            if not self._told[key]:
+                del self._told[key]
         return told
 
     def _forget(self, item: Any) -> None:
         """Forget the verdict on an item that came to no pipeline after another's error."""
         if id(item) in self._dropped:
             self._dropped -= Counter([id(item)])
-        elif id(item) in self._by_id:
+        elif id(item) in self._told:
             self._taken(item)
 
     def _marks_of(self, item: Any) -> frozenset[int]:
@@ -147,9 +148,3 @@ class OnlyChanges:
             _MIDDLEWARE_ORDER,
             names or "none is set before it",
         )
-
-
-def _remove(told: _ToldItem, waiting: dict[K, list[_ToldItem]], key: K) -> None:
-    waiting[key].remove(told)
-    if not waiting[key]:
-        del waiting[key]

@@ -125,28 +125,29 @@ class Templates(CrawlPart):
             if is_same and not (after.is_chosen or has_begun):  # like most visits
                 continue
             site = self._sites.setdefault(menu_id(visit.url), _Site())
+            is_compared = bool(before.visits) and after.is_chosen
+            site.visits += is_compared
+            if is_same and not has_begun and len(visit.marks) >= FEWEST_MARKS:
+                continue
             content, has_room = content_of(visit.marks), self._marks < MOST_MARKS
             shown_before = visit.marks if is_same else before.sound.spells.shown_last()
             had = content if is_same else content_of(shown_before)
+            number = len(shown_before)
+            is_enough = number >= (FEWEST_MARKS if after.is_chosen else FEWEST_LINKS)
             # of a page's only item `doubts` was told before
-            fewest = 1 + is_of_items(visit.rules)
-            if after.is_chosen and fewest <= len(shown_before) < FEWEST_MARKS:
+            if after.is_chosen and not is_enough and number > is_of_items(visit.rules):
                 site.add_few(content, had)
             if has_begun and has_room:
                 self._marks += _MARKS_OF_VISIT
-                is_short = len(shown_before) < _fewest(after) and not is_of_items(visit.rules)
+                is_short = not is_enough and not is_of_items(visit.rules)
                 begun = site.begun.setdefault((had, is_short), [])
                 begun.append((visit.url, before.shown_at, content))
             # first visits of links prove nothing: the only links of a page may be its site's
             if content != had and has_room and (shown_before or site.visits):
                 self._marks += _MARKS_OF_VISIT
-                is_enough = len(shown_before) >= _fewest(after)
                 entry = (visit.url, visit.at, had if is_enough else 0)
                 site.alike.setdefault(content, []).append(entry)
-            if not (before.visits and after.is_chosen):
-                continue
-            site.visits += 1
-            if visited.updated and self._marks < MOST_MARKS:
+            if is_compared and visited.updated and self._marks < MOST_MARKS:
                 self._marks += len(visited.new_marks)
                 site.gained.append((visit.url, visit.at, visited.new_marks))
 
@@ -179,10 +180,6 @@ class Templates(CrawlPart):
                     site_of(visits[0][0]),
                     counted(len(visits), "update"),
                 )
-
-
-def _fewest(page: Page) -> int:
-    return FEWEST_MARKS if page.is_chosen else FEWEST_LINKS
 
 
 def _has_begun(visited: Recorded) -> bool:
