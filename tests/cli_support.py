@@ -35,7 +35,6 @@ def hacs_process(folder: Path, *arguments: str) -> subprocess.CompletedProcess[s
 
 
 def opened(folder: Path, namespace: str = "hacs") -> AbstractContextManager[State]:
-    """The state of a folder."""
     return state_support.opened(f"sqlite:///{folder}/state.db", namespace)
 
 
@@ -55,6 +54,5 @@ def visits(url: str, links: list[set[int]], days_apart: float = 10) -> list[Visi
 
 
 def rows_of(path: Path) -> list[dict[str, str]]:
-    """The rows of a CSV file."""
     with path.open(newline="") as file:
         return list(csv.DictReader(file))

@@ -37,5 +37,4 @@ def hurried() -> float:
 
 
 def of_environment() -> float:
-    """The second that the environment says."""
     return float(os.environ["HACS_TESTS_NOW"])

@@ -84,7 +84,6 @@ class CommonCrawl(LocalServer):
         super().__init__("0.0.0.0")
 
     def crawl(self, name: str, responses: Sequence[Archived]) -> None:
-        """Add a crawl, such as CC-MAIN-2025-33, of these responses."""
         from warcio.archiveiterator import ArchiveIterator
 
         path = write_warc(self.folder / f"{name}.warc.gz", responses)
@@ -107,7 +106,6 @@ class CommonCrawl(LocalServer):
 
     @property
     def settings(self) -> dict[str, object]:
-        """What HACS_ARCHIVES says of it."""
         return {
             "collinfo_url": f"http://{_INDEX}:{self.port}/collinfo.json",
             "warc_url": f"http://{_DATA}:{self.port}/",
@@ -118,14 +116,12 @@ class CommonCrawl(LocalServer):
         }
 
     def indexes_asked(self) -> list[str]:
-        """The crawls whose index was asked, in order."""
         return [one.path.removesuffix("-index")[1:] for one in self.asked if "-index" in one.path]
 
     def ranges_asked(self) -> list[str]:
         return [one.range for one in self.asked if one.range]
 
     def _answer_to(self, asked: Asked) -> tuple[int, str, bytes]:
-        """Return status, MIME type and body."""
         self.asked.append(asked)
         kind = "index" if asked.host == _INDEX else "data"
         if asked.path == "/robots.txt":

@@ -158,7 +158,6 @@ def _is_on_a_cluster(item: pytest.Item) -> bool:
 
 
 def address(request: pytest.FixtureRequest) -> str:
-    """The address of an empty state of the kind that the parameter names."""
     if request.param == "sqlite":
         return f"sqlite:///{request.getfixturevalue('tmp_path')}/state.db"
     if request.param == "redis":

@@ -17,11 +17,9 @@ from scrapy.utils.test import get_crawler
 from twisted.internet.defer import Deferred
 
 from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.crawl.part import Part
 from hacs_crawler.crawl.scheduler import HacsScheduler
 
 T = TypeVar("T")
-P = TypeVar("P", bound=Part)
 
 
 class Any_(Spider):  # noqa: N801 - a spider of somebody's
@@ -51,7 +49,6 @@ class UnderWay:
         )
 
     def clear(self) -> None:
-        """Forget everything."""
         self._downloader.active.clear()
         self._downloader.slots.clear()
 
@@ -77,7 +74,6 @@ class Timers:
 
     @property
     def waiting(self) -> list[float]:
-        """After how many seconds from now something will happen."""
         return sorted(at - self.now for at, _, _ in self._calls)
 
     def call_later(self, seconds: float, function: Callable[[], object]) -> Callable[[], object]:
@@ -121,13 +117,6 @@ def new_crawl(folder: Path, spider: type[Spider] = Any_, **settings: Any) -> Cra
     engine._slot = SimpleNamespace(closing=None, nextcall=SimpleNamespace(schedule=lambda: None))
     HacsScheduler.from_crawler(under_way.crawler)
     return Crawl.of(under_way.crawler)
-
-
-def part_of(crawl: Crawl, kind: type[P]) -> P:
-    """The part of a kind that a crawl has."""
-    part = crawl.parts.of(kind)
-    assert part is not None
-    return part
 
 
 @asynccontextmanager

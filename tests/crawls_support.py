@@ -181,7 +181,6 @@ class Web:
         self.seen = len(self.site.requests)
 
     def wait_for(self, number: int, process: subprocess.Popen[str]) -> None:
-        """Return when a command has made so many requests."""
         wait_until(
             lambda: len(self.asked()) >= number or process.poll() is not None,
             f"{number} requests",
@@ -242,7 +241,6 @@ class Shards:
     def start(
         self, spider: str = "many", *arguments: str, shards: int = 4, **settings: object
     ) -> subprocess.Popen[str]:
-        """Start `hacs crawl`, in a group of its own as a shell does."""
         given = {"HACS_STATE": self.state, **self.settings, **settings}
         options = [f"{name}={value}" for name, value in given.items()]
         web_ = {"pages": self.web.pages, "hosts": self.web.hosts, "port": self.web.port}
@@ -263,7 +261,6 @@ class Shards:
         return process
 
     def end(self) -> None:
-        """End what a test that failed left running."""
         for process in self.started:
             process.kill()
             process.communicate()
@@ -374,7 +371,6 @@ class Dask:
             client.wait_for_workers(number, timeout=DEADLINE_SECONDS)
 
     def crawls_of(self, worker: subprocess.Popen[bytes]) -> list[int]:
-        """The processes of the crawls that a worker looks after."""
         return [
             one
             for one in crawls_alive(self._project)

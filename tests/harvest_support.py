@@ -98,7 +98,6 @@ class Crawl:
         return asyncio.run(with_crawl())
 
     def page(self) -> Page | None:
-        """What the state knows of the page."""
         return self.state.load([fingerprint(SURT)]).get(fingerprint(SURT))
 
     def visited_days(self) -> list[int]:

@@ -83,7 +83,6 @@ class Project:
         return self.run("crawl", "scholar", *arguments, **settings)
 
     def page(self, url: str) -> Page | None:
-        """What the state knows of a page."""
         with opened(self.state) as state:
             return state.load([page_id_of(url)]).get(page_id_of(url))
 
@@ -103,7 +102,6 @@ class AnySpider:
         return Crawl(done.returncode, done.stderr.decode(), done.stdout.decode())
 
     def start(self, code: str, *arguments: str, **settings: object) -> forks.Started:
-        """Start a spider, which a test talks to, `days` from now."""
         command = self._command(code, arguments, {"LOG_LEVEL": "DEBUG", **settings})
         return forks.start("scrapy", command, ROOT, self._environment())
 
@@ -154,5 +152,4 @@ def read_until(process: forks.Started, text: str, times: int = 1) -> str:
 
 def finish(process: forks.Started, log: str = "") -> Crawl:
     log += process.communicate()
-    assert process.returncode is not None
     return Crawl(process.returncode, log, "")

@@ -29,11 +29,9 @@ class MemGator:
         return f"{self.site.url}/timegate/"
 
     def timemap_url(self, kind: str) -> str:
-        """Where TimeMaps of a kind are: link, json or cdxj."""
         return f"{self.site.url}/timemap/{kind}/"
 
     def know(self, page: str, mementos: Sequence[tuple[int, str]]) -> None:
-        """Answer for a page with these mementos, in all ways."""
         found = sorted(mementos)
         for kind, write in (("link", self._link), ("json", self._json), ("cdxj", self._cdxj)):
             mime = {"link": "application/link-format", "json": "application/json"}.get(kind, "")

@@ -13,12 +13,10 @@ from hacs_crawler.utils.arrays import FloatArray
 
 
 def gaps_between(*visits: Any, is_interpolated: bool = False, **options: Any) -> Gaps:
-    """The gaps of `Visits` of these arguments."""
     return Visits(*visits, **options).gaps(is_interpolated=is_interpolated)
 
 
 def bayes(gaps: Gaps, prior: LogNormalPrior) -> FloatArray:
-    """The posterior means of the rates."""
     return posterior(gaps, prior) @ RATES
 
 

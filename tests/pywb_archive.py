@@ -142,8 +142,6 @@ def _iso(at: int) -> str:
 
 @dataclass(frozen=True)
 class PywbServer:
-    """A running pywb, which serves the collections that it finds in its folder."""
-
     python: Path
     folder: Path
     url: str
@@ -204,8 +202,6 @@ def _run(*command: str) -> None:
 
 @dataclass
 class PywbArchive:
-    """A collection of a running pywb."""
-
     server: PywbServer
     name: str
     _read_to: int = field(default=0, repr=False)
@@ -226,7 +222,6 @@ class PywbArchive:
 
     @property
     def index(self) -> Path:
-        """The file of the collection's index rows."""
         return self.server.folder / "collections" / self.name / "indexes" / "index.cdxj"
 
     def requests(self) -> list[str]:
@@ -259,7 +254,6 @@ def pywb_archive(server: PywbServer, *warcs: Path) -> PywbArchive:
 
 
 def _start(python: Path, folder: Path) -> tuple[str, int]:
-    """Start pywb; return its address and its pid, which is that of its group."""
     log, url = folder / "pywb.log", f"http://127.0.0.1:{free_port()}"
     (folder / "config.yaml").write_text("{}")
     with log.open("wb") as output:

@@ -36,7 +36,6 @@ class Moments(list[str]):
 
 
 def fill(site: Site, pages: int = PAGES) -> list[str]:
-    """Make pages of two links each, and return their URLs."""
     for number in range(pages):
         site.set(f"/{number}/", f"/{number}/x.pdf", f"/{number}/y.pdf")
     return [f"{site.url}/{number}/" for number in range(pages)]

@@ -98,7 +98,6 @@ def busy_state(config: Config, sites: int = 40, pages_a_site: int = 4) -> State:
 
 
 def first_run() -> State:
-    """A state after one crawl, which saw each page for the first time."""
     state = empty_state()
     config = config_of()
     label = config.ranking.label(config.estimation)

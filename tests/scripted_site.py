@@ -57,8 +57,6 @@ HEAVY = SHELL.format(
 
 
 class Asked(NamedTuple):
-    """A request as the site saw it."""
-
     path: str
     at: float
     by_browser: bool
@@ -91,7 +89,6 @@ class ScriptedSite(LocalServer):
         return sum(one.path == path for one in self.asked)
 
     def body_of(self, path: str) -> tuple[str, str]:
-        """The type and the text of an answer."""
         files = {
             "/robots.txt": ("text/plain", self.robots),
             "/app.js": ("text/javascript", APP),

@@ -106,11 +106,9 @@ class RedisProcess:
 
     @property
     def url(self) -> str:
-        """The value of HACS_STATE."""
         return f"redis://127.0.0.1:{self.port}/0"
 
     def start(self) -> None:
-        """Start it, with what is in its files, and wait until it answers."""
         command = [redis_binary(), "--port", str(self.port), "--dir", str(self._folder)]
         command += ["--save", "", "--unixsocket", str(self.socket), *self._options]
         with (self._folder / "redis.log").open("ab") as log:
@@ -118,14 +116,12 @@ class RedisProcess:
         _wait_until_it_answers(self.port, self._process)
 
     def kill(self) -> None:
-        """SIGKILL it."""
         if self._process is not None:
             self._process.kill()
             self.status = self._process.wait(forks.HANG_SECONDS)
             self._process = None
 
     def pause(self) -> None:
-        """Have it answer nothing until `go_on`."""
         assert self._process is not None
         self._process.send_signal(signal.SIGSTOP)
 
@@ -173,11 +169,9 @@ class RedisCluster:
 
     @property
     def url(self) -> str:
-        """The value of HACS_STATE."""
         return f"redis+cluster://127.0.0.1:{self.ports[0]}"
 
     def client(self, node: int) -> redis.Redis:
-        """Talk to one node; the caller closes it."""
         return redis.Redis(port=self.ports[node], socket_timeout=30)
 
     def node_of(self, key: str) -> int:
@@ -185,7 +179,6 @@ class RedisCluster:
         return next(i for i, slots in enumerate(self._shares()) if key_slot(key.encode()) in slots)
 
     def start(self, node: int) -> None:
-        """Start a node; one that was killed goes on with what is in its files."""
         folder = self._folder / f"node-{node}"
         folder.mkdir(exist_ok=True)
         command = [redis_binary(), "--port", str(self.ports[node]), "--dir", str(folder)]
@@ -196,7 +189,6 @@ class RedisCluster:
         _wait_until_it_answers(self.ports[node], process)
 
     def kill(self, node: int) -> None:
-        """SIGKILL a node."""
         process = self._processes[node]
         assert process is not None
         process.kill()
@@ -227,7 +219,6 @@ class RedisCluster:
                 client.execute_command("CLUSTER SETSLOT", slot, "NODE", ids[target])
 
     def stop(self) -> None:
-        """End all nodes."""
         for process in self._processes:
             if process is not None:
                 process.kill()
@@ -372,7 +363,6 @@ class LocalServer:
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
 
     def answer(self, handler: BaseHTTPRequestHandler) -> None:
-        """Answer a request; `send` does it."""
         raise NotImplementedError
 
     def send(
@@ -393,7 +383,6 @@ class LocalServer:
         return self.url_of("127.0.0.1")
 
     def url_of(self, host: str) -> str:
-        """The site's address on one of its hosts."""
         return f"http://{host}:{self.port}"
 
     def __enter__(self) -> Self:

@@ -89,12 +89,10 @@ class StateAccess:
             await settled()
 
     async def wait(self, seconds: float) -> None:
-        """Let time go on, and the thread do what comes of it."""
         self.timers.go_on(seconds)
         await self.end_of_work()
 
     async def claim(self, *urls: str) -> None:
-        """Claim pages and have them read."""
         for url in urls:
             self.read_ahead.claim(url)
         await self.wait(GATHER_SECONDS)
@@ -105,7 +103,6 @@ class StateAccess:
         return self.write_behind.record(visit(url, day, *links))
 
     def days(self, url: str) -> list[int]:
-        """On which days the state knows the page to have been visited."""
         is_open, self.road.error = self.road.error, None
         page = self.state.load([page_id_of(url)]).get(page_id_of(url))
         self.road.error = is_open

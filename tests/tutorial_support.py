@@ -59,12 +59,10 @@ class Reader:
         }
 
     def write(self, step: Step) -> None:
-        """Write a file, or add to it."""
         with (self._folder / step.file).open("a" if step.appends else "w") as file:
             file.write(f"\n{step.content}" if step.appends else step.content)
 
     def run(self, step: Step) -> str:
-        """Run a command and return what it prints."""
         done = subprocess.run(
             ["bash", "-c", f"set -o pipefail; {step.command}"],
             cwd=self._folder,
@@ -95,7 +93,6 @@ def rewritten(text: str, outputs: list[str]) -> str:
 
 
 def _folded(output: str) -> str:
-    """Return an output with its longest lines broken."""
     lines = [
         part
         for line in output.splitlines()

@@ -163,7 +163,6 @@ class WaybackMachine:
         return f"{self.url}/web"
 
     def asks(self, kind: str) -> list[Asked]:
-        """What was asked for of a kind, in order."""
         with self._lock:
             return [asked for asked in self.asked if asked.kind == kind]
 
@@ -201,7 +200,6 @@ class WaybackMachine:
         self._add(url, at, "warc/revisit", "-", sha1_digest(payload.body), "-")
 
     def row(self, *fields: str) -> None:
-        """Put a row into the index as it is, however damaged; the first two fields order it."""
         with self._lock:
             insort(self._rows, (" ".join(fields[:2]), len(self._rows), fields))
 
@@ -244,12 +242,10 @@ class WaybackMachine:
             self._faults.append(fault)
 
     def forgive(self) -> None:
-        """Forget all faults that were asked for."""
         with self._lock:
             self._faults.clear()
 
     def refuse(self, seconds: float) -> None:
-        """Cut all connections and refuse new ones for a time."""
         with self._lifecycle:
             if self._refuse_for is not None:
                 return
@@ -287,7 +283,6 @@ class WaybackMachine:
     # -- answers
 
     def answer(self, asked: Asked) -> _Answer:
-        """Return the answer, whose status may be RESET."""
         with self._lock:
             self.asked.append(asked)
             fault = self._next_fault(asked)
@@ -499,7 +494,6 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def cut(connection: socket.socket) -> None:
-    """End a connection with a reset."""
     with contextlib.suppress(OSError):
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         connection.shutdown(socket.SHUT_RDWR)

@@ -49,7 +49,6 @@ class Bootstrap:
         stdin: str | None = None,
         **settings: object,
     ) -> Crawl:
-        """Run `scrapy crawl wayback` on a seed source, or on a file of these URLs, to its end."""
         options = ("-a", f"seeds={self._source(seeds)}", "-O", "-:json", *_arguments(arguments))
         return self.project.run(
             "crawl", "wayback", *options, stdin=stdin, **self._settings(settings)
@@ -58,14 +57,12 @@ class Bootstrap:
     def start(
         self, seeds: str | Sequence[str], *arguments: str, **settings: object
     ) -> forks.Started:
-        """Start the spider; the log is its standard error."""
         settings = {"HACS_STATE": self.project.state, **self._settings(settings)}
         command = ["crawl", "wayback", "-a", f"seeds={self._source(seeds)}", *_arguments(arguments)]
         command += [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
         return forks.start("scrapy", command, ROOT)
 
     def pages(self) -> dict[str, Page]:
-        """Every page of the state by its URL."""
         with opened(self.project.state) as state:
             return {page.url: page for page in state.pages() if page}
 
@@ -78,7 +75,6 @@ class Bootstrap:
         return [described(one) for one in self.forget() if one.kind != "other"]
 
     def forget(self) -> list[Asked]:
-        """Everything asked for since the last call."""
         asked = self.archive.asked.copy()
         self.archive.asked.clear()
         return asked
@@ -144,9 +140,7 @@ def visit(url: str, at: str, *links: str) -> Visit:
 
 
 def second(at: str) -> int:
-    found = parse_timestamp(at)
-    assert found is not None
-    return found
+    return parse_timestamp(at)
 
 
 def months(number: int, first_year: int = 2010) -> Iterator[str]:

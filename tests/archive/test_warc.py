@@ -35,8 +35,6 @@ HTML = ("Content-Type", "text/html; charset=utf-8")
 
 
 class Warc:
-    """A file under construction."""
-
     def __init__(self, path: Path, *, packed: bool) -> None:
         self.path = path
         self.offsets: list[int] = []
@@ -98,7 +96,6 @@ def archive(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Warc]:
 
 
 def pages_in(path: Path, number: int, *, packed: bool) -> Warc:
-    """A file of so many records of the same page."""
     warc = Warc(path, packed=packed)
     for _ in range(number):
         warc.add()
@@ -129,7 +126,6 @@ def test_a_revisit_is_a_visit_without_links(archive: Warc) -> None:
 def test_rules_say_which_links_count(archive: Warc) -> None:
     archive.add()
     (visit,) = read_warc(str(archive.path), rules=LinkRules("same-site"))
-    assert visit.marks is not None
     assert len(visit.marks) == 1
 
 

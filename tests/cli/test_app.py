@@ -201,7 +201,6 @@ def test_ctrl_c_while_a_command_runs_ends_it_with_one_line(tmp_path: Path) -> No
         f"HACS_STATE=sqlite:///{tmp_path}/s.db",
     )
     running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
-    assert running.stderr is not None
     begun = running.stderr.readline()
     running.send_signal(signal.SIGINT)
     _, said = running.communicate(timeout=forks.HANG_SECONDS)

@@ -14,7 +14,6 @@ from hacs_crawler.state.page import Visit
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working folder with a state of one page."""
     monkeypatch.chdir(tmp_path)
     record(tmp_path, [Visit("http://a.example/~b/", 10**9, marks=frozenset())])
     return tmp_path

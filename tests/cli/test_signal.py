@@ -16,7 +16,6 @@ ADA, BOB = "http://a.example/~ada/", "http://b.example/~bob/"
 
 @pytest.fixture
 def state(tmp_path: Path) -> Path:
-    """A folder with the state of two pages."""
     days = range(-60, 0, 10)
     pages = [(day, page) for day in days for page in (ADA, BOB)]
     record(tmp_path, (Visit(page, NOW + day * DAY, marks=frozenset({1})) for day, page in pages))

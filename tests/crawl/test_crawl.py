@@ -50,7 +50,6 @@ def crawl(new_crawl: New) -> Crawl:
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> list[State]:
-    """The states that were opened."""
     states: list[State] = []
     open_state = crawl_module.open_state
 
@@ -63,7 +62,6 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[State]:
 
 
 def known(tmp_path: Path) -> Page | None:
-    """What the state knows of the page."""
     store = open_store(f"sqlite:///{tmp_path}/state.db", "hacs", Path())
     try:
         return State(store, Estimation()).load([page_id_of(URL)]).get(page_id_of(URL))
@@ -143,7 +141,6 @@ async def test_closing_writes_what_waits_and_closes_the_state(
     assert not crawl.is_open
     assert crawl.waiting_visits == 0
     page = known(tmp_path)
-    assert page is not None
     assert list(page.visits) == [NOW]
     assert is_closed(opened[0])
     (summary,) = (text for text in caplog.messages if text.startswith("HACS visited"))
@@ -192,7 +189,6 @@ async def test_a_page_whose_request_ended_without_a_word_has_failed(
     crawl.state.read_ahead.claim(URL, PREDICTION)
     await close(crawl)
     page = known(tmp_path)
-    assert page is not None
     assert (page.failures, list(page.visits)) == (1, [])
     assert crawl.stats.collector.get_value("hacs/not_observed/unfinished") == 1
 
@@ -227,7 +223,6 @@ def test_a_wrong_setting_is_a_failure_from_the_beginning(
     new_crawl: New, caplog: pytest.LogCaptureFixture
 ) -> None:
     crawl = new_crawl(HACS_BUDGET="many")
-    assert crawl.failure is not None
     assert "HACS_BUDGET" in crawl.failure
     assert errors_of(caplog) == [crawl.failure]
     run(crawl.open())
@@ -297,7 +292,6 @@ def test_a_clock_outside_of_what_can_be_recorded_is_a_failure(
 ) -> None:
     crawl.clock = lambda: -5.0
     run(crawl.open())
-    assert crawl.failure is not None
     assert crawl.failure.startswith("HACS_CLOCK, or this machine's clock, says second -5")
     assert opened == []
 
@@ -342,7 +336,6 @@ async def test_a_redirect_that_the_filter_drops_shares_the_visit_of_its_target(
     assert crawl.waiting_visits == 2
     await close(crawl)
     page = known(tmp_path)
-    assert page is not None
     assert (list(page.visits), page.failures) == ([NOW], 0)
 
 

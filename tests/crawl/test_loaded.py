@@ -74,6 +74,5 @@ def test_the_architecture_says_which_files_a_crawl_loads(loaded: set[str]) -> No
     line = re.search(
         r"^\*\*Which files does a crawl load\?\*\* (.*)$", PAGE.read_text(), re.MULTILINE
     )
-    assert line is not None
     folders = {name.split(".")[1] for name in of_package(loaded)}
     assert sorted(folders) == re.findall(r"`(\w+)`", line[1])

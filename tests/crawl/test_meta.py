@@ -89,7 +89,6 @@ def follow_up(url: str = URL, **meta: Any) -> Request:
 
 
 def sent(request: Request) -> Request:
-    """The request once it is under way."""
     page = page_url(request)
     assert page is not None
     claim(request, page)
@@ -97,7 +96,6 @@ def sent(request: Request) -> Request:
 
 
 def answered(request: Request, answer: Outcome | NotObserved = OUTCOME) -> Request:
-    """The request as its callback sees it."""
     mark_answered(sent(request))
     tell(request, answer)
     return request

@@ -41,7 +41,6 @@ def seen(response: Response, rules: LinkRules = RULES) -> Visit:
     """The visit, of a response that shows its page."""
     visit, reason = observe(response, PAGE, AT, rules)
     assert reason == ""
-    assert visit is not None
     assert visit.news is News.SEEN
     return visit
 
@@ -197,7 +196,6 @@ def test_links_whose_source_is_that_of_the_last_visit_are_those_of_the_last_visi
     known = known_after(html(body))
     known.spells.marks[0] = 99
     visit, _ = observe(html(b"<p>News</p>" + body), PAGE, AT + 1, RULES, page=known)
-    assert visit is not None
     assert visit.marks == {*known.spells.marks}
 
 

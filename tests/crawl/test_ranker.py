@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from scrapy import Request, signals
 
-from crawl_support import Timers, open_crawl, part_of, settled
+from crawl_support import Timers, open_crawl, settled
 from hacs_crawler.crawl import ranker as ranker_module
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import tag_of
@@ -97,7 +97,7 @@ class World:
             lambda: self.calls.update(["forget"]),
         )
         crawl.crawler.signals.connect(self._drop, signals.request_dropped)
-        self.part = part_of(crawl, Listener)
+        self.part = crawl.parts.of(Listener)
 
     def _drop(self, request: Request) -> None:
         self.dropped.append(request.url)

@@ -61,9 +61,7 @@ def ask(spider: Spider | None = None, **arguments: Any) -> RequestRecipe | None:
 
 
 def again(spider: Spider, asked: RequestRecipe | None) -> Request | None:
-    assert asked is not None
     back = decoded(asked.encoded())
-    assert back is not None
     return request_of(back, spider)
 
 
@@ -78,7 +76,6 @@ def test_a_request_is_made_again_as_it_was() -> None:
         meta={"depth": 3, "colour": "red"},
     )
     request = again(spider, recipe_of(first, spider))
-    assert request is not None
     assert (request.url, request.callback, request.errback) == (
         URL,
         spider.parse_item,
@@ -160,7 +157,6 @@ def test_no_secret_is_kept_whatever_its_name_or_depth(secret: dict[str, Any]) ->
     left_out: set[str] = set()
     request = Request(URL, meta={**secret, "colour": "red"})
     asked = recipe_of(request, Any_(), left_out)
-    assert asked is not None
     assert (asked.meta, left_out) == ({"colour": "red"}, set(secret))
     assert ask(cb_kwargs=secret) is None, "its callback needs it"
 
@@ -168,7 +164,6 @@ def test_no_secret_is_kept_whatever_its_name_or_depth(secret: dict[str, Any]) ->
 @pytest.mark.parametrize("plain", NO_SECRETS, ids=str)
 def test_what_only_resembles_a_secret_is_kept(plain: dict[str, Any]) -> None:
     asked = ask(meta=plain, cb_kwargs=plain)
-    assert asked is not None
     assert asked.meta == asked.cb_kwargs == plain
 
 
@@ -186,7 +181,6 @@ def test_what_only_resembles_a_secret_is_kept(plain: dict[str, Any]) -> None:
 )
 def test_no_header_is_kept_that_says_who_asks(name: str, value: str) -> None:
     asked = ask(headers={name: value, "Accept": "text/html"})
-    assert asked is not None
     assert asked.headers == {"Accept": ["text/html"]}
 
 
@@ -225,7 +219,6 @@ def test_a_revisit_is_sent_as_the_page_was_requested_however_often() -> None:
     request = Request(URL, headers=headers, priority=5, dont_filter=True)
     for _ in range(3):
         found = again(spider, recipe_of(request, spider))
-        assert found is not None
         assert found.headers.to_string() == request.headers.to_string()
         assert (found.priority, found.dont_filter) == (5, True)
         request = found
@@ -246,13 +239,11 @@ def test_a_revisit_is_sent_as_the_page_was_requested_however_often() -> None:
 )
 def test_no_meta_is_kept_of_who_asks_nor_of_how_it_went(key: str) -> None:
     asked = ask(meta={key: "x", "colour": "red", ("a", 1): 3, "made": object()})
-    assert asked is not None
     assert asked.meta == {"colour": "red"}
 
 
 def test_cookies_and_logins_are_not_kept() -> None:
     asked = recipe_of(Request("http://ada:pw@a.example/x", cookies={"a": "b"}), Any_())
-    assert asked is not None
     assert b"pw" not in asked.encoded()
     assert asked.url == URL
 
@@ -275,7 +266,6 @@ def test_the_rule_of_a_crawl_spider_is_kept_and_has_to_be_there() -> None:
     spider = Shop()
     (first,) = spider._requests_to_follow(page_of(f'<a href="{URL}">x</a>'))
     request = again(spider, recipe_of(first, spider))
-    assert request is not None
     assert request.callback == spider._callback
     assert request.meta["rule"] == 0
     spider._rules = []
@@ -291,7 +281,6 @@ def page_of(text: str) -> Any:
 def test_what_a_form_led_to_is_known() -> None:
     request = FormRequest(URL, method="GET", meta={"hacs.after_form": True})
     asked = recipe_of(request, Any_())
-    assert asked is not None
     assert asked.after_form
 
 

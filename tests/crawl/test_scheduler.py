@@ -54,10 +54,8 @@ class World:
         self.crawler = new_crawler(SCHEDULER_PRIORITY_QUEUE=queue, **parts, **more)
         self.under_way = UnderWay(self.crawler)
         part = Crawl.of(self.crawler).parts.of(LeaveAlone)
-        assert part is not None
         self.leave_alone = part.hosts
         self.scheduler = HacsScheduler.from_crawler(self.crawler)
-        assert self.crawler.spider is not None
         self.scheduler.open(self.crawler.spider)
 
     def add_seed(self, path: str, priority: int = 0) -> None:
@@ -91,17 +89,14 @@ def test_queues_on_disk_keep_what_is_known_of_a_request(
     world = World(**queues)
     world.add_seed("a/seed")
     seed = world.scheduler.next_request()
-    assert seed is not None
     assert tag_of(seed).prediction == PREDICTION
     world.add_seed("a/left")
     world.scheduler.close("shutdown")
-    assert world.crawler.stats is not None
     assert world.crawler.stats.get_value("scheduler/enqueued/disk") == 2
 
     resumed = World(**queues).scheduler
     left = resumed._inner.next_request()
     resumed.close("finished")
-    assert left is not None
     assert tag_of(left).seed
     assert page_url(left) == "http://a/left"
 
@@ -135,7 +130,6 @@ def test_what_start_yields_when_the_queues_are_closed_is_dropped(
 @pytest.mark.skipif(scrapy.version_info < (2, 14), reason="its log counter keeps the crawler")
 def test_a_crawl_that_ends_while_seeds_wait_is_freed(asyncio_reactor: None) -> None:
     world = World()
-    assert world.crawler.spider is not None
     seed = Request("http://a/seed", world.crawler.spider.parse, meta=planned_meta("http://a/seed"))
     world.scheduler.enqueue_request(seed)
     world.scheduler.close("closespider_pagecount")

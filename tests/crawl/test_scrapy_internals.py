@@ -99,7 +99,6 @@ class TinyCrawl:
                 yield {"url": response.url}
 
             def note_error(self, failure: Failure) -> None:
-                assert failure.value is not None
                 crawl.errors.append(failure.value)
 
         class Pipeline:
@@ -134,7 +133,6 @@ class TinyCrawl:
         self.runner = CrawlerRunner()
 
     def answer(self, request: Request) -> None:
-        """Let a request that was sent be answered."""
         next(answer for url, answer in self.sent if url == request.url).callback(None)
 
     def send(self, request: Request) -> Deferred[None]:
@@ -143,7 +141,6 @@ class TinyCrawl:
         return self.sent[-1][1]
 
     def stop(self) -> Deferred[Any]:
-        """Begin to close the crawl."""
         if hasattr(self.crawler, "stop_async"):  # since Scrapy 2.14
             return begin(self.crawler.stop_async())
         stopping: Deferred[Any] = self.crawler.stop()
@@ -273,7 +270,6 @@ def test_the_slot_of_a_url_is_the_downloaders(url: str) -> None:
     crawler = new_crawler()
     downloads = Downloads(crawler)
     crawler.engine = crawler._create_engine()
-    assert crawler.engine is not None
     for request in (Request(url), Request(url, meta={"download_slot": "mine"})):
         assert downloads.slot_of(request) == crawler.engine.downloader.get_slot_key(request)
 
@@ -319,7 +315,6 @@ async def test_a_slot_is_planned_before_and_slowed_after_its_first_request(
     crawl.downloads.plan("b", 0.5, 5)
     await crawl.until(lambda: crawl.waiting == 1)
     engine = crawl.crawler.engine
-    assert engine is not None
     with relying_on("`Downloader.per_slot_settings` or `Slot.delay`: archives are asked too fast"):
         crawl.downloads.plan("a", 7.0, 1)
         engine.crawl(page(2, "b"))
@@ -340,8 +335,6 @@ async def test_a_request_beside_a_slot_s_queue_takes_its_turn_in_the_slot_s_dela
         crawl.downloads.on_sent(page(2))
         first = crawl.downloads.take_turn(page(2), at_most=1_000.0)
         second = crawl.downloads.take_turn(page(3), at_most=1_000.0)
-        assert first is not None
-        assert second is not None
         assert 49.0 < first <= 150.0  # Scrapy varies delays by a half
         assert 49.0 < second - first <= 150.0
         assert crawl.downloads.take_turn(page(4), at_most=50.0) is None

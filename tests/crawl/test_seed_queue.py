@@ -34,12 +34,10 @@ class World:
         self.seeds = SeedQueue(Downloads(under_way.crawler))
 
     def add(self, *paths: str, priority: int = 0) -> None:
-        """Add seeds, in the order of their rank."""
         seeds = [Request(f"http://{path}", priority=priority) for path in paths]
         self.seeds.add(seeds, range(len(seeds)))
 
     def send(self) -> str | None:
-        """Send the next seed; return host and path."""
         best = self.seeds.best()
         return None if best is None else self.send_of(best[0])
 
@@ -49,7 +47,6 @@ class World:
         return seed.url.removeprefix("http://")
 
     def send_other(self, path: str) -> Request:
-        """Send a request that is no seed."""
         request = Request(f"http://{path}")
         self.seeds.on_sent(request, path.partition("/")[0])
         self.under_way.begin(request)
@@ -76,11 +73,9 @@ def test_an_empty_queue_has_no_seed(world: World) -> None:
 def test_slots_that_may_not_be_asked_are_passed_over_and_keep_their_seeds(world: World) -> None:
     world.add("a/1", "b/1", "b/2", "c/1")
     best = world.seeds.best({"a"})
-    assert best is not None
     assert best[0] == "b"
     assert world.send_of("b") == "b/1"
     best = world.seeds.best({"a", "c"})
-    assert best is not None
     assert best[0] == "b", "though it is busy"
     assert world.seeds.best({"a", "b", "c"}) is None
     assert [world.send() for _ in range(3)] == ["a/1", "c/1", "b/2"]

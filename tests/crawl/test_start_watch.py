@@ -30,7 +30,6 @@ class World:
         await self.gates[-1]
 
     def begin(self, start: AsyncIterator[Any]) -> asyncio.Task[None]:
-        """Read all that a `start()` yields."""
         return asyncio.ensure_future(self._read(start))
 
     async def begin_to_wait(self) -> None:

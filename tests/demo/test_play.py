@@ -91,7 +91,6 @@ def test_a_crawl_prints_what_the_readme_shows_and_leaves_a_state_that_the_report
     assert f"HACS found an update in {found} of {visits} visits; Last-Obs" in text
     assert f"in {others} of {visits}." in text
     block = re.search(r"```text\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.S)
-    assert block is not None
     assert set(block[1].splitlines()) - {"    …"} <= set(done.stdout.splitlines())
     command = done.stdout.splitlines()[-1].removeprefix("Its report: ").replace(" --open", "")
     written = run(

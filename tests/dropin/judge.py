@@ -80,8 +80,6 @@ class Seen:
 
 @dataclass
 class Ran:
-    """One command that was run, with or without the add-on."""
-
     seen: Seen
     stats: list[dict[str, Any]]
     log: str
@@ -238,7 +236,6 @@ def _without_hacs(item: Any) -> Any:
 
 
 def _compared(seen: Seen, case: Case) -> list[tuple[str, list[str]]]:
-    """What has to be the same, by its name."""
     compared = [
         ("exit status", [*map(str, seen.exit_statuses)]),
         ("finish reason", seen.reasons),
@@ -259,7 +256,6 @@ def fingerprint(seen: Seen, case: Case) -> str:
 
 
 def differences(plain: Seen, addon: Seen, case: Case) -> list[str]:
-    """Say in a line each what the add-on changed; stats only where nothing else shows it."""
     both = zip(_compared(plain, case), _compared(addon, case), strict=True)
     found = [(name, _difference(name, one, other)) for (name, one), (_, other) in both]
     lines = [line for name, lines in found for line in lines if name != "stat"]

@@ -25,7 +25,6 @@ PROCESSES = 3
 
 
 def recorded() -> dict[str, list[str]]:
-    """The fingerprints of each row, round by round."""
     return json.loads(FILE.read_text()) if FILE.exists() else {}
 
 

@@ -53,7 +53,6 @@ class Crawls:
             )
 
     def clear(self) -> None:
-        """Forget the crawls that were."""
         self._acknowledged.unlink(missing_ok=True)
         shutil.rmtree(self._job, ignore_errors=True)
 

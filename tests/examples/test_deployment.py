@@ -38,7 +38,6 @@ ALERTS = [rule for group in read("alerts.yml")["groups"] for rule in group["rule
 
 
 def copied() -> list[str]:
-    """The sources that the image is made of."""
     return [part for line in COPY.findall(DOCKERFILE) for part in line.split()[:-1]]
 
 

@@ -88,7 +88,6 @@ def test_the_better_crawl_is_told_with_how_sure_it_is() -> None:
     assert (found.verdict, found.has_past, found.sites, found.pages) == ("more", True, 24, 96)
     assert 1 < found.low < 2 < found.high
     assert found.one.visits == found.other.visits == DAYS * BUDGET
-    assert found.since is not None
     assert BEGAN < found.since < BEGAN + DAYS * DAY
     updates = int((own.outcomes()["flags"] & 2 > 0).sum())
     assert found.both + found.only_one == updates == found.one.updates

@@ -29,7 +29,6 @@ class Results:
     crawls: dict[tuple[str, str], Crawls] = field(default_factory=lambda: defaultdict(dict))
 
     def read(self, file: Path) -> None:
-        """Take in what `foreign.crawl` wrote."""
         for line in file.read_text().splitlines():
             seen = json.loads(line)
             job = seen["job"]
@@ -71,12 +70,10 @@ class Results:
         ]
 
     def busy(self) -> set[tuple[str, str]]:
-        """Return spiders with more than ten requests, with their reactors."""
         first = {key: one.get(("plain", 0), {"requests": ()}) for key, one in self.crawls.items()}
         return {key for key, seen in first.items() if len(seen["requests"]) > MANY_REQUESTS}
 
     def summary(self, modes: tuple[str, ...]) -> str:
-        """Return the numbers of spiders, of those with more than ten requests, and of comparisons."""
         busy = self.busy()
         pairs = sum(mode in modes for key in busy for mode, _ in self.crawls[key])
         found = [

@@ -143,7 +143,6 @@ class HoldsStart(Scheduler):
 
 
 def clock() -> float:
-    """A clock that is days later in the next round."""
     return 1_700_000_000.0 + Now.seen.round * 4 * 86_400.0
 
 
@@ -164,7 +163,6 @@ class Offline:
 
 
 def note_headers(request: Request) -> None:
-    """Note a request's headers in what is seen of this process's crawl."""
     for name, values in request.headers.items():
         said = f"{request.method} {request.url} {name.decode()}: {b', '.join(values)!r}"
         if name == b"Referer":
@@ -223,8 +221,6 @@ async def _call_spider(scraper: Scraper, result: Any, request: Request) -> Any:
 
 
 class Log(logging.Handler):
-    """Notes how often who warned."""
-
     def emit(self, record: logging.LogRecord) -> None:
         name = "hacs_crawler" if record.name.startswith("hacs_crawler") else record.name
         said = f" {record.getMessage()}" if name == "hacs_crawler" else ""

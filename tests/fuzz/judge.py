@@ -77,7 +77,6 @@ def _smaller(scenario: Scenario) -> Iterator[Scenario]:
 
 
 def _without_one_thing(value: Any) -> Iterator[Any]:
-    """Yield a value without one of its entries, then with an entry without one of its entries…"""
     entries = value if isinstance(value, dict) else dict(enumerate(value))
     whole = dict if isinstance(value, dict) else lambda entries: [*entries.values()]
     for key in entries:

@@ -78,17 +78,14 @@ class Scenario(Struct, frozen=True, omit_defaults=True):
     """Whether each run is two crawls, of a shard each."""
 
     def numbers(self) -> set[int]:
-        """The pages that are started with or led to."""
         leading = {page.to for page in self.pages if page.kind in LEADING}
         return leading.union(self.starts, (to for page in self.pages for to, _ in page.links))
 
     def to_json(self) -> str:
-        """A text that `from_json` reads."""
         return msgspec.json.encode(self).decode()
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Scenario:
-        """Raises msgspec.ValidationError."""
         return msgspec.json.decode(text, type=cls)
 
 

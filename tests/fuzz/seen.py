@@ -21,8 +21,6 @@ _CHANGING = re.compile(r"(?<=\d):\d+|\?sid=.*|(?<=/)r\d+x\d+")
 
 @dataclass(frozen=True)
 class Yielded:
-    """A request that the spider yielded."""
-
     number: str
     method: str
     url: str
@@ -59,7 +57,6 @@ class Run:
         return (line for part in self.parts for line in part["log"])
 
     def site(self) -> Iterator[dict[str, Any]]:
-        """What the site was asked."""
         return (asked for part in self.parts for asked in part["site"])
 
     def stat(self, name: str) -> int:
@@ -71,7 +68,6 @@ class Run:
         return {name for name, value in settings if value not in ("never", None, False)}
 
     def page(self, url: str) -> Page | None:
-        """The page whose URL it is."""
         found = _PAGE.search(url)
         return self.scenario.pages[int(found[1])] if found else None
 
@@ -112,7 +108,6 @@ class Run:
         return pages == "all" or any(re.search(one, request.url) for one in pages)
 
     def requests_made(self) -> Counter[str]:
-        """What the site was asked for, and how it answered."""
         return Counter(
             f"{asked['method']} {_CHANGING.sub('*', asked['url'])} {asked['status']}"
             for asked in self.site()

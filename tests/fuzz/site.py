@@ -94,7 +94,6 @@ class FuzzedSite:
         return not answer.is_broken
 
     def begin(self, scenario: Scenario, day: int) -> None:
-        """Show the site of a day to somebody who was never here."""
         self._scenario, self.day = scenario, day
         self.log.clear()
         self._times.clear()

@@ -142,8 +142,6 @@ class WaitsForAnswers(Plain):
 
 
 class RepeatsItself(Plain):
-    """A spider's own retry."""
-
     def parse(self, response: Response, **kwargs: Any) -> Any:
         if response.meta.get("again"):
             yield self.item(response)

@@ -110,7 +110,6 @@ class Witness:
         self._paused_until[host] = max(until, self._paused_until.get(host, 0.0))
 
     def on_sent(self, request: Request) -> None:
-        """A request goes out."""
         if self._paused_until.get(_host(request), 0.0) > time.monotonic():
             self.asked_in_pause.append(request.url)
 

@@ -112,7 +112,6 @@ class _Crawls:
         self._site = FuzzedSite()
 
     async def all(self) -> list[dict[str, Any]]:
-        """Return what was seen on each day."""
         await self._site.listen()
         fake_browser.install(self._site)
         return [await self._of_day(day) for day in self._scenario.days]

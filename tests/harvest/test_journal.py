@@ -28,12 +28,9 @@ JOURNALS = st.builds(
 
 
 def noted(note: object) -> Journal:
-    """What is read of that note."""
     store = MemoryStore()
     store.write_meta({"harvest/x": note})
-    read = read_note(store, "harvest/x", Journal)
-    assert read is not None
-    return read
+    return read_note(store, "harvest/x", Journal)
 
 
 def planned(journal: Journal, since: int = 10, until: int = 100) -> list[Span]:

@@ -41,7 +41,6 @@ def test_each_content_is_fetched_once_and_shown_again_without_asking() -> None:
     assert crawl.visited_days() == [1, 2, 3, 4]
     assert harvest.counts == {"visits": 4, "mementos": 2, "mementos_saved": 2}
     page = crawl.page()
-    assert page is not None
     assert set(page.spells.marks) == links_of("A") | links_of("B")
 
 
@@ -50,7 +49,6 @@ def test_what_is_not_fetched_again_goes_by_the_rules_by_which_its_content_was_re
     recorded(crawl, archive, captures=archive.rows[:2])
     recorded(crawl, archive)  # takes it up behind them, and fetches nothing
     page = crawl.page()
-    assert page is not None
     assert (archive.fetched, page.rule_changes) == ([1], {DAY: RULES})
 
 
@@ -61,7 +59,6 @@ def test_by_digest_nothing_is_fetched_and_another_digest_is_an_update() -> None:
     assert crawl.visited_days() == [1, 2, 3]
     assert crawl.stats == {}
     page = crawl.page()
-    assert page is not None
     assert page.last_update == 3 * DAY
 
 

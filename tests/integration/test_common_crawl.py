@@ -64,7 +64,6 @@ def test_captures_of_every_crawl_become_visits(project: Project, crawls: CommonC
     crawl = run(project, crawls)
     assert errors(crawl) == []
     page = project.page(URL)
-    assert page is not None
     assert list(page.visits) == [T, T + DAY, T + 60 * DAY, T + 62 * DAY]
     assert list(page.update_times) == [T + 60 * DAY]
     assert [item["archive"] for item in crawl.items] == ["commoncrawl"]
@@ -96,8 +95,6 @@ def test_a_second_run_asks_for_no_record_again(project: Project, crawls: CommonC
     assert crawls.ranges_asked() == []
     assert crawls.indexes_asked() == ["CC-MAIN-2024-18"]  # newer than the latest capture, or as new
     after = project.page(URL)
-    assert before is not None
-    assert after is not None
     assert after.visits == before.visits
 
 

@@ -51,7 +51,6 @@ class Sessions(LocalServer):
         super().__init__()
 
     def visits(self) -> list[tuple[str, float, dict[str, str]]]:
-        """Requests but for robots.txt: path, time, headers."""
         return [one for one in self.asked if one[0] != "/robots.txt"]
 
     def answer(self, handler: BaseHTTPRequestHandler) -> None:
@@ -93,7 +92,6 @@ class Runs(AnySpider):
             )
 
     def crawl(self, number: int = 1, **settings: Any) -> Crawl:
-        """Crawl so many of its pages."""
         crawl = self.run(SPIDER, "-a", f"number={number}", **{**GIVEN, **settings})
         assert crawl.exit_status == 0, crawl.log
         return crawl
@@ -126,7 +124,6 @@ def test_a_page_that_always_shows_something_new_is_asked_twice_and_the_spider_se
     assert crawl.stat("hacs/controls/failed") == 0
     assert "'finish_reason': 'finished'" in crawl.log
     page = project.page(f"{sessions.url}/0")
-    assert page is not None
     assert len(page.visits) == 7
     assert page.visits[-1] - page.visits[-2] < 60
     assert page.churning > 0.95
@@ -170,7 +167,6 @@ def test_a_control_visit_that_is_answered_with_an_error_is_counted_and_tells_not
     assert crawl.stat("hacs/controls/failed") == 1
     assert crawl.stat("hacs/controls") == 0
     page = project.page(f"{sessions.url}/0")
-    assert page is not None
     assert len(page.visits) == 6
     assert page.failures == 0
 

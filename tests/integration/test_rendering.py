@@ -205,7 +205,6 @@ def test_a_page_that_hangs_or_crashes_the_browser_costs_its_visit_and_nothing_el
     assert crawl.stat("hacs/render/failed") == 1
     assert crawl.stat("hacs/not_observed/error") == 1
     page = runs.page(path)
-    assert page is not None
     assert not page.visits
 
 
@@ -222,7 +221,6 @@ def test_what_a_browser_ends_at_that_is_no_page_of_the_web_is_a_failed_visit(
     assert f"{path} could not be rendered: a browser ended at {end}" in crawl.log
     assert crawl.stat("hacs/not_observed/error") == 1
     page = runs.page(path)
-    assert page is not None
     assert not page.visits
 
 
@@ -335,7 +333,6 @@ def test_where_the_browser_is_missing_that_is_said_once_and_marked_pages_are_not
     }
     assert crawl.stat("hacs/not_observed/needs_browser") == 2
     page = runs.page("/app/1")
-    assert page is not None
     assert not page.visits
     assert runs.mark("/app/1").verdict is Verdict.BROWSER
 

@@ -218,7 +218,6 @@ def test_other_rules_of_links_make_a_baseline_of_each_page_and_no_update(
     widened = project.crawl([home], "-a", "level=homepage")
     assert (widened.stat("hacs/visits"), widened.stat("hacs/updates")) == (1, 0)
     page = project.page(home)
-    assert page is not None
     assert page.baselines.tolist() == [page.last_visit]
     assert len(page.spells.marks) == 3
     site.set("/~ada/", "a.html", "b.pdf", "c.pdf", "d.pdf")

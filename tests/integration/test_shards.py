@@ -36,7 +36,6 @@ WANDERER = """
 
 @pytest.fixture
 def hosts() -> Iterator[Site]:
-    """A site of many hosts."""
     with Site("0.0.0.0") as site:
         yield site
 
@@ -52,7 +51,6 @@ def test_a_shard_without_pages_has_nothing_to_do(site: Site, project: Project) -
 
 
 def of_shard(site: Site, index: int, count: int = 2) -> str:
-    """The address of a host of a shard."""
     return next(url for url in map(site.url_of, HOSTS) if shard_of_page(f"{url}/", count) == index)
 
 

@@ -71,7 +71,6 @@ class Web(LocalServer):
         return [one for one in self.asked if ".html" not in one[1]]
 
     def updated(self, page: int) -> datetime:
-        """When a page was updated last."""
         days = int((self.today - START) / DAY)
         return START - DAY / 4 + DAY * (days - days % (page + 2))
 

@@ -42,7 +42,6 @@ def url_of(name: str) -> str:
 
 
 def fill(archive: WaybackMachine) -> None:
-    """Archive a seed for each kind of history."""
     url = url_of("unchanged")
     digest = archive.capture(url, T1, "/a")
     archive.revisit(url, T2, of=T1)
@@ -110,7 +109,6 @@ class World:
         return self.pages[url_of(name)]
 
     def mementos(self, name: str) -> list[str]:
-        """The timestamps of the mementos of a seed that were asked for, in their own order."""
         mementos = (one.memento.split() for one in self.asked if one.kind == "memento")
         return sorted(at for at, url in mementos if url == url_of(name))
 

@@ -80,7 +80,6 @@ def test_killed_again_and_again_it_ends_as_if_undisturbed(
 
 
 def _visits(bootstrap: Bootstrap) -> dict[str, list[str]]:
-    """The timestamps of the visits of each page in the state."""
     return {
         url: [time.strftime("%Y%m%d%H%M%S", time.gmtime(at)) for at in page.visits]
         for url, page in bootstrap.pages().items()

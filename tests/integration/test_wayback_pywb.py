@@ -88,7 +88,6 @@ FEW = list(RANDOM)[:8]
 
 
 def visits_of(sites: Mapping[str, Sequence[Archived]]) -> list[Visit]:
-    """The visits that a crawler of one's own would have made when the archive's did."""
     return [
         Visit(
             home if page_surt(one.url) == page_surt(home) else one.url,
@@ -122,7 +121,6 @@ def index_rows(url: str, number: int) -> Iterator[str]:
 
 
 def many_visits(url: str, number: int) -> list[Visit]:
-    """The visits of `index_rows`."""
     return [
         Visit(url, T + 3_600 * index, digest=digest_number(digest_bytes(index_digest(index))))
         for index in range(number)
@@ -131,8 +129,6 @@ def many_visits(url: str, number: int) -> list[Visit]:
 
 @dataclass
 class Harvested:
-    """What a run of the spider left behind."""
-
     state: str
     crawl: Crawl
     asked: Sequence[str]
@@ -218,13 +214,11 @@ def wayback(archive: PywbArchive, folder: Path) -> Wayback:
 
 @pytest.fixture(scope="module")
 def website(wayback: Wayback) -> Harvested:
-    """The sites in links mode."""
     return wayback.run(RANDOM, "level=website")
 
 
 @pytest.fixture(scope="module")
 def digests(wayback: Wayback) -> Harvested:
-    """The sites in digest mode."""
     return wayback.run([*RANDOM, BIG, BIG_SITE], "level=website", "mode=digest")
 
 

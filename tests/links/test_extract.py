@@ -178,7 +178,6 @@ def test_fingerprints_of_many_links_are_those_of_each(base: str, hrefs: list[str
 def test_canonical_links_are_their_own_canonical_form(base: str, href: str) -> None:
     link = canonical_link(base, href)
     assume(link is not None)
-    assert link is not None
     assert canonical_link("http://elsewhere.org/", link) == link
 
 

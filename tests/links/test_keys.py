@@ -178,7 +178,6 @@ URLS = st.builds(
 def test_a_key_is_the_key_of_what_it_stands_for(url: str) -> None:
     canonical = canonical_url(url)
     assume(canonical is not None)
-    assert canonical is not None
     assert canonical_url(canonical) == canonical
     assert page_key(canonical) == page_key(url)
     assert link_fingerprint(canonical) == of_link(url)

@@ -14,7 +14,6 @@ quick = settings(deadline=None, max_examples=60, derandomize=True)
 
 
 def rates_of(name, *visits):
-    """The mean rates, without fading."""
     return estimate(name, Visits(*visits)).rate_per_day
 
 

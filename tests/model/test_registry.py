@@ -22,7 +22,6 @@ PAGES = (
 
 
 def rates_of(name, *visits, **options):
-    """The mean rates alone."""
     return estimate(name, Visits(*visits, **options)).rate_per_day
 
 

@@ -13,7 +13,7 @@ import pytest
 from scrapy import Request
 from scrapy.http import HtmlResponse, Response
 
-from crawl_support import open_crawl, part_of, settled
+from crawl_support import open_crawl, settled
 from hacs_crawler.crawl import for_parts
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import mark_ranked
@@ -59,7 +59,7 @@ class World:
 
     def __init__(self, crawl: Crawl, answer: Sequence[str]) -> None:
         crawl.clock = lambda: NOW
-        self.crawl, self.part = crawl, part_of(crawl, Controls)
+        self.crawl, self.part = crawl, crawl.parts.of(Controls)
         self.asked: list[str] = []
         self._answer = answer
         engine: Any = crawl.crawler.engine
@@ -73,7 +73,6 @@ class World:
         """Have the part learn of a visit of the page."""
         request = mark_ranked(Request(URL), PREDICTION, visit_twice=twice)
         visit = observe(response, URL, NOW, self.crawl.config.rules).visit
-        assert visit is not None
         self.crawl.state.read_ahead.claim(URL)
         await self.crawl.state.read_ahead.ready(URL)
         recorded = self.crawl.state.write_behind.record(visit)

@@ -27,7 +27,6 @@ def delay_of(asked: str, request: Request | None = None, **settings: object) -> 
     given = {"ROBOTSTXT_OBEY": True, "CONCURRENT_REQUESTS_PER_DOMAIN": 8, **settings}
     crawler = UnderWay(new_crawler(**given)).crawler
     part = CrawlDelays.from_crawl(cast(Crawl, SimpleNamespace(crawler=crawler)))
-    assert part is not None
     body = f"User-agent: hacs\nCrawl-delay: {asked}\n\nUser-agent: *\nCrawl-delay: 7\n"
     request = request or Request(URL)
     part.obey(ProtegoRobotParser(body.encode(), None), request)

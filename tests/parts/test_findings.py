@@ -46,7 +46,6 @@ async def kept_after(
                 for item in shown:
                     is_news = not rules.marks_of(item) <= {*before.spells.marks}
                     crawl.parts.tell(Part.shown, response, item, is_news=is_news)
-            assert visit is not None
             recorded = access.write_behind.record(visit)
             assert not [*crawl.parts.observed(Observed(request, response, recorded, ""))]
             if day == unread:

@@ -10,7 +10,7 @@ import pytest
 from scrapy import Request
 from scrapy.http import Response
 
-from crawl_support import open_crawl, part_of
+from crawl_support import open_crawl
 from hacs_crawler.crawl.part import Observed
 from hacs_crawler.parts import last_items
 from hacs_crawler.parts.last_items import ENOUGH_VISITS, LastItems
@@ -28,7 +28,7 @@ async def kept_after(
     """The items that the state has of a page after visits, each in a crawl of its own."""
     for items in (*visits, None):
         async with open_crawl(folder, **(settings or KEYED)) as crawl:
-            part = part_of(crawl, LastItems)
+            part = crawl.parts.of(LastItems)
             response = Response(URL)
             assert await part.answered(Request(URL), response, URL) is response
             if items is None:
@@ -94,7 +94,7 @@ async def test_a_field_that_nearly_always_differs_is_pointed_out_and_a_key_that_
 ) -> None:
     caplog.set_level("INFO")
     async with open_crawl(tmp_path, **{**KEYED, **more}) as crawl:
-        part = part_of(crawl, LastItems)
+        part = crawl.parts.of(LastItems)
         for number in range(visits):
             url, response = f"{URL}{number}", Response(URL)
             shown = {"at": number >= equal, "id": 7, "name": "x"}

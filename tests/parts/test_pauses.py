@@ -13,7 +13,7 @@ from scrapy import Request
 from scrapy.exceptions import NotConfigured
 from scrapy.http import Response
 
-from crawl_support import Timers, UnderWay, new_crawl, new_crawler, part_of, settled
+from crawl_support import Timers, UnderWay, new_crawl, new_crawler, settled
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.part import PutBackError
 from hacs_crawler.middlewares import downloads
@@ -99,7 +99,7 @@ async def test_a_request_is_put_back_once_and_waits_if_it_comes_again(
 ) -> None:
     """As requests do that bypass the scheduler, or have one that is not HACS's."""
     crawl, timers = new_crawl(tmp_path, HACS_RETRY_AFTER=True), Timers()
-    part = part_of(crawl, HostPauses)
+    part = crawl.parts.of(HostPauses)
     monkeypatch.setattr(part, "_clock", timers.clock)
     monkeypatch.setattr(downloads, "sleep", timers.sleep)
     part.on_response(Request(URL), Response(URL, 429, {"Retry-After": "30"}))
@@ -107,9 +107,7 @@ async def test_a_request_is_put_back_once_and_waits_if_it_comes_again(
     with pytest.raises(PutBackError) as put_back:
         middleware.process_request(Request(URL))
     again = middleware.process_exception(Request(URL), put_back.value)
-    assert again is not None
     sending = middleware.process_request(again)
-    assert sending is not None
     waiting = asyncio.ensure_future(sending)
     for _ in range(2):
         await settled()

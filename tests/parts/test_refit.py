@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from crawl_support import Timers, open_crawl, part_of
+from crawl_support import Timers, open_crawl
 from hacs_crawler.parts import refit
 from hacs_crawler.parts.refit import MANY_PAGES, PROGRESS_SECONDS, Refit
 from hacs_crawler.ranking import calibration
@@ -60,7 +60,7 @@ async def test_what_was_recorded_is_learned_from_and_what_was_predicted_is_judge
     monkeypatch.setattr(calibration, "drift_of", lambda *_: drift)
     monkeypatch.setattr(refit, "time", SimpleNamespace(monotonic=timers.clock))
     async with open_crawl(tmp_path) as crawl:
-        part = part_of(crawl, Refit)
+        part = crawl.parts.of(Refit)
         crawl.stats.recorded, crawl.stats._found = recorded, bytearray(predicted)
         caplog.set_level(logging.INFO)
         caplog.clear()

@@ -39,7 +39,6 @@ class World:
             config=config, state=self, crawler=SimpleNamespace(spider=self.spider)
         )
         part = RecipeWriter.from_crawl(crawl)
-        assert part is not None
         self.part = part
 
     async def once(self, function: Any, *given: Any) -> Any:

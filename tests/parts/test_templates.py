@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from crawl_support import open_crawl, part_of, run
+from crawl_support import open_crawl, run
 from hacs_crawler.links import page_id_of
 from hacs_crawler.parts import templates
 from hacs_crawler.parts.templates import Templates
@@ -37,7 +37,7 @@ def taken_back(folder: Path, *batches: Sequence[Visit]) -> tuple[list[str], list
 
     async def scenario() -> None:
         async with open_crawl(folder) as crawl:
-            part = part_of(crawl, Templates)
+            part = crawl.parts.of(Templates)
             for batch in batches:
                 part.recorded(await crawl.state.once(State.record, batch))
                 for _ in range(2):

@@ -8,7 +8,7 @@ import pytest
 from scrapy import Request, Spider
 from scrapy.http import Response
 
-from crawl_support import Any_, open_crawl, part_of
+from crawl_support import Any_, open_crawl
 from hacs_crawler.crawl.part import Observed
 from hacs_crawler.parts.watchers import Watchers
 from hacs_crawler.state import Page, Visit, merged
@@ -46,9 +46,9 @@ async def test_a_page_that_another_spider_watches_otherwise_ends_the_crawl(
     for watch in noted:
         async with open_crawl(tmp_path, HACS_WATCH=watch) as crawl:
             rules.append(crawl.config.rules.fingerprint)
-            assert part_of(crawl, Watchers).unneeded == ("rules",)
+            assert crawl.parts.of(Watchers).unneeded == ("rules",)
     async with open_crawl(tmp_path, spider, HACS_WATCH=own) as crawl:
-        part = part_of(crawl, Watchers)
+        part = crawl.parts.of(Watchers)
         for page in (None, Page(URL), read_by(rules[0] ^ 4)):
             assert part.rules(Response(URL), crawl.config.rules, page) is crawl.config.rules
         assert crawl.failure is None
@@ -104,7 +104,7 @@ async def test_it_is_said_where_a_setting_finds_nothing(  # noqa: PLR0917
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with open_crawl(tmp_path, HACS_WATCH=watch) as crawl:
-        part = part_of(crawl, Watchers)
+        part = crawl.parts.of(Watchers)
         crawl.stats.answers = 4
         crawl.stats.other_answers["JSON"] = JSON
         for stat, number in stats.items():

@@ -84,7 +84,6 @@ def test_the_plan_is_the_same_however_many_pages_are_looked_at_at_a_time(
 
 
 def share_below(candidates: Candidates) -> Floats:
-    """A policy that compares pages."""
     return np.argsort(np.argsort(candidates.p, kind="stable")) / len(candidates.p)
 
 
@@ -119,7 +118,6 @@ def test_a_page_is_shown_with_what_ranked_it() -> None:
     assert found.days_since_visit.tolist() == [10.0]
     assert found.days_since_update.tolist() == [20.0]
     page = next(state.pages())
-    assert page is not None
     assert found.p[0] == pytest.approx(
         float(chance_of_update(page.share, page.fast, page.slow, 10.0)), rel=2e-3
     )

@@ -189,7 +189,6 @@ def test_a_server_that_hangs_when_a_crawl_closes_is_not_tried_for_minutes(
 
 @pytest.fixture
 def pair(tmp_path: Path) -> Iterator[tuple[RedisProcess, RedisProcess]]:
-    """A server and its replica."""
     for name in ("one", "other"):
         (tmp_path / name).mkdir()
     with RedisProcess(tmp_path / "one") as one, RedisProcess(tmp_path / "other") as other:

@@ -42,7 +42,6 @@ def outcomes_of(page_id: int) -> Outcomes:
 
 
 def use(store: Store) -> None:
-    """Call each method of a store."""
     calls: dict[str, Callable[[], object]] = {
         "write": lambda: store.write(
             [Change(5, 0, b"x", bytes(ROW.itemsize), outcomes_of(5).tobytes())]

@@ -16,7 +16,6 @@ START = 1_700_000_000
 def churn(watch: str, times: list[float]) -> tuple[float, float]:
     """The churn, and the rate, of a page whose only mark differed at each visit, times in seconds."""
     rules = mark_rules(watch)
-    assert rules is not None
     page = Page(URL)
     for number, at in enumerate(times):
         visit = Visit(URL, START + int(at), marks=frozenset({number + 1}), rules=rules.fingerprint)
@@ -46,7 +45,6 @@ def test_a_selection_that_differs_at_a_control_visit_is_churn() -> None:
 def test_the_rules_of_items_are_known_by_their_number() -> None:
     pages = []
     for rules in (item_rules(), mark_rules("css:.price")):
-        assert rules is not None
         page = Page(URL)
         visit = Visit(URL, START, marks=frozenset({1}), rules=rules.fingerprint)
         pages.append(merged(page, visit).after)

@@ -72,11 +72,9 @@ def source(tmp_path: Path) -> Iterator[State]:
 
 
 def contents(*states: State) -> object:
-    """All that states hold together, however they share it."""
     pages, annotations, outcomes = {}, {}, []
     for state in states:
         for page in state.pages():
-            assert page is not None
             page.version = 0
             pages[page.url] = page
         for kind in state.store.kinds():

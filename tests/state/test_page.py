@@ -30,7 +30,6 @@ def visit(at: int, *links: int, **facts: object) -> Visit:
 
 
 def news(page: Page, one: Visit) -> frozenset[int]:
-    """Record a visit; return what of it was new."""
     new_marks = merged(page, one).new_marks
     merge(page, one)
     return new_marks
@@ -346,7 +345,6 @@ def test_a_capture_that_is_found_at_another_time_moves_the_mark_to_where_it_was_
 
 
 def joined(*pages: Page) -> Page:
-    """The pages merged one after the other."""
     result, *others = pages
     for other in others:
         result = merge_pages(result, other)
@@ -495,8 +493,6 @@ def test_updates_are_those_of_the_visits_one_by_one(visits: list[Visit]) -> None
     shown = [visit for visit in visits if visit.marks is not None]
     known = set(shown[0].marks or ()) if shown else set()
     for before, visit in pairwise(shown):
-        assert visit.marks is not None
-        assert before.marks is not None
         if visit.rules == before.rules:
             if visit.marks - known:
                 expected["page"].append(visit.at)

@@ -64,7 +64,6 @@ def assert_followed(state: State) -> None:
 def test_pages_that_were_not_visited_follow_a_prior_that_changed(store: Store) -> None:
     state = filled(store)
     run = follow_prior(state, nothing)
-    assert run is not None
     assert (run.pages, run.changed) == (PAGES, PAGES)
     assert state.estimation.prior.mean_rate > 2 * DEFAULT_PRIOR.mean_rate
     assert_followed(state)
@@ -84,7 +83,6 @@ def test_a_server_far_away_is_asked_few_times(
 
     monkeypatch.setattr(AbstractConnection, "send_packed_command", sent)
     run = follow_prior(state, nothing)
-    assert run is not None
     assert run.changed == PAGES
     assert asked <= 12
     asked = 0
@@ -116,7 +114,6 @@ def test_after_a_crawl_pages_are_estimated_again_in_slices(store: Store) -> None
 def test_shards_of_a_round_have_a_slice_together(store: Store) -> None:
     filled(store).refit_prior()
     run = follow_prior(State(store, Estimation()), nothing, visited=15, shards=4)
-    assert run is not None
     assert run.pages == 20
 
 
@@ -151,7 +148,6 @@ def test_another_share_of_churning_pages_touches_only_pages_that_may_churn(store
     follow_prior(state, nothing)
     store.write_meta({"churning_pages": state.estimation.churning_pages * 2})
     run = follow_prior(State(store, Estimation()), nothing, shards=2)
-    assert run is not None
     assert run.only_churning
     assert 5 <= run.pages < PAGES
 
@@ -174,7 +170,6 @@ def test_another_estimator_or_fading_takes_hold_of_every_page(
     follow_prior(filled(store), nothing)
     state = State(store, changed)
     run = follow_prior(state, nothing)
-    assert run is not None
     assert run.pages == PAGES
     assert_followed(state)
 

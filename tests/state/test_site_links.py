@@ -238,7 +238,6 @@ def test_after_a_change_of_what_counts_all_pages_are_estimated_anew(store: Store
     before = [page_in(by_page, url).rate for url in (HOME, PAPERS)]
     by_site = state_of(store, "site")
     run = follow_prior(by_site, lambda *_: None)
-    assert run is not None
     assert run.pages == 2
     after = [page_in(by_site, url).rate for url in (HOME, PAPERS)]
     assert after[1] < before[1] / 2

@@ -187,7 +187,6 @@ def test_rules_are_told_apart_by_what_is_watched_and_by_rendering() -> None:
 
 def test_a_visit_is_of_marks_with_their_rules() -> None:
     visit, reason = observe(KETTLE, URL, 1_700_000_000, rules("css:.price"))
-    assert visit is not None
     assert (reason, visit.marks) == ("", marks("css:.price", KETTLE))
     assert visit.rules == rules("css:.price").fingerprint
 

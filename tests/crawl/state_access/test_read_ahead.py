@@ -26,7 +26,6 @@ async def test_a_claimed_page_is_read_soon(world: StateAccess) -> None:
     await world.wait(GATHER_SECONDS)
     assert not world.read_ahead.is_pending(A)
     page = world.write_behind.page(A)
-    assert page is not None
     assert page.last_visit == 1 * DAY
 
 
@@ -177,5 +176,4 @@ async def test_a_page_that_is_still_claimed_is_known_as_it_was_written(world: St
     world.state.record([visit(A, 2)])  # another crawl
     await world.wait(SECONDS)
     page = world.write_behind.page(A)
-    assert page is not None
     assert list(page.visits) == [1 * DAY, 2 * DAY]

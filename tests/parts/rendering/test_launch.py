@@ -14,7 +14,6 @@ from hacs_crawler.parts.rendering.launch import BrowserMissingError, launch_opti
 
 @pytest.fixture
 def own(tmp_path: Path) -> Path:
-    """Where Playwright's own browser would be."""
     return tmp_path / "browsers" / "chromium-1" / "linux" / "chrome"
 
 

@@ -15,7 +15,7 @@ from scrapy import Request, Spider
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
-from crawl_support import Any_, Timers, close, new_crawl, part_of, run, settled
+from crawl_support import Any_, Timers, close, new_crawl, run, settled
 from hacs_crawler.crawl.meta import mark_added
 from hacs_crawler.crawl.ranker import Ranker
 from hacs_crawler.crawl.recipes import handed_over_kind, pages_handed_over, read_recipes
@@ -58,27 +58,22 @@ class World:
         self.crawl = new_crawl(folder, spider, HACS_SHARD="0/2", **settings)
         self.crawl.clock = lambda: BEGAN + 60
         self.timers = timers
-        self.part = part_of(self.crawl, Shards)
+        self.part = self.crawl.parts.of(Shards)
         ranker = Ranker.of(self.crawl.crawler)
-        assert ranker is not None
         self.ranker = ranker
         self.error: type[StateError] | None = None
         self._run: Callable[..., Deferred[Any]] = self.part._worker.run
         self.part._worker.run = self.run  # type: ignore[method-assign]
 
     def run(self, function: Any, *given: Any, **named: Any) -> Deferred[Any]:
-        """Call in the thread of the part, where the other states and the notes may be away."""
         return self._run(self._fail) if self.error else self._run(function, *given, **named)
 
     def _fail(self) -> None:
-        assert self.error is not None
         raise self.error("the state is away")
 
     @property
     def round(self) -> Round:
-        found = self.notes.read()
-        assert found is not None
-        return found
+        return self.notes.read()
 
     @property
     def share(self) -> ShardShare:
@@ -103,7 +98,6 @@ class World:
         engine._slot.closing = Deferred()
 
     def follow(self, url: str) -> bool:
-        """Whether the crawl takes a request of a callback."""
         return self.part.takes(url, Request(url, cb_kwargs={"n": 1}))
 
     def start(self, url: str) -> bool:
@@ -118,13 +112,11 @@ class World:
         return list(map(int, np.flatnonzero(found)))
 
     async def visit(self, url: str, news: News = News.SEEN) -> None:
-        """Have a visit of a page written."""
         self.crawl.state.write_behind.record(Visit(url, BEGAN, news, prediction=PREDICTION))
         assert await self.crawl.state.write_behind.settle()
         await self.wait()
 
     def handed_over(self, shard: int) -> set[int]:
-        """The ids of the pages that wait for the next crawl of a shard."""
         config = replace(self.crawl.config, shard=Shard(shard, 2))
         with closing(open_state(*config.state_arguments)) as state:
             return set(pages_handed_over(state, "any").tolist())

@@ -18,7 +18,6 @@ SEEN = ("url", "method", "priority", "dont_filter", "cookies", "cb_kwargs", "fla
 
 
 def url(path: str, host: int = 1) -> str:
-    """The address of a page on one of the site's hosts."""
     return SITE.replace("127.0.0.1", f"127.0.0.{host}") + path
 
 
@@ -70,7 +69,6 @@ class Judged:
         yield facts(response)
 
     def failed(self, failure: Failure) -> Iterator[Any]:
-        """An errback, which an item shows to have been called."""
         yield {"failed": failure.request.url, "why": type(failure.value).__name__}
 
     def page(self, path: str, host: int = 1, **kwargs: Any) -> Request:
