@@ -182,8 +182,7 @@ class Web:
 
     def wait_for(self, number: int, process: subprocess.Popen[str]) -> None:
         wait_until(
-            lambda: len(self.asked()) >= number or process.poll() is not None,
-            f"{number} requests",
+            lambda: len(self.asked()) >= number or process.poll() is not None, f"{number} requests"
         )
         assert process.poll() is None, process.communicate()
 

@@ -270,14 +270,7 @@ class Answers:
         return _redirect(self.path.encode("latin-1"))
 
     def astray(self) -> Iterator[bytes]:
-        targets = [
-            b"http://[",
-            b"//",
-            b"javascript:x()",
-            b"\xff\xfe",
-            b"",
-            b"file:///etc",
-        ]
+        targets = [b"http://[", b"//", b"javascript:x()", b"\xff\xfe", b"", b"file:///etc"]
         return _redirect(
             self.rng.choice([*targets, b"http://127.0.0.1:99999/", b"/" + b"y" * 100_000])
         )

@@ -1,20 +1,18 @@
 """MemGator, a Memento aggregator, played by a local server: a double, because it is a program in Go.
 
 Its answers have the form that its source writes (github.com/oduwsdl/MemGator, main.go, `serializeLinks`
-and `memgatorService`): TimeMaps in link format, JSON and CDXJ, a TimeGate that redirects with a Link
-header, and 404 where no archive has anything.
+and `memgatorService`): TimeMaps in link format, a TimeGate that redirects with a Link header, and 404
+where no archive has anything. Its JSON and CDXJ are in tests/archive/test_timemap.py.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import format_datetime
 from typing import Self
 
-from hacs_crawler.harvest.query import timestamp
 from servers import Site
 
 
@@ -28,15 +26,13 @@ class MemGator:
     def timegate_url(self) -> str:
         return f"{self.site.url}/timegate/"
 
-    def timemap_url(self, kind: str) -> str:
-        return f"{self.site.url}/timemap/{kind}/"
+    @property
+    def timemap_url(self) -> str:
+        return f"{self.site.url}/timemap/link/"
 
     def know(self, page: str, mementos: Sequence[tuple[int, str]]) -> None:
         found = sorted(mementos)
-        for kind, write in (("link", self._link), ("json", self._json), ("cdxj", self._cdxj)):
-            mime = {"link": "application/link-format", "json": "application/json"}.get(kind, "")
-            answer = (200, {"Content-Type": mime or "application/cdxj+ors"}, write(page, found))
-            self.site.pages[f"/timemap/{kind}/{page}"] = answer
+        self.know_in_parts(page, found)
         nearest = found[-1][1]
         header = self._link(page, found[-1:]).decode().replace("\n", " ")
         self.site.pages[f"/timegate/{page}"] = (302, {"Location": nearest, "Link": header}, b"")
@@ -64,37 +60,14 @@ class MemGator:
     def _link(self, page: str, found: Sequence[tuple[int, str]]) -> bytes:
         lines = [
             f'<{page}>; rel="original"',
-            f'<{self.timemap_url("link")}{page}>; rel="self"; type="application/link-format"',
+            f'<{self.timemap_url}{page}>; rel="self"; type="application/link-format"',
             *(f'<{uri}>; rel="memento"; datetime="{_http_date(at)}"' for at, uri in found),
-            *(
-                f'<{self.timemap_url(kind)}{page}>; rel="timemap"; type="{mime}"'
-                for kind, mime in (
-                    ("link", "application/link-format"),
-                    ("json", "application/json"),
-                    ("cdxj", "application/cdxj+ors"),
-                )
-            ),
+            f'<{self.timemap_url}{page}>; rel="timemap"; type="application/link-format"',
+            f'<{self.site.url}/timemap/json/{page}>; rel="timemap"; type="application/json"',
             f'<{self.timegate_url}{page}>; rel="timegate"',
         ]
         return (",\n".join(lines) + "\n").encode()
 
-    def _json(self, page: str, found: Sequence[tuple[int, str]]) -> bytes:
-        rows = [{"datetime": _utc(at).isoformat(), "uri": uri} for at, uri in found]
-        return json.dumps({"original_uri": page, "mementos": {"list": rows}}, indent=2).encode()
-
-    def _cdxj(self, page: str, found: Sequence[tuple[int, str]]) -> bytes:
-        lines = [
-            '!context ["https://oduwsdl.github.io/contexts/memento"]',
-            '!keys ["memento_datetime_YYYYMMDDhhmmss"]',
-            f"!meta {json.dumps({'original_uri': page})}",
-            *(f"{timestamp(at)} {json.dumps({'uri': uri, 'rel': 'memento'})}" for at, uri in found),
-        ]
-        return ("\n".join(lines) + "\n").encode()
-
 
 def _http_date(at: int) -> str:
-    return format_datetime(_utc(at), usegmt=True)
-
-
-def _utc(at: int) -> datetime:
-    return datetime.fromtimestamp(at, UTC)
+    return format_datetime(datetime.fromtimestamp(at, UTC), usegmt=True)

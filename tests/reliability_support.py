@@ -13,11 +13,7 @@ from servers import Site
 from state_support import opened
 
 PAGES = 60
-PROMPT = {
-    "HACS_FLUSH_VISITS": 5,
-    "DOWNLOAD_DELAY": 0.02,
-    "LOG_LEVEL": "DEBUG",
-}
+PROMPT = {"HACS_FLUSH_VISITS": 5, "DOWNLOAD_DELAY": 0.02, "LOG_LEVEL": "DEBUG"}
 """Settings with which a crawl writes often and lasts long enough for something to happen."""
 
 

@@ -349,20 +349,30 @@ class LocalServer:
             disable_nagle_algorithm = True  # head and body are written apart: 40 ms a page
 
             def do_GET(self) -> None:
+                self.body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
                 server.answer(self)
 
-            def do_POST(self) -> None:
-                self.rfile.read(int(self.headers["Content-Length"]))
-                server.answer(self)
+            do_HEAD = do_POST = do_PUT = do_GET  # noqa: N815 - http.server looks for these
 
             def log_message(self, *_: object) -> None:
                 pass
 
-        self._server = ThreadingHTTPServer((address, 0), Handler)
-        self._server.daemon_threads = True
+        class Server(ThreadingHTTPServer):
+            daemon_threads = True
+            request_queue_size = 128
+
+            def handle_error(self, *_: object) -> None:
+                """A client that was killed, or did not want to wait, is no news."""
+
+        self._address, self._kinds = address, (Server, Handler)
+        self.listen(0)
+
+    def listen(self, port: int) -> None:
+        server, handler = self._kinds
+        self._server = server((self._address, port), handler)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
 
-    def answer(self, handler: BaseHTTPRequestHandler) -> None:
+    def answer(self, handler: Any) -> None:
         raise NotImplementedError
 
     def send(
@@ -372,7 +382,8 @@ class LocalServer:
         for name, value in {**headers, "Content-Length": str(len(body))}.items():
             handler.send_header(name, value)
         handler.end_headers()
-        handler.wfile.write(body)
+        if handler.command != "HEAD":
+            handler.wfile.write(body)
 
     @property
     def port(self) -> int:

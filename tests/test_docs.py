@@ -192,15 +192,7 @@ def test_every_policy_is_documented() -> None:
     )
     page = (ROOT / "docs" / "policies.md").read_text()
     assert re.findall(r"^\| [^|]+ \| `([a-z-]+)` \|", page, re.MULTILINE) == list(
-        dict.fromkeys(
-            [
-                "hacs",
-                "balanced",
-                "interest",
-                "hacs-without-signals",
-                *POLICIES,
-            ]
-        )
+        dict.fromkeys(["hacs", "balanced", "interest", "hacs-without-signals", *POLICIES])
     )
 
 

@@ -16,7 +16,6 @@ import base64
 import contextlib
 import gzip
 import hashlib
-import http.client
 import json
 import re
 import socket
@@ -29,12 +28,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import format_datetime
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import islice
-from typing import Any, ClassVar, Final, Self
+from typing import Any, Final
 from urllib.parse import parse_qs, quote_plus, unquote, unquote_plus, urljoin, urlsplit
 
 from surt import surt
+
+from servers import LocalServer
 
 RESET: Final = 0
 """In place of a status: the connection is cut without an answer."""
@@ -121,12 +121,11 @@ class _Answer:
     status: int
     body: bytes = b""
     headers: dict[str, str] = field(default_factory=dict)
-    reason: str | None = None
     may_pack: bool = True
     refuse_for: float = 0.0
 
 
-class WaybackMachine:
+class WaybackMachine(LocalServer):
     """A local Wayback Machine whose captures, limits and faults a test sets.
 
     Attributes to set: `rewrites`, whether mementos come as people see them, `id_` or not;
@@ -142,17 +141,9 @@ class WaybackMachine:
         self._payloads: dict[str, dict[str, _Payload]] = defaultdict(dict)
         self._faults: list[_Fault] = []
         self._blocked: dict[str, str] = {}
-        self._server = _Server(0, self)
-        self._port: int = self._server.server_address[1]
-        self._lifecycle = threading.Lock()
-        self._refuse_for: float | None = None
-        self._is_stopping = False
-        self._is_closed, self._reopen = threading.Event(), threading.Event()
-        self._thread = threading.Thread(target=self._serve)
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._port}"
+        self._connections: set[socket.socket] = set()
+        self._reopening: threading.Timer | None = None
+        super().__init__()
 
     @property
     def cdx_url(self) -> str:
@@ -245,44 +236,44 @@ class WaybackMachine:
         with self._lock:
             self._faults.clear()
 
-    def refuse(self, seconds: float) -> None:
-        with self._lifecycle:
-            if self._refuse_for is not None:
-                return
-            self._refuse_for = min(seconds, threading.TIMEOUT_MAX)
-            self._is_closed.clear()
-            self._reopen.clear()
-            self._server.shutdown()
-        self._is_closed.wait()
+    def _refuse(self, seconds: float) -> None:
+        port = self.port
+        super().__exit__()
+        for connection in [*self._connections]:
+            cut(connection)
+        self._reopening = threading.Timer(seconds, self._reopen, [port])
+        self._reopening.start()
 
-    def _serve(self) -> None:
-        while True:
-            self._server.serve_forever(0.01)
-            self._server.socket.close()
-            self._is_closed.set()
-            self._server.cut_connections()
-            self._server.server_close()
-            self._reopen.wait(self._refuse_for)
-            with self._lifecycle:
-                if self._is_stopping:
-                    return
-                self._refuse_for = None
-                self._server = _Server(self._port, self)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
+    def _reopen(self, port: int) -> None:
+        self.listen(port)
+        self.__enter__()
 
     def __exit__(self, *_: object) -> None:
-        with self._lifecycle:
-            self._is_stopping = True
-            self._reopen.set()
-            self._server.shutdown()
-        self._thread.join()
+        if self._reopening is not None:
+            self._reopening.join()
+        super().__exit__()
 
     # -- answers
 
-    def answer(self, asked: Asked) -> _Answer:
+    def answer(self, handler: Any) -> None:
+        self._connections.add(handler.connection)
+        asked = _asked(handler)
+        answer = self._answer_to(asked)
+        if answer.refuse_for:
+            handler.close_connection = True
+            self._connections.discard(handler.connection)  # the last that is still answered
+            self._refuse(answer.refuse_for)
+        if answer.status == RESET:
+            handler.close_connection = True
+            cut(handler.connection)
+            return
+        # Both are sent packed to whom accepts it (README; all cassettes)
+        if asked.accepts_gzip and answer.body and answer.may_pack:
+            answer.body = gzip.compress(answer.body, 1)
+            answer.headers["Content-Encoding"] = "gzip"
+        self.send(handler, answer.status, answer.headers, answer.body)
+
+    def _answer_to(self, asked: Asked) -> _Answer:
         with self._lock:
             self.asked.append(asked)
             fault = self._next_fault(asked)
@@ -381,7 +372,7 @@ class WaybackMachine:
             "Location": f"{self.memento_url}/{found}id_/{payloads[found].url}",
             "X-Archive-Redirect-Reason": f"found capture at {found}",
         }
-        return _Answer(302, b"", headers, "FOUND")
+        return _Answer(302, b"", headers)
 
     def _replay(self, at: str, payload: _Payload, asked: Asked) -> _Answer:
         """Return what was archived, under its own status, even 429 or 503 (edgi#158)."""
@@ -419,78 +410,21 @@ class WaybackMachine:
         ])  # fmt: skip
 
 
-class _Server(ThreadingHTTPServer):
-    request_queue_size = 128
-    daemon_threads = False  # closing it waits for them
-
-    def __init__(self, port: int, archive: WaybackMachine) -> None:
-        super().__init__(("127.0.0.1", port), _Handler)
-        self.archive = archive
-        self.connections: set[socket.socket] = set()
-
-    def process_request(self, request: Any, client_address: Any) -> None:
-        self.connections.add(request)
-        super().process_request(request, client_address)
-
-    def shutdown_request(self, request: Any) -> None:
-        self.connections.discard(request)
-        super().shutdown_request(request)
-
-    def cut_connections(self) -> None:
-        for connection in list(self.connections):
-            cut(connection)
+_KINDS: Final = {"/cdx/search/cdx": "cdx", "/web/timemap/cdx": "cdx"}
+_MEMENTO: Final = re.compile("/web/([0-9]{1,14})id_/(.+)", re.DOTALL)
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    server: _Server
-    disable_nagle_algorithm = True
-    _KINDS: ClassVar = {"/cdx/search/cdx": "cdx", "/web/timemap/cdx": "cdx"}
-    _MEMENTO: ClassVar = re.compile("/web/([0-9]{1,14})id_/(.+)", re.DOTALL)
-
-    def handle(self) -> None:
-        with contextlib.suppress(OSError):  # the client, or a fault, has cut the connection
-            super().handle()
-
-    def do_GET(self) -> None:
-        asked = self._asked()
-        answer = self.server.archive.answer(asked)
-        if answer.refuse_for:
-            self.close_connection = True
-            self.server.connections.discard(self.connection)  # the last that is still answered
-            self.server.archive.refuse(answer.refuse_for)
-        if answer.status == RESET:
-            self.close_connection = True
-            cut(self.connection)
-        else:
-            self._send(answer, packed=asked.accepts_gzip)
-
-    def _send(self, answer: _Answer, *, packed: bool) -> None:
-        body = answer.body
-        # Both are sent packed to whom accepts it (README; all cassettes)
-        if packed and body and answer.may_pack:
-            body = gzip.compress(body, 1)
-            answer.headers["Content-Encoding"] = "gzip"
-        reason = answer.reason or http.client.responses.get(answer.status, "Unknown")
-        headers = {**answer.headers, "Content-Length": str(len(body))}
-        lines = [f"{name}: {value}\r\n" for name, value in headers.items()]
-        head = f"HTTP/1.1 {answer.status} {reason}\r\n{''.join(lines)}\r\n"
-        self.wfile.write(head.encode("latin-1") + body)  # in one packet
-
-    def _asked(self) -> Asked:
-        headers = {name.lower(): value for name, value in self.headers.items()}
-        memento = self._MEMENTO.fullmatch(self.path)
-        if memento:
-            url = memento[2]
-            if url.lower().startswith(("http%3a", "https%3a")):  # edgi, clean_memento_url_component
-                url = unquote(url)
-            return Asked("memento", self.path, {"timestamp": memento[1], "url": url}, headers)
-        parts = urlsplit(self.path)
-        params = {name: values[0] for name, values in parse_qs(parts.query).items()}
-        return Asked(self._KINDS.get(parts.path, "other"), self.path, params, headers)
-
-    def log_message(self, *_: object) -> None:
-        pass
+def _asked(handler: Any) -> Asked:
+    headers = {name.lower(): value for name, value in handler.headers.items()}
+    memento = _MEMENTO.fullmatch(handler.path)
+    if memento:
+        url = memento[2]
+        if url.lower().startswith(("http%3a", "https%3a")):  # edgi, clean_memento_url_component
+            url = unquote(url)
+        return Asked("memento", handler.path, {"timestamp": memento[1], "url": url}, headers)
+    parts = urlsplit(handler.path)
+    params = {name: values[0] for name, values in parse_qs(parts.query).items()}
+    return Asked(_KINDS.get(parts.path, "other"), handler.path, params, headers)
 
 
 def cut(connection: socket.socket) -> None:

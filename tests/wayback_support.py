@@ -21,11 +21,7 @@ from state_support import opened
 from wayback_machine import Asked, WaybackMachine, page
 
 PAUSE_SECONDS = 0.2
-QUICK = {
-    "cdx_per_minute": 0,
-    "mementos_per_minute": 0,
-    "archive_pause_seconds": PAUSE_SECONDS,
-}
+QUICK = {"cdx_per_minute": 0, "mementos_per_minute": 0, "archive_pause_seconds": PAUSE_SECONDS}
 
 
 @dataclass

@@ -6,13 +6,7 @@ from collections import Counter
 import pytest
 from hypothesis import given, strategies as st
 
-from hacs_crawler.archive import (
-    ArchiveError,
-    is_timemap,
-    parts_of,
-    read_timemap,
-    timemaps_in,
-)
+from hacs_crawler.archive import ArchiveError, is_timemap, parts_of, read_timemap, timemaps_in
 from hacs_crawler.archive.timemap import TimeMapEntry
 
 URL = "http://a.org/"

@@ -101,10 +101,7 @@ def test_the_package_is_a_command_and_says_its_version() -> None:
 
 @pytest.mark.parametrize(
     ("typed", "place", "expected"),
-    [
-        ("hacs ra", "1", ["rank"]),
-        ("hacs experiment ex", "2", ["export"]),
-    ],
+    [("hacs ra", "1", ["rank"]), ("hacs experiment ex", "2", ["export"])],
 )
 @pytest.mark.slow
 def test_a_shell_completes_commands_and_their_own_and_options(
@@ -115,12 +112,7 @@ def test_a_shell_completes_commands_and_their_own_and_options(
 
 
 @pytest.mark.parametrize(
-    ("module", "is_hidden"),
-    [
-        ("hacs_crawler.cli.app", False),
-        ("typer", True),
-        ("numpy", True),
-    ],
+    ("module", "is_hidden"), [("hacs_crawler.cli.app", False), ("typer", True), ("numpy", True)]
 )
 @pytest.mark.slow
 def test_ctrl_c_while_the_program_loads_ends_it_with_one_line(module: str, is_hidden: bool) -> None:

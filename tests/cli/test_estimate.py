@@ -105,9 +105,7 @@ def test_every_page_is_estimated_with_a_prior_fitted_before(
 
 
 def test_a_run_that_died_goes_on_behind_what_it_had_written(
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     asked = stop_after(monkeypatch, 4, die)
     assert run(folder, "estimate").exit_code != 0
@@ -156,10 +154,7 @@ def test_a_signal_that_is_ignored_stops_nothing(
 
 @pytest.mark.parametrize("change", ["HACS_ESTIMATOR=cho", "HACS_FADE_DAYS=30", "the prior"])
 def test_with_another_way_of_estimating_it_begins_anew_and_says_so(
-    change: str,
-    folder: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    caplog: pytest.LogCaptureFixture,
+    change: str, folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     asked = stop_after(monkeypatch, 3, send(signal.SIGINT))
     run(folder, "estimate")

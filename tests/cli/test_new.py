@@ -24,10 +24,7 @@ PRICE = Finding(NOW - 9 * DAY, "item", "A book 9.99", "", "10.49")
 
 
 def fill(
-    folder: Path,
-    visits: int = 2,
-    found: dict[str, Findings] | None = None,
-    namespace: str = "hacs",
+    folder: Path, visits: int = 2, found: dict[str, Findings] | None = None, namespace: str = "hacs"
 ) -> None:
     with opened(folder, namespace) as state:
         state.record(

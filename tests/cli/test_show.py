@@ -150,9 +150,7 @@ def test_a_pages_history_is_shown_latest_visit_first(folder: Path) -> None:
     ]
 
 
-def test_how_often_pages_of_a_site_are_updated_together_is_shown(
-    folder: Path,
-) -> None:
+def test_how_often_pages_of_a_site_are_updated_together_is_shown(folder: Path) -> None:
     with opened(folder) as state:
         state.record(visits(f"{ADA}cv.html", [{1}, {1}]))
         state.store.write_meta({"siblings": {"sibling_correlation": 0.5}})

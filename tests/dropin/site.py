@@ -27,9 +27,10 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Mapping
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs, parse_qsl, urlsplit
+
+from servers import LocalServer
 
 TOKEN = "5f2a"
 COOKIE = "session=9c1e"
@@ -52,62 +53,28 @@ class Answer(NamedTuple):
     headers: Mapping[str, str] = {}
 
 
-class JudgedSite:
+class JudgedSite(LocalServer):
     """Serves every address of the loopback range, so that 127.0.0.2 is another host."""
 
     def __init__(self) -> None:
         self._asked: list[Asked] = []
         self._times: Counter[str] = Counter()
         self._lock = threading.Lock()
-        site = self
+        super().__init__("0.0.0.0")
 
-        class Handler(BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            disable_nagle_algorithm = True
-
-            def do_GET(self) -> None:
-                if self.path == "/-/asked":
-                    self._send(_json(site.take_asked()))
-                    return
-                body = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
-                site._note(self.command, self.path, dict(self.headers), body)
-                if urlsplit(self.path).path == "/broken":
-                    self.close_connection = True
-                    return
-                self._send(site._answer(self.command, self.path, dict(self.headers), body))
-
-            def _send(self, answer: Answer) -> None:
-                self.send_response(answer.status)
-                self.send_header("Content-Type", answer.content_type)
-                self.send_header("Content-Length", str(len(answer.body.encode())))
-                for name, value in answer.headers.items():
-                    self.send_header(name, value)
-                self.end_headers()
-                if self.command != "HEAD":
-                    self.wfile.write(answer.body.encode())
-
-            do_HEAD = do_POST = do_PUT = do_GET  # noqa: N815 - http.server looks for these
-
-            def log_message(self, *_: object) -> None:
-                pass
-
-        class Server(ThreadingHTTPServer):
-            daemon_threads = True
-            request_queue_size = 100
-
-            def handle_error(self, *_: object) -> None:
-                """A client that was killed, or did not want to wait, is no news."""
-
-        self._server = Server(("0.0.0.0", 0), Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,))
-
-    @property
-    def port(self) -> int:
-        return self._server.server_address[1]
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+    def answer(self, handler: Any) -> None:
+        method, path, headers = handler.command, handler.path, dict(handler.headers)
+        if path == "/-/asked":
+            answer = _json(self.take_asked())
+        else:
+            body = handler.body.decode()
+            self._note(method, path, headers, body)
+            if urlsplit(path).path == "/broken":
+                handler.close_connection = True
+                return
+            answer = self._answer(method, path, headers, body)
+        given = {"Content-Type": answer.content_type, **answer.headers}
+        self.send(handler, answer.status, given, answer.body.encode())
 
     def take_asked(self) -> list[Asked]:
         """What was asked for, in order; begin anew, as for one who never asked anything."""
@@ -115,15 +82,6 @@ class JudgedSite:
             asked, self._asked = self._asked, []
             self._times.clear()
             return asked
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
 
     def _note(self, method: str, path: str, headers: dict[str, str], body: str) -> None:
         port = f":{self.port}"

@@ -40,7 +40,7 @@ COLLECTIONS: Final = {
         "locations.settings",
         overrides={
             "ITEM_PIPELINES": {
-                "locations.pipelines.apply_nsi_categories.ApplyNSICategoriesPipeline": None,
+                "locations.pipelines.apply_nsi_categories.ApplyNSICategoriesPipeline": None
             },
             "REQUESTS_CACHE_ENABLED": False,
         },

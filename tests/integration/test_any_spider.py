@@ -80,11 +80,7 @@ def test_what_hacs_asks_for_itself_is_no_page_that_closes_a_spider(
 @pytest.mark.usefixtures("ranked")
 @pytest.mark.parametrize(
     ("settings", "visited"),
-    [
-        ({}, 11),
-        ({"HACS_BUDGET": 7}, 7),
-        ({"HACS_BUDGET": 8, "HACS_DISCOVER": 0.5}, 8),
-    ],
+    [({}, 11), ({"HACS_BUDGET": 7}, 7), ({"HACS_BUDGET": 8, "HACS_DISCOVER": 0.5}, 8)],
     ids=str,
 )
 def test_with_jobdir_what_callbacks_asked_for_goes_on_too_best_first_and_within_the_budget(

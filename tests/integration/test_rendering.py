@@ -17,11 +17,7 @@ from msgspec import msgpack
 import forks
 from browser import CHROMIUM, needs_chromium
 from hacs_crawler.links.keys import page_id_of
-from hacs_crawler.parts.rendering.verdicts import (
-    PageRendering,
-    Verdict,
-    decoded,
-)
+from hacs_crawler.parts.rendering.verdicts import PageRendering, Verdict, decoded
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.page import Page
 from hacs_crawler.state.store import Annotation, Store

@@ -21,11 +21,7 @@ from hacs_crawler.state import Estimation, State, open_store, shard_of_page
 from hacs_crawler.state.page import Page
 from integration_support import Crawl, Project
 from wayback_machine import EXCLUDED, ROBOTS, Asked, WaybackMachine
-from wayback_support import (
-    Bootstrap,
-    months,
-    second,
-)
+from wayback_support import Bootstrap, months, second
 
 T1, T2, T3, T4, T5 = months(5)
 OWN_PAGE = b"<html><a href='http://archive.example/donate'>We are down for maintenance</a></html>"

@@ -12,13 +12,7 @@ import forks
 from hacs_crawler.state.page import Visit
 from integration_support import finish, read_until
 from wayback_machine import WaybackMachine, limit_above
-from wayback_support import (
-    Bootstrap,
-    known,
-    months,
-    recorded_directly,
-    visit,
-)
+from wayback_support import Bootstrap, known, months, recorded_directly, visit
 
 SITES = [f"http://foo.edu/~{name}/" for name in "abcdef"]
 SLOW = {"mementos_per_minute": 3_000, "HACS_FLUSH_VISITS": 5}

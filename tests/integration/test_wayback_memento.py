@@ -27,17 +27,14 @@ ONE, TWO = ("http://a.org/1",), ("http://a.org/1", "http://a.org/2")
 THREE = (*TWO, "http://a.org/3")
 QUICK = {"cdx_per_minute": 0, "mementos_per_minute": 0, "archive_pause_seconds": 0.2}
 PYWB_DAYS, WAYBACK_DAYS = (0, 2, 4), (1, 3, 5)
+ALL = [0, 1, 2, 3, 4, 5]
 
 
 @pytest.fixture(scope="module")
 def real(pywb: PywbServer, tmp_path_factory: pytest.TempPathFactory) -> PywbArchive:
     """The page on the first, third and fifth day: a link more on the fifth."""
     folder = tmp_path_factory.mktemp("memento")
-    captures = [
-        Archived(URL, T, ONE),
-        Archived(URL, T + 2 * DAY, ONE),
-        Archived(URL, T + 4 * DAY, TWO),
-    ]
+    captures = [Archived(URL, T + day * DAY, TWO if day == 4 else ONE) for day in PYWB_DAYS]
     warc = write_warc(folder / "pages.warc.gz", [*captures, Archived(f"{URL}x", T, ONE)])
     return pywb_archive(pywb, warc)
 
@@ -55,16 +52,18 @@ def wayback() -> Iterator[WaybackMachine]:
 def memgator(real: PywbArchive, wayback: WaybackMachine) -> Iterator[MemGator]:
     """Knows the mementos of both."""
     with MemGator() as running:
-        running.know(URL, [*of_pywb(real), *of_wayback(wayback)])
+        running.know(URL, [*mementos_of(real, PYWB_DAYS), *mementos_of(wayback, WAYBACK_DAYS)])
         yield running
 
 
-def of_pywb(archive: PywbArchive) -> list[tuple[int, str]]:
-    return [(at, f"{archive.memento_url}/{timestamp(at)}/{URL}") for at in days(PYWB_DAYS)]
+def mementos_of(
+    archive: PywbArchive | WaybackMachine, numbers: tuple[int, ...]
+) -> list[tuple[int, str]]:
+    return [(at, f"{archive.memento_url}/{timestamp(at)}/{URL}") for at in days(numbers)]
 
 
-def of_wayback(archive: WaybackMachine) -> list[tuple[int, str]]:
-    return [(at, f"{archive.memento_url}/{timestamp(at)}/{URL}") for at in days(WAYBACK_DAYS)]
+def by_timemap(memgator: MemGator) -> dict[str, dict[str, object]]:
+    return {"all": {"timemap_url": memgator.timemap_url, **QUICK}}
 
 
 def days(numbers: tuple[int, ...]) -> list[int]:
@@ -101,50 +100,53 @@ def test_a_real_archives_timemap_and_timegate_tell_of_its_captures(
     assert crawl.stat("hacs/archive/mementos") == 3  # no digests: each is fetched
 
 
-@pytest.mark.parametrize("kind", ["json", "cdxj"])
 def test_mementos_of_several_archives_make_one_history(
-    kind: str, project: Project, memgator: MemGator
+    project: Project, memgator: MemGator
 ) -> None:
-    crawl = run(project, {"all": {"timemap_url": memgator.timemap_url(kind), **QUICK}})
+    crawl = run(project, by_timemap(memgator))
     assert errors(crawl) == []
-    assert known_of(project) == ([0, 1, 2, 3, 4, 5], [4, 5])
+    assert known_of(project) == (ALL, [4, 5])
     assert crawl.items[0]["status"] == "history"
 
 
 def test_an_aggregators_timegate_leads_to_its_timemap(project: Project, memgator: MemGator) -> None:
     run(project, {"all": {"timegate_url": memgator.timegate_url, **QUICK}})
-    assert known_of(project)[0] == [0, 1, 2, 3, 4, 5]
+    assert known_of(project)[0] == ALL
     assert memgator.site.visited() == [f"/timegate/{URL}", f"/timemap/link/{URL}"]
 
 
 def test_a_timegate_without_a_timemap_tells_of_the_mementos_it_names(
     project: Project, memgator: MemGator, wayback: WaybackMachine
 ) -> None:
-    ((_, first), *_) = of_wayback(wayback)
-    link = f'<{URL}>; rel="original", <{first}>; rel="first memento"; datetime="{HTTP_DATE}"'
+    ((_, first), *_) = mementos_of(wayback, WAYBACK_DAYS)
+    date = 'datetime="Mon, 14 Mar 2011 07:06:40 GMT"'
+    link = f'<{URL}>; rel="original", <{first}>; rel="first memento"; {date}'
     memgator.site.pages[f"/timegate/{URL}"] = (302, {"Location": first, "Link": link}, b"")
     run(project, {"all": {"timegate_url": memgator.timegate_url, **QUICK}})
     assert known_of(project)[0] == [1]
 
 
-HTTP_DATE = "Mon, 14 Mar 2011 07:06:40 GMT"
-
-
 def test_a_timemap_in_parts_is_read_to_its_end(
     project: Project, memgator: MemGator, real: PywbArchive, wayback: WaybackMachine
 ) -> None:
-    memgator.know_in_parts(URL, of_pywb(real), of_wayback(wayback)[:2], of_wayback(wayback)[2:])
-    run(project, {"all": {"timemap_url": memgator.timemap_url("link"), **QUICK}})
-    assert known_of(project)[0] == [0, 1, 2, 3, 4, 5]
+    first, later = mementos_of(real, PYWB_DAYS), mementos_of(wayback, WAYBACK_DAYS)
+    memgator.know_in_parts(URL, first, later[:2], later[2:])
+    run(project, by_timemap(memgator))
+    assert known_of(project)[0] == ALL
 
 
 def test_mementos_that_are_not_on_the_web_are_not_asked_for(
     project: Project, memgator: MemGator, real: PywbArchive
 ) -> None:
     memgator.know(
-        URL, [*of_pywb(real), (T + DAY, f"file:///etc/2011/{URL}"), (T + 3 * DAY, "data:,x")]
+        URL,
+        [
+            *mementos_of(real, PYWB_DAYS),
+            (T + DAY, f"file:///etc/2011/{URL}"),
+            (T + 3 * DAY, "data:,x"),
+        ],
     )
-    crawl = run(project, {"all": {"timemap_url": memgator.timemap_url("link"), **QUICK}})
+    crawl = run(project, by_timemap(memgator))
     assert crawl.stat("hacs/archive/dropped/not_http") == 2
     assert known_of(project)[0] == [0, 2, 4]
     assert crawl.stat("downloader/request_count") < 9
@@ -152,7 +154,7 @@ def test_mementos_that_are_not_on_the_web_are_not_asked_for(
 
 def test_a_page_that_no_archive_has_is_none(project: Project, memgator: MemGator) -> None:
     memgator.site.pages.clear()
-    crawl = run(project, {"all": {"timemap_url": memgator.timemap_url("link"), **QUICK}})
+    crawl = run(project, by_timemap(memgator))
     assert crawl.items[0]["status"] == "none"
     assert errors(crawl) == []
 
@@ -161,7 +163,7 @@ def test_an_archive_whose_robots_txt_forbids_it_is_left_out_and_named(
     project: Project, memgator: MemGator, wayback: WaybackMachine
 ) -> None:
     wayback.fail("other", 200, body=b"User-agent: *\nDisallow: /web/\n", times=9)
-    crawl = run(project, {"all": {"timemap_url": memgator.timemap_url("link"), **QUICK}})
+    crawl = run(project, by_timemap(memgator))
     assert wayback.asks("memento") == []
     assert known_of(project)[0] == [0, 2, 4]
     assert crawl.log.count("its mementos are left out") == 1
@@ -172,25 +174,25 @@ def test_each_archive_of_an_aggregator_has_a_pace_of_its_own(
     project: Project, memgator: MemGator, wayback: WaybackMachine
 ) -> None:
     wayback.fail("other", 200, body=b"User-agent: *\nCrawl-delay: 0.7\n", times=9)
-    run(project, {"all": {"timemap_url": memgator.timemap_url("link"), **QUICK}})
+    run(project, by_timemap(memgator))
     times = [one.at for one in wayback.asks("memento")]
     # by all of them: a busy machine lets one come late, and the next sooner after it
     assert times[-1] - times[0] > 0.6 * (len(times) - 1)
     assert len(times) > 2
-    assert known_of(project)[0] == [0, 1, 2, 3, 4, 5]
+    assert known_of(project)[0] == ALL
 
 
 def test_an_archive_that_is_overloaded_keeps_no_other_waiting(
     project: Project, memgator: MemGator, wayback: WaybackMachine
 ) -> None:
     wayback.fail("memento", 429, headers={"Retry-After": "99999999"}, times=9)
-    crawl = run(project, {"all": {"timemap_url": memgator.timemap_url("link"), **QUICK}})
+    crawl = run(project, by_timemap(memgator))
     assert known_of(project)[0] == [0, 2, 4]
     assert crawl.items[0]["status"] == "unanswered"
     assert any("asks to be left alone" in line for line in errors(crawl))
     wayback.forgive()
-    run(project, {"all": {"timemap_url": memgator.timemap_url("link"), **QUICK}})
-    assert known_of(project)[0] == [0, 1, 2, 3, 4, 5]
+    run(project, by_timemap(memgator))
+    assert known_of(project)[0] == ALL
 
 
 def both(real: PywbArchive, wayback: WaybackMachine) -> dict[str, dict[str, object]]:
@@ -204,7 +206,7 @@ def test_two_archives_make_one_history_and_are_told_apart(
     project: Project, real: PywbArchive, wayback: WaybackMachine
 ) -> None:
     crawl = run(project, both(real, wayback))
-    assert known_of(project) == ([0, 1, 2, 3, 4, 5], [4, 5])
+    assert known_of(project) == (ALL, [4, 5])
     assert sorted(item["archive"] for item in crawl.items) == ["real", "wayback"]
     assert "real: 1 seeds have a history" in crawl.log
     assert "HACS asked 2 archives about 2 seeds" in crawl.log

@@ -110,12 +110,7 @@ def index_digest(index: int) -> str:
 def index_rows(url: str, number: int) -> Iterator[str]:
     """Rows of captures an hour apart, every 10th of which is changed, for which there is no WARC."""
     for index in range(number):
-        values = {
-            "url": url,
-            "mime": "text/html",
-            "status": "200",
-            "digest": index_digest(index),
-        }
+        values = {"url": url, "mime": "text/html", "status": "200", "digest": index_digest(index)}
         row = json.dumps({**values, "filename": "none"})
         yield f"{page_surt(url)} {timestamp(T + 3_600 * index)} {row}\n"
 

@@ -10,12 +10,7 @@ from hypothesis import given, settings, strategies as st
 from scipy.stats import norm
 
 from hacs_crawler.model import DEFAULT_PRIOR, Gaps, LinkLifetime, Rates
-from hacs_crawler.model.churn import (
-    CHURNING_PAGES,
-    SUSPICIOUS_RATE,
-    churn_of,
-    fit_churning_pages,
-)
+from hacs_crawler.model.churn import CHURNING_PAGES, SUSPICIOUS_RATE, churn_of, fit_churning_pages
 from hacs_crawler.model.grid import RATES, posterior
 from model_support import bayes, gaps_of
 
@@ -96,11 +91,7 @@ def by_quadrature(page: Page, weights: list[float] | None = None) -> tuple[float
         likelihood += share * other_share * np.exp(log)
     mass = likelihood * prior[:, None] * of_c
     mass /= mass.sum()
-    return (
-        float((mass * rate).sum()),
-        float((mass * c).sum()),
-        float(mass[:, 1:].sum()),
-    )
+    return (float((mass * rate).sum()), float((mass * c).sum()), float(mass[:, 1:].sum()))
 
 
 # Visits of one kind of page at gaps of a day: what becomes of its links, and the controls that it
@@ -142,9 +133,7 @@ def test_traps_and_news_pages_are_told_apart_by_control_visits(
 lifetimes = st.sampled_from(LinkLifetime)
 page_gaps = st.lists(
     st.tuples(
-        st.sampled_from([CONTROL, 0.01, 0.3, 1.0, 1.0, 1.0, 7.0, 30.0]),
-        st.booleans(),
-        lifetimes,
+        st.sampled_from([CONTROL, 0.01, 0.3, 1.0, 1.0, 1.0, 7.0, 30.0]), st.booleans(), lifetimes
     ).map(lambda gap: (gap[0], gap[1], gap[2] if gap[1] else LinkLifetime.UNKNOWN)),
     min_size=2,
     max_size=15,

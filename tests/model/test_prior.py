@@ -18,10 +18,7 @@ def store(n_pages, prior=TRUTH, n_gaps=10, seed=5):
     gap_days = rng.lognormal(math.log(14.0), 1.0, (n_pages, n_gaps))
     updated = rng.random(gap_days.shape) < -np.expm1(-rates[:, None] * gap_days)
     return Gaps(
-        gap_days.ravel(),
-        updated.ravel(),
-        np.ones(gap_days.size),
-        np.arange(n_pages + 1) * n_gaps,
+        gap_days.ravel(), updated.ravel(), np.ones(gap_days.size), np.arange(n_pages + 1) * n_gaps
     )
 
 

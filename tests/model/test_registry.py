@@ -3,14 +3,7 @@
 import numpy as np
 import pytest
 
-from hacs_crawler.model import (
-    DEFAULT_PRIOR,
-    ESTIMATORS,
-    LOCALIZED,
-    Visits,
-    estimate,
-    mle,
-)
+from hacs_crawler.model import DEFAULT_PRIOR, ESTIMATORS, LOCALIZED, Visits, estimate, mle
 from hacs_crawler.model.estimators import cho, naive
 from model_support import bayes, gaps_between
 

@@ -29,8 +29,7 @@ def evidence(
     columns = np.array(pages, np.float64).reshape(-1, 5).T
     quiet_since = np.where(np.isnan(columns[3]), first_visit, columns[3])
     quiet, shared = sibling_evidence(
-        SiblingVisits(columns[0].astype(np.int64), *columns[1:], quiet_since),
-        sibling_correlation,
+        SiblingVisits(columns[0].astype(np.int64), *columns[1:], quiet_since), sibling_correlation
     )
     return list(zip(quiet.tolist(), shared.tolist(), strict=True))
 

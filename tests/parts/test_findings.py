@@ -126,9 +126,7 @@ async def test_the_title_of_the_page_is_kept_and_no_secret_of_a_link(tmp_path: P
     assert kept == Findings("Ada Lovelace", (Finding(2 * DAY, "link", "Paper", url, ""),))
 
 
-async def test_a_link_with_a_label_such_as_pdf_is_kept_with_its_publication(
-    tmp_path: Path,
-) -> None:
+async def test_a_link_with_a_label_such_as_pdf_is_kept_with_its_publication(tmp_path: Path) -> None:
     citation = "A. Adler, D. Drew. Ranking for the web. In Proceedings of the ACM, 2026, pp. 1-10."
     row = f"<li>{citation} [<a href=/1.pdf>pdf</a>] [<a href=/slides/>slides</a>]</li>"
     pdf, slides = (await kept_after(tmp_path, "<li><a href=/a>A</a></li>", row)).things

@@ -85,12 +85,7 @@ async def test_of_a_page_that_was_not_read_the_items_before_stay(tmp_path: Path)
     ],
 )
 async def test_a_field_that_nearly_always_differs_is_pointed_out_and_a_key_that_no_item_has(
-    visits: int,
-    equal: int,
-    more: Item,
-    said: str,
-    tmp_path: Path,
-    caplog: pytest.LogCaptureFixture,
+    visits: int, equal: int, more: Item, said: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
     async with open_crawl(tmp_path, **{**KEYED, **more}) as crawl:

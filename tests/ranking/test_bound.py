@@ -65,10 +65,7 @@ def assert_same_plan(
     st.tuples(*[st.booleans()] * 4),
 )
 def test_the_plan_is_that_of_ranking_every_page(
-    seed: int,
-    sites: int,
-    budget: int,
-    switches: tuple[bool, ...],
+    seed: int, sites: int, budget: int, switches: tuple[bool, ...]
 ) -> None:
     siblings, is_little, has_new, has_trends = switches
     ids, rows = pages(500, seed, sites, new=0.3 * has_new, growing=0.1 * has_trends)
@@ -79,11 +76,7 @@ def test_the_plan_is_that_of_ranking_every_page(
 
 
 @settings(deadline=None)
-@given(
-    st.integers(0, 2**32 - 1),
-    st.integers(1, 60),
-    st.sampled_from([0.0, 0.7, 30.0]),
-)
+@given(st.integers(0, 2**32 - 1), st.integers(1, 60), st.sampled_from([0.0, 0.7, 30.0]))
 def test_the_plan_is_the_same_however_bounds_were_guessed_and_sites_put_together(
     seed: int, budget: int, guess: float
 ) -> None:
@@ -136,10 +129,7 @@ def test_all_pages_are_looked_through_once_even_where_many_have_one_score(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     ids, rows = pages(20_000, 3, 30_000, new=0.0)
-    rows["rate"][::10], rows["visits"][::10] = (
-        5.0,
-        8,
-    )  # p is 1 to the last digit
+    rows["rate"][::10], rows["visits"][::10] = (5.0, 8)  # p is 1 to the last digit
     passes, real = [], Bounds.reaching
     monkeypatch.setattr(Bounds, "reaching", lambda *given: passes.append(given) or real(*given))
     plan_of(ids, rows, state(), options(budget=20), NOW)
@@ -184,12 +174,7 @@ def test_each_page_that_reaches_a_bound_is_found_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "chosen",
-    [
-        {"threshold": 0.1},
-        {"stale_days": 100},
-        {"elapsed_from": "update"},
-    ],
+    "chosen", [{"threshold": 0.1}, {"stale_days": 100}, {"elapsed_from": "update"}]
 )
 def test_what_no_bound_of_p_bounds_is_ranked_whole(chosen: dict[str, object]) -> None:
     assert not may_be_bounded(options(**chosen), state(), 500, 10)

@@ -29,12 +29,7 @@ def test_only_visits_count_that_were_predicted_and_observed():
 
 
 def test_visits_are_grouped_by_policy_and_model(state):
-    others = [
-        label(),
-        label("last-obs"),
-        label(estimator="mle"),
-        label(fade_days=30.0),
-    ]
+    others = [label(), label("last-obs"), label(estimator="mle"), label(fade_days=30.0)]
     for number, by in enumerate(others):
         keep(state, alternating(number + 1, 0.5, 1.0, by=by, first_at=1_000 * (number + 1)), by)
     assert [(one.policy, one.model, len(one.outcomes)) for one in groups(state)] == [

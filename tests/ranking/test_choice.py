@@ -14,12 +14,7 @@ from hacs_crawler.ranking.policies import Candidates, Floats
 from row_states import candidates_of
 
 PAGES = st.lists(
-    st.tuples(
-        st.integers(0, 5),
-        st.integers(0, 3),
-        st.sampled_from([0.0, 0.5]),
-    ),
-    max_size=60,
+    st.tuples(st.integers(0, 5), st.integers(0, 3), st.sampled_from([0.0, 0.5])), max_size=60
 )
 
 

@@ -26,10 +26,7 @@ def test_any_seed_file_is_a_list(tmp_path: Path) -> None:
         "\ufeff# hubs\n\nhttps://a.example/#top\nhttps://b.example/ # my own\n"
         "https://b.example/ # 0.1: x\n"
     )
-    assert read_hubs(file) == [
-        ListedHub("https://a.example/#top"),
-        ListedHub("https://b.example/"),
-    ]
+    assert read_hubs(file) == [ListedHub("https://a.example/#top"), ListedHub("https://b.example/")]
 
 
 @pytest.mark.parametrize(

@@ -231,10 +231,7 @@ def test_the_list_is_read_only_if_the_policy_goes_by_it(
     [
         ("a.txt", InstantOptions(Path("a.txt"))),
         ({"list": "/b", "update_value": 3}, InstantOptions(Path("/b"), update_value=3.0)),
-        (
-            '{"list": "a.txt", "minutes": 2}',
-            InstantOptions(Path("a.txt"), minutes=2.0),
-        ),
+        ('{"list": "a.txt", "minutes": 2}', InstantOptions(Path("a.txt"), minutes=2.0)),
     ],
 )
 def test_the_setting_is_a_file_or_an_object(value: object, expected: InstantOptions) -> None:
@@ -251,10 +248,7 @@ def test_the_setting_is_a_file_or_an_object(value: object, expected: InstantOpti
             {"list": "a", "minutes": 0},
             "as minutes a number of at least 0.001 and at most 1440, not",
         ),
-        (
-            {"list": "a", "update_value": 0},
-            "as update_value a number of at least 0.001",
-        ),
+        ({"list": "a", "update_value": 0}, "as update_value a number of at least 0.001"),
         ({"list": "a", "hours": 2}, "unknown field `hours`"),
     ],
 )

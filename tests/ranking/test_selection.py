@@ -184,11 +184,7 @@ def test_the_budget_holds_over_several_windows() -> None:
     assert taken == [0, 1, 2]
 
 
-@given(
-    st.lists(st.floats(0, 10), min_size=1, max_size=60),
-    st.integers(1, 20),
-    st.integers(1, 60),
-)
+@given(st.lists(st.floats(0, 10), min_size=1, max_size=60), st.integers(1, 20), st.integers(1, 60))
 def test_offering_in_chunks_chooses_what_offering_at_once_does(
     rates: list[float], budget: int, size: int
 ) -> None:

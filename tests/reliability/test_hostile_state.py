@@ -134,12 +134,7 @@ class Hostile:
 
 def visits_of(url: str) -> list[Visit]:
     prediction = Prediction(
-        label=LABEL.number,
-        run=START,
-        p=0.5,
-        rate_per_day=0.1,
-        days_since_visit=1.0,
-        churn=0.0,
+        label=LABEL.number, run=START, p=0.5, rate_per_day=0.1, days_since_visit=1.0, churn=0.0
     )
     return [
         Visit(url, START + day * DAY, marks=frozenset({1, 2, day % 2}), prediction=prediction)
@@ -258,10 +253,7 @@ def hostile_project(project: Project, site: Site) -> HostileState:
     ids=lambda value: value[0] if isinstance(value, list) else "",
 )
 def test_no_command_ends_in_a_traceback(
-    command: list[str],
-    status: int,
-    project: Project,
-    monkeypatch: pytest.MonkeyPatch,
+    command: list[str], status: int, project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     HostileState(project.state, "hacs")
     with closing(open_store(project.state, "hacs", Path())) as store:

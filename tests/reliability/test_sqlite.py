@@ -17,15 +17,7 @@ from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.store import SCHEMA
 from integration_support import Project
-from reliability_support import (
-    PROMPT,
-    Moments,
-    fill,
-    opened,
-    record,
-    visits_of,
-    whole_pages,
-)
+from reliability_support import PROMPT, Moments, fill, opened, record, visits_of, whole_pages
 from servers import Site
 
 URLS = [f"http://example.edu/~{number}/" for number in range(500)]

@@ -93,9 +93,7 @@ def test_one_that_another_has_meanwhile_is_neither_renewed_nor_released(
     assert server.get(f"{namespace}:lock") == b"another's"
 
 
-def test_one_that_was_taken_by_a_try_whose_answer_was_lost_is_had(
-    in_redis: ShardLock,
-) -> None:
+def test_one_that_was_taken_by_a_try_whose_answer_was_lost_is_had(in_redis: ShardLock) -> None:
     assert in_redis.take() is None
     assert in_redis.renew()
 

@@ -15,15 +15,7 @@ import pytest
 from scrapy.settings import Settings
 
 from changed import changed
-from crawls_support import (
-    Shards,
-    Web,
-    crawls_alive,
-    dask,
-    finish,
-    wait_until,
-    web,
-)
+from crawls_support import Shards, Web, crawls_alive, dask, finish, wait_until, web
 from hacs_crawler.config import Config
 from hacs_crawler.shards.joined import JoinedState
 from hacs_crawler.shards.plan import plan_of_shards

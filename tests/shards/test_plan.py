@@ -22,12 +22,7 @@ from hacs_crawler.state.database import State
 from row_states import NOW, filled, options, rows_of
 
 PAGES, SHARDS = 700, 5
-WHOLE = [
-    {"budget": 40},
-    {"budget": 60, "threshold": 0.1},
-    {"policy": "last-obs", "budget": 30},
-    {},
-]
+WHOLE = [{"budget": 40}, {"budget": 60, "threshold": 0.1}, {"policy": "last-obs", "budget": 30}, {}]
 
 
 def pages(new: float = 0.0) -> tuple[Ids, Rows]:

@@ -99,11 +99,7 @@ def test_two_workers_at_once_leave_the_state_as_if_one_came_after_the_other(
 
 histories = st.lists(
     st.builds(
-        visit,
-        st.sampled_from(URLS),
-        st.integers(1, 30),
-        st.integers(1, 5),
-        st.integers(1, 9),
+        visit, st.sampled_from(URLS), st.integers(1, 30), st.integers(1, 5), st.integers(1, 9)
     ),
     max_size=12,
     unique_by=lambda one: (one.url, one.at),

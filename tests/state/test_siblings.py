@@ -78,13 +78,7 @@ def test_where_only_the_sibling_correlation_changed_no_page_is_estimated_anew() 
 
 
 @pytest.mark.parametrize(
-    "note",
-    [
-        0.5,
-        {},
-        {"sibling_correlation": "much"},
-        {"sibling_correlation": 1.5},
-    ],
+    "note", [0.5, {}, {"sibling_correlation": "much"}, {"sibling_correlation": 1.5}]
 )
 def test_a_damaged_note_is_named(note: object) -> None:
     store = MemoryStore()

@@ -457,8 +457,7 @@ def test_a_damaged_row_is_made_anew_by_what_counts_as_an_update(
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["[" * 100_000, "1" * 5_000, "1e999", '"\\ud800"', "[" * 900 + "]" * 900, "x"],
+    "text", ["[" * 100_000, "1" * 5_000, "1e999", '"\\ud800"', "[" * 900 + "]" * 900, "x"]
 )
 @pytest.mark.parametrize("kind", [int, list[int], dict[str, int]])
 def test_a_damaged_note_is_named_however_it_is_damaged(

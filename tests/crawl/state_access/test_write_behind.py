@@ -179,11 +179,8 @@ async def test_past_the_limit_the_oldest_visits_are_given_up_and_counted(new_wor
     for day in range(1, 6):
         world.write_behind.record(visit(A, day))
         await world.end_of_work()
-    assert (
-        world.write_behind.waiting,
-        world.write_behind.lost,
-        world.write_behind.given_up,
-    ) == (3, 2, 2)
+    behind = world.write_behind
+    assert (behind.waiting, behind.lost, behind.given_up) == (3, 2, 2)
     world.road.open()
     assert not await world.write_behind.settle(), "for some will never be written"
     assert world.days(A) == [3, 4, 5]

@@ -21,10 +21,7 @@ class FetchesDeltas(DeltaFetch):
 
 
 class SkipsWhatItHas(Row):
-    custom_settings = {
-        "DELTAFETCH_ENABLED": True,
-        "SPIDER_MIDDLEWARES": {FetchesDeltas: 100},
-    }
+    custom_settings = {"DELTAFETCH_ENABLED": True, "SPIDER_MIDDLEWARES": {FetchesDeltas: 100}}
     start_urls = urls("/links?to=/a&to=/b&to=/status/404", "/1")
 
     def parse(self, response: Any) -> Any:
