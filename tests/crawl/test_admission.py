@@ -106,19 +106,14 @@ def test_a_time_that_has_become_longer_is_waited_for(world: World) -> None:
     assert world.take() is request
 
 
-def test_none_comes_while_its_slot_is_not_free(world: World) -> None:
-    world.until = {"a.example": 10.0, "b.example": 10.0}
+@pytest.mark.parametrize(("until", "busy"), [(10.0, "a.example"), (20.0, None)])
+def test_slots_wait_each_for_its_own_time_and_until_they_are_free(
+    until: float, busy: str | None, world: World
+) -> None:
+    world.until = {"a.example": until, "b.example": 10.0}
     _, second = world.add("http://a.example/", "http://b.example/")
     world.timers.go_on(10.0)
-    assert world.take(lambda slot: slot != "a.example") is second
-    assert world.take(lambda slot: slot != "a.example") is None
-
-
-def test_slots_wait_each_for_its_own_time(world: World) -> None:
-    world.until = {"a.example": 20.0, "b.example": 10.0}
-    _, second = world.add("http://a.example/", "http://b.example/")
-    world.timers.go_on(10.0)
-    assert [world.take(), world.take()] == [second, None]
+    assert [world.take(lambda slot: slot != busy) for _ in range(2)] == [second, None]
 
 
 def test_one_that_would_wait_for_too_long_is_let_go_to_be_given_up(world: World) -> None:

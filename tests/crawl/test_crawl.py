@@ -99,15 +99,10 @@ def test_a_crawler_has_one_crawl(crawl: Crawl) -> None:
     assert Crawl.of(new_crawler()) is not crawl
 
 
-def test_a_session_is_not_open_before_it_is_opened(crawl: Crawl) -> None:
-    assert not crawl.is_open
-    assert crawl.failure is None
-    assert crawl.waiting_visits == 0
-
-
 async def test_a_session_that_is_asked_to_open_twice_at_once_opens_once(
     crawl: Crawl, opened: list[State]
 ) -> None:
+    assert (crawl.is_open, crawl.failure, crawl.waiting_visits) == (False, None, 0)
     await asyncio.gather(crawl.open(), crawl.open())
     await crawl.open()
     assert crawl.is_open
@@ -140,8 +135,7 @@ async def test_closing_writes_what_waits_and_closes_the_state(
     await close(crawl)
     assert not crawl.is_open
     assert crawl.waiting_visits == 0
-    page = known(tmp_path)
-    assert list(page.visits) == [NOW]
+    assert list(known(tmp_path).visits) == [NOW]
     assert is_closed(opened[0])
     (summary,) = (text for text in caplog.messages if text.startswith("HACS visited"))
     assert summary.startswith("HACS visited 1 page")
@@ -158,11 +152,11 @@ async def test_a_ranking_that_comes_after_the_state_was_closed_is_no_failure(
     assert errors_of(caplog) == []
 
 
-def test_a_session_that_was_never_opened_closes_without_a_word(
+async def test_a_session_that_was_never_opened_closes_without_a_word(
     crawl: Crawl, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with caplog.at_level(logging.INFO):
-        run(close(crawl))
+    caplog.set_level(logging.INFO)
+    await close(crawl)
     assert caplog.messages == []
 
 
@@ -219,29 +213,25 @@ def test_a_session_that_failed_is_not_opened(crawl: Crawl, opened: list[State]) 
     assert opened == []
 
 
-def test_a_wrong_setting_is_a_failure_from_the_beginning(
-    new_crawl: New, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(
+    ("setting", "said", "is_failure"),
+    [
+        ("HACS_BUDGET", "HACS_BUDGET = 'many'", True),
+        ("HACS_BUGDET", "HACS_BUGDET is not a setting of hacs-crawler; did you mean HACS", True),
+        ("HACS_QQQQQQ", "HACS_QQQQQQ is not a setting of hacs-crawler", False),
+    ],
+)
+async def test_a_wrong_setting_is_a_failure_from_the_beginning_unless_nothing_is_like_it(
+    setting: str, said: str, is_failure: bool, new_crawl: New, caplog: pytest.LogCaptureFixture
 ) -> None:
-    crawl = new_crawl(HACS_BUDGET="many")
-    assert "HACS_BUDGET" in crawl.failure
-    assert errors_of(caplog) == [crawl.failure]
-    run(crawl.open())
-    assert not crawl.is_open
-
-
-def test_a_setting_that_nothing_reads_is_pointed_out(
-    new_crawl: New, caplog: pytest.LogCaptureFixture
-) -> None:
-    crawl = new_crawl(HACS_QQQQQQ=5)
-    assert caplog.messages == ["HACS_QQQQQQ is not a setting of hacs-crawler"]
-    assert crawl.failure is None
-
-
-def test_a_misspelled_setting_stops_the_crawl(new_crawl: New) -> None:
-    crawl = new_crawl(HACS_BUGDET=5)
-    assert crawl.failure == (
-        "HACS_BUGDET is not a setting of hacs-crawler; did you mean HACS_BUDGET?"
-    )
+    crawl = new_crawl(**{setting: "many"})
+    (message,) = caplog.messages
+    assert message.startswith(said)
+    assert crawl.failure == (message if is_failure else None)
+    assert errors_of(caplog) == [message] * is_failure
+    await crawl.open()
+    assert crawl.is_open is not is_failure
+    await close(crawl)
 
 
 @pytest.mark.parametrize(

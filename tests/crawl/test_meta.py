@@ -204,15 +204,11 @@ def test_a_request_of_hacs_own_visits_no_page() -> None:
 # ranked
 
 
-def test_what_was_ranked_is_not_ranked_again_and_still_recorded() -> None:
-    ranked = mark_ranked(start(), PREDICTION)
-    assert seed_key(ranked) is None
-    assert followed_key(ranked) is None
-    assert page_url(ranked) == URL
-
-
-def test_a_seed_that_names_its_page_keeps_that_name_when_it_is_ranked() -> None:
-    assert page_url(mark_ranked(start(hacs_page=SEED), PREDICTION)) == SEED
+@pytest.mark.parametrize(("seed", "url"), [(start(), URL), (start(hacs_page=SEED), SEED)])
+def test_what_was_ranked_is_not_ranked_again_and_still_recorded(seed: Request, url: str) -> None:
+    ranked = mark_ranked(seed, PREDICTION)
+    assert (seed_key(ranked), followed_key(ranked)) == (None, None)
+    assert page_url(ranked) == url
 
 
 def test_a_seed_that_was_never_sent_is_ranked_anew_by_the_crawl_that_goes_on() -> None:
@@ -309,18 +305,15 @@ def test_a_request_with_an_answered_ones_meta_is_of_no_page(answer: Any) -> None
     request = copied(first, ELSEWHERE)
     assert renew(request).stage != "again"
     assert request.meta == {"is_start_request": True, "depth": 1, "own": 1}
+    outcome_alone = follow_up(ELSEWHERE, hacs=answer)
+    assert renew(outcome_alone).stage != "again"
+    assert outcome_alone.meta == {"depth": 1}
 
 
 def test_a_copy_keeps_the_page_that_the_spider_says_it_is_for() -> None:
     request = copied(answered(start(hacs_page=SEED)), ELSEWHERE, hacs_page=URL)
     renew(request)
     assert page_url(request) == URL
-
-
-def test_a_copied_outcome_alone_means_nothing() -> None:
-    request = follow_up(ELSEWHERE, hacs=OUTCOME)
-    assert renew(request).stage != "again"
-    assert request.meta == {"depth": 1}
 
 
 @pytest.mark.parametrize("answer", ANSWERS)
@@ -406,10 +399,10 @@ def test_a_tag_is_replaced_and_never_changed() -> None:
 
 
 def test_requests_of_which_hacs_pages_says_the_same_share_one_tag() -> None:
-    first, second = follow_up(), follow_up(ELSEWHERE)
-    set_is_page(first, True, is_fed=False)
-    set_is_page(second, True, is_fed=False)
-    assert tag_of(first) is tag_of(second)
+    requests = follow_up(), follow_up(ELSEWHERE)
+    for request in requests:
+        set_is_page(request, True, is_fed=False)
+    assert tag_of(requests[0]) is tag_of(requests[1])
 
 
 @pytest.mark.parametrize(

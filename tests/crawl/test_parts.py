@@ -121,9 +121,11 @@ def test_every_hook_has_users_and_few_have_one() -> None:
 def test_a_part_that_raises_costs_nothing_and_is_counted(
     hook: str, caplog: pytest.LogCaptureFixture
 ) -> None:
+    mark_unseen(REQUEST, "")
     crawl = Crawl(part_with(hook, raising))
     for _ in range(2):
         assert not crawl.call(hook)
+    assert not tag_of(REQUEST).unseen, "the page is observed"
     assert crawl.stats == {"parts/failed/Own": 2}
     assert crawl.failures == []
     assert caplog.messages == ["The part Own failed; the crawl goes on: ValueError: of a part"]
@@ -151,13 +153,6 @@ def test_where_it_fails_over_a_request_the_page_is_not_observed_and_the_tenth_ti
     assert line == "Own, which this crawl cannot do without, failed: ValueError: of a part"
 
 
-@pytest.mark.parametrize("hook", sorted(OVER_A_REQUEST))
-def test_where_another_part_fails_over_a_request_the_page_is_observed(hook: str) -> None:
-    mark_unseen(REQUEST, "")
-    Crawl(part_with(hook, raising)).call(hook)
-    assert not tag_of(REQUEST).unseen
-
-
 @pytest.mark.parametrize("hook", sorted(CALLS))
 @pytest.mark.parametrize("rubbish", [7, "visit", [None]])
 def test_what_is_returned_in_place_of_what_is_asked_for_costs_nothing(
@@ -171,9 +166,9 @@ def test_what_is_returned_in_place_of_what_is_asked_for_costs_nothing(
 def test_a_part_that_fails_again_and_again_is_switched_off(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    crawl = Crawl(part_with("observed", raising))
+    crawl = Crawl(part_with("observed", raising), part_with("observed", lambda *_: [VISIT]))
     for _ in range(MOST_FAILURES + 5):
-        crawl.call("observed")
+        assert crawl.call("observed") == [VISIT], "it costs the others nothing"
     assert crawl.stats == {"parts/failed/Own": MOST_FAILURES}
     assert (
         caplog.messages[-1]
@@ -207,11 +202,6 @@ def test_what_succeeds_now_and_then_stays_on() -> None:
     found = [crawl.call("observed") for _ in range(5 * MOST_FAILURES)]
     assert len(calls) == 5 * MOST_FAILURES
     assert found.count([VISIT]) == 5
-
-
-def test_one_part_that_fails_costs_the_others_nothing() -> None:
-    crawl = Crawl(part_with("observed", raising), part_with("observed", lambda *_: [VISIT]))
-    assert crawl.call("observed") == [VISIT]
 
 
 async def test_ranking_does_not_wait_for_ever_for_a_part(
@@ -257,10 +247,7 @@ def test_a_request_waits_only_for_parts_that_have_it_wait() -> None:
 
 
 def test_requests_take_over_what_any_part_says() -> None:
-    one, other = (
-        type("One", (Part,), {"inherited": ("a",)}),
-        type("Two", (Part,), {"inherited": ("b",)}),
-    )
+    one, other = (type("Own", (Part,), {"inherited": (key,)}) for key in "ab")
     assert Crawl(one(), Part(), other()).parts.inherited == ("a", "b")
 
 

@@ -67,14 +67,10 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     return World(timers)
 
 
-def test_what_start_yields_passes_unchanged_and_in_order(world: World) -> None:
-    run(world._read(numbers()))
-    assert world.read == [0, 1, 2]
-
-
 def test_when_start_is_over_what_it_yielded_is_to_be_ranked(world: World) -> None:
     assert not world.watch.is_over
     run(world._read(numbers()))
+    assert world.read == [0, 1, 2]
     assert world.watch.is_over
     assert world.pauses == 1
     world.timers.go_on(60.0)

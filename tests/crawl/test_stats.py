@@ -50,26 +50,18 @@ def test_the_sentence_expects_nothing_if_pages_without_a_prediction_had_updates(
     assert caplog.messages == ["HACS visited 2 pages: 2 new links on 2 pages."]
 
 
-def test_predictions_may_come_after_they_were_compared(stats):
-    stats.count_recorded([recorded(0.5, True)], "page")
-    assert stats.found_updates == 1
-    stats.count_recorded([recorded(0.5, True)], "page")
-    assert stats.found_updates == 2
-
-
 def test_of_a_page_that_was_not_known_when_it_was_ranked_nothing_is_compared(stats):
+    for found in (1, 2):
+        stats.count_recorded([recorded(0.5, True)], "page")
+        assert (stats.predicted, stats.found_updates) == (found, found)
     stats.count_recorded([recorded(0.5, True, days=math.inf)], "page")
-    assert stats.predicted == 0
-
-
-def test_a_run_without_predictions_is_summed_up_too(stats, caplog):
-    stats.log_summary()
-    assert caplog.messages == ["HACS visited 0 pages."]
+    assert stats.predicted == 2
 
 
 @pytest.mark.parametrize(
     ("counts", "sentence"),
     [
+        ({}, "HACS visited 0 pages."),
         ({"visits": 1, "first_visits": 1}, "HACS visited 1 page, for the first time."),
         ({"visits": 2, "first_visits": 2}, "HACS visited 2 pages, all for the first time."),
         ({"visits": 2, "first_visits": 1}, "HACS visited 2 pages: nothing new."),

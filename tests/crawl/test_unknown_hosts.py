@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 import pytest
 from scrapy import Request
-from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares import robotstxt
 from scrapy.downloadermiddlewares.retry import RetryMiddleware
 from scrapy.http import Response
@@ -21,13 +20,13 @@ from hacs_crawler.middlewares.scholar import FIRST_HOSTS, LOOKUPS, UnknownHosts
 
 
 @pytest.fixture
-def crawler() -> Crawler:
-    return new_crawler()
+def crawl() -> Crawl:
+    return Crawl.of(new_crawler())
 
 
 @pytest.fixture
-def hosts(crawler: Crawler) -> Iterator[UnknownHosts]:
-    made = UnknownHosts.from_crawler(crawler)
+def hosts(crawl: Crawl) -> Iterator[UnknownHosts]:
+    made = UnknownHosts.from_crawler(crawl.crawler)
     yield made
     robotstxt.logger.removeFilter(made.filter)
 
@@ -80,21 +79,19 @@ def test_each_host_is_named_once_when_there_is_known_to_be_a_network(
 
 
 def test_the_crawl_fails_where_none_of_the_first_hosts_can_be_looked_up(
-    crawler: Crawler, hosts: UnknownHosts
+    crawl: Crawl, hosts: UnknownHosts
 ) -> None:
     for number in range(FIRST_HOSTS):
-        assert Crawl.of(crawler).failure is None
+        assert crawl.failure is None
         fail(hosts, f"h{number}.example")
-    assert Crawl.of(crawler).failure == (
-        "none of the first 10 hosts can be looked up: is there a network?"
-    )
+    assert crawl.failure == "none of the first 10 hosts can be looked up: is there a network?"
 
 
-def test_one_host_that_answers_is_a_network(crawler: Crawler, hosts: UnknownHosts) -> None:
+def test_one_host_that_answers_is_a_network(crawl: Crawl, hosts: UnknownHosts) -> None:
     answer(hosts, "a.example")
     for number in range(2 * FIRST_HOSTS):
         fail(hosts, f"h{number}.example")
-    assert Crawl.of(crawler).failure is None
+    assert crawl.failure is None
 
 
 def test_scrapy_does_not_say_it_again_of_the_hosts_robots_txt(hosts: UnknownHosts) -> None:

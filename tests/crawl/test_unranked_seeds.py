@@ -23,12 +23,14 @@ def filled(number: int, budget: int | None = None) -> UnrankedSeeds:
     return unranked
 
 
-def test_what_is_being_ranked_is_not_held_and_not_lost() -> None:
+def test_what_is_being_ranked_is_not_held_and_not_lost_until_it_was_ranked() -> None:
     unranked = filled(3)
     ranking, page_ids = unranked.begin_ranking(is_filtered)
     assert page_ids == [0, 1, 2]
     assert len(unranked) == 0
     assert unranked.all() == ranking
+    unranked.end_ranking([], [])
+    assert unranked.all() == []
 
 
 def test_what_could_not_be_ranked_is_held_before_what_came_meanwhile() -> None:
@@ -38,13 +40,6 @@ def test_what_could_not_be_ranked_is_held_before_what_came_meanwhile() -> None:
     unranked.add(late, 9)
     unranked.end_ranking(ranking, page_ids)
     assert unranked.begin_ranking(is_filtered) == ([*ranking, late], [0, 1, 9])
-
-
-def test_what_was_ranked_is_forgotten() -> None:
-    unranked = filled(2)
-    unranked.begin_ranking(is_filtered)
-    unranked.end_ranking([], [])
-    assert unranked.all() == []
 
 
 @pytest.mark.parametrize(

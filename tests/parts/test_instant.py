@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from crawl_support import Timers
 from hacs_crawler.model import update_index
 from hacs_crawler.parts.instant import MOST_SHARE, InstantTier
 from hacs_crawler.ranking.choice import Quota
@@ -19,24 +19,15 @@ from hacs_crawler.ranking.policies import POLICIES
 COUNTED = {"instant/rounds": 3, "instant/visits": 7, "instant/updates": 2, "instant/new_links": 1}
 
 
-@dataclass
-class Clock:
-    seconds: float = 1000.0
-
-    def __call__(self) -> float:
-        return self.seconds
-
-
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def timers() -> Timers:
+    return Timers()
 
 
-def tier_of(clock: Clock, budget: int | None) -> InstantTier:
+def tier_of(timers: Timers, budget: int | None) -> InstantTier:
     options = InstantOptions(Path("instant.txt"))
-    policy = POLICIES["interest"]
-    ranking = RankingOptions(policy, budget=budget, instant=options)
-    tier = InstantTier(ranking, lambda name: COUNTED.get(name, 0), clock)
+    ranking = RankingOptions(POLICIES["interest"], budget=budget, instant=options)
+    tier = InstantTier(ranking, lambda name: COUNTED.get(name, 0), timers.clock)
     tier.is_running = True
     return tier
 
@@ -55,33 +46,33 @@ def round_of(tier: InstantTier, *values: float) -> list[int]:
     return [int(url[len("http://h")]) for url in urls]
 
 
-def test_rounds_are_minutes_apart(clock: Clock) -> None:
-    tier = tier_of(clock, None)
+def test_rounds_are_minutes_apart(timers: Timers) -> None:
+    tier = tier_of(timers, None)
     assert tier.due_in() <= 0
     round_of(tier, 1.0)
     assert tier.due_in() == 300.0
-    clock.seconds += 299
+    timers.go_on(299)
     assert tier.due_in() == 1.0
 
 
-def test_without_a_budget_visits_cost_nothing(clock: Clock) -> None:
-    tier = tier_of(clock, None)
+def test_without_a_budget_visits_cost_nothing(timers: Timers) -> None:
+    tier = tier_of(timers, None)
     assert round_of(tier, 0.01, 2.0, 0.0) == [1, 0]
     assert tier.quota(Quota()).budget is None
 
 
-def test_a_hub_that_has_not_answered_yet_is_not_asked_again(clock: Clock) -> None:
-    tier = tier_of(clock, None)
+def test_a_hub_that_has_not_answered_yet_is_not_asked_again(timers: Timers) -> None:
+    tier = tier_of(timers, None)
     (url,) = tier.round(hubs(1.0))
     assert tier.round(hubs(1.0)) == []
     tier.on_answer(url)
     assert tier.round(hubs(1.0)) == [url]
-    clock.seconds += 3601
+    timers.go_on(3601)
     assert tier.round(hubs(1.0)) == [url]
 
 
-def test_by_value_hubs_are_visited_that_are_worth_more_than_the_last_page(clock: Clock) -> None:
-    tier = tier_of(clock, 10)
+def test_by_value_hubs_are_visited_that_are_worth_more_than_the_last_page(timers: Timers) -> None:
+    tier = tier_of(timers, 10)
     assert tier.quota(tier._quota).budget == 5
     tier.chosen(np.array([0.9, 0.8, 0.7]), twice=0)
     assert tier.price == 0.0
@@ -90,26 +81,20 @@ def test_by_value_hubs_are_visited_that_are_worth_more_than_the_last_page(clock:
     assert round_of(tier, 0.1, 0.5, 0.3) == [1, 2]
 
 
-def test_what_the_tier_takes_is_missing_in_the_next_round(clock: Clock) -> None:
-    tier = tier_of(clock, 10)
-    for _ in range(3):
+@pytest.mark.parametrize(("visits", "left"), [(3, 7), (60, 10 - MOST_SHARE * 10)])
+def test_what_the_tier_takes_up_to_its_share_is_missing_in_the_next_round(
+    visits: int, left: float, timers: Timers
+) -> None:
+    tier = tier_of(timers, 10)
+    for _ in range(visits):
         round_of(tier, 5.0)
-    asyncio.run(tier.round_began())
-    assert tier.quota(tier._quota).budget == 7
-    asyncio.run(tier.round_began())
-    assert tier.quota(tier._quota).budget == 10
+    for budget in (left, 10):
+        asyncio.run(tier.round_began())
+        assert tier.quota(tier._quota).budget == budget
 
 
-def test_by_value_other_pages_keep_a_part_of_the_budget(clock: Clock) -> None:
-    tier = tier_of(clock, 10)
-    for _ in range(30):
-        round_of(tier, 5.0, 5.0)
-    asyncio.run(tier.round_began())
-    assert tier.quota(tier._quota).budget == 10 - MOST_SHARE * 10
-
-
-def test_where_the_budget_is_not_used_up_the_price_falls_to_nothing(clock: Clock) -> None:
-    tier = tier_of(clock, 4)
+def test_where_the_budget_is_not_used_up_the_price_falls_to_nothing(timers: Timers) -> None:
+    tier = tier_of(timers, 4)
     tier.chosen(np.array([0.9, 0.8]), twice=0)
     assert tier.price > 0
     asyncio.run(tier.round_began())
@@ -118,23 +103,23 @@ def test_where_the_budget_is_not_used_up_the_price_falls_to_nothing(clock: Clock
     assert tier.price == 0.0
 
 
-def test_one_visit_in_twenty_is_for_a_hub_that_would_never_be_due(clock: Clock) -> None:
-    tier = tier_of(clock, None)
+def test_one_visit_in_twenty_is_for_a_hub_that_would_never_be_due(timers: Timers) -> None:
+    tier = tier_of(timers, None)
     tier.price = 1.0
     visited = [round_of(tier, 5.0, 0.5) for _ in range(40)]
     assert visited.count([0, 1]) == 2
     assert all(0 in urls for urls in visited)
 
 
-def test_a_crawl_without_rounds_of_the_tier_keeps_its_budget(clock: Clock) -> None:
-    tier = tier_of(clock, 10)
+def test_a_crawl_without_rounds_of_the_tier_keeps_its_budget(timers: Timers) -> None:
+    tier = tier_of(timers, 10)
     tier.is_running = False
     assert tier.quota(tier._quota).budget == 10
 
 
-def test_what_the_tier_did_is_said_once(clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
+def test_what_the_tier_did_is_said_once(timers: Timers, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
-    tier = tier_of(clock, None)
+    tier = tier_of(timers, None)
     tier.sum_up()
     tier.sum_up()
     assert caplog.messages == [

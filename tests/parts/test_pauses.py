@@ -49,15 +49,11 @@ def world() -> World:
 def test_a_host_is_left_alone_for_as_long_as_it_asked(world: World, status: int) -> None:
     world.answer("a.example", status, 30.0)
     assert world.admit("a.example") == 30.0
+    assert world.admit("b.example") <= 0.0
     world.timers.go_on(29.0)
     assert world.admit("a.example") == 1.0
     world.timers.go_on(1.0)
     assert world.admit("a.example") <= 0.0
-
-
-def test_other_hosts_may_be_asked_meanwhile(world: World) -> None:
-    world.answer("a.example", 429, 30.0)
-    assert world.admit("b.example") <= 0.0
 
 
 def test_of_two_wishes_the_longer_counts(world: World) -> None:
@@ -66,15 +62,15 @@ def test_of_two_wishes_the_longer_counts(world: World) -> None:
         assert world.admit("a.example") == left
 
 
-def test_who_says_too_many_without_a_time_is_left_alone_for_a_minute(world: World) -> None:
-    world.answer("a.example", 429)
-    assert world.admit("a.example") == DEFAULT_PAUSE_SECONDS
-
-
-@pytest.mark.parametrize(("status", "after"), [(503, None), (200, 30.0), (429, 0.0)])
-def test_other_answers_ask_for_nothing(world: World, status: int, after: float | None) -> None:
+@pytest.mark.parametrize(
+    ("status", "after", "left"),
+    [(429, None, DEFAULT_PAUSE_SECONDS), (503, None, 0.0), (200, 30.0, 0.0), (429, 0.0, 0.0)],
+)
+def test_who_says_too_many_without_a_time_is_left_alone_for_a_minute_and_nobody_else(
+    world: World, status: int, after: float | None, left: float
+) -> None:
     world.answer("a.example", status, after)
-    assert world.admit("a.example") <= 0.0
+    assert max(0.0, world.admit("a.example")) == left
 
 
 def test_a_redirect_waits_for_the_host_that_it_leads_to(world: World) -> None:

@@ -67,6 +67,7 @@ async def test_visits_are_written_when_they_have_waited_for_long_enough(world: S
     await world.wait(0.02)
     assert world.days(A) == world.days(B) == [1]
     assert world.timers.waiting == []
+    assert (world.write_behind.page(A), world.write_behind.waiting) == (None, 0), "nothing is kept"
 
 
 async def test_what_was_written_is_told_in_the_order_of_the_visits(new_world: Make) -> None:
@@ -97,13 +98,6 @@ async def test_a_page_that_is_visited_while_it_is_written_keeps_both_visits(
     await world.write_behind.close()
     assert world.days(A) == [1, 2, 3]
     assert world.road.writes == 1, "what the first write told is known to the second"
-
-
-async def test_nothing_of_a_visit_is_kept_once_it_is_written(world: StateAccess) -> None:
-    await world.visit(A, 1)
-    await world.wait(SECONDS)
-    assert world.write_behind.page(A) is None
-    assert world.write_behind.waiting == 0
 
 
 def test_a_state_that_is_away_is_tried_after_growing_pauses_and_nothing_is_lost(
@@ -270,31 +264,23 @@ async def test_room_is_made_by_writing_until_half_of_the_limit_waits(new_world: 
     assert world.write_behind.lost == 0
 
 
+@pytest.mark.parametrize("comes_back", [False, True])
 async def test_at_the_end_a_state_that_is_away_is_waited_for_a_few_times(
-    world: StateAccess,
+    comes_back: bool, world: StateAccess
 ) -> None:
     world.road.close_for()
     world.write_behind.record(visit(A, 1))
     closing = asyncio.ensure_future(world.write_behind.close())
     began = world.timers.now
-    await world.until(closing)
-    assert world.timers.now - began == sum(CLOSING_PAUSES_SECONDS)
-    assert (world.write_behind.waiting, world.write_behind.lost) == (0, 1)
-    assert world.timers.waiting == []
-
-
-async def test_at_the_end_nothing_is_lost_where_the_state_comes_back_in_time(
-    world: StateAccess,
-) -> None:
-    world.road.close_for()
-    world.write_behind.record(visit(A, 1))
-    closing = asyncio.ensure_future(world.write_behind.close())
     await world.end_of_work()
     await world.wait(CLOSING_PAUSES_SECONDS[0])
-    world.road.open()
+    if comes_back:
+        world.road.open()
     await world.until(closing)
-    assert world.write_behind.lost == 0
-    assert world.days(A) == [1]
+    assert comes_back or world.timers.now - began == sum(CLOSING_PAUSES_SECONDS)
+    assert (world.write_behind.waiting, world.write_behind.lost) == (0, not comes_back)
+    assert world.days(A) == [1] * comes_back
+    assert world.timers.waiting == []
 
 
 moves = st.one_of(
