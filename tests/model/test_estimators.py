@@ -63,20 +63,19 @@ def random_pages(seed, n_pages):
 # Fixed expectations, worked by hand
 
 
-def test_naive_is_updates_over_time():
-    assert naive(gaps_of([(2, True), (3, False), (5, True)])) == pytest.approx([0.2])
+EQUAL_GAPS = [(2, True), (2, True), (2, False), (2, True)]
 
 
-def test_cho_corrects_for_updates_that_share_a_gap():
-    # n = 4, X = 3, mean gap 2 days: -log(1.5 / 4.5) / 2
-    page = [(2, True), (2, True), (2, False), (2, True)]
-    assert cho(gaps_of(page)) == pytest.approx([math.log(3) / 2])
-
-
-def test_mle_of_equal_gaps_has_a_closed_form():
-    # 3 t / (e^(lambda t) - 1) = t  ->  lambda = log(4) / t
-    page = [(2, True), (2, True), (2, False), (2, True)]
-    assert mle(gaps_of(page)) == pytest.approx([math.log(4) / 2], rel=1e-13)
+@pytest.mark.parametrize(
+    ("estimator", "page", "rate"),
+    [
+        (naive, [(2, True), (3, False), (5, True)], 2 / 10),
+        (cho, EQUAL_GAPS, math.log(3) / 2),  # n = 4, X = 3: -log(1.5 / 4.5) / 2
+        (mle, EQUAL_GAPS, math.log(4) / 2),  # 3 t / (e^(lambda t) - 1) = t
+    ],
+)
+def test_a_rate_is_what_the_formula_gives(estimator, page, rate):
+    assert estimator(gaps_of(page)) == pytest.approx([rate], rel=1e-13)
 
 
 def test_mle_without_a_quiet_gap_is_cho():
@@ -85,13 +84,8 @@ def test_mle_without_a_quiet_gap_is_cho():
 
 
 @pytest.mark.parametrize("estimator", [naive, cho, mle])
-def test_no_update_is_rate_zero(estimator):
-    assert estimator(gaps_of([(2, False), (7, False)])).tolist() == [0.0]
-
-
-@pytest.mark.parametrize("estimator", [naive, cho, mle])
-def test_no_gap_is_rate_zero(estimator):
-    assert estimator(gaps_of([], [(1, False)], [])).tolist() == [0.0, 0.0, 0.0]
+def test_no_update_and_no_gap_is_rate_zero(estimator):
+    assert estimator(gaps_of([], [(2, False), (7, False)], [])).tolist() == [0.0, 0.0, 0.0]
 
 
 def test_bayes_without_gaps_is_the_prior_mean():

@@ -77,22 +77,24 @@ def test_overdue_pages_come_first_the_longest_overdue_before_others(policy: str)
     assert chosen.entries == [2, 1]
 
 
-def test_an_overdue_page_comes_before_one_never_seen_whatever_its_score() -> None:
-    _, chosen, _ = selected(
-        [50], every=[(0.0, 10.0), ANY], never_seen=1, policy="last-obs", budget=1
-    )
-    assert chosen.entries == [0]
-
-
-def test_no_threshold_leaves_out_an_overdue_page() -> None:
-    dropped, chosen, _ = selected([5, 5], every=[ANY, (0.0, 4.0)], threshold=0.9)
-    assert (dropped.threshold, chosen.entries) == ([0], [1])
-
-
-def test_overdue_pages_come_before_the_share_of_pages_never_seen() -> None:
-    every = [(0.0, 2.0)] * 4 + [ANY] * 4
-    _, chosen, _ = selected([5] * 4, every=every, never_seen=4, budget=4, discover=0.5)
-    assert sorted(chosen.entries) == [0, 1, 2, 3]
+@pytest.mark.parametrize(
+    ("days", "every", "never_seen", "settings", "chosen"),
+    [
+        ([50], [(0.0, 10.0), ANY], 1, {"policy": "last-obs", "budget": 1}, [0]),
+        ([5, 5], [ANY, (0.0, 4.0)], 0, {"threshold": 0.9}, [1]),
+        ([5] * 4, [(0.0, 2.0)] * 4 + [ANY] * 4, 4, {"budget": 4, "discover": 0.5}, [0, 1, 2, 3]),
+    ],
+    ids=["whatever the score", "no threshold", "before the share of pages never seen"],
+)
+def test_an_overdue_page_comes_before_others(
+    days: list[float],
+    every: list[tuple[float, float]],
+    never_seen: int,
+    settings: dict[str, Any],
+    chosen: list[int],
+) -> None:
+    _, found, _ = selected(days, every=every, never_seen=never_seen, **settings)
+    assert sorted(found.entries) == chosen
 
 
 def test_a_page_never_seen_is_overdue_for_a_year_until_attempts_fail() -> None:
@@ -135,6 +137,8 @@ def test_the_first_pattern_that_finds_a_url_counts_and_a_request_goes_before() -
 
 
 def test_nothing_is_asked_of_pages_without_patterns() -> None:
+    ((_, interval),) = intervals_of({"a": (None, None)})
+    assert interval == Interval(0.0, math.inf)
     found, matched = demands_of(["http://h/"] * 2, (), ())
     np.testing.assert_array_equal(found, nothing_asked(2))
     assert matched == set()
@@ -162,8 +166,3 @@ def test_what_is_no_weight_is_refused(given: object) -> None:
 def test_what_are_no_patterns_is_refused(given: object) -> None:
     with pytest.raises(NotAllowedError):
         weights_of(given)
-
-
-def test_none_sets_no_bound() -> None:
-    ((_, interval),) = intervals_of({"a": (None, None)})
-    assert interval == Interval(0.0, math.inf)

@@ -92,25 +92,22 @@ def test_a_shard_without_hubs_has_none_to_visit(state: State, options: RankingOp
     assert len(due(hubs_now(state, options, NOW, other), 0.0, 9, 1)) == 0
 
 
-def test_links_are_counted_over_the_days_between_visits_and_not_the_first_ones(
-    state: State,
+@pytest.mark.parametrize(
+    ("seen", "gained"),
+    [
+        ([(2 * DAY, 10), (DAY, 22), (12 * HOUR, 40)], (30, 1.5)),
+        ([(90 * DAY, 10), (60 * DAY, 1000), (10 * DAY, 1001), (0, 1005)], (4, 10.0)),
+        ([(DAY, 10)], (0.0, 0.0)),
+        ([], (0.0, 0.0)),
+    ],
+    ids=["not the first ones", "nor those of long ago", "seen once", "never seen"],
+)
+def test_links_are_counted_over_the_days_between_visits(
+    seen: list[tuple[int, int]], gained: tuple[float, float], state: State
 ) -> None:
-    state.record(visits(NEWS, (2 * DAY, 10), (DAY, 22), (12 * HOUR, 40)))
-    page = state.load([page_id_of(NEWS)])[page_id_of(NEWS)]
-    assert links_gained(page, NOW) == (30, 1.5)
-
-
-def test_what_a_hub_gained_long_ago_says_nothing_of_its_rate(state: State) -> None:
-    state.record(visits(NEWS, (90 * DAY, 10), (60 * DAY, 1000), (10 * DAY, 1001), (0, 1005)))
-    page = state.load([page_id_of(NEWS)])[page_id_of(NEWS)]
-    assert links_gained(page, NOW) == (4, 10.0)
-
-
-def test_a_page_seen_once_has_gained_nothing_in_no_time(state: State) -> None:
-    state.record(visits(NEWS, (DAY, 10)))
-    page = state.load([page_id_of(NEWS)])[page_id_of(NEWS)]
-    assert links_gained(page, NOW) == (0.0, 0.0)
-    assert links_gained(Page(NEWS), NOW) == (0.0, 0.0)
+    state.record(visits(NEWS, *seen))
+    pages = state.load([page_id_of(NEWS)])
+    assert links_gained(pages.get(page_id_of(NEWS), Page(NEWS)), NOW) == gained
 
 
 def test_a_hub_never_seen_is_taken_for_as_busy_as_its_tier(
@@ -244,10 +241,7 @@ def test_the_setting_is_a_file_or_an_object(value: object, expected: InstantOpti
         ("{not json", "an object in JSON"),
         (7, "the file that `hacs interest seeds` wrote"),
         ({"minutes": 5}, "the file that `hacs interest seeds` wrote"),
-        (
-            {"list": "a", "minutes": 0},
-            "as minutes a number of at least 0.001 and at most 1440, not",
-        ),
+        ({"list": "a", "minutes": 0}, "as minutes a number of at least 0.001 and at most 1440"),
         ({"list": "a", "update_value": 0}, "as update_value a number of at least 0.001"),
         ({"list": "a", "hours": 2}, "unknown field `hours`"),
     ],

@@ -42,9 +42,13 @@ def options(policy: Policy | str = "hacs", **settings: object) -> RankingOptions
 
 def order(table: Rows, policy: Policy | str = "hacs", **settings: object) -> list[int]:
     """The places of the pages in the order in which they would be visited."""
+    return entries(offered(table, policy, **settings))
+
+
+def offered(table: Rows, policy: Policy | str = "hacs", **settings: object) -> Selection[int]:
     selection: Selection[int] = Selection(options(policy, **settings))
     selection.offer(range(len(table)), np.arange(len(table)), table, NOW, Estimation())
-    return entries(selection)
+    return selection
 
 
 def entries(selection: Selection[T]) -> list[T]:
@@ -52,15 +56,9 @@ def entries(selection: Selection[T]) -> list[T]:
     return chosen.entries
 
 
-def test_the_page_most_likely_to_have_changed_comes_first() -> None:
-    assert order(rows({"rate": 0.1}, {"rate": 0.3}, {"rate": 0.2})) == [1, 2, 0]
-
-
 def test_a_page_never_visited_is_sure_to_be_new() -> None:
     table = rows({"rate": 5.0}, {"visits": 0, "last_visit": 0, "rate": 0})
-    selection: Selection[int] = Selection(options())
-    selection.offer([0, 1], np.arange(2), table, NOW, Estimation())
-    chosen, _ = selection.take()
+    chosen, _ = offered(table).take()
     assert chosen.entries == [1, 0]
     predicted = chosen.predictor(7, 8)
     assert predicted(0) == Prediction(
@@ -130,13 +128,18 @@ def test_pages_below_the_threshold_are_left_out_except_by_brute_force() -> None:
     assert order(table, "brute-force", threshold=0.5) == [0, 1]
 
 
-def test_last_obs_visits_the_page_seen_longest_ago_first() -> None:
-    table = rows({"last_visit": 5 * DAY}, {"last_visit": 3 * DAY}, {"visits": 0})
-    assert order(table, "last-obs") == [2, 1, 0]
-
-
-def test_brute_force_keeps_the_order_of_the_seeds() -> None:
-    assert order(rows({"rate": 0.1}, {"rate": 0.9}), "brute-force") == [0, 1]
+@pytest.mark.parametrize(
+    ("policy", "pages", "expected"),
+    [
+        ("hacs", [{"rate": 0.1}, {"rate": 0.3}, {"rate": 0.2}], [1, 2, 0]),
+        ("last-obs", [{"last_visit": 5 * DAY}, {"last_visit": 3 * DAY}, {"visits": 0}], [2, 1, 0]),
+        ("brute-force", [{"rate": 0.1}, {"rate": 0.9}], [0, 1]),
+    ],
+)
+def test_a_policy_says_which_page_comes_first(
+    policy: str, pages: list[dict[str, float]], expected: list[int]
+) -> None:
+    assert order(rows(*pages), policy) == expected
 
 
 def test_random_depends_on_the_seed_and_on_nothing_else() -> None:
@@ -221,12 +224,6 @@ def kinds(seen: int, unseen: int) -> Rows:
     """Pages that were visited, the best last, and behind them such as never were."""
     visited = ({"rate": 0.01 * (one + 1)} for one in range(seen))
     return rows(*visited, *[{"visits": 0, "last_visit": 0, "rate": 0}] * unseen)
-
-
-def offered(table: Rows, **settings: object) -> Selection[int]:
-    selection: Selection[int] = Selection(options(**settings))
-    selection.offer(range(len(table)), np.arange(len(table)), table, NOW, Estimation())
-    return selection
 
 
 def test_pages_never_seen_have_a_share_of_the_budget_and_known_ones_the_rest() -> None:

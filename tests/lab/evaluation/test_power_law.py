@@ -43,36 +43,23 @@ def process(rng, count, shape, end):
     return end * (np.cumsum(rng.exponential(1.0, count)) / count) ** (1.0 / shape)
 
 
-def test_naive_is_the_number_over_the_time():
-    law = naive_law(windows_of([1, 2, 5, 8]))
-    assert law.rate(law.end_days) == pytest.approx([0.5])
-
-
-def test_cho_counts_the_days_with_an_update():
-    # k = 8 days, X = 3 of them: two updates fall on day 5
-    law = cho_law(windows_of([1.0, 4.2, 4.9, 7.5]))
-    assert law.rate(3.0) == pytest.approx([-math.log(5.5 / 8.5)])
-
-
-def test_matloff_counts_the_days_with_an_update():
-    law = matloff_law(windows_of([1.0, 4.2, 4.9, 7.5]))
-    assert law.rate(3.0) == pytest.approx([-math.log(1 - 3 / 8)])
-
-
-def test_matloff_is_capped_where_every_day_has_an_update():
-    assert matloff_law(windows_of([1, 2, 3, 4])).rate(1.0) == pytest.approx([-math.log(0.5 / 4)])
-
-
-def test_an_update_at_a_day_s_end_is_of_that_day():
-    assert cho_law(windows_of([0.5, 1.0, 1.5, 2.0])).rate(1.0) == pytest.approx(
-        [-math.log(0.5 / 2.5)]
-    )
-
-
-def test_rounding_does_not_put_an_update_into_the_next_interval():
-    late = 10 * (0.1 + 0.2)  # a little more than three days
-    law = cho_law(windows_of([0.5, 1.5, 2.5, late]))
-    assert law.rate(1.0) == pytest.approx([-math.log(0.5 / 3.5)])
+@pytest.mark.parametrize(
+    ("law", "days", "rate"),
+    [
+        (naive_law, [1, 2, 5, 8], 4 / 8),
+        # k = 8 days, X = 3 of them with an update: two fall on day 5
+        (cho_law, [1.0, 4.2, 4.9, 7.5], -math.log(5.5 / 8.5)),
+        (matloff_law, [1.0, 4.2, 4.9, 7.5], -math.log(1 - 3 / 8)),
+        # it is capped if every day has one
+        (matloff_law, [1, 2, 3, 4], -math.log(0.5 / 4)),
+        # an update at a day's end is of that day, also one that rounding puts a little later
+        (cho_law, [0.5, 1.0, 1.5, 2.0], -math.log(0.5 / 2.5)),
+        (cho_law, [0.5, 1.5, 2.5, 10 * (0.1 + 0.2)], -math.log(0.5 / 3.5)),
+    ],
+)
+def test_a_constant_rate_is_of_the_updates_or_of_the_days_with_an_update(law, days, rate):
+    found = law(windows_of(days))
+    assert found.rate(found.end_days) == pytest.approx([rate])
 
 
 def test_weibull_s_shape_is_the_number_over_the_sum_of_logs():
@@ -120,6 +107,7 @@ def test_duane_is_a_line_through_the_logarithms():
     law = duane_law(windows_of(days))
     assert law.shape == pytest.approx([1 - slope])
     assert law.mean_rate(9.0) == pytest.approx([9.0**-slope / math.exp(intercept)])
+    assert np.isnan(duane_law(windows_of([3.0])).shape).all(), "one update has no line"
 
 
 def test_duane_finds_a_power_law_exactly():
@@ -127,10 +115,6 @@ def test_duane_finds_a_power_law_exactly():
     law = duane_law(windows_of((np.arange(1, 9) / 2) ** (1 / 0.6)))
     assert law.shape == pytest.approx([0.6])
     assert law.expected([32.0]) == pytest.approx([2 * 32**0.6])
-
-
-def test_one_update_has_no_line():
-    assert np.isnan(duane_law(windows_of([3.0])).shape).all()
 
 
 @pytest.mark.parametrize("shape", [0.5, 1.0, 2.0])

@@ -31,18 +31,21 @@ def test_a_site_of_one_page_ranks_below_one_of_many() -> None:
     assert scores.best(1).tolist() == [1]
 
 
-def test_a_site_without_pages_has_the_usual_score_and_is_not_listed() -> None:
+def test_a_site_without_pages_has_the_usual_score() -> None:
     scores = scored([[], [True] * 5, [False] * 5])
     assert scores.score[0] == pytest.approx(scores.usual_score)
-    assert scores.best().tolist() == [1]
 
 
-def test_the_only_site_there_is_is_listed() -> None:
-    assert scored([[True, False, False]]).best().tolist() == [0]
-
-
-def test_nothing_is_listed_where_no_page_is_temporal() -> None:
-    assert scored([[False] * 3, [False]]).best().size == 0
+@pytest.mark.parametrize(
+    ("sites", "listed"),
+    [
+        ([[], [True] * 5, [False] * 5], [1]),
+        ([[True, False, False]], [0]),
+        ([[False] * 3, [False]], []),
+    ],
+)
+def test_sites_with_temporal_pages_are_listed(sites: list[list[bool]], listed: list[int]) -> None:
+    assert scored(sites).best().tolist() == listed
 
 
 def test_few_pages_are_added_where_sites_differ_and_many_where_they_are_alike() -> None:
@@ -87,6 +90,4 @@ def test_without_temporal_pages_all_sites_are_alike() -> None:
     mus, sigmas, worth = interest_in_sites(
         np.array([0, 1]), none, curves(*np.ones((2, 2))), np.ones(2), 2
     )
-    assert mus.tolist() == [0.0, 0.0]
-    assert sigmas.tolist() == [1.0, 1.0]
-    assert worth.tolist() == [1.0, 1.0]
+    assert [one.tolist() for one in (mus, sigmas, worth)] == [[0.0, 0.0], [1.0, 1.0], [1.0, 1.0]]

@@ -25,45 +25,43 @@ def is_temporal(views: FloatArray) -> bool:
     return bool(temporal_by_days(views[None, :])[0])
 
 
-@pytest.mark.parametrize("day", [1, 10, 30, 50, 56])
-def test_a_story_inside_the_window_is_temporal(day: int) -> None:
-    assert is_temporal(spike(day))
+def on_one_day(day: int, views: float) -> FloatArray:
+    return np.where(np.arange(DAYS) == day, views, 0.0)
 
 
-@pytest.mark.parametrize("views", [1.2, 20.0, 5000.0])
-def test_a_page_with_weeks_and_noise_is_not(views: float) -> None:
-    assert not is_temporal(steady(views))
+def from_day(day: int) -> FloatArray:
+    return np.where(np.arange(DAYS) >= day, steady(), 0.0)
 
 
-@pytest.mark.parametrize("day", [35, 45, 52])
-def test_a_steady_page_that_is_new_is_not(day: int) -> None:
-    assert not is_temporal(np.where(np.arange(DAYS) >= day, steady(), 0.0))
+@pytest.mark.parametrize(
+    "views",
+    [
+        *(pytest.param(spike(day), id=f"a story of day {day}") for day in (1, 10, 30, 50, 56)),
+        pytest.param(steady(2.0) + spike(30), id="a story on a quiet page"),
+        pytest.param(on_one_day(20, 500.0), id="all views on one day"),
+    ],
+)
+def test_a_story_inside_the_window_is_temporal(views: FloatArray) -> None:
+    assert is_temporal(views)
 
 
-def test_a_story_on_a_quiet_page_is_temporal_without_and_with_its_background() -> None:
-    assert is_temporal(steady(2.0) + spike(30))
+@pytest.mark.parametrize(
+    "views",
+    [
+        *(pytest.param(steady(number), id=f"{number} a day") for number in (1.2, 20.0, 5000.0)),
+        *(pytest.param(from_day(day), id=f"new on day {day}") for day in (35, 45, 52)),
+        pytest.param(steady() + on_one_day(33, 2000.0), id="one burst on a steady page"),
+        pytest.param(np.zeros(DAYS), id="no views"),
+    ],
+)
+def test_a_page_with_weeks_and_noise_is_not(views: FloatArray) -> None:
+    assert not is_temporal(views)
 
 
 @pytest.mark.parametrize("day", [57, 58, 59])
 def test_of_a_page_that_rose_less_than_three_days_before_the_end_nothing_is_known(day: int) -> None:
     assert not is_temporal(spike(day))
     assert np.isnan(concentration_of(spike(day)[None, :]))[0]
-
-
-def test_a_page_without_views_is_not_temporal() -> None:
-    assert not is_temporal(np.zeros(DAYS))
-
-
-def test_one_burst_on_a_steady_page_makes_it_no_news() -> None:
-    views = steady()
-    views[33] += 2000
-    assert not is_temporal(views)
-
-
-def test_a_page_with_all_views_on_one_day_is_temporal() -> None:
-    views = np.zeros(DAYS)
-    views[20] = 500
-    assert is_temporal(views)
 
 
 def test_how_large_a_page_is_does_not_matter() -> None:
@@ -79,8 +77,5 @@ def test_windows_of_a_few_days_can_be_judged_too(days: int) -> None:
 
 
 def test_the_concentration_is_0_of_an_even_page_and_1_of_a_single_day() -> None:
-    one_day = np.zeros(DAYS)
-    one_day[10] = 60
-    assert concentration_of(np.stack([np.full(DAYS, 7.0), one_day])) == pytest.approx(
-        [0, 1], abs=0.01
-    )
+    views = np.stack([np.full(DAYS, 7.0), on_one_day(10, 60.0)])
+    assert concentration_of(views) == pytest.approx([0, 1], abs=0.01)

@@ -23,7 +23,7 @@ from hacs_crawler.lab.simulation.baselines import (
     harmonic_demand,
 )
 from hacs_crawler.lab.simulation.simulation import Scenario, World
-from hacs_crawler.ranking.policies import POLICIES, Candidates, Floats
+from hacs_crawler.ranking.policies import POLICIES, Candidates
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.utils.times import DAY
 from made_timelines import timelines_of
@@ -52,27 +52,26 @@ def days_ahead(schedule: Nutch | StormCrawler, at: float, *, changed: bool) -> f
     return (schedule.next_visit(0, FIRST + round(at * DAY), changed=changed) - FIRST) / DAY - at
 
 
-def test_nutch_waits_30_days_then_less_after_changes_and_more_without() -> None:
+@pytest.mark.parametrize(
+    "fetches",
+    [
+        # (day of a fetch, whether the page had changed, days to the next)
+        [(30, True, 24), (54, True, 19.2)],
+        # towards the time of change: 30 * 1.4 days, then 42 * 1.4, less 0.3 of those without a change
+        [(30, False, 42 - 9), (63, False, 63 - 18.9)],
+        # above 90 days it starts again at 81, and the signature is forgotten: nothing to compare with
+        [(100, False, 100 - 30), (170, True, 81), (251, True, 0.8 * 81)],
+        # 0.3 of 1,300 days is more than a year: its whole-number division gives up the shift
+        [(1300, False, 365)],
+    ],
+)
+def test_nutch_waits_30_days_then_less_after_changes_and_more_without(
+    fetches: list[tuple[int, bool, float]],
+) -> None:
     schedule = Nutch(world([1], []))  # a page's first fetch is neither
     assert schedule.due(FIRST)[0] == FIRST + 30 * DAY
-    assert days_ahead(schedule, 30, changed=True) == pytest.approx(24)
-    assert days_ahead(schedule, 54, changed=True) == pytest.approx(19.2)
-
-
-def test_nutch_moves_the_next_fetch_towards_the_time_of_change() -> None:
-    """Unmodified since 30 days: interval 30 * 1.4 = 42 days, minus 0.3 of those 30."""
-    schedule = Nutch(world([1], []))
-    assert days_ahead(schedule, 30, changed=False) == pytest.approx(42 - 9)
-    # unmodified since 63 days: interval max(42 * 1.4, 63), minus 0.3 of 63
-    assert days_ahead(schedule, 63, changed=False) == pytest.approx(63 - 18.9)
-
-
-def test_nutch_starts_again_at_81_days_where_an_interval_exceeds_90() -> None:
-    schedule = Nutch(world([1], []))
-    assert days_ahead(schedule, 100, changed=False) == pytest.approx(100 - 30)
-    # the signature is forgotten, so the next fetch cannot be compared with anything
-    assert days_ahead(schedule, 170, changed=True) == pytest.approx(81)
-    assert days_ahead(schedule, 251, changed=True) == pytest.approx(0.8 * 81)
+    for day, changed, ahead in fetches:
+        assert days_ahead(schedule, day, changed=changed) == pytest.approx(ahead)
 
 
 def test_nutch_fetches_at_once_what_is_due_in_more_than_90_days() -> None:
@@ -82,15 +81,11 @@ def test_nutch_fetches_at_once_what_is_due_in_more_than_90_days() -> None:
     assert schedule.due(FIRST + 300 * DAY)[0] == FIRST + 340 * DAY
 
 
-def test_nutch_gives_up_the_shift_where_it_exceeds_a_year() -> None:
-    """As its whole-number division does: 0.3 of 1,300 days is more than 365 days."""
-    schedule = Nutch(world([1], []))
-    assert days_ahead(schedule, 1300, changed=False) == pytest.approx(365)
-
-
-def test_nutch_has_seen_the_history() -> None:
-    schedule = Nutch(world([60, 30], [40]))
-    assert schedule.due(START)[0] == START - 30 * DAY + 24 * DAY
+@pytest.mark.parametrize(
+    ("kind", "ahead"), [(Nutch, 24 * DAY), (StormCrawler, 750 * MINUTE)], ids=["nutch", "storm"]
+)
+def test_other_crawlers_have_seen_the_history(kind: type[Nutch | StormCrawler], ahead: int) -> None:
+    assert kind(world([60, 30], [40])).due(START)[0] == START - 30 * DAY + ahead
 
 
 def test_stormcrawler_waits_a_day_then_half_as_long_again_or_half_towards_an_hour() -> None:
@@ -112,11 +107,6 @@ def test_stormcrawler_waits_two_weeks_at_most_and_counts_in_whole_minutes() -> N
     assert minutes == [10110, 5085, 2572, 1316, 688, 374, 217, 138]
 
 
-def test_stormcrawler_has_seen_the_history() -> None:
-    schedule = StormCrawler(world([60, 30], [40]))
-    assert schedule.due(START)[0] == START - 30 * DAY + 750 * MINUTE
-
-
 def test_the_page_due_for_longest_comes_first() -> None:
     schedule = StormCrawler(world([3], []))
     assert schedule.score(candidates([1.0], [3.0])) == pytest.approx(2.0)
@@ -128,25 +118,13 @@ def test_cho_and_garcia_molina_s_own_example() -> None:
     assert optimal == pytest.approx([1.15, 1.36, 1.35, 1.14, 0.0], abs=0.006)
 
 
-def evenly_fresh(rate: Floats, f: Floats) -> float:
-    return float(np.sum(-np.expm1(-rate / f) * f / rate))
-
-
-def harmonic_cost(rate: Floats, f: Floats) -> float:
-    return float(np.sum(np.log1p(rate / f)))
-
-
-def binary_cost(rate: Floats, f: Floats) -> float:
-    return float(np.sum(rate / (rate + f)))
-
-
 @pytest.mark.filterwarnings("ignore:Values in x were outside bounds")  # SciPy before 1.15
 @pytest.mark.parametrize(
     ("demand", "cost"),
     [
-        (freshness_demand, lambda rate, f: -evenly_fresh(rate, f)),
-        (harmonic_demand, harmonic_cost),
-        (binary_demand, binary_cost),
+        (freshness_demand, lambda rate, f: np.sum(np.expm1(-rate / f) * f / rate)),
+        (harmonic_demand, lambda rate, f: np.sum(np.log1p(rate / f))),
+        (binary_demand, lambda rate, f: np.sum(rate / (rate + f))),
     ],
 )
 def test_an_allocation_is_the_optimum_of_its_objective(demand: Demand, cost) -> None:  # type: ignore[no-untyped-def]
