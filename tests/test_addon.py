@@ -56,12 +56,11 @@ def test_a_project_has_the_spiders_that_it_had(own_scholar: str) -> None:
     assert spiders.load("scholar").__module__ == own_scholar
 
 
-def test_the_spiders_that_come_along_are_there_where_they_are_asked_for() -> None:
-    assert sorted(spiders_of(HACS_SPIDERS=True).list()) == ["scholar", "wayback"]
-    assert sorted(spiders_of(HACS_SPIDERS=True, SPIDER_MODULES=[SPIDERS]).list()) == [
-        "scholar",
-        "wayback",
-    ]
+@pytest.mark.parametrize("given", [{}, {"SPIDER_MODULES": [SPIDERS]}])
+def test_the_spiders_that_come_along_are_there_where_they_are_asked_for(
+    given: dict[str, object],
+) -> None:
+    assert sorted(spiders_of(HACS_SPIDERS=True, **given).list()) == ["scholar", "wayback"]
 
 
 @pytest.mark.filterwarnings("ignore:There are several spiders with the same name")
@@ -71,25 +70,28 @@ def test_a_project_s_own_spider_wins(own_scholar: str) -> None:
     assert spiders.load("wayback").__module__ == f"{SPIDERS}.wayback"
 
 
-def test_robotstxt_is_obeyed_by_a_class_that_does() -> None:
-    assert robotstxt_of(settings_of()) == [(ObeyedRobotsTxtMiddleware, 100)]
+class Own(RobotsTxtMiddleware):
+    pass
+
+
+NAMED = f"{RobotsTxtMiddleware.__module__}.RobotsTxtMiddleware"
 
 
 @pytest.mark.parametrize(
-    "named", [RobotsTxtMiddleware, f"{RobotsTxtMiddleware.__module__}.RobotsTxtMiddleware"]
+    ("given", "found"),
+    [
+        ({}, [(ObeyedRobotsTxtMiddleware, 100)]),
+        ({RobotsTxtMiddleware: 7}, [(ObeyedRobotsTxtMiddleware, 7)]),
+        ({NAMED: 7}, [(ObeyedRobotsTxtMiddleware, 7)]),
+        ({RobotsTxtMiddleware: None}, []),
+        ({NAMED: None}, []),
+        ({RobotsTxtMiddleware: None, Own: 100}, [(Own, 100)]),
+    ],
 )
-def test_robotstxt_is_obeyed_where_the_project_put_it(named: object) -> None:
-    settings = settings_of(DOWNLOADER_MIDDLEWARES={named: 7})
-    assert robotstxt_of(settings) == [(ObeyedRobotsTxtMiddleware, 7)]
-    assert robotstxt_of(settings_of(DOWNLOADER_MIDDLEWARES={named: None})) == []
-
-
-def test_a_project_s_own_reading_of_robotstxt_stays() -> None:
-    class Own(RobotsTxtMiddleware):
-        pass
-
-    settings = settings_of(DOWNLOADER_MIDDLEWARES={RobotsTxtMiddleware: None, Own: 100})
-    assert robotstxt_of(settings) == [(Own, 100)]
+def test_robotstxt_is_obeyed_where_the_project_put_it_by_a_class_that_does(
+    given: dict[object, object], found: list[tuple[object, int]]
+) -> None:
+    assert robotstxt_of(settings_of(DOWNLOADER_MIDDLEWARES=given)) == found
 
 
 def test_components_of_a_project_are_imported_by_scrapy_not_by_the_add_on(

@@ -116,12 +116,17 @@ def test_the_row_says_whether_the_last_visit_is_a_baseline() -> None:
     assert (row["is_baseline"], row["last_visit"], row["updates"]) == (0, 500, 1)
 
 
-def test_a_page_without_updates_is_known_not_to_have_changed_since_the_last_baseline() -> None:
+@pytest.mark.parametrize(
+    ("rules", "since"), [([1, 2, 2], 200), ([1, 1, 1], 100)], ids=["a baseline", "the first visit"]
+)
+def test_a_page_without_updates_is_known_not_to_have_changed_since_the_last_baseline(
+    rules: list[int], since: int
+) -> None:
     page = Page("http://example.edu/~a/")
-    for at, rules in ((100, 1), (200, 2), (300, 2)):
-        merge(page, Visit(page.url, at, marks=frozenset({rules}), rules=rules))
+    for at, rule in zip((100, 200, 300), rules, strict=True):
+        merge(page, Visit(page.url, at, marks=frozenset({rule}), rules=rule))
     (row,) = np.frombuffer(encode_row(page), ROW)
-    assert (row["last_update"], row["updates"], row["is_baseline"]) == (200, 0, 0)
+    assert (row["last_update"], row["updates"], row["is_baseline"]) == (since, 0, 0)
 
 
 @given(st.binary(max_size=200), st.lists(st.none() | st.text() | st.binary(), max_size=30))
@@ -138,11 +143,3 @@ def test_the_row_holds_what_ranking_needs() -> None:
     row = np.frombuffer(encode_row(example_page()), ROW)[0]
     rest = site_id("http://example.edu/~a/"), 0.5, 3.0, 0.25, 0.125, 0.75, 0
     assert row.tolist() == (0.25, 200, 200, 0, 2, 1, 1, 100, *rest)
-
-
-def test_where_no_update_is_known_the_row_names_the_first_visit() -> None:
-    page = Page("http://example.edu/")
-    merge(page, Visit(page.url, 100, marks=frozenset({1})))
-    merge(page, Visit(page.url, 200, marks=frozenset({1})))
-    row = np.frombuffer(encode_row(page), ROW)[0]
-    assert (row["last_update"], row["updates"]) == (100, 0)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -50,13 +50,6 @@ def test_a_page_visited_once_has_the_rate_of_the_prior(store: Store) -> None:
     assert loaded(store, URLS[0]).rate == pytest.approx(DEFAULT_PRIOR.mean_rate)
 
 
-def test_live_and_archived_urls_of_a_page_meet(store: Store) -> None:
-    state = state_of(store)
-    state.record([visit("http://www.example.edu/~a0", 1, 1)])
-    (recorded,) = state.record([visit("https://example.edu/~a0/", 2, 1, 2)])
-    assert recorded.new_marks == {2}
-
-
 def test_a_page_known_to_the_caller_costs_one_round_trip_and_two_more_if_sites_count(
     store: Store,
 ) -> None:
@@ -84,14 +77,8 @@ def test_two_workers_at_once_leave_the_state_as_if_one_came_after_the_other(
             state.record([visit(URLS[0], day, *range(day))])
 
     stores = [open_state(), open_state()]
-    threads = [
-        threading.Thread(target=work, args=(store, day))
-        for store, day in zip(stores, (1, 2), strict=True)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor() as threads:
+        [*threads.map(work, stores, (1, 2))]
     page = loaded(stores[0], URLS[0])
     assert [at // DAY for at in page.visits] == list(range(1, 61))
     assert page.new_marks_by_visit() == [0] + [1] * 59
@@ -183,10 +170,12 @@ def test_a_damaged_page_is_named_and_the_others_are_recorded(
     assert store.load([damaged.page_id])[damaged.page_id] == damaged.body
 
 
-def test_urls_are_kept_as_seen(store: Store) -> None:
+def test_urls_are_kept_as_seen_and_those_of_one_page_meet(store: Store) -> None:
     state = state_of(store)
-    state.record([visit("https://WWW.example.edu/~A/", 1, 1), visit(URLS[1], 1, 1)])
-    assert set(state.urls()) == {"https://WWW.example.edu/~A/", URLS[1]}
+    state.record([visit("http://WWW.example.edu/~A", 1, 1), visit(URLS[1], 1, 1)])
+    assert set(state.urls()) == {"http://WWW.example.edu/~A", URLS[1]}
+    (recorded,) = state.record([visit("https://example.edu/~A/", 2, 1, 2)])
+    assert recorded.new_marks == {2}
 
 
 def test_the_prior_follows_the_stores_own_pages(store: Store) -> None:

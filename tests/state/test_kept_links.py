@@ -13,13 +13,17 @@ URL = "http://example.edu/news"
 START = 1_700_000_000
 
 
-def rates_of(shown: list[set[int]], days: float = 1.0, controls: set[int] | None = None) -> Rates:
-    """The rates of a page visited at such intervals; of these visits a second after the one before."""
+def page_of(shown: list[set[int]], days: float = 1.0, controls: set[int] | None = None) -> Page:
+    """A page visited at such intervals; at these visits a second after the one before."""
     page, at = Page(URL), float(START)
     for number, links in enumerate(shown):
         at += 1.0 if number in (controls or ()) else days * DAY
         page = merged(page, Visit(URL, int(at), marks=frozenset(links))).after
-    return Estimation().rates([page])
+    return page
+
+
+def rates_of(shown: list[set[int]], days: float = 1.0, controls: set[int] | None = None) -> Rates:
+    return Estimation().rates([page_of(shown, days, controls)])
 
 
 def news(visits: int, kept: int | None = None) -> list[set[int]]:
@@ -76,12 +80,8 @@ def test_other_rules_do_not_tell_what_became_of_links() -> None:
 
 
 def test_pages_are_told_apart_in_one_batch() -> None:
-    pages = []
-    for shown in (news(4), [{1, 10 + day} for day in range(4)], [{1}] * 4, news(9, 3), [{1}]):
-        page = Page(URL)
-        for day, links in enumerate(shown):
-            page = merged(page, Visit(URL, START + day * DAY, marks=frozenset(links))).after
-        pages.append(page)
+    gone_at_once = [{1, 10 + day} for day in range(4)]
+    pages = [*map(page_of, (news(4), gone_at_once, [{1}] * 4, news(9, 3), [{1}]))]
     together = Estimation().rates(pages).churning
     assert (together > 0).tolist() == [False, True, False, False, False]
     alone = [Estimation().rates([page]).churning[0] for page in pages]

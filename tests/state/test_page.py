@@ -92,15 +92,11 @@ def test_a_gone_page_waits_longer_each_time_and_is_back_with_the_next_answer() -
         merge(page, Visit(URL, day * DAY, News.GONE))
         waits.append(page.not_before - day * DAY)
     assert waits == [7 * DAY, 14 * DAY, 28 * DAY]
+    for day in (60, 70):
+        merge(page, Visit(URL, day * DAY, News.FAILED))
+    assert (page.failures, page.last_visit) == (2, DAY), "failures are counted, too"
     merge(page, visit(100 * DAY, 1))
-    assert (page.gone, page.not_before) == (0, 0)
-
-
-def test_failures_are_counted_until_the_page_answers() -> None:
-    page = page_after(visit(10, 1), Visit(URL, 20, News.FAILED), Visit(URL, 30, News.FAILED))
-    assert (page.failures, page.last_visit) == (2, 10)
-    merge(page, visit(40, 1))
-    assert page.failures == 0
+    assert (page.gone, page.not_before, page.failures) == (0, 0, 0)
 
 
 def test_archived_visits_do_not_undo_newer_news() -> None:
@@ -110,14 +106,11 @@ def test_archived_visits_do_not_undo_newer_news() -> None:
 
 
 def test_the_latest_answer_with_links_sets_the_validators_and_a_304_keeps_them() -> None:
-    page = page_after(visit(10, 1, etag='"a"'), visit(20, 1, etag='"b"'), Visit(URL, 30))
-    assert page.etag == '"b"'
-
-
-def test_a_capture_of_the_second_of_a_visit_leaves_its_validators() -> None:
-    for order in permutations([visit(10, 1, etag='"a"'), visit(20, 1, etag='"b"'), visit(20, 1)]):
-        assert page_after(*order).etag == '"b"'
-    assert page_after(visit(20, 1, etag='"b"'), visit(30, 1)).etag == ""
+    one, other, capture = visit(10, 1, etag='"a"'), visit(20, 1, etag='"b"'), visit(20, 1)
+    assert page_after(one, other, Visit(URL, 30)).etag == '"b"'
+    assert page_after(other, visit(30, 1)).etag == ""
+    for order in permutations([one, other, capture]):
+        assert page_after(*order).etag == '"b"', "a capture of the second of a visit leaves them"
 
 
 @pytest.mark.parametrize("at", [0, -1, 2**32])
@@ -213,21 +206,18 @@ def test_links_are_those_of_the_source_that_the_page_names(history: list[Visit])
     assert not page.hrefs or page.spells.shown_last() in shown
 
 
-def test_of_two_sources_in_one_second_none_counts() -> None:
-    parts = [visit(3, 1, hrefs=7), visit(3, 1, 2, hrefs=8)]
-    assert page_after(*parts).hrefs == page_after(*parts[::-1]).hrefs == 0
-    assert page_after(parts[0], parts[0]).hrefs == 7
-
-
-def test_what_shows_no_links_leaves_the_source_as_it_is() -> None:
-    page = page_after(visit(1, 1, 2, hrefs=7), visit(2, hrefs=0), visit(3, 1, hrefs=8))
-    assert (page.hrefs, page.spells.shown_last()) == (8, {1})
-    assert page_after(visit(3, 1, hrefs=8), visit(1, 1, 2, hrefs=7)).hrefs == 8
-
-
-def test_other_marks_than_links_have_no_source() -> None:
-    page = page_after(visit(1, 1, hrefs=7), visit(2, 5))
-    assert page.hrefs == 0
+@pytest.mark.parametrize(
+    ("visits", "source"),
+    [
+        ([visit(3, 1, hrefs=7), visit(3, 1, hrefs=7)], 7),
+        ([visit(3, 1, hrefs=7), visit(3, 1, 2, hrefs=8)], 0),
+        ([visit(1, 1, 2, hrefs=7), visit(2, hrefs=0), visit(3, 1, hrefs=8)], 8),
+        ([visit(1, 1, hrefs=7), visit(2, 5)], 0),
+    ],
+    ids=["one", "two in one second", "of the last links", "of other marks than links"],
+)
+def test_the_source_is_that_of_the_last_links(visits: list[Visit], source: int) -> None:
+    assert page_after(*visits).hrefs == page_after(*visits[::-1]).hrefs == source
 
 
 def bytes_of(page: Page) -> bytes:

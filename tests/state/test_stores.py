@@ -66,6 +66,7 @@ def test_what_was_written_is_read_after_opening_again(open_state: Callable[[], S
     changes = [change(page_id) for page_id in IDS.tolist()]
     assert open_state().write(changes) == {}
     assert open_state().load(IDS.tolist()) == {one.page_id: one.body for one in changes}
+    assert open_state().size_bytes() > 100
 
 
 def test_rows_come_in_the_order_asked_with_zeros_for_unknown_pages(store: Store) -> None:
@@ -173,11 +174,6 @@ def test_the_oldest_records_are_forgotten_once_there_are_a_tenth_too_many(store:
     store.add_outcomes(records((5, 11)))
     assert len(state.bound_outcomes(10)) == len(kept(store)) == 10
     assert min(kept(store)) == (5, 2)
-
-
-def test_a_store_says_how_large_it_is(store: Store) -> None:
-    store.write([change(page_id) for page_id in IDS.tolist()])
-    assert store.size_bytes() > 100
 
 
 def test_namespaces_that_differ_in_case_only_do_not_meet_or_are_refused(
@@ -346,15 +342,14 @@ def test_another_programs_database_is_refused_and_left_as_it_is(
     assert [file.name for file in tmp_path.iterdir()] == ["other.db"]
 
 
-def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(StateError, match=r"cannot open the state in .*file/state\.db"):
-        open_store(f"sqlite:///{tmp_path}/file/state.db", "hacs", Path())
-
-
-def test_a_relative_path_starts_at_the_base(tmp_path: Path) -> None:
+def test_a_relative_path_starts_at_the_base_and_a_folder_that_cannot_be_made_is_named(
+    tmp_path: Path,
+) -> None:
     open_store("sqlite:///deep/state.db", "hacs", tmp_path).close()
     assert (tmp_path / "deep" / "state.db").exists()
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StateError, match=r"cannot open the state in .*file/state\.db"):
+        open_store("sqlite:///file/state.db", "hacs", tmp_path)
 
 
 def test_a_server_that_is_not_there_is_named_without_its_password() -> None:
@@ -463,21 +458,15 @@ def test_a_damaged_row_is_made_anew_by_what_counts_as_an_update(
 def test_a_damaged_note_is_named_however_it_is_damaged(
     text: str, kind: type[Any], tmp_path: Path, redis_port: int, namespace: str
 ) -> None:
-    url = f"sqlite:///{tmp_path}/state.db"
-    for address in (url, f"redis://127.0.0.1:{redis_port}/0"):
-        with closing(open_store(address, namespace, Path())) as store:
-            store.write_meta({"x": 1})
-    with closing(sqlite3.connect(tmp_path / "state.db")) as db:
-        db.execute(f'UPDATE "{namespace}.meta" SET value = ?', (text,))
-        db.commit()
-    with redis.Redis(port=redis_port) as client:
-        client.hset(f"{namespace}:notes", "x", text)
-    for address in (url, f"redis://127.0.0.1:{redis_port}/0"):
-        with (
-            closing(open_store(address, namespace, Path())) as store,
-            pytest.raises(StateError, match=r"note 'x'.* damaged, remove it"),
-        ):
-            read_note(store, "x", kind)
+    in_file = open_store(f"sqlite:///{tmp_path}/state.db", namespace, Path())
+    on_server = open_store(f"redis://127.0.0.1:{redis_port}/0", namespace, Path())
+    with closing(in_file), closing(on_server):
+        in_file._db.execute(f'INSERT INTO "{namespace}.meta" VALUES (?, ?)', ("x", text))
+        with redis.Redis(port=redis_port) as client:
+            client.hset(f"{namespace}:notes", "x", text)
+        for store in (in_file, on_server):
+            with pytest.raises(StateError, match=r"note 'x'.* damaged, remove it"):
+                read_note(store, "x", kind)
 
 
 @pytest.mark.cluster

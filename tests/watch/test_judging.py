@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import permutations
 
 import pytest
@@ -115,16 +116,21 @@ def test_a_page_that_was_replaced_is_an_update_once_that_is_confirmed(watch: str
     assert list(page.sound.update_times) == [START + 3 * DAY]
 
 
-def test_a_list_that_rolls_over_at_each_visit_is_doubted_once() -> None:
+@pytest.mark.parametrize(
+    ("watch", "shown", "doubted"),
+    [
+        ("links", lambda day: GOOD.replace("/", f"/{day}"), 1),
+        ("css:b", lambda day: page_of(f"<b>{9 + day}</b>"), 0),
+    ],
+    ids=["a list that rolls over", "a price"],
+)
+def test_what_changes_at_each_visit_is_doubted_once_and_a_price_never(
+    watch: str, shown: Callable[[int], str], doubted: int
+) -> None:
     page = Page(URL)
-    found = [record(page, day, GOOD.replace("/", f"/{day}"), "links") for day in range(6)]
-    assert [one is not None and one.updated for one in found] == [False, False] + [True] * 4
-
-
-def test_a_price_is_never_doubted() -> None:
-    page = Page(URL)
-    found = [record(page, day, page_of(f"<b>{9 + day}</b>"), "css:b") for day in range(4)]
-    assert [one is not None and one.updated for one in found] == [False, True, True, True]
+    found = [record(page, day, shown(day), watch) for day in range(6)]
+    expected = [False] * (1 + doubted) + [True] * (5 - doubted)
+    assert [one is not None and one.updated for one in found] == expected
 
 
 def test_the_order_of_the_visits_makes_no_difference() -> None:
@@ -151,17 +157,14 @@ def test_a_page_that_is_back_after_several_visits_has_no_update_left(
     assert list(page.sound.update_times) == []
 
 
-def test_two_visits_that_show_little_instead_of_the_page_are_no_update() -> None:
+@pytest.mark.parametrize(("until", "updates"), [(4, []), (6, [4])])
+def test_a_page_that_stays_little_is_an_update_two_visits_later(
+    until: int, updates: list[int]
+) -> None:
     page, block = Page(URL), ANSWERS["block page, framed"]
-    found = [record(page, day, block if day in (2, 3) else GOOD, "css:main") for day in range(5)]
-    assert [one is not None and one.updated for one in found] == [False] * 5
-
-
-def test_a_page_that_stays_little_is_an_update_two_visits_later() -> None:
-    page, block = Page(URL), ANSWERS["block page, framed"]
-    found = [record(page, day, GOOD if day < 2 else block, "css:main") for day in range(6)]
-    assert [one is not None and one.updated for one in found] == [False] * 4 + [True, False]
-    assert list(page.sound.update_times) == [START + 4 * DAY]
+    found = [record(page, day, block if 2 <= day < until else GOOD, "css:main") for day in range(6)]
+    assert [day for day, one in enumerate(found) if one is not None and one.updated] == updates
+    assert list(page.sound.update_times) == [START + day * DAY for day in updates]
 
 
 @pytest.mark.parametrize("watch", ["links", "css:main", "css:main *", "items"])

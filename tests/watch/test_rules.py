@@ -111,17 +111,21 @@ def test_text_that_a_click_may_show_counts(watch: str, shown_by_a_click: str) ->
     assert marks(watch, one) != marks(watch, other)
 
 
-def test_a_class_such_as_description_names_no_script() -> None:
+@pytest.mark.parametrize(
+    ("watch", "counts"),
+    [
+        ("css:.description *::text", False),
+        ("xpath://*[@class='description']//text()", False),
+        ("css:script::text", True),
+    ],
+)
+def test_a_script_counts_if_it_is_asked_for_and_a_class_such_as_description_names_none(
+    watch: str, counts: bool
+) -> None:
     one, other = (
         html(f"<div class=description>10 euros<script>{number}</script></div>") for number in (1, 2)
     )
-    for watch in ("css:.description *::text", "xpath://*[@class='description']//text()"):
-        assert marks(watch, one) == marks(watch, other)
-
-
-def test_a_script_that_is_asked_for_counts() -> None:
-    one, other = (html(f"<script>token = '{number}'</script>") for number in (1, 2))
-    assert marks("css:script::text", one) != marks("css:script::text", other)
+    assert (marks(watch, one) != marks(watch, other)) is counts
 
 
 def test_xml_is_a_page_where_an_expression_is_watched() -> None:
@@ -138,13 +142,18 @@ def test_each_element_of_a_list_in_json_is_a_mark_whatever_the_order_of_its_keys
     assert marks("jmespath:offers", json('{"offers": [{"id": 1.0, "price": 5.00}]}')) <= found
 
 
-def test_json_that_is_none_shows_nothing_of_its_page() -> None:
-    assert shown_marks(json("<html>"), rules("jmespath:offers")).reason == "unreadable"
-    assert shown_marks(json("{}"), rules("css:p")).reason == "other_type"
-
-
-def test_an_image_shows_no_selection() -> None:
-    assert shown_marks(Response(URL, body=b"PNG"), rules("css:p")).reason == "other_type"
+@pytest.mark.parametrize(
+    ("response", "watch", "reason"),
+    [
+        (json("<html>"), "jmespath:offers", "unreadable"),
+        (json("{}"), "css:p", "other_type"),
+        (Response(URL, body=b"PNG"), "css:p", "other_type"),
+    ],
+)
+def test_what_is_of_another_type_shows_nothing_of_its_page(
+    response: Response, watch: str, reason: str
+) -> None:
+    assert shown_marks(response, rules(watch)).reason == reason
 
 
 def prices(response: Response) -> list[str | bytes]:
