@@ -49,18 +49,9 @@ SOURCES = {
 TEST_COMMAND = "pip install -r requirements-test.txt && pytest"
 CRAWL_COMMAND = "pip install -r requirements.txt && scrapy crawl scholar -a seeds=demo"
 SCRAPYS_OWN_META = {
-    "is_start_request",
-    "depth",
-    "download_slot",
-    "dont_cache",
-    "dont_retry",
-    "download_latency",
-    "proxy",
-    "dont_redirect",
-    "dont_obey_robotstxt",
-    "redirect_urls",
+    *("is_start_request", "depth", "download_slot", "dont_cache", "dont_retry", "rule"),
+    *("download_latency", "proxy", "dont_redirect", "dont_obey_robotstxt", "redirect_urls"),
     "retry_times",
-    "rule",
 }
 
 
@@ -180,10 +171,8 @@ def test_the_keys_of_an_export_are_documented_in_their_order() -> None:
 
 def test_every_extra_is_documented() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    extras = project["optional-dependencies"].keys() - {"test"}
-    assert (
-        set(re.findall(r"^\| `(\w+)` \|", (ROOT / "docs/tutorial.md").read_text(), re.M)) == extras
-    )
+    documented = re.findall(r"^\| `(\w+)` \|", (ROOT / "docs/tutorial.md").read_text(), re.M)
+    assert {*documented} == project["optional-dependencies"].keys() - {"test"}
 
 
 def test_every_policy_is_documented() -> None:
@@ -191,9 +180,8 @@ def test_every_policy_is_documented() -> None:
         re.findall(r"`([a-z-]+)`", section("docs/settings.md", "## HACS_POLICY"))
     )
     page = (ROOT / "docs" / "policies.md").read_text()
-    assert re.findall(r"^\| [^|]+ \| `([a-z-]+)` \|", page, re.MULTILINE) == list(
-        dict.fromkeys(["hacs", "balanced", "interest", "hacs-without-signals", *POLICIES])
-    )
+    order = dict.fromkeys(["hacs", "balanced", "interest", "hacs-without-signals", *POLICIES])
+    assert re.findall(r"^\| [^|]+ \| `([a-z-]+)` \|", page, re.MULTILINE) == list(order)
 
 
 def test_every_command_is_documented() -> None:

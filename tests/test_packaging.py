@@ -32,26 +32,11 @@ DISTRIBUTIONS = {
 }
 """Names of packages on PyPI that are not those of their modules."""
 LICENSES = list((ROOT / "LICENSES").iterdir())
-SOURCES = {
-    "hacs_crawler",
-    "middlewares",
-    "spiders",
-    "LICENSE",
-    "LICENSES",
-    "pyproject.toml",
-    "setup.py",
-}
+PACKAGES = ("hacs_crawler", "middlewares", "spiders")
+SOURCES = {*PACKAGES, "LICENSE", "LICENSES", "pyproject.toml", "setup.py"}
 """What a wheel is built of."""
-BESIDE = {
-    "README.md",
-    "CHANGELOG.md",
-    "CITATION.cff",
-    "CONTRIBUTING.md",
-    "MANIFEST.in",
-    "docs",
-    "examples",
-    "seeds",
-}
+DOCUMENTS = ("README.md", "CHANGELOG.md", "CITATION.cff", "CONTRIBUTING.md", "MANIFEST.in")
+BESIDE = {*DOCUMENTS, "docs", "examples", "seeds"}
 """What a source distribution has for its readers."""
 
 
@@ -78,7 +63,7 @@ def imported(*, at_start: bool) -> dict[str, str]:
     With `at_start` only what a module cannot be imported without.
     """
     found: dict[str, str] = {}
-    for folder in ("hacs_crawler", "middlewares", "spiders"):
+    for folder in PACKAGES:
         for path in sorted((ROOT / folder).rglob("*.py")):
             tree = ast.parse(path.read_text())
             for node in tree.body if at_start else ast.walk(tree):
@@ -106,16 +91,11 @@ def test_every_dependency_is_imported_or_named_in_the_sources() -> None:
 
 
 def test_crawls_need_no_extra_and_tests_have_a_line_of_their_own() -> None:
-    lines = {
-        name: [
-            line
-            for line in (ROOT / name).read_text().splitlines()
-            if line and not line.startswith("#")
-        ]
+    (crawls,), (tests,) = (
+        re.findall("^[^#\n].*", (ROOT / name).read_text(), re.M)
         for name in ("requirements.txt", "requirements-test.txt")
-    }
-    assert lines["requirements.txt"] == ["-e ."]
-    (tests,) = lines["requirements-test.txt"]
+    )
+    assert crawls == "-e ."
     extras = tests.removeprefix("-e .[").removesuffix("]").split(",")
     assert set(extras) <= PROJECT["optional-dependencies"].keys()
     assert "test" in extras

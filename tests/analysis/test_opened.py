@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import builtins
-import csv
 import subprocess
 import sys
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ import pytest
 
 import hacs_crawler as hacs
 from calibration_support import drawn, keep, label
+from cli_support import rows_of
 from hacs_crawler.analysis import times
 from hacs_crawler.analysis.tables import table
 from hacs_crawler.state.page import News, Visit
@@ -45,17 +44,6 @@ def address(tmp_path: Path) -> str:
     with opened("sqlite:///state.db", folder=tmp_path) as state:
         state.record(HISTORY)
     return "sqlite:///state.db"
-
-
-@pytest.fixture
-def without(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Makes packages look as if they were not installed."""
-
-    def hide(*names: str) -> None:
-        for name in names:
-            monkeypatch.setitem(sys.modules, name, None)
-
-    return hide
 
 
 def test_pages_have_what_is_known_of_each(address: str) -> None:
@@ -93,10 +81,11 @@ def test_the_plan_is_that_of_the_settings_and_of_a_moment(address: str) -> None:
     assert plan["days_since_visit"][1] == 10
 
 
-def test_rank_is_the_plan_of_a_state_in_one_call(address: str) -> None:
-    assert len(hacs.rank(address)) == 3
-    assert len(hacs.rank(address, limit=2)) == 2
-    assert len(hacs.rank(address, budget=1)) == 1
+@pytest.mark.parametrize(("given", "pages"), [({}, 3), ({"limit": 2}, 2), ({"budget": 1}, 1)])
+def test_rank_is_the_plan_of_a_state_in_one_call(
+    given: dict[str, int], pages: int, address: str
+) -> None:
+    assert len(hacs.rank(address, **given)) == pages
 
 
 def test_outcomes_have_what_was_predicted_and_found(address: str, tmp_path: Path) -> None:
@@ -160,9 +149,10 @@ def test_times_and_what_is_missing_are_what_frames_have_for_them(address: str) -
 
 
 def test_without_pandas_and_polars_arrays_are_there_and_frames_say_what_they_take(
-    address: str, without: Callable[..., None]
+    address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    without("pandas", "polars")
+    for name in ("pandas", "polars"):
+        monkeypatch.setitem(sys.modules, name, None)
     with hacs.open(address) as state:
         pages = state.pages()
     assert pages["visits"].sum() == 4
@@ -175,18 +165,11 @@ def test_csv_has_empty_cells_for_what_is_missing(address: str) -> None:
     with hacs.open(address) as state:
         pages = state.pages()
     pages.to_csv("pages.csv")
-    with Path("pages.csv").open(newline="") as file:
-        rows = {row["url"]: row for row in csv.DictReader(file)}
+    rows = {row["url"]: row for row in rows_of(Path("pages.csv"))}
     assert rows[CAT]["last_visit"] == ""
     assert rows[ADA]["last_visit"] == "2024-09-24T00:00:00Z"
-
-
-def test_a_file_that_cannot_be_written_is_named(address: str) -> None:
-    with (
-        hacs.open(address) as state,
-        pytest.raises(hacs.HacsError, match=r"cannot write .*no/p.csv"),
-    ):
-        state.pages().to_csv("no/p.csv")
+    with pytest.raises(hacs.HacsError, match=r"cannot write .*no/p.csv"):
+        pages.to_csv("no/p.csv")
 
 
 def test_a_table_shows_its_first_rows() -> None:
@@ -249,14 +232,6 @@ def test_all_that_is_public_is_there_and_listed() -> None:
 )
 @pytest.mark.slow
 def test_an_import_brings_no_more_than_it_needs(code: str, unwanted: list[str]) -> None:
-    found = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            f"{code}\nimport sys; print([m for m in {unwanted} if m in sys.modules])",
-        ],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert found.stdout == "[]\n"
+    code += f"\nimport sys; print([m for m in {unwanted} if m in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert found.stdout == b"[]\n"

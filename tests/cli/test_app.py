@@ -120,7 +120,8 @@ def test_ctrl_c_while_the_program_loads_ends_it_with_one_line(module: str, is_hi
     assert (stopped.returncode, stopped.stdout, stopped.stderr) == (130, "", "Stopped.\n")
 
 
-SWALLOWED = """
+MADE_SOMETHING_ELSE = {
+    "swallowed": """
 class Interrupted:
     def __del__(self):
         signal.raise_signal(signal.SIGINT)
@@ -128,27 +129,24 @@ class Interrupted:
 def command(**_):
     Interrupted()
     print("went on")
-"""
-REPORTED = """
+""",
+    "reported": """
 def command(**_):
     try:
         signal.raise_signal(signal.SIGINT)
     except KeyboardInterrupt:
         logging.error("a library failed to load")
         raise SystemExit(1)
-"""
-WHILE_A_CLASS_IS_MADE = """
+""",
+    # `python -m` ends itself by SIGINT where a KeyboardInterrupt went through exec() of a text
+    "while a class is made": """
 def command(**_):
     exec("signal.raise_signal(signal.SIGINT)")
-"""
-"""`python -m` ends itself by SIGINT where a KeyboardInterrupt went through exec() of a text."""
+""",
+}
 
 
-@pytest.mark.parametrize(
-    "code",
-    [SWALLOWED, REPORTED, WHILE_A_CLASS_IS_MADE],
-    ids=["swallowed", "reported", "while a class is made"],
-)
+@pytest.mark.parametrize("code", MADE_SOMETHING_ELSE.values(), ids=MADE_SOMETHING_ELSE)
 @pytest.mark.slow
 def test_ctrl_c_that_a_library_makes_something_else_of_ends_with_the_one_line(
     code: str, tmp_path: Path
@@ -184,14 +182,8 @@ def test_ctrl_c_while_a_command_runs_ends_it_with_one_line(tmp_path: Path) -> No
     first.write_text(f"edu,h)/ 20200101000000 http://h.edu/ text/html 200 {'A' * 32} 1\n")
     os.mkfifo(endless)
     held = os.open(endless, os.O_RDWR)  # neither blocks here nor ends there
-    command = (
-        *HACS,
-        "import",
-        str(first),
-        str(endless),
-        "-s",
-        f"HACS_STATE=sqlite:///{tmp_path}/s.db",
-    )
+    state = f"HACS_STATE=sqlite:///{tmp_path}/s.db"
+    command = (*HACS, "import", str(first), str(endless), "-s", state)
     running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
     begun = running.stderr.readline()
     running.send_signal(signal.SIGINT)

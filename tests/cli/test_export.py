@@ -172,22 +172,15 @@ def test_devices_are_written_to_and_not_replaced(tmp_path: Path) -> None:
     assert not Path(os.devnull).is_file()
 
 
-def test_a_damaged_page_is_left_out_and_the_exit_status_says_so(tmp_path: Path) -> None:
-    fill(tmp_path, history())
-    damage(tmp_path, 5)
-    done = hacs(tmp_path, "export")
-    assert "3 pages exported, 1 damaged left out" in said(done, 1)
-    assert len(done.stdout.splitlines()) == 3
-
-
-def test_a_page_whose_url_is_damaged_is_left_out_so_that_the_others_can_be_imported(
+def test_damaged_pages_are_left_out_so_that_the_others_can_be_imported(
     folders: tuple[Path, Path],
 ) -> None:
     ours, theirs = folders
     fill(ours, [replace(history()[0], url="2ttp://127.0.0.1/")])
+    damage(ours, 5)
     done = hacs(ours, "export")
     assert b"the page 2ttp://127.0.0.1/ cannot be exported: its URL is none" in done.stderr
-    assert "3 pages exported, 1 damaged left out" in said(done, 1)
+    assert "3 pages exported, 2 damaged left out" in said(done, 1)
     (theirs / "x").write_bytes(done.stdout)
     said(hacs(theirs, "import", "x"))
     assert len(contents_of(theirs)) == 3
@@ -216,17 +209,12 @@ def test_a_page_that_is_damaged_in_the_state_is_named(folders: tuple[Path, Path]
 
 def test_a_timemap_makes_its_page_known_but_claims_no_visit(tmp_path: Path) -> None:
     (tmp_path / "timemap").write_text(TIMEMAP)
-    for _ in range(2):
-        message = said(hacs(tmp_path, "import", "timemap"))
-        assert "timemap: 2 mementos of http://example.edu/~ada/, but no visit recorded" in message
-        assert "scrapy crawl wayback -a seeds=state" in message
+    message = said(hacs(tmp_path, "import", "timemap"))
+    assert "timemap: 2 mementos of http://example.edu/~ada/, but no visit recorded" in message
+    assert "scrapy crawl wayback -a seeds=state" in message
     (line,) = map(json.loads, hacs(tmp_path, "export").stdout.splitlines())
     assert (line["url"], line["visits"]) == ("http://example.edu/~ada/", [])
-
-
-def test_a_timemap_leaves_a_known_page_as_it_is(tmp_path: Path) -> None:
-    (tmp_path / "timemap").write_text(TIMEMAP)
     fill(tmp_path, [Visit("http://example.edu/~ada", DAY, marks=frozenset({1}))])
     before = contents_of(tmp_path)
     said(hacs(tmp_path, "import", "timemap"))
-    assert contents_of(tmp_path) == before
+    assert contents_of(tmp_path) == before, "it leaves a known page as it is"

@@ -90,12 +90,6 @@ def warc(url: str, body: bytes, at: str = "2020-01-01T00:00:00Z") -> bytes:
     return head.encode() + http + b"\r\n\r\n"
 
 
-def test_a_warc_is_told_by_its_beginning(tmp_path: Path) -> None:
-    (tmp_path / "x").write_bytes(gzip.compress(warc(URL, b"<a href=/x>x</a>")))
-    assert "x: 1 visit recorded" in hacs(tmp_path, "import", "x").stderr
-    assert len(known(tmp_path).spells.marks) == 1
-
-
 def wacz(path: Path, **files: bytes) -> None:
     with zipfile.ZipFile(path, "w") as archive:
         for name, body in files.items():
@@ -121,35 +115,32 @@ def test_of_a_wacz_file_with_a_damaged_warc_file_the_others_are_imported(tmp_pat
     assert len(known(tmp_path).visits) == 1
 
 
-@pytest.mark.parametrize(
-    ("body", "message"),
-    [
-        (None, "no WACZ: there is no WARC file in archive/"),
-        (b"PK\3\4 and no more", "cannot read: "),
-    ],
-)
-def test_a_zip_file_that_is_no_wacz_is_named(
-    body: bytes | None, message: str, tmp_path: Path
-) -> None:
-    if body is None:
-        wacz(tmp_path / "x.wacz", data_txt=b"x")
-    else:
-        (tmp_path / "x.wacz").write_bytes(body)
-    done = hacs(tmp_path, "import", "x.wacz")
-    assert done.returncode == 1
-    assert f"x.wacz: {message}" in done.stderr.replace("a ZIP file, but ", "")
-    assert "Traceback" not in done.stderr
+def test_a_zip_file_that_is_no_wacz_is_named(tmp_path: Path) -> None:
+    wacz(tmp_path / "other", data_txt=b"x")
+    (tmp_path / "cut").write_bytes(b"PK\3\4 and no more")
+    for name, message in (
+        ("other", "other: a ZIP file, but no WACZ: there is no WARC file in archive/"),
+        ("cut", "cut: cannot read: "),
+    ):
+        done = hacs(tmp_path, "import", name)
+        assert done.returncode == 1
+        assert message in done.stderr
+        assert "Traceback" not in done.stderr
 
 
-def test_an_arc_file_is_imported(tmp_path: Path) -> None:
-    http = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<a href='x'>"
-    record = f"{URL} 127.0.0.1 20200101000000 text/html {len(http)}\n".encode() + http + b"\n"
+def arc(url: str, body: bytes) -> bytes:
+    http = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n" + body
+    record = f"{url} 127.0.0.1 20200101000000 text/html {len(http)}\n".encode() + http + b"\n"
     version = b"1 0 x\nURL IP-address Archive-date Content-type Archive-length\n"
     first = b"filedesc://x.arc 0.0.0.0 20200101000000 text/plain %d\n" % len(version) + version
-    (tmp_path / "x").write_bytes(first + b"\n" + record)
-    done = hacs(tmp_path, "import", "x")
-    assert done.returncode == 0, done.stderr
-    assert len(known(tmp_path).visits) == 1
+    return first + b"\n" + record
+
+
+@pytest.mark.parametrize("body", [gzip.compress(warc(URL, b"<a href=x>")), arc(URL, b"<a href=x>")])
+def test_a_warc_and_an_arc_are_told_by_their_beginning(body: bytes, tmp_path: Path) -> None:
+    (tmp_path / "x").write_bytes(body)
+    assert "x: 1 visit recorded" in hacs(tmp_path, "import", "x").stderr
+    assert len(known(tmp_path).spells.marks) == 1
 
 
 def test_of_archived_pages_that_is_read_which_is_watched(tmp_path: Path) -> None:

@@ -203,20 +203,15 @@ def test_estimate_is_of_all_shards(
             )
 
 
-def test_a_shard_that_no_crawl_has_begun_is_left_out(
-    hacs: Hacs, state_url: str, namespace: str
+def test_a_shard_that_no_crawl_has_begun_is_left_out_and_shards_of_which_there_is_none_are_named(
+    hacs: Hacs, state_url: str, namespace: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with state_of(state_url, f"{namespace}.2-4") as state:
         state.record([Visit(URLS[0], NOW - DAY, marks=frozenset({1}))])
     found = hacs("rank", "--shards", "4", "--json")
     assert [json.loads(line)["url"] for line in found.stdout.splitlines()] == [URLS[0]]
-
-
-def test_shards_of_which_there_is_none_are_named(
-    hacs: Hacs, state_url: str, namespace: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    with state_of(state_url, f"{namespace}.2-4") as state:
-        state.record([Visit(URLS[0], NOW - DAY, marks=frozenset({1}))])
+    assert hacs("plan", "--shards", "4").exit_code == 0
+    assert "outside of these shards" not in caplog.text
     hacs("rank", "--shards", "8")
     is_file = state_url.startswith("sqlite")
     known = "there is no state of any of 8 shards in " if is_file else "knows no page yet"

@@ -78,10 +78,8 @@ def test_all_that_is_known_is_simulated_by_default() -> None:
 def test_several_budgets_are_simulated_one_by_one(tmp_path: Path) -> None:
     done = simulate(*TIME, "--budgets", "1,3", "--policy", "hacs,last-obs", "--csv", "out.csv")
     assert done.exit_code == 0, done.output
-    expected = [["1", "hacs"], ["1", "last-obs"], ["3", "hacs"], ["3", "last-obs"]]
-    assert [
-        [policy["budget"], policy["policy"]] for policy in rows_of(tmp_path / "out.csv")
-    ] == expected
+    expected = [[budget, policy] for budget in "13" for policy in ("hacs", "last-obs")]
+    assert [[row["budget"], row["policy"]] for row in rows_of(tmp_path / "out.csv")] == expected
     assert [row[:2] for row in rows(done.stdout)[2:]] == expected
 
 
@@ -147,19 +145,14 @@ def long_run(tmp_path: Path):  # type: ignore[no-untyped-def]
 
 
 def workers_of(pid: int) -> list[psutil.Process]:
-    try:
-        return [
-            child
-            for child in psutil.Process(pid).children(recursive=True)
-            if "spawn_main" in " ".join(child.cmdline())
-        ]
-    except psutil.NoSuchProcess:
-        return []
+    with suppress(psutil.NoSuchProcess):
+        children = psutil.Process(pid).children(recursive=True)
+        return [one for one in children if "spawn_main" in " ".join(one.cmdline())]
+    return []
 
 
 def cpu_seconds(process: psutil.Process) -> float:
-    times = process.cpu_times()
-    return times.user + times.system
+    return sum(process.cpu_times()[:2])
 
 
 def wait_until(condition, seconds: float) -> None:  # type: ignore[no-untyped-def]
@@ -186,11 +179,5 @@ def test_the_processes_end_with_the_one_that_started_them(long_run) -> None:  # 
     workers = workers_of(long_run.pid)
     assert workers
     long_run.kill()
-    wait_until(lambda: not any(alive(worker) for worker in workers), 30)
-
-
-def alive(process: psutil.Process) -> bool:
-    try:
-        return process.status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False
+    _, alive = psutil.wait_procs(workers, 30)
+    assert [one for one in alive if one.status() != psutil.STATUS_ZOMBIE] == []

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -151,61 +152,44 @@ def test_nothing_is_concluded_from_updates_on_fewer_than_ten_sites(
     assert (found.verdict == "too early") is is_early
 
 
-def other_budget(own: State, other: State) -> None:
-    crawl(own, "hacs", 0.6)
-    crawl(other, "last-obs", 0.3, budget=BUDGET - 6)
+def made(policy: str = "last-obs", share: float = 0.3, **given: Any) -> dict[str, Any]:
+    return {"policy": policy, "share": share, **given}
 
 
-def a_missed_week(own: State, other: State) -> None:
-    crawl(own, "hacs", 0.6)
-    crawl(other, "last-obs", 0.3, days=[*range(5), *range(12, DAYS)])
-
-
-def the_same_visits(own: State, other: State) -> None:
-    crawl(own, "hacs", 0.6)
-    crawl(other, "hacs", 0.6)
-
-
-def every_page(own: State, other: State) -> None:
-    for state, policy in ((own, "hacs"), (other, "last-obs")):
-        crawl(state, policy, 0.6, budget=len(URLS), days=range(4))
-
-
-def other_seeds(own: State, other: State) -> None:
-    crawl(own, "hacs", 0.6)
-    crawl(other, "last-obs", 0.3, urls=[f"http://other.edu/~b{n}/" for n in range(90)])
-
-
-def another_policy_in_between(own: State, other: State) -> None:
-    crawl(own, "hacs", 0.6, days=range(10))
-    crawl(own, "random", 0.6, days=range(10, 20))
-    crawl(other, "last-obs", 0.3, seed=2)
-
-
-def no_visit(own: State, other: State) -> None:
-    crawl(own, "hacs", 0.6)
+USUAL = [made("hacs", 0.6)]
+MISSED_WEEK = [*range(5), *range(12, DAYS)]
+OTHER_SEEDS = [f"http://other.edu/~b{n}/" for n in range(90)]
+EVERY_PAGE = {"share": 0.6, "budget": len(URLS), "days": range(4)}
+TWO_POLICIES = [made("hacs", 0.6, days=range(10)), made("random", 0.6, days=range(10, 20))]
 
 
 @pytest.mark.parametrize(
-    ("crawls", "line"),
+    ("of_own", "of_other", "line"),
     [
-        (other_budget, r"hacs made 480 visits and last-obs 360: .* the same HACS_BUDGET"),
-        (a_missed_week, r"last-obs did not crawl on 7 of 20 days, such as 2024-10-09: "),
-        (the_same_visits, r"both made the same visits: "),
-        (every_page, r"every page was visited by both: without HACS_BUDGET"),
-        (other_seeds, r"480 of 480 visits of last-obs were to pages that hacs does not know: "),
+        (USUAL, [made(budget=BUDGET - 6)], "480 visits and last-obs 360: .* the same HACS_BUDGET"),
+        (USUAL, [made(days=MISSED_WEEK)], "did not crawl on 7 of 20 days, such as 2024-10-09: "),
+        (USUAL, USUAL, "both made the same visits: "),
         (
-            another_policy_in_between,
-            r"own.db was crawled with other settings .*\(hacs and random\)",
+            [made("hacs", **EVERY_PAGE)],
+            [made(**EVERY_PAGE)],
+            "every page was .* without HACS_BUDGET",
         ),
-        (no_visit, r"twin.db has visited no page a second time yet"),
+        (
+            USUAL,
+            [made(urls=OTHER_SEEDS)],
+            "480 of 480 visits of last-obs were to pages that hacs do",
+        ),
+        (TWO_POLICIES, [made(seed=2)], r"own.db was crawled with other .*\(hacs and random\)"),
+        (USUAL, [], "twin.db has visited no page a second time yet"),
     ],
 )
 def test_what_cannot_be_compared_is_refused_in_a_line(
-    crawls: Callable[[State, State], None], line: str
+    of_own: list[dict[str, Any]], of_other: list[dict[str, Any]], line: str
 ) -> None:
     own, other = twins()
-    crawls(own, other)
+    for state, crawls in ((own, of_own), (other, of_other)):
+        for one in crawls:
+            crawl(state, **one)
     with pytest.raises(HacsError, match=line) as caught:
         compared(own, other)
     assert "\n" not in str(caught.value)

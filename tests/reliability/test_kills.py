@@ -88,17 +88,21 @@ FOLLOWING = """
 """
 
 
+@pytest.fixture
+def job(any_spider: AnySpider, site: Site) -> dict[str, Path]:
+    for number in range(60):
+        site.set(f"/{number}")
+    return {"JOBDIR": any_spider.folder / "job"}
+
+
 def get_killed(any_spider: AnySpider, moment: str, job: dict[str, Path]) -> None:
     killing = kill_at(moment, any_spider.folder)
     assert any_spider.run(FOLLOWING, **killing, **job).exit_status == -signal.SIGKILL
 
 
 def test_a_job_that_is_killed_loses_nothing_of_what_it_was_resumed_with(
-    any_spider: AnySpider, site: Site
+    any_spider: AnySpider, site: Site, job: dict[str, Path]
 ) -> None:
-    for number in range(60):
-        site.set(f"/{number}")
-    job = {"JOBDIR": any_spider.folder / "job"}
     assert any_spider.run(FOLLOWING, CLOSESPIDER_PAGECOUNT=2, **job).exit_status == 0
     for _ in range(2):
         get_killed(any_spider, "downloading", job)
@@ -118,12 +122,9 @@ def test_a_job_that_is_killed_loses_nothing_of_what_it_was_resumed_with(
 
 @pytest.mark.parametrize("moment", ["opening", "ranking", "downloading"])
 def test_a_job_that_is_killed_in_its_first_run_begins_again(
-    any_spider: AnySpider, site: Site, moment: str
+    any_spider: AnySpider, site: Site, job: dict[str, Path], moment: str
 ) -> None:
     """Scrapy's queues on disk note where they are when they close, so a killed one is empty."""
-    for number in range(60):
-        site.set(f"/{number}")
-    job = {"JOBDIR": any_spider.folder / "job"}
     get_killed(any_spider, moment, job)
     begun = set(site.visited())
     again = any_spider.run(FOLLOWING, **job)
@@ -132,11 +133,8 @@ def test_a_job_that_is_killed_in_its_first_run_begins_again(
 
 
 def test_a_queue_that_a_killed_job_left_cut_costs_no_request(
-    any_spider: AnySpider, site: Site
+    any_spider: AnySpider, site: Site, job: dict[str, Path]
 ) -> None:
-    for number in range(60):
-        site.set(f"/{number}")
-    job = {"JOBDIR": any_spider.folder / "job"}
     get_killed(any_spider, "ranking", job)
     host = f"127.0.0.1-{md5(b'127.0.0.1').hexdigest()}"
     queue = any_spider.folder / "job" / "requests.queue" / host

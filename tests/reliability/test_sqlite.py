@@ -90,9 +90,7 @@ def test_a_disk_that_is_full_at_the_commit_can_be_written_to_when_there_is_room(
     assert len(whole_pages(project.state)) == len(URLS)
 
 
-def test_a_state_on_a_full_disk_is_refused_before_anything_is_requested(
-    site: Site, project: Project
-) -> None:
+def test_a_state_on_a_full_disk_is_refused_before_anything_is_requested(project: Project) -> None:
     with opened(project.state) as state:
         state.record(visits_of(URLS[:10]))
     with (

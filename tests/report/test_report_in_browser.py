@@ -280,37 +280,29 @@ def test_hostile_urls_are_shown_as_text(
     assert tab.evaluate("document.documentElement.scrollWidth") == width
 
 
-def one_visit() -> State:
-    state = empty_state()
-    state.record([Visit(BUSY, NOW - DAY, marks=frozenset({1}))])
+def state_of(*visits: Visit, estimator: str = "bayes") -> State:
+    state = empty_state(estimator=estimator)
+    state.record([*visits])
     return state
 
 
-def never_seen() -> State:
-    state = empty_state()
-    state.record([Visit(BUSY, NOW - DAY, News.FAILED)])
-    return state
-
-
-def only_gone() -> State:
-    state = empty_state()
-    state.record([Visit(BUSY, NOW - DAY, News.GONE)])
-    return state
-
-
-def no_update() -> State:
-    state = empty_state(estimator="mle")
-    state.record([Visit(BUSY, NOW - days * DAY, marks=frozenset({1})) for days in (9, 4)])
-    return state
+SEEN = [Visit(BUSY, NOW - days * DAY, marks=frozenset({1})) for days in (9, 4)]
+LITTLE = {
+    "one visit": lambda: state_of(SEEN[0]),
+    "one run": first_run,
+    "never seen": lambda: state_of(Visit(BUSY, NOW - DAY, News.FAILED)),
+    "only gone": lambda: state_of(Visit(BUSY, NOW - DAY, News.GONE)),
+    "no update": lambda: state_of(*SEEN, estimator="mle"),
+}
 
 
 @pytest.mark.parametrize("width", [400, 1400])
-@pytest.mark.parametrize("state", [one_visit, first_run, never_seen, only_gone, no_update])
+@pytest.mark.parametrize("state", LITTLE)
 def test_a_state_with_little_in_it_says_what_has_to_happen_first(
-    opened: Callable[..., Page], tmp_path: Path, state: Callable[[], State], width: int
+    opened: Callable[..., Page], tmp_path: Path, state: str, width: int
 ) -> None:
-    config = config_of(estimator="mle" if state is no_update else "bayes")
-    target = write_report(tmp_path / "report.html", state(), config)
+    config = config_of(estimator="mle" if state == "no update" else "bayes")
+    target = write_report(tmp_path / "report.html", LITTLE[state](), config)
     for fragment in ("", page_fragment(BUSY)):
         tab = opened(target, fragment, width)
         text = tab.evaluate("document.body.innerText")
