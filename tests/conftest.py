@@ -10,6 +10,8 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -140,12 +142,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.slow)
     if os.environ.get("HACS_TESTS_CLUSTER"):
         return
-    left_out = [
-        one for one in items if _is_on_a_cluster(one) and not one.get_closest_marker("cluster")
-    ]
+    left_out = {one for one in items if _is_on_a_cluster(one)}
     if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [one for one in items if one not in set(left_out)]
+        config.hook.pytest_deselected(items=[*left_out])
+        items[:] = [one for one in items if one not in left_out]
 
 
 def _parameters(item: pytest.Item) -> dict[str, object]:
@@ -154,7 +154,8 @@ def _parameters(item: pytest.Item) -> dict[str, object]:
 
 def _is_on_a_cluster(item: pytest.Item) -> bool:
     kinds = {_parameters(item).get(name) for name in ("new_store", "state_url")}
-    return "cluster" in kinds or item.path.name == "test_cluster.py"
+    is_on_one = "cluster" in kinds or item.path.name == "test_cluster.py"
+    return is_on_one and not item.get_closest_marker("cluster")
 
 
 def address(request: pytest.FixtureRequest) -> str:
@@ -180,30 +181,17 @@ def namespace() -> str:
 @pytest.fixture
 def open_state(state_url: str, namespace: str) -> Iterator[Callable[[], Store]]:
     """Opens the same state again and again; closes what was opened."""
-    opened: list[Store] = []
-
-    def open_again() -> Store:
-        opened.append(open_store(state_url, namespace, Path()))
-        return opened[-1]
-
-    yield open_again
-    for store in opened:
-        store.close()
+    with ExitStack() as stack:
+        opened = partial(open_store, state_url, namespace, Path())
+        yield lambda: stack.enter_context(closing(opened()))
 
 
 @pytest.fixture(params=KINDS)
 def new_store(request: pytest.FixtureRequest) -> Iterator[Callable[[], Store]]:
     """Opens an empty state each time."""
     url = address(request)
-    opened: list[Store] = []
-
-    def open_new() -> Store:
-        opened.append(open_store(url, uuid.uuid4().hex, Path()))
-        return opened[-1]
-
-    yield open_new
-    for store in opened:
-        store.close()
+    with ExitStack() as stack:
+        yield lambda: stack.enter_context(closing(open_store(url, uuid.uuid4().hex, Path())))
 
 
 @pytest.fixture

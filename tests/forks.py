@@ -36,32 +36,17 @@ HANG_SECONDS = 900.0
 """A guard, and no measure: what takes longer hangs, however busy the machine is."""
 _LONGEST_MESSAGE_BYTES = 1 << 17
 _one_at_a_time = threading.Lock()
+_OURS = ("addon", "cli", "middlewares", "crawl.scheduler", "parts", "settings", "spiders", "state")
+_SCRAPYS = (
+    *("cmdline", "commands", "core.downloader.handlers.http11", "crawler", "downloadermiddlewares"),
+    *("dupefilters", "exporters", "extensions", "logformatter", "robotstxt", "shell"),
+    *("spidermiddlewares", "squeues"),
+)
 _PRELOADED = (
-    "hacs_crawler.addon",
-    "hacs_crawler.cli",
-    "hacs_crawler.middlewares",
-    "hacs_crawler.crawl.scheduler",
-    "hacs_crawler.parts",
-    "hacs_crawler.settings",
-    "hacs_crawler.spiders",
-    "hacs_crawler.state",
-    "scipy.optimize",
-    "scipy.special",
-    "scrapy.cmdline",
-    "scrapy.commands",
-    "scrapy.core.downloader.handlers.http11",
-    "scrapy.crawler",
-    "scrapy.downloadermiddlewares",
-    "scrapy.dupefilters",
-    "scrapy.exporters",
-    "scrapy.extensions",
-    "scrapy.logformatter",
-    "scrapy.robotstxt",
-    "scrapy.shell",
-    "scrapy.spidermiddlewares",
-    "scrapy.squeues",
-    "surt",
-    "twisted.internet.asyncioreactor",
+    *(f"hacs_crawler.{name}" for name in _OURS),
+    *("scipy.optimize", "scipy.special"),
+    *(f"scrapy.{name}" for name in _SCRAPYS),
+    *("surt", "twisted.internet.asyncioreactor"),
 )
 """Modules, and packages with their modules."""
 

@@ -73,14 +73,16 @@ class Project:
         )
         return Crawl(done.returncode, done.stderr.decode(), done.stdout.decode())
 
-    def crawl(self, seeds: str | list[str], *arguments: str, **settings: object) -> Crawl:
-        """Run `scrapy crawl scholar` on a seed source, or on a file made of these URLs."""
+    def crawl(
+        self, seeds: str | list[str], *arguments: str, spider: str = "scholar", **settings: object
+    ) -> Crawl:
+        """Run `scrapy crawl SPIDER` on a seed source, or on a file made of these URLs."""
         if not isinstance(seeds, str):
             file = self.folder / "seeds.txt"
             file.write_text("\n".join(seeds) + "\n")
             seeds = str(file)
         arguments = ("-a", f"seeds={seeds}", "-O", "-:json", *arguments)
-        return self.run("crawl", "scholar", *arguments, **settings)
+        return self.run("crawl", spider, *arguments, **settings)
 
     def page(self, url: str) -> Page | None:
         with opened(self.state) as state:

@@ -52,10 +52,10 @@ class KillAt:
         return cls(crawler, settings["KILL_AT"], Path(settings["ACKNOWLEDGED"]))
 
     def _at_opening(self) -> None:
-        _replace(crawl, "open_state", _after(crawl.open_state, 1))
+        crawl.open_state = _after(crawl.open_state, 1)
 
     def _at_ranking(self) -> None:
-        _replace(State, "rows", _after(State.rows, 1))
+        State.rows = _after(State.rows, 1)
 
     def _at_downloading(self) -> None:
         at_last = _after(lambda *_, **__: None, 5 * TIMES)
@@ -64,7 +64,7 @@ class KillAt:
 
     def _at_writing(self) -> None:
         """In the middle of a transaction, or when a pipeline was sent, not yet answered."""
-        _replace(SQLiteStore, "_insert_outcomes", _after(SQLiteStore._insert_outcomes, TIMES))
+        SQLiteStore._insert_outcomes = _after(SQLiteStore._insert_outcomes, TIMES)
 
         def sent(pipe: Any) -> list[Any]:
             connection = pipe.connection_pool.get_connection()
@@ -79,17 +79,17 @@ class KillAt:
 
         def at_last(store: RedisStore, changes: Sequence[Change]) -> dict[int, bytes]:
             if next(count, None) is None:
-                _replace(RedisStore, "_written", lambda _, pipe: sent(pipe))
+                RedisStore._written = lambda _, pipe: sent(pipe)
             return real(store, changes)
 
-        _replace(RedisStore, "write", at_last)
+        RedisStore.write = at_last
 
     def _at_acknowledging(self) -> None:
         """Between the write and the moment at which the crawl learns of it."""
-        _replace(State, "record", _after(State.record, TIMES))
+        State.record = _after(State.record, TIMES)
 
     def _at_closing(self) -> None:
-        _replace(State, "refit_prior", kill)
+        State.refit_prior = kill
 
 
 def _after(function: Callable[..., Any], times: int) -> Callable[..., Any]:
@@ -105,7 +105,3 @@ def _after(function: Callable[..., Any], times: int) -> Callable[..., Any]:
         return result
 
     return call
-
-
-def _replace(owner: object, name: str, function: Callable[..., Any]) -> None:
-    setattr(owner, name, function)

@@ -119,11 +119,8 @@ def _page(
 
 
 def _redirect(target: bytes) -> Iterator[bytes]:
-    yield (
-        b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nConnection: close\r\nLocation: "
-        + target
-        + b"\r\n\r\n"
-    )
+    head = b"HTTP/1.1 302 Found\r\nContent-Length: 0\r\nConnection: close\r\nLocation: "
+    yield head + target + b"\r\n\r\n"
 
 
 @dataclass(frozen=True)
@@ -183,18 +180,15 @@ class Answers:
         name = self.rng.choice([b"utf-16", b"utf-32", b"x-user-defined", b"base64", b"punycode"])
         return _page(b"<meta charset=%s>" % name + self._links(5), kind=b"text/html")
 
-    def endless(self) -> Iterator[bytes]:
+    def endless(self, part: bytes = b"", pause: float = 0.0) -> Iterator[bytes]:
         yield b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n"
         deadline = time.monotonic() + ENDLESS_SECONDS
         while time.monotonic() < deadline:
-            yield self._links(100) * 20
+            yield part or self._links(100) * 20
+            time.sleep(pause)
 
     def trickle(self) -> Iterator[bytes]:
-        yield b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\n\r\n"
-        deadline = time.monotonic() + ENDLESS_SECONDS
-        while time.monotonic() < deadline:
-            yield b"<a href=x>"
-            time.sleep(0.2)
+        return self.endless(b"<a href=x>", 0.2)
 
     def silent(self) -> Iterator[bytes]:
         time.sleep(ENDLESS_SECONDS / 10)
@@ -276,13 +270,8 @@ class Answers:
         )
 
     def bases(self) -> Iterator[bytes]:
-        bases = [
-            b"http://[",
-            b"http://h:99999/",
-            b"data:text/html,x",
-            b"//\xff",
-            b"http://" + b"a." * 5_000,
-        ]
+        bases = [b"http://[", b"http://h:99999/", b"data:text/html,x", b"//\xff"]
+        bases.append(b"http://" + b"a." * 5_000)
         return _page(b'<base href="%s">' % self.rng.choice(bases) + self._links(10))
 
     def hrefs(self) -> Iterator[bytes]:
@@ -302,11 +291,8 @@ class Answers:
         return _page(b"<a href=x " + b"".join(names) + b">" + self._links(3))
 
     def some_attributes(self) -> Iterator[bytes]:
-        tag = (
-            b"<p "
-            + b" ".join(b"a%d" % number for number in range(self.rng.randrange(100, 500)))
-            + b"></p>"
-        )
+        names = (b"a%d" % number for number in range(self.rng.randrange(100, 500)))
+        tag = b"<p " + b" ".join(names) + b"></p>"
         return _page(tag * (self.sizes.bytes // len(tag)) + self._links(3))
 
     def areas(self) -> Iterator[bytes]:
@@ -314,14 +300,8 @@ class Answers:
         return _page(b"<a href=x></a><area href=y>" * half + self._links(3))
 
     def odd_links(self) -> Iterator[bytes]:
-        form = self.rng.choice(
-            [
-                b"/x%%41?b=%d&a=%%C3",
-                "http://ü%d.de/".encode(),
-                b"a/../b/%d;sid=4/../",
-                b"/%d?" + b"a=%%C3&" * 300,
-            ]
-        )
+        forms = [b"/x%%41?b=%d&a=%%C3", "http://ü%d.de/".encode(), b"a/../b/%d;sid=4/../"]
+        form = self.rng.choice([*forms, b"/%d?" + b"a=%%C3&" * 300])
         number = min(self.sizes.odd_links, self.sizes.bytes // len(form))
         return _page(b"".join(b"<a href='" + form % place + b"'>" for place in range(number)))
 
@@ -352,14 +332,8 @@ KINDS = [
     if callable(member) and not name.startswith("_")
 ]
 _LONG_TO_READ = (
-    "attributes",
-    "some-attributes",
-    "areas",
-    "odd-links",
-    "nested-links",
-    "punycode",
-    "packed-bomb",
-    "spaces",
+    *("attributes", "some-attributes", "areas", "odd-links", "nested-links"),
+    *("punycode", "packed-bomb", "spaces"),
 )
 _LONG_TO_FETCH = ("long-link", "many-links", "deep", "endless", "trickle", "silent", "bomb")
 COSTLY = _LONG_TO_FETCH + _LONG_TO_READ

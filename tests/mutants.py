@@ -29,37 +29,16 @@ from typing import Final
 
 ROOT: Final = Path(__file__).parents[1]
 FILES: Final = (
-    "crawl/scheduler.py",
-    "crawl/ranker.py",
-    "state/merging.py",
-    "state/spells.py",
-    "state/judging.py",
-    "ranking/choice.py",
-    "ranking/finalists.py",
-    "parts",
-    "experiment",
-    "model",
+    *("crawl/scheduler.py", "crawl/ranker.py", "state/merging.py", "state/spells.py"),
+    *("state/judging.py", "ranking/choice.py", "ranking/finalists.py"),
+    *("parts", "experiment", "model"),
 )
-COMPARED: Final[dict[type[ast.cmpop], type[ast.cmpop]]] = {
-    ast.Lt: ast.LtE,
-    ast.LtE: ast.Lt,
-    ast.Gt: ast.GtE,
-    ast.GtE: ast.Gt,
-    ast.Eq: ast.NotEq,
-    ast.NotEq: ast.Eq,
-    ast.Is: ast.IsNot,
-    ast.IsNot: ast.Is,
-    ast.In: ast.NotIn,
-    ast.NotIn: ast.In,
-}
-COMPUTED: Final[dict[type[ast.operator], type[ast.operator]]] = {
-    ast.Add: ast.Sub,
-    ast.Sub: ast.Add,
-    ast.Mult: ast.Div,
-    ast.Div: ast.Mult,
-    ast.BitAnd: ast.BitOr,
-    ast.BitOr: ast.BitAnd,
-}
+PAIRS: Final[tuple[tuple[type[ast.AST], type[ast.AST]], ...]] = (
+    *((ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Eq, ast.NotEq), (ast.Is, ast.IsNot)),
+    *((ast.In, ast.NotIn), (ast.Add, ast.Sub), (ast.Mult, ast.Div), (ast.BitAnd, ast.BitOr)),
+)
+OTHER: Final = {**dict(PAIRS), **{other: one for one, other in PAIRS}}
+"""What an operator becomes in a mutant."""
 LOOPS: Final = 6.0
 """A mutant loops if its tests take this many times as long as without it, and `SECONDS` more."""
 SECONDS: Final = 60.0
@@ -68,10 +47,10 @@ SECONDS: Final = 60.0
 def changes(node: ast.AST) -> Iterator[Callable[[ast.AST], ast.AST]]:
     """Yield the functions that make a mutant of a node, each of a copy of it."""
     match node:
-        case ast.Compare(ops=[op]) if type(op) in COMPARED:
-            yield lambda it: _set(it, "ops", [COMPARED[type(op)]()])
-        case ast.BinOp(op=op) | ast.AugAssign(op=op) if type(op) in COMPUTED:
-            yield lambda it: _set(it, "op", COMPUTED[type(op)]())
+        case ast.Compare(ops=[op]) if type(op) in OTHER:
+            yield lambda it: _set(it, "ops", [OTHER[type(op)]()])
+        case ast.BinOp(op=op) | ast.AugAssign(op=op) if type(op) in OTHER:
+            yield lambda it: _set(it, "op", OTHER[type(op)]())
         case ast.BoolOp(op=op, values=values):
             yield lambda it: _set(it, "op", ast.Or() if isinstance(op, ast.And) else ast.And())
             for left in range(len(values)):

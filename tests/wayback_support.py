@@ -45,16 +45,15 @@ class Bootstrap:
         stdin: str | None = None,
         **settings: object,
     ) -> Crawl:
-        options = ("-a", f"seeds={self._source(seeds)}", "-O", "-:json", *_arguments(arguments))
-        return self.project.run(
-            "crawl", "wayback", *options, stdin=stdin, **self._settings(settings)
-        )
+        given = {"stdin": stdin, **self._settings(settings)}
+        seeds = seeds if isinstance(seeds, str) else [*seeds]
+        return self.project.crawl(seeds, *_arguments(arguments), spider="wayback", **given)
 
-    def start(
-        self, seeds: str | Sequence[str], *arguments: str, **settings: object
-    ) -> forks.Started:
+    def start(self, seeds: Sequence[str], *arguments: str, **settings: object) -> forks.Started:
+        file = self.project.folder / "seeds.txt"
+        file.write_text("\n".join(seeds))
         settings = {"HACS_STATE": self.project.state, **self._settings(settings)}
-        command = ["crawl", "wayback", "-a", f"seeds={self._source(seeds)}", *_arguments(arguments)]
+        command = ["crawl", "wayback", "-a", f"seeds={file}", *_arguments(arguments)]
         command += [part for name, value in settings.items() for part in ("-s", f"{name}={value}")]
         return forks.start("scrapy", command, ROOT)
 
@@ -74,13 +73,6 @@ class Bootstrap:
         asked = self.archive.asked.copy()
         self.archive.asked.clear()
         return asked
-
-    def _source(self, seeds: str | Sequence[str]) -> str:
-        if isinstance(seeds, str):
-            return seeds
-        file = self.project.folder / "seeds.txt"
-        file.write_text("".join(f"{seed}\n" for seed in seeds))
-        return str(file)
 
     def _settings(self, given: Mapping[str, object]) -> dict[str, object]:
         """Settings of a crawl; keys in lower case are the archive's."""

@@ -24,15 +24,13 @@ class Collection:
     environment: dict[str, str] = field(default_factory=dict)
 
 
-def _city(owner: str, name: str, commit: str) -> Collection:
-    return Collection(
-        f"{owner}/{name}",
-        commit,
-        "city_scrapers.settings.base",
-        overrides={"COMMANDS_MODULE": "", "CLOSESPIDER_ERRORCOUNT": 0},
-    )
-
-
+_OF_CITIES = {
+    "City-Bureau/city-scrapers": "292e3f20e2b0cf044e8571bd3acf9cd84249af30",
+    "City-Bureau/city-scrapers-det": "708787f7fa18af34ea40b0089ec345260dcb9735",
+    "City-Bureau/city-scrapers-cle": "93e3e567cb5c6db7c39bb9eea1bebaca989763a8",
+    "pgh-public-meetings/city-scrapers-pitt": "63150a522a512d35b64e4068e25169cf46875598",
+    "washabstract/city-scrapers-ca": "eb12d1274c22c52348ddad0cabc11434fe080ed9",
+}
 COLLECTIONS: Final = {
     "alltheplaces": Collection(
         "alltheplaces/alltheplaces",
@@ -58,21 +56,15 @@ COLLECTIONS: Final = {
             },
         },
     ),
-    "city-scrapers": _city(
-        "City-Bureau", "city-scrapers", "292e3f20e2b0cf044e8571bd3acf9cd84249af30"
-    ),
-    "city-scrapers-det": _city(
-        "City-Bureau", "city-scrapers-det", "708787f7fa18af34ea40b0089ec345260dcb9735"
-    ),
-    "city-scrapers-cle": _city(
-        "City-Bureau", "city-scrapers-cle", "93e3e567cb5c6db7c39bb9eea1bebaca989763a8"
-    ),
-    "city-scrapers-pitt": _city(
-        "pgh-public-meetings", "city-scrapers-pitt", "63150a522a512d35b64e4068e25169cf46875598"
-    ),
-    "city-scrapers-ca": _city(
-        "washabstract", "city-scrapers-ca", "eb12d1274c22c52348ddad0cabc11434fe080ed9"
-    ),
+    **{
+        name.partition("/")[2]: Collection(
+            name,
+            commit,
+            "city_scrapers.settings.base",
+            overrides={"COMMANDS_MODULE": "", "CLOSESPIDER_ERRORCOUNT": 0},
+        )
+        for name, commit in _OF_CITIES.items()
+    },
     "PyFeeds": Collection(
         "PyFeeds/PyFeeds", "2fe9718b285244c51fc0f8f25d24cf0777de6fa3", "feeds.default_settings"
     ),
@@ -87,9 +79,8 @@ COLLECTIONS: Final = {
         "kingfisher_scrapy.settings",
         overrides={
             "EXTENSIONS": {
-                "kingfisher_scrapy.extensions.SentryLogging": None,
-                "kingfisher_scrapy.extensions.DatabaseStore": None,
-                "kingfisher_scrapy.extensions.KingfisherProcessAPI2": None,
+                f"kingfisher_scrapy.extensions.{name}": None
+                for name in ("SentryLogging", "DatabaseStore", "KingfisherProcessAPI2")
             }
         },
     ),

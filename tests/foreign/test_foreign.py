@@ -102,20 +102,14 @@ def _crawl(name: str, folder: Path, jobs: list[Job], results: Results, tmp_path:
 
 def _run(name: str, folder: Path, jobs: Path, told: Path) -> None:
     command = [sys.executable, "-W", "ignore", "-c", "from foreign.crawl import main; main()"]
-    environment = {
-        **os.environ,
-        "PYTHONPATH": str(Path(__file__).parents[1]),
-        "PYTHONHASHSEED": "0",
-    }
-    done = subprocess.run(
-        [*command, name, str(folder.absolute()), str(jobs), str(told)],
-        env=environment,
-        cwd=told.parent,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    own = {"PYTHONPATH": str(Path(__file__).parents[1]), "PYTHONHASHSEED": "0"}
+    command += [name, str(folder.absolute()), str(jobs), str(told)]
+    with (told.parent / "errors").open("w+") as errors:
+        done = subprocess.run(
+            command, env={**os.environ, **own}, cwd=told.parent, stderr=errors, check=False
+        )
+        errors.seek(0)
+        assert done.returncode == 0, errors.read()
 
 
 def test_a_collection_is_fetched_at_its_commit(

@@ -46,18 +46,16 @@ def crawls(tmp_path: Path) -> Iterator[CommonCrawl]:
         yield running
 
 
-def run(project: Project, crawls: CommonCrawl, *arguments: str, **more: object) -> Crawl:
-    archives = {"commoncrawl": {**crawls.settings, **more}}
-    options = [part for one in (f"seeds={seeds(project)}", *arguments) for part in ("-a", one)]
-    return project.run(
-        "crawl", "wayback", *options, "-O", "-:json", HACS_ARCHIVES=json.dumps(archives)
-    )
-
-
-def seeds(project: Project) -> Path:
-    file = project.folder / "seeds.txt"
-    file.write_text(f"{URL}\n")
-    return file
+def run(
+    project: Project,
+    crawls: CommonCrawl,
+    *arguments: str,
+    urls: list[str] | None = None,
+    **more: object,
+) -> Crawl:
+    archives = json.dumps({"commoncrawl": {**crawls.settings, **more}})
+    options = [part for one in arguments for part in ("-a", one)]
+    return project.crawl(urls or [URL], *options, spider="wayback", HACS_ARCHIVES=archives)
 
 
 def test_captures_of_every_crawl_become_visits(project: Project, crawls: CommonCrawl) -> None:
@@ -74,10 +72,7 @@ def test_captures_of_every_crawl_become_visits(project: Project, crawls: CommonC
 
 
 def test_the_list_of_crawls_is_asked_for_once(project: Project, crawls: CommonCrawl) -> None:
-    file = seeds(project)
-    file.write_text("".join(f"http://foo{number}.edu/\n" for number in range(20)))
-    archives = json.dumps({"commoncrawl": crawls.settings})
-    crawl = project.run("crawl", "wayback", "-a", f"seeds={file}", HACS_ARCHIVES=archives)
+    crawl = run(project, crawls, urls=[f"http://foo{number}.edu/" for number in range(20)])
     assert [one.path for one in crawls.asked].count("/collinfo.json") == 1
     assert crawl.stat("hacs/archive/seeds/none") == 20
 

@@ -3,50 +3,40 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from textwrap import dedent
 from typing import Any
+from urllib.parse import urljoin
 
 import pytest
 from msgspec import msgpack
 
-import forks
 from browser import CHROMIUM, needs_chromium
 from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.parts.rendering.verdicts import PageRendering, Verdict, decoded
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.page import Page
 from hacs_crawler.state.store import Annotation, Store
-from hacs_crawler.utils.times import DAY
-from integration_support import QUICK, Crawl, Project
+from integration_support import AnySpider, Crawl, Project
 from scripted_site import ScriptedSite
 
 pytest.importorskip("scrapy_playwright")
 pytestmark = [needs_chromium, pytest.mark.slow]
 
-ADDONS = 'ADDONS={"hacs_crawler.addon.HacsAddon": 500}'
 SMALL_HEAP = "--js-flags=--max-old-space-size=64"
 """So that a page that eats memory crashes soon."""
 LAUNCH = {"executable_path": CHROMIUM, "args": ["--no-sandbox", SMALL_HEAP]}
 SPIDER = """
-    import os
-    import time
     from contextlib import suppress
 
     import psutil
     import scrapy
     from scrapy_playwright.page import PageMethod
 
-    def later():
-        return time.time() + float(os.environ.get("HACS_TESTS_LATER", "0"))
-
     class Plain(scrapy.Spider):
         name = "plain"
-        custom_settings = {"HACS_CLOCK": "spider.later"}
 
         async def start(self):
             for url in self.urls.split():
@@ -71,46 +61,34 @@ SPIDER = """
 """
 
 
-class Runs:
+class Runs(AnySpider):
     """Crawls of the site by a spider of a project's own, on one state."""
 
     def __init__(self, project: Project, site: ScriptedSite) -> None:
-        self._project, self._site = project, site
+        super().__init__(project.folder, site)
+        self._project = project
         # a browser's sockets could have no name in it: TMPDIR may be as long as that
         self.temporary = project.folder / "temporary" / (60 * "x") / (40 * "y")
         self.temporary.mkdir(parents=True)
 
     def __call__(self, *paths: str, day: int = 0, meta: str = "{}", **settings: Any) -> Crawl:
+        self.days = day
         given = {
-            "HACS_STATE": self._project.state,
             "HACS_RENDER": "auto",
             "PLAYWRIGHT_DEFAULT_NAVIGATION_TIMEOUT": 12_000,
             "PLAYWRIGHT_LAUNCH_OPTIONS": json.dumps(LAUNCH),
             "ROBOTSTXT_OBEY": True,
             "RETRY_ENABLED": False,
         } | settings
-        options = [*QUICK, ADDONS, *(f"{key}={value}" for key, value in given.items())]
-        urls = " ".join(
-            path if path.startswith("http") else f"{self._site.url}{path}" for path in paths
-        )
-        (self._project.folder / "spider.py").write_text(dedent(SPIDER).replace("META", meta))
-        arguments = ["runspider", "spider.py", "-a", f"urls={urls}"]
-        arguments += [part for one in options for part in ("-s", one)]
-        done = forks.run(
-            "scrapy",
-            arguments,
-            self._project.folder,
-            environment={
-                **os.environ,
-                "HACS_TESTS_LATER": str(day * DAY),
-                "TMPDIR": str(self.temporary),
-            },
-        )
-        crawl = Crawl(done.returncode, done.stderr.decode(), "")
+        urls = " ".join(urljoin(self._site.url, path) for path in paths)
+        crawl = self.run(SPIDER.replace("META", meta), "-a", f"urls={urls}", **given)
         assert crawl.exit_status == 0, crawl.log
         assert "'finish_reason': 'finished'" in crawl.log
         assert "Traceback" not in crawl.log
         return crawl
+
+    def _environment(self) -> dict[str, str]:
+        return {**super()._environment(), "TMPDIR": str(self.temporary)}
 
     def page(self, path: str) -> Page | None:
         return self._project.page(self._site.url + path)

@@ -77,6 +77,7 @@ def test_new_links_are_found_reported_and_not_found_again(site: Site, project: P
 
 
 SEED = ["http://127.0.0.1:1/"]
+OURS = "hacs_crawler.crawl.scheduler.HacsScheduler"
 
 
 @pytest.mark.parametrize(
@@ -90,11 +91,7 @@ SEED = ["http://127.0.0.1:1/"]
         ("demo", {"level": "sites"}, "level = 'sites': must be website or homepage"),
         (SEED, {"HACS_STATE": "redis://127.0.0.1:1/0"}, "redis://127.0.0.1:1/0"),
         (SEED, {"HACS_INNER_SCHEDULER": "os.path.join"}, "HACS_INNER_SCHEDULER = 'os.path.join'"),
-        (
-            SEED,
-            {"HACS_INNER_SCHEDULER": "hacs_crawler.crawl.scheduler.HacsScheduler"},
-            "HACS_INNER_SCHEDULER = 'hacs_crawler.crawl.scheduler.HacsScheduler'",
-        ),
+        (SEED, {"HACS_INNER_SCHEDULER": OURS}, f"HACS_INNER_SCHEDULER = '{OURS}'"),
         (SEED, {"HACS_POLICY": "numpy.linalg.norm"}, "policy 'numpy.linalg.norm' failed"),
     ],
 )

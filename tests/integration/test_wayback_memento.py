@@ -73,11 +73,9 @@ def days(numbers: tuple[int, ...]) -> list[int]:
 def run(
     project: Project, archives: Mapping[str, object], *arguments: str, **settings: object
 ) -> Crawl:
-    file = project.folder / "seeds.txt"
-    file.write_text(f"{URL}\n")
-    options = [part for one in (f"seeds={file}", *arguments) for part in ("-a", one)]
+    options = [part for one in arguments for part in ("-a", one)]
     settings = {"HACS_ARCHIVES": json.dumps(archives), **settings}
-    return project.run("crawl", "wayback", *options, "-O", "-:json", **settings)
+    return project.crawl([URL], *options, spider="wayback", **settings)
 
 
 def known_of(project: Project) -> tuple[list[int], list[int]]:

@@ -190,12 +190,10 @@ class Wayback:
     ) -> Harvested:
         """Harvest to the end, into a new state unless it is named."""
         self.archive.requests()
-        file = self.folder / "seeds.txt"
-        file.write_text("".join(f"{seed}\n" for seed in seeds))
-        options = [part for one in (f"seeds={file}", *arguments) for part in ("-a", one)]
+        options = [part for one in arguments for part in ("-a", one)]
         project = Project(self.folder, state or self.new_state())
         given = {"HACS_ARCHIVES": self.archive.memento_url, **settings}
-        crawl = project.run("crawl", "wayback", *options, **given)
+        crawl = project.crawl([*seeds], *options, spider="wayback", **given)
         assert crawl.exit_status == 0, crawl.log
         assert not re.search(" (ERROR|CRITICAL): |Traceback", crawl.log), crawl.log
         pages = pages_in(project.state, settings.get("HACS_NAMESPACE", "hacs"))

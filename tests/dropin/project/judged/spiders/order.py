@@ -78,15 +78,6 @@ PAGES = 5
 POLITE = {"CONCURRENT_REQUESTS_PER_DOMAIN": 1, "DOWNLOAD_DELAY": 0.02}
 
 
-class PoliteHostsGrouped(Row):
-    custom_settings = POLITE
-
-    async def start(self) -> Any:
-        for host in range(1, HOSTS + 1):
-            for number in range(PAGES):
-                yield self.page(f"/{number}", host)
-
-
 class PoliteHostsShuffled(Row):
     custom_settings = POLITE
 
@@ -97,7 +88,7 @@ class PoliteHostsShuffled(Row):
             yield self.page(path, host)
 
 
-class PoliteHostsWithFollowUps(PoliteHostsGrouped):
+class PoliteHostsWithFollowUps(PoliteHostsShuffled):
     def parse(self, response: Any) -> Any:
         yield from super().parse(response)
         if response.url.count("/") == 3:

@@ -175,16 +175,6 @@ class WaitsOnSchedulerEmpty(Row):
             await self.crawler.signals.wait_for(signals.scheduler_empty)
 
 
-class NeverEnds(Row):
-    custom_settings = {"CLOSESPIDER_ITEMCOUNT": 5}
-    is_endless = True
-
-    async def start(self) -> Any:
-        while True:
-            yield self.page("/1", dont_filter=True)
-            await asyncio.sleep(0.01)
-
-
 class NeverYields(Row):
     custom_settings = {"CLOSESPIDER_TIMEOUT": 1}
 
