@@ -15,7 +15,7 @@ from cli_support import NOW, hacs, opened
 from hacs_crawler.links import link_fingerprint
 from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.model import CHURNING
-from hacs_crawler.state import Finding, Findings, Visit, write_findings
+from hacs_crawler.state import Finding, Findings, State, Visit, write_findings
 from hacs_crawler.utils.times import DAY
 
 ADA, BOB = "http://ada.example.edu/~ada/", "http://www.bob.example/shop"
@@ -27,16 +27,14 @@ def fill(
     folder: Path, visits: int = 2, found: dict[str, Findings] | None = None, namespace: str = "hacs"
 ) -> None:
     with opened(folder, namespace) as state:
-        state.record(
-            [
-                Visit(url, NOW - 30 * DAY + day * DAY, marks=frozenset([day]))
-                for url in (ADA, BOB)
-                for day in range(visits)
-            ]
-        )
-        write_findings(
-            state.store, {page_id_of(url): some for url, some in (found or {}).items()}, 20
-        )
+        for day in range(visits):
+            at, marks = NOW - 30 * DAY + day * DAY, frozenset([day])
+            state.record([Visit(url, at, marks=marks) for url in (ADA, BOB)])
+        keep(state, found or {})
+
+
+def keep(state: State, found: dict[str, Findings]) -> None:
+    write_findings(state.store, {page_id_of(url): some for url, some in found.items()}, 20)
 
 
 @pytest.fixture(autouse=True)
@@ -78,7 +76,7 @@ def test_of_a_page_with_other_links_at_each_request_only_links_that_stayed_are_n
                 marks = frozenset(map(link_fingerprint, shown))
                 state.record([Visit(ADA, NOW + (day - 20) * DAY + second, marks=marks)])
         things = [Finding(NOW, "link", url, url) for url in (paper, others[-1], others[3])]
-        write_findings(state.store, {page_id_of(ADA): Findings("Ada", tuple(things))}, 20)
+        keep(state, {ADA: Findings("Ada", tuple(things))})
         assert state.load([page_id_of(ADA)])[page_id_of(ADA)].churn >= CHURNING
     assert texts(hacs_new(tmp_path, "--json")) == [paper]
     told = (
@@ -101,7 +99,7 @@ def test_news_of_every_day_are_new_as_long_as_all_stay(
             marks = frozenset(map(link_fingerprint, news[: 4 + day]))
             state.record([Visit(ADA, NOW + (day - 3) * DAY, marks=marks)])
         things = [Finding(NOW - n * DAY, "link", news[-1 - n], news[-1 - n]) for n in range(3)]
-        write_findings(state.store, {page_id_of(ADA): Findings("Ada", tuple(things))}, 20)
+        keep(state, {ADA: Findings("Ada", tuple(things))})
     assert texts(hacs_new(tmp_path, "--json")) == [thing.text for thing in things]
     assert not caplog.messages
 
@@ -112,7 +110,7 @@ def test_things_of_a_block_page_are_not_new_once_the_page_is_back(tmp_path: Path
     blocked, back = (Finding(at, "text", str(at)) for at in days[1:])
     with opened(tmp_path) as state:
         state.record([Visit(ADA, at, marks=marks) for at, marks in zip(days, shown, strict=True)])
-        write_findings(state.store, {page_id_of(ADA): Findings("Ada", (blocked, back))}, 20)
+        keep(state, {ADA: Findings("Ada", (blocked, back))})
     assert texts(hacs_new(tmp_path, "--json")) == [back.text]
 
 
@@ -123,40 +121,35 @@ def test_csv_and_json_have_a_row_for_each_thing(folder: Path) -> None:
         "page": ADA,
         "title": "Ada",
         "kind": "link",
-        "text": "Sketch & notes",
+        "text": LINK.text,
         "was": "",
-        "url": "http://ada.example.edu/sketch.pdf",
+        "url": LINK.url,
     }
     lines = hacs_new(folder, "--json").stdout.splitlines()
     assert [json.loads(line) for line in lines] == rows
 
 
 @pytest.mark.parametrize(
-    ("since", "shown"),
+    ("option", "value", "shown"),
     [
-        ("7d", [LINK.text]),
-        ("2w", [LINK.text, PRICE.text]),
-        ("24h", [LINK.text]),
-        ("2024-10-03", [LINK.text]),
-        ("2024-09-25", [LINK.text, PRICE.text]),
-        ("2024-10-04", []),
+        # an age or a date
+        ("--since", "7d", [LINK]),
+        ("--since", "2w", [LINK, PRICE]),
+        ("--since", "24h", [LINK]),
+        ("--since", "2024-10-03", [LINK]),
+        ("--since", "2024-09-25", [LINK, PRICE]),
+        ("--since", "2024-10-04", []),
+        # a host and those below it
+        ("--site", "bob.example", [PRICE]),
+        ("--site", "WWW.bob.example", [PRICE]),
+        ("--site", "example.edu", [LINK]),
+        ("--site", "ample.edu", []),
     ],
 )
-def test_since_takes_an_age_or_a_date(since: str, shown: list[str], folder: Path) -> None:
-    assert texts(hacs_new(folder, "--since", since, "--json")) == shown
-
-
-@pytest.mark.parametrize(
-    ("site", "shown"),
-    [
-        ("bob.example", [PRICE.text]),
-        ("WWW.bob.example", [PRICE.text]),
-        ("example.edu", [LINK.text]),
-        ("ample.edu", []),
-    ],
-)
-def test_a_site_is_a_host_and_those_below_it(site: str, shown: list[str], folder: Path) -> None:
-    assert texts(hacs_new(folder, "--site", site, "--json")) == shown
+def test_things_of_some_time_or_of_a_site_alone_are_shown(
+    option: str, value: str, shown: list[Finding], folder: Path
+) -> None:
+    assert texts(hacs_new(folder, option, value, "--json")) == [thing.text for thing in shown]
 
 
 def test_the_feed_is_atom_with_ids_that_stay(folder: Path, tmp_path: Path) -> None:
