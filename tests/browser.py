@@ -1,7 +1,5 @@
 """The Chromium that tests drive with Playwright."""
 
-from __future__ import annotations
-
 import os
 import shutil
 

@@ -1,7 +1,5 @@
 """Outcome records for the tests of calibration."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from hacs_crawler.state.database import State

@@ -1,7 +1,5 @@
 """The command `hacs`, run on a state in a folder, at a time that stands still or as a process."""
 
-from __future__ import annotations
-
 import csv
 import subprocess
 from collections.abc import Iterable

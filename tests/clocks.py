@@ -1,7 +1,5 @@
 """Clocks that crawls of the tests go by (HACS_CLOCK)."""
 
-from __future__ import annotations
-
 import os
 import time
 from itertools import count

@@ -11,8 +11,6 @@ and its WARC files lie on Amazon's S3. Every answer has the form of a recorded o
 The rows name true offsets and lengths in WARC files that warcio wrote.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import time

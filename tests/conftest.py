@@ -1,7 +1,5 @@
 """Real servers and stores for the tests."""
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 import os

@@ -1,7 +1,5 @@
 """Parts of a crawl without a crawl: Scrapy's own downloader, and timers, moved by the test."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager

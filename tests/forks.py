@@ -7,8 +7,6 @@ interpreter does at its end but free each object, which takes longer than a smal
 start itself start a Python instead.
 """
 
-from __future__ import annotations
-
 import atexit
 import gc
 import json

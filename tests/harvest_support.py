@@ -1,7 +1,5 @@
 """A harvest without a crawl: a scripted archive, and a real cache before a state in memory."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence

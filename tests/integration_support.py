@@ -1,7 +1,5 @@
 """A Scrapy project that tests run as a user would."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Two processes that change one state in turns."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Timelines of a few made-up websites, as files or not."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta

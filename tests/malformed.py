@@ -1,7 +1,5 @@
 """A web server whose every answer is broken in some way: a raw socket, and a seed for its whims."""
 
-from __future__ import annotations
-
 import gzip
 import random
 import re

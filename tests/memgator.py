@@ -5,8 +5,6 @@ and `memgatorService`): TimeMaps in link format, a TimeGate that redirects with 
 where no archive has anything. Its JSON and CDXJ are in tests/archive/test_timemap.py.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime

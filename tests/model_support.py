@@ -1,7 +1,5 @@
 """Gaps between the visits of pages, as tests of the model give them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -8,8 +8,6 @@ A mutant is one change of a module's syntax tree, compiled when a process of its
 no file is written.
 """
 
-from __future__ import annotations
-
 import argparse
 import ast
 import copy

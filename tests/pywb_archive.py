@@ -4,8 +4,6 @@ pywb needs redis==2.10.6, far older than ours, so it lives in a virtual environm
 made in pytest's cache, once: the only thing in the tests that needs the network (a package registry).
 """
 
-from __future__ import annotations
-
 import fcntl
 import http.client
 import io

@@ -1,7 +1,5 @@
 """What the tests of failures share: moments of a crawl, and a look at what it left."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from hacs_crawler.links.keys import page_id_of

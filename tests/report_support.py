@@ -1,7 +1,5 @@
 """States for the tests of the report: a made-up year of visits to a few sites, and what goes wrong."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

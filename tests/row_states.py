@@ -1,7 +1,5 @@
 """States of random ranking rows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import fields

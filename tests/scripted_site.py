@@ -1,7 +1,5 @@
 """A local site whose pages are made by JavaScript, each in a way of its own."""
 
-from __future__ import annotations
-
 import json
 import time
 from http.server import BaseHTTPRequestHandler

@@ -1,7 +1,5 @@
 """What spiders of tests have in common that begin with a few pages of a site."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 import scrapy

@@ -1,7 +1,5 @@
 """Real servers that tests start and stop."""
 
-from __future__ import annotations
-
 import asyncio
 import fcntl
 import os

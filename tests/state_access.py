@@ -1,7 +1,5 @@
 """Pages between a crawl and its state: a real state, a real thread, and timers of the test's."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Callable, Sequence

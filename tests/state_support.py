@@ -1,7 +1,5 @@
 """Pages and visits for tests of the state."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path

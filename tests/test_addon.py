@@ -1,7 +1,5 @@
 """What one line in ADDONS sets."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """One command measures everything, and what documents say of it is what it measured."""
 
-from __future__ import annotations
-
 import runpy
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Every setting is read once, checked, and named when it is wrong."""
 
-from __future__ import annotations
-
 import math
 from operator import attrgetter
 

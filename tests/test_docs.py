@@ -1,7 +1,5 @@
 """The documentation names what the code has, and nothing else."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import json

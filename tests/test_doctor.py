@@ -1,7 +1,5 @@
 """`hacs doctor`, on real states, servers and projects."""
 
-from __future__ import annotations
-
 import sqlite3
 import sys
 from contextlib import closing

@@ -1,7 +1,5 @@
 """Imports run down the house only, and through a folder's face where it has one."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from graphlib import TopologicalSorter

@@ -1,7 +1,5 @@
 """What is published: what is imported is declared, and what is said of the package is true of it."""
 
-from __future__ import annotations
-
 import ast
 import importlib.metadata
 import re

@@ -1,7 +1,5 @@
 """`tox -e min` runs with the oldest of everything that pyproject.toml allows."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from configparser import ConfigParser

@@ -1,7 +1,5 @@
 """What the tutorial says is what happens: each command is run, and its output compared."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 `python tests/tutorial_support.py` writes the outputs in docs/tutorial.md again.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

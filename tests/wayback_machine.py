@@ -10,8 +10,6 @@ and is never overloaded. Every quirk names where it is documented:
 - cassette x: real answers recorded in edgi's src/wayback/tests/cassettes/x.yaml
 """
 
-from __future__ import annotations
-
 import base64
 import contextlib
 import gzip

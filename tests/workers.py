@@ -1,7 +1,5 @@
 """What all processes of a session of tests share."""
 
-from __future__ import annotations
-
 import fcntl
 import os
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """The notebook in docs/, run cell by cell, and what docs/python.md says of tables."""
 
-from __future__ import annotations
-
 import ast
 import re
 from pathlib import Path

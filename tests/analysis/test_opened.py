@@ -1,7 +1,5 @@
 """A state read from Python: `import hacs_crawler as hacs`."""
 
-from __future__ import annotations
-
 import builtins
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """URIs of mementos, and links that an archive has rewritten to them."""
 
-from __future__ import annotations
-
 import pytest
 from lxml.html import fromstring
 from parsel import Selector

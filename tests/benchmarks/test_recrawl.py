@@ -1,7 +1,5 @@
 """The benchmark of policies on known histories: its sources, its crawls, and what it prints."""
 
-from __future__ import annotations
-
 import importlib
 import os
 import runpy

@@ -1,7 +1,5 @@
 """Signals of a simulated web, and what they are worth there."""
 
-from __future__ import annotations
-
 import importlib
 from pathlib import Path
 from types import ModuleType

@@ -1,7 +1,5 @@
 """The command `hacs` as a whole: what it lists, how it starts, and how it ends."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

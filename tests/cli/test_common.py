@@ -1,7 +1,5 @@
 """What commands share: the project's settings, its state, and how they end."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`hacs estimate`, on real states: whole, stopped, and gone on with."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """`hacs evaluate` as a user runs it: tables and CSV."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

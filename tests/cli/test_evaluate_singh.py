@@ -1,7 +1,5 @@
 """`hacs evaluate --paper singh` as a user runs it."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`hacs experiment` and the import of what it exports, as a user runs them."""
 
-from __future__ import annotations
-
 import json
 import re
 from dataclasses import asdict

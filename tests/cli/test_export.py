@@ -1,7 +1,5 @@
 """`hacs export`, and `hacs import` of what it wrote, of TimeMaps and from standard input."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import os

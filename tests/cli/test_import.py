@@ -1,7 +1,5 @@
 """The `hacs` command, run as a user runs it."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import lzma

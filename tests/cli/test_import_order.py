@@ -1,7 +1,5 @@
 """What files of an index leave in the state does not depend on how it is split, or on its order."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """`hacs interest`, as a user runs it."""
 
-from __future__ import annotations
-
 import gzip
 import logging
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Commands that are asked for what is not there, or in words that they do not know."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """`hacs new`, on real states."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

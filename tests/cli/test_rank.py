@@ -1,7 +1,5 @@
 """`hacs rank`, on real states."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Commands that only read need no file system that can be written to."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 import sys

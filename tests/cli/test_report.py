@@ -1,7 +1,5 @@
 """`hacs report` as a user runs it."""
 
-from __future__ import annotations
-
 import logging
 import webbrowser
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`--shards`: commands read the states of shards as one, and move a state from some shards to others."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from contextlib import closing

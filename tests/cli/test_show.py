@@ -1,7 +1,5 @@
 """`hacs show`, and what would make a page be visited next."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`hacs signal`, and what `hacs show` says of signals."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`hacs simulate` as a user runs it."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

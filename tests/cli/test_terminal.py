@@ -1,7 +1,5 @@
 """Tables and sentences in terminals, files and pipes; rows as JSON and CSV."""
 
-from __future__ import annotations
-
 import csv
 import json
 import os

@@ -1,7 +1,5 @@
 """What commands say to wrong arguments, settings and files: one line that names the fault."""
 
-from __future__ import annotations
-
 import logging
 import shlex
 from contextlib import closing

@@ -1,7 +1,5 @@
 """What tests of a crawl's parts share."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import pytest

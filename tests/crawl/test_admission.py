@@ -1,7 +1,5 @@
 """Requests that may not be sent yet: none comes before its time, and one slot waits for no other."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """A crawl's link to its state: opened once, failed once, closed with everything written."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import threading

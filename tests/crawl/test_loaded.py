@@ -1,7 +1,5 @@
 """What a crawl loads: each of Python's full garbage collections looks at all of it."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What is known of a request: which page it visits, how far it has come, and what copies of it keep."""
 
-from __future__ import annotations
-
 import json
 import marshal
 import pickle

@@ -1,7 +1,5 @@
 """What one response tells of its page, without a crawl."""
 
-from __future__ import annotations
-
 import gzip
 import re
 from typing import Any

@@ -1,7 +1,5 @@
 """What parts of a crawl raise, or how long they take, costs the crawl nothing."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence

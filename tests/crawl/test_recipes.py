@@ -1,7 +1,5 @@
 """How a page was asked for, kept as bytes, and asked for again."""
 
-from __future__ import annotations
-
 import string
 from typing import Any
 

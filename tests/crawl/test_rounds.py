@@ -1,7 +1,5 @@
 """Rounds of a crawl that goes on: when one is over, and when the next begins."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from pathlib import Path

@@ -4,8 +4,6 @@ Each test crawls a few `data:` URLs with Scrapy's own engine. Where one fails, i
 version of Scrapy has changed; `hacs_crawler/crawl/scrapy_internals.py` is the only place to mend.
 """
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator

@@ -1,7 +1,5 @@
 """Which seed is next: by free slots, by priority, by rank."""
 
-from __future__ import annotations
-
 import weakref
 from functools import cache
 from itertools import count

@@ -1,7 +1,5 @@
 """Pages that say they are in punycode, whose decoder takes a minute for a megabyte."""
 
-from __future__ import annotations
-
 from importlib import import_module
 
 import pytest

@@ -1,7 +1,5 @@
 """Hosts that cannot be looked up: two look-ups and a line each, and an end where there is no network."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterator
 

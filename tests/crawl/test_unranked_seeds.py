@@ -1,7 +1,5 @@
 """Seeds that wait to be ranked, without an engine: how many are held, and that none is lost."""
 
-from __future__ import annotations
-
 import pytest
 from scrapy import Request
 

@@ -1,7 +1,5 @@
 """`scrapy crawl scholar -a seeds=demo`: a crawl of the web that comes along."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The clock and the list of pages of the tutorial."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

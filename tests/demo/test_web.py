@@ -1,7 +1,5 @@
 """The made-up web: its histories, and its answers at a time."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import numpy as np

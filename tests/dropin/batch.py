@@ -7,8 +7,6 @@ what is printed, what the site was asked for, and at last the exit status. A cra
 the process.
 """
 
-from __future__ import annotations
-
 import gc
 import json
 import os

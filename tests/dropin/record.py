@@ -8,8 +8,6 @@ with the add-on have another one, is run without the add-on too: it fails where 
 record that is missing or old costs time and hides nothing.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import tempfile

@@ -19,8 +19,6 @@
 | anything else               | a page without links                                            |
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import threading

@@ -1,7 +1,5 @@
 """Other people's plugins, each with and without the add-on: both keep doing what they do."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path

@@ -3,8 +3,6 @@
 A row is a spider of `project/judged/spiders`, or one of the commands below.
 """
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module

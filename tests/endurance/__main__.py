@@ -5,8 +5,6 @@ Arguments are words of the rows that are wanted, all without one; `--write` puts
 docs/reliability.md. The status is 1 where anything was found.
 """
 
-from __future__ import annotations
-
 import logging
 import multiprocessing
 import os

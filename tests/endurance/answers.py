@@ -1,7 +1,5 @@
 """Hostile answers, and whole crawls that are drawn at random."""
 
-from __future__ import annotations
-
 import random
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """A crawl of a drawn scenario, in a process that is forked from one that has imported everything."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import shutil

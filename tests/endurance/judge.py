@@ -1,7 +1,5 @@
 """Crawls of drawn scenarios: something happens to one of them, and the next one is left alone."""
 
-from __future__ import annotations
-
 import random
 import re
 import signal

@@ -1,7 +1,5 @@
 """States, and what happens to them and to their crawls at a random moment."""
 
-from __future__ import annotations
-
 import random
 import resource
 import signal

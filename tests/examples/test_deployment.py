@@ -1,7 +1,5 @@
 """What examples/ has for containers and systemd fits together, as far as can be seen without them."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

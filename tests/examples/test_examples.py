@@ -1,7 +1,5 @@
 """The projects of examples/ are run as a user would, on a local site in place of theirs."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

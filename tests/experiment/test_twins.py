@@ -1,7 +1,5 @@
 """Twin states from start to end, what is said of them, and what cannot be compared."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

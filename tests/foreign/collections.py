@@ -1,7 +1,5 @@
 """Public collections of spiders: where they are, at which commit, and what of them needs a service."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """Compares what crawls of one spider did without the add-on and with it, and says why they differ."""
 
-from __future__ import annotations
-
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator

@@ -6,8 +6,6 @@ JOBS and RESULTS are files of lines of JSON: what `Job` and `Seen` say. The proc
 one, which has imported the project's spiders.
 """
 
-from __future__ import annotations
-
 import gc
 import inspect
 import json

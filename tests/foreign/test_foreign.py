@@ -5,8 +5,6 @@ has one for each collection, or fetched into it. Spiders whose modules need what
 or a network, are left out.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import os

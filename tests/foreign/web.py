@@ -4,8 +4,6 @@ What a page shows is made from the spider's own source: the selectors, rules and
 function of the request and the round alone, so that two crawls which ask for the same see the same.
 """
 
-from __future__ import annotations
-
 import json
 import re
 import zlib

@@ -1,7 +1,5 @@
 """Time in scenarios: HACS_CLOCK stands still within a run, and the process's own clocks run fast."""
 
-from __future__ import annotations
-
 import asyncio
 import selectors
 import time

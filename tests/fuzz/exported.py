@@ -1,7 +1,5 @@
 """What a state holds, opened again, and whether it survives an export and an import."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What holds of every crawl. Each function yields a line for each time that it does not."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """Plays a scenario, says what does not hold of it, and makes it smaller."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 

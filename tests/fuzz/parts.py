@@ -1,7 +1,5 @@
 """Parts of a crawl that fail, each in all of its hooks: they cost no request."""
 
-from __future__ import annotations
-
 from inspect import iscoroutinefunction
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Plays a scenario in a process of its own, forked from one that has imported everything."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

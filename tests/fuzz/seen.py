@@ -1,7 +1,5 @@
 """What was seen of a run, by request."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Settings of a scenario: any of those that are declared, and some of Scrapy's own."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The site of a scenario: a real server in the process that crawls, with a log of what it answered."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from contextlib import suppress

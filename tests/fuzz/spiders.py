@@ -1,7 +1,5 @@
 """Spiders of the ways in which requests come and are handled: each class is a kind."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar

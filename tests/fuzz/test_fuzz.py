@@ -4,8 +4,6 @@
 printed: put it into a file in `scenarios/`, where it is played for ever.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import time

@@ -3,8 +3,6 @@
 Its clock runs fast (`clock.run_fast`) before this is imported.
 """
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import json

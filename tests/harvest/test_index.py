@@ -1,7 +1,5 @@
 """How the size of queries follows what a CDX server can take."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """What is left to be asked about a seed, noted in the state."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 
 import pytest

@@ -1,7 +1,5 @@
 """From captures to visits: what has to be fetched, and what need not be."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 
 import pytest

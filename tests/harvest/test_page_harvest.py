@@ -1,7 +1,5 @@
 """One page's captures become visits: what is fetched, and what an archive's failures leave to do."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

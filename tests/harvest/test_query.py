@@ -1,7 +1,5 @@
 """What a CDX server is asked, and how its answers are read."""
 
-from __future__ import annotations
-
 import json
 from urllib.parse import parse_qs, urlsplit
 

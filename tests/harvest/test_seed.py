@@ -1,7 +1,5 @@
 """From a seed to its recorded history, run after run."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

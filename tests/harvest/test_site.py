@@ -1,7 +1,5 @@
 """Which rows of an index are about the pages of an author's site."""
 
-from __future__ import annotations
-
 import pytest
 
 from hacs_crawler.archive import Capture

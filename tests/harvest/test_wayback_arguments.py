@@ -1,7 +1,5 @@
 """The arguments of the spider `wayback`, read without a crawl."""
 
-from __future__ import annotations
-
 import pytest
 from scrapy.settings import Settings
 

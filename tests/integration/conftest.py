@@ -1,7 +1,5 @@
 """Runs real Scrapy processes against real local servers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which answers are visits of their page, and what a project says of them."""
 
-from __future__ import annotations
-
 import json
 
 from integration_support import AnySpider

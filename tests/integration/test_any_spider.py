@@ -1,7 +1,5 @@
 """Spiders that know nothing of HACS, in a project that has one line in ADDONS."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from textwrap import dedent

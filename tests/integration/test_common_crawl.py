@@ -1,7 +1,5 @@
 """`scrapy crawl wayback` against Common Crawl, of which `common_crawl` is a double."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """HACS_CONDITIONAL_REQUESTS = "auto": hosts are asked so until a control visit shows a wrong answer."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

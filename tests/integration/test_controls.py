@@ -1,7 +1,5 @@
 """Control visits: a page whose every visit showed something new is asked twice, within the budget."""
 
-from __future__ import annotations
-
 import re
 import signal
 import time

@@ -1,7 +1,5 @@
 """Weights and intervals in crawls: patterns, seed lists, and requests that ask for their page."""
 
-from __future__ import annotations
-
 from urllib.parse import urlsplit
 
 from integration_support import AnySpider, Project

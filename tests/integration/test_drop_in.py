@@ -1,7 +1,5 @@
 """The wheel, in a virtual environment of its own, in a fresh Scrapy project, with one line added."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sysconfig

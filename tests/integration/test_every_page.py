@@ -1,7 +1,5 @@
 """Any spider's pages are under care: recorded, ranked, skipped, and visited again by themselves."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

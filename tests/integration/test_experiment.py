@@ -1,7 +1,5 @@
 """An experiment of real crawls: a state copied, crawled by two policies, compared and joined."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What updates brought is kept as text, in whole crawls: links with their texts, and items."""
 
-from __future__ import annotations
-
 import pytest
 
 from hacs_crawler.links.keys import page_id_of

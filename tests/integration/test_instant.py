@@ -1,7 +1,5 @@
 """The instant tier of `scrapy crawl scholar -a forever=1h`: hubs every few minutes, beside all else."""
 
-from __future__ import annotations
-
 import json
 import signal
 from pathlib import Path

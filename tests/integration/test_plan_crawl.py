@@ -1,7 +1,5 @@
 """A plan foretells a crawl."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from urllib.parse import urlsplit

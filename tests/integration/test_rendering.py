@@ -1,7 +1,5 @@
 """Pages made by JavaScript, visited by whole Scrapy processes with a real Chromium."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

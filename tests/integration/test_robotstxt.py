@@ -1,7 +1,5 @@
 """robots.txt is obeyed from the first request on, and hosts that cannot be reached cost a line each."""
 
-from __future__ import annotations
-
 import textwrap
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`scrapy crawl scholar -a forever=1h`: rounds follow one another until the crawl is stopped."""
 
-from __future__ import annotations
-
 import signal
 import socket
 from collections.abc import Callable

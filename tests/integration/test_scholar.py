@@ -1,7 +1,5 @@
 """`scrapy crawl scholar`, run as a user runs it, on a real local site."""
 
-from __future__ import annotations
-
 import stat
 from pathlib import Path
 

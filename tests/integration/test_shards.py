@@ -1,7 +1,5 @@
 """Shards crawled: each page by one of them, no host by two, and what one comes across is another's."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

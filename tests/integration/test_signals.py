@@ -1,7 +1,5 @@
 """Sitemaps in real crawls: honest, lazy, lying, absent and broken ones on fifty hosts."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator

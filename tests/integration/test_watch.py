@@ -1,7 +1,5 @@
 """What is watched of pages in whole crawls: prices, lists, texts."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Items that are told apart by a field: what changed of which, and which fields are no news at all."""
 
-from __future__ import annotations
-
 from integration_support import AnySpider, Crawl
 from servers import Site
 

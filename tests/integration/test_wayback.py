@@ -4,8 +4,6 @@ One archive with a seed for each kind of history is harvested once, and most tes
 left in the state, the feed, the stats and the log.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping

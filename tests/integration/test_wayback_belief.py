@@ -1,7 +1,5 @@
 """`scrapy crawl wayback`: what is believed to be a memento, and what is asked for once more."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """`scrapy crawl wayback` killed, told to stop, and left without its state."""
 
-from __future__ import annotations
-
 import math
 import signal
 import time

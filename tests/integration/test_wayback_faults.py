@@ -1,7 +1,5 @@
 """`scrapy crawl wayback` against an archive that is overloaded, odd, or not there."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

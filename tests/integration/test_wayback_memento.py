@@ -4,8 +4,6 @@ The archives that the aggregator names are pywb and the local Wayback Machine; o
 is a double (`memgator`).
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator, Mapping
 

@@ -4,8 +4,6 @@ One collection is harvested by a few runs, each into a state of its own; the tes
 them.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import random

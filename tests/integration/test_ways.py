@@ -1,7 +1,5 @@
 """The files of the kernel that a start request and its response enter are those of docs/ways.svg."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Crawls without Twisted's reactor: `TWISTED_REACTOR_ENABLED = False`, where Scrapy has it."""
 
-from __future__ import annotations
-
 import pytest
 from scrapy.settings import Settings
 

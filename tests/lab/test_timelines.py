@@ -1,7 +1,5 @@
 """Reading true histories: what is read, and that whatever is wrong is named with file and line."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

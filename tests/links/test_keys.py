@@ -1,7 +1,5 @@
 """What one page is, and what one link: the table of docs/how-it-works.md, and what holds of all URLs."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What reads as a publication on a page."""
 
-from __future__ import annotations
-
 import pytest
 from lxml import html
 

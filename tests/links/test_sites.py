@@ -1,7 +1,5 @@
 """Which pages are taken for one author's."""
 
-from __future__ import annotations
-
 from urllib.parse import urlsplit
 
 import pytest

@@ -1,7 +1,5 @@
 """What changes in a host's links with every request: learned from two fetches, and left out."""
 
-from __future__ import annotations
-
 from itertools import count
 
 import pytest

@@ -1,7 +1,5 @@
 """Churn told from time: against plain quadrature, both ways, and where nothing is suspicious."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Every estimator ends in λ and S(x) = w e^(-ax) + (1 - w) e^(-bx), fitted to its own survival."""
 
-from __future__ import annotations
-
 from itertools import product
 
 import numpy as np

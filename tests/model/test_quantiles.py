@@ -1,7 +1,5 @@
 """How uncertain the posterior leaves a rate."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

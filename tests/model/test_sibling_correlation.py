@@ -1,7 +1,5 @@
 """How often pages of a site are updated together, learned from visits."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st

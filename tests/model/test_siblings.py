@@ -1,7 +1,5 @@
 """What the visits of a site's other pages tell of a page."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st

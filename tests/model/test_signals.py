@@ -1,7 +1,5 @@
 """What signals change in the probability of an update, and how their worth is learned."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Redirects that the project's duplicate filter drops share the visit of what they led to."""
 
-from __future__ import annotations
-
 import asyncio
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """What is kept of hosts whose 304s were checked."""
 
-from __future__ import annotations
-
 from hacs_crawler.parts.conditional import CHECKS, CONTRADICTED, confirmed, keep_judgement
 from hacs_crawler.state import Estimation, MemoryStore, State
 from late_store import Late

@@ -1,7 +1,5 @@
 """Control visits: how many there may be, which pages get one, and what is learned from it."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """A host is asked as slowly as the Crawl-delay of its robots.txt says, where robots.txt is obeyed."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import cast
 

@@ -1,7 +1,5 @@
 """What updates brought is kept as text: links with their texts, what is watched, and items."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

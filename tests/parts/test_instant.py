@@ -1,7 +1,5 @@
 """When rounds of the instant tier begin, whom they visit, and what that takes of the budget."""
 
-from __future__ import annotations
-
 import asyncio
 from pathlib import Path
 

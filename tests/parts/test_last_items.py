@@ -1,7 +1,5 @@
 """The items of a page's last visit: kept by their keys, and compared with those of the next one."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

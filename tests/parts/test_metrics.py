@@ -1,7 +1,5 @@
 """Stats as Prometheus reads them."""
 
-from __future__ import annotations
-
 import pytest
 from prometheus_client.core import CollectorRegistry
 from prometheus_client.exposition import generate_latest

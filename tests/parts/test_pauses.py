@@ -1,7 +1,5 @@
 """Hosts that want to be left alone are, for as long as they ask."""
 
-from __future__ import annotations
-
 import asyncio
 from contextlib import nullcontext
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a crawl learns at the end of a round: the prior, and whether p is off."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 from pathlib import Path

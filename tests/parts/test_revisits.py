@@ -1,7 +1,5 @@
 """What is kept of how the pages of a crawl were asked for: of those that were seen."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Marks that pages of one site share are taken back: of a template, and of a page that is not theirs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Spiders that watch one page in two ways are refused; settings that find nothing are named."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Pages that cannot be among the best are left out before they are ranked."""
 
-from __future__ import annotations
-
 from dataclasses import fields, replace
 
 import numpy as np

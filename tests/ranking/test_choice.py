@@ -1,7 +1,5 @@
 """What is chosen is what sorting all pages and applying the rules one by one gives."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Which pages are asked twice, how many, and what a run leaves of its share."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st

@@ -1,7 +1,5 @@
 """What users ask of pages beside updates: weights, and how far apart visits are to be."""
 
-from __future__ import annotations
-
 import math
 import re
 from typing import Any

@@ -1,7 +1,5 @@
 """What a visit of a hub is worth, against numerical integration."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st

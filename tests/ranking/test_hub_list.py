@@ -1,7 +1,5 @@
 """The list of hubs: what is written of each, and read again."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

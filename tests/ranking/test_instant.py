@@ -1,7 +1,5 @@
 """The instant tier: its hubs, what is learned of their links, and who is due."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import replace

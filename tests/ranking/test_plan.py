@@ -1,7 +1,5 @@
 """What would be crawled now, from the whole state."""
 
-from __future__ import annotations
-
 from dataclasses import fields, replace
 
 import numpy as np

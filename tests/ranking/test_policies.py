@@ -1,7 +1,5 @@
 """What a visit is worth: p, and the days that a page has been out of date."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """From ranking rows to an order of visits."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any, NoReturn, TypeVar

@@ -1,7 +1,5 @@
 """A clock that goes back, or fails, while a crawl runs."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

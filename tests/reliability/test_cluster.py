@@ -1,7 +1,5 @@
 """A Redis Cluster of three nodes whose nodes die, are replaced, and give slots to each other."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Passwords in addresses, and where they must not turn up."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

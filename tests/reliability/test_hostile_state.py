@@ -1,7 +1,5 @@
 """A state in which anybody may have written anything: pages, rows, outcome records and notes."""
 
-from __future__ import annotations
-
 import re
 import sqlite3
 from array import array

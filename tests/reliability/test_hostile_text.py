@@ -1,7 +1,5 @@
 """URLs that forge lines, or hold logins: in a state, and from a redirect."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 from contextlib import closing

@@ -1,7 +1,5 @@
 """A crawl that gets SIGKILL in each of its phases; `tox -e endurance` does it at random moments."""
 
-from __future__ import annotations
-
 import signal
 from hashlib import md5
 from pathlib import Path

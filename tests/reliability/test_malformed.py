@@ -1,7 +1,5 @@
 """A crawl of a web of malformed answers only; `tox -e endurance` does it with 30,000 of them."""
 
-from __future__ import annotations
-
 import re
 
 from integration_support import Project

@@ -1,7 +1,5 @@
 """One Redis server that dies, pauses, fills up, loses its data, or hands over to a replica."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from contextlib import closing

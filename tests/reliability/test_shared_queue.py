@@ -1,7 +1,5 @@
 """scrapy-redis inside, whose duplicate filter outlasts a crawl: what it forgets to send is gone."""
 
-from __future__ import annotations
-
 import signal
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

@@ -1,7 +1,5 @@
 """An SQLite file that is locked, on a full disk, removed or replaced."""
 
-from __future__ import annotations
-
 import resource
 import sqlite3
 from collections.abc import Iterator

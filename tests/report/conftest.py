@@ -1,7 +1,5 @@
 """Reports for the tests of this folder, and a browser that opens them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The report, judged by axe-core: narrow to wide, light, dark, and as it is printed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What a report is made of: overviews, runs, tables, and the document as a whole."""
 
-from __future__ import annotations
-
 import json
 import re
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """The report in a real Chromium: drawn, sorted, searched, opened at a page, read by anybody."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What the report is drawn with is what others published, and is as small as it is said to be."""
 
-from __future__ import annotations
-
 import re
 from hashlib import sha256
 from pathlib import Path

@@ -3,8 +3,6 @@
 One that kills its worker, as a test that takes too long does, is written down as failed too.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -9,8 +9,6 @@ and passes has to be taken out. What fails without the add-on as well says nothi
     python tests/scrapy_tests/run.py test_crawl.py "test_engine*.py"
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

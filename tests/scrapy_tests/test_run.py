@@ -1,7 +1,5 @@
 """What the judge makes of how Scrapy's tests ended."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 

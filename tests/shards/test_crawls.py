@@ -1,7 +1,5 @@
 """`hacs crawl`: shards crawled by workers of a Dask cluster, judged by the site's own log."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

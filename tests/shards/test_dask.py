@@ -1,7 +1,5 @@
 """Connecting to Dask clusters of real processes."""
 
-from __future__ import annotations
-
 import os
 import socket
 from pathlib import Path

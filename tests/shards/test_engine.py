@@ -1,7 +1,5 @@
 """Crawls run by threads of one process."""
 
-from __future__ import annotations
-
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.popen_forkserver import Popen
 from pathlib import Path

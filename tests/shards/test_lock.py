@@ -1,7 +1,5 @@
 """The lock of a shard, on a file and in Redis: one holder at a time, who can be told from others."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack

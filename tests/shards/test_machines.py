@@ -1,7 +1,5 @@
 """`hacs crawl` on a cluster of several workers, which die, stop, and join: `tox -e cluster`."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

@@ -1,7 +1,5 @@
 """One plan over shards: what one process would choose, and the round that follows from it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The round of all shards: its budget is exact, and used wherever pages are left."""
 
-from __future__ import annotations
-
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The commands that docs/state.md grants a user of Redis are those that the server receives."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from inspect import getmembers, isfunction

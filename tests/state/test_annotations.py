@@ -1,7 +1,5 @@
 """What is kept of a page or a site beside its row, in each kind of store."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from hacs_crawler.state import Annotation, Store

@@ -1,7 +1,5 @@
 """Marks that somebody chose to watch: every update is time's, unless a control visit differed."""
 
-from __future__ import annotations
-
 import pytest
 
 from hacs_crawler.state import Estimation, Page, Visit, merged, noun_of

@@ -1,7 +1,5 @@
 """Pages survive being bytes, and damaged bytes are refused."""
 
-from __future__ import annotations
-
 import contextlib
 import struct
 from array import array

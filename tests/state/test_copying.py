@@ -1,7 +1,5 @@
 """A state copied: whole, to any store and number of shards, once or again after it was stopped."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Recording visits and estimating rates, on every store."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 

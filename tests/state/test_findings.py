@@ -1,7 +1,5 @@
 """The newest things of pages, kept as text beside the pages."""
 
-from __future__ import annotations
-
 import pytest
 
 from hacs_crawler.state.findings import (

@@ -1,7 +1,5 @@
 """Visits that a fast clock left later than now: set aside, and nothing deleted of them."""
 
-from __future__ import annotations
-
 from copy import copy
 
 import numpy as np

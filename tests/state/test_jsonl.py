@@ -1,7 +1,5 @@
 """Pages as lines of JSON: nothing is lost, and what is no page is refused in plain words."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import re

@@ -1,7 +1,5 @@
 """Links that are shown at the visit after theirs, too, are no evidence for churn."""
 
-from __future__ import annotations
-
 import pytest
 
 from hacs_crawler.model import CHURNING, Rates

@@ -1,7 +1,5 @@
 """What became of the new links of each visit: hand-made histories."""
 
-from __future__ import annotations
-
 import pytest
 
 from hacs_crawler.model import LinkLifetime

@@ -1,7 +1,5 @@
 """What is known of a page is a function of its visits, in whatever order they are recorded."""
 
-from __future__ import annotations
-
 from array import array
 from copy import copy
 from itertools import pairwise, permutations

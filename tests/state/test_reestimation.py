@@ -1,7 +1,5 @@
 """All pages follow the prior: estimated anew where it changed, in a run that goes on after a kill."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

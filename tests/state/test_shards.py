@@ -1,7 +1,5 @@
 """Shards: all pages of a host are in one of so many states."""
 
-from __future__ import annotations
-
 from hashlib import blake2b
 
 import pytest

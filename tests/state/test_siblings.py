@@ -1,7 +1,5 @@
 """What a state learns of its sites: how often their pages are updated together."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

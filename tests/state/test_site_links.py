@@ -1,7 +1,5 @@
 """Which links are new to the site: each test runs on every store."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Ranking rows that SQLite joins are those that it gives one by one."""
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing

@@ -3,8 +3,6 @@
 The last takes part in all but what opens a state again.
 """
 
-from __future__ import annotations
-
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing

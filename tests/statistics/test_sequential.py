@@ -1,7 +1,5 @@
 """Intervals that hold at every look."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The ratio of two crawls of the same sites: exact examples, symmetries, and what is promised of it."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Files that appear under their names when they are whole."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import sqlite3

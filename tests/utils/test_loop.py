@@ -1,7 +1,5 @@
 """Several coroutines at once."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import Any

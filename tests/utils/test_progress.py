@@ -1,7 +1,5 @@
 """Progress on a terminal and where there is none."""
 
-from __future__ import annotations
-
 import os
 import pty
 import subprocess

@@ -1,7 +1,5 @@
 """What a Retry-After asks for."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Foreign text on its way to a terminal."""
 
-from __future__ import annotations
-
 import logging
 
 import pytest

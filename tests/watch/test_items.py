@@ -1,7 +1,5 @@
 """Items as marks: equal ones are the same, whatever they are made of."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal

@@ -1,7 +1,5 @@
 """Answers of status 200 that are not the page: no update, neither then nor when the page is back."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import permutations
 

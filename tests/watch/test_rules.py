@@ -1,7 +1,5 @@
 """What responses show of what is watched, as marks."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 from unittest.mock import Mock

@@ -1,7 +1,5 @@
 """What one change of a template tells of a page: that nothing of its own was new."""
 
-from __future__ import annotations
-
 from array import array
 from math import log
 from random import Random

@@ -1,7 +1,5 @@
 """Pages read ahead of their responses: a real state, a real thread, and timers of the test's."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """Questions to a real state in its thread."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

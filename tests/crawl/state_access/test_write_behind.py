@@ -1,7 +1,5 @@
 """Visits written behind: a real state, a real thread, and timers of the test's."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 

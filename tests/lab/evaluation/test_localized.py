@@ -1,7 +1,5 @@
 """The evaluation of localized rates: the data's shape, the errors, and the visits."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from datetime import datetime
 

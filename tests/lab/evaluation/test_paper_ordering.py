@@ -1,7 +1,5 @@
 """Evaluation 2: weighted P@K, by hand and against all ways to break ties."""
 
-from __future__ import annotations
-
 from itertools import pairwise, permutations
 from math import inf, log2
 

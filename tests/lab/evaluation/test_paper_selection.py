@@ -1,7 +1,5 @@
 """Evaluation 1: counts, averages and the best threshold, by hand and by enumeration."""
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import numpy as np

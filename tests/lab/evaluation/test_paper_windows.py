@@ -1,7 +1,5 @@
 """Histories of homepages and websites, and what is known of them at a moment, by hand."""
 
-from __future__ import annotations
-
 from math import inf, log
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The benchmark of seed lists of news: the web it is made on, and what it says."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from types import ModuleType

@@ -1,7 +1,5 @@
 """Curves fitted in batches: what is put in comes out, and one by one SciPy finds the same."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st

@@ -1,7 +1,5 @@
 """Access logs, as servers write them and as they are damaged."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable
 

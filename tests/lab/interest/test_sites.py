@@ -1,7 +1,5 @@
 """Sites scored by their pages, the lists made of them, and the curves of their links."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

@@ -1,7 +1,5 @@
 """Which pages are called temporal."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

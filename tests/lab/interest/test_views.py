@@ -1,7 +1,5 @@
 """Windows of views, what speaks against them, and pages judged by them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Other crawlers' schedules against their own code's numbers; allocations against published ones."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 from hypothesis import given, strategies as st

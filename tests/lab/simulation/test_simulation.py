@@ -1,7 +1,5 @@
 """Simulated crawls: hand-made histories whose outcome can be computed by hand, and properties."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Which browser is launched, and that none is where its file is not there."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What the state knows of rendering, as a crawl reads and writes it."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -1,7 +1,5 @@
 """When pages are rendered at all, and what a fault of the code that decides it costs."""
 
-from __future__ import annotations
-
 from collections import Counter
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """Which plain answers look as if a browser showed more."""
 
-from __future__ import annotations
-
 import pytest
 from lxml import html
 

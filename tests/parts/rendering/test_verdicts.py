@@ -1,7 +1,5 @@
 """Verdicts of pages and sites, how they come about, and what is kept of them."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given, strategies as st
 from msgspec import msgpack

@@ -1,7 +1,5 @@
 """A crawl's hold on its shard: nothing is sent without it, and one that is lost stays lost."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Iterator

@@ -1,7 +1,5 @@
 """The shard of one crawl by its hooks: its pages, its lots of the budget, and what it hands over."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, closing

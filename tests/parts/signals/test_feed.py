@@ -1,7 +1,5 @@
 """Feeds: which a page announces, and what they say of pages."""
 
-from __future__ import annotations
-
 from contextlib import suppress
 from datetime import UTC, datetime
 from io import BytesIO

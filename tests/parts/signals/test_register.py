@@ -1,7 +1,5 @@
 """What signals said of pages, kept beside sites and sources."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Which files of a source are asked for: those of an index that changed last, each time anew."""
 
-from __future__ import annotations
-
 import asyncio
 from types import SimpleNamespace
 from typing import Any

@@ -1,7 +1,5 @@
 """Sitemaps as they come: honest, packed, damaged, and made to do harm."""
 
-from __future__ import annotations
-
 import gzip
 from datetime import UTC, datetime
 

@@ -1,7 +1,5 @@
 """The add-on with a new state for each crawl, so that no test learns of another."""
 
-from __future__ import annotations
-
 import os
 import uuid
 

@@ -3,8 +3,6 @@
 It becomes a default of Scrapy's own, so that the subprocesses of Scrapy's tests have it too.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Sequence
 from importlib.abc import MetaPathFinder

@@ -1,7 +1,5 @@
 """What judged spiders are made of: a spider is a row of the table, named after its class."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A component whose module imports Twisted's reactor, and so installs one if none is."""
 
-from __future__ import annotations
-
 from twisted.internet import reactor
 
 

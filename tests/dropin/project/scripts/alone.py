@@ -1,7 +1,5 @@
 """A spider for `scrapy runspider`."""
 
-from __future__ import annotations
-
 import os
 from typing import Any
 

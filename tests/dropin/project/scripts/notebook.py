@@ -1,7 +1,5 @@
 """What a notebook does: its cells run in an asyncio loop that runs already."""
 
-from __future__ import annotations
-
 import asyncio
 
 from scrapy import version_info

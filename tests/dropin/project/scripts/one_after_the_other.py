@@ -1,7 +1,5 @@
 """Two crawls of one spider, one after the other, in one process."""
 
-from __future__ import annotations
-
 from scrapy.crawler import AsyncCrawlerRunner
 from scrapy.utils.defer import deferred_f_from_coro_f
 from scrapy.utils.log import configure_logging

@@ -1,7 +1,5 @@
 """Two crawls at once in one process."""
 
-from __future__ import annotations
-
 from scrapy.crawler import CrawlerProcess
 from scrapy.utils.project import get_project_settings
 

@@ -1,7 +1,5 @@
 """scrapy-deltafetch: a second run leaves out the pages of which the first has items."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from scrapy_deltafetch import DeltaFetch

@@ -1,7 +1,5 @@
 """scrapy-playwright: pages through a browser, beside others without."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ..base import Row

@@ -1,7 +1,5 @@
 """scrapy-poet: callbacks that ask for page objects."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from scrapy_poet import DummyResponse, callback_for

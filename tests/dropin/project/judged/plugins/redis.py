@@ -1,7 +1,5 @@
 """scrapy-redis: its scheduler, and its spider that reads seeds from a list in Redis."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """spidermon: monitors that look at the stats when a spider has closed."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from spidermon import Monitor, MonitorSuite, monitors

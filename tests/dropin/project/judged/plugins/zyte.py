@@ -1,7 +1,5 @@
 """scrapy-zyte-api: every request goes through an API, which the site plays."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ..base import Row, url, urls

@@ -1,7 +1,5 @@
 """Spiders for Scrapy's other commands."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from ..base import Row, url, urls

@@ -1,7 +1,5 @@
 """Whatever closes a spider, while its `start()` yields items and requests, waits, or is over."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 import signal

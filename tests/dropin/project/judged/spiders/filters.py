@@ -1,7 +1,5 @@
 """Which requests are one and the same: only the project's own filter says."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The kinds of spiders that people write."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

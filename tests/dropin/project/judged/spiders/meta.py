@@ -1,7 +1,5 @@
 """What travels with a request: meta, and what is written to disk of it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from scrapy import FormRequest, Request

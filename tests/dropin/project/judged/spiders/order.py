@@ -1,7 +1,5 @@
 """The order that a project asks for, and the settings that decide who is sent when."""
 
-from __future__ import annotations
-
 import random
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What `start()` may do."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What servers answer, and what goes wrong."""
 
-from __future__ import annotations
-
 import logging
 from typing import Any
 
