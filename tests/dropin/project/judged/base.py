@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from scrapy import Request, Spider
+from scrapy import Request, Spider, signals
 from scrapy.http import Response
 from twisted.python.failure import Failure
 
@@ -62,6 +62,14 @@ class Judged:
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls.name = re.sub(r"(?<!^)(?=[A-Z])", "-", cls.__name__).lower()
+
+    @classmethod
+    def from_crawler(cls, crawler: Any, *args: Any, **kwargs: Any) -> Any:
+        """Make a spider whose methods named after signals are called by these."""
+        spider = super().from_crawler(crawler, *args, **kwargs)
+        for name in sorted({*vars(signals)} & {*dir(cls)} - {*dir(object)}):
+            crawler.signals.connect(getattr(spider, name), getattr(signals, name))
+        return spider
 
     def parse(self, response: Response, **kwargs: Any) -> Any:
         yield facts(response)

@@ -13,15 +13,11 @@ from scrapy import Spider, signals
 from scrapy.crawler import Crawler
 
 COUNTED = (
-    "item_dropped",
-    "item_error",
-    "request_dropped",
-    "request_left_downloader",
-    "request_reached_downloader",
-    "request_scheduled",
-    "response_downloaded",
-    "response_received",
-    "spider_error",
+    *("item_dropped", "item_error", "spider_error", "response_downloaded", "response_received"),
+    *(
+        f"request_{what}"
+        for what in ("dropped", "scheduled", "reached_downloader", "left_downloader")
+    ),
 )
 """Signals that others listen to: how often each was sent."""
 

@@ -5,7 +5,6 @@ import os
 import signal
 from typing import Any, ClassVar
 
-from scrapy import signals
 from scrapy.exceptions import CloseSpider
 
 from ..base import Judged, Row, facts, rows
@@ -20,14 +19,6 @@ class Closed(Judged):
     moment: ClassVar[str] = ""
     is_raised: ClassVar[bool] = True
     """Whether CloseSpider is raised; else the engine is asked."""
-
-    @classmethod
-    def from_crawler(cls, crawler: Any, *args: Any, **kwargs: Any) -> Any:
-        spider = super().from_crawler(crawler, *args, **kwargs)
-        for name in ("item_scraped", "request_scheduled", "spider_idle"):
-            if name == cls.moment:
-                crawler.signals.connect(spider.close, getattr(signals, name))
-        return spider
 
     async def start(self) -> Any:
         """Yield items and requests in turn."""
@@ -44,6 +35,15 @@ class Closed(Judged):
     def at(self, moment: str) -> None:
         if moment == self.moment:
             self.close()
+
+    def item_scraped(self) -> None:
+        self.at("item_scraped")
+
+    def request_scheduled(self) -> None:
+        self.at("request_scheduled")
+
+    def spider_idle(self) -> None:
+        self.at("spider_idle")
 
     def close(self) -> None:
         engine = self.crawler.engine

@@ -6,8 +6,8 @@ from scrapy import FormRequest, Request
 
 from ..base import TIMED, Row, facts, url, urls
 
-PAUSED = ("-s", "JOBDIR=job", "-s", "CLOSESPIDER_PAGECOUNT=3", "-s", "CONCURRENT_REQUESTS=1")
 RESUMED = ("-s", "JOBDIR=job")
+PAUSED = (*RESUMED, "-s", "CLOSESPIDER_PAGECOUNT=3", "-s", "CONCURRENT_REQUESTS=1")
 
 
 class FeedOfMeta(Row):
@@ -95,7 +95,7 @@ class PausedWithFollowUps(Row):
 class PausedWithLambdas(Row):
     """Requests that cannot be written to disk stay in memory, and are lost with it."""
 
-    runs = (("-s", "JOBDIR=job"), ("-s", "JOBDIR=job"))
+    runs = (RESUMED, RESUMED)
 
     async def start(self) -> Any:
         for number in range(5):

@@ -11,11 +11,6 @@ from twisted.internet.task import deferLater
 from ..base import FIVE, Row, facts, rows, through, url, urls
 
 
-class StartUrls(Row):
-    start_urls = urls(*FIVE)
-    visits = 5
-
-
 class DefaultStart(Row):
     """Scrapy's own start(), which filters nothing."""
 
@@ -24,10 +19,6 @@ class DefaultStart(Row):
     async def start(self) -> Any:
         async for one in super(Row, self).start():
             yield one
-
-
-class NoStart(Row):
-    pass
 
 
 class StartRaisesAtOnce(Row):
@@ -41,10 +32,6 @@ class StartRaisesAfterSome(Row):
         for path in FIVE:
             yield self.page(path)
         raise ValueError("after five")
-
-
-class BadUrlAmongStartUrls(Row):
-    start_urls = [*urls("/1", "/2"), "no scheme", url("/3")]
 
 
 class _Ends:
@@ -121,6 +108,13 @@ class ReadsAhead:
 rows(
     globals(),
     Row,
+    StartUrls={"start_urls": urls(*FIVE), "visits": 5},
+    NoStart={},
+    BadUrlAmongStartUrls={"start_urls": [*urls("/1", "/2"), "no scheme", url("/3")]},
+    ManySeeds={
+        "start_urls": urls(*(f"/{number}" for number in range(150))),
+        "custom_settings": {"LOG_LEVEL": "INFO"},
+    },
     CutShortNearTheEngine=through(CutsShort, 10),
     CutShortNearTheSpider=through(CutsShort, 900),
     ClosedNearTheEngine=through(Closes, 10),
@@ -207,22 +201,12 @@ class OldStartRequests(Row):
             yield self.page(path)
 
 
-class ManySeeds(Row):
-    custom_settings = {"LOG_LEVEL": "INFO"}
-    start_urls = urls(*(f"/{number}" for number in range(150)))
-
-
 class RequestsOnIdle(Row):
     """As spiders that read a queue do, scrapy-redis's for one."""
 
-    @classmethod
-    def from_crawler(cls, crawler: Any, *args: Any, **kwargs: Any) -> Any:
-        spider = super().from_crawler(crawler, *args, **kwargs)
-        spider.left = list(FIVE)
-        crawler.signals.connect(spider.on_idle, signals.spider_idle)
-        return spider
+    left = list(FIVE)
 
-    def on_idle(self) -> None:
+    def spider_idle(self) -> None:
         if self.left:
             self.crawler.engine.crawl(self.page(self.left.pop()))
             raise DontCloseSpider
@@ -279,13 +263,7 @@ class RequestsOnOpening(Row):
 
     start_urls = urls("/1", "/2")
 
-    @classmethod
-    def from_crawler(cls, crawler: Any, *args: Any, **kwargs: Any) -> Any:
-        spider = super().from_crawler(crawler, *args, **kwargs)
-        crawler.signals.connect(spider.on_opening, signals.spider_opened)
-        return spider
-
-    async def on_opening(self) -> None:
+    async def spider_opened(self) -> None:
         self.crawler.engine.crawl(self.page("/first"))
         await asyncio.sleep(0.05)
         self.crawler.engine.crawl(self.page("/second"))

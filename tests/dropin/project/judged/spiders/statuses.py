@@ -5,18 +5,11 @@ from typing import Any
 
 from scrapy import Request
 from scrapy.downloadermiddlewares.retry import get_retry_request
+from scrapy.dupefilters import BaseDupeFilter
 from scrapy.exceptions import IgnoreRequest, StopDownload
 from scrapy.http import HtmlResponse
-from scrapy.signals import headers_received
 
 from ..base import FIVE, Row, facts, rows, through, url, urls
-
-
-class LinkChecker(Row):
-    """Yields what is broken, today and tomorrow."""
-
-    handle_httpstatus_list = [404, 410]
-    start_urls = urls("/1", "/status/404", "/status/410", "/status/404?again")
 
 
 class RetryAfterOfOneHost(Row):
@@ -82,6 +75,13 @@ class FingerprintFails:
         return request.url.encode()
 
 
+class FilterFails(BaseDupeFilter):
+    def request_seen(self, request: Any) -> bool:
+        if request.url.endswith("3"):
+            raise RuntimeError("the filter is away")
+        return False
+
+
 class FingerprinterRaises(Row):
     since = (2, 19)  # with 2.13 Scrapy itself never ends
     custom_settings = {"REQUEST_FINGERPRINTER_CLASS": FingerprintFails}
@@ -89,31 +89,8 @@ class FingerprinterRaises(Row):
     is_endless = True
 
 
-class FilterFails:
-    @classmethod
-    def from_crawler(cls, crawler: Any) -> Any:
-        return cls()
-
-    def open(self) -> None:
-        pass
-
-    def close(self, reason: str) -> None:
-        pass
-
-    def log(self, request: Any, spider: Any) -> None:
-        pass
-
-    def request_seen(self, request: Any) -> bool:
-        if request.url.endswith("3"):
-            raise RuntimeError("the filter is away")
-        return False
-
-
-class FilterRaises(Row):
-    since = (2, 19)  # with 2.13 Scrapy itself never ends
+class FilterRaises(FingerprinterRaises):
     custom_settings = {"DUPEFILTER_CLASS": FilterFails}
-    start_urls = urls(*FIVE)
-    is_endless = True
 
 
 class Ignores:
@@ -152,13 +129,7 @@ class StopsDownloads(Row):
         for host, path in enumerate(FIVE, 1):
             yield self.page(path, host)
 
-    @classmethod
-    def from_crawler(cls, crawler: Any, *args: Any, **kwargs: Any) -> Any:
-        spider = super().from_crawler(crawler, *args, **kwargs)
-        crawler.signals.connect(spider.stop, headers_received)
-        return spider
-
-    def stop(self, request: Any) -> None:
+    def headers_received(self, request: Any) -> None:
         raise StopDownload(fail=request.url.endswith("3"))
 
 
@@ -209,6 +180,11 @@ REFRESH = "data:text/html,<meta http-equiv=refresh content='0;url={}'>"
 rows(
     globals(),
     Row,
+    # what is broken, today and tomorrow
+    LinkChecker={
+        "start_urls": urls("/1", "/status/404", "/status/410", "/status/404?again"),
+        "handle_httpstatus_list": [404, 410],
+    },
     UnavailableForAnHour={"start_urls": urls("/status/503?after=3600", *FIVE)},
     TooManyRequestsAndRetryAfter={"start_urls": urls("/flaky/429/1?after=30", *FIVE)},
     Retries={"start_urls": urls("/flaky/500/1", "/flaky/503/2", "/status/500", "/1")},
