@@ -99,34 +99,24 @@ def write_warc(path: Path, responses: Iterable[Archived]) -> Path:
 
 
 def _response_record(writer: Any, response: Archived) -> Any:
+    given = _headers(response, *_length(response))
     body = response.payload
-    return writer.create_warc_record(
-        response.url,
-        "response",
-        payload=io.BytesIO(body),
-        length=len(body),
-        http_headers=_http_headers(response, *_length(response)),
-        warc_headers_dict={"WARC-Date": _iso(response.at)},
-    )
+    given |= {"payload": io.BytesIO(body), "length": len(body)}
+    return writer.create_warc_record(response.url, "response", **given)
 
 
 def _revisit_record(writer: Any, response: Archived, digest: str, first_at: int) -> Any:
-    return writer.create_revisit_record(
-        response.url,
-        digest,
-        response.url,
-        _iso(first_at),
-        http_headers=_http_headers(response),
-        warc_headers_dict={"WARC-Date": _iso(response.at)},
-    )
+    shown = (response.url, digest, response.url, _iso(first_at))
+    return writer.create_revisit_record(*shown, **_headers(response))
 
 
-def _http_headers(response: Archived, *more: tuple[str, str]) -> Any:
+def _headers(response: Archived, *more: tuple[str, str]) -> dict[str, Any]:
     from warcio.statusandheaders import StatusAndHeaders
 
     status = f"{response.status} {HTTPStatus(response.status).phrase}"
     headers = [("Content-Type", response.mime), *response.headers, *more]
-    return StatusAndHeaders(status, headers, protocol="HTTP/1.1")
+    of_http = StatusAndHeaders(status, headers, protocol="HTTP/1.1")
+    return {"http_headers": of_http, "warc_headers_dict": {"WARC-Date": _iso(response.at)}}
 
 
 def _length(response: Archived) -> list[tuple[str, str]]:

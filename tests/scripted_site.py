@@ -41,17 +41,16 @@ async function more() {
 addEventListener("scroll", more);
 more();
 </script></body></html>"""
-STUCK = SHELL.format(more="<script>while (true) {}</script>")
-CRASH = SHELL.format(
-    more="<script>const all = []; while (true) all.push(new Array(100000).fill({}))</script>"
-)
-NEVER = SHELL.format(more='<script>fetch("/hangs")</script><script src="/hangs" async></script>')
-AWAY = SHELL.format(more='<script>location = "http://localhost:1/"</script>')
-BLANK = SHELL.format(more='<script>location = "about:blank"</script>')
-HEAVY = SHELL.format(
-    more='<img src="/a.png"><style>@font-face{font-family:F;src:url(/f.woff)}p{font-family:F}</style>'
-    '<p>text</p><video src="/v.mp4" autoplay></video>'
-)
+SCRIPTS = {
+    "/stuck": "<script>while (true) {}</script>",
+    "/crash": "<script>const all = []; while (true) all.push(new Array(100000).fill({}))</script>",
+    "/never": '<script>fetch("/hangs")</script><script src="/hangs" async></script>',
+    "/away": '<script>location = "http://localhost:1/"</script>',
+    "/blank": '<script>location = "about:blank"</script>',
+    "/heavy": '<img src="/a.png"><p>text</p><video src="/v.mp4" autoplay></video>'
+    "<style>@font-face{font-family:F;src:url(/f.woff)}p{font-family:F}</style>",
+}
+PAGES = {path: SHELL.format(more=more) for path, more in SCRIPTS.items()} | {"/infinite": INFINITE}
 
 
 class Asked(NamedTuple):
@@ -69,15 +68,6 @@ class ScriptedSite(LocalServer):
         """Where redirects lead."""
         self.asked: list[Asked] = []
         self.robots = "User-agent: *\nDisallow: /data/forbidden\n"
-        self._pages = {
-            "/infinite": INFINITE,
-            "/stuck": STUCK,
-            "/crash": CRASH,
-            "/never": NEVER,
-            "/heavy": HEAVY,
-            "/away": AWAY,
-            "/blank": BLANK,
-        }
         self._numbers = count(1)
         self._over = Event()
         self._lock = Lock()
@@ -106,8 +96,7 @@ class ScriptedSite(LocalServer):
         else:
             links = self.links.get(path, [])
         anchors = "".join(f'<a href="{link}">x</a>' for link in links)
-        html = self._pages.get(path) or SAME.format(links=anchors, padding="x" * 2000)
-        return "text/html", html
+        return "text/html", PAGES.get(path) or SAME.format(links=anchors, padding="x" * 2000)
 
     def answer(self, handler: BaseHTTPRequestHandler) -> None:
         by_browser = "sec-fetch-mode" in {name.lower() for name in handler.headers}

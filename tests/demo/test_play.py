@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -22,20 +23,14 @@ GONE = WebPage("/~carl/", 1, [], [], [START - 30 * DAY], gone_at=START - DAY)
 WEB = Web((BUSY, QUIET, GONE))
 
 
-def run(*command: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command,
-        cwd=folder,
-        env={
-            **os.environ,
-            "SCRAPY_SETTINGS_MODULE": "hacs_crawler.settings",
-            "http_proxy": "http://127.0.0.1:9",  # concerns nothing that is played
-        },
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+CRAWL = ("scrapy", "crawl", "scholar", "-a", "seeds=demo")
+
+
+def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
+    own = {"SCRAPY_SETTINGS_MODULE": "hacs_crawler.settings"}
+    own["http_proxy"] = "http://127.0.0.1:9"  # concerns nothing that is played
+    done = partial(subprocess.run, [sys.executable, "-m", *command], cwd=folder, timeout=300)
+    return done(env={**os.environ, **own}, capture_output=True, text=True, check=False)
 
 
 def test_last_obs_visits_what_was_not_seen_for_longest() -> None:
@@ -66,8 +61,7 @@ def test_time_passes_until_the_last_round_which_is_today(
 
 @pytest.mark.parametrize("state", ["rubbish", "redis://127.0.0.1:1", "sqlite:////proc/state.db"])
 def test_a_state_that_it_cannot_have_costs_a_line(tmp_path: Path, state: str) -> None:
-    command = ["-m", "scrapy", "crawl", "scholar", "-a", "seeds=demo", "-s", f"HACS_STATE={state}"]
-    done = run(sys.executable, *command, folder=tmp_path)
+    done = run(tmp_path, *CRAWL, "-s", f"HACS_STATE={state}")
     assert done.returncode == 1
     assert state.removeprefix("sqlite:///") in done.stderr.splitlines()[-1]
     assert "Traceback" not in done.stderr
@@ -77,9 +71,7 @@ def test_a_state_that_it_cannot_have_costs_a_line(tmp_path: Path, state: str) ->
 def test_a_crawl_prints_what_the_readme_shows_and_leaves_a_state_that_the_report_reads(
     tmp_path: Path,
 ) -> None:
-    done = run(
-        sys.executable, "-m", "scrapy", "crawl", "scholar", "-a", "seeds=demo", folder=tmp_path
-    )
+    done = run(tmp_path, *CRAWL)
     assert done.returncode == 0
     assert "ERROR" not in done.stderr
     rounds = re.findall(r"^ +(\d+) +(\d+)  .*?(\d+) +█* ?(\d+)$", done.stdout, re.M)
@@ -91,7 +83,5 @@ def test_a_crawl_prints_what_the_readme_shows_and_leaves_a_state_that_the_report
     block = re.search(r"```text\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.S)
     assert set(block[1].splitlines()) - {"    …"} <= set(done.stdout.splitlines())
     command = done.stdout.splitlines()[-1].removeprefix("Its report: ").replace(" --open", "")
-    written = run(
-        sys.executable, "-m", *command.replace("hacs ", "hacs_crawler ").split(), folder=tmp_path
-    )
+    written = run(tmp_path, *command.replace("hacs ", "hacs_crawler ").split())
     assert (tmp_path / "hacs-report.html").exists(), written.stderr

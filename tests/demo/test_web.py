@@ -68,11 +68,8 @@ def test_a_page_links_to_its_authors_others_and_to_nobody_elses() -> None:
     assert "/~adam/" not in body
 
 
-@pytest.mark.parametrize("path", ["/", "/robots.txt", "/~eve/", "/~ada"])
-def test_other_paths_are_not_found(path: str) -> None:
-    assert get(path) == (404, "")
-
-
-def test_a_page_that_goes_away_is_not_found_from_then_on() -> None:
+def test_other_paths_are_not_found_nor_is_a_page_from_when_it_went_away() -> None:
+    for path in ("/", "/robots.txt", "/~eve/", "/~ada"):
+        assert get(path) == (404, "")
     assert get("/~ada/data.html")[0] == 200
     assert get("/~ada/data.html", 21)[0] == 404

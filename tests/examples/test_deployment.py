@@ -166,7 +166,7 @@ def test_the_timer_starts_the_service_and_the_service_crawls() -> None:
 
 def unit(name: str) -> ConfigParser:
     parsed = ConfigParser(interpolation=None)
-    parsed.optionxform = str  # type: ignore[assignment, method-assign]
+    parsed.optionxform = str
     parsed.read(SYSTEMD / name)
     return parsed
 

@@ -133,18 +133,25 @@ def test_the_readmes_spider_is_the_minimal_project(example: Callable[[str], Exam
     assert any(block in settings for block in blocks)
 
 
+def crawls_of_two_pages(example: Example, site: Site) -> tuple[Crawl, Crawl]:
+    """Two days' crawls of the pages of which most examples are, one of which gains a link."""
+    example.instead("https://quotes.toscrape.com", site.url)
+    example.instead("https://books.toscrape.com/", f"{site.url}/more")
+    site.set("/", "/old")
+    site.set("/more", "/old")
+    first = example.crawl()
+    site.set("/", "/old", "/new")
+    return first, example.crawl(days=1)
+
+
 @pytest.mark.slow
 def test_the_minimal_project_yields_what_is_new(
     example: Callable[[str], Example], site: Site
 ) -> None:
     minimal = example("minimal")
-    minimal.instead("https://quotes.toscrape.com", site.url)
-    minimal.instead("https://books.toscrape.com/", f"{site.url}/more")
-    site.set("/", "/old")
-    site.set("/more", "/old")
-    assert minimal.crawl().items == []
-    site.set("/", "/old", "/new")
-    assert minimal.crawl(days=1).items == [{"link": f"{site.url}/new", "page": f"{site.url}/"}]
+    first, second = crawls_of_two_pages(minimal, site)
+    assert first.items == []
+    assert second.items == [{"link": f"{site.url}/new", "page": f"{site.url}/"}]
     rows = minimal.run("hacs", "rank", "--json", days=2).output.splitlines()
     assert [json.loads(row)["url"] for row in rows] == [f"{site.url}/", f"{site.url}/more"]
 
@@ -201,13 +208,7 @@ def test_a_part_of_ones_own_writes_each_update(
     example: Callable[[str], Example], site: Site
 ) -> None:
     gazette = example("part")
-    gazette.instead("https://quotes.toscrape.com", site.url)
-    gazette.instead("https://books.toscrape.com/", f"{site.url}/more")
-    site.set("/", "/old")
-    site.set("/more", "/old")
-    gazette.crawl()
-    site.set("/", "/old", "/new")
-    gazette.crawl(days=1)
+    crawls_of_two_pages(gazette, site)
     (line,) = (gazette.folder / "updates.jsonl").read_text().splitlines()
     assert json.loads(line).items() >= {"url": f"{site.url}/", "new_links": 1}.items()
 
@@ -218,21 +219,14 @@ def test_the_crawl_spider_visits_its_books_again_directly(
 ) -> None:
     books = example("crawlspider")
     books.instead("https://books.toscrape.com/", f"{site.url}/")
-    named = [
-        f'<article><h3><a href="/book/{number}">a book</a></h3></article>' for number in (1, 2)
-    ]
-    listing = (
-        f'<html><body>{"".join(named)}<p class="next"><a href="/page/2">on</a></p></body></html>'
-    )
+    named = "".join(f'<article><h3><a href="/book/{n}">book</a></h3></article>' for n in (1, 2))
+    listing = f'<html><body>{named}<p class="next"><a href="/page/2">on</a></p></body></html>'
     site.set("/")
     site.pages["/"] = (200, {}, listing.encode())
     for path in ("/page/2", "/book/1", "/book/2"):
         site.set(path, "/")
     first = books.crawl()
-    assert sorted(item["url"] for item in first.items) == [
-        f"{site.url}/book/1",
-        f"{site.url}/book/2",
-    ]
+    assert sorted(item["url"] for item in first.items) == [f"{site.url}/book/{n}" for n in (1, 2)]
     assert all(item["is_first"] for item in first.items)
     site.set("/book/2", "/", "/author")
     second = books.crawl(days=1)

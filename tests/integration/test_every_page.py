@@ -82,21 +82,21 @@ NEWS = """
 """
 
 
-def set_news(site: Site, day: int) -> None:
-    site.set("/", "/a", "/b")
-    for path in ("/a", "/b"):
+def set_day(site: Site, day: int, index: str, *paths: str) -> None:
+    """An index of pages that gain a link a day."""
+    site.set(index, *paths)
+    for path in paths:
         site.set(path, *(f"{path}/{one}" for one in range(day)))
 
 
 def test_a_page_is_asked_for_as_before_without_what_says_who_asked(
     any_spider: AnySpider, site: Site
 ) -> None:
-    for day in range(3):
-        any_spider.days = day
-        set_news(site, day)
+    for any_spider.days in range(3):
+        set_day(site, any_spider.days, "/", "/a", "/b")
         any_spider.run(NEWS, HACS_PAGES="all")
     any_spider.days = 4
-    set_news(site, 4)
+    set_day(site, 4, "/", "/a", "/b")
     site.visited()
     crawl = any_spider.run(NEWS, HACS_PAGES="all", HACS_BUDGET=2, HACS_REVISIT="budget")
     headers = list(site.headers)
@@ -111,7 +111,7 @@ def test_a_page_is_asked_for_as_before_without_what_says_who_asked(
 
 
 def test_pages_whose_callback_is_gone_are_said_once(any_spider: AnySpider, site: Site) -> None:
-    set_news(site, 1)
+    set_day(site, 1, "/", "/a", "/b")
     any_spider.run(NEWS, HACS_PAGES="all")
     any_spider.days = 3
     renamed = NEWS.replace("parse_story", "parse_article")
@@ -131,12 +131,10 @@ DATED = """
     class Dated(scrapy.Spider):
         name = "dated"
 
-        def __init__(self, url, run="1", waits="", *args, **kwargs):
-            super().__init__(*args, **kwargs)
-            self.url, self.run, self.waits = url, run, waits
-            self.answered = asyncio.Event()
+        run, waits = "1", ""
 
         async def start(self):
+            self.answered = asyncio.Event()
             yield self.request("/first")
             if self.waits:
                 await self.answered.wait()
@@ -155,32 +153,23 @@ DATED = """
 """
 
 
-def begin_with_two_known_pages(any_spider: AnySpider, site: Site) -> None:
+def test_start_requests_go_before_the_revisits_of_their_pages_and_are_answered_after_them_too(
+    any_spider: AnySpider, site: Site
+) -> None:
     site.set("/a", "/x")
     site.set("/first", "/x")
     any_spider.run(DATED, HACS_REVISIT=9)
     site.visited()
     any_spider.days = 2
-
-
-def test_a_start_request_of_the_spiders_own_goes_before_the_revisit_of_its_page(
-    any_spider: AnySpider, site: Site
-) -> None:
-    begin_with_two_known_pages(any_spider, site)
     site.headers.clear()
     crawl = any_spider.run(DATED, "-a", "run=2", HACS_REVISIT=9)
     asked_by = {one["x-run"] for one in site.headers if "x-run" in one}
     assert sorted(site.visited()) == ["/a", "/first"]
     assert {item["run"] for item in crawl.items} == asked_by == {"2"}
-
-
-def test_a_start_request_is_answered_though_the_page_was_visited_again_before_it_came(
-    any_spider: AnySpider, site: Site
-) -> None:
-    begin_with_two_known_pages(any_spider, site)
-    crawl = any_spider.run(DATED, "-a", "run=2", "-a", "waits=1", HACS_REVISIT=9)
+    any_spider.days = 4
+    crawl = any_spider.run(DATED, "-a", "run=3", "-a", "waits=1", HACS_REVISIT=9)
     assert sorted(site.visited()) == ["/a", "/a", "/first"]
-    assert [item["run"] for item in crawl.items if item["path"] == "/a"] == ["1", "2"]
+    assert [item["run"] for item in crawl.items if item["path"] == "/a"] == ["2", "3"]
 
 
 LOGIN = """
@@ -207,31 +196,18 @@ LOGIN = """
 """
 
 
-def set_forum(site: Site, day: int) -> None:
-    site.set("/login")
-    site.set("/threads", "/t/1", "/t/2")
-    for thread in ("/t/1", "/t/2"):
-        site.set(thread, *(f"{thread}/{one}" for one in range(day)))
-
-
 def test_pages_behind_a_form_are_asked_for_only_by_the_spider(
     any_spider: AnySpider, site: Site
 ) -> None:
-    for day in range(3):
-        any_spider.days = day
-        set_forum(site, day)
+    site.set("/login")
+    for any_spider.days in range(3):
+        set_day(site, any_spider.days, "/threads", "/t/1", "/t/2")
         any_spider.run(LOGIN, HACS_PAGES="all", ROBOTSTXT_OBEY=False)
     any_spider.days = 4
-    set_forum(site, 4)
+    set_day(site, 4, "/threads", "/t/1", "/t/2")
     site.visited()
-    crawl = any_spider.run(
-        LOGIN,
-        HACS_PAGES="/t/",
-        HACS_BUDGET=2,
-        HACS_REVISIT="budget",
-        HACS_DISCOVER=0,
-        ROBOTSTXT_OBEY=False,
-    )
+    two = {"HACS_BUDGET": 2, "HACS_REVISIT": "budget", "HACS_DISCOVER": 0}
+    crawl = any_spider.run(LOGIN, HACS_PAGES="/t/", **two, ROBOTSTXT_OBEY=False)
     asked = site.visited()
     assert asked[0] == "/login"
     assert sorted(asked) == ["/login", "/login", "/t/1", "/t/2", "/threads"]
@@ -246,10 +222,6 @@ BEHIND_A_LOGIN = """
 
     class BehindALogin(scrapy.Spider):
         name = "behind-a-login"
-
-        def __init__(self, url, **kwargs):
-            super().__init__(**kwargs)
-            self.url = url
 
         async def start(self):
             yield scrapy.Request(self.url + "/form", callback=self.parse_form)

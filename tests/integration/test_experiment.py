@@ -48,7 +48,7 @@ def test_two_crawls_of_twins_are_compared_and_joined(
     words = " ".join(done.stdout.split())
     assert words.startswith("hacs and random each made 4 visits to the same 12 pages of 12 sites")
     assert "Too early to compare them" in words
-    own = {path for path in PAGES if len(project.page(f"{site.url}{path}").visits) > 4}  # type: ignore[union-attr]
+    own = {path for path in PAGES if len(project.page(f"{site.url}{path}").visits) > 4}
     assert len(own) == 4
     assert experiment(project, "end", twin).exit_code == 0
     known = [project.page(f"{site.url}{path}") for path in PAGES]

@@ -94,16 +94,14 @@ class Runs(AnySpider):
     def mark(self, path: str) -> PageRendering:
         key = page_id_of(self._site.url + path)
         with self._store() as store:
-            seen = store.annotations(PageRendering.KIND, [key]).get(key, b"")
-            return decoded(PageRendering, seen)
+            return decoded(PageRendering, store.annotations(PageRendering.KIND, [key]).get(key))
 
-    def set_mark(self, path: str, mark: PageRendering) -> None:
-        key = page_id_of(self._site.url + path)
+    def set_marks(self, *paths: str, visits: int = 0) -> None:
+        """Mark pages that nothing is known of as such that need a browser."""
+        mark = msgpack.encode(PageRendering(Verdict.BROWSER, visits=visits))
         with self._store() as store:
-            seen = store.annotations(PageRendering.KIND, [key]).get(key, b"")
-            assert not store.annotate(
-                PageRendering.KIND, [Annotation(key, seen, msgpack.encode(mark))]
-            )
+            marks = [Annotation(page_id_of(self._site.url + path), b"", mark) for path in paths]
+            assert not store.annotate(PageRendering.KIND, marks)
 
     def _store(self) -> closing[Store]:
         return closing(open_store(self._project.state, "hacs", Path()))
@@ -169,8 +167,7 @@ def test_a_page_that_hangs_or_crashes_the_browser_costs_its_visit_and_nothing_el
     path: str, runs: Runs, scripted: ScriptedSite
 ) -> None:
     scripted.links["/app/1"] = ["/a"]
-    runs.set_mark(path, PageRendering(Verdict.BROWSER))
-    runs.set_mark("/app/1", PageRendering(Verdict.BROWSER))
+    runs.set_marks(path, "/app/1")
     crawl = runs(path, "/app/1", PLAYWRIGHT_DEFAULT_NAVIGATION_TIMEOUT=20_000)
     assert f"failed {scripted.url}{path}" in crawl.log
     assert seen(crawl) == {"/app/1": (1, "nothing new")}
@@ -186,7 +183,7 @@ def test_a_page_that_hangs_or_crashes_the_browser_costs_its_visit_and_nothing_el
 def test_what_a_browser_ends_at_that_is_no_page_of_the_web_is_a_failed_visit(
     path: str, end: str, runs: Runs, scripted: ScriptedSite
 ) -> None:
-    runs.set_mark(path, PageRendering(Verdict.BROWSER))
+    runs.set_marks(path)
     # robots.txt of a host that refuses connections is a traceback in Scrapy's log
     crawl = runs(path, ROBOTSTXT_OBEY=False)
     assert f"failed {scripted.url}{path}" in crawl.log
@@ -215,10 +212,8 @@ def test_three_pages_of_a_site_that_agree_mark_the_others(
 
 
 def test_a_browser_that_dies_is_started_anew(runs: Runs, scripted: ScriptedSite) -> None:
-    for path in ("/app/1", "/app/2"):
-        scripted.links[path] = ["/a"]
-    for path in ("/app/1?kill", "/app/2"):
-        runs.set_mark(path, PageRendering(Verdict.BROWSER))
+    scripted.links |= {"/app/1": ["/a"], "/app/2": ["/a"]}
+    runs.set_marks("/app/1?kill", "/app/2")
     first = {"HACS_POLICY": "brute-force", "CONCURRENT_REQUESTS": 1}
     crawl = runs("/app/1?kill", "/app/2", **first)
     assert seen(crawl) == {"/app/1?kill": (1, "nothing new"), "/app/2": (1, "nothing new")}
@@ -228,11 +223,8 @@ def test_a_browser_that_dies_is_started_anew(runs: Runs, scripted: ScriptedSite)
 def test_images_and_fonts_and_media_are_not_asked_for(runs: Runs, scripted: ScriptedSite) -> None:
     scripted.links["/heavy"] = ["/a"]
     assert seen(runs("/heavy")) == {"/heavy": (1, "nothing new")}
-    assert {one.path for one in scripted.asked if one.by_browser} == {
-        "/heavy",
-        "/app.js",
-        "/data/heavy",
-    }
+    by_browser = {one.path for one in scripted.asked if one.by_browser}
+    assert by_browser == {"/heavy", "/app.js", "/data/heavy"}
 
 
 def test_a_browser_asks_for_nothing_that_robots_txt_forbids(
@@ -251,8 +243,7 @@ def test_a_page_that_a_browser_is_redirected_to_is_not_taken_where_robots_txt_fo
 ) -> None:
     scripted.moved = {"/app/1": "/data/forbidden/1", "/app/2": "/app/3"}
     scripted.links["/app/3"] = ["/a"]
-    for path in scripted.moved:
-        runs.set_mark(path, PageRendering(Verdict.BROWSER))
+    runs.set_marks(*scripted.moved)
     crawl = runs("/app/1", "/app/2")
     assert seen(crawl) == {"/app/3": (1, "nothing new")}
     assert f"failed {scripted.url}/app/1" in crawl.log
@@ -276,7 +267,7 @@ def test_the_twentieth_visit_looks_again_and_unmarks_a_page_that_shows_all_witho
     runs: Runs, scripted: ScriptedSite
 ) -> None:
     scripted.links["/same/1"] = ["/a", "/b"]
-    runs.set_mark("/same/1", PageRendering(Verdict.BROWSER, visits=18))
+    runs.set_marks("/same/1", visits=18)
     assert runs("/same/1").stat("hacs/render/checks") == 0
     assert not any(not one.by_browser for one in scripted.asked if one.path == "/same/1")
     crawl = runs("/same/1", day=1)
@@ -290,10 +281,8 @@ def test_the_twentieth_visit_looks_again_and_unmarks_a_page_that_shows_all_witho
 def test_where_the_browser_is_missing_that_is_said_once_and_marked_pages_are_not_recorded(
     runs: Runs, scripted: ScriptedSite
 ) -> None:
-    for path in ("/app/1", "/app/2"):
-        scripted.links[path] = ["/a"]
-        runs.set_mark(path, PageRendering(Verdict.BROWSER))
-    scripted.links["/same/1"] = ["/a"]
+    scripted.links |= {path: ["/a"] for path in ("/app/1", "/app/2", "/same/1")}
+    runs.set_marks("/app/1", "/app/2")
     missing = json.dumps({"executable_path": "/nowhere/chromium"})
     crawl = runs("/app/1", "/app/2", "/same/1", PLAYWRIGHT_LAUNCH_OPTIONS=missing)
     assert crawl.log.count("There is no browser") == 1
@@ -320,7 +309,7 @@ def test_always_renders_every_page(runs: Runs, scripted: ScriptedSite) -> None:
 
 def test_what_a_spider_says_itself_of_playwright_wins(runs: Runs, scripted: ScriptedSite) -> None:
     scripted.links["/app/1"] = ["/a"]
-    runs.set_mark("/app/1", PageRendering(Verdict.BROWSER))
+    runs.set_marks("/app/1")
     crawl = runs("/app/1", meta='{"playwright": False}')
     assert seen(crawl) == {"/app/1": (0, "nothing new")}
     assert not any(one.by_browser for one in scripted.asked)
@@ -329,7 +318,7 @@ def test_what_a_spider_says_itself_of_playwright_wins(runs: Runs, scripted: Scri
 def test_a_file_on_a_site_of_applications_is_asked_for_plainly(
     runs: Runs, scripted: ScriptedSite
 ) -> None:
-    runs.set_mark("/file", PageRendering(Verdict.BROWSER))
+    runs.set_marks("/file")
     crawl = runs("/file")
     assert crawl.stat("hacs/not_observed/other_type") == 1
     assert crawl.stat("hacs/not_observed") == 1

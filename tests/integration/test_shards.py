@@ -126,12 +126,9 @@ def test_a_crawl_goes_on_when_redis_is_back_and_sends_nothing_meanwhile(
         site.set(leaf)
     options = ("--appendonly", "yes", "--appendfsync", "always")
     with redis_server(tmp_path, *options) as port:
+        state = {"HACS_STATE": f"redis://127.0.0.1:{port}/0", "HACS_SHARD": "0/1"}
         process = AnySpider(tmp_path, site).start(
-            WANDERER,
-            HACS_PAGES="all",
-            HACS_STATE=f"redis://127.0.0.1:{port}/0",
-            HACS_SHARD="0/1",
-            DOWNLOAD_DELAY=0.05,
+            WANDERER, HACS_PAGES="all", DOWNLOAD_DELAY=0.05, **state
         )
         log = read_until(process, "GET", times=10)
     log += read_until(process, "nothing is sent until the lock is renewed")

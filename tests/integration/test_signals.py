@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from hashlib import sha256
@@ -40,6 +40,12 @@ PAGES = 4
 KINDS = ("honest", "lazy", "lying", "absent", "broken")
 DAY = timedelta(days=1)
 START = datetime(2026, 1, 1, 6, tzinfo=UTC)
+SPACE = "http://www.sitemaps.org/schemas/sitemap/0.9"
+
+
+def urlset(pages: Iterable[tuple[str, str]]) -> bytes:
+    urls = "".join(f"<url><loc>{url}</loc><lastmod>{time}</lastmod></url>" for url, time in pages)
+    return f'<?xml version="1.0"?><urlset xmlns="{SPACE}">{urls}</urlset>'.encode()
 
 
 class Web(LocalServer):
@@ -113,51 +119,31 @@ class Web(LocalServer):
             "lazy": [START - 30 * DAY] * PAGES,
             "lying": [self.today - DAY / 24] * PAGES,
         }[kind]
-        body = self.urlset(number, [one.isoformat() for one in times])
+        body = urlset(
+            (self.page(number, f"/p{page}.html"), time.isoformat())
+            for page, time in enumerate(times)
+        )
         etag = f'"{sha256(body).hexdigest()}"'
         if headers.get("If-None-Match") == etag:
             return 304, {"ETag": etag}, b""
         return 200, {"Content-Type": "application/xml", "ETag": etag}, body
 
-    def urlset(self, number: int, times: list[str]) -> bytes:
-        urls = "".join(
-            f"<url><loc>{self.page(number, f'/p{page}.html')}</loc><lastmod>{time}</lastmod></url>"
-            for page, time in enumerate(times)
-        )
-        space = "http://www.sitemaps.org/schemas/sitemap/0.9"
-        return f'<?xml version="1.0"?><urlset xmlns="{space}">{urls}</urlset>'.encode()
-
     def broken(self, number: int) -> tuple[int, dict[str, str], bytes]:
         """Give what does harm, another way on each host."""
-        space = "http://www.sitemaps.org/schemas/sitemap/0.9"
         elsewhere = f"http://127.0.0.99:{self.port}"
-        now = self.today.isoformat()
-        ways = (
-            (
-                200,
-                {},
-                f'<urlset xmlns="{space}"><url><loc>{elsewhere}/p0.html</loc><lastmod>{now}</lastmod>'
-                f"</url><url><loc>{self.page(number, '/unknown.html')}</loc><lastmod>{now}</lastmod>"
-                "</url></urlset>".encode(),
-            ),
+        pages = [f"{elsewhere}/p0.html", self.page(number, "/unknown.html")]
+        maps = [f"{elsewhere}/s.xml", *(self.page(number, f"/s{k}.xml") for k in range(500))]
+        index = "".join(f"<sitemap><loc>{url}</loc></sitemap>" for url in maps)
+        ways: tuple[tuple[int, dict[str, str], bytes], ...] = (
+            (200, {}, urlset(zip(pages, [self.today.isoformat()] * 2, strict=True))),
             (301, {"Location": f"{elsewhere}/sitemap.xml"}, b""),
-            (
-                200,
-                {},
-                f'<sitemapindex xmlns="{space}"><sitemap><loc>{elsewhere}/s.xml</loc></sitemap>'
-                + "".join(
-                    f"<sitemap><loc>{self.page(number, f'/s{k}.xml')}</loc></sitemap>"
-                    for k in range(500)
-                )
-                + "</sitemapindex>",
-            ),
+            (200, {}, f'<sitemapindex xmlns="{SPACE}">{index}</sitemapindex>'.encode()),
             (500, {}, b""),
             (200, {}, b"\x00\xff" * 1000),
             (301, {"Location": "http://[::1/x"}, b""),
             (301, {"Location": "/sitemap.xml"}, b""),
         )
-        status, headers, body = ways[number // 5 % len(ways)]
-        return status, headers, body if isinstance(body, bytes) else body.encode()
+        return ways[number // 5 % len(ways)]
 
 
 @pytest.fixture
@@ -177,15 +163,8 @@ def crawl(web: Web, project: Project, monkeypatch: pytest.MonkeyPatch) -> Callab
         monkeypatch.setenv("HACS_TESTS_NOW", str(web.today.timestamp()))
         seeds = project.folder / "urls.txt"
         seeds.write_text("\n".join(urls))
-        return project.run(
-            "runspider",
-            str(spider),
-            "-a",
-            f"file={seeds}",
-            HACS_CLOCK="tests.clocks.of_environment",
-            LOG_LEVEL="DEBUG",
-            **settings,
-        )
+        settings |= {"HACS_CLOCK": "tests.clocks.of_environment", "LOG_LEVEL": "DEBUG"}
+        return project.run("runspider", str(spider), "-a", f"file={seeds}", **settings)
 
     return run
 

@@ -260,15 +260,11 @@ def test_a_page_that_only_leads_to_others_shows_what_it_leads_to(
 API = """
     import json
 
-    import scrapy
     from scrapy.http import JsonRequest
+    from tests.seeded import Seeded
 
-    class Api(scrapy.Spider):
-        name = "api"
-
-        def __init__(self, url, *args, **kwargs):
-            super().__init__(*args, **kwargs)
-            self.start_urls = [url + "/api"]
+    class Api(Seeded):
+        paths = ["/api"]
 
         def parse(self, response):
             answer = response.json()
@@ -288,9 +284,10 @@ API = """
 
 
 def shown_by_api(any_spider: AnySpider, site: Site, how: str, *names: str) -> Crawl:
+    paths = ("/one", *(f"/api/{name}" for name in names))
     for path, answer in {
         "/api": {"as": how, "names": names},
-        **{path: path for path in ("/one", *(f"/api/{name}" for name in names))},
+        **dict(zip(paths, paths, strict=True)),
     }.items():
         kind = {"Content-Type": "application/json"}
         site.pages[path] = (200, kind, json.dumps(answer).encode())
@@ -524,10 +521,7 @@ def test_an_error_page_with_status_200_is_neither_news_nor_the_end_of_it(
     own = [(f"jug {page}", "9") for page in range(6)]
     assert len(crawl(*own).items) == 6
     error = crawl(*[("Error", "0")] * 6)
-    assert [
-        error.stat(f"hacs/{name}_{what}")
-        for name, what in (("unread", "items"), ("unread", "visits"))
-    ] == [4, 6]
+    assert (error.stat("hacs/unread_items"), error.stat("hacs/unread_visits")) == (4, 6)
     assert len(error.items) == 2
     assert "6 pages of one site showed the very same" in error.log
     assert "(2 items had passed OnlyChanges before)" in error.log

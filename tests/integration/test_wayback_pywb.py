@@ -228,14 +228,11 @@ def pages_of(sites: Iterable[str], harvested: Harvested) -> dict[str, Page]:
     return {surt: page for surt, page in harvested.pages.items() if surt.startswith(surts)}
 
 
-def test_no_memento_is_asked_for_twice(website: Harvested) -> None:
+def test_every_visit_was_fetched_or_saved_and_no_memento_asked_for_twice(
+    website: Harvested,
+) -> None:
     assert len(set(website.mementos)) == len(website.mementos)
-
-
-def test_every_visit_was_fetched_or_saved(website: Harvested) -> None:
-    fetched, saved = (
-        website.crawl.stat(f"hacs/archive/{name}") for name in ("mementos", "mementos_saved")
-    )
+    fetched, saved = (website.crawl.stat(f"hacs/archive/mementos{one}") for one in ("", "_saved"))
     assert fetched + saved == website.crawl.stat("hacs/visits")
     assert saved > fetched
 
@@ -256,6 +253,7 @@ def test_digests_tell_the_same_as_an_import_of_the_index(
 
     So of more captures than are kept it keeps others.
     """
+    assert digests.mementos == []
     for surt, page in digests.pages.items():
         assert page.visits == imported[surt].visits
         if len(page.visits) <= RECENT_VISITS:
@@ -263,17 +261,11 @@ def test_digests_tell_the_same_as_an_import_of_the_index(
             assert page.rate == pytest.approx(imported[surt].rate)
 
 
-def test_no_memento_is_asked_for_in_digest_mode(digests: Harvested) -> None:
-    assert digests.mementos == []
-
-
-def test_all_captures_of_a_page_arrive(digests: Harvested, tmp_path: Path) -> None:
-    expected = recorded(tmp_path, many_visits(BIG, MANY))
+def test_all_captures_of_a_page_and_all_pages_of_a_site_arrive(
+    digests: Harvested, tmp_path: Path
+) -> None:
     surt = page_surt(BIG)
-    assert_same({surt: digests.pages[surt]}, expected)
-
-
-def test_all_pages_of_a_site_arrive(digests: Harvested) -> None:
+    assert_same({surt: digests.pages[surt]}, recorded(tmp_path, many_visits(BIG, MANY)))
     found = [page for surt, page in digests.pages.items() if surt.startswith("zz,site)")]
     assert [len(page.visits) for page in found] == [100] * (MANY // 100)
 

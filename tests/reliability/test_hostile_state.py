@@ -33,7 +33,7 @@ START = 1_700_000_000
 
 
 def with_page(**values: object) -> Callable[[bytes], bytes]:
-    return lambda body: encode_page(replace(decode_page(body), **values))  # type: ignore[arg-type]
+    return lambda body: encode_page(replace(decode_page(body), **values))
 
 
 def with_numbers(record: np.dtype[np.void], **values: object) -> Callable[[bytes], bytes]:
@@ -131,9 +131,7 @@ class Hostile:
 
 
 def visits_of(url: str) -> list[Visit]:
-    prediction = Prediction(
-        label=LABEL.number, run=START, p=0.5, rate_per_day=0.1, days_since_visit=1.0, churn=0.0
-    )
+    prediction = Prediction(LABEL.number, START, 0.5, 0.1, 1.0, 0.0)
     return [
         Visit(url, START + day * DAY, marks=frozenset({1, 2, day % 2}), prediction=prediction)
         for day in range(3)
@@ -178,7 +176,7 @@ def hostile(state_url: str, namespace: str) -> HostileState:
 
 @pytest.fixture
 def state(hostile: HostileState, open_state: Callable[[], object]) -> State:
-    return State(open_state(), Estimation())  # type: ignore[arg-type]
+    return State(open_state(), Estimation())
 
 
 def test_damaged_outcome_records_are_passed_over(

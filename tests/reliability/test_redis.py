@@ -261,7 +261,7 @@ def _has(client: redis.Redis, name: bytes, key: int) -> bool:
     return bool(client.hexists(name, key.to_bytes(8, "little", signed=True)))
 
 
-def _by_page(state: State, at: int):  # type: ignore[no-untyped-def]
+def _by_page(state: State, at: int):
     return {page_id_of(one.visit.url): one for one in state.record(visits_of(URLS, at))}
 
 
@@ -286,7 +286,7 @@ def test_what_a_server_refuses_for_now_is_tried_again(
     line: str, passes: bool, redis_port: int
 ) -> None:
     with closing(open_store(f"redis://127.0.0.1:{redis_port}/0", "hacs", Path())) as store:
-        server = store._server  # type: ignore[attr-defined]
+        server = store._server
         with pytest.raises(StateError) as caught, server.naming_errors("write to"):
             server.client.eval("return redis.error_reply(ARGV[1])", 0, line)
     assert isinstance(caught.value, StateUnavailableError) == passes

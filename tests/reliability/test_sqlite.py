@@ -2,8 +2,8 @@
 
 import resource
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ from integration_support import Project
 from reliability_support import PROMPT, Moments, fill, opened, record, visits_of, whole_pages
 from servers import Site
 
+Full = Callable[[State], AbstractContextManager[None]]
 URLS = [f"http://example.edu/~{number}/" for number in range(500)]
 LATER = 1_700_086_400
 
@@ -47,20 +48,14 @@ def test_a_file_that_is_locked_for_longer_than_a_write_waits_can_be_written_to_l
     assert {len(page.visits) for page in whole_pages(project.state).values()} == {2}
 
 
-def test_a_full_file_keeps_what_it_has_and_can_be_written_to_when_there_is_room(
-    project: Project,
-) -> None:
-    with opened(project.state) as state:
-        state.record(visits_of(URLS[:100]))
-        database = state.store._db  # type: ignore[attr-defined]
-        (pages,) = database.execute("PRAGMA page_count").fetchone()
-        database.execute(f"PRAGMA max_page_count = {pages + 4}")
-        with pytest.raises(StateUnavailableError, match="full"):
-            state.record(visits_of(URLS))
-        assert state.store.count() == 100
-        database.execute("PRAGMA max_page_count = 1000000")
-        assert len(state.record(visits_of(URLS, LATER))) == len(URLS)
-    assert len(whole_pages(project.state)) == len(URLS)
+@contextmanager
+def full_file(state: State) -> Iterator[None]:
+    """Let the file of a state grow by next to nothing."""
+    database = state.store._db
+    (pages,) = database.execute("PRAGMA page_count").fetchone()
+    database.execute(f"PRAGMA max_page_count = {pages + 4}")
+    yield
+    database.execute("PRAGMA max_page_count = 1000000")
 
 
 @contextmanager
@@ -74,16 +69,22 @@ def full_disk(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
 
-def test_a_disk_that_is_full_at_the_commit_can_be_written_to_when_there_is_room(
-    project: Project,
+@pytest.mark.parametrize(
+    ("known", "full", "error"),
+    [
+        (100, full_file, "full"),
+        # at the commit
+        (10, lambda state: full_disk(state.store.size_bytes()), r"state\.db: disk I/O error"),
+    ],
+)
+def test_a_full_file_or_disk_keeps_what_it_has_and_can_be_written_to_when_there_is_room(
+    known: int, full: Full, error: str, project: Project
 ) -> None:
     with opened(project.state) as state:
-        state.record(visits_of(URLS[:10]))
-        with (
-            full_disk(state.store.size_bytes()),
-            pytest.raises(StateUnavailableError, match=r"state\.db: disk I/O error"),
-        ):
+        state.record(visits_of(URLS[:known]))
+        with full(state), pytest.raises(StateUnavailableError, match=error):
             state.record(visits_of(URLS))
+        assert state.store.count() == known
         assert len(state.record(visits_of(URLS, LATER))) == len(URLS)
     assert len(whole_pages(project.state)) == len(URLS)
 

@@ -23,6 +23,11 @@ metadata.version = version
 """
 
 
+def cluster(workers: int, **more: object) -> LocalCluster:
+    given = {"dashboard_address": "127.0.0.1:0", "silence_logs": 50, **more}
+    return LocalCluster(n_workers=workers, **given)
+
+
 @pytest.mark.parametrize(
     ("body", "said"),
     [
@@ -36,13 +41,7 @@ def test_a_worker_that_is_not_of_this_version_is_named(
     preload = tmp_path / "another_version.py"
     preload.write_text(ANOTHER_VERSION.format(body=body))
     with (
-        LocalCluster(
-            n_workers=1,
-            threads_per_worker=1,
-            dashboard_address="127.0.0.1:0",
-            silence_logs=50,
-            preload=str(preload),
-        ) as local,
+        cluster(1, threads_per_worker=1, preload=str(preload)) as local,
         pytest.raises(ClusterError, match=said),
         dask_pool(local.scheduler_address),
     ):
@@ -52,7 +51,7 @@ def test_a_worker_that_is_not_of_this_version_is_named(
 def test_a_cluster_without_a_worker_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "WORKER_SECONDS", 0.2)
     with (
-        LocalCluster(n_workers=0, dashboard_address="127.0.0.1:0", silence_logs=50) as local,
+        cluster(0) as local,
         pytest.raises(ClusterError) as failed,
         dask_pool(local.scheduler_address),
     ):
@@ -77,7 +76,7 @@ def test_a_scheduler_that_is_not_there_costs_one_line(monkeypatch: pytest.Monkey
 
 
 def test_a_file_is_not_for_workers_on_other_machines(monkeypatch: pytest.MonkeyPatch) -> None:
-    with LocalCluster(n_workers=1, dashboard_address="127.0.0.1:0", silence_logs=50) as local:
+    with cluster(1) as local:
         with dask_pool(local.scheduler_address, "a file"):
             pass
         here = os.getpid()  # the function is sent to the worker as it is

@@ -74,21 +74,17 @@ def test_in_redis_it_runs_out_later_than_it_is_relied_on(
     assert RELIED_ON_SECONDS < server.ttl(key) <= LOCK_SECONDS
 
 
-def test_one_that_ran_out_is_not_taken_again(
-    in_redis: ShardLock, server: redis.Redis, namespace: str
+@pytest.mark.parametrize("value", [None, b"another's"])
+def test_one_that_ran_out_or_that_another_has_is_neither_renewed_nor_released(
+    in_redis: ShardLock, server: redis.Redis, namespace: str, value: bytes | None
 ) -> None:
     server.delete(f"{namespace}:lock")
+    if value is not None:
+        server.set(f"{namespace}:lock", value)
     assert not in_redis.renew()
-    assert not server.exists(f"{namespace}:lock")
-
-
-def test_one_that_another_has_meanwhile_is_neither_renewed_nor_released(
-    in_redis: ShardLock, server: redis.Redis, namespace: str
-) -> None:
-    server.set(f"{namespace}:lock", "another's")
-    assert not in_redis.renew()
+    assert server.get(f"{namespace}:lock") == value
     in_redis.release()
-    assert server.get(f"{namespace}:lock") == b"another's"
+    assert server.get(f"{namespace}:lock") == value
 
 
 def test_one_that_was_taken_by_a_try_whose_answer_was_lost_is_had(in_redis: ShardLock) -> None:
