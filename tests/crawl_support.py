@@ -16,7 +16,9 @@ from twisted.internet.defer import Deferred
 
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.scheduler import HacsScheduler
+from hacs_crawler.state import Prediction
 
+PREDICTION = Prediction(label=1, run=2, p=0.5, rate_per_day=1.0, days_since_visit=1.0, churn=0.0)
 T = TypeVar("T")
 
 
@@ -40,7 +42,7 @@ class UnderWay:
         self.crawler = crawler or new_crawler()
         self._concurrency = concurrency
         self._downloader = Downloader(self.crawler)
-        self.crawler.engine = SimpleNamespace(  # type: ignore[assignment]
+        self.crawler.engine = SimpleNamespace(
             downloader=self._downloader,
             _slot=None,
             scraper=SimpleNamespace(slot=None, start_itemproc_async=None),

@@ -247,7 +247,7 @@ def _main() -> None:
     gc.freeze()
     _serve(requests)
     status = _status(programs[sys.argv[0]])
-    threading._shutdown()  # type: ignore[attr-defined]
+    threading._shutdown()
     atexit._run_exitfuncs()
     gc.collect()  # what was left open says so
     sys.stdout.flush()

@@ -35,7 +35,7 @@ def write_acknowledged(file: Path) -> None:
             lines.writelines(f"{visit.url} {visit.at}\n" for visit in visits)
         note(self, recorded)
 
-    crawl.Crawl._on_recorded = noting  # type: ignore[method-assign]
+    crawl.Crawl._on_recorded = noting
 
 
 class KillAt:

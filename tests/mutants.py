@@ -54,9 +54,9 @@ def changes(node: ast.AST) -> Iterator[Callable[[ast.AST], ast.AST]]:
             for left in range(len(values)):
                 yield lambda it, left=left: _without(it, left)
         case ast.UnaryOp(op=ast.Not()):
-            yield lambda it: it.operand  # type: ignore[attr-defined]
+            yield lambda it: it.operand
         case ast.If() | ast.IfExp() | ast.While():
-            yield lambda it: _set(it, "test", ast.UnaryOp(ast.Not(), it.test))  # type: ignore[attr-defined]
+            yield lambda it: _set(it, "test", ast.UnaryOp(ast.Not(), it.test))
         case ast.Expr(value=ast.Call()):
             yield lambda _: ast.Pass()
         case ast.Constant(value=bool() as value):
@@ -108,7 +108,7 @@ def mutated(source: str, number: int) -> tuple[ast.Module, str]:
         setattr(parent, field, ast.copy_location(changed, child))
     after = ast.unparse(ast.fix_missing_locations(tree) and changed)
     head = (before.splitlines()[0], after.splitlines()[0])
-    return tree, f"{child.lineno}: {head[0]}  ->  {head[1]}"  # type: ignore[attr-defined]
+    return tree, f"{child.lineno}: {head[0]}  ->  {head[1]}"
 
 
 class MutantLoader(importlib.abc.MetaPathFinder, importlib.abc.Loader):

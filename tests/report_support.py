@@ -74,14 +74,7 @@ def busy_state(config: Config, sites: int = 40, pages_a_site: int = 4) -> State:
         first = zip(new, [1.0] * len(new), [np.inf] * len(new), strict=True)
         visits = []
         for number, (url, p, days) in enumerate((*planned, *first)):
-            prediction = Prediction(
-                label=labels[run % 2].number,
-                run=now,
-                p=p,
-                rate_per_day=0.1,
-                days_since_visit=days,
-                churn=0.0,
-            )
+            prediction = Prediction(labels[run % 2].number, now, p, 0.1, days, churn=0.0)
             place, news = urls.index(url), News.SEEN
             if place % 20 == 7 and run > RUNS / 2:
                 news = News.GONE

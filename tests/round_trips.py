@@ -22,7 +22,7 @@ class RoundTrips:
             send(connection, *arguments, **more)
 
         self.phase = "opening"
-        AbstractConnection.send_packed_command = counted  # type: ignore[method-assign]
+        AbstractConnection.send_packed_command = counted
         crawler.signals.connect(self.begin, signals.request_reached_downloader)
         crawler.signals.connect(self.end, signals.spider_closed)
 

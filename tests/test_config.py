@@ -240,7 +240,7 @@ def test_pages_one_letter_away_from_a_word_are_an_error_that_names_both(given: s
 def test_a_list_of_texts_may_be_given_in_json() -> None:
     assert [one.pattern for one in config(HACS_PAGES="/art").pages] == ["/art"]
     found = config(HACS_PAGES='["/art", "[12]"]', HACS_WATCH="items", HACS_WATCH_IGNORE='["seen"]')
-    assert [one.pattern for one in found.pages] == ["/art", "[12]"]  # type: ignore[union-attr]
+    assert [one.pattern for one in found.pages] == ["/art", "[12]"]
     assert found.watch_ignore == ("seen",)
     assert config(HACS_LINKS_DENY="[12]").link_rules.deny[0].pattern == "[12]"
 

@@ -90,38 +90,28 @@ def stats_in_code() -> set[str]:
         "parts/failed/{name}",
     }
     dropped = {field.name for field in fields(Dropped)} | in_code(r'\bdrop\([^)]*, "(\w+)"\)')
-    not_observed = (
-        in_code(r'count_not_observed\("(\w+)"\)')
-        | in_code(r'\(None, "(\w+)"\)')
-        | in_code(r'return ShownMarks\(None, "(\w+)"\)')
-        | in_code(r'reason = "(\w+)" if .* else "(\w+)"')
-        | in_code(r'mark_unseen\(request, "(\w+)"\)')
-        | in_code(r'(?m)reason = "(\w+)"$|OTHER_TYPE: Final = "(\w+)"')
-        | in_code(r'(?m)^        "(nothing_shown)",$')
+    unseen = (
+        *(r'count_not_observed\("(\w+)"\)', r'\(None, "(\w+)"\)', r'ShownMarks\(None, "(\w+)"\)'),
+        *(r'reason = "(\w+)" if .* else "(\w+)"', r'mark_unseen\(request, "(\w+)"\)'),
+        r'(?m)reason = "(\w+)"$|OTHER_TYPE: Final = "(\w+)"',
+        r'(?m)^        "(nothing_shown)",$',
     )
-    recorded = set(
-        re.findall(r'^\s+\("(\w+)", ', inspect.getsource(CrawlStats.count_recorded), re.MULTILINE)
-    )
+    not_observed = set[str]().union(*map(in_code, unseen))
+    counts = inspect.getsource(CrawlStats.count_recorded)
+    recorded = set(re.findall(r'^\s+\("(\w+)", ', counts, re.MULTILINE))
     assert recorded
     assert isinstance(Journal.status, property)
-    statuses = set(re.findall(r'[^.]"(\w+)"', inspect.getsource(Journal.status.fget)))  # type: ignore[arg-type]
-    return (
-        {
-            f"hacs/{name}"
-            for name in (counted - families) | recorded
-            if not name.startswith("archive/mementos_failed/")
-        }
-        | {f"hacs/dropped/{reason}" for reason in dropped}
-        | {f"hacs/not_observed/{reason}" for reason in not_observed}
-        | {
-            "hacs/" + family.replace("{name}", "<name>")
-            for family in families
-            if family.startswith("parts/")
-        }
-        | {f"hacs/archive/{name}" for name in in_harvest(r'self\._count\("(\w+)"\)')}
-        | {f"hacs/archive/seeds/{status}" for status in statuses | {"unanswered"}}
-        | {"hacs/archive/dropped/<kind>", "hacs/archive/mementos_failed/<reason>"}
-    )
+    statuses = set(re.findall(r'[^.]"(\w+)"', inspect.getsource(Journal.status.fget)))
+    plain = (counted - families) | recorded
+    names = {
+        *(name for name in plain if not name.startswith("archive/mementos_failed/")),
+        *(f"dropped/{reason}" for reason in dropped),
+        *(f"not_observed/{reason}" for reason in not_observed),
+        *(f"archive/{name}" for name in in_harvest(r'self\._count\("(\w+)"\)')),
+        *(f"archive/seeds/{status}" for status in statuses | {"unanswered"}),
+        *("parts/failed/<name>", "archive/dropped/<kind>", "archive/mementos_failed/<reason>"),
+    }
+    return {f"hacs/{name}" for name in names}
 
 
 def test_every_stat_is_documented_once_and_every_documented_stat_exists() -> None:

@@ -173,5 +173,5 @@ def test_nobody_writes_to_a_crawl_but_itself() -> None:
                 holder = getattr(target, "value", None)
                 name = getattr(holder, "attr", None) or getattr(holder, "id", None)
                 if isinstance(target, ast.Attribute) and name in {"crawl", "_crawl"}:
-                    found.append(f"{module}:{node.lineno}")  # type: ignore[attr-defined]
+                    found.append(f"{module}:{node.lineno}")
     assert found == []

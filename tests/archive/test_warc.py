@@ -147,7 +147,7 @@ def test_other_statuses_are_no_captures(archive: Warc, status: str) -> None:
 def test_unusable_records_are_counted_by_kind(
     archive: Warc, options: dict[str, str], kind: str
 ) -> None:
-    archive.add(**options)  # type: ignore[arg-type]
+    archive.add(**options)
     assert archive.dropped() == {kind: 1}
 
 

@@ -60,7 +60,7 @@ def hits(module: ModuleType, policy: str, habits: tuple[Range, ...] | None, seed
     def make_world(scenario: Scenario) -> World:
         if habits is None:
             return World(scenario)
-        return module.SignallingWorld(scenario, module.Habits(*habits))  # type: ignore[no-any-return]
+        return module.SignallingWorld(scenario, module.Habits(*habits))
 
     make = find_baseline(policy).make
     scores = [simulate(scenario(n), policy, make, make_world=make_world) for n in range(seeds)]

@@ -42,6 +42,7 @@ def test_pages_come_in_the_order_of_their_p_with_what_made_it(folder: Path) -> N
     assert lines[0].split()[-8:] == ["10", "d", "10", "d", "4", "3", "0", URLS[1]]
     assert lines[1].split()[-6:] == ["-", "-", "0", "0", "1", URLS[4]]
     assert {len(line) - len(line.split()[-1]) for line in lines} == {header.index("URL")}
+    assert ["(prior)" in line for line in lines] == [False, True, False, False]
 
 
 def test_the_last_line_says_what_became_of_all_pages(
@@ -55,7 +56,7 @@ def test_the_last_line_says_what_became_of_all_pages(
 
 
 def test_with_json_every_page_is_a_line(folder: Path) -> None:
-    first, second, *_ = map(json.loads, hacs(folder, "rank", "--json").stdout.splitlines())
+    first, second, *more = map(json.loads, hacs(folder, "rank", "--json").stdout.splitlines())
     assert first["url"] == URLS[1]
     of_known_rate = 1 - 2.718281828 ** (-first["rate_per_day"] * 10)
     assert 0.6 * of_known_rate < first["p"] < of_known_rate
@@ -63,6 +64,8 @@ def test_with_json_every_page_is_a_line(folder: Path) -> None:
     assert (first["days_since_visit"], first["days_since_update"]) == (10, 10)
     assert (second["p"], second["failures"]) == (1, 1)
     assert (second["days_since_visit"], second["days_since_update"]) == (None, None)
+    is_prior = [one["rate_is_prior"] for one in (first, second, *more)]
+    assert is_prior == [False, True, False, False]
 
 
 def test_as_many_are_shown_as_the_limit_else_the_budget_else_twenty(tmp_path: Path) -> None:
@@ -96,25 +99,10 @@ def test_a_damaged_page_is_named_and_the_others_are_shown(
     assert "the page with id 5 cannot be read" in caplog.records[0].message
 
 
-@pytest.mark.parametrize(
-    ("days", "text"),
-    [(0.001, "1 min"), (0.5, "12 h"), (1.25, "1.2 d"), (40, "40 d"), (2000, "5.5 y")],
-)
-def test_days_are_shown_in_a_fitting_unit(days: float, text: str) -> None:
-    assert days_text(days) == text
-    assert interval_text(1 / days) == text
-
-
-def test_a_rate_of_zero_has_no_interval() -> None:
-    assert interval_text(0.0) == "-"
-    assert interval_text(1e-9) == "100 y or more"
-
-
-def test_a_rate_that_is_the_prior_s_is_shown_as_that(folder: Path) -> None:
-    lines = hacs(folder, "rank").stdout.splitlines()[1:]
-    assert ["(prior)" in line for line in lines] == [False, True, False, False]
-    told = [json.loads(line) for line in hacs(folder, "rank", "--json").stdout.splitlines()]
-    assert [one["rate_is_prior"] for one in told] == [False, True, False, False]
+def test_days_are_shown_in_a_fitting_unit() -> None:
+    days = {0.001: "1 min", 0.5: "12 h", 1.25: "1.2 d", 40: "40 d", 2000: "5.5 y"}
+    assert [*map(days_text, days)] == [interval_text(1 / one) for one in days] == [*days.values()]
+    assert (interval_text(0.0), interval_text(1e-9)) == ("-", "100 y or more")
 
 
 def test_a_page_that_was_never_seen_and_not_found_is_behind_those_that_answer(

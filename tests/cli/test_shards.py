@@ -232,12 +232,3 @@ def test_pages_that_a_round_of_shards_does_not_use_are_counted(
         whole.record([Visit(url, NOW - DAY, marks=frozenset({1})) for url in URLS])
     assert hacs("plan", "--shards", "2").exit_code == 0
     assert f"{len(URLS)} pages are known outside of these shards" in caplog.text
-
-
-def test_shards_without_a_state_yet_are_of_the_round_all_the_same(
-    hacs: Hacs, state_url: str, namespace: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    with state_of(state_url, f"{namespace}.2-4") as state:
-        state.record([Visit(URLS[0], NOW - DAY, marks=frozenset({1}))])
-    assert hacs("plan", "--shards", "4").exit_code == 0
-    assert "outside of these shards" not in caplog.text

@@ -97,12 +97,10 @@ def test_with_last_obs_the_oldest_visit_in_the_budget_is_to_be_passed() -> None:
     assert found.at == pytest.approx(NOW + 5 * DAY, abs=1)
 
 
-@pytest.mark.parametrize(
-    "settings", [{"policy": "random", "budget": 1}, {"policy": "hacs", "budget": 1}]
-)
-def test_where_time_alone_changes_nothing_no_time_is_foretold(settings: dict[str, Any]) -> None:
+@pytest.mark.parametrize("policy", ["random", "hacs"])
+def test_where_time_alone_changes_nothing_no_time_is_foretold(policy: str) -> None:
     state = state_of(*HISTORY, estimator="mle")
-    chosen = replace(options(**settings), random_seed=1)
+    chosen = replace(options(policy=policy, budget=1), random_seed=1)
     known = read_rows(state)
     held = [forecast_of(page_id_of(url(number)), *known, state, chosen, NOW) for number in range(2)]
     behind = next(one for one in held if one.reason is BlockReason.BUDGET)
@@ -123,6 +121,10 @@ def hacs_show(folder: Path, *arguments: str) -> Result:
     return hacs(folder, "show", *arguments)
 
 
+def facts_of(folder: Path, address: str, *arguments: str) -> dict[str, Any]:
+    return json.loads(hacs_show(folder, address, "--json", *arguments).stdout)
+
+
 @pytest.mark.parametrize("text", ["www.example.edu/~ada", "example.edu/~ada/", ADA])
 def test_a_page_is_known_by_its_url_without_scheme(folder: Path, text: str) -> None:
     assert hacs_show(folder, text).stdout.splitlines()[0] == ADA
@@ -140,12 +142,8 @@ def test_a_pages_history_is_shown_latest_visit_first(folder: Path) -> None:
     assert "80 % of the posterior" in facts["rate"]
     assert facts["rank"].endswith(" of 11 pages")
     assert facts["next visit"] == "in the next crawl, like all pages"
-    assert [line.split(maxsplit=2)[2] for line in lines[lines.index("") + 1 :]] == [
-        "nothing new",
-        "update, 2 new links",
-        "nothing new",
-        "first visit",
-    ]
+    told = [line.split(maxsplit=2)[2] for line in lines[lines.index("") + 1 :]]
+    assert told == ["nothing new", "update, 2 new links", "nothing new", "first visit"]
 
 
 def test_how_often_pages_of_a_site_are_updated_together_is_shown(folder: Path) -> None:
@@ -157,9 +155,8 @@ def test_how_often_pages_of_a_site_are_updated_together_is_shown(folder: Path) -
     shown = hacs_show(folder, url(1)).stdout
     assert "siblings    no other page of its site is known" in shown
     assert "siblings" not in hacs_show(folder, ADA, "-s", "HACS_SIBLINGS=False").stdout
-    facts = json.loads(hacs_show(folder, ADA, "--json").stdout)
-    assert facts["siblings"] == 1
-    assert facts["sibling_correlation"] == 0.5
+    facts = facts_of(folder, ADA)
+    assert (facts["siblings"], facts["sibling_correlation"]) == (1, 0.5)
 
 
 def test_what_keeps_it_from_being_visited_is_said_in_words(folder: Path) -> None:
@@ -171,7 +168,7 @@ def test_what_keeps_it_from_being_visited_is_said_in_words(folder: Path) -> None
 
 
 def test_json_has_every_visit_and_what_the_text_says(folder: Path) -> None:
-    shown = json.loads(hacs_show(folder, ADA, "--json").stdout)
+    shown = facts_of(folder, ADA)
     assert [one["new_links"] for one in shown["visits"]] == [0, 0, 2, 0]
     assert [one["is_update"] for one in shown["visits"]] == [False, False, True, False]
     assert shown["visits"][-1]["at"] == "2024-09-24T00:00:00Z"
@@ -188,18 +185,18 @@ def test_an_estimate_from_the_prior_alone_is_shown_as_such(folder: Path) -> None
     record(folder, [Visit(once, NOW - DAY, marks=frozenset())])
     shown = hacs_show(folder, once).stdout
     assert "the prior: a rate of its own takes 2 visits" in shown
-    assert json.loads(hacs_show(folder, once, "--json").stdout)["rate_is_prior"] is True
-    assert json.loads(hacs_show(folder, ADA, "--json").stdout)["rate_is_prior"] is False
+    assert facts_of(folder, once)["rate_is_prior"] is True
+    assert facts_of(folder, ADA)["rate_is_prior"] is False
 
 
 def test_visits_later_than_now_are_set_aside_and_counted(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    before = json.loads(hacs_show(folder, ADA, "--json").stdout)
+    before = facts_of(folder, ADA)
     assert before["visits_set_aside"] == 0
     days = (400, 401, 402)
     record(folder, (Visit(ADA, NOW + day * DAY, marks=frozenset({day})) for day in days))
-    after = json.loads(hacs_show(folder, ADA, "--json").stdout)
+    after = facts_of(folder, ADA)
     assert after.pop("visits_set_aside") == 3
     assert "1 pages have visits later than now, the latest at 2025-11-10 00:00 UTC" in caplog.text
     for key in ("visits", "p", "rank", "rate_per_day", "reason", "links"):
@@ -232,36 +229,30 @@ BOB = "http://example.edu/~bob/"
 
 def test_a_localized_rate_is_named(folder: Path) -> None:
     record(folder, often(BOB, 11))
-    shown = hacs_show(folder, BOB, "-s", "HACS_ESTIMATOR=weibull")
-    assert "by weibull" in shown.stdout
-    facts = json.loads(hacs_show(folder, BOB, "--json", "-s", "HACS_ESTIMATOR=weibull").stdout)
-    assert facts["rate_estimator"] == "weibull"
-    assert facts["rate_interval"] is None
+    by_weibull = (BOB, "-s", "HACS_ESTIMATOR=weibull")
+    assert "by weibull" in hacs_show(folder, *by_weibull).stdout
+    facts = facts_of(folder, *by_weibull)
+    assert (facts["rate_estimator"], facts["rate_interval"]) == ("weibull", None)
 
 
 def test_a_page_of_few_updates_falls_back_to_bayes_and_says_so(folder: Path) -> None:
     shown = hacs_show(folder, ADA, "-s", "HACS_ESTIMATOR=duane").stdout
     assert "80 % of the posterior" in shown
     assert "by bayes: duane takes 4 updates" in shown
-    facts = json.loads(hacs_show(folder, ADA, "--json", "-s", "HACS_ESTIMATOR=duane").stdout)
-    shown = hacs_show(folder, ADA, "--json", "-s", "HACS_ESTIMATOR=bayes").stdout
-    bayes = json.loads(shown)
-    assert facts["rate_estimator"] == bayes["rate_estimator"] == "bayes"
-    assert facts["rate_per_day"] == bayes["rate_per_day"]
+    by = [facts_of(folder, ADA, "-s", f"HACS_ESTIMATOR={name}") for name in ("duane", "bayes")]
+    assert [facts["rate_estimator"] for facts in by] == ["bayes"] * 2
+    assert by[0]["rate_per_day"] == by[1]["rate_per_day"]
 
 
 def test_whether_a_visit_needs_a_browser_is_shown(folder: Path) -> None:
     assert "a visit" not in hacs_show(folder, ADA).stdout
-    page, site = PageRendering(), SiteRendering(browser=3)
+    marks = ((page_id_of(ADA), PageRendering()), (menu_id(ADA), SiteRendering(browser=3)))
     with opened(folder) as state:
-        for kind, key, mark in (
-            (PageRendering.KIND, page_id_of(ADA), page),
-            (SiteRendering.KIND, menu_id(ADA), site),
-        ):
-            state.store.annotate(kind, [Annotation(key, b"", msgpack.encode(mark))])
+        for key, mark in marks:
+            state.store.annotate(mark.KIND, [Annotation(key, b"", msgpack.encode(mark))])
     shown = hacs_show(folder, ADA).stdout
     assert "a visit     the site's other pages need a browser" in shown
-    assert json.loads(hacs_show(folder, ADA, "--json").stdout)["rendered"]
+    assert facts_of(folder, ADA)["rendered"]
 
 
 @pytest.mark.parametrize(
@@ -287,7 +278,7 @@ def test_of_a_page_that_may_churn_no_interval_is_claimed_that_takes_its_updates_
     with opened(folder) as state:
         for day in range(1, 11):
             state.record([Visit(url, NOW - (11 - day) * DAY, marks=frozenset({0, day}))])
-    found = json.loads(hacs_show(folder, url, "--json").stdout)
+    found = facts_of(folder, url)
     assert found["churning"] > 0.9
     assert found["rate_interval"] is None
     assert "of the posterior" not in hacs_show(folder, url).stdout

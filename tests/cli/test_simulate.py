@@ -122,7 +122,7 @@ def test_a_policy_that_fails_is_named(
 
 
 @pytest.fixture
-def long_run(tmp_path: Path):  # type: ignore[no-untyped-def]
+def long_run(tmp_path: Path):
     """A simulation in two processes that takes minutes, once it has begun."""
     process = subprocess.Popen(
         [*COMMAND, *FILES, *LONG_TIME, "--budget", "9", "--csv", "out.csv"],
@@ -153,7 +153,7 @@ def cpu_seconds(process: psutil.Process) -> float:
     return sum(process.cpu_times()[:2])
 
 
-def wait_until(condition, seconds: float) -> None:  # type: ignore[no-untyped-def]
+def wait_until(condition, seconds: float) -> None:
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline
@@ -161,7 +161,7 @@ def wait_until(condition, seconds: float) -> None:  # type: ignore[no-untyped-de
 
 
 @pytest.mark.slow
-def test_ctrl_c_ends_all_processes_without_a_trace(long_run, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
+def test_ctrl_c_ends_all_processes_without_a_trace(long_run, tmp_path: Path) -> None:
     workers = workers_of(long_run.pid)
     os.killpg(long_run.pid, signal.SIGINT)
     stdout, stderr = long_run.communicate(timeout=forks.HANG_SECONDS)
@@ -173,7 +173,7 @@ def test_ctrl_c_ends_all_processes_without_a_trace(long_run, tmp_path: Path) -> 
 
 
 @pytest.mark.slow
-def test_the_processes_end_with_the_one_that_started_them(long_run) -> None:  # type: ignore[no-untyped-def]
+def test_the_processes_end_with_the_one_that_started_them(long_run) -> None:
     workers = workers_of(long_run.pid)
     assert workers
     long_run.kill()

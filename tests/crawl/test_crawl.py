@@ -13,18 +13,17 @@ from scrapy.exceptions import CloseSpider
 from scrapy.http import Response
 from scrapy.utils.defer import maybe_deferred_to_future
 
-from crawl_support import new_crawler, run, settled
+from crawl_support import PREDICTION, new_crawler, run, settled
 from hacs_crawler.crawl import crawl as crawl_module
 from hacs_crawler.crawl.crawl import CLOSE_REASON, Crawl
 from hacs_crawler.crawl.meta import claim, mark_ranked
 from hacs_crawler.crawl.part import Observed, Part
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.links import page_id_of
-from hacs_crawler.state import Estimation, Page, Prediction, State, Visit, merged, open_store
+from hacs_crawler.state import Estimation, Page, State, Visit, merged, open_store
 
 URL = "http://a.example/"
 NOW = 1_700_000_000
-PREDICTION = Prediction(label=1, run=2, p=0.5, rate_per_day=1.0, days_since_visit=1.0, churn=0.0)
 New = Callable[..., Crawl]
 
 

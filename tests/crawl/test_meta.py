@@ -14,6 +14,7 @@ from scrapy.spiders import CSVFeedSpider, SitemapSpider, XMLFeedSpider
 from scrapy.utils.request import request_from_dict
 from scrapy.utils.serialize import ScrapyJSONEncoder
 
+from crawl_support import PREDICTION
 from hacs_crawler.config import Config
 from hacs_crawler.crawl.meta import (
     BESIDE,
@@ -48,12 +49,11 @@ from hacs_crawler.crawl.meta import (
 from hacs_crawler.crawl.outputs import PageFilter
 from hacs_crawler.links import LinkRules, page_id_of
 from hacs_crawler.outcome import NotObserved, Outcome
-from hacs_crawler.state import Page, Prediction
+from hacs_crawler.state import Page
 
 URL = "http://a.example/page"
 SEED = "http://a.example/"
 ELSEWHERE = "http://b.example/elsewhere"
-PREDICTION = Prediction(label=1, run=2, p=0.5, rate_per_day=1.0, days_since_visit=1.0, churn=0.0)
 OUTCOME = Outcome(
     url=URL,
     requested_url=URL,
@@ -392,7 +392,7 @@ def test_a_tag_is_replaced_and_never_changed() -> None:
     assert tag_of(seed).stage == "answered"
     assert tag.stage != "answered"
     with pytest.raises(AttributeError):
-        tag.stage = "answered"  # type: ignore[misc]
+        tag.stage = "answered"
     assert not hasattr(tag, "__dict__")
 
 

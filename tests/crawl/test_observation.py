@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from scrapy.http import HtmlResponse, Response, TextResponse, XmlResponse
 from scrapy.responsetypes import responsetypes
 
+from crawl_support import PREDICTION
 from hacs_crawler.crawl.observation import observe, tree_of
 from hacs_crawler.links import (
     LinkRules,
@@ -17,13 +18,12 @@ from hacs_crawler.links import (
     link_fingerprint,
     source_links,
 )
-from hacs_crawler.state import News, Page, Prediction, Visit, merged
+from hacs_crawler.state import News, Page, Visit, merged
 
 PAGE = "http://a.example/"
 AT = 1_700_000_000
 RULES = LinkRules()
 TWO_LINKS = b'<a href="/one">1</a> <a href="http://b.example/two">2</a>'
-PREDICTION = Prediction(label=1, run=2, p=0.5, rate_per_day=1.0, days_since_visit=1.0, churn=0.0)
 
 
 def html(body: bytes = TWO_LINKS, url: str = PAGE, **more: Any) -> HtmlResponse:

@@ -74,7 +74,7 @@ class Crawl:
     def __init__(self, *own: Part) -> None:
         self.stats: Counter[str] = Counter()
         self.failures: list[str] = []
-        self.parts = Parts(own, self, self.failures.append)  # type: ignore[arg-type]
+        self.parts = Parts(own, self, self.failures.append)
 
     def count(self, name: str, number: int = 1) -> None:
         self.stats[name] += number
@@ -87,7 +87,7 @@ class Crawl:
 def part_with(hook: str, function: Any, *, required: bool = False) -> Part:
     """A part that overrides one hook."""
     kind = type("Own", (Part,), {hook: function, "required": required})
-    return kind()  # type: ignore[no-any-return]
+    return kind()
 
 
 def raising(*given: Any, **named: Any) -> Any:

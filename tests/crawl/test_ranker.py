@@ -89,13 +89,8 @@ class World:
         engine: Any = crawl.crawler.engine
         engine._slot.nextcall.schedule = lambda: self.calls.update(["wake"])
         self.queue = SeedQueue(Downloads(crawl.crawler))
-        self.ranker = Ranker(
-            crawl,
-            self.queue,
-            lambda: self.is_quiet,
-            lambda _: False,
-            lambda: self.calls.update(["forget"]),
-        )
+        told = (lambda: self.is_quiet, lambda _: False, lambda: self.calls.update(["forget"]))
+        self.ranker = Ranker(crawl, self.queue, *told)
         crawl.crawler.signals.connect(self._drop, signals.request_dropped)
         self.part = crawl.parts.of(Listener)
 
@@ -138,11 +133,8 @@ def ranking(tmp_path: Path) -> Make:
         given = {"HACS_CONTROLS": 0, "HACS_PARTS": {Listener: 1}, **settings}
         async with open_crawl(tmp_path, **given) as crawl:
             for days in (30, 20, 10):
-                marks = {QUIET: range(9), LIVELY: range(40 - days)}
-                visits = [
-                    Visit(url, NOW - days * DAY, marks=frozenset(shown))
-                    for url, shown in marks.items()
-                ]
+                at, marks = NOW - days * DAY, {QUIET: range(9), LIVELY: range(40 - days)}
+                visits = [Visit(url, at, marks=frozenset(shown)) for url, shown in marks.items()]
                 await crawl.state.once(State.record, visits)
             yield World(crawl)
             assert str(crawl.failure).startswith(failure)
@@ -242,9 +234,8 @@ async def test_a_state_that_is_away_is_waited_for_once_something_was_ranked(
     async with ranking("None" if waits else "the state is away") as world:
         assert not has_ranked or await world.rank(QUIET) == [QUIET]
         with monkeypatch.context() as away:
-            away.setattr(
-                ranker_module, "read_signals", Mock(side_effect=error("the state is away"))
-            )
+            fails = Mock(side_effect=error("the state is away"))
+            away.setattr(ranker_module, "read_signals", fails)
             world.add(LIVELY)
             task = asyncio.ensure_future(world.ranker.end_round())
             await world.end_of_work()
@@ -332,6 +323,6 @@ async def test_a_list_waits_for_no_request_while_it_is_read(
         with reading_a_list(world.crawl.crawler, ranked_whole=ranked_whole):
             assert ranker.watch.is_reading
         assert (ranker.watch.is_reading, ranker.seeds.ends_surely) == (False, ranked_whole)
-        del world.crawl.crawler.hacs_ranker  # type: ignore[attr-defined]
+        del world.crawl.crawler.hacs_ranker
         with reading_a_list(world.crawl.crawler):
             assert not ranker.watch.is_reading

@@ -20,15 +20,13 @@ from hypothesis.stateful import (
 )
 from scrapy import Request
 
-from crawl_support import UnderWay, new_crawler
+from crawl_support import PREDICTION, UnderWay, new_crawler
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import page_url, planned_meta, tag_of
 from hacs_crawler.crawl.part import Part
 from hacs_crawler.crawl.scheduler import HacsScheduler
-from hacs_crawler.state import Prediction
 
 HOSTS = ("a", "b", "c")
-PREDICTION = Prediction(label=1, run=2, p=0.5, rate_per_day=1.0, days_since_visit=1.0, churn=0.0)
 QUEUES = ("scrapy.pqueues.DownloaderAwarePriorityQueue", "scrapy.pqueues.ScrapyPriorityQueue")
 
 

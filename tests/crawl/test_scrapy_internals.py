@@ -47,14 +47,7 @@ def relying_on(what: str) -> Iterator[None]:
     """Say in a sentence what Scrapy has changed if the test fails in here."""
     try:
         yield
-    except (
-        AssertionError,
-        AttributeError,
-        LookupError,
-        TimeoutError,
-        TypeError,
-        ValueError,
-    ) as error:
+    except (AssertionError, AttributeError, LookupError, OSError, TypeError, ValueError) as error:
         pytest.fail(f"Scrapy {scrapy.__version__} has changed {what}.\n{error!r}", pytrace=False)
 
 
@@ -219,7 +212,7 @@ def while_crawling(*entries: Any, **more: Any) -> Callable[[Callable[..., Any]],
 
         first, *others = inspect.signature(act).parameters.values()
         wanted = inspect.Signature([first.replace(name="crawling"), *others])
-        test.__signature__ = wanted  # type: ignore[attr-defined]
+        test.__signature__ = wanted
         return test
 
     return made

@@ -32,6 +32,12 @@ class World:
     def begin(self, start: AsyncIterator[Any]) -> asyncio.Task[None]:
         return asyncio.ensure_future(self._read(start))
 
+    def starve(self, seconds: float) -> int:
+        """Have nothing to send for some time; return how many pauses there were."""
+        self.watch.begin_starving()
+        self.timers.go_on(seconds)
+        return self.pauses
+
     async def begin_to_wait(self) -> None:
         """Read a `start()` that waits after each entry."""
         self.reading = self.begin(waits_after_each(self))
@@ -96,9 +102,7 @@ async def test_a_start_that_waits_pauses_once_nothing_could_be_sent_for_a_while(
     await world.begin_to_wait()
     world.timers.go_on(60.0)
     assert world.pauses == 0, "there was something to send"
-    world.watch.begin_starving()
-    world.timers.go_on(PAUSE_SECONDS - 0.01)
-    assert world.pauses == 0
+    assert world.starve(PAUSE_SECONDS - 0.01) == 0
     world.timers.go_on(0.02)
     assert world.pauses == 1
 
@@ -120,29 +124,22 @@ async def test_a_start_that_waits_a_little_each_time_pauses_once_that_is_enough_
 async def test_time_in_which_something_could_be_sent_does_not_count(world: World) -> None:
     await world.begin_to_wait()
     for _ in range(3):
-        world.watch.begin_starving()
-        world.timers.go_on(PAUSE_SECONDS / 4)
+        world.starve(PAUSE_SECONDS / 4)
         world.watch.end_starving()
         world.timers.go_on(60.0)
         await world.go_on_with_start()
         assert world.pauses == 0
-    world.watch.begin_starving()
-    world.timers.go_on(PAUSE_SECONDS / 4)
-    assert world.pauses == 1
+    assert world.starve(PAUSE_SECONDS / 4) == 1
 
 
 async def test_after_a_ranking_time_counts_anew(world: World) -> None:
     await world.begin_to_wait()
-    world.watch.begin_starving()
-    world.timers.go_on(PAUSE_SECONDS)
-    assert world.pauses == 1
+    assert world.starve(PAUSE_SECONDS) == 1
     world.watch.reset()
     world.timers.go_on(60.0)
     assert world.pauses == 1, "all that is held was ranked"
     await world.go_on_with_start()
-    world.watch.begin_starving()
-    world.timers.go_on(PAUSE_SECONDS - 0.01)
-    assert world.pauses == 1
+    assert world.starve(PAUSE_SECONDS - 0.01) == 1
     world.timers.go_on(0.02)
     assert world.pauses == 2
 
@@ -161,9 +158,7 @@ async def test_a_start_that_nobody_asks_for_more_pauses(world: World) -> None:
     """As where another middleware takes the first few entries and waits."""
     entries = world.watch.entries(numbers())
     assert await anext(entries) == 0
-    world.watch.begin_starving()
-    world.timers.go_on(PAUSE_SECONDS)
-    assert world.pauses == 1
+    assert world.starve(PAUSE_SECONDS) == 1
     assert not world.watch.is_over
     assert await anext(entries) == 1
 
@@ -171,9 +166,7 @@ async def test_a_start_that_nobody_asks_for_more_pauses(world: World) -> None:
 async def test_reading_this_packages_own_source_is_no_pause(world: World) -> None:
     await world.begin_to_wait()
     world.watch.is_reading = True
-    world.watch.begin_starving()
-    world.timers.go_on(60.0)
-    assert world.pauses == 0
+    assert world.starve(60.0) == 0
     world.watch.is_reading = False
     world.timers.go_on(PAUSE_SECONDS)
     assert world.pauses == 1
@@ -242,9 +235,7 @@ def test_a_start_may_wait_for_deferreds_where_twisted_runs_it(world: World) -> N
         yield await slow
 
     reading = Deferred.fromCoroutine(world._read(waits_for_twisted()))
-    world.watch.begin_starving()
-    world.timers.go_on(PAUSE_SECONDS)
-    assert world.pauses == 1
+    assert world.starve(PAUSE_SECONDS) == 1
     slow.callback(7)
     assert reading.called
     assert world.read == [7]

@@ -112,7 +112,7 @@ def _crawl(
     Path("instant.txt").write_text(site.url(0) + "\n")
     asyncio.set_event_loop(loop := clock.fast_loop())
     reactor: Any = AsyncioSelectorReactor(loop)
-    installReactor(reactor)  # type: ignore[no-untyped-call]
+    installReactor(reactor)
     addon = {"ADDONS": {HacsAddon: 500}, "HACS_STATE": state}
     process = CrawlerProcess({**SETTINGS, **scenario.settings, **addon, **settings})
     crawler = process.create_crawler(KINDS[scenario.spider])

@@ -27,7 +27,7 @@ PLACES = ("sqlite:///own.db", "sqlite:///twin.db")
 
 def first_state(store: object = None, urls: Sequence[str] = URLS, *, visits: int = 6) -> State:
     """A state that has known the pages for some months."""
-    state = State(store or MemoryStore(), Estimation())  # type: ignore[arg-type]
+    state = State(store or MemoryStore(), Estimation())
     for number in range(visits):
         at = BEGAN - (visits - number) * 15 * DAY
         state.record([Visit(url, at, marks=frozenset(range(number + 1))) for url in urls])

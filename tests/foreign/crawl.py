@@ -230,7 +230,7 @@ def crawl(collection: Collection, spiders: Spiders, seen: Seen, folder: Path) ->
     os.chdir(folder)
     socket.getaddrinfo = _no_host  # some spiders and pipelines ask by themselves
     random.seed(0)
-    Scraper.call_spider_async = _call_spider  # type: ignore[method-assign]
+    Scraper.call_spider_async = _call_spider
     spider = spiders[seen.job.spider]
     if hasattr(spider, "download_delay"):
         spider.download_delay = 0

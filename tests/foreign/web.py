@@ -8,7 +8,7 @@ import json
 import re
 import zlib
 from collections.abc import Iterable, Iterator
-from re import _constants as part, _parser as parser  # type: ignore[attr-defined]
+from re import _constants as part, _parser as parser
 from typing import Any, Final
 from urllib.parse import urljoin, urlsplit
 

@@ -10,16 +10,8 @@ from hacs_crawler.state.address import open_state
 from hacs_crawler.state.sqlite import MemoryStore
 
 OF_ITS_STATE = (
-    "rate",
-    "share",
-    "fast",
-    "slow",
-    "churn",
-    "churning",
-    "hrefs",
-    "is_in_site",
-    "version",
-    "updates",
+    *("rate", "share", "fast", "slow", "churn", "churning"),
+    *("hrefs", "is_in_site", "version", "updates"),
 )
 """Fields of a page that follow from the state it is in: its prior, settings and sites' links."""
 

@@ -9,11 +9,7 @@ from fuzz.seen import NO_PAGES, Run
 from fuzz.settings_drawn import CLOSING
 
 ADDS_OR_TAKES = {
-    "HACS_BUDGET",
-    "HACS_CONDITIONAL_REQUESTS",
-    "HACS_REVISIT",
-    "HACS_RENDER",
-    "HACS_THRESHOLD",
+    f"HACS_{name}" for name in ("BUDGET", "CONDITIONAL_REQUESTS", "REVISIT", "RENDER", "THRESHOLD")
 }
 """Settings with which a crawl is to do something else than without the add-on."""
 FORBIDDING = {"closed to some", "names a sitemap"}
@@ -22,12 +18,7 @@ SCRAPYS_OWN = "twisted.internet.defer.AlreadyCalledError"
 """The HTTP handler gives connections a second to close, a moment on the judge's clock, and does not see
 that they have closed in the same turn of the event loop (Scrapy 2.19, http11.py)."""
 CHANGING_RULES = {
-    "HACS_LINKS",
-    "HACS_LINKS_ALLOW",
-    "HACS_LINKS_DENY",
-    "HACS_PARTS",
-    "HACS_RENDER",
-    "HACS_WATCH",
+    f"HACS_{name}" for name in ("LINKS", "LINKS_ALLOW", "LINKS_DENY", "PARTS", "RENDER", "WATCH")
 }
 """Settings with which a new link of the site need not be one that counts."""
 STEADY = {"plain", "etag", "slow", "busy", "unavailable", "broken-once", "feed"}

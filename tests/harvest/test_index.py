@@ -47,7 +47,7 @@ def read_all(server: Server, todo: list[Span] | None = None, **facts: bool) -> l
 
     async def read() -> list[int]:
         site = Site(URL, has_subpages=facts.get("has_subpages", False))
-        reader = IndexReader(server, site)  # type: ignore[arg-type]
+        reader = IndexReader(server, site)
         left, found = todo or [Span(0, LAST)], []
         while left:
             answer, left = await reader.read(left)
@@ -69,34 +69,27 @@ def test_an_index_is_read_on_from_key_to_key() -> None:
     assert server.is_keyless is False
 
 
-def test_a_short_answer_is_the_end() -> None:
-    server = Server([1, 2, 3])
-    assert read_all(server) == [1, 2, 3]
-    assert server.asked == [(Span(0, LAST), LIMIT)]
-
-
-def test_a_server_without_keys_is_asked_for_more_at_once() -> None:
-    server = Server(list(range(LIMIT + 5)), has_keys=False)
+@pytest.mark.parametrize(
+    ("number", "has_keys", "known", "asked", "is_keyless"),
+    [
+        (3, True, None, [LIMIT], None),  # a short answer is the end
+        (LIMIT + 5, False, None, [LIMIT, LIMIT_WITHOUT_KEYS], True),
+        (1, False, True, [LIMIT_WITHOUT_KEYS], True),
+        (LIMIT, False, False, [LIMIT], False),  # one that has given keys is believed
+    ],
+)
+def test_a_server_without_keys_is_asked_for_more_at_once(
+    number: int, has_keys: bool, known: bool | None, asked: list[int], is_keyless: bool | None
+) -> None:
+    server = Server(list(range(number)), has_keys=has_keys, is_keyless=known)
     assert read_all(server) == server.times
-    assert limits(server) == [LIMIT, LIMIT_WITHOUT_KEYS]
-    assert server.is_keyless is True
+    assert (limits(server), server.is_keyless) == (asked, is_keyless)
+    assert {span for span, _ in server.asked} == {Span(0, LAST)}
 
 
 def test_what_a_server_without_keys_cut_off_is_asked_for_in_halves() -> None:
     server = Server(list(range(0, LAST, 8)), has_keys=False)
     assert read_all(server) == server.times
-
-
-def test_a_server_known_to_have_no_keys_is_asked_for_much_at_first() -> None:
-    server = Server([1], has_keys=False, is_keyless=True)
-    read_all(server)
-    assert limits(server) == [LIMIT_WITHOUT_KEYS]
-
-
-def test_a_server_that_has_given_keys_is_believed_when_it_gives_none() -> None:
-    server = Server(list(range(LIMIT)), has_keys=False, is_keyless=False)
-    assert read_all(server) == server.times
-    assert len(server.asked) == 1
 
 
 def test_a_site_too_large_is_asked_for_fewer_rows_in_the_same_span() -> None:
@@ -145,8 +138,8 @@ def test_a_key_that_comes_again_is_the_end(
     left = iter([*keys, *keys])
 
     class Round(Server):
-        async def captures(self, site: Site, span: Span, limit: int) -> IndexAnswer:
-            self.asked.append((span, limit))
+        async def captures(self, *asked: Any) -> IndexAnswer:
+            self.asked.append(asked[1:])
             return IndexAnswer([], 0, next(left), Cleaning())
 
     server = Round([])

@@ -31,11 +31,6 @@ def noted(note: object) -> Journal:
     return read_note(store, "harvest/x", Journal)
 
 
-def planned(journal: Journal, since: int = 10, until: int = 100) -> list[Span]:
-    journal.plan(since, until, at_least=5)
-    return journal.todo
-
-
 @given(JOURNALS)
 def test_a_journal_is_read_as_it_was_written(journal: Journal) -> None:
     assert noted(asdict(journal)) == journal
@@ -56,12 +51,28 @@ def test_captures_of_one_second_in_two_archives_are_told_apart() -> None:
     assert [one.is_open for one in journal.missed] == [True, False]
 
 
-def test_the_first_harvest_asks_for_everything() -> None:
-    assert planned(Journal()) == [Span(10, 100)]
+TODO = [Span(20, 40, "key"), Span(41, 60)]
+A_MOMENT_AGO = [Span(20, 97, "key")]
 
 
-def test_a_later_harvest_asks_from_the_latest_capture_on() -> None:
-    assert planned(Journal(latest=50)) == [Span(50, 100)]
+@pytest.mark.parametrize(
+    ("todo", "latest", "bounds", "plan"),
+    [
+        ([], 0, (10, 100), [Span(10, 100)]),
+        ([], 50, (10, 100), [Span(50, 100)]),
+        ([], 50, (70, 100), [Span(70, 100)]),
+        ([], 50, (10, 40), []),
+        # one that was broken off goes on, and then with what is newer
+        (TODO, 0, (10, 100), [*TODO, Span(60, 100)]),
+        (A_MOMENT_AGO, 0, (10, 100), A_MOMENT_AGO),
+    ],
+)
+def test_a_harvest_asks_from_the_latest_capture_on_and_for_nothing_outside_the_bounds(
+    todo: list[Span], latest: int, bounds: tuple[int, int], plan: list[Span]
+) -> None:
+    journal = Journal([*todo], latest=latest)
+    journal.plan(*bounds, at_least=5)
+    assert journal.todo == plan
 
 
 def missed(*tries: int) -> list[Missed]:
@@ -86,22 +97,4 @@ def test_a_capture_given_up_is_kept_while_the_index_may_name_it_again() -> None:
     journal = Journal(latest=2, missed=missed(MOST_TRIES, MOST_TRIES, 1))
     assert journal.forget() == 0
     assert [one.at for one in journal.missed] == [2, 3]
-
-
-def test_captures_missed_beyond_what_is_kept_are_counted() -> None:
-    assert Journal(missed=missed(*[1] * (MOST_MISSED + 7))).forget() == 7
-
-
-def test_nothing_is_asked_for_outside_the_bounds() -> None:
-    assert planned(Journal(latest=50), since=70) == [Span(70, 100)]
-    assert planned(Journal(latest=50), until=40) == []
-
-
-def test_a_harvest_broken_off_goes_on_and_then_with_what_is_newer() -> None:
-    todo = [Span(20, 40, "key"), Span(41, 60)]
-    assert planned(Journal(todo.copy()), until=100) == [*todo, Span(60, 100)]
-
-
-def test_a_harvest_broken_off_a_moment_ago_only_goes_on() -> None:
-    todo = [Span(20, 97, "key")]
-    assert planned(Journal(todo.copy()), until=100) == todo
+    assert Journal(missed=missed(*[1] * (MOST_MISSED + 7))).forget() == 7, "and more are counted"

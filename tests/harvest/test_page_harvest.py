@@ -24,8 +24,8 @@ def recorded(
     """Record an archive's captures of a page, or some of them."""
     site = Site(URL, has_subpages=False)
 
-    async def record(session) -> PageHarvest:  # type: ignore[no-untyped-def]
-        harvest = PageHarvest(session, archive, options, site)  # type: ignore[arg-type]
+    async def record(session) -> PageHarvest:
+        harvest = PageHarvest(session, archive, options, site)
         await harvest.record(archive.rows if captures is None else captures, crawl.page())
         return harvest
 
@@ -112,7 +112,7 @@ def test_a_page_that_is_blocked_ends_its_harvest() -> None:
     async def blocked(_: Capture) -> Memento:
         raise BlockedError("by robots.txt")
 
-    archive.memento = blocked  # type: ignore[method-assign]
+    archive.memento = blocked
     with pytest.raises(BlockedError):
         recorded(Crawl(), archive)
 
@@ -133,8 +133,8 @@ def test_a_capture_that_was_missed_is_tried_until_it_is_clear_what_it_is(
     crawl, archive = Crawl(), Archive([capture(2, "B")], {2: shown})
     site = Site(URL, has_subpages=False)
 
-    async def retry(session) -> PageHarvest:  # type: ignore[no-untyped-def]
-        harvest = PageHarvest(session, archive, BY_LINKS, site)  # type: ignore[arg-type]
+    async def retry(session) -> PageHarvest:
+        harvest = PageHarvest(session, archive, BY_LINKS, site)
         await harvest.retry(archive.rows)
         return harvest
 

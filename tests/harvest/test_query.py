@@ -96,14 +96,14 @@ def test_a_resume_key_is_told_from_the_rows(rows: int, lines: bool) -> None:
     assert captures(body) == times
 
 
-def test_a_chunk_without_rows_may_have_a_resume_key() -> None:
-    assert read_answer(b'[[],\n["key"]]\n', "answer", PAGE, ALWAYS).resume_key == "key"
-
-
-@pytest.mark.parametrize("body", [b"[]\n", b"", b"\n", b"[[]]", answer(HEADER)])
-def test_nothing_found_is_an_answer(body: bytes) -> None:
+@pytest.mark.parametrize(
+    ("body", "key"),
+    [*((one, "") for one in (b"[]\n", b"", b"\n", b"[[]]", answer(HEADER))),
+     (b'[[],\n["key"]]\n', "key")],
+)  # fmt: skip
+def test_nothing_found_is_an_answer_which_may_have_a_resume_key(body: bytes, key: str) -> None:
     found = read_answer(body, "answer", PAGE, ALWAYS)
-    assert (list(found.pages), found.rows, found.resume_key) == ([], 0, "")
+    assert (list(found.pages), found.rows, found.resume_key) == ([], 0, key)
 
 
 def test_text_with_and_without_a_resume_key_is_read() -> None:
@@ -116,19 +116,10 @@ def test_text_with_and_without_a_resume_key_is_read() -> None:
 
 
 def test_objects_line_by_line_are_read() -> None:
-    body = b"".join(
-        json.dumps({
-            "urlkey": "edu,foo)/~bar",
-            "timestamp": at,
-            "url": "http://foo.edu/~bar/",
-            "mime": "text/html",
-            "status": "200",
-            "digest": "B" * 32,
-        }).encode()
-        + b"\n"
-        for at in ("20100101000000", "20110101000000")
-    )  # fmt: skip
-    assert captures(body) == ["20100101000000", "20110101000000"]
+    times = ["20100101000000", "20110101000000"]
+    names = ["urlkey", "timestamp", "url", "mime", "status", "digest"]
+    rows = (dict(zip(names, row(at), strict=False)) for at in times)
+    assert captures("\n".join(map(json.dumps, rows)).encode()) == times
 
 
 def test_rows_counts_all_rows_also_those_that_are_no_captures() -> None:
@@ -182,16 +173,9 @@ def capture(url: str, at: int = 1_000_000_000) -> Capture:
         ("http://a.org/%7Ea/\xe9", "http://a.org/%7Ea/%C3%A9"),
     ],
 )
-def test_a_mementos_url_holds_the_pages_as_it_is(url: str, sent: str) -> None:
-    assert memento_url(WEB, capture(url)) == f"{WEB}/20010909014640id_/{sent}"
-    assert memento_url(f"{WEB}/", capture(url)) == f"{WEB}/20010909014640id_/{sent}"
-
-
-def test_a_template_says_where_time_and_url_stand() -> None:
-    template = "http://b.org/{timestamp}mp_/{url}"
-    assert memento_url(template, capture("http://a.org/")) == (
-        "http://b.org/20010909014640mp_/http://a.org/"
-    )
+@pytest.mark.parametrize("template", [WEB, f"{WEB}/", WEB + "/{timestamp}id_/{url}"])
+def test_a_mementos_url_holds_the_pages_as_it_is(url: str, sent: str, template: str) -> None:
+    assert memento_url(template, capture(url)) == f"{WEB}/20010909014640id_/{sent}"
 
 
 @given(SECONDS)

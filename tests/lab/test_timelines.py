@@ -21,7 +21,7 @@ FILES = {
 }
 
 
-def read(folder: Path, **changes: str):  # type: ignore[no-untyped-def]
+def read(folder: Path, **changes: str):
     """Read the three files, some with other content."""
     for name, text in FILES.items():
         content = changes.get(name.removesuffix(".csv"), text)

@@ -32,7 +32,7 @@ def path_token() -> set[str]:
 def learned(fetch: object, controls: int = 1) -> VolatileLinkParts:
     volatile = VolatileLinkParts(HOST)
     for _ in range(controls):
-        volatile = volatile.learned(fetch(), fetch())  # type: ignore[operator]
+        volatile = volatile.learned(fetch(), fetch())
     return volatile
 
 

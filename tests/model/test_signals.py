@@ -32,17 +32,8 @@ PROMPT = 0.05
 
 def heard(pages: int = 1, **columns: float | FloatArray) -> SignalRecords:
     """Pages last visited on day 0, with nothing heard of them but what is told."""
-    usual = {
-        "visit": 0.0,
-        "update": NAN,
-        "before": NAN,
-        "first": NAN,
-        "latest": NAN,
-        "count": 0.0,
-        "watched": 0.0,
-        "quiet_count": 0.0,
-        "quiet_days": 0.0,
-    }
+    usual = dict.fromkeys(("visit", "count", "watched", "quiet_count", "quiet_days"), 0.0)
+    usual |= dict.fromkeys(("update", "before", "first", "latest"), NAN)
     return SignalRecords(
         **{
             name: np.broadcast_to(np.asarray(value, np.float64), pages).copy()

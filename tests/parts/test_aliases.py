@@ -8,14 +8,14 @@ from scrapy import Request, signals
 from scrapy.http import Response
 from scrapy.signalmanager import SignalManager
 
+from crawl_support import PREDICTION
 from hacs_crawler.crawl.meta import claim, mark_ranked
 from hacs_crawler.crawl.part import Observed
 from hacs_crawler.parts.aliases import MOST_BYTES, Alias, Aliases
-from hacs_crawler.state import Page, Prediction, Recorded, Visit, merged
+from hacs_crawler.state import Page, Recorded, Visit, merged
 
 TARGET = "http://b.example/"
 SHOWN = Visit(TARGET, 1_700_000_000, marks=frozenset({1, 2}), etag='"5f"', bytes=70)
-PREDICTION = Prediction(label=1, run=2, p=0.5, rate_per_day=1.0, days_since_visit=1.0, churn=0.0)
 ONE = Alias("http://a.example/1", PREDICTION)
 OTHER = Alias("http://a.example/2", None)
 

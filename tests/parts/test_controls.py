@@ -11,7 +11,7 @@ import pytest
 from scrapy import Request
 from scrapy.http import HtmlResponse, Response
 
-from crawl_support import open_crawl, settled
+from crawl_support import PREDICTION, open_crawl, settled
 from hacs_crawler.crawl import for_parts
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import mark_ranked
@@ -21,7 +21,7 @@ from hacs_crawler.links import link_fingerprint
 from hacs_crawler.links.volatile import LinkPart
 from hacs_crawler.parts.controls import Controls
 from hacs_crawler.ranking.choice import Quota
-from hacs_crawler.state import Prediction, State, Visit, learn_volatile_parts, read_volatile_parts
+from hacs_crawler.state import State, Visit, learn_volatile_parts, read_volatile_parts
 from hacs_crawler.utils.times import DAY
 from hacs_crawler.watch import MarkRules
 
@@ -29,7 +29,6 @@ HOST = "a.example"
 URL = f"http://{HOST}/"
 OTHER = "http://b.example/"
 NOW = 1_700_000_000
-PREDICTION = Prediction(label=1, run=2, p=0.5, rate_per_day=1.0, days_since_visit=1.0, churn=0.0)
 DRAWN = LinkPart("", "v")
 
 

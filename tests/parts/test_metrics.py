@@ -9,14 +9,14 @@ from hacs_crawler.parts.metrics import Metrics, metrics_of
 
 def text_of(**stats: object) -> list[str]:
     class Source:
-        def collect(self):  # type: ignore[no-untyped-def]
+        def collect(self):
             return metrics_of(stats, "scholar")
 
         def describe(self) -> list[object]:
             return []
 
     registry = CollectorRegistry()
-    registry.register(Source())  # type: ignore[arg-type]
+    registry.register(Source())
     lines = generate_latest(registry).decode().splitlines()
     return [line for line in lines if not line.startswith("#")]
 
@@ -58,4 +58,4 @@ def test_a_stat_is_a_metric_with_the_spiders_name(
 
 
 def test_nothing_is_promised_before_it_is_counted() -> None:
-    assert list(Metrics.describe(object())) == []  # type: ignore[arg-type]
+    assert list(Metrics.describe(object())) == []

@@ -36,8 +36,7 @@ class World:
         crawl: Any = SimpleNamespace(
             config=config, state=self, crawler=SimpleNamespace(spider=self.spider)
         )
-        part = RecipeWriter.from_crawl(crawl)
-        self.part = part
+        self.part = RecipeWriter.from_crawl(crawl)
 
     async def once(self, function: Any, *given: Any) -> Any:
         return function(self.store, *given)
@@ -62,6 +61,7 @@ def test_a_page_that_was_seen_is_kept_with_whether_it_only_leads_on(leads_on: bo
     world = World()
     world.answer(world.send(), leads_on=leads_on)
     assert world.kept() == RequestRecipe(URL, "parse_item", leads_on=leads_on)
+    assert leading_on(world.store, "any", [PAGE, 8]) == [PAGE] * leads_on
 
 
 def test_a_redirect_or_retry_is_kept_as_it_was_asked_for_first() -> None:
@@ -105,11 +105,3 @@ def test_what_follows_from_a_form_is_marked() -> None:
     assert {key for key in world.part.inherited if form.meta.get(key)} == {"hacs.after_form"}
     world.answer(world.send(meta={"hacs.after_form": True}))
     assert world.kept() == RequestRecipe(URL, "parse_item", after_form=True)
-
-
-def test_pages_that_only_lead_on_are_known_by_their_recipes() -> None:
-    for leads_on in (True, False):
-        world = World()
-        world.answer(world.send(), leads_on=leads_on)
-        world.kept()
-        assert leading_on(world.store, "any", [PAGE, 8]) == [PAGE] * leads_on

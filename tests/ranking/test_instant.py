@@ -149,7 +149,7 @@ def test_a_round_of_the_tier_reads_its_own_pages_only(options: RankingOptions) -
         loaded.extend(page_ids)
         return load(page_ids)
 
-    state.store.load = noted  # type: ignore[method-assign]
+    state.store.load = noted
     hubs = hubs_now(state, options, NOW)
     assert hubs.value[place_of(hubs.tier, NEWS)] > 0
     assert set(loaded) == {page_id_of(NEWS), page_id_of(BLOG)}

@@ -35,7 +35,7 @@ def rows(*pages: dict[str, float]) -> Rows:
 
 def options(policy: Policy | str = "hacs", **settings: object) -> RankingOptions:
     chosen = POLICIES[policy] if isinstance(policy, str) else policy
-    return RankingOptions(chosen, **settings)  # type: ignore[arg-type]
+    return RankingOptions(chosen, **settings)
 
 
 def order(table: Rows, policy: Policy | str = "hacs", **settings: object) -> list[int]:
@@ -59,14 +59,8 @@ def test_a_page_never_visited_is_sure_to_be_new() -> None:
     chosen, _ = offered(table).take()
     assert chosen.entries == [1, 0]
     predicted = chosen.predictor(7, 8)
-    assert predicted(0) == Prediction(
-        label=7,
-        run=8,
-        p=1.0,
-        rate_per_day=float(Estimation().expected().rate_per_day[0]),
-        days_since_visit=math.inf,
-        churn=0.0,
-    )
+    rate = float(Estimation().expected().rate_per_day[0])
+    assert predicted(0) == Prediction(7, 8, 1.0, rate, days_since_visit=math.inf, churn=0.0)
     assert predicted(1).p < 1.0
 
 

@@ -81,9 +81,8 @@ def test_intervals_beyond_the_classes_are_in_the_outer_ones() -> None:
 
 
 LABELS = {
-    1: Label("hacs", "bayes", 365.0, "visit", siblings=True),
-    2: Label("last-obs", "bayes", 365.0, "visit", siblings=True),
-    3: Label("freshness", "bayes", 365.0, "visit", siblings=True),
+    number: Label(policy, "bayes", 365.0, "visit", siblings=True)
+    for number, policy in enumerate(("hacs", "last-obs", "freshness"), 1)
 }
 
 
@@ -98,18 +97,9 @@ def outcomes(*records: tuple[int, int, float, float, int]) -> Outcomes:
 
 def test_yields_are_sums_over_each_run_and_arm() -> None:
     found = SEEN | UPDATED
-    told = yields(
-        outcomes(
-            (10, 1, 0.5, 3.0, found),
-            (10, 1, 0.25, 3.0, SEEN),
-            (10, 1, 0.25, 3.0, 0),
-            (10, 1, 1.0, np.inf, SEEN),
-            (10, 2, 0.5, 3.0, SEEN),
-            (20, 1, 0.5, 3.0, found),
-        ),
-        LABELS.get,
-        9,
-    )
+    ranked = [(10, 1, 0.5, 3.0, found), (10, 1, 0.25, 3.0, SEEN), (10, 1, 0.25, 3.0, 0)]
+    ranked += [(10, 1, 1.0, np.inf, SEEN), (10, 2, 0.5, 3.0, SEEN), (20, 1, 0.5, 3.0, found)]
+    told = yields(outcomes(*ranked), LABELS.get, 9)
     assert told["name"] == ["hacs", "last-obs", "hacs"]
     assert told["at"] == [10, 10, 20]
     assert told["visits"] == [4, 1, 1]
@@ -119,18 +109,21 @@ def test_yields_are_sums_over_each_run_and_arm() -> None:
     assert told["bytes"] == [400, 100, 100]
 
 
-def test_visits_count_for_their_policy() -> None:
-    told = yields(outcomes((10, 3, 0.5, 3.0, SEEN), (10, 4, 0.5, 3.0, SEEN)), LABELS.get, 9)
-    assert told["name"] == ["freshness", UNKNOWN]
-
-
-def test_of_many_runs_the_latest_are_told() -> None:
-    told = yields(outcomes(*((run, 1, 0.5, 3.0, SEEN) for run in (30, 10, 20))), LABELS.get, 2)
-    assert told["at"] == [20, 30]
-
-
-def test_no_outcomes_yield_nothing() -> None:
-    assert set(map(len, yields(outcomes(), LABELS.get, 9).values())) == {0}
+@pytest.mark.parametrize(
+    ("runs", "labels", "names", "at"),
+    [
+        ([10, 10], [3, 4], ["freshness", UNKNOWN], [10, 10]),  # visits count for their policy
+        ([30, 10, 20], [1, 1, 1], ["hacs", "hacs"], [20, 30]),  # the latest runs are told
+        ([], [], [], []),
+    ],
+)
+def test_yields_are_told_of_the_latest_runs_by_the_names_of_policies(
+    runs: list[int], labels: list[int], names: list[str], at: list[int]
+) -> None:
+    ranked = [(run, label, 0.5, 3.0, SEEN) for run, label in zip(runs, labels, strict=True)]
+    told = yields(outcomes(*ranked), LABELS.get, 2)
+    assert (told["name"], told["at"]) == (names, at)
+    assert set(map(len, told.values())) == {len(at)}
 
 
 def test_chances_are_those_of_the_plan_and_of_pages_that_it_leaves_out() -> None:

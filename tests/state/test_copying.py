@@ -45,7 +45,7 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
             stack.callback(store.close)
             return State(store, Estimation())
 
-        open_.address = address  # type: ignore[attr-defined]
+        open_.address = address
         yield open_
 
 
@@ -57,12 +57,8 @@ def source(tmp_path: Path) -> Iterator[State]:
         state.keep_label(LABEL)
         predicted = Prediction(LABEL.number, DAY, 0.5, 0.1, 3.0, 0.0)
         for day in (1, 5, 9):
-            state.record(
-                [
-                    Visit(url, day * DAY + 1, marks=frozenset(range(day)), prediction=predicted)
-                    for url in URLS
-                ]
-            )
+            shown = {"marks": frozenset(range(day)), "prediction": predicted}
+            state.record([Visit(url, day * DAY + 1, **shown) for url in URLS])
         ids = [page_id_of(url) for url in URLS]
         store.annotate("findings", [Annotation(one, b"", b"%d" % one) for one in ids])
         store.annotate("sources", [Annotation(7, b"", b"of a host")])
@@ -124,12 +120,12 @@ def test_a_copy_that_was_stopped_is_refused_and_finished_by_the_next_one(
         with pytest.raises(KeyboardInterrupt):
             copy_states([source], [target], "there")
     with pytest.raises(StateError, match="is an unfinished copy of there: repeat the command"):
-        open_state(opened.address, "copy", tmp_path, Estimation())  # type: ignore[attr-defined]
+        open_state(opened.address, "copy", tmp_path, Estimation())
     refuse_filled([target.store], "there", "here")
     source.record([Visit(URLS[3], 11 * DAY, marks=frozenset({50}))])
     copied(source, target)
     assert contents(target) == contents(source)
-    open_state(opened.address, "copy", tmp_path, Estimation()).close()  # type: ignore[attr-defined]
+    open_state(opened.address, "copy", tmp_path, Estimation()).close()
 
 
 def test_a_place_that_is_not_empty_is_refused(source: State, opened: Open) -> None:
@@ -146,7 +142,7 @@ def test_the_command_copies_from_one_address_to_another(
     source: State, opened: Open, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
-    address = opened.address  # type: ignore[attr-defined]
+    address = opened.address
     command = ["copy", f"sqlite:///{tmp_path}/source.db", address, "--to-shards", "2"]
     assert CliRunner().invoke(app, command).exit_code == 0
     assert f"{len(URLS)} pages copied" in caplog.text

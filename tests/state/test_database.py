@@ -97,7 +97,7 @@ def test_the_order_and_the_batches_of_recording_do_not_matter(
     new_store: Callable[[], Store], history: list[Visit], random: object, size: int
 ) -> None:
     shuffled = history[:]
-    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    random.shuffle(shuffled)
     one, other = new_store(), new_store()
     state_of(one).record(sorted(history, key=lambda visit: visit.at))
     for start in range(0, len(shuffled), size):

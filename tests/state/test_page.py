@@ -18,7 +18,7 @@ from state_support import URL, page_after
 
 
 def visit(at: int, *links: int, **facts: object) -> Visit:
-    return Visit(URL, at, marks=frozenset(links), **facts)  # type: ignore[arg-type]
+    return Visit(URL, at, marks=frozenset(links), **facts)
 
 
 def news(page: Page, one: Visit) -> frozenset[int]:
@@ -56,7 +56,7 @@ def test_answers_without_links_change_no_rules() -> None:
 def test_a_baseline_that_is_thinned_out_leaves_the_next_visit_as_one() -> None:
     page = page_after(by(1, 10, 1), by(2, 20, 2), by(2, 30, 3))
     page.visits = array("I", [10, 30])
-    assert baselines_of([page]).tolist() == [False, True]  # type: ignore[union-attr]
+    assert baselines_of([page]).tolist() == [False, True]
 
 
 def test_changed_content_is_an_update_though_its_links_are_unknown() -> None:
@@ -162,7 +162,7 @@ def test_the_order_of_recording_does_not_matter_where_visits_go_by_different_rul
 ) -> None:
     taken = [by(rules, at, at % 5, 100 * rules + at % 7) for at, rules in sorted(history)]
     shuffled = taken[:]
-    random.shuffle(shuffled)  # type: ignore[attr-defined]
+    random.shuffle(shuffled)
     page = page_after(*taken)
     assert encode_page(page_after(*shuffled)) == encode_page(page)
     assert encode_page(page_after(*taken, *taken)) == encode_page(page)

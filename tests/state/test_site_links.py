@@ -59,7 +59,7 @@ def memories(store: Store, *sites: int) -> dict[int, bytes]:
 
 
 def state_of(store: Store, updates: str = "site") -> State:
-    return State(store, Estimation(updates=updates))  # type: ignore[arg-type]
+    return State(store, Estimation(updates=updates))
 
 
 def new_to_site(recorded: Sequence[Recorded]) -> list[set[int]]:
@@ -266,7 +266,7 @@ def test_lines_of_outcome_records_say_what_was_new_to_the_site() -> None:
     assert json.loads(line)["new_to_site"] == 2
     values, read = from_line(line)
     assert read == label
-    assert values[OUTCOME.names.index("new_to_site") - 1] == 2  # type: ignore[union-attr]
+    assert values[OUTCOME.names.index("new_to_site") - 1] == 2
 
 
 def test_labels_tell_what_p_was_of(store: Store) -> None:

@@ -4,15 +4,13 @@ import asyncio
 
 import pytest
 
-from crawl_support import settled
+from crawl_support import PREDICTION, settled
 from hacs_crawler.crawl.state_access.read_ahead import GATHER_SECONDS, Claim
 from hacs_crawler.exceptions import StateUnavailableError
 from hacs_crawler.links import page_id_of
-from hacs_crawler.state import Prediction
 from state_access import DAY, OF_A, SECONDS, A, B, C, Make, StateAccess, busy, visit
 
 pytestmark = pytest.mark.parametrize("new_store", ["sqlite", "redis"], indirect=True)
-PREDICTION = Prediction(label=1, run=2, p=0.5, rate_per_day=1.0, days_since_visit=1.0, churn=0.0)
 
 
 async def test_a_claimed_page_is_read_soon(world: StateAccess) -> None:

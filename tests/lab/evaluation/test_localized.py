@@ -115,11 +115,9 @@ def test_timelines_without_any_event_have_no_point(timelines: Timelines) -> None
     none = Events(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(4, np.int64))
     empty = replace(timelines, updates=none, captures=none)
     for by_captures in (False, True):
-        found = localized_tables(
-            evaluate_localized([of_timelines(empty, by_captures=by_captures)], "")
-        )
-        assert found["table1"]["pages"] == 3
-        assert found["table1"]["windows"] == 0
+        points = [of_timelines(empty, by_captures=by_captures)]
+        found = localized_tables(evaluate_localized(points, ""))["table1"]
+        assert (found["pages"], found["windows"]) == (3, 0)
 
 
 # The tables
@@ -157,11 +155,8 @@ def test_pages_add_up_chunk_by_chunk(result: LocalizedEvaluation) -> None:
     parts = []
     for pages in (slice(0, 1_500), slice(1_500, 4_000)):
         cut = whole.offsets[pages.start : pages.stop + 1]
-        days, ends = (
-            whole.days[cut[0] : cut[-1]],
-            (whole.first_days[pages], whole.until_days[pages]),
-        )
-        parts.append(Points(days, cut - cut[0], *ends))
+        ends = whole.first_days[pages], whole.until_days[pages]
+        parts.append(Points(whole.days[cut[0] : cut[-1]], cut - cut[0], *ends))
     again = localized_tables(evaluate_localized(parts, "synthetic"))
     known = localized_tables(result)
     assert again["table1"] == known["table1"]
@@ -169,22 +164,19 @@ def test_pages_add_up_chunk_by_chunk(result: LocalizedEvaluation) -> None:
     assert again["table2"]["weibull"]["all"] == pytest.approx(known["table2"]["weibull"]["all"])
 
 
-def test_visits_come_at_the_rate_of_the_last_window() -> None:
+@pytest.mark.parametrize(
+    ("updates", "until", "observed"),
+    [([57.0, 61.0, 61.5], 100.0, 2), ([57.0, 100.8], 101.0, 1)],  # the last visit is at 100.5
+)
+def test_visits_come_at_the_rate_of_the_last_window_and_find_what_was_before_the_last(
+    updates: list[float], until: float, observed: int
+) -> None:
     visits = LocalizedVisits()
-    # an update every two days in the first half, then one at 57 and two at 61 and 61.5
-    known = [float(day) for day in range(2, 51, 2)]
-    visits.add(points_of([*known, 57.0, 61.0, 61.5], until=100.0))
+    # an update every two days in the first half
+    visits.add(points_of([*map(float, range(2, 51, 2)), *updates], until=until))
     assert visits.pages == 1
     assert visits.visits["naive"] == 25  # 50 days at 0.5 a day
-    assert visits.observed["naive"] == 2
-
-
-def test_an_update_after_the_last_visit_is_not_observed() -> None:
-    visits = LocalizedVisits()
-    known = [float(day) for day in range(2, 51, 2)]
-    visits.add(points_of([*known, 57.0, 100.8], until=101.0))
-    assert visits.visits["naive"] == 25  # from day 50.5 to day 100.5
-    assert visits.observed["naive"] == 1
+    assert visits.observed["naive"] == observed
 
 
 def test_pages_of_few_updates_are_not_visited() -> None:
@@ -215,12 +207,8 @@ def test_pages_without_any_update_have_tables_without_numbers() -> None:
     assert found["table1"]["pages"] == 2
     assert found["table1"]["updates_max"] == 1
     assert found["table2"]["weibull"]["all"] is None
-    assert found["table4"]["weibull"] == {
-        "observed": 0,
-        "premature": 0,
-        "precision": None,
-        "visits": None,
-    }
+    none = {"observed": 0, "premature": 0, "precision": None, "visits": None}
+    assert found["table4"]["weibull"] == none
     parts = localized_parts(evaluate_localized([points_of([], [])], "none"))
     assert "-" in laid_out(*parts)
 

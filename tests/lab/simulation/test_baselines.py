@@ -125,7 +125,7 @@ def test_cho_and_garcia_molina_s_own_example() -> None:
         (binary_demand, lambda rate, f: np.sum(rate / (rate + f))),
     ],
 )
-def test_an_allocation_is_the_optimum_of_its_objective(demand: Demand, cost) -> None:  # type: ignore[no-untyped-def]
+def test_an_allocation_is_the_optimum_of_its_objective(demand: Demand, cost) -> None:
     rate = np.array([0.01, 0.05, 0.2, 0.4])
     found = Allocation(demand, 0.5).frequencies(rate)
     best = minimize(

@@ -49,7 +49,7 @@ def store() -> MemoryStore:
 
 def crawl(store: MemoryStore) -> tuple[OpenState, RenderingMemory]:
     session = OpenState(store)
-    return session, RenderingMemory(session)  # type: ignore[arg-type]
+    return session, RenderingMemory(session)
 
 
 def read(memory: RenderingMemory, *urls: str) -> None:

@@ -42,7 +42,7 @@ def test_a_page_over_which_the_code_fails_is_given_to_the_callback_and_not_obser
 ) -> None:
     part = rendering("auto")
     failures: list[str] = []
-    parts = Parts([part], Stats(), failures.append)  # type: ignore[arg-type]
+    parts = Parts([part], Stats(), failures.append)
     monkeypatch.setattr(part, "ready" if hook == "before_request" else "records", broken)
     request = Request(URL)
 

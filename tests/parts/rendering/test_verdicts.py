@@ -105,17 +105,15 @@ def test_links_that_both_renderings_add_are_more(
     assert shows_more(plain, plain | gained, plain | gained)
 
 
-def test_links_drawn_anew_each_time_are_no_more() -> None:
-    first, second, third = (frozenset(range(start, start + 5)) for start in (0, 10, 20))
-    assert not shows_more(first, second, third)
-
-
-def test_links_drawn_from_a_small_pool_are_no_more() -> None:
-    assert not shows_more(
-        frozenset({1, 2, 3, 4, 5}), frozenset({4, 5, 6, 7, 8}), frozenset({1, 6, 9, 10, 11})
-    )
-
-
-def test_a_rotating_box_in_an_application_does_not_hide_what_it_adds() -> None:
-    stable = frozenset(range(30))
-    assert shows_more(frozenset(), stable | {100, 101}, stable | {102, 103})
+@pytest.mark.parametrize(
+    ("plain", "first", "second", "more"),
+    [
+        ({*range(5)}, {*range(10, 15)}, {*range(20, 25)}, False),  # drawn anew each time
+        ({1, 2, 3, 4, 5}, {4, 5, 6, 7, 8}, {1, 6, 9, 10, 11}, False),  # from a small pool
+        (set(), {*range(30), 100, 101}, {*range(30), 102, 103}, True),  # with a rotating box
+    ],
+)
+def test_links_that_are_drawn_are_no_more_and_do_not_hide_what_an_application_adds(
+    plain: set[int], first: set[int], second: set[int], more: bool
+) -> None:
+    assert shows_more(frozenset(plain), frozenset(first), frozenset(second)) is more

@@ -38,8 +38,8 @@ class Held:
         self.lost: list[str] = []
         self.handlers = Handlers()
         under_way = UnderWay()
-        under_way._downloader.handlers = self.handlers  # type: ignore[assignment]
-        under_way.crawler.engine._slot = type("Slot", (), {"closing": None})()  # type: ignore[union-attr]
+        under_way._downloader.handlers = self.handlers
+        under_way.crawler.engine._slot = type("Slot", (), {"closing": None})()
         self.hold = ShardHold(under_way.crawler, SHARD, lock, self.lost.append, lambda: self.now)
         self.worker = Worker()
 

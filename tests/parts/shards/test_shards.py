@@ -13,7 +13,7 @@ from scrapy import Request, Spider
 from scrapy.utils.defer import maybe_deferred_to_future
 from twisted.internet.defer import Deferred
 
-from crawl_support import Any_, Timers, close, new_crawl, run, settled
+from crawl_support import PREDICTION, Any_, Timers, close, new_crawl, run, settled
 from hacs_crawler.crawl.meta import mark_added
 from hacs_crawler.crawl.ranker import Ranker
 from hacs_crawler.crawl.recipes import handed_over_kind, pages_handed_over, read_recipes
@@ -23,12 +23,11 @@ from hacs_crawler.parts.shards import shards as shards_module
 from hacs_crawler.parts.shards.shards import WRITE_SECONDS, Shards
 from hacs_crawler.ranking.choice import Quota
 from hacs_crawler.shards import Round, RoundNotes, ShardShare, open_rounds, shard_lock
-from hacs_crawler.state import News, Prediction, Shard, State, Visit, change_annotations, open_state
+from hacs_crawler.state import News, Shard, State, Visit, change_annotations, open_state
 
 OWN, THEIRS = "http://a.example/", "http://b.example/"
 """Pages of the shard of the crawl, 0/2, and of the other one."""
 BEGAN = 1_700_000_000
-PREDICTION = Prediction(label=1, run=2, p=0.5, rate_per_day=1.0, days_since_visit=1.0, churn=0.0)
 
 
 class Queue(Spider):
@@ -61,7 +60,7 @@ class World:
         self.ranker = ranker
         self.error: type[StateError] | None = None
         self._run: Callable[..., Deferred[Any]] = self.part._worker.run
-        self.part._worker.run = self.run  # type: ignore[method-assign]
+        self.part._worker.run = self.run
 
     def run(self, function: Any, *given: Any, **named: Any) -> Deferred[Any]:
         return self._run(self._fail) if self.error else self._run(function, *given, **named)
@@ -151,7 +150,7 @@ def crawling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Make:
 def test_it_is_named_for_files_and_without_its_own_scheduler_it_is_refused(tmp_path: Path) -> None:
     crawl = new_crawl(tmp_path, HACS_SHARD="0/2")
     assert getattr(crawl.crawler.spider, "hacs_shard", None) == "0-2"
-    del crawl.crawler.hacs_ranker  # type: ignore[attr-defined]
+    del crawl.crawler.hacs_ranker
     run(crawl.open())
     assert str(crawl.failure).startswith("HACS_SHARD needs HACS's own SCHEDULER")
 

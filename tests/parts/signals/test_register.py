@@ -1,6 +1,7 @@
 """What signals said of pages, kept beside sites and sources."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -46,29 +47,32 @@ def visited(store: Store, days: float = 0, urls: list[str] = URLS, links: int = 
 
 
 def listen(
-    state: State,
-    days: float,
-    times: dict[str, float],
-    others: Others = "gone",
-    sites: tuple[int, ...] = (),
+    state: State, days: float, times: dict[str, float], others: Others = "gone", sites: Any = ()
 ) -> tuple[int, ...]:
     ids = np.array([page_id_of(url) for url in times], np.int64)
     shown = np.array([int(START + day * DAY) for day in times.values()], np.int64)
-    return hear(
-        state, "sitemap", HOST, int(START + days * DAY), ids, shown, others=others, sites=sites
-    )
+    now = int(START + days * DAY)
+    return hear(state, "sitemap", HOST, now, ids, shown, others=others, sites=sites)
 
 
-def heard(store: Store, url: str = URLS[0]) -> dict[str, float]:
-    (known,) = read_known_signals(store, np.array([site_id(url)]))
-    (place,) = np.flatnonzero(known.records["page_id"] == page_id_of(url))
-    record = known.records[place]
-    return {name: record[name].item() for name in record.dtype.names or ()}
+def learn(store: Store) -> None:
+    """Visit all pages nine times, each time three days after the source has said that it is new."""
+    state = visited(store)
+    for turn in range(1, 10):
+        listen(state, 10 * turn - 1, dict.fromkeys(URLS, 10.0 * turn - 3))
+        visited(store, 10 * turn, links=1 + turn)
 
 
 def known(store: Store) -> KnownSignals:
     (found,) = read_known_signals(store, np.array([site_id(URLS[0])]))
     return found
+
+
+def heard(store: Store) -> dict[str, float]:
+    """What was heard of the first page."""
+    records = known(store).records
+    (record,) = records[records["page_id"] == page_id_of(URLS[0])]
+    return {name: record[name].item() for name in record.dtype.names or ()}
 
 
 def test_nothing_is_heard_where_the_state_holds_no_signal(store: Store) -> None:
@@ -150,10 +154,9 @@ def test_what_becomes_of_pages_that_are_not_listed_now_is_said(
 def test_how_sources_are_read_is_kept(store: Store) -> None:
     source = SignalSource(HOST, 5, 4, 3, {f"{HOST}/s.xml": ('"e"', "")}, (1, 2))
     write_sources(store, "sitemap", [source, SignalSource("https://b.example", tried=1)])
-    assert read_sources(store, "sitemap", [HOST, "http://c.example"]) == [
-        source,
-        SignalSource("http://c.example"),
-    ]
+    unknown = "http://c.example"
+    found = read_sources(store, "sitemap", [HOST, unknown])
+    assert found == [source, SignalSource(unknown)]
     write_sources(store, "sitemap", [replace(source, tried=9)])
     assert [one.tried for one in known_sources(store, "sitemap", 10)] == [1, 9]
     assert known_sources(store, "feed", 10) == []
@@ -161,12 +164,9 @@ def test_how_sources_are_read_is_kept(store: Store) -> None:
 
 @pytest.mark.cluster
 def test_a_source_that_is_due_is_claimed_by_one_crawler(store: Store) -> None:
-    for known in (
-        SignalSource(HOST),
-        SignalSource("https://b.example", tried=1, files={"/s": ("", "")}),
-    ):
-        if known.tried:
-            write_sources(store, "sitemap", [known])
+    other = SignalSource("https://b.example", tried=1, files={"/s": ("", "")})
+    write_sources(store, "sitemap", [other])
+    for known in (SignalSource(HOST), other):
         assert claim_source(store, "sitemap", known, 7)
         assert not claim_source(store, "sitemap", known, 7)
         assert not claim_source(store, "sitemap", known, 8)
@@ -194,10 +194,7 @@ def test_of_two_that_change_a_source_at_once_the_second_sees_what_the_first_wrot
 def test_what_is_expected_of_a_new_source_is_fitted_to_those_known(store: Store) -> None:
     refit_signals(store)
     assert read_known_signals(store, np.array([1])) == []
-    state = visited(store)
-    for turn in range(1, 10):
-        listen(state, 10 * turn - 1, dict.fromkeys(URLS, 10.0 * turn - 3))
-        visited(store, 10 * turn, links=1 + turn)
+    learn(store)
     before = trust_of(known(store).prior).recall
     refit_signals(store)
     assert trust_of(known(store).prior).recall > before
@@ -205,10 +202,7 @@ def test_what_is_expected_of_a_new_source_is_fitted_to_those_known(store: Store)
 
 def test_how_far_sources_are_trusted_is_told_for_those_of_which_most_is_known(store: Store) -> None:
     assert trusted_sources(store, 10) == []
-    state = visited(store)
-    for turn in range(1, 10):
-        listen(state, 10 * turn - 1, dict.fromkeys(URLS, 10.0 * turn - 3))
-        visited(store, 10 * turn, links=1 + turn)
+    learn(store)
     write_sources(store, "sitemap", [SignalSource(HOST, read=7)])
     (found,) = trusted_sources(store, 10)
     assert (found.kind, found.origin, found.read, found.pages) == ("sitemap", HOST, 7, len(URLS))
@@ -226,9 +220,8 @@ def test_damaged_annotations_are_as_none(body: bytes) -> None:
         for key in store.annotated(kind).tolist():
             seen = store.annotations(kind, [key])[key]
             store.annotate(kind, [Annotation(key, seen, body)])
-    assert all(
-        len(one.records) == 0 for one in read_known_signals(store, np.array([site_id(URLS[0])]))
-    )
+    found = read_known_signals(store, np.array([site_id(URLS[0])]))
+    assert not any(len(one.records) for one in found)
     assert known_sources(store, "sitemap", 10) == []
     listen(state, 2, dict.fromkeys(URLS, -1.0))
     assert len(known(store).records) == len(URLS)

@@ -20,7 +20,7 @@ class Index(SignalRequests):
     def __init__(self, days: int) -> None:
         self.days = days
         self.asked: list[str] = []
-        self._crawl = SimpleNamespace(stats=SimpleNamespace(count=lambda *_: None))  # type: ignore[assignment]
+        self._crawl = SimpleNamespace(stats=SimpleNamespace(count=lambda *_: None))
 
     async def _guess(self, origin: str) -> list[str]:
         return [f"{origin}/index.xml"]
