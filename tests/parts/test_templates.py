@@ -139,7 +139,7 @@ def test_what_pages_all_showed_at_first_is_no_baseline_once_most_show_others(
 
     async def scenario() -> None:
         async with open_crawl(tmp_path) as crawl:
-            part = part_of(crawl, Templates)
+            part = crawl.parts.of(Templates)
             for batch in (*batches, visits(3, shown, rules)):
                 part.recorded(await crawl.state.once(State.record, batch))
                 await part.round_ended(lambda: False)
