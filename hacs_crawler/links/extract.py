@@ -109,11 +109,6 @@ class LinkRules:
         """A number of these rules and of the canonical form of links, 1 to 2^32 - 1."""
         return _fingerprint_of(self)
 
-    @property
-    def count_all(self) -> bool:
-        """Whether all links of a page count, and all of each."""
-        return self.scope == "all" and not (self.allow or self.deny or self.volatile)
-
     def select(self, links: Collection[str], page_url: str) -> Collection[str]:
         """Return which of the canonical `links` of the page at `page_url` count."""
         kept = links
@@ -175,7 +170,7 @@ class SourceLinks(NamedTuple):
 
     def fingerprints(self, rules: LinkRules) -> frozenset[int]:
         """Return the fingerprints of the links, and citations, that count; raises as `counted`."""
-        if rules.count_all:
+        if rules.scope == "all" and not (rules.allow or rules.deny or rules.volatile):
             lines = self._lines()
         else:
             links: Iterable[str] = self.counted(rules)

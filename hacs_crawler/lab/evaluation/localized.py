@@ -21,7 +21,7 @@ from hacs_crawler.lab.evaluation.power_law import (
 )
 from hacs_crawler.lab.evaluation.update_points import Points
 from hacs_crawler.model import MIN_POINTS, Kind, Windows, consistent_windows
-from hacs_crawler.utils.arrays import FloatArray, IndexArray, page_of_value
+from hacs_crawler.utils.arrays import FloatArray, IndexArray, offsets_of, page_of_value
 from hacs_crawler.utils.terminal import column_table
 from hacs_crawler.utils.text import shown
 
@@ -129,11 +129,12 @@ class LocalizedVisits:
     def add(self, points: Points) -> None:
         """Add pages."""
         split = points.first_days + HISTORY * (points.until_days - points.first_days)
-        before = points.before(split)
-        windows = consistent_windows(*before, points.first_days)
+        page = page_of_value(points.offsets)
+        is_known = points.days <= split[page]
+        known = offsets_of(np.bincount(page[is_known], minlength=len(points)))
+        windows = consistent_windows(points.days[is_known], known, points.first_days)
         mine = windows.of(windows.is_last & (windows.counts >= MIN_POINTS))
         self.pages += len(mine)
-        page = page_of_value(points.offsets)
         is_first_of_page = np.diff(page, prepend=-1) != 0
         for name, contestant in CONTESTANTS.items():
             rate = np.zeros(len(points))

@@ -99,11 +99,6 @@ class Counts:
     pages: FloatArray
     found: FloatArray
 
-    def summed(self) -> Counts:
-        """Return one row: the sums over the moments."""
-        columns = (getattr(self, name) for name in Counts.__slots__)
-        return Counts(*(column.sum(axis=0, keepdims=True) for column in columns))
-
 
 @dataclass(frozen=True, slots=True)
 class Curve:
@@ -133,7 +128,8 @@ def curve(counts: Counts, average: str) -> Curve:
     as in the paper's Table I moments (for Random draws) without a true positive are left out of the mean
     of F1, while "macro" counts them as 0. The four counts are sums in all cases.
     """
-    total = counts.summed()
+    columns = (getattr(counts, name) for name in Counts.__slots__)
+    total = Counts(*(column.sum(axis=0, keepdims=True) for column in columns))
     of = total if average == "micro" else counts
     hits, selected, changed = total.hits[0], total.selected[0], total.changed[0]
     f1 = _share(2 * of.hits, of.selected + of.changed)

@@ -40,13 +40,6 @@ class Points:
     def __len__(self) -> int:
         return self.offsets.size - 1
 
-    def before(self, days: FloatArray) -> tuple[FloatArray, IndexArray]:
-        """Return each page's points up to a day, and positions in them."""
-        page = page_of_value(self.offsets)
-        is_known = self.days <= days[page]
-        counts = np.bincount(page[is_known], minlength=len(self))
-        return self.days[is_known], offsets_of(counts)
-
 
 def synthetic_chunks(pages: int, seed: int = 0, *, is_dated: bool = False) -> Iterator[Points]:
     """Yield pages of the paper's shape, `CHUNK_PAGES` at a time: the same for the same seed.
