@@ -15,7 +15,6 @@ import numpy as np
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.lab.interest.views import HOURS, Views, gathered
 from hacs_crawler.links import canonical_url
-from hacs_crawler.utils.arrays import IndexArray
 
 if TYPE_CHECKING:
     from apachelogs import LogEntry, LogParser
@@ -97,7 +96,10 @@ class LogReader:
         is_robot = np.isin(visitor, np.array(list(self._honest), dtype=np.int64))
         self.robots += int(is_robot.sum())
         page, hour, visitor = page[~is_robot], hour[~is_robot], visitor[~is_robot]
-        first = _first_of_day(page, hour, visitor)
+        # of a visitor's requests for a page on a day the first
+        order = np.lexsort((hour, hour // HOURS, page, visitor))
+        keys = np.stack([visitor, page, hour // HOURS])[:, order]
+        first = order[(np.diff(keys, axis=1, prepend=-1) != 0).any(axis=0)]
         page, hour = page[first], hour[first]
         used, page = np.unique(page, return_inverse=True)
         names = list(self._pages)
@@ -169,12 +171,3 @@ def _page_of(base: str, target: str) -> str | None:
     if url is None or len(url) > 2000:
         return None
     return url.removeprefix(_NOWHERE)
-
-
-def _first_of_day(page: IndexArray, hour: IndexArray, visitor: IndexArray) -> IndexArray:
-    """Return which requests are their visitor's first of their page on their day."""
-    order = np.lexsort((hour, hour // HOURS, page, visitor))
-    keys = np.stack([visitor, page, hour // HOURS])[:, order]
-    is_first = np.ones(order.size, dtype=np.bool_)
-    is_first[1:] = (np.diff(keys, axis=1) != 0).any(axis=0)
-    return order[is_first]
