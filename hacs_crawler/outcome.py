@@ -134,9 +134,8 @@ class Outcome(_Told):
         """
         if not self.is_new(thing):
             return "same"
-        is_known = isinstance(self._rules, MarkRules) and self._rules.has_key_of(
-            thing, self._shown_before
-        )
+        key = self._key_of(thing)
+        is_known = key is not None and any(mark >> 32 == key for mark in self._shown_before)
         return "changed" if is_known else "new"
 
     def before(self, item: Any) -> Mapping[str, Any] | None:
@@ -144,9 +143,12 @@ class Outcome(_Told):
 
         Items are matched by HACS_WATCH_KEY, or as the only item of their page. Long fields are cut.
         """
-        key = self._rules.key_of if isinstance(self._rules, MarkRules) else None
-        key_of_item = 0 if key is None else key(item)
-        return None if key_of_item is None else self._items_before.get(key_of_item)
+        key = self._key_of(item, 0)
+        return None if key is None else self._items_before.get(key)
+
+    def _key_of(self, item: Any, default: int | None = None) -> int | None:
+        key_of = self._rules.key_of if isinstance(self._rules, MarkRules) else None
+        return default if key_of is None else key_of(item)
 
     @cached_property
     def _shown_before(self) -> frozenset[int]:

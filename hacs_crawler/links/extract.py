@@ -53,13 +53,11 @@ def has_slow_encoding(encoding: str) -> bool:
 class LinkRules:
     """Which links count.
 
-    `scope` "same-site" keeps links to the page's registrable domain as browsers see it (the Public
-    Suffix List that tldextract ships, private part included: each author's pages at github.io are a
-    site). `allow` and `deny` are searched for in the canonical link, scheme included: a link needs a
-    match of `allow`, unless that is empty, and no match of `deny`; `matched` are the patterns that a
-    link has matched. `volatile` are the parts to leave out of links, if any are known for the page's
-    host. `rendered` says that the page is taken as a browser shows it, with links that its scripts have
-    made. With `citations` publications without a link count, too.
+    The registrable domain of "same-site" is as browsers see it (the Public Suffix List that tldextract
+    ships, private part included: each author's pages at github.io are a site). `matched` are the
+    patterns that a link has matched, `volatile` the parts to leave out of links, if any are known for the
+    page's host. `rendered` says that the page is taken as a browser shows it, with links that its scripts
+    have made. With `citations` publications without a link count, too.
     """
 
     scope: Annotated[

@@ -99,11 +99,6 @@ class MarkRules:
             return marks
         return frozenset(key << 32 | (mark ^ key) & 0xFFFF_FFFF for mark in marks)
 
-    def has_key_of(self, thing: Any, marks: Iterable[int]) -> bool:
-        """Whether one of the marks has the identity of a thing."""
-        key = None if self.key_of is None else self.key_of(thing)
-        return key is not None and any(mark >> 32 == key for mark in marks)
-
 
 # Items are watched, and a page yields only requests, as lists do: then these are its marks.
 LEADS_ON: Final = MarkRules("requests", lambda *_: (), takes_items=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from copy import deepcopy
+from functools import partial
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -71,17 +72,13 @@ def _seen(elements: SelectorList[Selector]) -> SelectorList[Selector]:
     return SelectorList(seen or outside)
 
 
-def css_reader(expression: str) -> Reader:
-    """Return the reader of the texts that a CSS expression of parsel's selects."""
-    return _selecting(expression, lambda page: page.css(expression))
+def selecting_reader(kind: str, expression: str) -> Reader:
+    """Return the reader of the texts that an expression of parsel's selects, `kind` "css" or "xpath"."""
 
+    def select(page: Selector) -> SelectorList[Selector]:
+        selection: SelectorList[Selector] = getattr(page, kind)(expression)
+        return selection
 
-def xpath_reader(expression: str) -> Reader:
-    """Return the reader of the texts that an XPath expression selects."""
-    return _selecting(expression, lambda page: page.xpath(expression))
-
-
-def _selecting(expression: str, select: Callable[[Selector], SelectorList[Selector]]) -> Reader:
     names_hidden = _NAMES_HIDDEN.search(expression) is not None
 
     def read(response: Response, tree: HtmlElement | None) -> Iterator[Shown]:
@@ -165,7 +162,7 @@ def text_reader() -> Reader:
 
 # By the prefix of HACS_WATCH that names each, and the types of answers that it reads.
 READERS: Final[dict[str, tuple[Callable[[str], Reader], tuple[AnswerType, ...]]]] = {
-    "css": (css_reader, ("HTML", "XML")),
-    "xpath": (xpath_reader, ("HTML", "XML")),
+    "css": (partial(selecting_reader, "css"), ("HTML", "XML")),
+    "xpath": (partial(selecting_reader, "xpath"), ("HTML", "XML")),
     "jmespath": (jmespath_reader, ("JSON", "text")),
 }
