@@ -55,9 +55,9 @@ class LinkRules:
 
     The registrable domain of "same-site" is as browsers see it (the Public Suffix List that tldextract
     ships, private part included: each author's pages at github.io are a site). `matched` are the
-    patterns that a link has matched, `volatile` the parts to leave out of links, if any are known for the
-    page's host. `rendered` says that the page is taken as a browser shows it, with links that its scripts
-    have made. With `citations` publications without a link count, too.
+    patterns that a link has matched, `volatile` the parts to leave out of links, if any are known for
+    the page's host. `rendered` says that the page is taken as a browser shows it, with links that its
+    scripts have made. With `citations` publications without a link count, too.
     """
 
     scope: Annotated[
