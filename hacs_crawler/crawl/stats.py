@@ -266,9 +266,9 @@ class CrawlStats:
         broken = sum(stat(f"not_observed/{why}") for why in ("callback_failed", "unreadable"))
         failed = stat("not_observed") - empty - others - broken
         left = stat("dropped/threshold") + stat("dropped/budget")
-        visits, firsts, updates, new = map(stat, ("visits", "first_visits", "updates", "new_links"))
-        if self._counts_by_site:
-            updates, new = stat("site_updates"), stat("links_new_to_site")
+        visits, firsts = stat("visits") - stat("controls"), stat("first_visits")
+        updates = stat("site_updates" if self._counts_by_site else "updates")
+        new = stat("links_new_to_site" if self._counts_by_site else "new_links")
         lists = min(stat("list_updates"), updates)
         total = visits + failed + empty + gone + broken + left
         of_all = f"{visits:,} of {total:,} pages" if total > visits else counted(visits, "page")
@@ -294,7 +294,7 @@ class CrawlStats:
             if number := stat(name):
                 logger.info("%s %s", counted(number, "visit"), remark)
         if self._churning:
-            self._log_churning(stat("churn/visits"), stat("visits"))
+            self._log_churning(stat("churn/visits"), visits)
         if self._rejected:
             reasons = ", ".join(f"{number} x {why}" for why, number in self._rejected.most_common())
             answers = counted(self._rejected.total(), "answer")
