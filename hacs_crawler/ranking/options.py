@@ -175,8 +175,8 @@ class RankingOptions:
             """
             The share of the budget for pages never seen, one page at least, if
             [HACS_PAGES](pages.md#which-requests-are-pages) is not `"start"` or `HACS_REVISIT` is set.
-            Otherwise pages never seen come first. Once nothing else is left to do, known pages get
-            the rest of it, in several steps, as they may lead to more pages never seen.
+            Otherwise pages never seen come first. What they leave unused goes to known pages at the
+            end: half of it, then half of the rest, and so on, as these may lead to pages never seen.
             """,
             default=0.2,
             kind=Share,
