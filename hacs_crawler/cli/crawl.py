@@ -8,7 +8,6 @@ from itertools import chain, product
 from typing import Annotated, Final
 
 import typer
-from scrapy import Spider
 from scrapy.crawler import CrawlerRunner
 from scrapy.settings import Settings
 from scrapy.utils.conf import arglist_to_dict, feed_complete_default_values_from_settings
@@ -116,8 +115,8 @@ def _planned(config: Config, shards: int) -> Round:
 
 
 def _checked(name: str, arguments: list[str] | None, pairs: list[str] | None) -> Config:
-    """Read settings and arguments; raises HacsError that names a fault in them."""
-    settings, config = project_config(pairs)
+    """Read settings, the spider's own too, and arguments; raises HacsError that names a fault."""
+    settings, _ = project_config(pairs)
     try:
         spider = CrawlerRunner(settings).spider_loader.load(name)
     except KeyError:
@@ -136,14 +135,13 @@ def _checked(name: str, arguments: list[str] | None, pairs: list[str] | None) ->
         raise HacsError("forever: one round is crawled, have a timer call `hacs crawl` again")
     if given.get("seeds") == "-":
         raise HacsError("seeds=-: each shard's crawl reads the seeds, use a file")
-    _check_feeds(settings, spider)
-    return config
-
-
-def _check_feeds(settings: Settings, spider: type[Spider]) -> None:
-    """Raise ConfigError if the crawls of several shards would overwrite one file."""
-    settings = settings.copy()
     spider.update_settings(settings)
+    _check_feeds(settings)
+    return Config.from_settings(settings)
+
+
+def _check_feeds(settings: Settings) -> None:
+    """Raise ConfigError if the crawls of several shards would overwrite one file."""
     for address, given in settings.getdict("FEEDS").items():
         feed = feed_complete_default_values_from_settings(dict(given), settings)
         scheme = str(address).partition("://")[0] if "://" in str(address) else "file"

@@ -111,14 +111,15 @@ class Round(Struct):
         """Note that a shard has nothing more to visit above the cut-off.
 
         `given` is the number of hand-overs to the shard when it looked, `has_more` whether there are
-        pages below the cut-off. Once all shards have ended, the cut-off no longer applies: the rest of
-        the budget is used wherever pages are left.
+        pages below the cut-off. Once all shards have ended, the cut-off no longer applies, and once they
+        have again, all pages compete: the rest of the budget is used wherever pages are left.
         """
         share = self.shards[number]
         share.is_open, share.has_more = False, has_more
         share.has_ended = share.given == given
         if self.free > 0 and all(shard.has_ended for shard in self.shards):
-            self.cut_off = self.for_new = None
+            self.for_new = None if self.cut_off is None else self.for_new
+            self.cut_off = None
             for shard in self.shards:
                 shard.has_ended, shard.has_more = not shard.has_more, False
 

@@ -41,6 +41,15 @@ def test_every_page_is_visited_once_without_a_budget(project: Shards) -> None:
     assert set(done.rows) == {"0/3", "1/3", "2/3", "all"}
 
 
+def test_the_round_is_planned_with_the_settings_of_the_spider(project: Shards) -> None:
+    code = (project.folder / "spiders.py").read_text()
+    own = 'name = "many"\n    custom_settings = {"HACS_BUDGET": 7}'
+    (project.folder / "spiders.py").write_text(code.replace('name = "many"', own))
+    done = project.crawl(shards=3)
+    assert done.status == 0, done.log
+    assert len(project.web.asked()) == 7
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_ends_all_crawls_in_order(project: Shards, number: int) -> None:
     process = project.start(shards=3, DOWNLOAD_DELAY=1)

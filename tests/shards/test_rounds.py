@@ -45,15 +45,20 @@ def test_pages_never_seen_have_their_share_and_known_pages_the_rest() -> None:
 
 
 def test_once_all_have_ended_the_rest_is_for_whoever_has_pages_left() -> None:
+    """Of known pages and of pages never seen each have what is left of their share first."""
     round_ = begun(10, for_new=4, cut_off=0.5)
     round_.take(0, 1, 0)
     end(round_, 0, more=True)
     assert round_.cut_off == 0.5
     end(round_, 1)
-    assert (round_.cut_off, round_.for_new) == (None, None)
+    assert (round_.cut_off, round_.for_new) == (None, 4)
     assert [share.has_ended for share in round_.shards] == [False, True]
     assert round_.join(FIRST, done=1).seen == 1
-    assert sum(round_.take(0, 99, 0)[0] for _ in range(20)) == 9
+    assert sum(round_.take(0, 99, 0)[0] for _ in range(20)) == 5
+    assert sum(round_.take(0, 0, 1)[1] for _ in range(2)) == 2
+    end(round_, 0, more=True)
+    assert (round_.for_new, round_.shards[0].has_ended) == (None, False)
+    assert sum(round_.take(0, 99, 0)[0] for _ in range(20)) == 2
 
 
 def test_a_shard_that_has_ended_waits_for_the_next_plan() -> None:
