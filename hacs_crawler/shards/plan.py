@@ -69,9 +69,9 @@ def plan_round(config: Config, count: int) -> tuple[Round, int]:
     """Begin a round of all shards of a state; return it, and how many pages are known.
 
     One prior is fitted to the pages of all shards, so that their scores compare, and the pages are
-    ranked. The cut-off is the score of the last known page that HACS_BUDGET reaches; pages never seen
-    have their share of it (HACS_DISCOVER). Raises ConfigError, StateError; the latter also if a shard is
-    being crawled.
+    ranked. The cut-off is the score of the last known page that HACS_BUDGET reaches. Pages never seen
+    have their share of it (HACS_DISCOVER), or as many visits as the last round left of them. Raises
+    ConfigError, StateError; the latter also if a shard is being crawled.
     """
     for shard in shards_of(count):
         lock = shard_lock(config.state, replace(config, shard=shard).own_namespace, config.base)
@@ -80,6 +80,9 @@ def plan_round(config: Config, count: int) -> tuple[Round, int]:
         lock.release()
     options, now = config.ranking, config.clock()
     quota = Quota(options.budget).sharing(options.discover)
+    with closing(open_rounds(config, count)) as notes:
+        before = notes.read()
+        kept = min(notes.unseen(), quota.budget or 0) if quota.unseen is None else 0
     cut_off, pages = None, 0
     joined = open_shards(config, count, reads_only=False)
     if joined is not None:
@@ -87,15 +90,14 @@ def plan_round(config: Config, count: int) -> tuple[Round, int]:
             joined.refit_prior()
             pages = joined.store.count()
             if quota.budget is not None:
-                budget, only_seen = quota.budget - (quota.unseen or 0), quota.unseen is not None
+                budget, only_seen = quota.budget - (quota.unseen or kept), quota.unseen is not None
                 bounded = replace(options, budget=max(budget, 1))
                 plan = plan_of_shards(joined.states, bounded, now, only_seen=only_seen)
                 cut_off = float(plan.score[-1]) if len(plan) >= budget else None
     with closing(open_rounds(config, count)) as notes:
-        before = notes.read()
         # later than the round before, whose visits do not belong to this round
         began = max(int(now), before.began + 1 if before else 0)
         shares = [ShardShare() for _ in range(count)]
-        round_ = Round(began, quota.budget, quota.unseen, cut_off, shares)
+        round_ = Round(began, quota.budget, quota.unseen, cut_off, shares, kept)
         notes.write(round_)
     return round_, pages

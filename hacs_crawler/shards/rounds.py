@@ -24,6 +24,8 @@ LOT: Final = 50
 # How the error of a crawl of a shard begins that has ended, after the shard.
 ENDED: Final = "has ended in the round planned at"
 _NOTE: Final = "round"
+# How many pages never seen the last round left, once its note is gone.
+_UNSEEN_NOTE: Final = "round-unseen"
 T = TypeVar("T")
 
 
@@ -31,13 +33,15 @@ class ShardShare(Struct):
     """What one shard has of a round.
 
     `seen` and `new` are the visits taken out of the budget, for known pages and for pages never seen.
-    `given` counts how often requests were handed over to the shard, `counts` are stats of its crawls.
+    `unseen` is how many pages never seen were left when it ended. `given` counts how often requests were
+    handed over to the shard, `counts` are stats of its crawls.
     `start` is the sum of the ids of the pages that the `start()` of its crawl yielded.
     """
 
     attempts: int = 0
     seen: int = 0
     new: int = 0
+    unseen: int = 0
     given: int = 0
     is_open: bool = False
     has_ended: bool = False
@@ -50,7 +54,9 @@ class Round(Struct):
     """A round that began at second `began` since 1970 UTC.
 
     Of `budget` visits (None: all pages), `for_new` are for pages never seen; if that is None all pages
-    compete. No page with a score below `cut_off` is visited (None: any page may be).
+    compete, but known pages leave `kept` visits to others, so that shards that begin late can visit the
+    pages never seen that the round before left. No page with a score below `cut_off` is visited (None:
+    any page may be).
     """
 
     began: int
@@ -58,6 +64,12 @@ class Round(Struct):
     for_new: int | None
     cut_off: float | None
     shards: list[ShardShare]
+    kept: int = 0
+
+    @property
+    def unseen(self) -> int:
+        """How many pages never seen are left."""
+        return sum(share.unseen for share in self.shards)
 
     @property
     def free(self) -> int:
@@ -91,14 +103,16 @@ class Round(Struct):
         They are at most `seen` and `new`. `had` is the shard's share as its crawl knows it: what a try
         took whose answer was lost is not counted.
         """
-        share, for_new = self.shards[number], self.for_new or 0
+        share = self.shards[number]
         if had is not None:
             share.seen, share.new = had.seen, had.new
         free = self.free
         unfinished = sum(not share.has_ended for share in self.shards)
         lot = min(LOT, max(1, free // (2 * max(1, unfinished))))
+        had_new = sum(shard.new for shard in self.shards)
+        for_new = max(self.kept, had_new) if self.for_new is None else self.for_new
         left_seen = (self.budget or 0) - for_new - sum(shard.seen for shard in self.shards)
-        left_new = for_new - sum(shard.new for shard in self.shards)
+        left_new = free if self.for_new is None else for_new - had_new
         got_seen = max(0, min(seen, lot, free, left_seen))
         got_new = max(0, min(new, lot, free - got_seen, left_new))
         share.seen += got_seen
@@ -107,19 +121,20 @@ class Round(Struct):
             share.is_open, share.has_ended = True, False
         return got_seen, got_new
 
-    def end(self, number: int, *, given: int, has_more: bool) -> None:
+    def end(self, number: int, *, given: int, has_more: bool, unseen: int = 0) -> None:
         """Note that a shard has nothing more to visit above the cut-off.
 
         `given` is the number of hand-overs to the shard when it looked, `has_more` whether there are
-        pages below the cut-off. Once all shards have ended, the cut-off no longer applies, and once they
-        have again, all pages compete: the rest of the budget is used wherever pages are left.
+        pages left, `unseen` of them never seen. Once all shards have ended, the cut-off no longer
+        applies, and once they have again, all pages compete: the rest of the budget is used wherever
+        pages are left.
         """
         share = self.shards[number]
-        share.is_open, share.has_more = False, has_more
+        share.is_open, share.has_more, share.unseen = False, has_more, unseen
         share.has_ended = share.given == given
         if self.free > 0 and all(shard.has_ended for shard in self.shards):
             self.for_new = None if self.cut_off is None else self.for_new
-            self.cut_off = None
+            self.cut_off, self.kept = None, 0
             for shard in self.shards:
                 shard.has_ended, shard.has_more = not shard.has_more, False
 
@@ -151,9 +166,15 @@ class RoundNotes:
         """Return the present round, or None; raises StateError."""
         return read_note(self._store, _NOTE, Round)
 
+    def unseen(self) -> int:
+        """Return how many pages never seen the last round left; raises StateError."""
+        last = self.read()
+        return read_note(self._store, _UNSEEN_NOTE, int) or 0 if last is None else last.unseen
+
     def write(self, round_: Round | None) -> None:
         """Begin a round; without one, crawls of shards have a budget of their own again."""
-        self._store.write_meta({_NOTE: msgspec.to_builtins(round_)})
+        unseen = {} if round_ is not None else {_UNSEEN_NOTE: self.unseen()}
+        self._store.write_meta({_NOTE: msgspec.to_builtins(round_), **unseen})
 
     def change(self, began: int, change: Callable[[Round], T]) -> tuple[Round, T]:
         """Change the round that began then, atomically; return it, and what `change` does.

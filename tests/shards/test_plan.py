@@ -75,6 +75,22 @@ def test_the_cut_off_lets_as_many_known_pages_pass_as_the_budget_has_for_them(
     assert np.count_nonzero(scores >= round_.cut_off) == 40
 
 
+def test_known_pages_leave_visits_to_the_pages_never_seen_that_the_round_before_left(
+    tmp_path: Path, shards: tuple[State, list[State]]
+) -> None:
+    config = config_of(tmp_path, HACS_BUDGET=50)
+    before, _ = plan_round(config, SHARDS)
+    before.end(1, given=0, has_more=True, unseen=30)
+    with closing(open_rounds(config, SHARDS)) as notes:
+        notes.write(before)
+    round_, _ = plan_round(config, SHARDS)
+    assert (before.kept, round_.kept, round_.for_new) == (0, 30, None)
+    for state in shards[1]:
+        state.read_prior()
+    scores = plan_of_shards(shards[1], options(), NOW).score
+    assert np.count_nonzero(scores >= round_.cut_off) == 20
+
+
 def test_one_prior_is_kept_in_all_shards(tmp_path: Path, shards: tuple[State, list[State]]) -> None:
     _, states = shards
     plan_round(config_of(tmp_path), SHARDS)

@@ -44,6 +44,17 @@ def test_pages_never_seen_have_their_share_and_known_pages_the_rest() -> None:
     assert (seen, new) == (6, 4)
 
 
+@pytest.mark.parametrize(("new_first", "seen", "new"), [(0, 6, 4), (3, 6, 4), (9, 1, 9)])
+def test_known_pages_leave_as_many_visits_to_others_as_the_round_before_left(
+    new_first: int, seen: int, new: int
+) -> None:
+    round_ = begun(10)
+    round_.kept = 4
+    first = sum(round_.take(0, 0, 1)[1] for _ in range(new_first))
+    assert sum(round_.take(0, 99, 0)[0] for _ in range(20)) == seen
+    assert first + sum(round_.take(1, 0, 99)[1] for _ in range(20)) == new
+
+
 def test_once_all_have_ended_the_rest_is_for_whoever_has_pages_left() -> None:
     """Of known pages and of pages never seen each have what is left of their share first."""
     round_ = begun(10, for_new=4, cut_off=0.5)
@@ -115,21 +126,29 @@ def test_a_round_is_kept_with_the_state_until_it_is_over(
         assert changed == notes.read() != round_
         with pytest.raises(StateError, match="another one was planned"):
             notes.change(round_.began - 1, lambda found: found.take(0, 3, 0))
+        changed, _ = notes.change(
+            round_.began, lambda found: found.end(1, given=0, has_more=True, unseen=5)
+        )
+        assert others.unseen() == changed.unseen == 5
         notes.write(None)
-        assert others.read() is None
+        assert (others.read(), others.unseen()) == (None, 5)
+        notes.write(begun(100))
+        assert others.unseen() == 0
 
 
 @settings(max_examples=50, deadline=None)
 @given(
     st.integers(0, 300),
     st.none() | st.integers(0, 300),
+    st.integers(0, 300),
     st.lists(st.tuples(st.integers(0, 3), st.integers(0, 90), st.integers(0, 90)), max_size=60),
 )
 def test_no_more_is_taken_than_there_is(
-    budget: int, for_new: int | None, turns: list[tuple[int, int, int]]
+    budget: int, for_new: int | None, kept: int, turns: list[tuple[int, int, int]]
 ) -> None:
     for_new = None if for_new is None else min(for_new, budget)
     round_ = begun(budget, shards=4, for_new=for_new)
+    round_.kept = min(kept, budget) if for_new is None else 0
     seen = new = 0
     for number, wants_seen, wants_new in turns:
         got_seen, got_new = round_.take(number, wants_seen, wants_new)
@@ -137,5 +156,5 @@ def test_no_more_is_taken_than_there_is(
         assert 0 <= got_new <= wants_new
         seen, new = seen + got_seen, new + got_new
     assert seen + new <= budget
-    assert new <= (for_new or 0)
-    assert seen <= budget - (for_new or 0)
+    assert for_new is None or new <= for_new
+    assert seen <= budget - (round_.kept if for_new is None else for_new)

@@ -10,7 +10,10 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from contextlib import closing
 from dataclasses import replace
+from itertools import compress
 from typing import Final, NamedTuple
+
+import numpy as np
 
 from hacs_crawler.config import Config
 from hacs_crawler.crawl.recipes import RequestRecipe, handed_over_kind, read_recipes, write_recipes
@@ -34,12 +37,17 @@ class WaitingPage(NamedTuple):
 
 
 def hand_over(
-    config: Config, spider: str, pages: Mapping[int, WaitingPage], made: Collection[int]
+    config: Config,
+    spider: str,
+    pages: Mapping[int, WaitingPage],
+    made: Collection[int],
+    began: float,
 ) -> set[int]:
     """Write requests, by page id, into the states of their shards, and forget those that were `made`.
 
-    Returns the other shards that have new ones. Writing twice is safe: existing entries stay. `made` are
-    of the shard of `config`. Raises StateError.
+    Pages visited since second `began` are left out. Returns the other shards that have new requests, not
+    counting those for pages that have failed: each crawl of a round would hand them over again. Writing
+    twice is safe: existing entries stay. `made` are of the shard of `config`. Raises StateError.
     """
     assert config.shard is not None  # noqa: S101 - the part is off without
     own, kind = config.shard, handed_over_kind(spider)
@@ -50,7 +58,11 @@ def hand_over(
     for shard, ids in by_shard.items():
         with closing(open_state(*replace(config, shard=shard).state_arguments)) as state:
             for start in range(0, len(ids), PAGES_A_CALL):
-                some = {page_id: pages[page_id] for page_id in ids[start : start + PAGES_A_CALL]}
+                batch = ids[start : start + PAGES_A_CALL]
+                rows = state.rows(np.array(batch, np.int64))
+                is_left = (rows["last_visit"] < began).tolist()
+                some = {page_id: pages[page_id] for page_id in compress(batch, is_left)}
+                failing = {*compress(batch, rows["failures"].tolist())}
                 state.restore(Page(page.url) for page in some.values())
                 recipes = {
                     key: page.recipe for key, page in some.items() if page.recipe is not None
@@ -59,7 +71,8 @@ def hand_over(
                 new = {key: recipes[key] for key in recipes.keys() - recipes_before}
                 names = {name for page in new.values() for name in (page.callback, page.errback)}
                 write_recipes(state, spider, new, names)
-                if change_annotations(state.store, kind, recipes, lambda *_: _WAITS):
+                marked = change_annotations(state.store, kind, recipes, lambda *_: _WAITS)
+                if marked - failing:
                     given.add(shard.index)
             if shard == own:
                 change_annotations(state.store, kind, made, lambda *_: b"")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
@@ -189,7 +190,7 @@ class Shards(CrawlPart):
         async def granted() -> BoolArray:
             is_granted = await self._lot(score, is_new)
             if is_last and not is_granted.any() and self._crawl.is_open:
-                await self._end(has_more=len(score) > 0)
+                await self._end(has_more=len(score) > 0, unseen=int(is_new.sum()))
                 # there may be no cut-off any more
                 is_granted = await self._lot(score, is_new)
             return is_granted
@@ -254,7 +255,7 @@ class Shards(CrawlPart):
         if current is None or not self._crawl.is_open or is_closing(self._crawl.crawler):
             return is_granted
         reaches = ~is_granted if current.cut_off is None else score >= current.cut_off
-        is_extra = reaches & is_new & (current.for_new is not None)
+        is_extra = reaches & is_new & (current.for_new is not None or current.kept > 0)
         kinds = np.flatnonzero(reaches & ~is_extra), np.flatnonzero(is_extra)
         if reaches.any():
             index, had = self._shard.index, current.shards[self._shard.index]
@@ -264,12 +265,10 @@ class Shards(CrawlPart):
                 is_granted[places[foremost(-score[places], number)]] = True
         return is_granted
 
-    async def _end(self, *, has_more: bool) -> None:
+    async def _end(self, *, has_more: bool, unseen: int = 0) -> None:
         """Note that there is nothing more to be visited above the cut-off."""
-        given = self._given
-        await self._change(
-            lambda round_: round_.end(self._shard.index, given=given, has_more=has_more)
-        )
+        number, left = self._shard.index, {"given": self._given, "unseen": unseen}
+        await self._change(lambda round_: round_.end(number, has_more=has_more, **left))
 
     def _keep(self, page_id: int, page: WaitingPage, number: int) -> None:
         """Take a request that a callback yields, to be written into the state of its shard."""
@@ -322,7 +321,8 @@ class Shards(CrawlPart):
         taken, self._waiting = self._waiting, {}
         made, self._to_forget = self._to_forget, set()
         try:
-            given = await self._patiently(hand_over, self._config, self._spider.name, taken, made)
+            name, began = self._spider.name, math.inf if self._round is None else self._round.began
+            given = await self._patiently(hand_over, self._config, name, taken, made, began)
             if given and self._round is not None:
                 await self._change(lambda round_: round_.give(given))
         except StateError:
