@@ -1,15 +1,15 @@
 """Visits that did not show the page, judged by its other visits: a block page, a login, half a page.
 
-A visit is *unlike* the visit before it if it shows hardly any of that visit's marks, or much fewer
-with few in their place. It is doubted until the next visit, or the visit after that if it
-showed few marks in place of the missing ones. If most of the missing marks are back by then, the visits
-in between did not show the page, and are left out. Otherwise the page was replaced as a whole: the visit
-stays, and its update is dated when a visit confirmed it. If the page is back after a few visits,
-all of these are left out after all. A page that is replaced at each visit, such as a list of today's
-offers, is not doubted a second time. Pages keep the links of their site's frame whatever they show:
-visits that showed other links for a quarter of a page's are left out if a later one takes that back. If
-the first visit, or the first two, showed little, the next one much and hardly anything of that, and no
-later visit shows it again, these were not the page.
+A visit is *unlike* the visit before it if it shows none of that visit's links, or hardly any of its
+other marks, or much fewer with few in their place. It is doubted until the next visit, or the visit
+after that if it showed few marks in place of the missing ones. If most of the missing marks are back by
+then, the visits in between did not show the page, and are left out. Otherwise the page was replaced as a
+whole: the visit stays, and its update is dated when a visit confirmed it. If the page is back after a
+few visits, all of these are left out after all. A page that is replaced at each visit, such as a list of
+today's offers, is not doubted a second time. Pages keep the links of their site's frame whatever they
+show: visits that showed other links for a quarter of a page's are left out if a later one takes that
+back. If the first visit, or the first two, showed little, the next one much and hardly anything of that,
+and no later visit shows it again, these were not the page.
 
 The judgement follows from the marks of the visits: the order in which they are recorded does not matter.
 """
@@ -127,7 +127,8 @@ def _is_unlike(shown: int, gone: int, come: int, fewest: int) -> bool:
     """Whether a visit is unlike the last, of whose `shown` marks `gone` are missing; `come` are new."""
     if shown < fewest:
         return False
-    if 8 * gone >= 7 * shown:
+    # links of a menu stay if all entries of a list are others, and this is no block page
+    if gone == shown or (fewest != FEWEST_LINKS and 8 * gone >= 7 * shown):
         return True
     return gone >= FEWEST_GONE and 4 * gone >= shown and 2 * come <= gone
 
