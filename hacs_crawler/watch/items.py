@@ -68,7 +68,7 @@ def item_fields(item: Any) -> dict[str, Any]:
     """Return the fields of an item as JSON has them; of long ones the beginning."""
     fields = {}
     for name, value in _mapping(item).items():
-        plain = value if value.__class__ in _AS_THEY_ARE else _plain(value, name)
+        plain = _as_json(value, name)
         text = plain if isinstance(plain, str) else _encode(plain).decode()
         fields[str(name)] = plain if len(text) <= LONGEST_FIELD else text[:LONGEST_FIELD]
     return fields
@@ -76,7 +76,7 @@ def item_fields(item: Any) -> dict[str, Any]:
 
 def canonical_json(value: Any, field: str = "") -> bytes:
     """Return a value of a field as JSON, the same for equal values."""
-    return _encode(value if value.__class__ in _AS_THEY_ARE else _plain(value, field))
+    return _encode(_as_json(value, field))
 
 
 def item_texts(item: Any) -> dict[str, str]:
@@ -100,7 +100,7 @@ def canonical_item(
     Raises UnreadableMarksError that names a field whose value differs at each run.
     """
     fields = {
-        str(name): value if value.__class__ in _AS_THEY_ARE else _plain(value, name)
+        str(name): _as_json(value, name)
         for name, value in _mapping(item).items()
         if is_watched(name)
     }
@@ -117,6 +117,14 @@ def _mapping(item: Any) -> Mapping[str, Any]:
     if not ItemAdapter.is_item(item):
         raise UnreadableMarksError(f"{item!r:.100} is no item")
     return ItemAdapter(item)
+
+
+def _as_json(value: Any, field: str) -> Any:
+    # most values are of these kinds, and the dispatch takes longer than all else
+    kind = value.__class__
+    if kind is str:
+        return as_read(value)
+    return value if kind in _AS_THEY_ARE else _plain(value, field)
 
 
 @singledispatch
