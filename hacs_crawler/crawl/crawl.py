@@ -23,8 +23,8 @@ from hacs_crawler.crawl.state_access.write_behind import OpenState
 from hacs_crawler.crawl.stats import CrawlStats
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
 from hacs_crawler.ranking.choice import Quota
-from hacs_crawler.ranking.instant import with_hubs
 from hacs_crawler.ranking.options import RankingOptions
+from hacs_crawler.ranking.selection import informed
 from hacs_crawler.state import News, Page, Prediction, Recorded, State, Visit, describe, open_state
 from hacs_crawler.utils.loop import Worker, begin, shutdown_waits
 from hacs_crawler.utils.text import counted, safe_logger
@@ -368,7 +368,7 @@ def _opened(config: Config) -> tuple[State, RankingOptions]:
         state.keep_label(config.ranking.label(config.estimation))
         # kept from then on: every ranking asks for it, and the first would wait for the estimate
         state.estimation.expected()
-        return state, with_hubs(config.ranking, state, config.clock())
+        return state, informed(config.ranking, state, config.clock())
     except BaseException:
         state.close()
         raise
@@ -376,7 +376,7 @@ def _opened(config: Config) -> tuple[State, RankingOptions]:
 
 def _informed_again(state: State, config: Config) -> RankingOptions:
     state.read_prior()
-    return with_hubs(config.ranking, state, config.clock())
+    return informed(config.ranking, state, config.clock())
 
 
 def _checked(second: float) -> float:

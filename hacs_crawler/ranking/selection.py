@@ -14,7 +14,7 @@ from hacs_crawler.ranking.demands import NOTHING, Demands, demanded_of, is_overd
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.policies import Candidates, Floats
 from hacs_crawler.ranking.signals import Signals
-from hacs_crawler.state import Estimation, Ids, Prediction, Rows
+from hacs_crawler.state import Estimation, Ids, Prediction, Rows, State
 from hacs_crawler.utils.arrays import BoolArray
 
 T = TypeVar("T")
@@ -58,6 +58,18 @@ class Chosen(Generic[T]):
         columns = (pages.p, pages.rate_per_day, pages.days_since_visit, pages.churn)
         rows = np.column_stack(columns)
         return lambda index: Prediction(label, run, *rows[index].tolist())
+
+
+def informed(options: RankingOptions, state: State, now: float) -> RankingOptions:
+    """Return the options with HACS_INSTANT's hubs as the state knows them, if the policy uses them.
+
+    `now` is in seconds since 1970 UTC. Raises ConfigError, StateError.
+    """
+    if options.instant is None:
+        return options
+    from hacs_crawler.ranking.instant import with_hubs  # noqa: PLC0415 - of few crawls
+
+    return with_hubs(options, state, now)
 
 
 class Selection(Generic[T]):

@@ -267,7 +267,7 @@ async def test_a_state_that_cannot_be_used_once_it_is_open_is_closed_with_the_cr
     def refuse(*_: object) -> None:
         raise StateError("the hubs are damaged")
 
-    monkeypatch.setattr(crawl_module, "with_hubs", refuse)
+    monkeypatch.setattr(crawl_module, "informed", refuse)
     await crawl.open()
     await close(crawl)
     assert crawl.failure == "the hubs are damaged"

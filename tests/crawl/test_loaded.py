@@ -64,6 +64,7 @@ def test_a_default_crawl_of_one_page_loads_nothing_of_the_lab_and_no_part_that_i
     assert LARGE & loaded == set()
     assert "hacs_crawler.crawl.ranker" in loaded
     assert "hacs_crawler.parts.signals.sources" not in loaded
+    assert "hacs_crawler.ranking.instant" not in loaded
     assert len(of_package(loaded)) < MOST_MODULES
 
 
