@@ -128,8 +128,8 @@ def followed_key(request: Request) -> int | None:
     Redirects, retries, ranked requests and requests that are only recorded lack such an id.
     """
     tag, said = tag_of(request), _said(request)
-    is_page = _named(request) if said is tag.is_page is None else tag.is_page or said is True
-    return _unranked_key(request, tag) if is_page else None
+    by_default = tag.is_page if tag.is_page is not None else not said and _named(request)
+    return _unranked_key(request, tag) if said is True or by_default else None
 
 
 def seed_url(request: Request, tag: Tag | None = None) -> str:

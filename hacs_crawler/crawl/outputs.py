@@ -46,6 +46,7 @@ class PageFilter:
         self, pages: Pages, spider: Spider, matched: set[str], watch: MarkRules | None = None
     ) -> None:
         self._pages = pages
+        self._patterns = pages if isinstance(pages, tuple) else ()
         self._matched = matched
         self._is_other_file = _other_files(watch)
         # the entries of a feed may be items themselves
@@ -61,11 +62,7 @@ class PageFilter:
         tag = tag_of(request)
         if tag.stage != "waiting":
             return
-        found = {
-            pattern.pattern
-            for pattern in (self._pages if isinstance(self._pages, tuple) else ())
-            if pattern.search(request.url)
-        }
+        found = {pattern.pattern for pattern in self._patterns if pattern.search(request.url)}
         self._matched |= found
         if request.method != "GET":
             return

@@ -62,8 +62,9 @@ class LastItems(PageWriter[Kept]):
         """Return the fields of the page's items at its last visit, by their keys."""
         at, items = self._before.get(page_url, _NONE)
         page = self._crawl.state.write_behind.page(page_url)
-        is_left_out = page is not None and at in {*page.visits}.difference(page.sound.shown_at)
-        return {} if is_left_out else items
+        if page is not None and at in page.visits and at not in page.sound.shown_at:
+            return {}  # of an answer that was not the page
+        return items
 
     def shown(self, response: Response, item: object, *, is_news: bool) -> None:
         """Take the fields of an item: pipelines may change it before the visit ends."""

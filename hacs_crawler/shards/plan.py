@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import replace
 
 from hacs_crawler.config import Config
@@ -80,13 +80,13 @@ def plan_round(config: Config, count: int) -> tuple[Round, int]:
         lock.release()
     options, now = config.ranking, config.clock()
     quota = Quota(options.budget).sharing(options.discover)
-    with closing(open_rounds(config, count)) as notes:
-        before = notes.read()
-        kept = min(notes.unseen(), quota.budget or 0) if quota.unseen is None else 0
     cut_off, pages = None, 0
     joined = open_shards(config, count, reads_only=False)
-    if joined is not None:
-        with closing(joined):
+    shards = nullcontext() if joined is None else closing(joined)
+    with shards, closing(open_rounds(config, count)) as notes:
+        before = notes.read()
+        kept = min(notes.unseen(), quota.budget or 0) if quota.unseen is None else 0
+        if joined is not None:
             joined.refit_prior()
             pages = joined.store.count()
             if quota.budget is not None:
@@ -94,7 +94,6 @@ def plan_round(config: Config, count: int) -> tuple[Round, int]:
                 bounded = replace(options, budget=max(budget, 1))
                 plan = plan_of_shards(joined.states, bounded, now, only_seen=only_seen)
                 cut_off = float(plan.score[-1]) if len(plan) >= budget else None
-    with closing(open_rounds(config, count)) as notes:
         # later than the round before, whose visits do not belong to this round
         began = max(int(now), before.began + 1 if before else 0)
         shares = [ShardShare() for _ in range(count)]

@@ -132,7 +132,7 @@ def _plain(value: Any, field: str) -> Any:
     """Return a value of a field as what JSON has: equal ones as the same."""
     if isinstance(value, Mapping) or ItemAdapter.is_item(value):
         pairs = value.items() if isinstance(value, Mapping) else ItemAdapter(value).items()
-        return {str(name): _plain(value_of, f"{field}.{name}") for name, value_of in pairs}
+        return {str(name): _as_json(value_of, f"{field}.{name}") for name, value_of in pairs}
     text = repr(value)
     if _ADDRESS(text) is not None:
         raise UnreadableMarksError(
@@ -183,10 +183,10 @@ def _(value: Enum, field: str) -> Any:
 @_plain.register(set)
 @_plain.register(frozenset)
 def _(value: Any, field: str) -> Any:
-    return sorted((_plain(element, field) for element in value), key=_encode)
+    return sorted((_as_json(element, field) for element in value), key=_encode)
 
 
 @_plain.register(list)
 @_plain.register(tuple)
 def _(value: Any, field: str) -> Any:
-    return [_plain(element, field) for element in value]
+    return [_as_json(element, field) for element in value]
