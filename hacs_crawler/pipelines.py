@@ -35,8 +35,9 @@ class OnlyChanges:
 
     A page's first visit, and the first after a change of HACS_WATCH, pass all items. So does a visit
     whose callback failed later: its items come again at the next visit. Items of answers that are not
-    the page are dropped, too, from its second visit on: those without a value in any watched field, and
-    those that most pages of the site show in place of their own. An item is recognized if it is the same
+    the page are dropped, too: those of a rejected answer, and from the page's second visit on those
+    without a value in any watched field, and those that most pages of the site show in place of their
+    own. An item is recognized if it is the same
     object, or has the same values in the watched fields. A copy with other values passes, is counted in
     `hacs/unknown_items`, and logged once.
     """

@@ -281,7 +281,9 @@ class LinkAdditionsMiddleware:
                 return
         if reason != "gone":
             crawl.stats.count_not_observed(reason)
-        tell(request, NotObserved(request.url, reason))
+        told = NotObserved(request.url, reason)
+        told.rejected = "" if awaited.told is None else awaited.told.rejected
+        tell(request, told)
 
     def _told(
         self,

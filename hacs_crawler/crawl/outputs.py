@@ -140,7 +140,8 @@ class AwaitedVisit:
         try:
             marks = self.rules.marks_of(item)
             self._marks |= marks
-            self.shown(self.response, item, self.verdict_on(marks))
+            is_rejected = self.told is not None and self.told.rejected
+            self.shown(self.response, item, "unread" if is_rejected else self.verdict_on(marks))
         except UnreadableMarksError as error:
             if not self._problem:
                 logger.error("%s is not observed: %s", self.response.url, error)
@@ -211,7 +212,8 @@ class Output:
             if self._awaited is not None and self._awaited.takes_items:
                 self._awaited.see(entry)
             elif self._told_items is not None:  # outside pages every item is news
-                self._told_items(entry, None)
+                told = None if self._response.request is None else self._response.meta.get("hacs")
+                self._told_items(entry, "unread" if getattr(told, "rejected", "") else None)
             return entry
         self._requests += 1
         meta = entry.meta

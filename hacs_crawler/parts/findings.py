@@ -132,7 +132,12 @@ class FindingsWriter(PageWriter[Findings]):
 
     def write(self, state: State, unwritten: Mapping[int, Findings]) -> None:
         """Add the findings to those that the state has of the pages."""
-        replaced, self._replaced = self._replaced, {}
+        # others may have come in the meantime
+        replaced = {
+            page_id: since
+            for page_id in unwritten
+            if (since := self._replaced.pop(page_id, None)) is not None
+        }
         kept = read_findings(state.store, list(replaced)) if replaced else {}
         findings = dict(unwritten)
         for page_id, since in replaced.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -30,9 +31,17 @@ ENOUGH_EMPTIED: Final = 5
 NEARLY_ALL: Final = 0.9
 
 Items = dict[int, dict[str, Any]]
-# With the second of the visit that showed them.
-Kept = tuple[int, Items]
-_NONE: Final[Kept] = (0, {})
+
+
+class Kept(msgspec.Struct, array_like=True):
+    """The items of the visit at second `at`, and the items that they `replaced`."""
+
+    at: int = 0
+    items: Items = {}
+    replaced: Items = {}
+
+
+_NONE: Final = Kept()
 _decode: Final = msgspec.json.Decoder(Kept).decode
 _encode: Final = msgspec.json.Encoder().encode
 
@@ -51,6 +60,8 @@ class LastItems(PageWriter[Kept]):
         self._emptied: Counter[str] = Counter()
         self._fields: set[str] = set()
         self._compared = self._items = self._named = 0
+        # Whether any page was visited by these settings before.
+        self._is_again = False
 
     async def answered(self, request: Request, response: Response, page_url: str) -> Response:
         """Read the page's items of the last visit."""
@@ -58,13 +69,14 @@ class LastItems(PageWriter[Kept]):
         self._before[page_url] = await self._crawl.state.once(_read, page_id_of(page_url))
         return response
 
-    def items_before(self, page_url: str) -> Mapping[int, Mapping[str, Any]]:
+    def items_before(self, page_url: str) -> Items:
         """Return the fields of the page's items at its last visit, by their keys."""
-        at, items = self._before.get(page_url, _NONE)
+        kept = self._before.get(page_url, _NONE)
         page = self._crawl.state.write_behind.page(page_url)
-        if page is not None and at in page.visits and at not in page.sound.shown_at:
-            return {}  # of an answer that was not the page
-        return items
+        if page is not None and kept.at in page.visits and kept.at not in page.sound.shown_at:
+            # of an answer that was not the page
+            return {**kept.items, **kept.replaced} if kept.replaced else {}
+        return kept.items
 
     def shown(self, response: Response, item: object, *, is_news: bool) -> None:
         """Take the fields of an item: pipelines may change it before the visit ends."""
@@ -79,15 +91,19 @@ class LastItems(PageWriter[Kept]):
     def observed(self, observed: Observed) -> Iterable[Visit]:
         """Have the items of a visit kept, and see which of their fields differ."""
         shown = self._shown.pop(observed.response, [])
-        _, before = self._before.pop(observed.visit.url, _NONE)
+        url, rules_before = observed.visit.url, observed.recorded.before.latest_rules
+        before = self.items_before(url)
+        latest = self._before.pop(url, _NONE)
         keys = Counter(key for key, _ in shown)
         items = {
             key: fields for key, fields in shown[:MOST_ITEMS] if key is not None and keys[key] == 1
         }
         if observed.reason or not shown:
             return ()
-        if items != before:
-            self.unwritten[page_id_of(observed.visit.url)] = (observed.visit.at, items)
+        self._is_again |= rules_before == observed.visit.rules
+        if items != latest.items:
+            replaced = {key: of for key, of in before.items() if items.get(key) != of}
+            self.unwritten[page_id_of(url)] = Kept(observed.visit.at, items, replaced)
         if keys_of_both := items.keys() & before.keys():
             self._compared += 1
             differed = [
@@ -100,7 +116,7 @@ class LastItems(PageWriter[Kept]):
             self._differed.update({name for name, value, _ in shown_before if value not in EMPTY})
             self._emptied.update({name for name, value, _ in shown_before if value in EMPTY})
             for name, value, was in differed:
-                logger.debug("%s: %s %r, was %r", observed.visit.url, name, value, was)
+                logger.debug("%s: %s %r, was %r", url, name, value, was)
         return ()
 
     def write(self, state: State, unwritten: Mapping[int, Kept]) -> None:
@@ -124,7 +140,9 @@ class LastItems(PageWriter[Kept]):
         ):
             if self._items and (unknown := [name for name in names if name not in self._fields]):
                 none_of = counted(self._items, "item")
-                logger.warning("%s: none of %s has %s", setting, none_of, ", ".join(unknown))
+                # one of several spiders with these settings may have no such field
+                level = logging.INFO if self._is_again else logging.WARNING
+                logger.log(level, "%s: none of %s has %s", setting, none_of, ", ".join(unknown))
         for name, visits in self._emptied.most_common():
             if visits >= max(ENOUGH_EMPTIED, NEARLY_ALL * self._compared):
                 logger.warning(
@@ -151,6 +169,7 @@ class LastItems(PageWriter[Kept]):
         self._emptied.clear()
         self._fields.clear()
         self._compared = self._items = self._named = 0
+        self._is_again = False
 
 
 def _read(state: State, page_id: int) -> Kept:

@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from integration_support import AnySpider
 from servers import Site
 
@@ -21,6 +23,29 @@ ONLY_CHANGES = YIELDS_JSON.replace("paths =", f"{PIPELINES}\n        paths =")
 REJECTS = SPIDER.format(
     parse="""if b"log in" in response.body:
                 response.meta["hacs"].reject("login page")"""
+)
+LOGIN = 'if b"log in" in response.body:'
+REJECTED_ITEMS = ONLY_CHANGES.replace(
+    "yield from",
+    f"""{LOGIN}
+                response.meta["hacs"].reject("login page")
+            yield from""",
+)
+REJECTING_MIDDLEWARE = (
+    ONLY_CHANGES.replace(
+        "class Any",
+        f"""class Rejects:
+        def process_response(self, request, response):
+            {LOGIN}
+                request.meta["hacs"] = Expected()
+                request.meta["hacs"].reject("login page")
+            return response
+
+
+    class Any""",
+    )
+    .replace("custom_settings = {", 'custom_settings = {"DOWNLOADER_MIDDLEWARES": {Rejects: 543}, ')
+    .replace("from tests", "from hacs_crawler.outcome import Expected\n    from tests")
 )
 FAILS = SPIDER.format(parse="raise ValueError('a page of another layout')")
 
@@ -52,6 +77,20 @@ def test_a_rejected_answer_is_not_recorded(any_spider: AnySpider, site: Site) ->
             assert crawl.stat("hacs/not_observed/rejected") == 1
             assert "1 answer the project said to be no page: 1 x login page" in crawl.log
     assert updates == [(1, 0), (0, 0), (1, 0)]
+
+
+@pytest.mark.parametrize("code", [REJECTED_ITEMS, REJECTING_MIDDLEWARE])
+def test_items_of_a_rejected_answer_pass_no_pipeline(
+    any_spider: AnySpider, site: Site, code: str
+) -> None:
+    passed = []
+    for name in ("log in", "kettle", "log in", "kettle"):
+        answer(site, json.dumps([{"name": name}]), "application/json")
+        crawl = any_spider.run(code, HACS_WATCH="items")
+        any_spider.days += 1
+        passed.append([item["name"] for item in crawl.items])
+        assert crawl.stat("hacs/unread_items") == (name == "log in")
+    assert passed == [[], ["kettle"], [], []]
 
 
 def test_links_of_a_page_whose_callback_fails_are_recorded(

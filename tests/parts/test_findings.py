@@ -12,6 +12,7 @@ from crawl_support import open_crawl
 from hacs_crawler.crawl.observation import observe
 from hacs_crawler.crawl.part import Observed, Part
 from hacs_crawler.links import page_id_of
+from hacs_crawler.parts.findings import FindingsWriter
 from hacs_crawler.state import FIRST, Finding, Findings, Page, State, Visit, read_findings
 from hacs_crawler.utils.times import DAY
 
@@ -106,14 +107,27 @@ def priced(response: HtmlResponse) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize(
     ("settings", "was"),
-    [({"HACS_WATCH": "css:p"}, "9.99"), ({"HACS_WATCH": "items", "items": priced}, "")],
+    [
+        ({"HACS_WATCH": "css:p"}, "9.99"),
+        ({"HACS_WATCH": "items", "items": priced}, "price 9.99"),
+    ],
 )
-async def test_nothing_replaced_what_was_not_the_page(
+async def test_what_was_not_the_page_replaced_nothing(
     settings: dict[str, Any], was: str, tmp_path: Path
 ) -> None:
     days = [f"<p>{price}</p>" for price in ("9.99", "Blocked", "8.49")]
     newest = (await kept_after(tmp_path, *days, unread=2, **settings)).things[0]
     assert (newest.text, newest.was) == ("8.49", was)
+
+
+async def test_a_text_that_is_replaced_while_others_are_written_waits_for_its_turn(
+    tmp_path: Path,
+) -> None:
+    async with open_crawl(tmp_path, HACS_WATCH="css:p") as crawl:
+        part = crawl.parts.of(FindingsWriter)
+        part._replaced[1] = 7
+        await crawl.state.once(part.write, {2: Findings()})
+        assert part._replaced == {1: 7}
 
 
 async def test_the_title_of_the_page_is_kept_and_no_secret_of_a_link(tmp_path: Path) -> None:

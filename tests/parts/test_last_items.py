@@ -11,7 +11,7 @@ from scrapy.http import Response
 from crawl_support import open_crawl
 from hacs_crawler.crawl.part import Observed
 from hacs_crawler.parts import last_items
-from hacs_crawler.parts.last_items import ENOUGH_VISITS, LastItems
+from hacs_crawler.parts.last_items import ENOUGH_VISITS, Kept, LastItems
 from hacs_crawler.state import Page, Visit, merged
 from hacs_crawler.watch import item_key
 
@@ -91,7 +91,8 @@ async def test_a_field_that_nearly_always_differs_is_pointed_out_and_a_key_that_
         for number in range(visits):
             url, response = f"{URL}{number}", Response(URL)
             shown = {"at": number >= equal, "id": 7, "name": "x"}
-            part._before[url] = 0, {item_key(shown, "id") or 0: {**shown, "at": False}}
+            key = item_key(shown, "id") or 0
+            part._before[url] = Kept(0, {key: {**shown, "at": False}})
             part.shown(response, shown, is_news=False)
             recorded = merged(Page(url), Visit(url, 86_400))
             part.observed(Observed(Request(url), response, recorded, ""))
@@ -100,3 +101,21 @@ async def test_a_field_that_nearly_always_differs_is_pointed_out_and_a_key_that_
             part.sum_up()
         assert len(caplog.messages) == bool(said)
         assert said in caplog.text
+
+
+@pytest.mark.parametrize(("days", "level"), [((), "WARNING"), ((1,), "INFO"), ((1, 1), "INFO")])
+async def test_a_field_that_no_item_has_is_a_mistake_in_a_first_run_alone(
+    days: tuple[int, ...], level: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    async with open_crawl(tmp_path, **KEYED, HACS_WATCH_IGNORE=["seen"]) as crawl:
+        part, response = crawl.parts.of(LastItems), Response(URL)
+        page, rules = Page(URL), crawl.config.rules.fingerprint
+        for day in (*days, 2):
+            recorded = merged(page, Visit(URL, day * 86_400, marks=frozenset({7}), rules=rules))
+            page = recorded.after
+        part.shown(response, {"id": 7}, is_news=True)
+        part.observed(Observed(Request(URL), response, recorded, ""))
+        part.sum_up()
+    said = "HACS_WATCH_IGNORE: none of 1 item has seen"
+    assert [entry.levelname for entry in caplog.records if entry.message == said] == [level]
