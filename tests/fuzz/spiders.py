@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from scrapy import FormRequest, Request, Spider, signals
 from scrapy.exceptions import CloseSpider, DontCloseSpider
-from scrapy.http import Response, TextResponse
+from scrapy.http import JsonResponse, Response, TextResponse
 from scrapy.linkextractors import LinkExtractor
 from scrapy.spiders import CrawlSpider, Rule, SitemapSpider, XMLFeedSpider
 from twisted.python.failure import Failure
@@ -62,7 +62,7 @@ class Plain(Spider):
         return {"url": response.url, "status": response.status}
 
     def links(self, response: Response) -> list[str]:
-        if not isinstance(response, TextResponse):
+        if not isinstance(response, TextResponse) or isinstance(response, JsonResponse):
             return []
         return [response.urljoin(href) for href in response.css("a::attr(href)").getall()]
 
