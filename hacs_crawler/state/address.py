@@ -48,7 +48,7 @@ class StateSettings:
             "HACS_NAMESPACE",
             """
             Prefix of every table or key. 1 to 64 letters, digits, `_`, `.`, `-`. Set it where
-            several projects share a file or server but not their pages, or to start afresh.
+            several projects share a file or server but not their pages, or to start again from nothing.
             """,
             _namespace,
         ),
@@ -65,15 +65,15 @@ class StateSettings:
             Shard.parse,
         ),
     ] = None
-    # How many shards a command reads as one; None for those that it finds by itself.
+    # How many shards a command reads as one state; None: it finds out by itself.
     shards: int | None = None
     flush_visits: Annotated[
         Count,
         Setting(
             "HACS_FLUSH_VISITS",
             """
-            Write visits to the state when this many wait. They are also written when the oldest has
-            waited for 2 s. A killed process loses the visits that wait.
+            Write visits to the state when this many wait, or when the oldest has waited for 2 s. A
+            killed process loses the waiting visits.
             """,
         ),
     ] = 100
@@ -97,9 +97,9 @@ def open_state(
 
 
 def open_store(url: str, namespace: str, base: Path, *, reads_only: bool = False) -> Store:
-    """Open the store at `url`, an address as of HACS_STATE; a relative SQLite path starts at `base`.
+    """Open the store at `url`, an address as in HACS_STATE; a relative SQLite path starts at `base`.
 
-    With `reads_only` nothing is created or changed, and nothing can be written.
+    With `reads_only` nothing is created, and writes fail.
 
     Raises ConfigError for a malformed address, StateError if the store cannot be used, and
     StateUnavailableError if it cannot be reached.

@@ -1,8 +1,8 @@
 """A page as bytes.
 
-Both stores keep these bytes: the layout, the version and a checksum of all but the layout, and then the
-page as an array of MessagePack (https://msgpack.org), its fields in their order. Visits and spells are
-bytes in it, 8 for a mark and 4 for any other number, after a letter that says which. A page of 100 links
+Both stores keep these bytes: the layout, the version, a checksum of everything but the layout, and the
+page's fields in order, as an array of MessagePack (https://msgpack.org). In it, visits and spells are
+byte strings: a type letter, then 8 bytes for each mark or 4 for any other number. A page of 100 links
 and 50 visits with 10 updates takes about 1.3 KB.
 """
 
@@ -24,26 +24,23 @@ from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
 
-# Numbers are in the machine's order of bytes: pages of machines of the other kind are refused.
+# Numbers are in the machine's byte order: pages written with the other byte order are refused.
 LAYOUT: Final = 1 if sys.byteorder == "little" else 129
 _BEGINNING: Final = struct.Struct("<BII")
-# Where the four bytes of a page's version stand in its bytes; the Redis script compares them.
+# Offset of the four bytes of a page's version, which the Redis script compares.
 VERSION_OFFSET: Final = 1
 
 
 def encode_page(page: Page) -> bytes:
     """Return the page's bytes."""
     content = copy(page)
-    content.version = 0  # it stands before
+    content.version = 0  # it is in the header
     encoded = _encode(content)
     return _BEGINNING.pack(LAYOUT, page.version, crc32(encoded, page.version)) + encoded
 
 
 def decode_page(body: bytes) -> Page:
-    """Return the page whose bytes these are.
-
-    Raises StateError if they are damaged or of a layout that this version does not know.
-    """
+    """Return the page; raises StateError if its bytes are damaged or have an unknown layout."""
     if not body or body[0] != LAYOUT:
         layout = f"layout {body[0]}" if body else "nothing"
         msg = f"a stored page is damaged or newer than this version: found {layout}, not {LAYOUT}"
@@ -56,7 +53,7 @@ def decode_page(body: bytes) -> Page:
             page.version = version
             return page
         what = "its checksum is not theirs"
-    except (struct.error, TypeError, ValueError) as error:  # whoever wrote it: not this package
+    except (struct.error, TypeError, ValueError) as error:  # this package did not write it
         what = str(error)
     raise StateError(f"a stored page of {len(body)} bytes is damaged: {what}")
 

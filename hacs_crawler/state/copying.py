@@ -1,7 +1,7 @@
 """Copying a state into an empty one: any store to any store, also to another number of shards.
 
-While a copy is under way the target has a note which says so, and is not opened as a state. A copy that
-was stopped is repeated: each step leaves the target as if it had been done once.
+During a copy, a note in the target keeps it from being opened as a state. A copy that was stopped can be
+repeated: each step is idempotent.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from hacs_crawler.state.shards import shard_of_page
 from hacs_crawler.state.store import Change, Store, change_annotations
 from hacs_crawler.utils.times import MAX_SECOND
 
-# Name of the note of a copy under way, which holds its source.
+# Name of the note that marks an unfinished copy, and holds the name of its source.
 COPYING: Final = "copying"
-# Name of the note of an experiment, which a copy does not take part in; see `experiment.twins`.
+# Name of the note of an experiment, which is not copied; see `experiment.twins`.
 TWINS: Final = "twins"
-# Notes that say something of one store, and not of the pages.
+# Notes about one store, not about the pages.
 _OWN: Final = frozenset({"schema", "identity", "round", COPYING, TWINS})
 
 
@@ -53,7 +53,7 @@ def copy_states(
     name: str,
     on_pages: Callable[[int], object] = lambda _: None,
 ) -> int:
-    """Copy states, the shards of one, into others, empty ones; return the number of pages.
+    """Copy a state, given as its shards, into the empty shards of another; return the number of pages.
 
     `name` is the source's name, `on_pages` is called with the number of pages copied so far. The
     targets must not be opened until `finish_copy`. No crawl may write to the sources meanwhile. Raises
@@ -62,7 +62,7 @@ def copy_states(
     stores = [target.store for target in targets]
     for store in stores:
         store.write_meta({COPYING: name})
-        # a copy that was stopped may have added some
+        # an earlier, stopped copy may have added some
         store.trim_outcomes(MAX_SECOND)
     number = 0
     for source in sources:
@@ -101,13 +101,13 @@ def copy_states(
 
 
 def finish_copy(targets: Sequence[State]) -> None:
-    """Have the copies be states like others."""
+    """Remove the notes that mark the targets as unfinished copies."""
     for target in targets:
         target.store.write_meta({COPYING: None})
 
 
 def _write(target: State, pages: dict[int, Page]) -> None:
-    """Write pages as they are, over those written by a copy that was stopped."""
+    """Write pages as they are, over those of an earlier, stopped copy."""
     present = target.load(list(pages))
     changes = []
     for page_id, page in pages.items():
@@ -119,7 +119,7 @@ def _write(target: State, pages: dict[int, Page]) -> None:
 
 
 def _copy_annotations(source: Store, targets: Sequence[Store], shard_of: dict[int, int]) -> None:
-    """Keep annotations in the shard of their page or site; those of an unknown one go to all shards."""
+    """Copy annotations to the shard of their page or site; to all shards if it is unknown."""
     for kind in source.kinds():
         for batch in source.all_annotations(kind):
             for shard, store in enumerate(targets):

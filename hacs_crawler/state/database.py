@@ -1,4 +1,4 @@
-"""What is known of all pages: recording visits into a store, and estimating rates from them."""
+"""Recording visits into a store, and estimating rates from them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _Base = Mapping[int, Page | None]
 
 @dataclass(frozen=True, slots=True)
 class Restored:
-    """How many pages were new to the store, were added to, and could not be merged: damaged there."""
+    """How many pages were new to the store, were changed, or could not be merged as they are damaged."""
 
     added: int
     changed: int
@@ -63,16 +63,16 @@ class State:
         self.store.close()
 
     def read_prior(self) -> None:
-        """Estimate from now on with the priors that the store keeps."""
+        """Use the priors in the store from now on."""
         with self.store.hold_notes():
             self.estimation = read_priors(self.store, self.estimation)
 
     def load(self, page_ids: Sequence[int]) -> dict[int, Page]:
-        """Return the known ones of these pages, in one round trip; damaged ones are logged."""
+        """Return those of the pages that are known, in one round trip; damaged pages are logged."""
         return decode_pages(self.store.load(page_ids))
 
     def site_links(self, sites: Sequence[int]) -> dict[int, bytes]:
-        """Return the memories of the links of sites, in one round trip."""
+        """Return the sites' link memories (see `state.site_links`), in one round trip."""
         return self.store.annotations(site_links.KIND, sites)
 
     def claim(self, claims: Sequence[LinkClaim]) -> list[NDArray[np.bool_]]:
@@ -87,21 +87,20 @@ class State:
     ) -> list[Recorded]:
         """Record visits, of any pages and in any order, and return their outcomes.
 
-        Each page is written whole or not at all, with its new rate. `held` are pages as the caller
-        loaded them, and `merges` the outcomes of visits that it has merged with them: then nothing is
-        merged again except pages that differ in the store. Writing takes one round trip, a further one
-        for the pages that differ in the store from `held`, and two more if sites count and links are
-        new (see `state.site_links`).
+        Each page is written whole or not at all, with its new rate. `held` are pages that the caller
+        has loaded, and `merges` the outcomes of merging the visits with them: only pages that differ in
+        the store are merged again. Writing takes one round trip, another one if any page in the store
+        differs from `held`, and two more if sites count and links are new (see `state.site_links`).
 
         Raises StateUnavailableError if the store cannot be reached; recording the same visits
-        again later is safe, whatever part of them was written. Visits of a page whose bytes in the
+        again later is safe, even if some of them were written. Visits of a page whose bytes in the
         store are damaged are left out of the result, and an error is logged that names the page.
         """
         by_page: dict[int, list[int]] = {}
         for index, visit in enumerate(visits):
             by_page.setdefault(page_id_of(visit.url), []).append(index)
         recorded: dict[int, Recorded] = {}
-        # which only the store can decide
+        # only the store knows what is new to a site: outcomes merged by the caller do not do
         counts_sites = self.estimation.updates == "site"
 
         def advance(base: _Base) -> dict[int, Page]:
@@ -117,7 +116,7 @@ class State:
                     after[page_id] = of_page[-1][1].after
                     continue
                 page = present or Page(url=visits[by_page[page_id][0]].url)
-                # In time order: of a link that two of them show, the earlier one has it as new.
+                # In time order: a link that two visits show is new at the earlier one.
                 for index in sorted(by_page[page_id], key=lambda index: visits[index].at):
                     recorded[index] = merged(page, visits[index], self.estimation.updates)
                     page = recorded[index].after
@@ -145,9 +144,8 @@ class State:
     def restore(self, pages: Iterable[Page]) -> Restored:
         """Merge pages of another state, or of this state at another time, into the store.
 
-        A page that is new to the store, or to which visits or links are added, is estimated with this
-        state's prior; any other stays as it is. Takes one round trip, and a
-        further one for the pages that the store knows. Raises as `record`.
+        New and changed pages are estimated with this state's prior; the others stay as they are. Takes
+        one round trip, and another one if the store knows any of the pages. Raises like `record`.
         """
         given = _by_id(pages)
         is_new: dict[int, bool] = {}  # of the pages that were written
@@ -173,7 +171,7 @@ class State:
     def reestimate(self, page_ids: Sequence[int]) -> tuple[int, int]:
         """Estimate the rates of pages again; writes only pages whose rate changes.
 
-        Returns how many got another rate, and how many are damaged. Raises as `record`.
+        Returns how many rates changed, and how many pages are damaged. Raises like `record`.
         """
         pages = self.load(page_ids)
         changed: set[int] = set()
@@ -192,11 +190,11 @@ class State:
         return len(changed - damaged), len(page_ids) - len(pages) + len(damaged)
 
     def rows(self, page_ids: Ids) -> Rows:
-        """Return ranking rows (dtype `rows.ROW`), in one round trip a few thousand pages."""
+        """Return ranking rows (dtype `rows.ROW`), in one round trip for every few thousand pages."""
         return self.store.rows(page_ids)
 
     def pages(self) -> Iterator[Page | None]:
-        """Stream every page known, None for each that is damaged (which is logged)."""
+        """Stream all known pages, None for each damaged page (which is logged)."""
         for ids, _ in self.store.all_rows():
             for start in range(0, len(ids), PAGES_A_CALL):
                 batch = ids[start : start + PAGES_A_CALL].tolist()
@@ -204,11 +202,11 @@ class State:
                 yield from map(pages.get, batch)
 
     def urls(self) -> Iterator[str]:
-        """Stream the URL of every page known."""
+        """Stream the URLs of all known pages."""
         return (page.url for page in self.pages() if page is not None)
 
     def outcomes(self) -> Outcomes:
-        """Return the outcome records that are kept, by time, each visit once."""
+        """Return the outcome records by time, each visit once."""
         outcomes = sorted_outcomes(self.store.outcomes())
         is_sound = sound(outcomes)
         if not is_sound.all():
@@ -217,12 +215,9 @@ class State:
         return outcomes
 
     def bound_outcomes(self, most: int = MOST_OUTCOMES) -> Outcomes:
-        """Forget the oldest outcome records if there are at least a tenth more than `most`.
-
-        Returns the rest, as `outcomes` does.
-        """
+        """Delete the oldest outcome records if there are 10 % more than `most`; return the others."""
         outcomes = self.outcomes()
-        # Forgetting rewrites all records that are kept: not at each crawl for a few of them.
+        # Deleting rewrites all the remaining records: not worth it after each crawl.
         if len(outcomes) <= 1.1 * most:
             return outcomes
         first = int(outcomes["at"][-most])
@@ -230,7 +225,7 @@ class State:
         return outcomes[outcomes["at"] >= first]
 
     def label(self, number: int) -> Label | None:
-        """Return the label that outcome records call by that number, None if it is not known."""
+        """Return the label with that number, None if it is not known."""
         fields = self.store.read_meta(f"label/{number}")
         if fields is None:
             return None
@@ -246,16 +241,16 @@ class State:
         return None
 
     def labels_of(self, outcomes: Outcomes) -> dict[int, Label]:
-        """Return the labels of outcome records that the state knows, by number."""
+        """Return the known labels of outcome records, by number."""
         labels = {int(number): self.label(int(number)) for number in np.unique(outcomes["label"])}
         return {number: label for number, label in labels.items() if label is not None}
 
     def keep_label(self, label: Label) -> None:
-        """Keep a label, so that outcome records may call it by its number."""
+        """Keep a label, so that outcome records can refer to it by number."""
         self.store.write_meta({f"label/{label.number}": asdict(label)})
 
     def refit_prior(self) -> None:
-        """Fit all that pages have in common (see `state.priors`), and estimate with it from now on."""
+        """Fit the priors (see `state.priors`), and use them from now on."""
         self.read_prior()
         refit_priors(self.store, self.load, self.estimation)
         self.read_prior()
@@ -266,11 +261,11 @@ class State:
         advance: Callable[[_Base], dict[int, Page]],
         outcomes: Callable[[int], bytes] = lambda _: b"",
     ) -> set[int]:
-        """Write the pages that `advance` makes of those in `base` (None: unknown), by id.
+        """Write the pages that `advance` makes of the pages in `base` (None: unknown), by id.
 
-        If the store has another version of a page, `advance` is called again with that. `outcomes`
-        returns the outcome records that are written with a page. Returns the ids of the pages that
-        could not be written because their bytes in the store are damaged; each is logged.
+        If the store has another version of a page, `advance` is called again with that version.
+        `outcomes` returns the outcome records that are written with a page. Returns the ids of the pages
+        that could not be written because their bytes in the store are damaged; each is logged.
         """
         damaged: set[int] = set()
         for _ in range(TRIES):
@@ -304,7 +299,7 @@ class State:
 
 
 def _by_id(pages: Iterable[Page]) -> dict[int, Page]:
-    """Return pages by id, merging pages of one id."""
+    """Return pages by id, merging pages with the same id."""
     by_id: dict[int, Page] = {}
     for page in pages:
         page_id = page_id_of(page.url)
@@ -314,9 +309,9 @@ def _by_id(pages: Iterable[Page]) -> dict[int, Page]:
 
 
 def _with_acknowledged(page: Page | None, ours: Page | None) -> tuple[Page | None, bool]:
-    """Return a page that was not as we knew it, with all that the store once had, and if it lost any.
+    """Return a page that differs in the store, merged with ours if the store lost a write, and if so.
 
-    A page's version only grows, so a store that has an older one, or none, has lost a write.
+    A page's version only grows, so a store with an older version, or none, has lost a write.
     """
     seen = 0 if ours is None else ours.version
     version = 0 if page is None else page.version

@@ -40,13 +40,13 @@ from hacs_crawler.utils.settings import Setting
 from hacs_crawler.utils.times import DAY
 
 _Seconds = NDArray[np.uint32]
-# A second visit within so short a time finds only changes that the request brings.
+# In a gap this short, all changes come from the request.
 CONTROL_SECONDS: Final = 30
-# So small that no number of updates, however close together, speaks for churn.
+# A share of churning pages so small that no history outweighs it.
 _NO_CHURN: Final = 1e-300
-# Up to which relative difference a rate is the same: sums of other batches are rounded otherwise.
+# Relative difference up to which rates count as equal: rounding depends on the batch.
 _SAME_RATE = 1e-9
-# The same for values that are kept in four bytes.
+# The same for values kept in single precision.
 _SAME_SINGLE = 1e-5
 
 
@@ -54,9 +54,8 @@ _SAME_SINGLE = 1e-5
 class Estimation:
     """How rates are estimated: estimator name, fading scale in days, and the priors of bayes and bursts.
 
-    `updates` says what counts as one, as HACS_UPDATES. `sibling_correlation` is how often pages of a
-    site are updated together. Ranking needs it, rates do not depend on it: two that differ in nothing
-    else are equal.
+    `updates` defines an update, as HACS_UPDATES does. `sibling_correlation` is how often pages of a
+    site are updated together. Only ranking needs it, so it is ignored in comparisons.
     """
 
     estimator: Annotated[
@@ -77,10 +76,9 @@ class Estimation:
         Setting(
             "HACS_FADE_DAYS",
             """
-            How slowly old visits lose weight, in days. It is the scale H of the weight exp(-age/H)
-            that a gap between visits has in `bursts` and `bayes`. A smaller one follows pages whose
-            habits change, a larger one uses more of a thin history, and with `inf` all visits count
-            alike.
+            How slowly old visits lose weight, in days. It is H in the weight exp(-age/H) of a gap
+            between visits, in `bursts` and `bayes`. A smaller value follows pages whose habits change, a
+            larger one uses more of a short history, and with `inf` all visits count alike.
             """,
         ),
     ] = 365.0
@@ -108,7 +106,7 @@ class Estimation:
 
     @property
     def has_bursts(self) -> bool:
-        """Whether a page may go on by two rates."""
+        """Whether pages may alternate between two rates."""
         return self.estimator == "bursts"
 
     def expected(self) -> Rates:
@@ -119,7 +117,7 @@ class Estimation:
     def rates(self, pages: Sequence[Page]) -> Rates:
         """Return the estimated rates of each page.
 
-        If the marks are the user's choice, every update is time's, unless a control visit differed.
+        If the user chose the marks, time brought every update, unless a control visit found one.
         """
         pages = [page.sound for page in pages]
         is_trusted = np.array(
@@ -141,18 +139,18 @@ class Estimation:
 
     def _rates(self, pages: Sequence[Page], churning_pages: float) -> Rates:
         history = histories(pages)
-        # no other estimator asks for them
+        # other estimators do not use them
         became = _lifetimes_of_gaps(pages, *history[1:]) if self.has_posterior else None
         visits = Visits(*history, self.fade_days, baselines_of(pages), became)
         return estimate(self.estimator, visits, self.prior, churning_pages, self.bursts)
 
     def churning(self, pages: Sequence[Page]) -> FloatArray:
-        """Return how likely each page churns, as `rates` does: 0 if no visit brought anything."""
+        """Return the probability that each page churns, as in `rates`; 0 for pages without news."""
         pages = [page.sound for page in pages]
         may_churn = [_has_new_marks(page) or bool(page.digests) for page in pages]
         churning = np.zeros(len(pages))
         if any(may_churn):
-            # bursts do not change it, and cost most
+            # bursts do not change it, and are the most expensive part
             alike = replace(self, estimator="bayes") if self.has_bursts else self
             churning[may_churn] = alike.rates([*compress(pages, may_churn)]).churning
         return churning
@@ -163,7 +161,7 @@ class Estimation:
             page.count(self.updates)
         rates = self.rates(pages)
         rate, *others = (getattr(rates, name) for name in Rates.__slots__)
-        # in single precision: sums of other batches are rounded otherwise
+        # in single precision: rounding depends on the batch
         columns = [rate.tolist(), *(column.astype(np.float32).tolist() for column in others)]
         for page, *estimated in zip(pages, *columns, strict=True):
             page.rate, page.share, page.fast, page.slow, page.churn, page.churning = estimated
@@ -179,7 +177,7 @@ class Estimation:
 
 
 def is_same_estimate(page: Page, other: Page | None) -> bool:
-    """Whether the same was estimated of both pages, but for rounding."""
+    """Whether both pages have the same estimates, except for rounding."""
     return (
         other is not None
         and isclose(page.rate, other.rate, rel_tol=_SAME_RATE)
@@ -199,7 +197,7 @@ def _expected(estimator: str, prior: LogNormalPrior, bursts: Bursts, is_known: b
 
 
 def histories(pages: Sequence[Page]) -> tuple[FloatArray, BoolArray, IndexArray]:
-    """Return visit times in days, whether each found an update, and offsets, flat, of sound pages."""
+    """Return visit times in days, whether each found an update, and offsets; for sound pages."""
     visits, offsets = _joined([page.visits for page in pages])
     updates, update_offsets = _joined([page.update_times for page in pages])
     updated = _first_from(visits, offsets, updates, update_offsets)
@@ -210,12 +208,13 @@ def histories(pages: Sequence[Page]) -> tuple[FloatArray, BoolArray, IndexArray]
 def lifetimes(pages: Sequence[Page], updated: BoolArray | None = None) -> LinkLifetimes:
     """Return for each visit, flat as in `histories`, the lifetime of its new links.
 
-    For other marks, such as a price or a text, marks that two visits in a row showed count as
-    lasting, and the lifetime of marks that were gone at once is unknown: the next value replaces them
-    anyway, whoever brought it.
+    Other marks, such as a price or a text, are lasting if two visits in a row showed them. Otherwise
+    their lifetime is unknown: the next value replaces them in any case, whether time or the request
+    brought them.
 
-    Given which visits found an update, as by `histories`, everything lasts on pages whose new links all
-    stayed until the next visit, unless a control visit found an update: news every day looks like that.
+    With `updated`, the visits that found an update (see `histories`), all links of a page are lasting if
+    all its new links stayed until the next visit and no control visit found an update: pages with news
+    every day look like that.
     """
     visits, offsets = _joined([page.visits for page in pages])
     of_visits = np.zeros(len(visits), np.uint8)
@@ -235,7 +234,7 @@ def lifetimes(pages: Sequence[Page], updated: BoolArray | None = None) -> LinkLi
     first, latest_of_page = first[begins], latest_of_page[begins]
     page_of = np.repeat(np.arange(len(pages)), numbers)[begins]
     is_known = latest_of_page > first
-    # marks taken by other rules are not seen again, whatever became of them
+    # marks taken by other rules cannot be seen again
     last_baseline = [
         baselines[-1] if baselines else 0 for baselines in (page.baselines for page in pages)
     ]
@@ -259,7 +258,7 @@ def lifetimes(pages: Sequence[Page], updated: BoolArray | None = None) -> LinkLi
         keep = np.zeros(len(pages), np.bool_)
         keep[page_of[is_new & ~is_lost]] = True
         if (baselines := baselines_of(pages)) is not None:
-            # a visit by other rules does not tell what became of links
+            # a visit by other rules does not show whether links are still there
             is_lost &= ~np.append(baselines, [True, True])[places + 1]
         keep[page_of[is_lost]] = False
         keep[np.searchsorted(offsets, np.flatnonzero(is_control), "right") - 1] = False
@@ -268,7 +267,7 @@ def lifetimes(pages: Sequence[Page], updated: BoolArray | None = None) -> LinkLi
 
 
 def _last_seen(pages: Sequence[Page], last: _Seconds, number: _Seconds) -> _Seconds:
-    """Return when a link of each period was seen last: of links also in a later spell of theirs."""
+    """Return when the marks of each period were last seen; for links, later spells count too."""
     last = last.astype(np.uint32)
     start = 0
     for page in pages:
@@ -286,7 +285,7 @@ def _last_seen(pages: Sequence[Page], last: _Seconds, number: _Seconds) -> _Seco
 def _lifetimes_of_gaps(
     pages: Sequence[Page], updated: BoolArray, offsets: IndexArray
 ) -> LinkLifetimes | None:
-    """Return `lifetimes`, computed only for pages with new marks, which are few; None without any."""
+    """Return `lifetimes`, computed for the few pages with new marks only; None without such pages."""
     has_new = np.array([*map(_has_new_marks, pages)], np.bool_)
     if not has_new.any():
         return None
@@ -297,9 +296,9 @@ def _lifetimes_of_gaps(
 
 
 def _is_measured(page: Page) -> bool:
-    """Whether a visit shortly after another one, as control visits are, found an update.
+    """Whether a control visit, or another visit as soon after the one before, found an update.
 
-    Items have no control visits: two visits in a row are of two crawls, such as somebody's first.
+    Items have no control visits: two visits in quick succession come from two crawls.
     """
     if is_of_items(page.latest_rules):
         return False
@@ -312,12 +311,12 @@ def _is_measured(page: Page) -> bool:
 
 
 def _has_new_marks(page: Page) -> bool:
-    """Whether any visit after the first showed marks that were new."""
+    """Whether any visit after the first showed new marks."""
     return page.spells.periods[-3:-2] > page.visits[:1]
 
 
 def baselines_of(pages: Sequence[Page]) -> BoolArray | None:
-    """Return which of the visits that `histories` returns are baselines, None if none is."""
+    """Return which visits are baselines, in the order of `histories`; None without baselines."""
     baselines, baseline_offsets = _joined([page.baselines for page in pages])
     if not len(baselines):
         return None
@@ -327,7 +326,7 @@ def baselines_of(pages: Sequence[Page]) -> BoolArray | None:
 def _first_from(
     visits: _Seconds, offsets: IndexArray, times: _Seconds, time_offsets: IndexArray
 ) -> BoolArray:
-    """Return which visits are the first of their page from one of its times on, inclusive."""
+    """Return which visits are the first of their page at or after any of its times."""
     is_first = np.zeros(len(visits), np.bool_)
     if not len(times):
         return is_first
@@ -338,12 +337,12 @@ def _first_from(
 
 
 def _joined(times: Sequence[array[int]]) -> tuple[_Seconds, IndexArray]:
-    """Return concatenated arrays of seconds, and the start of each; last the end of all."""
+    """Return concatenated arrays of seconds, and their offsets (one more than there are arrays)."""
     offsets = offsets_of(np.array([*map(len, times)], np.int64))
     return np.frombuffer(b"".join(times), np.uint32), offsets
 
 
 def _of_pages(seconds: _Seconds, offsets: IndexArray) -> IndexArray:
-    """Return numbers that are in the order of pages, and of time within a page."""
+    """Return keys that sort by page, then by time."""
     pages = np.arange(len(offsets) - 1, dtype=np.int64)
     return (np.repeat(pages, np.diff(offsets)) << 32) + seconds

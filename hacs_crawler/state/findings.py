@@ -1,4 +1,4 @@
-"""The newest things that each page showed, as text: for people, who cannot read fingerprints."""
+"""The newest things that each page showed, as readable text rather than fingerprints."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hacs_crawler.state.store import Store, change_annotations
 from hacs_crawler.utils.text import printable
 
 KIND: Final = "findings"
-# Kind of the only text of a page at its first visit, which is not news, but may be replaced.
+# Kind of a page's only text at its first visit: not news, but the `was` of the text that replaces it.
 FIRST: Final = "first"
 # Length of one text, in UTF-8.
 MOST_BYTES: Final = 200
@@ -40,7 +40,7 @@ class Findings(NamedTuple):
     things: tuple[Finding, ...] = ()
 
     def joined(self, other: Findings, most: int) -> Findings:
-        """Return at most `most` of the newest things of both, in whatever order they were found."""
+        """Return at most `most` of the newest things of both; the order of joining does not matter."""
         things = sorted(dict.fromkeys((*self.things, *other.things)), key=lambda thing: -thing.at)
         return Findings(self.title or other.title, tuple(things[:most]))
 
@@ -50,7 +50,7 @@ _encode: Final = msgspec.json.Encoder().encode
 
 
 def findings_text(text: str) -> str:
-    """Return a text as it is kept: on one line, without logins, cut at a character."""
+    """Return a text as it is kept: on one line, without logins, cut to `MOST_BYTES`."""
     plain = printable(" ".join(text.split())).encode()
     if len(plain) <= MOST_BYTES:
         return plain.decode()

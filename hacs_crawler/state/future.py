@@ -1,9 +1,9 @@
-"""Visits later than now, which a fast clock left: set aside until their time has come.
+"""Visits later than now, recorded when a clock was fast: set aside until their time comes.
 
-They are not deleted, and merging pages ignores the clock, so that it gives the same in any order.
-Ranking uses the page as it was without them; if it is the present clock that is
-wrong, they count again as soon as that is corrected. 404s and failures between now and the
-latest of such visits are not kept, as the state keeps the latest only.
+They are not deleted, and merging ignores the clock, so that its result does not depend on the order.
+Ranking uses the page without them; if the present clock is the wrong one, they count again as soon as it
+is corrected. 404s and failures before the latest of these visits are lost, as the state keeps the latest
+attempt only.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ def latest_of(page: Page) -> int:
 
 
 def as_of(page: Page, now: float) -> Page:
-    """Return a page without its visits later than `now`, in seconds since 1970 UTC, and some minutes.
+    """Return a page without visits later than `now` (seconds since 1970 UTC) and `SKEW_SECONDS`.
 
-    The page itself without such visits. Its rate stays.
+    If there are none, returns the page itself. The rate is not estimated again.
     """
     until = int(now) + SKEW_SECONDS
     if latest_of(page) <= until:
@@ -53,11 +53,11 @@ def as_of(page: Page, now: float) -> Page:
 
 
 def without_future(state: State, page_ids: Ids, rows: Rows, now: float) -> tuple[Rows, str | None]:
-    """Return ranking rows without visits later than `now`, and what to say of pages that have such.
+    """Return ranking rows without visits later than `now`, and a warning about them.
 
-    The rows themselves, and None, without such pages. Reads the pages whose rows show such a
-    visit, or may hide one: last visited after now, or to be left alone for longer than after one 404. If
-    there are pages of the first kind, failures and first 404s may be later than now, too.
+    If there are none, returns the rows themselves, and None. Reads the pages whose rows show or may hide
+    such a visit: last visited after now, or waiting for longer than after a first 404. If any page was
+    visited after now, failures and first 404s may be later than now, too.
     """
     until = int(now) + SKEW_SECONDS
     waits = rows["not_before"]

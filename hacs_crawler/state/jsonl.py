@@ -1,8 +1,8 @@
 """Pages as lines of JSON, one page a line: what `hacs export` writes and `hacs import` reads back.
 
-The layout is described in docs/state.md. What follows from the rest (`surt`, `churn`, `last_visit`,
-`last_update`, `gone`, and of each visit `updated`, `new_marks` and `is_page`) is written for other
-readers, and not read.
+The layout is described in docs/state.md. Derived fields (`surt`, `churn`, `last_visit`, `last_update`,
+`gone`, and `updated`, `new_marks` and `is_page` of visits) are written for other programs, and not read
+back.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ logger = safe_logger(__name__)
 T = TypeVar("T")
 
 LAYOUT: Final = 4
-# A longer line is refused; 14 million links fit. It bounds the memory that a damaged file takes.
+# A longer line is refused, so that a damaged file cannot fill the memory; 14 million links fit.
 LONGEST_LINE_BYTES: Final = 1 << 28
-# This many of the lines of a file that are passed over are named; the others are counted.
+# How many of a file's skipped lines are logged; the others are counted.
 REFUSALS_SHOWN: Final = 10
 
 _LONGEST_TEXT_BYTES: Final = 65_535
 _DIGITS: Final = 16
 _HAS_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:").match
-# ASCII: nothing a terminal acts on
+# ASCII: no character that a terminal acts on
 to_json: Final = json.JSONEncoder(allow_nan=False).encode
 
 Unsigned31 = Annotated[int, Meta(ge=0, le=2**31 - 1)]
@@ -103,21 +103,21 @@ _LINES: Final = msgspec.json.Decoder(_Line)
 
 
 class UnvisitableError(ValueError):
-    """A line is sound, but no crawl could visit its page."""
+    """A line is valid, but no crawl could visit its page."""
 
 
 class ExportError(HacsError):
-    """An export cannot be read to its end; the message names file and line."""
+    """An export cannot be read; the message names file and line."""
 
 
 def is_export(beginning: bytes, key: bytes = b"hacs") -> bool:
-    """Whether a file that begins like this is an export: JSON objects with that key."""
+    """Whether a file that begins like this is an export: the first line is an object with that key."""
     pattern = rb'(?:\xef\xbb\xbf)?\s*\{(?:.*[{,])?\s*"%b"\s*:' % key
     return re.match(pattern, beginning.partition(b"\n")[0]) is not None
 
 
 def page_lines(pages: Iterable[Page | None]) -> Iterator[bytes]:
-    """Yield each page as a line of JSON, an empty one for a damaged page."""
+    """Yield each page as a line of JSON, an empty line for a damaged page."""
     for page in pages:
         line = b""
         if page is not None:
@@ -130,7 +130,7 @@ def page_lines(pages: Iterable[Page | None]) -> Iterator[bytes]:
 
 def to_line(page: Page) -> bytes:
     """Return the page as a line of JSON; raises ValueError for an invalid URL or rate."""
-    # a damaged one, for which an import would refuse all lines
+    # damaged: an import would refuse the whole file
     if _HAS_SCHEME(page.url) is None:
         raise ValueError("its URL is none")
     sound = page.sound
@@ -154,7 +154,7 @@ def to_line(page: Page) -> bytes:
         "gone": page.gone > 0,
         "gone_in_a_row": page.gone,
         "failures": page.failures,
-        # if it is damaged, no import would read the earlier fields
+        # an import refuses a page whose last_news is before its last visit
         "last_news": iso_text(max(page.last_news, page.last_visit or 0)),
         "not_before": iso_text(page.not_before),
         "etag": page.etag,
@@ -227,12 +227,12 @@ def from_line(line: bytes) -> Page:
     page.spells = _spells(fields.marks, page.shown_at)
     if page.visits and page.last_news < page.visits[-1]:
         raise ValueError("'last_news' is before the last of 'visits'")
-    # merging thins
+    # merging thins visits
     return merge_pages(page, page) if len(page.visits) > RECENT_VISITS or page.digests else page
 
 
 def decoded(decoder: msgspec.json.Decoder[T], line: bytes) -> T:
-    """Return the value of a line; raises ValueError that names the fault, and its place."""
+    """Return the value of a line; raises ValueError that names the fault and the field."""
     try:
         return decoder.decode(line)
     except RecursionError as error:
@@ -251,11 +251,11 @@ def read_export(lines: Iterable[bytes], name: str) -> Iterator[Page]:
 def read_lines_as(
     from_line: Callable[[bytes], T], lines: Iterable[bytes], name: str
 ) -> Iterator[T]:
-    """Yield what `from_line` makes of each line that is not empty, reading lazily.
+    """Yield the result of `from_line` for each line that is not empty, reading lazily.
 
-    A line whose page no crawl could visit is skipped; the first of these are logged, and their
-    number. Raises ExportError, with `name` and a line number, at the first line that is not one of an
-    export, and passes on errors of reading.
+    Lines whose pages no crawl could visit are skipped; the first `REFUSALS_SHOWN` are logged, and the
+    total. Raises ExportError, with `name` and the line number, at the first invalid line, and passes on
+    read errors.
     """
     refused = 0
     for number, line in enumerate(lines, start=1):
@@ -277,7 +277,7 @@ def read_lines_as(
 
 
 def to_hex(fingerprints: Sequence[int]) -> list[str]:
-    """Return fingerprints in hexadecimal, as the hash's bytes come."""
+    """Return fingerprints in hexadecimal, in the order of the hash's bytes."""
     return np.array(fingerprints, "<i8").tobytes().hex(" ", _DIGITS // 2).split()
 
 
@@ -287,13 +287,13 @@ def from_hex(texts: Sequence[str]) -> array[int]:
     if all(len(text) == _DIGITS for text in texts):
         with suppress(ValueError):
             packed = bytes.fromhex("".join(texts))
-    if len(packed) != _DIGITS // 2 * len(texts):  # fromhex passes over white space
+    if len(packed) != _DIGITS // 2 * len(texts):  # fromhex ignores white space
         raise ValueError(f"fingerprints have to be texts of {_DIGITS} hexadecimal digits")
     return array("q", np.frombuffer(packed, "<i8").tolist())
 
 
 def second_of(name: str, moment: datetime | None) -> int:
-    """Return a time of that name in seconds since 1970 UTC, 0 for none; raises ValueError."""
+    """Return a time in seconds since 1970 UTC, 0 for None; raises ValueError with `name`."""
     if moment is None:
         return 0
     second = in_range(moment)

@@ -1,17 +1,19 @@
 """Visits that did not show the page, judged by its other visits: a block page, a login, half a page.
 
-A visit is *unlike* the visit before it if it shows none of that visit's links, or hardly any of its
-other marks, or much fewer with few in their place. It is doubted until the next visit, or the visit
-after that if it showed few marks in place of the missing ones. If most of the missing marks are back by
-then, the visits in between did not show the page, and are left out. Otherwise the page was replaced as a
-whole: the visit stays, and its update is dated when a visit confirmed it. If the page is back after a
-few visits, all of these are left out after all. A page that is replaced at each visit, such as a list of
-today's offers, is not doubted a second time. Pages keep the links of their site's frame whatever they
-show: visits that showed other links for a quarter of a page's are left out if a later one takes that
-back. If the first visit, or the first two, showed little, the next one much and hardly anything of that,
-and no later visit shows it again, these were not the page.
+A visit is *unlike* the visit before it if all links of that visit are missing, or nearly all its other
+marks, or many of them with few new ones in their place. An unlike visit is doubted until the next visit
+(until the one after that, if it showed few new marks). If most of the missing marks are back by then,
+the visits in between did not show the page, and are left out. Otherwise the page was replaced as a
+whole: the visit stays, and its update is dated by the visit that confirmed it. If the page is back
+within `MOST_AWAY` visits, all visits in between are left out after all. A page that is replaced at every
+visit, such as a list of today's offers, is not doubted a second time.
 
-The judgement follows from the marks of the visits: the order in which they are recorded does not matter.
+Two more cases: even a block page may have the links of the site's frame, so if a quarter of a page's
+links are replaced and a later visit undoes that, the visits in between are left out. And if the first
+one or two visits showed little, the next one much, with hardly any of the same marks, and no later visit
+shows the first marks again, then the first visits did not show the page.
+
+The judgement is computed from the set of visits: the order in which they are recorded does not matter.
 """
 
 from __future__ import annotations
@@ -23,22 +25,22 @@ from typing import Final
 
 from hacs_crawler.state.spells import OPEN, MarksByVisit, Spells
 
-# What a page with fewer shows, such as a price, may be replaced as a whole by an ordinary update.
+# With fewer marks, such as a price, an ordinary update may replace all of them.
 FEWEST_MARKS: Final = 5
-# The same of links, of which an update brings some and leaves others.
+# The same for links, of which an ordinary update leaves some.
 FEWEST_LINKS: Final = 2
-# A visit that misses as many marks, with few in their place, may show a part of its page.
+# A visit that lacks at least this many marks, with few new ones, may show only a part of the page.
 FEWEST_GONE: Final = 3
-# A page that is back after more visits than this was replaced, and replaced again.
+# If the page is back after more visits than this, it was replaced twice.
 MOST_AWAY: Final = 5
-# After more first visits that showed the same little, this was the page.
+# If more first visits than this showed the same few marks, those were the page's.
 MOST_FIRST: Final = 2
-# A page of fewer marks may have shown little at first; a selection's text of four blocks is one mark.
+# Only a visit with at least this many new marks makes the first visits doubtful.
 FEWEST_AFTER_FIRST: Final = 6
 
 
 def may_mislead(spells: Spells, visits: Sequence[int], fewest: int) -> bool:
-    """Whether any visit may be unlike the visit before it; decided by counts alone."""
+    """Whether `judged` may leave out any visit; decided by counts alone."""
     periods = spells.periods
     ended: Counter[int] = Counter()
     begun: Counter[int] = Counter()
@@ -65,10 +67,10 @@ def may_mislead(spells: Spells, visits: Sequence[int], fewest: int) -> bool:
 
 
 def judged(shown: MarksByVisit, baselines: Container[int], fewest: int) -> MarksByVisit:
-    """Return the marks of the visits, without visits that did not show the page.
+    """Return the marks of the visits that showed the page.
 
-    A visit that waits for confirmation is left out. A confirmed one counts from the visit that
-    confirmed it: until then its marks are replaced by those of the visit before it.
+    A visit that waits for confirmation is left out. After a confirmed replacement, visits before the
+    confirming one keep the marks of the visit before the replacement.
     """
     times = sorted(shown)
     start = next((n for n, at in enumerate(times) if shown[at] != shown[times[0]]), 0)
@@ -124,20 +126,20 @@ def _is_back(missed: frozenset[int], marks: frozenset[int]) -> bool:
 
 
 def _is_unlike(shown: int, gone: int, come: int, fewest: int) -> bool:
-    """Whether a visit is unlike the last, of whose `shown` marks `gone` are missing; `come` are new."""
+    """Whether a visit is unlike the last: `gone` of the last one's `shown` marks, `come` are new."""
     if shown < fewest:
         return False
-    # links of a menu stay if all entries of a list are others, and this is no block page
+    # if a list's entries are all replaced, the links of a menu stay: that is not a block page
     if gone == shown or (fewest != FEWEST_LINKS and 8 * gone >= 7 * shown):
         return True
     return gone >= FEWEST_GONE and 4 * gone >= shown and 2 * come <= gone
 
 
 def _is_part(shown: int, gone: int, fewest: int) -> bool:
-    """Whether a quarter of the links are missing, whatever came in their place."""
+    """Whether a quarter of the links are missing, however many are new."""
     return fewest == FEWEST_LINKS and gone >= FEWEST_GONE and 4 * gone >= shown
 
 
 def _is_little(shown: int, gone: int, come: int) -> bool:
-    """Whether a first visit showed little, and the second much, and hardly anything of the first."""
+    """Whether a first visit showed little, and the next one much, with few of the same marks."""
     return 2 * gone > shown and come >= max(FEWEST_AFTER_FIRST, 2 * shown)

@@ -1,4 +1,4 @@
-"""The address of a state: the forms of HACS_STATE, and how it may be shown."""
+"""The address of a state: the forms of HACS_STATE, and the form that hides its secrets."""
 
 from __future__ import annotations
 
@@ -52,21 +52,21 @@ def sqlite_path(url: str, base: Path) -> Path | None:
 
 
 def describe(url: str) -> str:
-    """Return an address as it may be shown: of a server without user, password and query."""
+    """Return an address that is safe to show: without a server's user, password and query."""
     scheme, _, rest = url.partition("://")
     if scheme not in REDIS_SCHEMES:
         return url
     parts = re.split("[?#]", rest, maxsplit=1)
-    # of the password, which was not escaped, or of the query
+    # it belongs to a password that was not escaped, or to the query
     if "@" in "".join(parts[1:]):
         return f"{scheme}://…"
     return f"{scheme}://{parts[0].rpartition('@')[2]}"
 
 
 def split_replicas(url: str) -> tuple[str, int]:
-    """Return the address without `replicas=N` in its query, and N: how many must have each write.
+    """Return the address without `replicas=N` in its query, and N; ConfigError if N is not a number.
 
-    Raises ConfigError if N is not a number.
+    N is the number of replicas that must have each write.
     """
     base, _, query = url.partition("?")
     wanted = [part for part in query.split("&") if part.startswith("replicas=")]

@@ -1,13 +1,13 @@
 """How a visit changes its page, and how two states' versions of a page are merged.
 
 The state of a page is a function of the *set* of its visits, not of the order in which they were
-recorded, so that archived captures that arrive after live visits lead to the same state. Of all times,
-the latest `RECENT_VISITS` are kept, of the older ones the last in every slot of `SLOT_SECONDS`, and the
-latest visit that showed marks. Thinning before or after a merge gives the same result, which is the
-record of a crawler with fewer visits: every estimator stays as unbiased as it was.
+recorded, so that archived captures that arrive after live visits lead to the same state. Kept are the
+latest `RECENT_VISITS` visits, the last older visit in every slot of `SLOT_SECONDS`, and the latest visit
+that showed marks. Thinning before or after a merge gives the same result. The kept visits are the record
+of a crawler that makes fewer visits, so thinning does not bias any estimator.
 
-The outcome of attempts other than visits (gone, failed), the URL as seen and the validators follow the
-latest news. Only `echoes` depend on the order in which visits come (see `state.site_links`).
+The outcome of other attempts (gone, failed), the spelling of the URL and the validators are those of the
+latest attempt. Only `echoes` depend on the order in which visits are recorded (see `state.site_links`).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def merge(page: Page, visit: Visit) -> None:
         _see_repeated(page)
     if visit.news in {News.GONE, News.FAILED} and visit.at > page.last_news:
         page.last_news = visit.at
-        # both are kept in a byte
+        # both counts are kept in a byte
         if visit.news is News.GONE:
             wait = min(FIRST_WAIT_GONE << min(page.gone, 10), LONGEST_WAIT_GONE)
             page.gone, page.failures = min(page.gone + 1, 255), 0
@@ -58,20 +58,20 @@ def merge(page: Page, visit: Visit) -> None:
         _set_present(page, visit.at)
         page.url = visit.url
         validators = visit.etag, visit.last_modified
-        # an archive's capture of the second of a visit lacks them
+        # an archive's capture from the same second as a visit lacks them
         if visit.marks is not None and (visit.at != page.last_visit or any(validators)):
             page.etag, page.last_modified = validators
     _see(page, visit)
 
 
 def merge_pages(page: Page, other: Page) -> Page:
-    """Return the merged visits of two pages with one key; both stay as they are.
+    """Return the merger of two records of a page; both stay as they are.
 
-    It is the result of recording all their visits on one page, except that the outcome of unsuccessful
-    attempts is that of the page with the latest news, and URL and validators are those of the page with
-    the latest visit. In whatever order and however often pages are merged, the result is the same, but
-    for estimates, `updates` and `version`, which are those of `page`, and for which spelling of the URL
-    it has if the latest visit repeats a capture that only another page has.
+    The result is as if all visits had been recorded on one page, except that the outcome of unsuccessful
+    attempts is that of the page with the latest attempt, and URL and validators are those of the page
+    with the latest visit. It does not depend on the order and number of mergers, with two exceptions:
+    estimates, `updates` and `version` are those of `page`; and the spelling of the URL may differ if the
+    latest visit repeats a capture that only one of the pages has.
     """
     latest = max(page, other, key=_absence)
     appeared = max(page, other, key=lambda p: (p.last_visit or 0, p.etag, p.last_modified, p.url))
@@ -105,16 +105,16 @@ def _absence(page: Page) -> tuple[int, bool, int, int, int]:
 
 
 def _furthest(*harvests: Harvest) -> dict[int, Harvest]:
-    """Return the harvest of each source that came furthest."""
+    """Return the latest harvest of each source."""
     return {harvest.source: harvest for harvest in sorted(harvests)}
 
 
 def _see_repeated(page: Page) -> None:
-    """Take captures for visits that are now known to repeat a content of the page."""
+    """Count captures as visits if they are now known to repeat a content of the page."""
     if repeated := digests.repeated(page.digests, page.contents):
         if repeated[-1] >= page.last_news:
             _set_present(page, repeated[-1])
-        # of which content the validators are is not known then
+        # it is not known which content the validators belong to
         if repeated[-1] > (page.last_visit or 0):
             page.etag = page.last_modified = ""
         _add(page, {}, dict.fromkeys(repeated, UNKNOWN), 0)
@@ -127,7 +127,7 @@ def _set_present(page: Page, at: int) -> None:
 
 
 def _see(page: Page, visit: Visit) -> None:
-    """Add a visit that saw the page; if it is later than all others, without looking at them."""
+    """Add a visit that saw the page; the latest one is appended, without decoding the others."""
     rules, at = UNKNOWN if visit.marks is None else visit.rules, visit.at
     if at <= (page.last_visit or 0):
         shown = {} if visit.marks is None else {at: visit.marks}
@@ -146,7 +146,7 @@ def _see(page: Page, visit: Visit) -> None:
 
 
 def _add(page: Page, marks: MarksByVisit, rules: dict[int, int], hrefs: int) -> None:
-    """Add visits, given as `Page.by_visit` returns them, and the source of the latest marks."""
+    """Add visits, in the form of `Page.by_visit`, and the source of the latest marks."""
     marks_of, rules_of = page.by_visit()
     before, latest = max(marks_of, default=0), max(marks, default=0)
     if latest > before:
@@ -166,10 +166,10 @@ def _add(page: Page, marks: MarksByVisit, rules: dict[int, int], hrefs: int) -> 
 
 
 def thinned(times: Iterable[int]) -> list[int]:
-    """Return times of visits without old ones that are not the last of their slot, ascending."""
+    """Return the recent times, and of the older ones the last in each slot; ascending."""
     ordered = sorted({*times})
     old = max(len(ordered) - RECENT_VISITS, 0)
-    # by times alone, never by outcomes: the order of visits makes no difference, and nothing is skewed
+    # by times, never by outcomes: the order of recording does not matter, and estimates are not biased
     kept = (
         at
         for at, following in pairwise(ordered[: old + 1])

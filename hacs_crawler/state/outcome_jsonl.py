@@ -1,6 +1,6 @@
 """Outcome records as lines of JSON: what `hacs experiment export` writes and `hacs import` reads back.
 
-The keys are described in docs/commands.md. Where there is a `url`, `page` is not read.
+The keys are described in docs/commands.md. If there is a `url`, `page` is not read.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from hacs_crawler.utils.times import iso_text
 
 LAYOUT: Final = 1
 
-# The fields of an outcome record but its label's number, in their order, and the label.
+# An outcome record's fields in order, without the number of its label; and the label.
 Labelled = tuple[tuple[int | float, ...], Label]
 _Text = Annotated[str, Meta(max_length=1_000)]
 _Probability = Annotated[float, Meta(ge=0, le=1)]
@@ -76,7 +76,7 @@ _LABEL: Final = tuple(field.name for field in fields(Label))
 
 
 def outcome_lines(state: State) -> Iterator[bytes]:
-    """Yield each outcome record as a line of JSON, by time, an empty one if its label is not known."""
+    """Yield each outcome record as a line of JSON, by time; an empty line if its label is not known."""
     outcomes = state.outcomes()
     labels = state.labels_of(outcomes)
     for start in range(0, len(outcomes), PAGES_A_CALL):
@@ -113,7 +113,7 @@ def to_line(outcome: np.void, label: Label, url: str | None) -> bytes:
 
 
 def from_line(line: bytes) -> Labelled:
-    """Return the outcome record of a line; raises ValueError that names the fault."""
+    """Return the outcome record in a line; raises ValueError that names the fault."""
     line_read = decoded(_LINES, line)
     label = {name: getattr(line_read, name) for name in _LABEL}
     label["fade_days"] = _or_infinite(line_read.fade_days)
@@ -141,9 +141,9 @@ def read_outcomes(lines: Iterable[bytes], name: str) -> Iterator[Labelled]:
 def merge_outcomes(
     state: State, batches: Iterable[Sequence[Labelled]]
 ) -> Iterator[tuple[int, int]]:
-    """Add outcome records to a state, except of visits that have one there.
+    """Add outcome records of visits that have none in the state.
 
-    Yields for each batch the number of its records, and of the new ones among them.
+    Yields for each batch the number of its records, and how many of them were new.
     """
     visits, labels = _visits(state.outcomes()), set[Label]()
     for batch in batches:
@@ -160,14 +160,14 @@ def merge_outcomes(
 
 
 def _visits(outcomes: Outcomes) -> np.ndarray[tuple[int], np.dtype[np.void]]:
-    """Return page and time of each record as one value that can be compared."""
+    """Return page and time of each record as one comparable value."""
     pairs = np.empty(len(outcomes), [("page", ">u8"), ("at", ">u8")])
     pairs["page"], pairs["at"] = outcomes["page_id"].view(np.uint64), outcomes["at"]
     return pairs.view("V16")
 
 
 def _number(value: np.floating) -> float | None:
-    """Return a number with enough digits for a 32-bit float, None for an infinite one."""
+    """Return a number with enough digits for a 32-bit float, None for infinity."""
     return float(f"{value:.9g}") if np.isfinite(value) else None
 
 

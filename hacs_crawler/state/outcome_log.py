@@ -1,7 +1,7 @@
 """Outcome records: the prediction and the outcome of each ranked visit.
 
-Comparisons and calibration are computed from them alone. They are kept in addition to the pages, up to
-a limit, and in the same write as the visit that they belong to.
+Comparisons and calibration are computed from them alone. Each is written together with its visit; up to
+`MOST_OUTCOMES` are kept.
 """
 
 from __future__ import annotations
@@ -24,13 +24,12 @@ from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
 
-# One visit of a ranked seed. `at` is its time and `run` the start of its crawl, in seconds since
-# 1970 UTC, `site` is `site_id` of its URL, `label` the number of its `Label`. `p` is the
-# probability of an update as predicted. `days_since_visit` is infinite if the page had never been
-# seen. `bytes` is the size of the answer's body. `new_to_site` is how many of the `new_links` were
-# new to the site. `flags` has SEEN if the page was observed, UPDATED if there was an update as
-# HACS_UPDATES defines it, and in its upper six bits the page's churn as estimated then, see
-# `churn_of`.
+# One visit of a ranked page. `at` is its time and `run` the start of its crawl, in seconds since
+# 1970 UTC, `site` is `site_id` of its URL, `label` the number of its `Label`. `p` is the predicted
+# probability of an update. `days_since_visit` is infinite if the page had never been seen. `bytes`
+# is the size of the answer's body. `new_to_site` is how many of the `new_links` were new to the
+# site. `flags` has SEEN if the visit showed the page, UPDATED if there was an update as HACS_UPDATES
+# defines it, and in its upper six bits the page's churn as estimated then, see `churn_of`.
 OUTCOME: Final = np.dtype(
     [
         ("page_id", "<i8"),
@@ -53,7 +52,7 @@ UPDATED: Final = 2
 _CHURN_SHIFT: Final = 2
 _CHURN_STEPS: Final = 63
 
-# The same in one step, which is faster for one record.
+# The same layout; packing a single record is faster than with numpy.
 PACKED: Final = struct.Struct("<qIIIIffHHIB")
 MOST_LINKS: Final = 2**16 - 1
 PASSED_OVER: Final = "%d damaged outcome records in %s are skipped"
@@ -64,14 +63,14 @@ Outcomes = NDArray[np.void]
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What ranked a visit: a policy, and what p was made of."""
+    """What ranked a visit: the policy, and how p was computed."""
 
     policy: str
     estimator: str
     fade_days: float
     elapsed_from: str
     siblings: bool
-    # As HACS_UPDATES: of what p is the probability.
+    # The kind of update that p is the probability of, as in HACS_UPDATES.
     updates: str = "page"
 
     @property
@@ -81,8 +80,8 @@ class Label:
 
     @property
     def model(self) -> str:
-        """What p was made of: predictions of one model are calibrated together, whatever the policy."""
-        # a newer version's state may know others
+        """How p was computed: predictions of one model are calibrated together, across policies."""
+        # a newer version may have recorded an unknown estimator
         fades = self.estimator in ESTIMATORS and self.estimator not in ONE_RATE
         fading = f", fading in {self.fade_days:g} days" if fades else ""
         since = f", since the last {self.elapsed_from}"
@@ -91,7 +90,7 @@ class Label:
         return f"{self.estimator}{fading}{since}{siblings}{of_site}"
 
 
-@cache  # asked of every seed, and a crawl has one label
+@cache  # called for every ranked page, and a crawl has one label
 def _number_of(label: Label) -> int:
     text = json.dumps(asdict(label), sort_keys=True)
     return (fingerprint(text) & 0xFFFF_FFFF) or 1
@@ -102,7 +101,7 @@ _Share = Annotated[float, Meta(ge=0.0, le=1.0)]
 
 
 class Prediction(NamedTuple):
-    """What was predicted of a visit when its seed was ranked; see `OUTCOME`."""
+    """The prediction for a visit when its page was ranked; see `OUTCOME`."""
 
     label: _Number
     run: _Number
@@ -127,7 +126,7 @@ def predictions(
 
 
 def flags_of(*, is_seen: bool, is_update: bool, churn: float) -> int:
-    """Return the flags of an outcome record; churn is from 0 to 1."""
+    """Return the flags of an outcome record."""
     steps = round(min(max(churn, 0.0), 1.0) * _CHURN_STEPS)
     return SEEN * is_seen | UPDATED * is_update | steps << _CHURN_SHIFT
 
@@ -138,24 +137,18 @@ def churn_of(outcomes: Outcomes | np.void) -> Floats:
 
 
 def is_new_to_site(outcomes: Outcomes) -> NDArray[np.bool_]:
-    """Return which visits found an update that was new to the site; unknown links count as new."""
+    """Return which visits found an update that was new to the site; without known links, all updates."""
     is_update = (outcomes["flags"] & UPDATED) > 0
     return np.where(outcomes["new_links"] > 0, outcomes["new_to_site"] > 0, is_update)
 
 
 def chance_of_new_links(p: Floats, churn: Floats) -> Floats:
-    """Return 1 - (1 - c)(1 - p), the chance of new links whoever brings them: time, or the request.
-
-    Without churn p is returned as it is.
-    """
+    """Return 1 - (1 - c)(1 - p), the chance of new links from time or the request; p without churn."""
     return np.where(churn > 0.0, 1.0 - (1.0 - churn) * (1.0 - p), p)
 
 
 def time_share(p: Floats, churn: Floats) -> Floats:
-    """Return p / (1 - (1 - c)(1 - p)), the chance that time brought new links that were found.
-
-    1 without churn.
-    """
+    """Return p / (1 - (1 - c)(1 - p)), the chance that time brought the new links; 1 without churn."""
     chance = chance_of_new_links(p, churn)
     return np.divide(p, chance, out=np.ones(len(p)), where=(churn > 0.0) & (chance > 0.0))
 
@@ -166,13 +159,13 @@ def share_of_time(outcomes: Outcomes) -> Floats:
 
 
 def sound(outcomes: Outcomes) -> NDArray[np.bool_]:
-    """Return which records can be: their probabilities are from 0 to 1, their days at least 0."""
+    """Return which records are valid: p is from 0 to 1, `days_since_visit` at least 0."""
     is_probability = (outcomes["p"] >= 0.0) & (outcomes["p"] <= 1.0)
     return is_probability & (outcomes["days_since_visit"] >= 0.0)
 
 
 def sorted_outcomes(parts: Iterable[Outcomes]) -> Outcomes:
-    """Join parts of a record, by time, each visit once: a write that was tried again left it twice."""
+    """Join outcome records, by time, each visit once: a repeated write leaves duplicates."""
     joined = np.concatenate([np.zeros(0, OUTCOME), *parts])
     order = np.lexsort((joined["page_id"], joined["at"]))
     joined = joined[order]
@@ -184,7 +177,7 @@ def sorted_outcomes(parts: Iterable[Outcomes]) -> Outcomes:
 
 
 def whole_outcomes(stored: Sequence[Any], address: str) -> Outcomes:
-    """Join outcome records as they were read, one or more in a row; damaged ones are logged."""
+    """Join stored outcome records, one or more to a value; damaged values are logged and skipped."""
     whole = [
         records
         for records in stored

@@ -1,6 +1,6 @@
-"""A page as the state keeps it, and visits, from which it is made.
+"""A page as the state keeps it, and the visits that it is made from.
 
-Whether a visit found an update follows from the marks of the visits before it, unless it is a baseline
+The marks of earlier visits decide whether a visit found an update, unless it is a baseline
 (`state.rule_changes`) or did not show the page (`state.judging`). `state.merging` changes pages.
 """
 
@@ -25,13 +25,13 @@ from hacs_crawler.utils.times import MAX_SECOND
 
 # Shared by all pages without such times, and never changed.
 _NO_TIMES: Numbers = array("I")
-# `Page.unread` of a page whose visits were judged already.
+# Marks a page whose visits were already judged, as its `Page.unread`.
 _JUDGED: list[int] = []
 Byte = Annotated[int, Meta(ge=0, le=255)]
 Second = Annotated[int, Meta(ge=0, lt=2**32)]
-# What counts as an update, as HACS_UPDATES says.
+# What counts as an update, see HACS_UPDATES.
 Updates = Literal["page", "site", "change", "any-change"]
-# The same, by default "page" for links and "change" for all else that is watched.
+# "default" is "page" for links and "change" for other marks.
 Counted = Updates | Literal["default"]
 
 
@@ -41,14 +41,14 @@ class News(Enum):
     SEEN = "seen"  # the page answered: 2xx with its marks, or 304
     GONE = "gone"  # 404 or 410
     FAILED = "failed"  # no observation: an error, a timeout, a refusal
-    REPEATED = "repeated"  # an archive's answer was as before: its digest decides what it was
+    REPEATED = "repeated"  # a capture that repeats an earlier one: its digest decides what it was
 
 
 class Harvest(Struct, frozen=True, array_like=True, order=True):
-    """Up to which capture an archive's captures of a page are recorded.
+    """The latest capture of a page that was recorded from an archive.
 
-    `source` is a 32-bit number of the archive and of how it is read, `until` the second of the latest
-    capture dealt with, `digest` the signed 64-bit fingerprint of its content's digest, 0 if unknown.
+    `source` is a 32-bit number of the archive and of how it is read, `until` the second of the
+    capture, `digest` the signed 64-bit fingerprint of its content's digest, 0 if unknown.
     """
 
     source: int
@@ -62,11 +62,11 @@ class Visit(Struct, frozen=True):
     `url` is stored as its `kept_url`. `at` is in whole seconds since 1970 UTC. `marks` are the
     fingerprints of the watched marks, or None if the visit did not show them (304, an archive's revisit
     record), `rules` the fingerprint of the rules by which they were taken. `digest` is the
-    `digest_number` of the content, 0 if it is not known; `repeats` says that an archive found the same
-    content as before. `harvest` is set if the visit came from an archive that will be asked for later
-    captures only, `prediction` if its seed was ranked. `bytes` is the size of the answer's body.
-    `hrefs` is a number of the marks' source, of the body in its upper half and of the extracted
-    hrefs in its lower half (1 for other marks than links), 0 if it is not known.
+    `digest_number` of the content, 0 if unknown; `repeats` says that an archive found the same content
+    as before. `harvest` is set if the visit came from an archive that will be asked for later captures
+    only, `prediction` if the page was ranked. `bytes` is the size of the answer's body. `hrefs`
+    identifies the source of the marks: a hash of the body in its upper half, and of the extracted hrefs
+    in its lower half (1 for other marks than links); 0 if unknown.
     """
 
     url: str
@@ -93,19 +93,19 @@ class Visit(Struct, frozen=True):
 class Page(Struct, array_like=True):
     """A page as the state keeps it; `state.codec` writes its fields in their order.
 
-    A field is replaced, never changed in place: `copy` is enough for a copy of its own.
+    Fields are replaced, never changed in place, so that a shallow `copy` is independent.
 
     `url` is a `kept_url`. Times are whole seconds since 1970 UTC, ascending. `spells` say when the page
     showed its marks, `rule_changes` by which rules they were taken. `digests` and `contents` say
     which visits found changed content without showing marks (see `state.digests`). `echoes` are the
-    times of updates that were not new to the site, as other pages of it had shown all of their marks
-    first or a template brought them; `unread` are those of visits at which other pages of the site
-    showed the very same. `is_in_site` says whether the page's marks are in the memory of its site.
+    times of updates that were not new to the site, because other pages of it had shown all their marks
+    first or a template brought them; `unread` are the times of visits at which other pages of the site
+    showed exactly the same. `is_in_site` says whether the page's marks are in the memory of its site.
     `last_news` is the time of the latest attempt of any kind. `gone` counts the 404s and 410s since the
     page was last seen, `failures` the unsuccessful attempts since then (or since it was last gone).
-    `hrefs` is the number of the source of the last marks. `harvests` are the archives' harvests by
-    source. `updates` is the definition of an update; the fields from `rate` to `churning` are estimates
-    by it (see `model.Rates`). `version` grows with every write.
+    `hrefs` is that of the visit that showed the last marks. `harvests` are by source. `updates` is the
+    definition of an update; the fields from `rate` to `churning` are estimates by it (see
+    `model.Rates`). `version` grows with every write.
     """
 
     url: str
@@ -144,56 +144,56 @@ class Page(Struct, array_like=True):
 
     @property
     def latest_rules(self) -> int:
-        """The rules of the latest visit that showed marks, `UNKNOWN` without one."""
+        """The rules of the latest visit that showed marks, `UNKNOWN` without such a visit."""
         return next(filter(None, reversed(self.rule_changes.values())), rule_changes.UNKNOWN)
 
     @property
     def is_chosen(self) -> bool:
-        """Whether the page's marks are what somebody chose to watch of it, and no links."""
+        """Whether the marks were chosen by the user, and are not links."""
         return bool(self.latest_rules & rule_changes.CHOSEN)
 
     def count(self, updates: Counted) -> None:
-        """Say what counts as an update of the page."""
+        """Set what counts as an update of the page."""
         by_default: Updates = "change" if self.is_chosen else "page"
         self.updates = by_default if updates == "default" else updates
 
     @property
     def shown_at(self) -> array[int]:
         """Seconds of the kept visits that showed which marks the page had, ascending."""
-        if len(self.rule_changes) == 1:  # like most pages: all from the first that did
+        if len(self.rule_changes) == 1:  # like most pages: all visits from the first that did
             return self.visits[bisect_left(self.visits, self._since) :]
         rules = rule_changes.rules_of(self.rule_changes, self.visits)
         return array("I", (at for at in self.visits if rules[at] != rule_changes.UNKNOWN))
 
     @property
     def _since(self) -> int:
-        """Second of the first visit kept that showed marks, 0 without one."""
+        """Second of the first kept visit that showed marks, 0 without such a visit."""
         return next(iter(self.rule_changes), 0)
 
     @property
     def baselines(self) -> array[int]:
-        """Seconds of the visits that went by other rules than those before them, ascending."""
-        if len(self.rule_changes) <= 1:  # like most pages: the first visit alone
+        """Seconds of the visits whose rules differ from those of the visit before, ascending."""
+        if len(self.rule_changes) <= 1:  # like most pages
             return _NO_TIMES
         return rule_changes.baselines(self.rule_changes)
 
     def by_visit(self) -> tuple[MarksByVisit, dict[int, int]]:
-        """Return the marks of the visits that showed marks, and the rules of all, by their seconds."""
+        """Return the marks of visits that showed marks, and the rules of all visits, by second."""
         rules = rule_changes.rules_of(self.rule_changes, self.visits)
         shown_at = (at for at, rule in rules.items() if rule != rule_changes.UNKNOWN)
         return self.spells.shown_by(shown_at), rules
 
     def set_visits(self, marks: MarksByVisit, rules: Mapping[int, int]) -> None:
-        """Have these visits alone, given as `by_visit` returns them."""
+        """Replace all visits by these, in the form of `by_visit`."""
         self.visits = array("I", sorted(rules))
         self.spells = spells_of(marks)
         self.rule_changes = rule_changes.changes_of(rules)
 
     @property
     def sound(self) -> Page:
-        """The page by the visits that did show it: itself, unless there are other visits.
+        """The page with only the visits that showed it (see `state.judging`); itself if all did.
 
-        Visits that only other pages reveal as wrong are left out only if there was a visit before.
+        Other visits that no such visit precedes stay, without marks.
         """
         if self.unread is _JUDGED or (not self.unread and len(self.spells.periods) <= 3):
             return self
@@ -214,9 +214,9 @@ class Page(Struct, array_like=True):
 
     @property
     def update_times(self) -> array[int]:
-        """Seconds at which an update was found, ascending; of a sound page.
+        """Seconds at which an update was found, ascending; for sound pages.
 
-        An update whose marks are not known counts as an update by any definition.
+        An update whose marks are not known counts by any definition of an update.
         """
         periods, updates = self.spells.periods, self.updates
         if not self.digests and (
@@ -239,13 +239,13 @@ class Page(Struct, array_like=True):
 
     @property
     def last_update(self) -> int | None:
-        """Tau: second of the last visit that found an update, None if none is known; of a sound page."""
+        """τ, second of the last visit that found an update; None without an update. For sound pages."""
         times = self.update_times
         return times[-1] if times and self.visits and times[-1] > self.visits[0] else None
 
     @property
     def news(self) -> MarksByVisit:
-        """The marks that make an update, by the second of their visit; of a sound page."""
+        """The marks that make an update, by the second of their visit; for sound pages."""
         baselines = {self._since, *self.baselines}
         gained = self.spells.gained(once=self._counts_once)
         return {at: marks for at, marks in gained.items() if at not in baselines}
@@ -255,9 +255,9 @@ class Page(Struct, array_like=True):
         return self.updates in {"page", "site"}
 
     def known_marks(self, rules: int) -> frozenset[int]:
-        """Return the marks that the next visit may show, by these rules, without news.
+        """Return the marks that would not be news at a next visit by these rules.
 
-        The marks of a visit that waits for confirmation were news then, and are not news again.
+        They include the marks of a visit that waits for confirmation.
         """
         if self.latest_rules != rules:
             return frozenset()
@@ -266,6 +266,6 @@ class Page(Struct, array_like=True):
         return self.spells.shown_last() | self.sound.spells.shown_last()
 
     def new_marks_by_visit(self) -> list[int]:
-        """For each visit kept, how many marks it showed that make an update; of a sound page."""
+        """For each kept visit, how many of its marks make an update; for sound pages."""
         news, updates = self.news, {*self.update_times} - {*self.visits[:1]}
         return [len(news.get(at, ())) if at in updates else 0 for at in self.visits]

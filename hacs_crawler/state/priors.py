@@ -28,24 +28,26 @@ from hacs_crawler.state.page import Page
 from hacs_crawler.state.store import Ids, Store, read_note
 from hacs_crawler.utils.times import DAY
 
-# The difference of log_sd, and the relative one of the mean rate, up to which priors are the same.
+# Priors count as equal if log_sd (absolute) and the mean rate (relative) differ by no more than this.
 SAME_PRIOR: Final = 0.05
-# How many pages at most priors are fitted to: their error is far below their spread by then.
+# Sample size for fitting priors: with this many pages the error is far below the spread.
 PAGES_TO_FIT: Final = 5_000
-# Up to which difference of its logarithm the share of pages that churn is the same.
+# The same tolerance for the logarithm of the share of pages that churn.
 _SAME_SHARE: Final = 0.3
-# Up to which difference another fit is not needed, and how often the sample is fitted at most.
-_AT_REST: Final = 0.005
+# Fits are repeated until they differ by no more than this, at most `_MOST_FITS` times.
+_CONVERGED: Final = 0.005
 _MOST_FITS: Final = 6
-# The number of updates from which a page is evidence on churn.
+# A page with at least this many updates is evidence on churn.
 _UPDATES_TO_TELL: Final = 2
+# Sample size for fitting the sibling correlation.
 PAGES_TO_COMPARE: Final = 3_000
-# Most pages of a site that are compared, lest a few giants be the whole sample.
+# Limit on the pages of one site in this sample, so that a few large sites do not fill it.
 PAGES_OF_A_SITE: Final = 200
+# Both samples are drawn from at most about this many rows.
 ROWS_TO_READ: Final = 200_000
-# The keys under which the store keeps them.
+# The keys of the notes that hold the priors.
 _PRIOR, _BURSTS, _CHURNING_PAGES, _SIBLINGS = "prior", "bursts", "churning_pages", "siblings"
-# Under which key the state counts the visits that crawls recorded since the priors were fitted.
+# The key of the number of visits recorded since the priors were fitted.
 UNFITTED: Final = "visits unfitted"
 # The notes that `read_priors` reads.
 PRIOR_NOTES: Final = (_PRIOR, _BURSTS, _CHURNING_PAGES, _SIBLINGS)
@@ -57,7 +59,7 @@ class _Siblings(Struct):
 
 
 def read_priors(store: Store, estimation: Estimation) -> Estimation:
-    """Return an estimation with the priors that the store keeps; StateError if they are damaged."""
+    """Return the estimation with the priors in the store; StateError if they are damaged."""
     siblings = read_note(store, _SIBLINGS, _Siblings) or _Siblings(USUAL_SIBLING_CORRELATION)
     return replace(
         estimation,
@@ -71,16 +73,16 @@ def read_priors(store: Store, estimation: Estimation) -> Estimation:
 def refit_priors(
     store: Store, load: Callable[[Sequence[int]], Mapping[int, Page]], estimation: Estimation
 ) -> None:
-    """Fit the priors that `read_priors` reads to samples of the store's pages, and keep them.
+    """Fit the priors to samples of the store's pages, and write them to the store.
 
-    A prior that hardly differs from the kept one does not replace it: pages would have to be estimated
-    again for next to nothing.
+    A prior that hardly differs from the stored one does not replace it, to avoid estimating all pages
+    again.
     """
     revisited, siblings = sampled(store, PAGES_TO_FIT)
     pages = load(np.union1d(revisited, siblings).tolist())
     of_siblings = [pages[page_id].sound for page_id in siblings.tolist() if page_id in pages]
     revisits = (pages.get(page_id) for page_id in revisited.tolist())
-    # a damaged row may say otherwise
+    # a damaged row may count visits that its page does not have
     sample = [page.sound for page in revisits if page and page.visits]
     fitted = _at_fixed_point(sample, estimation)
     sites = np.array([site_id(page.url) for page in of_siblings], np.int64)
@@ -97,10 +99,10 @@ def refit_priors(
 
 
 def _at_fixed_point(pages: Sequence[Page], estimation: Estimation) -> Estimation:
-    """Return the estimation with priors fitted to pages until another fit would not move them.
+    """Return the estimation with priors fitted to the pages, by repeated fits until they converge.
 
-    Pages that churn are left out of the priors of rates, as their updates are not time's; which do
-    depends on these priors.
+    Pages that churn are left out of the fit of rates, as time did not bring their updates; but which
+    pages churn depends on the fitted rates.
     """
     if not pages:
         return estimation
@@ -117,8 +119,8 @@ def _at_fixed_point(pages: Sequence[Page], estimation: Estimation) -> Estimation
         before = fitted
         prior = fit_prior(gaps)
         fitted = replace(before, prior=prior, churning_pages=share)
-        if _is_same(prior, before.prior, _AT_REST) and isclose(
-            share, before.churning_pages, rel_tol=_AT_REST
+        if _is_same(prior, before.prior, _CONVERGED) and isclose(
+            share, before.churning_pages, rel_tol=_CONVERGED
         ):
             break
     if not estimation.has_bursts:
@@ -134,11 +136,11 @@ def _is_same(prior: LogNormalPrior, other: LogNormalPrior, most: float) -> bool:
 
 
 def sampled(store: Store, size: int) -> tuple[Ids, Ids]:
-    """Return ids of up to `size` pages with a gap between visits, and of some updated together, maybe.
+    """Return ids of up to `size` pages with several visits, and of the updated pages of some sites.
 
-    The latter are those of whole sites; the numbers of sites are hashes, so any do. Pages without a
-    known update, and sites with one such page, are left out. From a store with
-    more than `ROWS_TO_READ` rows only that number is read: some pages of each of its sites.
+    The second sample takes whole sites (up to `PAGES_OF_A_SITE` pages of each), by their number: it is
+    a hash, so the choice is random. Sites with a single updated page are left out. Of a store with more
+    than `ROWS_TO_READ` rows only that many are read, which are some pages of each site.
     """
     ids, sites, number = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)], 0
     revisited = [np.zeros(0, np.int64)]
@@ -150,11 +152,11 @@ def sampled(store: Store, size: int) -> tuple[Ids, Ids]:
         number += len(rows)
         if number >= ROWS_TO_READ:
             break
-    siblings = _of_whole_sites(np.concatenate(ids), np.concatenate(sites))
+    siblings = _sampled_siblings(np.concatenate(ids), np.concatenate(sites))
     return np.concatenate(revisited)[:size], siblings
 
 
-def _of_whole_sites(ids: Ids, sites: Ids) -> Ids:
+def _sampled_siblings(ids: Ids, sites: Ids) -> Ids:
     order = np.lexsort((ids, sites))
     ids, sites = ids[order], sites[order]
     starts = np.searchsorted(sites, sites, side="left")

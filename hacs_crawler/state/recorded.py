@@ -1,4 +1,4 @@
-"""What a visit brought: links, or other marks, new to its page, and to its site."""
+"""The outcome of a visit: the links or other marks that are new to its page, and to its site."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from hacs_crawler.state.site_links import LinkClaim, owned_links
 class Recorded(Struct, frozen=True):
     """The outcome of a recorded visit, and its page before and after.
 
-    `new_marks` are those that are news as HACS_UPDATES says, by default the links l*(m_i) of the paper
+    `new_marks` are the marks that are news by HACS_UPDATES, by default the links l*(m_i) of the paper
     (Jayawardana et al. 2020); `lost` counts the marks that the visit before showed and this visit did
-    not. `new_to_site` are the new marks that no other page of the site was known to show, None if
-    `on_their_sites` was not asked. `is_known` is False if the page could not be read from the store.
-    `is_doubtful` says that the visit counts once the next one confirms it (see `state.judging`).
+    not. `new_to_site` are the new marks that no other page of the site was known to show, None without
+    `on_their_sites`. `is_known` is False if the page could not be read from the store. `is_doubtful`
+    says that the visit will count only if a later visit confirms it (see `state.judging`).
     """
 
     visit: Visit
@@ -42,12 +42,12 @@ class Recorded(Struct, frozen=True):
 
     @property
     def is_baseline(self) -> bool:
-        """Whether the rules changed since the visit before: then no gap ends here."""
+        """Whether the rules changed since the visit before, so that no gap ends here."""
         return self.visit.at in self.after.baselines
 
     @property
     def has_other_rules(self) -> bool:
-        """Whether marks were taken by other rules than at the visit before, and are not compared."""
+        """Whether the rules changed since the latest visit that showed marks: these are not compared."""
         return self.visit.marks is not None and self.before.latest_rules not in {
             0,
             self.visit.rules,
@@ -55,18 +55,18 @@ class Recorded(Struct, frozen=True):
 
     @property
     def updated_site(self) -> bool:
-        """Whether there was an update that was new to the site, as far as is known."""
+        """Whether there was an update that was new to the site; True if that is not known."""
         return self.updated and (self.new_to_site != frozenset() or not self.new_marks)
 
     def is_update(self, updates: Counted) -> bool:
-        """Whether there was what counts as an update."""
+        """Whether there was an update as HACS_UPDATES defines it."""
         return self.updated_site if updates == "site" else self.updated
 
 
 def merged(
     before: Page, visit: Visit, updates: Counted = "default", *, is_known: bool = True
 ) -> Recorded:
-    """Merge a visit into a copy of its page, and return its outcome; `updates` defines news."""
+    """Merge a visit into a copy of its page, and return its outcome."""
     page = copy(before)
     merge(page, visit)
     page.count(updates)
@@ -93,7 +93,7 @@ def merged(
 
 
 def still_hold(recorded: Sequence[Recorded], present: Page | None) -> bool:
-    """Whether a page's visits were merged one after the other, by time, beginning with it as it is."""
+    """Whether a page's visits were merged in order of time, the first one with the present page."""
     is_begun = bool(recorded) and recorded[0].before is present
     return is_begun and all(
         earlier.after is following.before and earlier.visit.at <= following.visit.at
@@ -104,14 +104,13 @@ def still_hold(recorded: Sequence[Recorded], present: Page | None) -> bool:
 def on_their_sites(
     recorded: Sequence[Recorded], claim: Callable[[Sequence[LinkClaim]], list[NDArray[np.bool_]]]
 ) -> list[Recorded]:
-    """Return the outcomes of visits, given in the order of time, with the marks new to their sites.
+    """Return the outcomes of visits, given in order of time, with the marks that are new to their sites.
 
-    `claim` claims links as `site_links.claim_links` does; it is called once, if there is anything to
-    claim. Echoes are noted in their pages.
+    `claim` (see `site_links.claim_links`) is called at most once. Adds echoes to the pages.
     """
     for visited in recorded:
         if _shows_marks(visited):
-            visited.after.is_in_site = True  # from when this visit is written
+            visited.after.is_in_site = True  # takes effect when this visit is written
     claims = [_claim_of(visited) for visited in recorded]
     made = [visited for visited in claims if visited is not None]
     owned = iter(claim(made) if made else ())
@@ -125,14 +124,14 @@ def on_their_sites(
         of_page = echoes.setdefault(page_id_of(visited.visit.url), [])
         if visited.updated and not visited.updated_site:
             of_page.append(visited.visit.at)
-        if of_page:  # pages of later visits were copied before
+        if of_page:  # the pages of later visits were copied before these echoes were known
             visited.after.echoes = thinned([*visited.after.echoes, *of_page])
         on_sites.append(visited)
     return on_sites
 
 
 def outcome_record(recorded: Recorded, updates: Counted) -> bytes:
-    """Return the outcome record (dtype `OUTCOME`) of a ranked visit, nothing of any other."""
+    """Return the outcome record (dtype `OUTCOME`) of a ranked visit, no bytes for other visits."""
     visit, prediction = recorded.visit, recorded.visit.prediction
     if prediction is None:
         return b""
@@ -159,11 +158,11 @@ def _shows_marks(visited: Recorded) -> bool:
 
 
 def _claim_of(recorded: Recorded) -> LinkClaim | None:
-    """Return a visit's claim on its site's memory: new links, all links if the memory lacks the page."""
+    """Return a visit's claim: on its new links, or on all links if its site's memory lacks the page."""
     visit = recorded.visit
     if not _shows_marks(recorded):
         return None
-    # passing links would push lasting ones out of the memory
+    # the links of a churning page would push lasting ones out of the memory
     if recorded.before.churn >= CHURNING:
         return None
     is_known = recorded.before.is_in_site and not recorded.is_baseline

@@ -1,4 +1,4 @@
-"""The shared store: Redis 6.2 or newer, one server or a cluster; its keys are `redis_buckets`'."""
+"""The shared store: Redis 6.2 or newer, one server or a cluster; see `redis_buckets` for its keys."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _RECORD: Final = np.dtype([("id", "<i8"), ("row", ROW)])
 class RedisStore(Store):
     """Pages on a Redis server (`redis://`, `rediss://`, `unix://`) or cluster (`redis+cluster://`).
 
-    With `reads_only` nothing is made or changed.
+    With `reads_only` nothing is created or changed.
     """
 
     def __init__(self, url: str, namespace: str, *, reads_only: bool = False) -> None:
@@ -66,11 +66,11 @@ class RedisStore(Store):
         try:
             with self._server.pipeline("open") as pipe:
                 if not reads_only:
-                    # If several processes open a new state at the same time, the first decides.
+                    # of several processes that open a new state at the same time, the first one wins
                     pipe.hsetnx(self._notes, "schema", SCHEMA)
                     pipe.hsetnx(self._notes, "identity", token_hex(8))
                 pipe.hmget(self._notes, "schema", "identity")
-                # an error names the command
+                # an error's message names the command that failed
                 self._known_by = self._checked(pipe.execute()[-1])
         except BaseException:
             self.close()
@@ -80,7 +80,7 @@ class RedisStore(Store):
         return self._known("pages", page_ids)
 
     def write(self, changes: Sequence[Change]) -> dict[int, bytes]:
-        """See `Store.write`; one script for many pages, in a cluster one a page."""
+        """See `Store.write`; one script for many pages, in a cluster one for each page."""
         if not changes:
             return {}
         by_id = {change.page_id: change for change in changes}
@@ -108,7 +108,7 @@ class RedisStore(Store):
         return self._ids_of(f"annotations:{kind}")
 
     def all_annotations(self, kind: str) -> Iterator[dict[int, bytes]]:
-        """See `Store.all_annotations`; by bucket."""
+        """See `Store.all_annotations`; in the order of buckets."""
         trips = self._buckets.run_on_all("read", GATHER_FIELDS, f"annotations:{kind}")
         for _, answers in trips:
             texts = list(chain.from_iterable(answers))
@@ -116,7 +116,7 @@ class RedisStore(Store):
                 yield dict(zip(map(page_of, texts[::2]), texts[1::2], strict=True))
 
     def annotate(self, kind: str, changes: Sequence[Annotation]) -> dict[int, bytes]:
-        """See `Store.annotate`; one pipeline of one script a change."""
+        """See `Store.annotate`; one pipeline with a script for each change."""
         if not changes:
             return {}
         with self._server.pipeline("write to") as pipe:
@@ -137,7 +137,7 @@ class RedisStore(Store):
         return np.concatenate(parts)
 
     def all_rows(self, after: int | None = None) -> Iterator[tuple[Ids, Rows]]:
-        """See `Store.all_rows`; by bucket, in a cluster by slot."""
+        """See `Store.all_rows`; in the order of buckets, in a cluster of slots."""
         first = 0 if after is None else self._buckets.part_of(after) + 1
         trips = self._buckets.run_on_all("read", GATHER_ROWS_OF_ALL, "rows", first=first)
         for groups, answers in trips:
@@ -177,7 +177,7 @@ class RedisStore(Store):
             pass
 
     def kinds(self) -> list[str]:
-        """See `Store.kinds`; they are found among all keys of the server."""
+        """See `Store.kinds`; scans all keys of the server."""
         with self._server.naming_errors("read"):
             keys = self._redis.scan_iter(f"{self._namespace}:{{*}}:annotations:*", count=10_000)
             return sorted({key.split(b":annotations:", 1)[1].decode() for key in keys})
@@ -185,7 +185,7 @@ class RedisStore(Store):
     def notes(self) -> dict[str, Any]:
         with self._server.naming_errors("read"):
             texts = {key.decode(): text for key, text in self._redis.hgetall(self._notes).items()}
-            # of this store, not of what it holds
+            # they describe the store, not its contents
             own = texts.keys() - {"schema", "identity"}
             return {key: note(key, texts[key]) for key in own}
 
@@ -194,7 +194,7 @@ class RedisStore(Store):
         return sum(int(info["used_memory"]) for info in self._server.infos("memory"))
 
     def risks(self) -> Iterator[tuple[str, str]]:
-        """See `Store.risks`: of the configuration, and what evictions have taken."""
+        """See `Store.risks`: the configuration, and evicted pages."""
         policies = {str(info["maxmemory_policy"]) for info in self._server.infos("memory")}
         for policy in sorted(policies - {"noeviction"}):
             risk = f"maxmemory-policy {policy}: a server that is full throws pages away"
@@ -236,7 +236,7 @@ class RedisStore(Store):
             self._server.answers(pipe)
 
     def swap_meta(self, key: str, seen: Any, value: Any) -> bool:
-        """See `Store.swap_meta`; the JSON texts are compared."""
+        """See `Store.swap_meta`; the script compares the JSON texts."""
         with self._server.naming_errors("write to"):
             text, new = self._note_text(key), json.dumps(value).encode()
             if (note(key, text) if text else None) != seen:
@@ -256,14 +256,14 @@ class RedisStore(Store):
         return text or b""
 
     def _hold(self, texts: dict[bytes, bytes]) -> None:
-        """Have notes that are held be as they were written."""
+        """Update the held notes, if any, with notes that were written."""
         held = self._held
         if held is not None:
             held |= texts
 
     def _add_write(self, pipe: Any, script: str, keys: Sequence[str], *args: object) -> None:
-        """Add a script that writes nowhere but to the state that was opened."""
-        # A cluster has the notes elsewhere than the pages, and a script the keys of one node.
+        """Add a script that writes only if the state is still the one that was opened."""
+        # In a cluster the notes may be on another node than the pages: a script cannot check them.
         is_guarded = not self._server.is_cluster
         guard = (self._notes,) if is_guarded else ()
         known_by = self._known_by if is_guarded else b""
@@ -290,13 +290,13 @@ class RedisStore(Store):
             refuse_other(self._place, "was replaced")
 
     def _checked(self, stored: Sequence[bytes | None]) -> bytes:
-        """Return a state's identity, after a check of its schema."""
+        """Check a state's schema, and return its identity."""
         schema, identity = stored
         check_schema(0 if schema is None else int(note("schema", schema)), self._place)
         return b"%b %b" % (schema or b"false", identity or b"false")
 
     def _ids_of(self, kind: str) -> Ids:
-        """Return the ids under which anything of a kind is kept, ascending."""
+        """Return the ids in the hashes of a kind, ascending."""
         trips = self._buckets.run_on_all("read", GATHER_KEYS, kind)
         joined = b"".join(answer for _, answers in trips for answer in answers)
         return np.sort(np.frombuffer(joined, np.dtype("<i8")).astype(np.int64))
@@ -317,7 +317,7 @@ class RedisStore(Store):
         return records.tobytes()
 
     def _sound_outcomes(self, buckets: Sequence[int]) -> bytes:
-        """Return the outcome records of buckets without the damaged ones."""
+        """Return the undamaged outcome records of buckets."""
         with self._server.pipeline("read") as pipe:
             for bucket in buckets:
                 pipe.lrange(self._key(bucket, "outcomes"), 0, -1)
@@ -325,7 +325,7 @@ class RedisStore(Store):
 
 
 def _written_of(change: Change) -> tuple[bytes, bytes, bytes, bytes, bytes]:
-    """Return the arguments by which the script writes a page."""
+    """Return the script's arguments for a page."""
     seen = change.seen.to_bytes(4, "little") if change.seen else b""
     return field_of(change.page_id), seen, change.body, change.row, change.outcomes
 

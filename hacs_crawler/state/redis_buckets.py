@@ -1,11 +1,11 @@
-"""The keys of a state in Redis, the Lua scripts that run on the server, and reading many keys at once.
+"""The keys of a state in Redis, the Lua scripts that run on the server, and bulk reads.
 
 Pages fall into `BUCKETS` buckets by their id. A bucket has two hashes, `<namespace>:{<bucket>}:pages`
 (id -> page bytes) and `<namespace>:{<bucket>}:rows` (id -> ranking row), and a list,
 `<namespace>:{<bucket>}:outcomes`, of the outcome records of its pages' visits. Annotations of pages and
-sites have a hash a kind, `<namespace>:{<bucket>}:annotations:<kind>`. The braces make them one hash
-tag: all keys of a page, or a site, stay on one node. With 65,536 buckets the rows of up to 28 million
-pages stay in Redis's compact encoding (at most 512 fields a hash), see benchmarks/README.md.
+sites have a hash for each kind, `<namespace>:{<bucket>}:annotations:<kind>`. The braces are a hash tag:
+all keys of a page, or a site, stay on one node. With 65,536 buckets the rows of up to 28 million pages
+stay in Redis's compact encoding (at most 512 fields in a hash), see benchmarks/README.md.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from hacs_crawler.state.redis_connection import RedisServer
 
 BUCKETS: Final = 65_536
 _BUCKETS_A_TRIP = 4_096
-# a script that joins the rows of thousands takes the server twice as long
+# a script that joins the rows of thousands of buckets takes the server twice as long
 _BUCKETS_A_CALL = 64
 _PAGES_A_CALL = 500
 _SLOTS_A_PIPELINE = 1_000
@@ -37,19 +37,19 @@ class RedisBuckets:
     def __init__(self, server: RedisServer, namespace: str) -> None:
         self._server = server
         self._namespace = namespace
-        self._is_small = False  # as far as was read last
+        self._is_small = False  # as of the last complete read
 
     def key(self, page_id: int, kind: str) -> str:
-        """Return the key of that kind of the bucket of a page or site."""
+        """Return the key for a kind in the bucket of a page or site."""
         return f"{self._namespace}:{{{page_id % BUCKETS:04x}}}:{kind}"
 
     def keys(self, page_id: int, *kinds: str) -> list[str]:
-        """Return the keys of these kinds of the bucket of a page or site."""
+        """Return the keys for several kinds in the bucket of a page or site."""
         bucket = self.key(page_id, "")
         return [bucket + kind for kind in kinds]
 
     def fetched(self, kind: str, page_ids: Sequence[int]) -> list[bytes | None]:
-        """Return the values of pages or sites in the hashes of that kind, in one round trip."""
+        """Return the values of pages or sites in the hashes of a kind, in one round trip."""
         if not page_ids:
             return []
         with self._server.pipeline("read") as pipe:
@@ -57,7 +57,7 @@ class RedisBuckets:
                 for page_id in page_ids:
                     pipe.hget(self.key(page_id, kind), field_of(page_id))
                 return list(pipe.execute())
-            # a command each takes redis-py ten times as long
+            # a command for each page takes redis-py ten times as long
             for some in self.calls(page_ids):
                 keys = [self.key(page_id, kind) for page_id in some]
                 self._server.add_call(pipe, FETCH, keys, *map(field_of, some))
@@ -65,21 +65,21 @@ class RedisBuckets:
 
     def calls(self, page_ids: Sequence[int]) -> Iterator[Sequence[int]]:
         """Yield pages or sites in the order given, in groups that fit one call of a script."""
-        # keys of one script have to be in one slot in a cluster, and it keeps others waiting
+        # in a cluster all keys of a script must be in one slot; a running script blocks other clients
         size = 1 if self._server.is_cluster else _PAGES_A_CALL
         return (page_ids[start : start + size] for start in range(0, len(page_ids), size))
 
     def run_on_all(
         self, action: str, script: str, kind: str, *args: object, first: int = 0
     ) -> Iterator[tuple[Sequence[Sequence[int]], list[Any]]]:
-        """Run a script on the keys of that kind of all buckets, many at a time.
+        """Run a script on the keys for a kind in all buckets.
 
-        Yields groups of buckets, and the results of the calls for them, from number
-        `first` on. If the first buckets hold little, or all did at an earlier reading,
-        all others are requested in one round trip.
+        Yields parts, each a list of groups of buckets with the results of the calls for them, from part
+        number `first` on. If the first part is small, or all were small at an earlier reading, the rest
+        is requested in one round trip.
         """
         parts = list(islice(self._groups(), first, None))
-        is_small = self._is_small or script == COUNT  # numbers are
+        is_small = self._is_small or script == COUNT  # counts are small results
         a_trip, total = len(parts) if is_small else 1, 0
         while parts:
             some, parts = parts[:a_trip], parts[a_trip:]
@@ -98,13 +98,13 @@ class RedisBuckets:
             self._is_small = total <= _FEW_BYTES
 
     def part_of(self, page_id: int) -> int:
-        """Return in which part of what `run_on_all` yields the bucket of a page is."""
+        """Return the number of the part in `run_on_all` that has the bucket of a page."""
         bucket = page_id % BUCKETS
         parts = enumerate(self._groups())
         return next(part for part, groups in parts if any(bucket in group for group in groups))
 
     def _groups(self) -> Iterator[Sequence[Sequence[int]]]:
-        """Buckets, in groups that fit one call of a script, as many as fit a round trip."""
+        """Yield all buckets in parts that fit a round trip, of groups that fit one call of a script."""
         groups: Sequence[Sequence[int]]
         if self._server.is_cluster:
             groups, a_trip = _buckets_by_slot(), _SLOTS_A_PIPELINE
@@ -122,12 +122,12 @@ def field_of(page_id: int) -> bytes:
 
 
 def page_of(field: bytes) -> int:
-    """Return the page or site whose field that is, of a damaged field any."""
+    """Return the page or site of a field; an arbitrary number for a damaged field."""
     return int.from_bytes(field[:8].ljust(8, b"\0"), "little", signed=True)
 
 
 def _size_of(answer: Any) -> int:
-    """Return the bytes of a script's result: a text, a list of texts, or a number."""
+    """Return the size in bytes of a script's result: a text, a list of texts, or a number (0)."""
     if isinstance(answer, list):
         return sum(map(len, answer))
     return len(answer) if isinstance(answer, bytes) else 0
@@ -135,7 +135,7 @@ def _size_of(answer: Any) -> int:
 
 @cache
 def _buckets_by_slot() -> list[list[int]]:
-    """All buckets, those in one slot of a cluster together."""
+    """Return all buckets, grouped by their slot in a cluster."""
     slots: dict[int, list[int]] = defaultdict(list)
     for bucket in range(BUCKETS):
         slots[key_slot(b"%04x" % bucket)].append(bucket)
@@ -144,7 +144,7 @@ def _buckets_by_slot() -> list[list[int]]:
 
 _AT: Final = 8  # offset of the second of the visit in an outcome record
 
-# The error of a writing script if its last key does not hold the state that was opened.
+# The error of a writing script if its last key, the notes, is not of the state that was opened.
 REPLACED: Final = "HACS_REPLACED"
 _GUARD: Final = f"""
 if ARGV[1] ~= '' then
@@ -155,7 +155,7 @@ if ARGV[1] ~= '' then
   end
 end
 """
-# An error of Redis does not say of which key it is.
+# Redis's error messages do not name the key.
 _READ: Final = """
 local found, failed = {}, nil
 local function read(command, key, ...)
@@ -165,7 +165,8 @@ local function read(command, key, ...)
   return {}
 end
 """
-# Of each page three keys and five arguments. A key of another type would end the script in their midst.
+# Three keys and five arguments for each page. Types are checked first: a wrong one would stop the script
+# after some of the writes.
 WRITE: Final = f"""{_GUARD}
 local kinds, answers = {{'hash', 'hash', 'list'}}, {{}}
 for i = 1, (#ARGV - 1) / 5 * 3 do
@@ -233,7 +234,7 @@ local number = 0
 for i = 1, failed and 0 or #found do number = number + found[i] end
 return failed or number
 """
-# Several processes append concurrently, so that a list is only roughly in the order of time.
+# All records are checked: several processes append, so that a list is only roughly in order of time.
 TRIM_OUTCOMES: Final = f"""{_READ}
 for _, key in ipairs(KEYS) do
   local kept = {{}}

@@ -1,4 +1,4 @@
-"""A connection to Redis, one server or a cluster, whose errors name the server and no password."""
+"""A connection to Redis, one server or a cluster, whose errors name the server but hide the password."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 30.0
 # How long a write waits for the replicas that `?replicas=N` in the address asks for.
 REPLICA_MS = 2_000
-# Before Redis 7 a script's own errors come wrapped in more text, hence looked for anywhere in it.
+# Errors that may pass. Matched anywhere: before Redis 7, a script's errors are wrapped in more text.
 _PASSING = (
     "OOM command",
     "MISCONF",
@@ -34,7 +34,7 @@ _PASSING = (
     "NOREPLICAS",
     "BUSY Redis",
 )
-# Of these redis-py takes the word that names them away.
+# redis-py removes the word that names these errors.
 _PASSING_KINDS = (
     redis.exceptions.ClusterDownError,
     redis.exceptions.MasterDownError,
@@ -47,8 +47,8 @@ _PASSING_KINDS = (
 class RedisServer:
     """A server (`redis://`, `rediss://`, `unix://`) or cluster (`redis+cluster://`).
 
-    Raises StateUnavailableError if a cluster cannot be reached; a single server is asked only when it is
-    used. Raises ConfigError if the address is malformed.
+    Raises StateUnavailableError if a cluster cannot be reached; a connection to a single server is made
+    at its first use. Raises ConfigError if the address is malformed.
     """
 
     def __init__(self, url: str) -> None:
@@ -64,15 +64,14 @@ class RedisServer:
             if self.is_cluster:
                 self.client: Any = RedisCluster.from_url(url.replace("+cluster", "", 1), **options)
             else:
-                # A connection that the server closed while it was idle shows that only when it is
-                # used: one retry, immediately. Waiting longer is up to the caller: redis-py would
-                # block meanwhile.
+                # If the server closed an idle connection, the next command fails: one retry, without
+                # a wait. Longer waits are up to the caller, as redis-py would block.
                 options["retry"] = Retry(NoBackoff(), 1)
                 self.client = redis.Redis.from_url(url, **options)
 
     @contextmanager
     def pipeline(self, action: str) -> Iterator[Any]:
-        """Open a pipeline, not a transaction; see `naming_errors`."""
+        """Open a pipeline, not a transaction; raises as `naming_errors`."""
         with self.naming_errors(action), self.client.pipeline(transaction=False) as pipe:
             yield pipe
 
@@ -84,7 +83,7 @@ class RedisServer:
             return [schema is not None for schema in pipe.execute()]
 
     def infos(self, section: str) -> list[dict[str, Any]]:
-        """Return a section of INFO, in a cluster of each primary."""
+        """Return a section of INFO, in a cluster from each primary."""
         with self.naming_errors("read"):
             if not self.is_cluster:
                 return [self.client.info(section)]
@@ -93,7 +92,7 @@ class RedisServer:
             return [nodes] if is_one else list(nodes.values())
 
     def makes_snapshots(self) -> bool:
-        """Whether the server saves its memory now and then, or does not say so."""
+        """Whether the server makes snapshots; True if it does not say."""
         try:
             with self.naming_errors("read"):
                 return bool(self.client.config_get("save").get("save", "unknown"))
@@ -101,7 +100,7 @@ class RedisServer:
             return True
 
     def answers(self, pipe: Any) -> list[Any]:
-        """Send a pipeline of scripts; an error is raised as the server put it, without the script."""
+        """Send a pipeline of scripts; raises the server's own error, without the text of the script."""
         answers: list[Any] = pipe.execute(raise_on_error=False)
         for answer in answers:
             if isinstance(answer, Exception):
@@ -109,15 +108,15 @@ class RedisServer:
         return answers
 
     def add_call(self, pipe: Any, script: str, keys: Sequence[str], *args: object) -> None:
-        """Add a script's call with keys of one slot to a pipeline."""
-        # Not EVALSHA: a restarted server, or a replica that took over, lacks the scripts.
+        """Add a call of a script, with keys of one slot, to a pipeline."""
+        # not EVALSHA: a restarted server, or a replica that took over, lacks the scripts
         pipe.execute_command("EVAL", script, len(keys), *keys, *args, **self._node(keys[0]))
 
     def add_waits(self, pipe: Any, keys: Sequence[str]) -> int:
-        """Have a pipeline end only when as many replicas as the address asks for have its writes.
+        """Make a pipeline wait until its writes are on the number of replicas that the address asks for.
 
-        Adds a call for each server that serves any of the keys, and returns their number; each call
-        returns how many replicas have the writes.
+        Adds a call for each node that serves any of the keys, and returns their number; the result of
+        a call is how many replicas have the writes.
         """
         if not self.replicas:
             return 0
@@ -132,7 +131,7 @@ class RedisServer:
 
     @contextmanager
     def naming_errors(self, action: str) -> Iterator[None]:
-        """Turn what redis-py raises into errors that name the server, never its password."""
+        """Turn redis-py's exceptions into errors that name the server, never its password."""
         try:
             yield
         except (
@@ -143,23 +142,23 @@ class RedisServer:
             TypeError,
             OverflowError,
         ) as error:
-            # the server's word for a long command from a client that gave no password
+            # the server's answer to a long command from a client without a password
             is_refused = "unauthenticated" in str(error)
             if is_refused or isinstance(error, redis.exceptions.AuthenticationError):
                 reason = "the server refuses the user or the password in HACS_STATE"
                 msg = f"cannot {action} the state in {self.shown}: {reason}"
-                # it may be changed back, or the address mean another server by then
+                # it may pass: the password may be restored, or the address lead to another server
                 raise StateUnavailableError(msg) from error
             msg = f"cannot {action} the state in {self.shown}: {error}"
             if may_pass(error):
-                # another server may have taken over the address: the next call connects anew
+                # another server may have taken over the address: the next call connects again
                 if not self.is_cluster and hasattr(self, "client"):
                     self.client.connection_pool.disconnect()
                 raise StateUnavailableError(msg) from error
             raise StateError(msg) from error
 
     def _node(self, key: str) -> dict[str, Any]:
-        # Without the node, redis-py asks the server for each call which of its arguments are keys
+        # without a node, redis-py asks the server for each call which of its arguments are keys
         return {"target_nodes": self.client.get_node_from_key(key)} if self.is_cluster else {}
 
 
@@ -187,7 +186,7 @@ def check_address(url: str) -> None:
 
 
 def parameters_of_connections() -> set[str]:
-    """Return what redis-py takes in the query of an address."""
+    """Return the parameters that redis-py accepts in the query of an address."""
     kinds = (redis.Connection, redis.SSLConnection, redis.UnixDomainSocketConnection)
     classes = {base for kind in kinds for base in kind.__mro__ if base is not object}
     return {

@@ -1,6 +1,6 @@
-"""Estimates of all pages follow the priors: in batches, and in slices after a crawl.
+"""Estimating all pages again when the priors change: in batches, and in slices after a crawl.
 
-A run that is stopped, or whose slice is over, continues where it was.
+A run that was stopped, or whose slice is over, continues next time.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
 
-# Under which key the state remembers how far a run has come.
+# The key of the note with the progress of a run.
 NOTE: Final = "estimate"
-# Under which key the state remembers what all its pages were last estimated with.
+# The key of the note with the estimation that all pages were last estimated with.
 FOLLOWED: Final = "estimated"
-# Visits since the last fit, as a share of all pages, after which priors are fitted again.
+# Priors are fitted again after this many visits since the last fit, as a share of all pages.
 REFIT_SHARE: Final = 0.02
-# How many pages, in addition to the number that it visited, are estimated again after a crawl.
+# After a crawl, this many pages plus the number that it visited are estimated again.
 SLICE_PAGES: Final = 5_000
-# A slice ends after this many rows for each of these pages, if most of them need no estimate.
+# A slice also ends after reading this many rows for each of its pages: most may need no estimate.
 ROWS_A_PAGE: Final = 20
 
 _SHARE: Final = "churning_pages"
@@ -38,9 +38,9 @@ _PageId = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 class Run:
     """The progress of a run, and its estimation (`how`; see `Estimation.note`).
 
-    The store's batches up to the batch that ends with the page `after` are done, of the next one the
-    pages whose ids are not above `done`. The numbers are of pages. `only_churning`: only pages that may
-    churn are estimated, as nothing but the share of churning pages changed.
+    Done are the store's batches up to the one that ends with the page `after`, and the pages of the next
+    batch with ids up to `done`. The numbers are of pages. `only_churning`: only pages that may churn are
+    estimated, as only the share of churning pages changed.
     """
 
     how: dict[str, Any]
@@ -53,10 +53,7 @@ class Run:
 
 
 def stopped_run(state: State) -> Run | None:
-    """Return a stopped run with the same estimation as the state, to continue it.
-
-    Raises StateError if the note of it is damaged.
-    """
+    """Return a stopped run with the same estimation as the state; StateError if its note is damaged."""
     run = read_note(state.store, NOTE, Run)
     if run is None:
         return None
@@ -72,7 +69,7 @@ def stopped_run(state: State) -> Run | None:
 
 
 def new_run(state: State) -> Run:
-    """Fit the prior, use it from now on, and return a run that begins."""
+    """Fit the prior, use it from now on, and return a new run."""
     state.refit_prior()
     return Run(state.estimation.note())
 
@@ -84,10 +81,9 @@ def advanced(
     is_asked_to_stop: Callable[[], bool] = lambda: False,
     most: int | None = None,
 ) -> tuple[Run, bool]:
-    """Estimate until all pages are done or a stop is requested; return the progress, and whether all.
+    """Estimate until all pages are done or a stop is requested; return the run, and whether it is done.
 
-    At most `most` pages are estimated in one call, None: all. `on_progress` gets the run as far as it
-    has come.
+    At most `most` pages are estimated (None: all). `on_progress` gets the run after each batch.
     """
     store, begun, rows_read = state.store, run, 0
     for left, ends, number in _batches(store, run):
@@ -123,11 +119,10 @@ def advanced(
 
 
 def _batches(store: Store, run: Run) -> Iterator[tuple[Ids, dict[int, int], int]]:
-    """Yield the pages left of the store's batches, each batch sorted, small ones together.
+    """Yield the remaining pages of the store's batches, each batch sorted, small batches joined.
 
-    With them comes the last page of each batch, from which the next one continues, by how many of the
-    pages yielded are those up to its end, ascending; and how many rows were read. A server may be far
-    away: each call takes a round trip.
+    Yields the pages; the last page of each batch, by the number of pages up to its end; and the number
+    of rows read. Batches are joined because each call takes a round trip, and a server may be far away.
     """
     held: list[Ids] = []
     ends: dict[int, int] = {}
@@ -153,14 +148,13 @@ def follow_prior(
     visited: int | None = None,
     shards: int = 1,
 ) -> Run | None:
-    """Fit the prior, and estimate again the pages whose estimates it changes.
+    """Fit the prior, and estimate the pages again if it changed.
 
-    A difference within `State.refit_prior`'s tolerance counts as none. After a crawl that `visited`
-    that many pages, only a slice of the pages is estimated again, and the prior is fitted only if enough
-    visits were made since the last fit and no earlier run is under way: meanwhile rows of an older
-    fit are used. In a round of several `shards` the prior stays as the plan fitted it, and the slice is
-    divided among them. Returns the run as far as it came, None if there was nothing to do; one that was
-    stopped continues next time. Raises StateError.
+    After a crawl, which `visited` that number of pages, only a slice of the pages is estimated, and the
+    prior is fitted only if there were enough visits since the last fit and no earlier run is unfinished;
+    rows by older fits are used until then. In a round of several `shards` the prior stays as the plan
+    fitted it, and the slice is divided among them. Returns the run so far, None if there was nothing to
+    do; a stopped run continues next time. Raises StateError.
     """
     with state.store.hold_notes():
         run = _begun_run(state, shards == 1, visited)
@@ -172,7 +166,7 @@ def follow_prior(
 
 
 def _begun_run(state: State, refits: bool, visited: int | None) -> Run | None:
-    """Return the stopped run, or a new run of the pages whose estimates change, if any."""
+    """Return the stopped run, or a new run if the estimation changed; None if not."""
     opened_with = state.estimation
     state.read_prior()
     run = stopped_run(state)
@@ -181,7 +175,7 @@ def _begun_run(state: State, refits: bool, visited: int | None) -> Run | None:
     if refits and _is_fit_due(state, visited):
         state.refit_prior()
     before, now = state.store.read_meta(FOLLOWED), state.estimation.note()
-    # else others followed another prior, while this crawl wrote pages by its older one
+    # if only the second differs, others fitted the prior while this crawl wrote pages by an older one
     if before == now and state.estimation == opened_with:
         return None
     is_churn = before != now and isinstance(before, dict) and {**before, _SHARE: now[_SHARE]} == now
@@ -189,7 +183,7 @@ def _begun_run(state: State, refits: bool, visited: int | None) -> Run | None:
 
 
 def _is_fit_due(state: State, visited: int | None) -> bool:
-    """Whether a fit of the priors is due; counts the visits if it is not."""
+    """Whether a fit of the priors is due; if not, adds the visits to the note `UNFITTED`."""
     since = (read_note(state.store, UNFITTED, int) or 0) + (visited or 0)
     is_due = (
         visited is None

@@ -1,4 +1,4 @@
-"""The row of numbers that ranking needs of a page, which stores keep beside it, and its repair."""
+"""Ranking rows: the numbers of a page that ranking needs, kept in addition to it, and their repair."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _MOST_HALF: Final = float(np.finfo(np.float16).max)
 # A ranking row: rate in 1/day, w, a and b of its survival, churn and churning (see `model.Rates`),
 # times in seconds since 1970 UTC, counts.
 #
-# Visits that did not show the page (`Page.sound`) are not in it. `last_visit` is 0 if the page was
-# never seen. If no update is known (`updates` is 0), `last_update` is the first visit or the last
-# baseline: from then on the page is known not to have changed. `before_update` is the visit before
-# the last visit that found an update, 0 without one; `site` is `site_id` of the page's URL.
-# `failures` counts the 404s and 410s, too, of a page that was never seen. `is_baseline` is 1 if the
-# last visit is a baseline (`Page.baselines`).
+# Visits that did not show the page are left out (`Page.sound`). `last_visit` is 0 if the page was never
+# seen. If no update is known (`updates` is 0), `last_update` is the first visit or the last baseline:
+# the page is known not to have changed since. `before_update` is the visit before the last visit that
+# found an update, 0 without an update; `site` is `site_id` of the page's URL. For a page that was never
+# seen, `failures` includes 404s and 410s. `is_baseline` is 1 if the last visit is a baseline
+# (`Page.baselines`).
 ROW: Final = np.dtype(
     [
         ("rate", "<f4"),
@@ -50,7 +50,7 @@ ROW: Final = np.dtype(
 )
 UNKNOWN_ROW: Final = np.zeros(1, ROW)
 _ROW: Final = struct.Struct("<fIIIHHBIIefeeeB")
-# Its rate is not a number.
+# Its rate is NaN, so that `sound_rows` repairs it.
 _DAMAGED_ROW: Final = b"\xff" * ROW.itemsize
 _RANGES: Final = (
     ("rate", 0.0, _MOST_SINGLE),
@@ -68,7 +68,7 @@ def encode_row(page: Page) -> bytes:
     visits, times, baselines = page.visits, page.update_times, page.baselines
     first, last = (visits[0], visits[-1]) if visits else (0, 0)
     since, before, number = first, 0, 0
-    if times or baselines:  # like few pages
+    if times or baselines:  # only few pages have any
         starts = [bisect_left(visits, at) for at in baselines]
         since = visits[starts[-1]] if starts and starts[-1] < len(visits) else first
         places = [bisect_left(visits, at) for at in times]
@@ -94,8 +94,8 @@ def encode_row(page: Page) -> bytes:
 
 
 def whole_rows(store: Store, page_ids: Ids, stored: Sequence[Any], address: str) -> Rows:
-    """Join ranking rows as they were read one by one; see `sound_rows`."""
-    # Four times as fast as asking one by one, of millions.
+    """Join stored ranking rows, and repair damaged ones; see `sound_rows`."""
+    # for millions of rows, checking them together is four times as fast
     if not ({*map(type, stored)} <= {bytes} and {*map(len, stored)} <= {ROW.itemsize}):
         stored = [
             row if isinstance(row, bytes) and len(row) == ROW.itemsize else _DAMAGED_ROW
@@ -105,7 +105,7 @@ def whole_rows(store: Store, page_ids: Ids, stored: Sequence[Any], address: str)
 
 
 def sound_rows(store: Store, page_ids: Ids, rows: Rows, address: str) -> Rows:
-    """Return ranking rows; those that cannot be are made again from their pages."""
+    """Return ranking rows; rows with impossible values are made again from their pages."""
     is_sound = np.ones(len(rows), np.bool_)
     for name, least, most in _RANGES:
         is_sound &= (rows[name] >= least) & (rows[name] <= most)
@@ -113,7 +113,7 @@ def sound_rows(store: Store, page_ids: Ids, rows: Rows, address: str) -> Rows:
         return rows
     wanted = page_ids[~is_sound].tolist()
     logger.error(
-        "%d damaged ranking rows in %s are made anew from their pages, the first is of id %d",
+        "%d damaged ranking rows in %s are made again from their pages, the first is of id %d",
         len(wanted),
         address,
         wanted[0],

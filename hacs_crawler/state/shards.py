@@ -1,4 +1,4 @@
-"""Shards: all pages of a host are in one of several states, each a namespace of its own."""
+"""Shards: parts of a state, each in its own namespace; all pages of a host are in one shard."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Shard:
         return cls(int(match[1]), int(match[2])) if match is not None else cls(0, 0)
 
     def namespace(self, base: str) -> str:
-        """Return the namespace of its state, such as "hacs.3-16"."""
+        """Return the shard's namespace, such as "hacs.3-16"."""
         return f"{base}.{self.index}-{self.count}"
 
     def has(self, url: str) -> bool:
@@ -54,8 +54,8 @@ def shards_of(count: int) -> tuple[Shard, ...]:
 def shard_of_page(url: str, count: int) -> int:
     """Return the number of the shard of a page; raises ValueError if the URL is not a page's.
 
-    It depends on the host in the page's key, so that all spellings of a page's URL, all ports, http and
-    https are in one shard.
+    It depends on the host in the page's key alone: spelling, port and scheme (http or https) make no
+    difference.
     """
     host = page_key(url).partition(")")[0]
     if not host.startswith("["):

@@ -1,9 +1,8 @@
-"""Signals of pages since their last visits: records in addition to rows, and changes by a reading.
+"""Signals of pages since their last visits: one record for each page, changed by each reading.
 
-A source of signals (a site's sitemap, a feed, a user's pings) is read now and then, and gives for each
-page that it lists the time of its last signal. A signal between two readings that was followed by
-another is not seen: of that time nothing is known. The reliability of a source (`EVIDENCE`) is
-summed up as its pages are visited.
+A source of signals (a site's sitemap, a feed, a user's pings) is read now and then, and gives the time
+of the last signal for each page that it lists. If there were several signals between two readings, only
+the last is seen. The evidence on a source (`EVIDENCE`) grows as its pages are visited.
 """
 
 from __future__ import annotations
@@ -20,16 +19,16 @@ from hacs_crawler.utils.arrays import FloatArray, IndexArray
 from hacs_crawler.utils.times import DAY
 
 Seconds = NDArray[np.int64]
-# How much the visits of a site count at most: sites change, and pages of one are not alike.
+# Cap on the evidence from gaps: sites change, and their pages differ.
 MOST_GAPS: Final = 400.0
-# Cap on the evidence from a site's signal count: many signals come together, and exact numbers would
+# Cap on the evidence from the number of signals: many of them come together, and exact numbers would
 # make r compensate for a phi that is between two points.
 MOST_SIGNALS: Final = 30.0
 # The signals of a page; see `model.SignalRecords`. Times in seconds since 1970 UTC, 0 for none.
 #
-# The last four are as in the page's row at its last `visit`. `latest` is the time that the source
-# gave for the page when it was last `read`: it may be before `visit`, or, if it named a day, after
-# the reading.
+# The last four are those of the page's row at its last `visit`. `latest` is the time that the source
+# gave for the page when it was last `read`; it may be before `visit`, or, if it is a whole day, after
+# `read`.
 RECORD: Final = np.dtype(
     [
         ("page_id", "<i8"),
@@ -50,9 +49,9 @@ RECORD: Final = np.dtype(
     ]
 )
 Records = NDArray[np.void]
-# With fewer visits a page's rate is the prior's mean, the same for all such pages.
+# With fewer visits a page has no rate of its own: it is the prior's mean.
 VISITS_OF_A_RATE: Final = 2
-# How long a page's own times without updates are remembered, about.
+# The scale on which the evidence of a page's own gaps without update fades.
 QUIET_FADE_DAYS: Final = 365.0
 _MOST_COUNT: Final = 60_000
 _RATES: Final = {
@@ -64,7 +63,7 @@ _RATES: Final = {
 
 
 def heard_of(records: Records) -> SignalRecords:
-    """Return the signals since the last visit in the form that the model takes: in days."""
+    """Return the signals since the last visit in the model's form, in days."""
     is_heard = records["count"] > 0
     is_found = (records["update"] > 0) & (records["before"] > 0)
     nan = np.nan
@@ -82,7 +81,7 @@ def heard_of(records: Records) -> SignalRecords:
 
 
 def _ended_gaps(records: Records, rows: Rows) -> tuple[IndexArray, FloatArray, NDArray[np.bool_]]:
-    """Return the places of records whose pages were visited again, the days between, and the updates.
+    """Return the places of records whose pages were visited again, the gaps in days, and the updates.
 
     Gaps that end with a baseline are left out.
     """
@@ -95,18 +94,18 @@ def _ended_gaps(records: Records, rows: Rows) -> tuple[IndexArray, FloatArray, N
 
 
 def gap_evidence(records: Records, rows: Rows) -> tuple[IndexArray, FloatArray]:
-    """Return the places of records that are over, and their log-likelihoods, (n, points).
+    """Return the places of records whose gap has ended, and their log-likelihoods, (n, points).
 
     `rows` are the pages' ranking rows.
     """
     places, days, updated = _ended_gaps(records, rows)
-    # the rates before the gap: what that brought would else count twice
+    # with the rates from before the gap: with later ones, its outcome would count twice
     some = records[places]
     return places, gap_log_likelihood(heard_of(some), _rates_in(some), days, updated)
 
 
 def settled(records: Records, rows: Rows, estimation: Estimation) -> Records:
-    """Return records that begin at their pages' last visits; `rows` are the pages' ranking rows."""
+    """Return the records restarted at their pages' last visits; `rows` are the pages' ranking rows."""
     is_over = rows["last_visit"] > records["visit"]
     places, days, updated = _ended_gaps(records, rows)
     after = records.copy()
@@ -115,7 +114,7 @@ def settled(records: Records, rows: Rows, estimation: Estimation) -> Records:
     for name, more in (("quiet_count", "count"), ("quiet_days", "watched")):
         after[name][quiet] = records[name][quiet] * fade + records[more][quiet]
     visit = rows["last_visit"].astype(np.int64)
-    # a signal read before the visit, which has seen it, is over even if its time was a whole day
+    # the visit has seen any signal that was read before it, even one dated with a whole day
     is_new = is_over & (records["latest"] > visit) & (records["read"] > visit)
     after["visit"][is_over] = visit[is_over]
     after["update"] = np.where(rows["updates"] > 0, rows["last_update"], 0)
@@ -132,9 +131,10 @@ def settled(records: Records, rows: Rows, estimation: Estimation) -> Records:
 
 
 def read_before_visits(records: Records, rows: Rows, times: Seconds) -> Records:
-    """Return records with a source's signals, read now, for the time before the latest visits.
+    """Return records with the signals, read now, that came before the latest visits.
 
-    `times` as for `read_again`. The time after its latest signal before such a visit is known, too.
+    `times` as for `read_again`. A signal before such a visit is the last one before it, as a later one
+    would have replaced it.
     """
     visit = rows["last_visit"].astype(np.int64)
     is_told = (visit > records["visit"]) & (visit > records["read"]) & (times <= visit)
@@ -144,9 +144,9 @@ def read_before_visits(records: Records, rows: Rows, times: Seconds) -> Records:
 
 
 def read_again(records: Records, times: Seconds, at: int | Seconds) -> Records:
-    """Return records after a source was read at second `at`, not before it was read the last time.
+    """Return records after a source was read at second `at`, which is not before the last reading.
 
-    `times` are the latest signals that it shows of the pages, 0 for none. Records are settled.
+    `times` are the pages' latest signals, 0 for none. The records must be `settled`.
     """
     after = records.copy()
     shown = np.minimum(times, at)
@@ -165,7 +165,7 @@ def read_again(records: Records, times: Seconds, at: int | Seconds) -> Records:
 
 
 def joined_ids(records: Records, page_ids: Ids) -> Records:
-    """Return the records of these pages (ascending ids), empty ones for pages without."""
+    """Return the records of these pages (ascending ids), empty records for pages without any."""
     after = np.zeros(len(page_ids), RECORD)
     after["page_id"] = page_ids
     if len(records):
@@ -178,10 +178,9 @@ def joined_ids(records: Records, page_ids: Ids) -> Records:
 def open_evidence(
     records: Records, rows: Rows, estimation: Estimation
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the log-likelihoods of the signals since the last visits, (n_pages, points), and a number.
+    """Return the log-likelihoods of the signals since the last visits, (n_pages, points), and numbers.
 
-    Pages without a signal since their last visit say nothing: 0. The number is how many signals there
-    were, or could be expected if that is more.
+    A page's number is that of its signals, or of the expected updates if that is more.
     """
     places = np.flatnonzero((records["visit"] > 0) & (records["watched"] > 0))
     likelihood = np.zeros((len(records), POINTS))
@@ -193,7 +192,7 @@ def open_evidence(
 
 
 def rates_of(rows: Rows, estimation: Estimation) -> Rates:
-    """Return the pages' rates; a page seen once has the expected rates of any page."""
+    """Return the pages' rates; for a page seen once, those of an unknown page."""
     rates, expected = _rates_in(rows), estimation.expected()
     is_unknown = rows["visits"] < VISITS_OF_A_RATE
     for name in _RATES.values():
@@ -206,9 +205,9 @@ def _rates_in(rows: Rows | Records) -> Rates:
     return Rates(**columns, churn=np.zeros(len(rows)), churning=np.zeros(len(rows)))
 
 
-# The evidence on a source: log-likelihoods at the points of `model.signals`. `closed` is of `gaps`
-# times between two visits, `open` of the signals of `pages` since their last visits: `signals` in
-# number, or the number that there would be if every update were signalled.
+# The evidence on a source: log-likelihoods at the points of `model.signals`. `closed` is from `gaps`
+# gaps between visits, `open` from the signals of `pages` pages since their last visits. `signals` is the
+# number of the latter, or of the expected updates if that is more.
 EVIDENCE: Final = np.dtype(
     [
         ("version", "u1"),
@@ -223,7 +222,7 @@ Evidence = NDArray[np.void]
 
 
 def add_gaps(evidence: Evidence, source: IndexArray, log_likelihood: FloatArray) -> None:
-    """Add gaps that ended, by the place of their source; old ones fade as new ones come."""
+    """Add ended gaps, by the place of their source; above `MOST_GAPS` old evidence fades."""
     np.add.at(evidence["closed"], source, log_likelihood)
     evidence["gaps"] += np.bincount(source, minlength=len(evidence))
     share = np.minimum(1.0, MOST_GAPS / np.maximum(evidence["gaps"], 1.0))
@@ -232,7 +231,7 @@ def add_gaps(evidence: Evidence, source: IndexArray, log_likelihood: FloatArray)
 
 
 def evidence_likelihood(evidence: Evidence) -> FloatArray:
-    """Return how likely all evidence is at each point, (n_sources, points)."""
+    """Return the log-likelihood of all evidence at each point, (n_sources, points)."""
     share = np.minimum(1.0, MOST_SIGNALS / np.maximum(evidence["signals"], 1.0))
     likelihood: FloatArray = evidence["closed"] + evidence["open"] * share[:, None].astype(float)
     return likelihood

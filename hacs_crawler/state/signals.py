@@ -1,7 +1,7 @@
 """Signals of pages in a state, and the reliability of their sources.
 
-Each site (the number in its pages' rows) has the records of its pages, by kind of signal;
-each source its evidence. A source is one host's, whatever its pages.
+Records of pages are kept by site (the number in the pages' rows) and kind of signal, evidence by source.
+A source belongs to one host, even if it lists pages of others.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ from hacs_crawler.state.store import (
 from hacs_crawler.utils.arrays import FloatArray, IndexArray
 
 Others = Literal["gone", "silent", "unread"]
-# The note that names the kinds of signals in use, and the expectation for a new source.
+# The note with the kinds of signals in use, and the prior of each.
 NOTE: Final = "signals"
-# The most pages of a source whose signals are taken: as many as one sitemap may list.
+# Limit on the pages of a source: the number that one sitemap may list.
 MOST_PAGES: Final = 50_000
 SITES_A_CALL: Final = 10_000
 MOST_SOURCES_TO_FIT: Final = 2_000
@@ -74,19 +74,19 @@ class _Expected(Struct):
 
 
 class _Source(Struct):
-    """The part of a source's entry that says whose it is; `parts.signals.register` writes entries."""
+    """The part of a source's entry that is read here; `parts.signals.register` writes entries."""
 
     origin: str
     read: int = 0
 
 
 def source_kind(kind: str) -> str:
-    """Return under which kind of annotations the sources of a kind of signals are registered."""
+    """Return the kind of annotations that registers the sources of a kind of signals."""
     return f"source.{kind}"
 
 
 def source_id(origin: str) -> int:
-    """Return the 64-bit number of a host as a source of signals, whatever its scheme and `www.`."""
+    """Return the 64-bit number of a host as a source of signals; scheme and `www.` are ignored."""
     netloc = origin.lower().partition("://")[2] or origin.lower()
     return fingerprint(netloc.removeprefix("www."))
 
@@ -96,7 +96,7 @@ class KnownSignals:
     """Records of one kind, by ascending page id, and the reliability of their sources.
 
     `source` are places in `sources` (numbers of sources) and in the rows of `weights`, the probabilities
-    of the model's points; `prior` are those of an unknown source.
+    of the model's points; `prior` has those for an unknown source.
     """
 
     kind: str
@@ -108,15 +108,15 @@ class KnownSignals:
 
 
 def signal_kinds(store: Store) -> dict[str, FloatArray]:
-    """Return the kinds of signals that there are, with the prior of each; takes one round trip."""
+    """Return the kinds of signals in use, with the prior of each; takes one round trip."""
     note = read_note(store, NOTE, _Expected)
     return {kind: np.array(prior) for kind, prior in note.priors.items()} if note else {}
 
 
 def read_known_signals(store: Store, sites: NDArray[np.integer]) -> list[KnownSignals]:
-    """Return the signals of the pages of these sites (0: none), by kind.
+    """Return the signals of the pages of these sites (0: no site), by kind.
 
-    If the state holds no signal, that takes one round trip; else two more for each kind.
+    Takes one round trip, and two more for each kind in use.
     """
     kinds = signal_kinds(store)
     wanted = [site for site in np.unique(sites).tolist() if site] if kinds else []
@@ -138,7 +138,7 @@ def _of_kind(store: Store, kind: str, prior: FloatArray, sites: Sequence[int]) -
 
 
 def _concatenated(parts: Sequence[Records]) -> tuple[Records, IndexArray]:
-    """Return records by ascending page id, and the place of each one's part."""
+    """Return the records by ascending page id, and the place of the part that each came from."""
     records = np.concatenate([np.zeros(0, RECORD), *parts])
     order = np.argsort(records["page_id"], kind="stable")
     numbers = np.array([*map(len, parts)], np.int64)
@@ -146,7 +146,7 @@ def _concatenated(parts: Sequence[Records]) -> tuple[Records, IndexArray]:
 
 
 def _weights(store: Store, kind: str, sources: Sequence[int], prior: FloatArray) -> FloatArray:
-    """Return the probabilities of the model's points for sources, in the order asked."""
+    """Return the probabilities of the model's points for sources, in their order."""
     bodies = store.annotations(_worth(kind), sources) if sources else {}
     evidence = _joined([_evidence_of(bodies.get(source, b"")) for source in sources])
     return posterior(evidence_likelihood(evidence), prior)
@@ -167,12 +167,12 @@ def hear(
     others: Others = "gone",
     sites: Sequence[int] = (),
 ) -> tuple[int, ...]:
-    """Take in a source's content at second `at`: the latest signal of pages, by their ids.
+    """Record a source's content at second `at`: the latest signals of pages, by their ids.
 
-    Unknown pages are skipped, and pages beyond `MOST_PAGES`. `others`
-    says what becomes of pages of `sites`, listed before, that are not now: they are "gone" from it, it
-    was "silent" about them, or they are "unread". The source's earlier signals are compared with the
-    outcomes of visits. Returns the sites whose pages' signals are taken. Raises StateError.
+    Unknown pages are skipped, and pages beyond `MOST_PAGES`. `others` says how to treat pages of
+    `sites` that the source listed before, but does not list now: they are "gone" from it, it was
+    "silent" about them, or they are "unread". The evidence on the source is updated with the outcomes of
+    visits since. Returns the sites whose pages' signals were recorded. Raises StateError.
     """
     ids, number = np.unique(page_ids, return_inverse=True)
     shown = np.zeros(len(ids), np.int64)
@@ -214,7 +214,7 @@ def hear(
         if not state.store.annotate(_heard(kind), changes):
             break
     else:
-        return tuple(sites)  # others read the same source all the time
+        return tuple(sites)  # other processes keep reading the same source
 
     likelihood, looked_for = open_evidence(records, rows, state.estimation)
 
@@ -234,10 +234,10 @@ def hear(
 
 @dataclass(frozen=True, slots=True)
 class SourceTrust:
-    """How far a source is trusted: whose it is, when it was read, and what that rests on.
+    """How far a source is trusted, when it was read, and the evidence for the trust.
 
-    `gaps` times between two visits were looked at (`MOST_GAPS` at most, older ones fading), `pages` of
-    it were visited and are listened to.
+    `gaps` is the number of gaps used (`MOST_GAPS` at most, older ones fade), `pages` the number of its
+    visited pages.
     """
 
     kind: str
@@ -249,7 +249,7 @@ class SourceTrust:
 
 
 def trusted_sources(store: Store, most: int) -> list[SourceTrust]:
-    """Return the sources about which most is known, up to a number of each kind; raises StateError."""
+    """Return the sources with most evidence, at most `most` of each kind; raises StateError."""
     sources_trusted = []
     for kind, prior in signal_kinds(store).items():
         ordered: list[tuple[float, int, int]] = []
@@ -271,7 +271,7 @@ def trusted_sources(store: Store, most: int) -> list[SourceTrust]:
 
 
 def refit_signals(store: Store) -> None:
-    """Fit the expectation for a new source to the known sources, for the next run."""
+    """Fit the priors for a new source to the known sources, for the next run."""
     kinds = signal_kinds(store)
     if not kinds:
         return
@@ -311,7 +311,7 @@ def _encoded(source: int, records: Records) -> bytes:
 
 
 def _decoded(body: bytes) -> tuple[int, Records]:
-    """Return a source and its records; damaged ones, or those of a later version, are left out."""
+    """Return a source and its records; no records if they are damaged or of a later version."""
     rest = len(body) - _HEARD.size
     if rest < 0 or body[0] != _HEARD_VERSION or rest % RECORD.itemsize:
         return 0, np.zeros(0, RECORD)
@@ -319,7 +319,7 @@ def _decoded(body: bytes) -> tuple[int, Records]:
 
 
 def _evidence_of(body: bytes) -> Evidence:
-    """Return the evidence on one source; none if it is damaged, or of a later version."""
+    """Return the evidence on one source; empty if it is damaged, or of a later version."""
     if len(body) == EVIDENCE.itemsize and body[0] == _EVIDENCE_VERSION:
         evidence = np.frombuffer(body, EVIDENCE).copy()
         if all(np.isfinite(evidence[name]).all() for name in EVIDENCE.names or ()):

@@ -1,18 +1,18 @@
 """The links that the pages of a site have shown, and the page that showed each first.
 
-A link that comes up on several pages of a site together, in a menu, a footer or a box of news, is one
-event: the page that is seen with it first has an update that is new to the site, the others have an
-echo of it. A store keeps for each site the latest `MOST_LINKS` links that were claimed, in six bytes
-each: 32 bits of the link's fingerprint and 16 of the page's id. The errors that follow:
+If a link comes up on several pages of a site at about the same time, in a menu, a footer or a box of
+news, that is one event: the first page seen with it has an update that is new to the site, the others
+have an echo. The site's memory holds the latest `MOST_LINKS` links and the pages that claimed them, six
+bytes each: 32 bits of the link's fingerprint and 16 of the page's id. Hence these errors:
 
-- a link new to a site that remembers n is taken for a known one with probability n / 2^32, one in a
-  million at the most;
+- in a site that remembers n links, a new link is taken for a known one with probability n / 2^32, at
+  most one in a million;
 - another page is taken for the page that claimed a link with probability 2^-16;
-- links older than the latest `MOST_LINKS` are forgotten, and new again if a page shows one for the
-  first time.
+- links older than the latest `MOST_LINKS` are forgotten, and count as new to the site if another page
+  shows them.
 
-A claim may be made twice: a page keeps its claims. So visits that are recorded again after an
-error get the same answer, and if two workers find a link at the same time one of them has it.
+Claims can be repeated, as a page keeps its claims: visits that are recorded again after an error get the
+same answer. If two workers find a link at the same time, one of them gets it.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-# The kind of annotations that holds the memories, by site.
+# The kind of annotations that holds the sites' memories.
 KIND: Final = "site_links"
 # A link that a site's memory holds, and the page that claimed it.
 ENTRY: Final = np.dtype([("link", "<u4"), ("page", "<u2")])
-# How many links are kept of a site.
+# How many links a site's memory holds.
 MOST_LINKS: Final = 4096
 MOST_BYTES: Final = MOST_LINKS * ENTRY.itemsize
 _LINK_MASK: Final = 2**32 - 1
@@ -37,7 +37,7 @@ _PAGE_MASK: Final = 2**16 - 1
 
 @dataclass(frozen=True, slots=True)
 class LinkClaim:
-    """Links that a page shows, as its site's memory is asked for them.
+    """Links that a page shows, in the form of its site's memory.
 
     `site` is `menu_id` of the page's URL, `links` are in ascending order, each once.
     """
@@ -54,7 +54,7 @@ class LinkClaim:
 
 
 def claimed(memory: bytes, claims: Sequence[LinkClaim]) -> tuple[bytes, list[NDArray[np.bool_]]]:
-    """Return a site's memory after some claims, and for each claim which links are its page's.
+    """Return a site's memory after the claims, and for each claim which links its page owns.
 
     A truncated memory is replaced by an empty one.
     """
@@ -81,7 +81,7 @@ def claim_links(
     claims: Sequence[LinkClaim],
     change: Callable[[Iterable[int], Callable[[int, bytes], bytes]], object],
 ) -> list[NDArray[np.bool_]]:
-    """Claim links for pages, one claim after the other; return for each which links are its page's.
+    """Make claims one after the other; return for each claim which links its page owns.
 
     `change` replaces the memory of each site by a function's result, given the present memory, as
     `store.change_annotations` does.
@@ -101,7 +101,7 @@ def claim_links(
 
 
 def elsewhere(memory: bytes, page_id: int) -> Callable[[int], bool]:
-    """Return what says of a mark whether a site's memory has it of another page."""
+    """Return a test of whether a mark is claimed by another page in a site's memory."""
     entries = np.frombuffer(memory[: len(memory) // ENTRY.itemsize * ENTRY.itemsize], ENTRY)
     others = set(entries["link"][entries["page"] != page_id & _PAGE_MASK].tolist())
     return lambda mark: mark & _LINK_MASK in others
@@ -110,6 +110,6 @@ def elsewhere(memory: bytes, page_id: int) -> Callable[[int], bool]:
 def owned_links(
     links: Iterable[int], claim: LinkClaim, is_owned: NDArray[np.bool_]
 ) -> frozenset[int]:
-    """Return which of the links a claim, which has them all, has made the page's own."""
+    """Return which of the links the claim's page owns; the claim must include all of them."""
     own = set(claim.links[is_owned].tolist())
     return frozenset(link for link in links if link & _LINK_MASK in own)

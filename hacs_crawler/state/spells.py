@@ -1,10 +1,10 @@
 """Spells: when a page showed each of its marks, as runs of consecutive visits that all showed it.
 
-The marks of every kept visit follow from them, in whatever order the visits are recorded. Spells are
-kept as `periods`, triples of a spell's first second, its last one, and the number of marks that share
-both, and as `marks`, their fingerprints in that order. The last second is 0 (`OPEN`) while the latest
-visit that showed marks shows them: a visit that finds a page as it was changes nothing here.
-`visits` below are the seconds, ascending, of the visits that showed which marks the page had.
+The marks of every kept visit can be computed from spells. They are kept as `periods`, triples of a
+spell's first second, its last second, and the number of marks that share both, and as `marks`, their
+fingerprints in that order. The last second is 0 (`OPEN`) if the latest visit that showed marks shows
+them, so that a visit without news changes nothing. `visits` below are the seconds, ascending, of the
+visits that showed marks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     Numbers = array[int]
 else:
-    # signatures are looked at, and Python 3.11 cannot look at `array[int]`
+    # signatures are inspected at run time, and Python 3.11 cannot inspect `array[int]`
     Numbers = array
 # The marks that visits showed, by their seconds.
 MarksByVisit = dict[int, frozenset[int]]
@@ -27,7 +27,7 @@ OPEN: Final = 0
 
 
 class Spells(NamedTuple):
-    """Spells in the order of their first and last second; see the module."""
+    """Spells in the order of their first and last second; see the module's docstring."""
 
     periods: Numbers
     marks: Numbers
@@ -40,7 +40,7 @@ class Spells(NamedTuple):
             start += number
 
     def shown_by(self, visits: Iterable[int]) -> MarksByVisit:
-        """Return what the visits showed."""
+        """Return the marks of visits."""
         begun, ended = defaultdict[int, list[int]](list), defaultdict[int, list[int]](list)
         for first, last, marks in self.each():
             begun[first] += marks
@@ -60,11 +60,11 @@ class Spells(NamedTuple):
         return frozenset().union(*(marks for _, last, marks in self.each() if last == OPEN))
 
     def open_since(self) -> list[int]:
-        """Return since when each of the marks of the latest visit was shown."""
+        """Return the first seconds of the spells of the latest visit's marks."""
         return [first for first, last, marks in self.each() if last == OPEN for _ in marks]
 
     def gained(self, *, once: bool) -> dict[int, frozenset[int]]:
-        """Return the marks that visits showed and the visit before did not, `once`: no visit before."""
+        """Return marks that the visit before did not show, with `once`: that no earlier visit showed."""
         gained: MarksByVisit = {}
         seen = set[int]()
         for first, _, marks in self.each():
@@ -75,7 +75,7 @@ class Spells(NamedTuple):
         return gained
 
     def followed_by(self, at: int, shown: frozenset[int], latest: int) -> Spells:
-        """Return the spells after one more visit, later than the `latest` that showed marks."""
+        """Return the spells after one more visit; `latest` was the last that showed marks."""
         before = self.shown_last()
         if shown == before:
             return self
@@ -90,12 +90,12 @@ class Spells(NamedTuple):
         return _packed([*joined, *((at, OPEN, mark) for mark in shown - before)])
 
 
-# Of a page that never showed marks. Arrays are never changed, but replaced.
+# Shared by all pages that never showed marks: arrays are replaced, never changed.
 NO_SPELLS: Final = Spells(array("I"), array("q"))
 
 
 def spells_of(shown: Mapping[int, frozenset[int]]) -> Spells:
-    """Return the spells of visits' marks, given by the visits' seconds."""
+    """Return the spells of marks, given by the seconds of the visits that showed them."""
     first: dict[int, int] = {}
     spells: list[tuple[int, int, int]] = []
     before = frozenset[int]()

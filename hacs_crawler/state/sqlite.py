@@ -15,16 +15,16 @@ from hacs_crawler.state.rows import ROW, UNKNOWN_ROW, sound_rows, whole_rows
 from hacs_crawler.state.sqlite_file import MEMORY, SQLiteFile
 from hacs_crawler.state.store import Annotation, Change, Ids, Rows, Store, note
 
-# Each row of outcome records holds those of a whole write.
+# Rows to read at a time; each holds the outcome records of a whole write.
 _OUTCOMES_BATCH = 500
-# A larger read has to get new memory from the system each time, which takes longer.
+# Larger reads are slower: they have to get new memory from the system each time.
 _ROW_BATCH = 10_000
 _COLUMNS = {
     "meta": "key TEXT PRIMARY KEY, value TEXT NOT NULL",
     "pages": "id INTEGER PRIMARY KEY, version INTEGER NOT NULL, body BLOB NOT NULL",
-    # Apart from pages, whose bodies are many times as long: a ranking reads all rows.
+    # not in `pages`, whose bodies are much longer: a ranking reads all rows
     "rows": "id INTEGER PRIMARY KEY, row BLOB NOT NULL",
-    # Those of a write in one row: a row and an entry in an index for each take as long as the page.
+    # one row for each write: a row and an index entry for each record would double the time of a write
     "outcomes": "id INTEGER PRIMARY KEY, first INTEGER, last INTEGER, outcomes BLOB NOT NULL",
     "annotations": "kind TEXT, key INTEGER, value BLOB NOT NULL, PRIMARY KEY (kind, key)",
 }
@@ -55,7 +55,7 @@ class SQLiteStore(Store):
 
     def load(self, page_ids: Sequence[int]) -> dict[int, bytes]:
         with self._naming_errors("read"):
-            # Damage may have made it text, which the module would decode, or fail to.
+            # if damage has made it text, the module would try to decode it
             return self._by_id("CAST(body AS BLOB)", page_ids)
 
     def write(self, changes: Sequence[Change]) -> dict[int, bytes]:
@@ -80,7 +80,7 @@ class SQLiteStore(Store):
     def annotations(self, kind: str, keys: Sequence[int]) -> dict[int, bytes]:
         query = (
             f"SELECT a.key, CAST(a.value AS BLOB) FROM json_each(?) AS j "  # noqa: S608
-            # JOIN alone would read all of that kind for each key
+            # with JOIN alone, SQLite would read all annotations of the kind for each key
             f"CROSS JOIN {self._annotations} AS a ON a.kind = ? AND a.key = j.value"
         )
         with self._naming_errors("read"):
@@ -123,7 +123,7 @@ class SQLiteStore(Store):
 
     def rows(self, page_ids: Ids) -> Rows:
         query = (
-            # One parameter for any number of ids; `key` is the place in the list.
+            # one parameter for any number of ids; `key` is the place in the list
             f"SELECT j.key, r.row FROM json_each(?) AS j "  # noqa: S608
             f"JOIN {self._rows} AS r ON r.id = j.value"
         )
@@ -240,7 +240,8 @@ class SQLiteStore(Store):
     def _check_namespace(self, namespace: str, *, reads_only: bool) -> None:
         """Raise NoStateError if a reader's namespace is missing in the file.
 
-        Raises StateError if the file has one that differs in case only: tables cannot.
+        Raises StateError if the file has a namespace that differs only in case, as SQLite's tables
+        cannot.
         """
         names = sorted(name for name in self._file.tables if name.endswith(".pages"))
         namespaces = [name.removesuffix(".pages") for name in names]
@@ -268,7 +269,7 @@ class SQLiteStore(Store):
             least = rows[-1][0] + 1
 
     def _by_id(self, column: str, page_ids: Sequence[int]) -> dict[int, Any]:
-        """Return a column of those pages that are known."""
+        """Return a column of the known pages, by id."""
         query = (
             f"SELECT p.id, {column} FROM json_each(?) AS j "  # noqa: S608
             f"JOIN {self._pages} AS p ON p.id = j.value"
@@ -288,10 +289,10 @@ class SQLiteStore(Store):
     def _rows_between(self, first: int, last: int) -> tuple[Ids, Rows]:
         """Return the rows with ids from `first` to `last`, by id; damaged rows are made again.
 
-        SQLite joins them, without a Python object for each: half the time of fetching them one by one.
+        SQLite joins them, which takes half the time of making a Python object for each.
         """
-        # Bytes that are cast to text and back are the same in UTF-8, not if another program made the
-        # file with another encoding.
+        # group_concat casts bytes to text, which keeps them only if the file's encoding is UTF-8: a file
+        # made by another program may have another encoding
         if self._db.execute("PRAGMA encoding").fetchone() == ("UTF-8",):
             query = (
                 "SELECT group_concat(id), CAST(group_concat(row, '') AS BLOB), "  # noqa: S608
@@ -314,7 +315,7 @@ class SQLiteStore(Store):
 
 
 class MemoryStore(SQLiteStore):
-    """The store in this process's memory, for simulations: it ends with them."""
+    """A store in this process's memory, for simulations."""
 
     def __init__(self) -> None:
         super().__init__(MEMORY, "hacs")

@@ -17,19 +17,19 @@ from hacs_crawler.state.store import SCHEMA, check_schema, refuse_other
 
 # How long a writer waits for another.
 BUSY_SECONDS = 10.0
-# How much a disk must still hold when a state is opened for writing: some hundred pages.
+# Free disk space required to open a state for writing: enough for some hundred pages.
 ROOM_BYTES: Final = 1_000_000
-# No file: a database in memory.
+# Not a file: a database in memory.
 MEMORY: Final = Path(":memory:")
 APPLICATION_ID: Final = int.from_bytes(b"hacs")
 _PASSING = ("SQLITE_BUSY", "SQLITE_LOCKED", "SQLITE_FULL", "SQLITE_IOERR")
 
 
 class SQLiteFile:
-    """A file that is a state, or that is empty or not there and becomes one (`made`).
+    """The file of a state; `make` turns a missing or empty file into a state.
 
-    Raises StateError if it is another program's, or of a schema that this version does not know:
-    nothing is written then. With `reads_only` nothing ever is.
+    Raises StateError, without writing anything, if it is another program's or has an unknown schema.
+    With `reads_only` nothing is ever written.
     """
 
     def __init__(self, path: Path, *, reads_only: bool) -> None:
@@ -60,7 +60,7 @@ class SQLiteFile:
             raise
 
     def _check_room(self) -> None:
-        """Raise StateUnavailableError if the disk is full: the first small writes may still fit in."""
+        """Raise StateUnavailableError if the disk is nearly full: small writes might still succeed."""
         try:
             with TemporaryFile(dir=self.path.parent) as file:
                 file.write(bytes(ROOM_BYTES))
@@ -70,7 +70,7 @@ class SQLiteFile:
                 raise StateUnavailableError(msg) from error
 
     def make(self, tables: dict[str, str]) -> None:
-        """Create the tables that are missing, given with their columns."""
+        """Create missing tables; `tables` are the columns of each."""
         if self.tables.issuperset(tables):
             return
         with self.naming_errors("open"), self.transaction():
@@ -81,7 +81,7 @@ class SQLiteFile:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Begin a transaction that writes to the state as it was opened, and commit it."""
+        """Begin a transaction that writes, if the file is still the state that was opened; commit it."""
         with self.naming_errors("write to"), self.transaction():
             self._check_identity()
             yield
@@ -90,7 +90,7 @@ class SQLiteFile:
     def transaction(self) -> Iterator[None]:
         """Begin a transaction that writes, and commit it, or roll it back at an exception."""
         # A plain BEGIN takes the lock at the first write; if another process has written since the
-        # first read, SQLite then refuses immediately, however long a writer may wait.
+        # first read, SQLite then fails immediately, without waiting for `BUSY_SECONDS`.
         self.db.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -104,7 +104,7 @@ class SQLiteFile:
 
     @contextmanager
     def naming_errors(self, action: str) -> Iterator[None]:
-        """Turn what SQLite and the file system raise into errors that name the file."""
+        """Turn exceptions of SQLite and the file system into errors that name the file."""
         try:
             yield
         except sqlite3.OperationalError as error:
@@ -121,7 +121,7 @@ class SQLiteFile:
         self.db.close()
 
     def _needs_a_writable_folder(self) -> bool:
-        """Whether SQLite would create files to read this one, and cannot: it lacks a log of writes."""
+        """Whether SQLite cannot read the file because it cannot create a write-ahead log next to it."""
         try:
             self.db.execute("PRAGMA schema_version")
         except sqlite3.OperationalError as error:
@@ -130,7 +130,7 @@ class SQLiteFile:
         return False
 
     def _checked_tables(self) -> set[str]:
-        # Made in one transaction: tables that are seen first, and then no application, are others'.
+        # `make` sets both in one transaction, so tables without our application id are another program's
         tables = {name for (name,) in self.db.execute("SELECT name FROM sqlite_master")}
         application = self._pragma("application_id")
         if application != APPLICATION_ID and (tables or application):
@@ -140,7 +140,7 @@ class SQLiteFile:
         return tables
 
     def _check_identity(self) -> None:
-        """Raise StateError if the file that was opened is not, or no longer, the state."""
+        """Raise StateError if the path no longer leads to the file that was opened."""
         if _place_of(self.path) != self._place:
             refuse_other(str(self.path), "was removed or replaced")
         check_schema(self._pragma("user_version"), str(self.path))
@@ -149,7 +149,7 @@ class SQLiteFile:
         return int(self.db.execute(f"PRAGMA {name}").fetchone()[0])
 
     def _use_write_ahead_log(self) -> None:
-        """Switch the file to WAL mode; SQLite does not wait if another process does the same."""
+        """Switch the file to WAL mode; if another process does so, too, SQLite fails without waiting."""
         deadline = time.monotonic() + BUSY_SECONDS
         while True:
             try:
@@ -158,13 +158,13 @@ class SQLiteFile:
                 is_busy = error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY
                 if not is_busy or time.monotonic() > deadline:
                     raise
-                time.sleep(random.uniform(0.001, 0.02))  # noqa: S311 - no secret: not in step
+                time.sleep(random.uniform(0.001, 0.02))  # noqa: S311 - jitter, not a secret
             else:
                 return
 
 
 def _connected(path: str) -> sqlite3.Connection:
-    # With an isolation level the module begins transactions of its own. The store is opened in the
+    # With an isolation level the module would begin transactions itself. The store is opened in the
     # event loop's thread and then used in another thread, never in two at a time.
     return sqlite3.connect(
         path,

@@ -1,6 +1,6 @@
-"""The store protocol: keeps pages, as bytes that the store need not understand.
+"""The store protocol: what SQLite and Redis keep; the notes, kept as JSON; and the schema version.
 
-It also has the version of a store's contents, and the notes that it keeps as JSON.
+To a store, pages are bytes that it need not understand.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from hacs_crawler.state.outcome_log import Outcomes
 Ids = NDArray[np.int64]
 Rows = NDArray[np.void]
 T = TypeVar("T")
-# How often a change is retried because other processes changed the same value meanwhile.
+# How often a change is tried if other processes keep changing the same value.
 TRIES: Final = 100
 
 
@@ -41,7 +41,7 @@ class Change(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """A new value for a page or a site, kept in addition to its row, if the store still has `seen`.
+    """A new value for a page or a site, to be written if the store still has `seen`.
 
     `key` is a page id or a site id; an empty `seen` stands for no value, an empty `value` removes.
     """
@@ -55,24 +55,21 @@ class Store(Protocol):
     """Keeps pages by 64-bit id. Used from one thread at a time; any method may raise StateError."""
 
     def load(self, page_ids: Sequence[int]) -> dict[int, bytes]:
-        """Return the bytes of those pages that are known, in one round trip."""
+        """Return the bytes of the known pages, in one round trip."""
 
     def write(self, changes: Sequence[Change]) -> dict[int, bytes]:
         """Write every change whose page is still at the version seen, in one round trip.
 
-        Returns the present bytes of the pages that were not written because another process did
+        Returns the present bytes of the pages that were not written because another process wrote them
         (empty bytes if the page is gone from the store). Each page is written whole, with its row
         and its outcome records, or not at all. A page id occurs at most once in a call.
         """
 
     def annotations(self, kind: str, keys: Sequence[int]) -> dict[int, bytes]:
-        """Return the annotations of a kind under these keys, in one round trip.
-
-        Keys under which nothing is kept are left out.
-        """
+        """Return the annotations of a kind by key, in one round trip; unknown keys are left out."""
 
     def annotated(self, kind: str) -> Ids:
-        """Return every key under which something is kept by that kind, ascending."""
+        """Return every key with an annotation of that kind, ascending."""
 
     def all_annotations(self, kind: str) -> Iterator[dict[int, bytes]]:
         """Stream the annotations of a kind, in batches, in no particular order."""
@@ -80,8 +77,8 @@ class Store(Protocol):
     def annotate(self, kind: str, changes: Sequence[Annotation]) -> dict[int, bytes]:
         """Make every change whose key still has the value seen, in one round trip.
 
-        Returns the values of the keys whose changes were not made because another process changed
-        them first (empty bytes if it is gone). A key occurs at most once in a call.
+        Returns the present values of the keys that another process changed first (empty bytes if it
+        removed the value). A key occurs at most once in a call.
         """
 
     def rows(self, page_ids: Ids) -> Rows:
@@ -90,22 +87,22 @@ class Store(Protocol):
     def all_rows(self, after: int | None = None) -> Iterator[tuple[Ids, Rows]]:
         """Stream the ids and ranking rows of every page, in batches.
 
-        The order of the batches is the store's own and the same each time; pages within a batch are in
-        no order. `after` is the last id of a batch: then the batches behind it are streamed. Pages that
-        are added meanwhile may be missed.
+        The order of the batches is the same each time; pages within a batch are in no order. `after`,
+        the last id of a batch, starts the stream with the next batch. Pages that are added meanwhile may
+        be missed.
         """
 
     def count(self) -> int:
         """Return how many pages are known."""
 
     def outcomes(self) -> Iterator[Outcomes]:
-        """Stream the outcome records, in no particular order; a record may come twice."""
+        """Stream the outcome records, in no particular order; there may be duplicates."""
 
     def add_outcomes(self, outcomes: Outcomes) -> None:
-        """Keep outcome records that another state held."""
+        """Add outcome records from another state."""
 
     def trim_outcomes(self, before: int) -> None:
-        """Forget the outcome records of visits before that second since 1970 UTC."""
+        """Delete the outcome records of visits before that second since 1970 UTC."""
 
     def read_meta(self, key: str) -> Any:
         """Return the JSON value kept under `key`, or None."""
@@ -113,30 +110,30 @@ class Store(Protocol):
     def hold_notes(self) -> ExitStack:
         """Read all notes in one round trip; `read_meta` returns these until the stack is closed.
 
-        What is written through this store meanwhile is among them. A store that is near does nothing.
+        They include notes written through this store meanwhile. A local store does nothing.
         """
         return ExitStack()
 
     def write_meta(self, notes: Mapping[str, Any]) -> None:
-        """Keep JSON values under their keys, all or none, in one round trip."""
+        """Write JSON values under their keys, all or none, in one round trip."""
 
     def swap_meta(self, key: str, seen: Any, value: Any) -> bool:
-        """Keep a JSON value under `key` if the value seen is still there; return whether it was."""
+        """Write a JSON value under `key` if the value seen is still there; return whether it was."""
 
     def kinds(self) -> list[str]:
-        """Return the kinds of annotations that there are."""
+        """Return the kinds of annotations in the store."""
 
     def notes(self) -> dict[str, Any]:
         """Return every JSON value kept, by key."""
 
     def size_bytes(self) -> int:
-        """Return how many bytes the store takes, of disk or of the server's memory."""
+        """Return the store's size in bytes, on disk or in the server's memory."""
 
     def try_to_write(self) -> None:
-        """Write a note and take it back; raises StateError if the store takes no writes."""
+        """Write a note and remove it; raises StateError if the store cannot be written to."""
 
     def risks(self) -> Iterator[tuple[str, str]]:
-        """Yield what loses pages, or may lose them, and what to do about it."""
+        """Yield each danger of losing pages, and its remedy."""
 
     def close(self) -> None:
         """Release the connection; the store is not used afterwards."""
@@ -145,7 +142,7 @@ class Store(Protocol):
 def read_note(store: Store, key: str, kind: type[T], remedy: str = "remove it") -> T | None:
     """Return the note kept under `key`, a value of that type, or None.
 
-    Raises StateError that names the note, and the remedy, if it holds anything else.
+    Raises StateError that names the note and the remedy if it has another type.
     """
     return _converted(store.read_meta(key), key, kind, remedy)
 
@@ -153,8 +150,8 @@ def read_note(store: Store, key: str, kind: type[T], remedy: str = "remove it") 
 def change_note(store: Store, key: str, kind: type[T], change: Callable[[T | None], Any]) -> None:
     """Replace the note under `key` by the result of `change`, given the note at that moment.
 
-    If several processes change a note concurrently, each is given the others' writes. Raises
-    StateError as `read_note` does.
+    Concurrent changes are not lost: `change` is called again with the new value. Raises StateError as
+    `read_note` does.
     """
     for _ in range(TRIES):
         seen = store.read_meta(key)
@@ -169,8 +166,8 @@ def change_annotations(
 ) -> set[int]:
     """Replace the value under each key by the result of `change`, given the value at that moment.
 
-    Returns the keys whose value changed. If several processes change a value
-    concurrently, each is given the others' writes.
+    Returns the keys whose value changed. Concurrent changes are not lost: `change` is called again with
+    the new value.
     """
     waiting, changed = list(keys), set[int]()
     for _ in range(TRIES):
@@ -200,10 +197,10 @@ def _converted(value: Any, key: str, kind: type[T], remedy: str) -> T | None:
 
 
 def note(key: str, text: str | bytes) -> Any:
-    """Return the value of a note that a store holds as JSON; raises ValueError that names it."""
+    """Return the value of a note's JSON text; raises ValueError that names the note."""
     try:
         value = json.loads(text)
-        # a lone surrogate is in no text
+        # fails for a lone surrogate
         json.dumps(value, ensure_ascii=False).encode()
     except (ValueError, TypeError, RecursionError) as error:
         msg = f"the note {key!r} is damaged, remove it: {error}"
@@ -211,7 +208,7 @@ def note(key: str, text: str | bytes) -> Any:
     return value
 
 
-# Version of tables or keys, page bytes, ranking rows; see CONTRIBUTING.md for what makes a new one.
+# Version of tables or keys, page bytes and ranking rows; CONTRIBUTING.md says when it changes.
 SCHEMA: Final = 1
 
 
@@ -228,6 +225,6 @@ def check_schema(schema: int, address: str) -> None:
 def refuse_other(address: str, what: str) -> NoReturn:
     """Raise StateError for a state that is no longer the state that was opened."""
     raise StateError(
-        f"the state in {address} {what} while it was in use; restore a backup of it, or start again to "
-        f"begin anew"
+        f"the state in {address} {what} while it was in use; restore a backup of it, or run the command "
+        f"again to go on without it"
     )

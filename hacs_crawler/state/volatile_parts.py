@@ -1,4 +1,4 @@
-"""What a state has learned of the parts of links that change with every request, by host."""
+"""The parts of links that change with every request, as learned for each host."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hacs_crawler.state.database import State
 from hacs_crawler.state.store import change_note, read_note
 
 NOTE: Final = "varying"
-# They are read as a whole when a crawl opens the state; of more hosts nothing is learned.
+# Limit on the hosts: a crawl reads all of them when it opens the state.
 MOST_HOSTS: Final = 10_000
 
 
@@ -22,7 +22,7 @@ class _StoredParts(Struct):
 
 
 def read_volatile_parts(state: State) -> dict[str, VolatileLinkParts]:
-    """Return the volatile parts of each host; raises StateError if the note of them is damaged."""
+    """Return the volatile parts of each host; raises StateError if their note is damaged."""
     return _decoded(read_note(state.store, NOTE, dict[str, _StoredParts]))
 
 
@@ -44,14 +44,14 @@ def learn_volatile_parts(
     second: Iterable[str],
     is_known: Callable[[str], bool],
 ) -> VolatileLinkParts:
-    """Compare two fetches of a page (see `VolatileLinkParts.learned`), and write its host's parts."""
+    """Learn from two fetches of a page (see `VolatileLinkParts.learned`); write and return the parts."""
     return _changed(state, host, lambda before: before.learned(first, second, is_known))[1]
 
 
 def forget_volatile_parts(state: State, host: str) -> VolatileLinkParts:
-    """Forget a host's volatile parts, so that all its links count; return them.
+    """Forget a host's volatile parts, so that its links count as a whole; return the forgotten parts.
 
-    That nothing is left out is kept, so that what other hosts have is not left out either.
+    An empty entry is kept, so that parts learned on other hosts are not left out here either.
     """
     return _changed(state, host, lambda _: VolatileLinkParts(host))[0]
 
@@ -59,7 +59,7 @@ def forget_volatile_parts(state: State, host: str) -> VolatileLinkParts:
 def _changed(
     state: State, host: str, change: Callable[[VolatileLinkParts], VolatileLinkParts]
 ) -> tuple[VolatileLinkParts, VolatileLinkParts]:
-    """Write what `change` returns of a host's parts; return them as they were, and as they are."""
+    """Replace a host's parts by the result of `change`; return the parts before and after."""
     before = after = VolatileLinkParts(host)
 
     def changed(notes: dict[str, _StoredParts] | None) -> Any:
