@@ -80,8 +80,8 @@ def observe(
 
     A visit is a 2xx answer of a type that may show a watched mark, as `rules` say, or a 304, which
     shows no update. 404 and 410 mark the page gone. Any other answer is not a visit, nor is an answer
-    that is `unseen` for a reason or that comes from Scrapy's HTTP cache alone. If the source of the
-    marks equals the source stored in `page`, the page's row in the state, the marks are equal, too.
+    that is `unseen` for a reason, truncated, or comes from Scrapy's HTTP cache alone. If the source of
+    the marks equals the source stored in `page`, the page's row in the state, the marks are equal, too.
     """
     # of an answer that the cache had the server confirm, the request was downloaded
     sent = {} if response.request is None else response.request.meta
@@ -112,6 +112,19 @@ def observe(
     )
     is_awaited = isinstance(rules, MarkRules) and rules.takes_items
     return Observation(visit) if is_awaited else seen_or_failed(visit, page, rules)
+
+
+def _is_truncated(response: Response, rules: Rules) -> bool:
+    """Whether an answer lacks its end: bytes were lost, or it is HTML that ends inside a tag.
+
+    Half a text would be a new one; links are there or not.
+    """
+    if "dataloss" in response.flags or isinstance(rules, LinkRules):
+        return "dataloss" in response.flags
+    body = response.body
+    start = body.rfind(b"<")
+    is_open = start > body.rfind(b">") and body[start + 1 : start + 2].isalpha()
+    return is_open and is_html(response) and not body.startswith(_GZIP_MAGIC)
 
 
 def is_html(response: Response) -> TypeGuard[TextResponse]:
@@ -153,6 +166,8 @@ def shown_marks(response: Response, rules: Rules, page: Page | None = None) -> S
     """Return the marks that the page shows, or the reason if it shows no marks."""
     if not 200 <= response.status < 300:
         return ShownMarks(None, "status")
+    if _is_truncated(response, rules):
+        return ShownMarks(None, "truncated")
     try:
         return _shown_marks(response, rules, page)
     except UnreadableMarksError as error:

@@ -32,14 +32,18 @@ TRACKERS: Final = frozenset(
 _SESSIONS: Final = frozenset({"jsessionid", "phpsessid", "cfid", "cftoken"})
 # Words that also name other things (a session of a conference, the id of a story) need a value that
 # looks like a token.
-_TOKENS: Final = frozenset({"sid", "sessionid", "session_id", "oscsid", "zenid"})
+_TOKENS: Final = frozenset(
+    {"sid", "sessid", "sessionid", "session_id", "oscsid", "xtcsid", "zenid"}
+)
 _TOKEN: Final = re.compile(r"[0-9a-z,_-]{16,}", re.ASCII | re.IGNORECASE).fullmatch
 _ASP_SESSION: Final = len("aspsessionidabcdefgh")
 # Parameters of forms and caches, which are others at each request. `v`, `t` and `ts` name things.
 _FORMS: Final = frozenset(
     {
         *("_", "cb", "rand"),  # against caches
-        *("_wpnonce", "authenticity_token", "csrf_token", "csrfmiddlewaretoken", "nonce"),
+        *("_csrf", "_nonce", "_token", "_wpnonce", "_xsrf", "authenticity_token", "csrf"),
+        *("csrf_token", "csrfmiddlewaretoken", "csrftoken", "nonce", "xsrf"),
+        "__requestverificationtoken",
     }
 )
 _DROPPED: Final = TRACKERS | _SESSIONS | _FORMS
@@ -81,7 +85,7 @@ _SCHEME: Final = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*):").match
 _C0_AND_SPACE: Final = "".join(map(chr, range(33)))
 
 # Raised with each change of canonical forms, keys or link rules, so that pages get a new baseline.
-FORM: Final = 4
+FORM: Final = 5
 MOST_ODD_CHARACTERS: Final = 600_000
 # How many characters of a link take as long as beginning with it.
 _ODD_LINK_CHARACTERS: Final = 60

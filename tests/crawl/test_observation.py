@@ -19,6 +19,7 @@ from hacs_crawler.links import (
     source_links,
 )
 from hacs_crawler.state import News, Page, Visit, merged
+from hacs_crawler.watch.settings import mark_rules
 
 PAGE = "http://a.example/"
 AT = 1_700_000_000
@@ -114,6 +115,30 @@ def test_an_answer_from_the_http_cache_is_no_visit_whatever_its_status(status: i
 @pytest.mark.parametrize("status", [301, 400, 403, 429, 500, 503, 999])
 def test_any_other_status_tells_nothing(status: int) -> None:
     assert why_not_seen(html(status=status)) == "status"
+
+
+@pytest.mark.parametrize(
+    ("body", "watch", "flags", "is_truncated"),
+    [
+        (TWO_LINKS, "links", ["dataloss"], True),
+        (TWO_LINKS, "css:a", ["dataloss"], True),
+        (TWO_LINKS + b"<a href='/thr", "css:a", [], True),
+        (TWO_LINKS + b"<a href='/thr", "links", [], False),
+        (TWO_LINKS + b"</a", "css:a", [], False),
+        (TWO_LINKS + b"3 < 5, I <3 it", "css:a", [], False),
+        (TWO_LINKS + b"<!-- x -->", "css:a", [], False),
+        (gzip.compress(TWO_LINKS, mtime=0), "css:a", [], False),
+    ],
+)
+def test_an_answer_without_its_end_tells_nothing(
+    body: bytes, watch: str, flags: list[str], is_truncated: bool
+) -> None:
+    rules = mark_rules(watch) or RULES
+    response = html(body, flags=flags)
+    if is_truncated:
+        assert observe(response, PAGE, AT, rules).reason == "truncated"
+    else:
+        assert seen(response, rules).marks
 
 
 @pytest.mark.parametrize("kind", [Response, TextResponse, XmlResponse])

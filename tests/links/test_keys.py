@@ -51,6 +51,8 @@ SAME = [
     ("http://h.edu/x", f"http://h.edu/x?PHPSESSID={TOKEN}"),
     ("http://h.edu/x", f"http://h.edu/x?sid={TOKEN}"),
     ("http://h.edu/x", f"http://h.edu/x?sessionid={TOKEN}"),
+    ("http://h.edu/x", f"http://h.edu/x?XTCsid={TOKEN}"),
+    ("http://h.edu/x", "http://h.edu/x?__RequestVerificationToken=a&_xsrf=b"),
     ("http://h.edu/x", "http://h.edu/x?CFID=12&CFTOKEN=34"),
     ("http://h.edu/x", "http://h.edu/x?%75tm_source=a"),
     ("http://h.edu/x?a=2&b=1", f"http://h.edu/x?b=1&sid={TOKEN}&a=2"),

@@ -66,6 +66,8 @@ EAST = timezone(timedelta(hours=2))
         (0.1 + 0.2, 0.3),
         ("a  caf\u00e9\n", "a cafe\u0301"),
         (["ca\u00adfe"], ["cafe"]),
+        ("\u0645 \u200f\u061c\u0648", "\u0645 \u2067\u0648\u2069"),
+        ("\u260e\ufe0f", "\u260e"),
     ],
 )
 def test_equal_values_are_the_same(first: Any, second: Any) -> None:
