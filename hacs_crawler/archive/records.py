@@ -25,6 +25,8 @@ MOST_HEADERS_BYTES: Final = 1 << 20
 _WARC: Final = b"WARC/"
 _NEXT_WARC: Final = re.compile(rb"^WARC/[0-9.]{1,9}\r?\n", re.MULTILINE)
 _LONGEST_BEGINNING: Final = 20
+# Of revisit records; what others say of the content is not known.
+_PROFILES: Final = ("identical-payload-digest", "server-not-modified")
 _ARC_LINE: Final = re.compile(
     rb"(?P<url>\S.*) (?P<ip>\S+) (?P<at>[0-9]{8,17}) (?P<mime>\S+)(?: .*)? (?P<length>[0-9]{1,12})\s*\Z"
 )
@@ -136,7 +138,11 @@ def _warc_record(stream: _Stream, line: bytes, most_bytes: int) -> Record:
     at = parse_iso(headers.get_header("WARC-Date") or "")
     is_cut |= any(headers.get_header(f"WARC-{name}") for name in ("Truncated", "Segment-Number"))
     mime = headers.get_header("Content-Type") or ""
-    return Record(kind.strip().lower(), url, at, block, is_cut, mime)
+    kind = kind.strip().lower()
+    profile = (headers.get_header("WARC-Profile") or "").strip("<>")
+    if profile and not profile.endswith(_PROFILES):
+        kind += " of an unknown profile"
+    return Record(kind, url, at, block, is_cut, mime)
 
 
 class _Stream:

@@ -139,7 +139,7 @@ def _links(text: str, name: str) -> Iterator[tuple[str, list[str], dict[str, str
         values: dict[str, str] = {}
         for key, quoted, token in _PARAMETER.findall(match[2]):
             values.setdefault(key.lower(), quoted or token)
-        yield match[1].strip(), values.get("rel", "").split(), values
+        yield match[1].strip(), values.get("rel", "").lower().split(), values
         position = match.end()
 
 

@@ -37,7 +37,7 @@ def as_json(*mementos: tuple[str, str]) -> str:
 
 
 def test_link_format_of_the_rfc() -> None:
-    assert read(LINKS) == [FIRST, LAST]
+    assert read(LINKS) == read(LINKS.replace("memento", "Memento")) == [FIRST, LAST]
 
 
 @pytest.mark.parametrize(

@@ -120,6 +120,18 @@ def test_a_revisit_is_a_visit_without_links(archive: Warc) -> None:
     assert archive.read() == [Visit(URL, AT)] * 2
 
 
+@pytest.mark.parametrize(
+    ("profile", "is_known"),
+    [("uri-agnostic-identical-payload-digest", True), ("delta", False)],
+)
+def test_a_revisit_of_an_unknown_profile_says_nothing_of_the_page(
+    archive: Warc, profile: str, is_known: bool
+) -> None:
+    named = {"WARC-Profile": f"http://netpreserve.org/warc/1.1/revisit/{profile}"}
+    archive.add(b"", kind="revisit", extra=named)
+    assert archive.read() == [Visit(URL, AT)] * is_known
+
+
 def test_rules_say_which_links_count(archive: Warc) -> None:
     archive.add()
     (visit,) = read_warc(str(archive.path), rules=LinkRules("same-site"))
