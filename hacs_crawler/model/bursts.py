@@ -1,21 +1,22 @@
 """Pages whose updates come in bursts: two-state Markov-modulated Poisson processes, mixed with `bayes`.
 
-A page is quiet or busy, and goes from one to the other at random; its updates are a Poisson process of
-rate a while it is quiet and b while it is busy. With D0 = [[-(a + q), q], [r, -(b + r)]], where 1/q and
-1/r are the mean days of either, and D = D0 + diag(a, b), a visit t days after the visit before it takes
-alpha, the probabilities of the two states, to
+A page is quiet or busy, and switches between the two at random; its updates are a Poisson process of
+rate a while it is quiet and b while it is busy. With D0 = [[-(a + q), q], [r, -(b + r)]], where quiet
+times last 1/q days on average and busy ones 1/r, and D = D0 + diag(a, b), a visit t days after the visit
+before it takes alpha, the probabilities of the two states, to
 
     alpha (e^(D t) - (1 - c) e^(D0 t))  if it found an update,
     alpha (1 - c) e^(D0 t)              if it did not,
 
-c being the page's churn. The sum of that is the likelihood of the outcome; divided by it, it is the next
-alpha (Fischer and Meier-Hellstern, "The Markov-modulated Poisson process (MMPP) cookbook", Performance
-Evaluation 18, 1993, doi:10.1016/0166-5316(93)90035-S).
+where c is the page's churn. The sum of this vector is the likelihood of the outcome; the vector divided
+by its sum is the next alpha (Fischer and Meier-Hellstern, "The Markov-modulated Poisson process (MMPP)
+cookbook", Performance Evaluation 18, 1993, doi:10.1016/0166-5316(93)90035-S).
 
-The probability of each of sixteen such types follows from its likelihood, which counts `_FADE` times as
-much after every further visit, and from the types' shares among the state's pages. Against the Poisson
-process of `bayes` they weigh 1 / (1 + e^-(g + `_GAIN_VISITS` m)): g is the log of the Bayes factor of
-the types, both likelihoods faded by visits, and m its mean over the visits of the state.
+Sixteen such types are mixed by their probabilities, computed from their shares among the state's pages
+and their likelihoods, in which each visit counts `_FADE` times as much as the visit after it. Together
+they have the weight 1 / (1 + e^-(g + `_GAIN_VISITS` m)), and the Poisson process of `bayes` has the
+rest: g is the log Bayes factor of the types, with the same fading, and m its mean per visit in the
+state.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ _BUSY, _QUIET, _BUSY_DAYS, _QUIET_DAYS = np.array(
 ).T[:, :, None]
 _TYPES: Final = len(_BUSY)
 _TO_BUSY, _TO_QUIET = 1.0 / _QUIET_DAYS, 1.0 / _BUSY_DAYS
-# few, in any order
+# few distinct values: exponentials are computed once for each
 _MIXING, _MIXING_OF = np.unique(_TO_BUSY + _TO_QUIET, return_inverse=True)
 _STATIONARY_BUSY: Final = _TO_BUSY / (_TO_BUSY + _TO_QUIET)
 _HALF: Final = (_BUSY + _TO_QUIET - (_QUIET + _TO_BUSY)) / 2
@@ -70,13 +71,13 @@ _MOST_LOG_ODDS: Final = 6.0
 _PRIOR_VISITS: Final = 100.0
 _PRIOR_PAGES: Final = 5.0
 _TINY: Final = 1e-300
-# gaps at once: multiplied by the types, the matrices stay in a core's cache
+# gaps per block, so that the matrices, of a row for each type, fit a core's cache
 _BLOCK: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Bursts:
-    """What is learned of a state's pages: the shares of the types, and `gain`, the m of the above."""
+    """What a state's pages have in common: the shares of the types, and `gain` (m above)."""
 
     shares: tuple[float, ...]
     gain: float
@@ -88,22 +89,23 @@ class Bursts:
             raise ValueError(f"gain must be finite, not {self.gain}")
 
     def is_like(self, other: Bursts) -> bool:
-        """Whether both lead to nearly the same."""
+        """Whether both give nearly the same estimates."""
         moved = np.abs(np.subtract(self.shares, other.shares)).sum() / 2
         odds = np.multiply([self.gain, other.gain], _GAIN_VISITS)
         odds = np.clip(odds, -_MOST_LOG_ODDS, _MOST_LOG_ODDS)
         return bool(moved <= 0.05 and abs(odds[0] - odds[1]) <= 0.5)
 
 
-# Before anything is known of a state: all types alike, and bursts seven times less likely than none.
+# For an unknown state: equal shares, and odds of e^-2, 1 to 7, for bursts.
 DEFAULT_BURSTS: Final = Bursts((1 / _TYPES,) * _TYPES, -0.02)
 
 
 class _Types(NamedTuple):
-    """What visits say of the types of pages.
+    """The evidence of visits on the types of pages.
 
-    `busy` is the probability that each page is busy by each type, `logs` are the types' faded
-    log-likelihoods, (pages, types); `log_rates` is that of `bayes`, `counts` the faded number of visits.
+    `busy` is the probability that a page is busy, given the type, and `logs` the faded log-likelihood
+    of the type, both (pages, types); `log_rates` is the faded log-likelihood of `bayes`, `counts` the
+    faded number of visits.
     """
 
     busy: FloatArray
@@ -124,9 +126,9 @@ def with_bursts(
     prior: LogNormalPrior,
     bursts: Bursts,
 ) -> FloatArray:
-    """Return the survival of pages by types and by `bayes`, whose `survival` at `TIMES` is given.
+    """Return the survival of pages at `TIMES`, by types and `bayes` mixed; `survival` is by `bayes`.
 
-    For a page that may churn (see `Churn`), the mean of that with its churn and of that without.
+    For pages that may churn (see `Churn`), the result is the mean of survival with and without churn.
     """
     shortened = survival.copy()
     for pages, _, some in gaps.in_blocks(_BLOCK):
@@ -157,8 +159,8 @@ def fit_bursts(
 ) -> Bursts:
     """Fit the bursts of a state to a sample of its pages, none of which churns.
 
-    In the mean gain each page weighs e^(-age/fade_days), the age counted from the latest visit of all.
-    `DEFAULT_BURSTS` if `fit_prior` would return the default.
+    In the mean gain each page has the weight e^(-age/fade_days), where age is the time from its last
+    visit to the latest of all. Returns `DEFAULT_BURSTS` if `fit_prior` would return its default.
     """
     has_gaps = gaps.counts > 0
     if np.count_nonzero(has_gaps) < MIN_PAGES_TO_FIT or gaps.updated.sum() < MIN_UPDATES_TO_FIT:
@@ -173,7 +175,7 @@ def fit_bursts(
 
 
 def _types_of(gaps: Gaps, churn: FloatArray, prior: LogNormalPrior) -> _Types:
-    """Run the filter over all pages together: their first gaps, their second gaps, and so on."""
+    """Run the filter over all pages in step: all first gaps, then all second gaps, and so on."""
     left = np.repeat(gaps.offsets[1:], gaps.counts) - np.arange(gaps.offsets[-1]) - 1.0
     weight: FloatArray = np.power(_FADE, left)
     of_rates = log_likelihood(gaps, weight, churn if churn.any() else None)
@@ -206,10 +208,10 @@ def _types_of(gaps: Gaps, churn: FloatArray, prior: LogNormalPrior) -> _Types:
 
 
 def _steps(days: FloatArray, updated: BoolArray, steady: FloatArray) -> FloatArray:
-    """Return how each gap transforms the probability b that a page is busy; (4, types, gaps).
+    """Return how each gap changes b, the probability that a page is busy: t0, t1, u0 and u1.
 
-    The outcome of the gap has the probability t0 + t1 b, and then the next b is
-    (u0 + u1 b) / (t0 + t1 b): t0, t1, u0 and u1.
+    The outcome of the gap has the probability t0 + t1 b, and the next b is
+    (u0 + u1 b) / (t0 + t1 b). Shape (4, types, gaps).
     """
     late, early = np.exp(_LATE * days), np.exp(_EARLY * days)
     even, odd = late + early, late - early

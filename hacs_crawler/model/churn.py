@@ -1,10 +1,10 @@
 """Churn: new links that come from the request, not from time; and rates that allow for it.
 
-A visit after a gap of t days shows links never seen with probability 1 - (1 - c) exp(-lambda t). c is
-the page's churn, the chance that any request shows new links however little time has passed: session
-ids, random tokens, rotating boxes. Gaps of many lengths tell lambda from c, short ones best (a control
-visit is a gap of seconds); of gaps of one length only the prior does, and whether the new links were
-seen again: links that time brings mostly stay for a while, links of the request do not (Olston and
+A visit after a gap of t days shows new links with probability 1 - (1 - c) exp(-lambda t). c is the
+page's churn, the chance that any request shows new links, however short the gap: session ids, random
+tokens, rotating boxes. Gaps of different lengths distinguish lambda from c, short ones best (a control
+visit is a gap of seconds). If all gaps have the same length, only the prior does, and the lifetime of
+the new links: links that time brings mostly stay for a while, links of the request do not (Olston and
 Pandey, "Recrawl scheduling based on information longevity", WWW 2008).
 """
 
@@ -18,30 +18,31 @@ from hacs_crawler.model.gaps import Gaps, LinkLifetime, LinkLifetimes
 from hacs_crawler.model.grid import LOG_RATES, RATES, LogNormalPrior, fit_shares, log_prior
 from hacs_crawler.utils.arrays import BoolArray, FloatArray, offsets_of, page_of_value, sum_by_page
 
-# From this chance on, that a request shows new links whatever the time, a page's updates are churn.
+# From this churn on, a page's updates are attributed to the request.
 CHURNING: Final = 0.5
-# For the fit of the share of pages that churn: how many pages the first guess counts for; bounds.
+# In the fit of the share of pages that churn, `CHURNING_PAGES` counts as much as this many pages.
 _PRIOR_PAGES: Final = 50
 _SHARE_BOUNDS: Final = (0.002, 0.3)
-_BLOCK: Final = 128  # gaps at once: multiplied by the grid, the working array stays in a cache
+_BLOCK: Final = 128  # gaps per block, so that the working array, over the grid, fits a core's cache
 
-# The constants from here on are set by hand. With each halved and doubled, chances as odds, hits on
-# honest pages differ by less than 3 %, and 6.1 % to 7.8 % of the visits go to traps instead of 7.5 %:
+# The constants from here on are set by hand. If each is halved or doubled (chances: as odds), hits on
+# honest pages change by less than 3 %, and 6.1 % to 7.8 % of the visits go to traps instead of 7.5 %:
 # python benchmarks/churn_constants.py FOLDER
 
-# The share of pages that churn, before anything is known of a store.
+# The share of pages that churn, in an unknown store.
 CHURNING_PAGES: Final = 0.05
-# How many of the prior's standard deviations above its median a rate is suspicious.
+# A rate is suspicious if it is this many of the prior's standard deviations above the median.
 SUSPICIOUS_RATE: Final = 1.2
-# And how many standard deviations of the slope of the likelihood in c, at c = 0.
+# So is a slope of the likelihood in c, at c = 0, of this many standard deviations.
 SUSPICIOUS_SCORE: Final = 1.5
-# Weights of updates and of lasting ones, and the share of the latter, beyond which rates are looked at.
+# Either makes a page suspicious if its updates have more weight than this, ...
 _UPDATES: Final = 1.0
+# ... unless the lasting ones have more weight than this, and more than this share of all.
 _LASTING: Final = 2.5
 _LASTING_SHARE: Final = 0.7
-# The weight of fleeting updates from which a page is suspected, whatever its rate.
+# Fleeting updates of more weight make a page suspicious at any rate.
 _FLEETING: Final = 0.5
-# The share of pages of that kind, and of the lifetimes of their links: lasting, rolling lists, news.
+# Kinds of pages: their share, and the shares of their links that are lasting, passing and fleeting.
 # Of the updates of 334 scholarly pages visited every 30 days 76 % last, 23 % pass and 1 % are
 # fleeting. News is a guess: only control visits and gaps of other lengths tell it from churn.
 _KINDS_OF_PAGES: Final = (
@@ -50,12 +51,12 @@ _KINDS_OF_PAGES: Final = (
     (0.04, 0.3, 0.4, 0.3),
     (0.06, 0.02, 0.03, 0.95),
 )
-# The same for what requests bring: tokens, and boxes that draw from a pool.
+# The same for links of the request: tokens, and boxes that draw from a pool.
 _KINDS_OF_CHURN: Final = ((0.5, 0.02, 0.03, 0.95), (0.5, 0.3, 0.4, 0.3))
-# The share of pages with news every hour at the most.
+# The share of pages with news of any rate up to `_FASTEST_NEWS`, log(24 a day).
 _NEWS: Final = 0.002
 _FASTEST_NEWS: Final = float(np.log(24.0))
-# The chance of new links on pages of session links, and the share of such pages among churning ones.
+# The c of pages with session links, and the share of such pages among churning ones.
 _NEARLY_ALWAYS: Final = 0.99
 _OF_NEARLY_ALWAYS: Final = 0.6
 _NODES, _NODE_WEIGHTS = leggauss(8)
@@ -64,9 +65,9 @@ _C_WEIGHTS: Final = np.array([_OF_NEARLY_ALWAYS, *(1.0 - _OF_NEARLY_ALWAYS) * _N
 
 
 class Churn(NamedTuple):
-    """The probabilities of the rates of the grid, the posterior mean of c, and the probability of c > 0.
+    """The probabilities of the grid's rates, the posterior mean of c, and the probability of c > 0.
 
-    One row or element a page.
+    Arrays with one row or element a page.
     """
 
     rates: FloatArray
@@ -83,11 +84,11 @@ def churn_of(
 ) -> Churn:
     """Return the posterior of λ and c of each page, from its gaps and the lifetimes of its updates.
 
-    `rates` is the posterior of λ without churn (`grid.posterior`). c is 0 with probability
-    1 - `churning_pages`, else uniform on (0, 1), or 0.99 for pages with new links at nearly every
-    request. A Beta prior with its mass near 0 will not do: it lets a page of session links win after
-    four controls (E[c] = 0.57). Nearly all pages have c = 0 and keep their `rates`: those whose rate is
-    not unusually high for the prior, and whose likelihood does not grow with c.
+    `rates` is the posterior of λ without churn (`grid.posterior`). The prior of c is 0 with probability
+    1 - `churning_pages`, otherwise 0.99, for pages with new links at nearly every request, or uniform on
+    (0, 1). A Beta prior with its mass near 0 would not do: after four control visits, a page of session
+    links would still have E[c] = 0.57. Nearly all pages are not suspicious: they get c = 0 and keep
+    their `rates`.
     """
     if lifetimes is None:
         lifetimes = np.zeros(len(gaps.days), np.uint8)
@@ -106,8 +107,8 @@ def churn_of(
 def fit_churning_pages(churning: FloatArray, share: float = CHURNING_PAGES) -> float:
     """Return the share of pages that churn, estimated from a sample of pages.
 
-    `churning` is the probability of each, given that `share` of all do. By `fit_shares`, with
-    `_PRIOR_PAGES` pages more of which `CHURNING_PAGES` churn, within bounds.
+    `churning` is each page's probability of churn, computed with `share` as the prior. The estimate is
+    by `fit_shares`, with `_PRIOR_PAGES` more pages of which `CHURNING_PAGES` churn, within bounds.
     """
     given = np.stack([churning / share, (1.0 - churning) / (1.0 - share)], axis=1)
     usual = np.array([CHURNING_PAGES, 1.0 - CHURNING_PAGES])
@@ -128,7 +129,7 @@ def _suspicious(
     is_steep = slope > SUSPICIOUS_SCORE * np.sqrt(np.maximum(variance, 1e-12))
     lasting = sum_by_page(gaps.weight * (lifetimes == LinkLifetime.LASTING), gaps.offsets)
     fleeting = sum_by_page(gaps.weight * (lifetimes == LinkLifetime.FLEETING), gaps.offsets)
-    # even what the latest visit brought: all other links stayed until the next visit
+    # all new links stayed until the next visit, even those of the latest visit are taken for lasting
     is_kept = sum_by_page(1.0 * (lifetimes != LinkLifetime.LASTING), gaps.offsets) == 0
     is_lasting = is_kept | ((lasting > _LASTING) & (lasting > _LASTING_SHARE * updates))
     looks_fast = (updates > _UPDATES) & (is_fast | is_steep) & ~is_lasting
@@ -138,10 +139,10 @@ def _suspicious(
 def _posterior(
     gaps: Gaps, lifetimes: LinkLifetimes, prior: LogNormalPrior, churning_pages: float
 ) -> FloatArray:
-    """Return the probabilities of the rates and of c, whose first value is the spike; (pages, x, c).
+    """Return the probabilities of the rates and of c, whose first value is 0; (pages, rates, c).
 
-    Rates have the log-normal prior, and with a share of `_NEWS` any up to `_FASTEST_NEWS` above its
-    median: without these no number of passed controls would clear a page that is updated every hour.
+    The prior of rates is log-normal, with a share of `_NEWS` for any rate from its median up to
+    `_FASTEST_NEWS`: otherwise no number of control visits could clear a page that is updated every hour.
     """
     quiet = gaps.weight * ~gaps.updated
     days = sum_by_page(quiet * gaps.days, gaps.offsets)[:, None, None]
@@ -156,7 +157,7 @@ def _posterior(
     by_churn = by_churn[:, :, None] * _C
     parts = []
     for of_time, of_churn in product(_KINDS_OF_PAGES, _KINDS_OF_CHURN):
-        # of an unknown lifetime the likelihood is 1
+        # the likelihood of an unknown lifetime is 1
         seen = by_churn * np.array([1.0, *of_churn[1:]])[lifetimes][:, None, None]
         seen += by_time * np.array([1.0, *of_time[1:]])[lifetimes][:, None, None]
         np.maximum(seen, 1e-300, out=seen)

@@ -1,6 +1,6 @@
-"""The estimators by name, and those of the papers that give one rate: from visits to `Rates`.
+"""The estimators by name, from visits to `Rates`; here are those of the papers that give a single rate.
 
-The papers' functions of gaps return one rate a page, and use no weights: every gap counts 1.
+These ignore the weights of gaps: every gap counts 1.
 """
 
 from collections.abc import Callable, Mapping
@@ -23,7 +23,7 @@ from hacs_crawler.utils.arrays import (
     sum_by_page,
 )
 
-# gaps solved together: four arrays of this size stay in a core's cache
+# gaps per block: four arrays of this size fit a core's cache
 _BLOCK = 8192
 _MAX_STEPS = 100
 # relative step; Newton squares it, so the remaining error is rounding
@@ -65,13 +65,12 @@ def _sums(gaps: Gaps) -> tuple[FloatArray, FloatArray]:
 def mle(gaps: Gaps, accesses: Gaps | None = None) -> FloatArray:
     """Root of sum_i t_ci / (exp(lambda t_ci) - 1) = sum_j t_uj, per day (HACS Eq. 5).
 
-    t_c are the gaps with an update, t_u those without; Cho and Garcia-Molina 2003, section 6. Relative
-    error below 1e-9.
+    t_c are the gaps with an update, t_u the gaps without; Cho and Garcia-Molina 2003, section 6.
+    Relative error below 1e-9.
 
-    Without any update or gap the rate is 0. If every gap has an update, Eq. 5 lacks a finite root,
-    and Eq. 4 (`cho`) is used instead, on `accesses` if given: for interpolated `gaps`, Eq. 4 is about
-    the true gaps between accesses. So the first gap without update, if it is very short, can raise the
-    rate: it moves the page from Eq. 4 to Eq. 5.
+    Without any update or gap the rate is 0. If every gap has an update, Eq. 5 has no finite root, and
+    Eq. 4 (`cho`) is used instead: on `accesses`, the true gaps, if `gaps` are interpolated. A very short
+    first gap without update can therefore raise the rate, by moving the page from Eq. 4 to Eq. 5.
     """
     quiet_days = sum_by_page(np.where(gaps.updated, 0.0, gaps.days), gaps.offsets)
     n_updated = _sums(gaps)[0].astype(np.int64)
@@ -112,7 +111,7 @@ def _newton(t: FloatArray, offsets: IndexArray, quiet_days: FloatArray) -> Float
     return rate
 
 
-# The estimators of one rate, in 1/day. A further one is one further entry.
+# The estimators of a single rate, in 1/day.
 ONE_RATE: Final[Mapping[str, Callable[[Visits], FloatArray]]] = MappingProxyType(
     {
         "naive": lambda visits: naive(visits.gaps()),
@@ -121,9 +120,9 @@ ONE_RATE: Final[Mapping[str, Callable[[Visits], FloatArray]]] = MappingProxyType
         "mle-interpolated": lambda visits: mle(visits.gaps(is_interpolated=True), visits.gaps()),
     }
 )
-# All pages' rates come from a posterior, which has quantiles and tells churn from updates.
+# Estimators by a posterior, which has quantiles and distinguishes churn from updates.
 WITH_POSTERIOR: Final = "bayes", "bursts"
-# Those of `model.localized`, which is imported when they are used; other pages' are those of `bayes`.
+# Estimators of `model.localized`, imported when used; pages with few updates get the rates of `bayes`.
 LOCALIZED: Final = "weibull", "duane", "matloff"
 ESTIMATORS: Final = *ONE_RATE, *WITH_POSTERIOR, *LOCALIZED
 
@@ -139,8 +138,7 @@ def estimate(
 
     `churning_pages` is the share of pages that are expected to churn, `bursts` the state's fitted
     bursts. An estimator without posterior takes its rates as exact, and attributes every new link to
-    time: churn and churning are 0. Raises ValueError for a name that is not in ESTIMATORS, and for
-    visits that do not fit together.
+    time: churn and churning are 0. Raises ValueError for an unknown name and for inconsistent visits.
     """
     if name not in ESTIMATORS:
         raise ValueError(f"unknown estimator {name!r}; known are {', '.join(ESTIMATORS)}")
@@ -160,7 +158,7 @@ def estimate(
         windows = last_windows(name, visits)
         rate[windows.page] = windows.rate_per_day()
         survival[windows.page] = windows.survival()
-    # a page without a gap is fitted at 1/λ
+    # for a page without a gap, the fit is centred on 1/λ
     days = sum_by_page(gaps.days, gaps.offsets)
     mean_gap = np.divide(days, gaps.counts, out=1.0 / rate, where=gaps.counts > 0)
     return Rates(rate, *fitted(survival, mean_gap), churn, churning)

@@ -26,14 +26,14 @@ LinkLifetimes = NDArray[np.uint8]
 class LinkLifetime(IntEnum):
     """What became of the new links of a visit."""
 
-    # No later visit showed links, or there were no new ones.
+    # No later visit showed links, or there were no new links.
     UNKNOWN = 0
-    # One of the links is on the page at the latest visit, or all of the page's new links stayed until
-    # the visit after theirs.
+    # At least one of the links was on the page at the latest visit, or all of the page's new links
+    # stayed until the next visit.
     LASTING = 1
-    # One was seen again, but none is there now.
+    # At least one of the links was seen again, but none at the latest visit.
     PASSING = 2
-    # None was seen again.
+    # None of the links was seen again.
     FLEETING = 3
 
 
@@ -41,9 +41,8 @@ class LinkLifetime(IntEnum):
 class Gaps:
     """Gaps between visits, of many pages; page i owns [offsets[i]:offsets[i+1]], n_pages + 1 positions.
 
-    days: length of each gap, > 0. updated: whether links appeared in it (an update is only known
-    to lie somewhere in its gap: interval censoring). weight: the weight of the gap as evidence, 0
-    to 1.
+    days: length of each gap, > 0. updated: whether links appeared in it (when exactly is unknown:
+    interval censoring). weight: the weight of the gap as evidence, 0 to 1.
     """
 
     days: FloatArray
@@ -60,7 +59,7 @@ class Gaps:
         return self.offsets[1:] - self.offsets[:-1]
 
     def in_blocks(self, most_gaps: int) -> Iterator[tuple[slice, slice, Gaps]]:
-        """Yield runs of pages with about `most` gaps: the places of pages and of gaps, and the gaps."""
+        """Yield blocks of pages with about `most_gaps` gaps: slices of pages and gaps, and the gaps."""
         for first, last in blocks(self.offsets, most_gaps):
             cut = self.offsets[first : last + 1]
             mine = slice(int(cut[0]), int(cut[-1]))
@@ -68,7 +67,7 @@ class Gaps:
             yield slice(first, last), mine, some
 
     def of(self, chosen: BoolArray) -> Gaps:
-        """Return the gaps of the pages chosen; an element a page."""
+        """Return the gaps of the chosen pages (a mask of all pages)."""
         mine = np.repeat(chosen, self.counts)
         counts = offsets_of(self.counts[chosen])
         return Gaps(self.days[mine], self.updated[mine], self.weight[mine], counts)
@@ -80,9 +79,9 @@ class Visits:
 
     visit_days: times t_0 < t_1 < ... of each page's visits, in days from any origin. updated[k]: links
     appeared between visit k-1 and visit k; ignored at a page's first visit. `fade_days` is the scale of
-    the gaps' weights, inf lets every gap count 1. baselines[k]: visit k says nothing of the time since
-    visit k-1, so that there is no gap. `lifetimes` are the lifetimes of the links that each visit
-    brought, see `LinkLifetime`. None: no visit is a baseline, lifetimes are unknown.
+    the gaps' weights, inf: every gap has the weight 1. baselines[k]: visit k is a baseline, so that no
+    gap ends there (None: no baselines). `lifetimes` are the lifetimes of the links that each visit
+    brought, see `LinkLifetime` (None: unknown).
     """
 
     visit_days: FloatArray
@@ -104,10 +103,10 @@ class Visits:
         weight = exp(-age / fade_days), where age is the page's last visit minus the end of the gap.
 
         With `is_interpolated` gaps run between events (the t~_c and t~_u of HACS, Jayawardana et al.
-        2020, section II-B2): the first visit t_0; for a gap with an update the update, at its midpoint
-        (t_(k-1) + t_k) / 2; for a gap without update its end t_k. So a quiet interval after an update
-        starts at that update, not at the visit that found it, and the time from an interpolated update
-        to the last visit belongs to no interval if the update is the last event.
+        2020, section II-B2): the first visit t_0; the midpoint (t_(k-1) + t_k) / 2 of each gap with an
+        update, in place of the update; and the end t_k of each gap without. So a quiet interval after an
+        update starts at that update, not at the visit that found it, and the time from a last update to
+        the last visit belongs to no interval.
 
         Raises ValueError for visits that are not strictly increasing within a page or not finite.
         """
@@ -127,10 +126,7 @@ class Visits:
         return Gaps(gap_days, updated, weight, offsets)
 
     def update_points(self) -> tuple[FloatArray, IndexArray]:
-        """Return the middle of each gap with an update, and each page's positions in these.
-
-        Days, strictly increasing within a page, and n_pages + 1 positions.
-        """
+        """Return the middle of each gap with an update, in days, and n_pages + 1 offsets of pages."""
         at = np.flatnonzero(self.end_gaps() & self.updated)
         start, end = self.visit_days[at - 1], self.visit_days[at]
         return start + (end - start) / 2, np.searchsorted(at, self.offsets)

@@ -24,14 +24,14 @@ LOG_RATES: Final = np.linspace(-12.0, 7.0, 96)
 RATES: Final = np.exp(LOG_RATES)
 # The probability of no update at each of these rates, up to each of `TIMES`.
 SURVIVAL: Final = np.exp(-np.multiply.outer(RATES, TIMES))
-# Gaps at once: multiplied by the grid, the working arrays stay in a core's cache.
+# Gaps per block, so that the working arrays, over the grid, fit a core's cache.
 BLOCK: Final = 512
 MIN_PAGES_TO_FIT: Final = 50
 MIN_UPDATES_TO_FIT: Final = 10
 _MOST_STEPS: Final = 1_000
 _SAME_SHARE: Final = 1e-5
-# A store with many pages that nobody updates looks wider than a log-normal of living pages: the fit
-# would put them at a rate of nothing, and not see them when they come to life.
+# Many abandoned pages widen the distribution: an unbounded fit would give them a rate of nearly 0, so
+# that they would not be visited even when they are updated again.
 LOG_SD_BOUNDS: Final = (0.3, 1.75)
 _LOG_MEDIAN_BOUNDS: Final = (-10.0, 5.0)
 _LEAST_STEP: Final = 1e-3
@@ -99,7 +99,7 @@ def log_sum(logs: FloatArray) -> FloatArray:
 
 
 def normalised(logs: FloatArray) -> FloatArray:
-    """Return the weights of which these are the logarithms, in rows that add up to 1."""
+    """Return e^logs, scaled so that each row adds up to 1."""
     weights: FloatArray = np.exp(logs - logs.max(axis=1, keepdims=True))
     weights /= weights.sum(axis=1, keepdims=True)
     return weights
@@ -108,9 +108,9 @@ def normalised(logs: FloatArray) -> FloatArray:
 def posterior(gaps: Gaps, prior: LogNormalPrior) -> FloatArray:
     """Return the probabilities of the rates of each page, shape (n_pages, n_rates).
 
-    A page without gaps, or with all its weights 0, has the prior's. More quiet time never raises the
-    mean rate while the weights stay as they are. With fading, a new visit also ages the earlier gaps,
-    and the page drifts back towards the prior.
+    A page without gaps, or with weights of 0 only, has those of the prior. With the same weights, more
+    quiet time never raises the mean rate. With fading, a new visit also ages the earlier gaps, which
+    moves the page towards the prior.
     """
     weights = np.empty((len(gaps), len(RATES)))
     for pages, _, some in gaps.in_blocks(BLOCK):
@@ -123,7 +123,7 @@ def fit_shares(
 ) -> FloatArray:
     """Return the shares of kinds in a population, from log-likelihoods of shape (n, n_kinds).
 
-    By expectation and maximisation to their fixed point, with `members` more, of the `usual` shares.
+    By expectation maximisation, with `members` additional members of the `usual` shares.
     """
     shares = usual
     for _ in range(most_steps):
@@ -138,9 +138,8 @@ def fit_shares(
 def bayes_quantiles(gaps: Gaps, prior: LogNormalPrior, q: Sequence[float]) -> FloatArray:
     """Return posterior quantiles of lambda per day, shape (n_pages, n_q).
 
-    q: probabilities between 0 and 1, flat; (0.1, 0.5, 0.9) gives the median and the limits of the
-    central 80% interval. Between two rates of the grid the distribution function of log λ is a straight
-    line.
+    q: probabilities between 0 and 1; (0.1, 0.5, 0.9) gives the median and the limits of the central
+    80 % interval. Between the grid's rates the distribution function of log λ is interpolated linearly.
     """
     half = (LOG_RATES[1] - LOG_RATES[0]) / 2
     below = np.cumsum(posterior(gaps, prior), axis=1)
@@ -151,16 +150,15 @@ def bayes_quantiles(gaps: Gaps, prior: LogNormalPrior, q: Sequence[float]) -> Fl
 def fit_prior(gaps: Gaps) -> LogNormalPrior:
     """Fit the prior that maximises the pages' marginal likelihood (type-II maximum likelihood).
 
-    The search takes the best of a coarse grid of medians and log_sds, then steps to a better neighbour,
-    which become smaller: the same pages give the same prior, whatever it was before. Every gap counts
-    in full, whatever its weight: a likelihood raised to weights, as in `posterior`, is not the
-    probability of the data, and takes pages for more alike than they are. Pages without gaps are
-    ignored.
+    The search starts from the best point of a coarse grid of medians and log_sds, and moves to better
+    neighbours in ever smaller steps; the result depends on the pages only. Every gap has the weight 1: a
+    likelihood raised to weights, as in `posterior`, is not the probability of the data, and makes pages
+    look more alike than they are. Pages without gaps are ignored.
 
     Returns DEFAULT_PRIOR below MIN_PAGES_TO_FIT pages with gaps or MIN_UPDATES_TO_FIT gaps with an
-    update (a store of quiet pages only says that rates are small, not how small). Of simulated stores of
-    5 gaps a page with 10 / 30 / 50 / 100 pages the fitted prior is worse than the default in
-    37 / 13 / 3 / 1 % (benchmarks/estimators.py; median 30 days, log_sd 1).
+    update (quiet pages only show that rates are small, not how small). For simulated stores of
+    10 / 30 / 50 / 100 pages with 5 gaps each, the fitted prior is worse than the default in
+    37 / 13 / 3 / 1 % of cases (benchmarks/estimators.py; median 30 days, log_sd 1).
     """
     has_gaps = gaps.counts > 0
     if np.count_nonzero(has_gaps) < MIN_PAGES_TO_FIT or gaps.updated.sum() < MIN_UPDATES_TO_FIT:
@@ -180,7 +178,7 @@ def fit_prior(gaps: Gaps) -> LogNormalPrior:
     best = best_of(np.linspace(*_LOG_MEDIAN_BOUNDS, 31), np.linspace(*LOG_SD_BOUNDS, 6))
     step = 0.25
     while step > _LEAST_STEP:
-        # argmax takes the earlier of two equal points
+        # 0 first: argmax takes the first of equal points, so that the search stops
         around = step * np.array([0.0, -1.0, 1.0])
         optimum = best_of(
             np.clip(best[0] + around, *_LOG_MEDIAN_BOUNDS),

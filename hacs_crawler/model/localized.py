@@ -1,10 +1,9 @@
 """The estimators of S. R. Singh, "Estimating the Rate of Web Page Updates", IJCAI 2007.
 
-Updates are a Poisson process whose rate changes with time, and the rate to use is that of the last
-window of updates within which the gaps between them keep their trend. Unlike in the paper's forms, a
-page's last window ends with its last visit T, not with the last update, so that quiet time since then
-counts. The updates expected up to t days after a window's origin are a power of time,
-Λ(t) = c (t / T)^b, and λ is their intensity at T.
+Updates are a Poisson process whose rate changes with time. The rate is estimated from the last window of
+updates in which the gaps keep their trend. Unlike in the paper, a page's last window ends with its last
+visit T, not with the last update, so that quiet time since then counts. The expected number of updates
+up to t days after a window's origin is a power of time, Λ(t) = c (t / T)^b, and λ is the rate at T.
 """
 
 from __future__ import annotations
@@ -28,25 +27,25 @@ from hacs_crawler.utils.arrays import (
     sum_by_page,
 )
 
-# Windows of fewer update points are given to their neighbours.
+# Windows with fewer update points are merged into their neighbours.
 MIN_POINTS: Final = 4
-# The threshold of the paper's figures, which give no unit.
+# The threshold in the paper's figures, which have no unit.
 THRESHOLD_DAYS: Final = 3.0
-# days; gaps that differ by less are equal, as are midpoints of whole days
+# days; gaps that differ by less are equal: midpoints of whole days have rounding errors
 _SAME: Final = 1e-9
-# Within which b is kept.
+# Bounds of b.
 SHAPES: Final = 0.001, 1000.0
 _ROUNDING: Final = 1e-6  # days, a tenth of a second; visits are whole seconds apart
 _MOST_LOG: Final = 600.0
 
 
 class Kind(IntEnum):
-    """How the gaps of a window go: the sign of the difference between two of them."""
+    """The trend of a window's gaps: the sign of the difference between successive gaps."""
 
     SHRINKING = -1
     CONSTANT = 0
     GROWING = 1
-    # Joined from the rest of windows under three points, which lack such a difference.
+    # A window of fewer than three points, in which there is no such difference.
     REMAINS = 2
 
 
@@ -55,8 +54,8 @@ class Windows:
     """Windows of many pages, in the order of pages and of time.
 
     Window w has the update points days[offsets[w]:offsets[w + 1]], strictly increasing times since its
-    origin, in days, all above 0. `origin_days` is the update before the window, the first visit for a
-    page's first window, in the time of the visits. `page` is whose window it is, `kind` a `Kind`.
+    origin, in days, all above 0. `origin_days` is the time of the update before the window, or of the
+    first visit for a page's first window. `page` is the window's page, `kind` its `Kind`.
     """
 
     days: FloatArray
@@ -80,11 +79,11 @@ class Windows:
 
     @property
     def is_last(self) -> BoolArray:
-        """Whether a window is the last window of its page."""
+        """Whether each window is the last of its page."""
         return np.append(self.page[1:] != self.page[:-1], np.ones(min(len(self), 1), np.bool_))
 
     def of(self, chosen: BoolArray) -> Windows:
-        """Return the chosen windows."""
+        """Return the chosen windows (a mask)."""
         counts = self.counts
         return Windows(
             self.days[np.repeat(chosen, counts)],
@@ -101,24 +100,26 @@ def consistent_windows(
     first_days: FloatArray,
     threshold_days: float = THRESHOLD_DAYS,
 ) -> Windows:
-    """Cut each page's update points into windows that keep their state, from the last one backward.
+    """Cut each page's update points into windows of one trend, from the last point backward.
 
     point_days, offsets: as `Visits.update_points` returns them; first_days: each page's first visit,
     before its first point. Shape (n_pages,).
 
-    A window begins with three points, and its state is the sign of the difference between their two
-    gaps. The next point keeps the state if its gap differs from the gap before in the same direction
-    (or not at all, if the state is constant). A point that does not is let in while the days by which
-    such gaps differ, summed, are within the threshold. Else it is the first point of the next window.
+    A window begins with three points, and its trend is the sign of the difference between their two
+    gaps. The next point follows the trend if its gap differs from the gap before in the same direction
+    (or not at all, if the trend is constant). A point that does not follow it is accepted as long as the
+    differences of such points, in days, add up to no more than the threshold; otherwise it is the first
+    point of the next window.
 
-    Then windows under `MIN_POINTS` points are given away, in the order in which they were found: the
-    half nearer to the neighbour found before (and the odd point) goes to that, the rest to the next one.
-    Points with a neighbour on one side only go there together. A page of fewer points has one window.
+    Then windows with fewer than `MIN_POINTS` points are split between their neighbours, in the order in
+    which they were found: the half next to the neighbour found earlier, and an odd point, go to that
+    neighbour, the rest to the other. If there is only one neighbour, it gets all points. A page with
+    fewer points than `MIN_POINTS` has one window.
     """
     counts = np.diff(offsets)
     sizes, kinds, windows = _cut(-point_days[::-1], counts[::-1], threshold_days)
     sizes, kinds, windows = _without_small(sizes, kinds, windows)
-    # time ran backward: gaps that grew shrink
+    # the cut ran backward in time, so growing and shrinking are swapped
     kinds = np.where(kinds == Kind.REMAINS, kinds, -kinds)[::-1].astype(np.int8)
     sizes, windows = sizes[::-1], windows[::-1]
     page = np.repeat(np.arange(len(counts)), windows)
@@ -129,9 +130,9 @@ def consistent_windows(
 
 
 def _by_step(counts: IndexArray) -> tuple[IndexArray, Iterator[IndexArray]]:
-    """Return the pages, those with most first, and the places of their first, second, ... values.
+    """Return the pages by descending number of values, and the places of all first values, second, ...
 
-    Pages with a k-th value are a beginning of all: the k-th places are of so many pages.
+    In this order the pages with a k-th value come first: the k-th places belong to the first pages.
     """
     order = np.argsort(-counts, kind="stable")
     active = np.searchsorted(-counts[order], -np.arange(counts.max(initial=0)))
@@ -142,7 +143,7 @@ def _by_step(counts: IndexArray) -> tuple[IndexArray, Iterator[IndexArray]]:
 def _cut(
     days: FloatArray, counts: IndexArray, threshold: float
 ) -> tuple[IndexArray, NDArray[np.int8], IndexArray]:
-    """Return sizes and kinds of the windows as they are cut, and how many each page has."""
+    """Return sizes and kinds of the windows, and the number of windows of each page."""
     order, places = _by_step(counts)
     begins = np.zeros(len(days), np.bool_)
     kind_at = np.full(len(days), Kind.REMAINS, np.int8)
@@ -171,7 +172,7 @@ def _cut(
 def _without_small(
     sizes: IndexArray, kinds: NDArray[np.int8], windows: IndexArray
 ) -> tuple[IndexArray, NDArray[np.int8], IndexArray]:
-    """Give windows under `MIN_POINTS` points to their neighbours, for all pages together."""
+    """Merge windows with fewer than `MIN_POINTS` points into their neighbours."""
     order, places = _by_step(windows)
     kept = np.zeros_like(sizes)
     carried = np.zeros(len(order), np.int64)
@@ -195,7 +196,7 @@ def _without_small(
 
 
 class LastWindows(NamedTuple):
-    """How pages go on by their last windows: c, b and T, and the places of the pages."""
+    """The last windows of pages: c, b and T, and the places of the pages."""
 
     page: IndexArray
     expected: FloatArray
@@ -207,7 +208,7 @@ class LastWindows(NamedTuple):
         return np.asarray(self.expected * self.shape / self.watched_days)
 
     def survival(self) -> FloatArray:
-        """Return e^-(Λ(T + x) - Λ(T)) of each of `TIMES` x; (n_windows, times)."""
+        """Return e^-(Λ(T + x) - Λ(T)) for each x of `TIMES`; (n_windows, times)."""
         grown = self.shape[:, None] * np.log1p(TIMES / self.watched_days[:, None])
         more = self.expected[:, None] * np.expm1(np.minimum(grown, _MOST_LOG))
         return np.asarray(np.exp(-more))
@@ -217,9 +218,9 @@ def last_windows(name: str, visits: Visits) -> LastWindows:
     """Return the last windows of the pages with at least `MIN_POINTS` updates.
 
     `name` is one of `estimators.LOCALIZED`. weibull: b = n / sum log(T / t_i) and c = n, the maximum
-    likelihood for n updates up to T. duane: the shape 1 - gamma of Duane's plot, and c = n, as the plot
-    itself knows nothing of quiet time. matloff: b = 1 and the rate -log(1 - X / k) / tau for k visits in
-    the window, X of them with an update, tau their mean distance.
+    likelihood for n updates up to T. duane: b = 1 - gamma, from Duane's plot, and c = n, as the plot
+    ignores quiet time. matloff: b = 1 and the rate -log(1 - X / k) / tau for k visits in the window, X
+    of them with an update, tau their mean distance.
     """
     days, offsets = visits.visit_days, visits.offsets
     first = (
@@ -243,7 +244,7 @@ def last_windows(name: str, visits: Visits) -> LastWindows:
 def _visits_in(windows: Windows, watched_days: FloatArray, visits: Visits) -> IndexArray:
     """Return how many visits each window has."""
     days = visits.visit_days
-    # the pages one after the other on one time line
+    # all pages on one time axis, one after the other
     span, least = np.ptp(days) + 1.0 if days.size else 1.0, days.min(initial=np.inf)
     order = page_of_value(visits.offsets) * span + (days - least)
     origin = windows.page * span + (windows.origin_days - least) + _ROUNDING
@@ -256,8 +257,8 @@ def matloff_rate(intervals: ArrayLike, updated: ArrayLike, interval_days: ArrayL
     """Return -log(1 - X / k) / tau, 1/day; shapes broadcast, k is at least 1.
 
     N. Matloff, "Estimation of Internet file-access/modification rates from indirect data", ACM TOMACS
-    15(3), 2005. The paper's M_n is read as X. Where every interval has an update, X = k, that is
-    infinite: X is then k - 1/2.
+    15(3), 2005. The paper's M_n is read as X. If every interval has an update (X = k), that would be
+    infinite: X = k - 1/2 is used instead.
     """
     k = np.asarray(intervals, np.float64)
     share = np.minimum(np.asarray(updated, np.float64), k - 0.5) / k
@@ -266,7 +267,7 @@ def matloff_rate(intervals: ArrayLike, updated: ArrayLike, interval_days: ArrayL
 
 
 def duane_line(windows: Windows) -> tuple[FloatArray, FloatArray]:
-    """Return 1 - gamma and log alpha of the line through Duane's plot of each window."""
+    """Return 1 - gamma and log alpha of the line fitted to Duane's plot of each window."""
     window = page_of_value(windows.offsets)
     n = windows.counts
     number = np.arange(len(windows.days)) - windows.offsets[window] + 1.0

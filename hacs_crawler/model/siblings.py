@@ -1,4 +1,4 @@
-"""The evidence that the visits of a site's other pages give for a page, and how strong it is."""
+"""The evidence of siblings: what the visits of a site's other pages say of a page, and how strongly."""
 
 import math
 from dataclasses import dataclass
@@ -11,27 +11,27 @@ from hacs_crawler.model.estimators import mle
 from hacs_crawler.model.gaps import Visits
 from hacs_crawler.utils.arrays import FloatArray, IndexArray, page_of_value
 
-# The probability that an update of a sibling, of at most the same rate, came with the page's.
+# The probability that a page was updated together with a sibling of at most the same rate.
 SHARED_UPDATES: Final = 0.4
-# The sibling correlation of the pages that the numbers above were tuned on.
+# The sibling correlation of the pages that these constants were tuned on.
 USUAL_SIBLING_CORRELATION: Final = 0.6
-# By how much less likely an update is at a time at which one sibling is known to have been quiet.
+# Each sibling that was quiet at a time makes an update at that time less likely by this share, ...
 QUIET_SHARE: Final = 0.3
-# What is left of that likelihood however many siblings were quiet.
+# ... down to this factor for many quiet siblings ...
 LEAST_LEFT: Final = 0.1
-# How many siblings that were quiet at one time count.
+# ... which this number of them reaches: more are not counted.
 MOST_QUIET: Final = math.ceil(math.log(LEAST_LEFT) / math.log(1.0 - QUIET_SHARE))
 _SECONDS: Final = 86_400.0
 _STEPS: Final = 2.0**30
-# How many siblings' updates are looked at: the latest ones of the site.
+# How many updates of siblings count: the latest of the site.
 MOST_UPDATES: Final = 2
 _ONE, _LOW, _SITE_SHIFT = np.uint64(1), np.uint64(32), np.uint64(33)
-# With how many others of its site a page is compared at most: giants would outweigh all else.
+# Limit on the siblings that a page is compared with, so that large sites do not outweigh all others.
 SIBLINGS_COMPARED: Final = 8
-# How many sites the usual sibling correlation counts as: few sites are little evidence.
+# In the fit, the usual sibling correlation counts as much as this many sites.
 PRIOR_SITES: Final = 10.0
+# The grid for the Beta distribution of the sites' r: its mean, and its concentration.
 MEANS: Final = np.arange(0.02, 1.0, 0.04)
-# What sites may have in common: the mean of their r, and as how many updates of a site it counts.
 CONCENTRATIONS: Final = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0)
 CELLS: Final = 40
 _TINY: Final = float(np.finfo(np.float64).tiny)
@@ -42,9 +42,9 @@ class SiblingVisits:
     """When pages were last seen; arrays with one element a page, times in days, nan for never.
 
     `sites` are numbers, 0 for none. `last_update` is the last visit that found an update, `before` the
-    visit before that one. `quiet_since` is from when on the page is known to have had no update: the
-    last one, or the first visit or another baseline, which finds a page neither updated nor quiet.
-    Visits less than a second apart count as one moment.
+    visit before it. Since `quiet_since` the page is known to have had no update: it is the last update,
+    or the first visit or another baseline, before which nothing is known. Visits less than a second
+    apart count as simultaneous.
     """
 
     sites: IndexArray
@@ -62,14 +62,14 @@ def sibling_evidence(
 ) -> tuple[FloatArray, FloatArray]:
     """Return for each page the evidence of its siblings on the time since its last visit.
 
-    That is the number of days to subtract from this time, because siblings were seen quiet in it, and
-    the probability that the page was updated together with a sibling. Both are 0 for a page without
-    siblings, a page never seen, and a page that was seen later than all of them. Below the usual
+    The evidence is the number of days to subtract from this time, because siblings were quiet, and the
+    probability that the page was updated together with a sibling. Both are 0 for a page without
+    siblings, a page never seen, and a page that was seen later than all its siblings. Below the usual
     `sibling_correlation` siblings are weaker evidence: `SHARED_UPDATES` is in proportion to its square,
-    since a page wrongly taken for updated costs a visit, and `QUIET_SHARE` to its fourth power, since a
-    page wrongly taken for quiet is found late. No other site matters: sites may be passed together or
-    apart. `sites` must be below 2^32, times from 0 to 49,710 days (2^32 seconds). With `wanted`, places
-    of pages, only these get a result, in their order; the others are only siblings.
+    since wrongly assuming an update costs a visit, and `QUIET_SHARE` to its fourth power, since wrongly
+    assuming none delays a discovery. Sites do not affect each other. `sites` must be below 2^32, times
+    from 0 to 49,710 days (2^32 seconds). With `wanted`, places of pages, only these get a result, in
+    their order; the others are only siblings.
     """
     quiet = np.zeros(len(pages.sites))
     shared = np.zeros(len(pages.sites))
@@ -89,12 +89,9 @@ def sibling_evidence(
 
 
 def _with_siblings(pages: SiblingVisits) -> tuple[IndexArray, IndexArray]:
-    """Return the places of the seen pages that have a seen sibling, and the starts of sites in them.
-
-    Pages of one site follow each other, in the order in which they came.
-    """
+    """Return the places of seen pages with a seen sibling, by site, and the start of each site."""
     seen = np.flatnonzero((pages.sites > 0) & ~np.isnan(pages.last_visit))
-    # sites and places sorted as one number: several times as fast as sorting places by site
+    # site and place packed into one number: several times as fast as sorting places by site
     key = np.sort((pages.sites[seen].astype(np.uint64) << _LOW) | seen.astype(np.uint64))
     is_first = np.diff(key >> _LOW, prepend=np.uint64(0)) != 0
     has_sibling = ~is_first
@@ -109,14 +106,14 @@ def _together(
 ) -> FloatArray:
     """Return the weight of the site's `MOST_UPDATES` latest updates for each requested page, 0 to 1.
 
-    An update found after a gap counts with the share of the gap that lies after the page's own last
-    visit, and an update of a page that is updated more often only with the ratio of the rates.
+    An update is weighted by the share of its gap that lies after the page's own last visit, and, if the
+    sibling is updated more often than the page, by the ratio of their rates.
     """
     rate, last_visit = np.maximum(pages.rate_per_day, 1e-12), pages.last_visit[asked]
     together = np.zeros(len(asked))
     update = np.nan_to_num(pages.last_update, nan=-np.inf)
     for _ in range(MOST_UPDATES):
-        # of several latest updates the first; of a site without one, any page
+        # the first of several latest updates; any page of a site without updates
         latest = np.flatnonzero(update == np.maximum.reduceat(update, starts)[own])
         latest = latest[np.searchsorted(latest, starts)]
         update[latest] = -np.inf
@@ -132,14 +129,15 @@ def _together(
 def _quiet_days(
     pages: SiblingVisits, own: IndexArray, quiet_share: float, asked: IndexArray
 ) -> FloatArray:
-    """Sum over the time since a page's last visit of 1 - max(`LEAST_LEFT`, (1 - `quiet_share`)^m).
+    """Integrate 1 - max(`LEAST_LEFT`, (1 - `quiet_share`)^m) over the time since a page's last visit.
 
-    m is the number of pages of its site that are known to have been quiet at that moment, at most
-    `MOST_QUIET`: each from `quiet_since` to its last visit. Days, rounded to seconds. `own` are the
-    pages' sites, numbers from 0. Returned are the sums of the pages at places `asked`.
+    m is the number of pages of its site, at most `MOST_QUIET`, that are known to have been quiet at a
+    moment: each was from `quiet_since` to its last visit. Days, rounded to seconds. `own` are the pages'
+    sites, numbers from 0. Returns the integrals of the pages at places `asked`.
 
-    Each site's time is cut at all these moments. Up to each of them the sum is kept, in whole numbers
-    that may overflow: differences within a site are exact, whatever other sites there are.
+    Each site's time is cut at the starts and ends of these quiet times, and the integral up to each cut
+    is kept, in whole numbers that may overflow: differences within a site are still exact, so that sites
+    do not affect each other.
     """
     until, since = (
         np.rint(days * _SECONDS).astype(np.uint64) for days in (pages.last_visit, pages.quiet_since)
@@ -157,7 +155,7 @@ def _quiet_days(
     lost = np.rint(_STEPS * (1.0 - left)).astype(np.int64)[np.minimum(number, MOST_QUIET)]
     at = (moments & (_ONE << _SITE_SHIFT) - _ONE).astype(np.int64) >> 1
     up_to = np.zeros(len(moments), np.int64)
-    # 0 is lost from a site's last moment on
+    # nobody is known to be quiet after a site's last moment, so the sum does not grow between sites
     np.cumsum(lost[:-1] * np.diff(at), out=up_to[1:])
 
     own, site, until = own[asked], site[asked], until[asked]
@@ -177,9 +175,9 @@ def _quiet_days(
 def fit_sibling_correlation(sites: IndexArray, visits: Visits) -> float:
     """Return the probability that an update of a page came with a sibling's update, 0 to 1.
 
-    This holds for a sibling of at least the page's rate; for a slower one it is in proportion to the
-    rates. `sites` has one number a page, 0 for none. Pages in no particular order (their ids are
-    hashes): each is compared with the `SIBLINGS_COMPARED` that follow in its site.
+    This holds for a sibling of at least the page's rate; for a slower sibling it is reduced in
+    proportion to the rates. `sites` has one number a page, 0 for none. Each page is compared with the
+    next `SIBLINGS_COMPARED` of its site, which are random as ids are hashes.
 
     An update in the gap (a, b] of one page is compared with the gaps g of its sibling. If the sibling
     shares it with probability r, and is updated by itself as a Poisson process of its own rate, the
@@ -187,15 +185,14 @@ def fit_sibling_correlation(sites: IndexArray, visits: Visits) -> float:
 
         x = sum over g of |g and (a, b]| / (b - a) * ([g has an update] / (1 - exp(-rate |g|)) - 1).
 
-    The rates are those of Eq. 5 without fading: its equation is that the bracket, integrated over all
-    gaps of a page, is 0, so that pages that have nothing to do with each other have a mean x of 0. The
-    likelihood of a site is the product over all such pairs (a composite one),
-    to the power at which they count as half the updates in them: the pairs of one update are not
-    independent, and an update in common is seen from both pages.
+    The rates are those of Eq. 5 without fading: they make the bracket, integrated over all gaps of a
+    page, 0, so that x is 0 on average for unrelated pages. The likelihood of a site is composite, the
+    product over all pairs, raised to a power that makes them count as half the number of their updates:
+    the pairs of one update are not independent, and a shared update is seen from both pages.
 
-    The r of sites follow a Beta distribution, whose mean is returned. It is averaged over `MEANS` and
-    `CONCENTRATIONS`, weighted by how likely they make the pairs of all sites, and by a Beta distribution
-    of the mean as after `PRIOR_SITES` sites with `USUAL_SIBLING_CORRELATION`.
+    The r of sites follow a Beta distribution, whose posterior mean is returned. The posterior over
+    `MEANS` and `CONCENTRATIONS` is weighted by the likelihood of all sites, and by a Beta prior of the
+    mean, as after `PRIOR_SITES` sites with `USUAL_SIBLING_CORRELATION`.
     """
     site, update, excess = _pairs(sites, visits)
     if not len(excess):
@@ -222,7 +219,7 @@ def fit_sibling_correlation(sites: IndexArray, visits: Visits) -> float:
 
 
 def _pairs(sites: IndexArray, visits: Visits) -> tuple[IndexArray, IndexArray, FloatArray]:
-    """Return x of pairs of an update and a sibling visited about that time, their site and update."""
+    """Return site, update and x of all pairs of an update and a sibling whose visits enclose its gap."""
     visit_days, offsets, is_end = visits.visit_days, visits.offsets, visits.end_gaps()
     gaps = visits.gaps()
     rates, page = mle(gaps), page_of_value(offsets)
@@ -255,9 +252,9 @@ def _pairs(sites: IndexArray, visits: Visits) -> tuple[IndexArray, IndexArray, F
 
 
 def _siblings(sites: IndexArray, pages: IndexArray) -> list[IndexArray]:
-    """Return for each of the pages the next page of its site, then the page after that, and so on.
+    """Return the next page of each page's site, then the page after that, and so on, cyclically.
 
-    The first page of a site follows its last. Without another page it is the page itself.
+    If the site has too few pages, it is the page itself.
     """
     order = np.argsort(sites, kind="stable")
     in_order = sites[order]

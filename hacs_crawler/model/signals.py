@@ -1,19 +1,21 @@
 """Change signals as evidence for a page: the `lastmod`s of sitemaps, the dates of feeds, pings.
 
-A signal says that a page changed at a time. Some updates bring none, some signals are false, and some
-come late. Busa-Fekete et al., "A Scalable Crawling Algorithm Utilizing Noisy Change-Indicating Signals",
-WWW 2025, arXiv:2502.02430: a page's updates are a Poisson process of rate lambda, each is signalled with
-probability r, false signals are a Poisson process of phi a page-day. Then a page with n signals since
-its last visit, of whose time w days were watched and u were not, was not updated with probability
+A signal says that a page changed at a time. Some updates have no signal, some signals are false, and
+some come late. By Busa-Fekete et al., "A Scalable Crawling Algorithm Utilizing Noisy Change-Indicating
+Signals", WWW 2025, arXiv:2502.02430, a page's updates are a Poisson process of rate lambda, each is
+signalled with probability r, and false signals are a Poisson process of rate phi per page and day. If
+there were n signals since the page's last visit, and signals were watched for w days of this time but
+not for the other u days, then the page was not updated with probability
 
     e^(-lambda (1 - r) w) (phi / (phi + r lambda))^n e^(-lambda u).
 
-Here a true signal is late by a time that is exponential with mean d: a signal x days after a visit is of
-an update after it with the share c = 1 - e^(-x/d), and after a visit that found an update within the g
-days before it, of that update at the rate h = r (1 - e^(-g/d)) / g e^(-(time since that visit)/d).
+In addition, a true signal is delayed by an exponential time with mean d. A share c = 1 - e^(-x/d) of the
+true signals x days after a visit belongs to updates after the visit. If the visit found an update within
+the g days before it, signals of that update come at the rate
+h = r (1 - e^(-g/d)) / g e^(-(time since that visit)/d).
 
-r, phi and d of a site are learned on a grid of all three: the outcome of each visit, and the number of
-signals, have a likelihood at each point, and these log-likelihoods add up.
+r, phi and d of a site are learned on a grid of all three, by adding up the log-likelihoods of the
+outcome of each visit and of the number of signals at each point.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ RECALLS: Final = np.array([0.0, 0.15, 0.4, 0.65, 0.85, 0.95])
 FALSE_PER_DAY: Final = np.geomspace(0.0003, 3.0, 25)
 DELAYS_DAYS: Final = np.array([0.05, 1.0, 5.0])
 SHAPE: Final = (len(RECALLS), len(FALSE_PER_DAY), len(DELAYS_DAYS))
-# How many points the grid has.
+# The number of points in the grid.
 POINTS: Final = int(np.prod(SHAPE))
 _RECALL, _FALSE, _DELAY = (
     axis.ravel() for axis in np.meshgrid(RECALLS, FALSE_PER_DAY, DELAYS_DAYS, indexing="ij")
@@ -48,17 +50,18 @@ def _usual(useless: FloatArray, by_false: FloatArray) -> FloatArray:
     return np.asarray(np.multiply.outer(by_recall, _BY_DELAY).ravel())
 
 
-# How likely it is that r = 0, by phi: who stamps all pages every day hardly knows which changed.
+# The probability of r = 0, by phi: a site that dates all pages again every day rarely knows what
+# changed.
 _USELESS: Final = np.interp(
     np.log10(FALSE_PER_DAY), (-2.0, -1.5, -1.0, -0.5, 0.0, 0.5), (0.2, 0.25, 0.4, 0.6, 0.8, 0.9)
 )
-# The prior of a site if no other site is known.
+# The prior of a site before any site is known.
 USUAL_SIGNALS: Final = _usual(_USELESS, np.ones(len(FALSE_PER_DAY)))
-# That of signals which a user gives on purpose: few are expected to be false.
+# The same for signals that a user gives on purpose: few are expected to be false.
 USUAL_PINGS: Final = _usual(_USELESS / 4, 1.0 / FALSE_PER_DAY)
-# The number of sites for which the usual prior counts when a prior is fitted.
+# In the fit of a prior, the usual prior counts as much as this many sites.
 PRIOR_SITES: Final = 3.0
-# The share of the prior in the expectation for a page: it may differ from its site.
+# The share of the prior in the expectation for a page, as it may differ from its site.
 OWN_SHARE: Final = 0.03
 _BLOCK: Final = 2048
 _STEPS: Final = 30
@@ -72,9 +75,9 @@ class SignalRecords:
     """Signals of pages since they were last visited; arrays with one element a page.
 
     Times in days, all on one axis. `visit` is the last visit, `update` the last visit that found an
-    update and `before` the visit before that (nan: none). `count` signals came since, at `first` to
-    `latest`, in `watched` days in which the time of each signal is known. `quiet_count` and
-    `quiet_days` are of earlier times between visits that found no update.
+    update and `before` the visit before that (nan: none). Since `visit`, `count` signals came, from
+    `first` to `latest`; signals were watched for `watched` days. `quiet_count` and `quiet_days` are the
+    signals and watched days of earlier gaps without update.
     """
 
     visit: FloatArray
@@ -97,7 +100,7 @@ class SignalRecords:
 
 @dataclass(frozen=True, slots=True)
 class Trust:
-    """What is believed of a site's signals: means of r, phi and d."""
+    """The reliability of a site's signals: means of r, phi and d."""
 
     recall: float
     false_per_day: float
@@ -109,7 +112,7 @@ def gap_log_likelihood(
 ) -> FloatArray:
     """Return the log-likelihood of visits' outcomes at each point, given signals; (n_pages, `POINTS`).
 
-    The next visit of each page came `gap_days` after the last, and found whether it was `updated`.
+    `gap_days` are the gaps that the visits ended, `updated` says if they found an update.
     """
     logs = np.empty((len(heard), POINTS))
     for part, some, mine in _parts(heard, rates):
@@ -122,7 +125,7 @@ def gap_log_likelihood(
 
 
 def open_log_likelihood(heard: SignalRecords, rates: Rates) -> FloatArray:
-    """Return how likely the signals since the last visits are at each point; (n_pages, `POINTS`)."""
+    """Return the log-likelihood of the signals since the last visits; (n_pages, `POINTS`)."""
     logs = np.empty((len(heard), POINTS))
     for part, some, mine in _parts(heard, rates):
         logs[part] = _logs(some, mine, _HABITS)[1]
@@ -145,7 +148,7 @@ def fit_prior_of_signals(
 
 
 def trust_of(weights: FloatArray) -> Trust:
-    """Return the sums over one site's points that p needs."""
+    """Return the means over one site's points, of phi and d geometric."""
     return Trust(
         float(weights @ _RECALL),
         float(np.exp(weights @ np.log(_FALSE))),
@@ -155,7 +158,7 @@ def trust_of(weights: FloatArray) -> Trust:
 
 @dataclass(frozen=True, slots=True)
 class Beliefs:
-    """What ranking needs of sites: weights of the points of r and phi, (n_sites, points), and means."""
+    """The numbers of sites that ranking needs: weights of r and phi, (n_sites, points), and means."""
 
     weights: FloatArray
     delay_days: FloatArray
@@ -176,13 +179,13 @@ def log_quiet_factor(
 
     `site` are the pages' places in `beliefs`. `left` is the share of the time since the last visit that
     no other evidence has shown to be quiet, 0 to 1. The result is below 0 if signals make an update
-    likely, above 0 if their absence makes it unlikely, 0 if they are believed to say nothing.
+    likely, above 0 if their absence makes it unlikely, 0 if they are uninformative.
     """
     logs = np.zeros(len(heard))
     recall, false = (axis.ravel() for axis in np.meshgrid(RECALLS, FALSE_PER_DAY, indexing="ij"))
     for part, some, mine in _parts(heard, rates):
         own = np.log(np.maximum(beliefs.weights[site[part]], _TINY))
-        # evidence of the page's own times without updates on its false signals
+        # the page's own gaps without update are evidence on its false signals
         own += np.multiply.outer(some.quiet_count, np.log(false))
         own -= np.multiply.outer(some.quiet_days, false)
         delay = np.maximum(beliefs.delay_days[site[part]], _TINY)[:, None]
@@ -203,9 +206,9 @@ def _logs(
     habits: tuple[FloatArray, FloatArray, FloatArray],
     left: FloatArray | float = 1.0,
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the logs of the likelihood of the signals, without updates since the visit, and in all.
+    """Return the log-likelihoods of the signals, without an update since the visit, and in total.
 
-    The first is for signals that are false or of updates already found; the second is averaged over λ.
+    In the first, signals are false or belong to updates already found; the second is averaged over λ.
     `habits` are r and phi, of shape (1, points), and d, which broadcasts to (n_pages, points).
     """
     recall, false, delay = habits
@@ -218,7 +221,7 @@ def _logs(
     signalled = recall * (watched + delay * np.expm1(-watched / delay)) * left
     quiet = np.broadcast_to(-exposure, signalled.shape).copy()
 
-    # most pages are without any signal, and most of the others have one
+    # most pages have no signal, and most of the others one
     shares = []
     for least, times, begin, end in (
         (1, np.ones(len(heard)), heard.first, heard.first),
@@ -251,7 +254,7 @@ def _logs(
 def _residual_strength(
     heard: SignalRecords, recall: FloatArray, delay: FloatArray
 ) -> Callable[[FloatArray, FloatArray], FloatArray]:
-    """Return the rate, between two times, of late signals of the last update found; 0 without one."""
+    """Return the mean rate between two times of late signals of the last update, 0 without any."""
     is_found = ~np.isnan(heard.update)
     gap = np.where(is_found, np.maximum(heard.update - heard.before, _LEAST_DAYS), 1.0)[:, None]
     most = recall * -np.expm1(-gap / delay) / gap * is_found[:, None]

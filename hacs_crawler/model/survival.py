@@ -1,10 +1,10 @@
-"""The future of a page: its mean rate, and the probability of no update in x days after its last visit.
+"""The forecast for a page: its mean rate, and the probability of no update in x days after a visit.
 
     S(x) = w e^(-a x) + (1 - w) e^(-b x),   p = 1 - S(x),   a >= b
 
-is all that ranking, bounds, signals and reports use of a page, whatever its estimator. A page of one
-known rate has w = 1 and a = b; an uncertain rate, or a rate that falls in quiet time, has w between 0
-and 1; a rate that grows has w below 0 (then a = 2b and w >= -1, so that S falls all the time).
+is what every estimator returns, and ranking, bounds, signals and reports use. A single known rate has
+w = 1 and a = b; an uncertain rate, or a rate that falls in quiet time, has w between 0 and 1; a growing
+rate has w below 0 (then a = 2b and w >= -1, so that S always falls).
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from hacs_crawler.utils.arrays import FloatArray, IndexArray
 
 # Days after a visit, from 20 minutes to 34 years, at which S is fitted.
 TIMES: Final = np.outer(2.0 ** np.arange(-6, 14), [1.0, 1.5]).ravel()
-# The times that a fit is about: these multiples of the page's mean gap, the next visits' usual ones.
+# The fit matters most between these multiples of the page's mean gap, where its next visit usually is,
 _WINDOW: Final = 0.06, 3.5
-# And those at which S lies between: most visits are made then, whatever the gaps were.
+# and after that while S is between these values, when most visits are made.
 _LEVELS: Final = 0.4, 0.98
-# The weights of the window, of the levels outside of it, and of all other times.
+# The weights of times in the window, at these levels outside of it, and of all others.
 _WEIGHTS: Final = 1.0, 0.05, 0.02
-# What is added to S (1 - S), by which each time's weight is divided: small p count in proportion.
+# Weights are divided by S (1 - S) plus this, so that small p are fitted in proportion.
 _LEAST_VARIANCE: Final = 0.15
 _STEPS: Final = 6
 _DAMPING: Final = 0.02
@@ -35,9 +35,9 @@ _LEAST: Final = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """What is estimated of pages; arrays of shape (n_pages,).
+    """The estimates of pages; arrays of shape (n_pages,).
 
-    `rate_per_day` is λ, the mean rate of what time brings; `fast_share` is w, `fast_per_day` a and
+    `rate_per_day` is λ, the mean rate of updates; `fast_share` is w, `fast_per_day` a and
     `slow_per_day` b. `churn` is the posterior mean of c, the chance that any request shows new links,
     and `churning` the probability that the page churns at all (c > 0; see `model.churn`).
     """
@@ -54,21 +54,21 @@ class Rates:
         return Rates(*(getattr(self, name)[places] for name in Rates.__slots__))
 
     def probability(self, days: ArrayLike) -> FloatArray:
-        """Return p of an update in that number of days; see `chance_of_update`."""
+        """Return p, the probability of an update in that number of days; see `chance_of_update`."""
         return chance_of_update(self.fast_share, self.fast_per_day, self.slow_per_day, days)
 
 
 def known_rates(rate_per_day: FloatArray) -> Rates:
-    """Return pages of one known rate each, none of which churns."""
+    """Return the estimates of pages with one known rate each and no churn."""
     ones, zeros = np.ones(len(rate_per_day)), np.zeros(len(rate_per_day))
     return Rates(rate_per_day, ones, rate_per_day, rate_per_day, zeros, zeros)
 
 
 def elapsed_days(now_day: ArrayLike, reference_day: ArrayLike) -> FloatArray:
-    """Elapsed time e = now - reference, in days, at least 0. Shapes broadcast.
+    """Return the elapsed time e = now - reference, in days. Shapes broadcast.
 
-    reference_day is the last visit, or tau, the last known update, under the paper's rule; nan without a
-    visit or an update, which gives inf. A reference in the future (clocks that disagree) gives 0.
+    `reference_day` is the last visit, or, by the paper's rule, the last known update (tau); nan (no
+    visit or no update) gives inf. A reference in the future (clocks that disagree) gives 0.
     """
     now = np.asarray(now_day, dtype=np.float64)
     reference = np.asarray(reference_day, dtype=np.float64)
@@ -81,8 +81,8 @@ def chance_of_update(
 ) -> FloatArray:
     """Return p = 1 - S(days), the probability of at least one update; shapes broadcast.
 
-    Infinite days give 1 whatever the rates, 0 included: they are infinite for a page that was never
-    visited, and all that such a page holds is new.
+    Infinite days give 1 at any rate, even 0: they stand for a page that was never visited, on which
+    everything is new.
     """
     share, fast, slow, elapsed = (
         np.asarray(value, np.float64) for value in (fast_share, fast_per_day, slow_per_day, days)
@@ -100,7 +100,7 @@ def update_probability(rate_per_day: ArrayLike, days: ArrayLike) -> FloatArray:
 
 
 def update_index(p: ArrayLike) -> FloatArray:
-    """Return 1 - (1 + x) exp(-x) with x = -ln(1 - p), what one more visit would find; p from 0 to 1.
+    """Return 1 - (1 + x) exp(-x) with x = -ln(1 - p), the gain from one more visit; p from 0 to 1.
 
     V evenly spaced visits over a time T find V (1 - exp(-λT / V)) updates, and this is the derivative by
     V, with x = λT / V (Olston and Pandey 2008). It orders pages as p does; p = 1 gives 1.
@@ -115,8 +115,8 @@ def days_out_of_date(
     """Return F(x) = x p(x) - ∫₀ˣ p(t) dt of x = days, finite; shapes broadcast.
 
     A page that is visited now is expected to have been out of date for ∫₀ˣ p days; F is the additional
-    time if its visits came x days apart. It is ∫₀ˣ S - x S(x), for one rate
-    [1 - (1 + λx) e^(-λx)] / λ: the index of freshness of Olston and Pandey, "Recrawl scheduling based on
+    time if its visits came x days apart. It equals ∫₀ˣ S - x S(x); for a single rate,
+    [1 - (1 + λx) e^(-λx)] / λ, the index of freshness of Olston and Pandey, "Recrawl scheduling based on
     information longevity", WWW 2008, whose optimum is that of Cho and Garcia-Molina 2003.
     """
     share, time = np.asarray(fast_share, np.float64), np.asarray(days, np.float64)
@@ -124,7 +124,7 @@ def days_out_of_date(
     def of_one(rate: FloatArray) -> FloatArray:
         r = np.minimum(rate * time, 700.0)
         exact = (-np.expm1(-r) - r * np.exp(-r)) / np.where(rate > 0, rate, 1.0)
-        return np.where(r < 1e-4, r * time / 2, exact)  # the series cancels nothing
+        return np.where(r < 1e-4, r * time / 2, exact)  # the series avoids cancellation
 
     fast, slow = (of_one(np.asarray(rate, np.float64)) for rate in (fast_per_day, slow_per_day))
     stale_days: FloatArray = np.maximum(share * fast + (1.0 - share) * slow, 0.0)
@@ -136,8 +136,8 @@ def fitted(
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return w, a and b of pages from their survival at `TIMES`, (n_pages, times); shape (n_pages,).
 
-    Least squares, weighted as `_WEIGHTS` says, by Levenberg and Marquardt's steps on w, ln a and ln b.
-    Pages whose rate grows have a = 2b, and steps on w and ln b only.
+    Weighted least squares (see `_WEIGHTS`), by Levenberg-Marquardt steps on w, ln a and ln b; on w and
+    ln b alone for pages whose rate grows, which have a = 2b.
     """
     gap = mean_gap_days[:, np.newaxis]
     weight = np.full_like(survival, _WEIGHTS[2])
@@ -145,7 +145,7 @@ def fitted(
     weight[(_WINDOW[0] * gap <= TIMES) & (_WINDOW[1] * gap >= TIMES)] = _WEIGHTS[0]
     weight /= _LEAST_VARIANCE + survival * (1.0 - survival)
 
-    # S at a time when about 0.7 of it is left, and at twice that: does the rate fall or grow?
+    # the rate grows if S(2x) is below S(x)^2; compared at an x with S(x) of about 0.7
     at = np.clip(np.count_nonzero(survival >= 0.7, axis=1) - 1, 0, len(TIMES) - 3)
     pages = np.arange(len(survival))
     first, two = np.clip(survival[pages, at], _LEAST, 1 - _LEAST), survival[pages, at + 2]

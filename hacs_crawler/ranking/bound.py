@@ -1,4 +1,4 @@
-"""Bound first: which pages may be among the best, by a bound of p that asks nothing of other pages."""
+"""Bounds: which pages may be among the best, by a bound of p that does not depend on other pages."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from hacs_crawler.state import (
 from hacs_crawler.utils.arrays import BoolArray
 from hacs_crawler.utils.times import DAY
 
-# So many rows are looked at at a time: they stay in the processor's cache.
+# Rows computed at a time, so that they fit the processor's cache.
 PIECE_ROWS: Final = 16_384
-# Where at least one page in this many is chosen, ranking all of them takes no longer.
+# If more than one page in this many is chosen, ranking all of them is as fast.
 LEAST_SHARE: Final = 8
-# About how many pages are looked at for each that is chosen: siblings bring some far below.
+# Pages first tried for each page that is chosen: siblings move some far below their bounds.
 TRIED: Final = 4
-# So many pages are enough to say how high the bounds of the first ones are.
+# Size of the sample from which the first bound is estimated.
 _SAMPLED: Final = 100_000
-# So many pages more of a sample are looked at: chance may have put too few of the best into it.
+# Additional pages of this sample to try, as chance may have put too few of the best into it.
 _SPARE: Final = 32
-# What the table of p and rounding may add to the updates expected, as a share of them.
+# Relative error of the expected updates from rounding.
 _SLACK: Final = 1e-6
 # The largest difference in p that rounding can make.
 _ROUNDING: Final = 1e-12
@@ -43,7 +43,7 @@ _WAITS: Final = -1.0
 class PageBounds(NamedTuple):
     """Pages that may reach a score: their places, ascending, and their bounds.
 
-    `waiting` is how many of all pages are not to be visited yet.
+    `waiting` is the number of pages, of all, that may not be visited yet.
     """
 
     places: Places
@@ -53,11 +53,11 @@ class PageBounds(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Upper bounds of the scores of some pages, from their ranking rows alone, without other pages.
+    """Upper bounds of the scores of some pages, from each page's ranking row alone.
 
-    p is bounded by its value if siblings were never seen quiet, and if as many as count were updated
-    after the page's last visit. Bounds are -ln(1 - score), the expected updates, and `_WAITS` for pages
-    that may not be visited yet. `expected` is the highest rate (`highest_rate`) of a page seen
+    The bound of p is the value that it would have if no sibling was quiet, and siblings were updated
+    after the page's last visit (`shared`). Bounds are expected updates, -ln(1 - score), and `_WAITS` for
+    pages that may not be visited yet. `expected` is the highest rate (`highest_rate`) of a page seen
     once. Times in seconds since 1970 UTC.
     """
 
@@ -80,9 +80,9 @@ class Bounds:
         return expected
 
     def of_some(self, most: int) -> float:
-        """Return the bound that `TRIED` pages for each of the best `most` reach, as a sample says.
+        """Estimate, from a sample, the bound that `TRIED` times `most` pages reach.
 
-        It is never above the bound of a score of 1: many pages may have that score.
+        It is never above the bound of a score of 1, which many pages may have.
         """
         step = max(1, len(self.rows) // _SAMPLED)
         sample = self.of(self.rows[::step])
@@ -93,7 +93,7 @@ class Bounds:
         return min(max(least, 0.0) * (1.0 - 4.0 * _SLACK), reach_of(1.0))
 
     def reaching(self, least: float, below: float = np.inf) -> PageBounds:
-        """Return the pages whose bound is that, but not `below` or more if that is finite."""
+        """Return the pages whose bound is at least `least` and, if that is finite, below `below`."""
         ids, waiting = [np.zeros(0, np.int64)], 0
         for start in range(0, len(self.rows), PIECE_ROWS):
             some = self.rows[start : start + PIECE_ROWS]
@@ -110,8 +110,8 @@ class Bounds:
         return PageBounds(places[is_meant], bound[is_meant], waiting)
 
     def _may_have(self, rows: Rows, bound: float) -> BoolArray:
-        """Return which pages may have that bound, if they do not wait or fail."""
-        # columns of their own first: faster than computing with parts of rows
+        """Return which pages may have that bound; waits and failures are ignored."""
+        # contiguous copies are faster than fields of rows
         visits, last_visit = rows["visits"].copy(), rows["last_visit"].copy()
         seconds = np.maximum(self.now - last_visit, 0.0)
         rate = highest_rate(rows["share"], rows["fast"], rows["slow"])
@@ -122,7 +122,7 @@ class Bounds:
 
 
 def bounds_of(rows: Rows, state: State, options: RankingOptions, now: float) -> Bounds:
-    """Return bounds of the pages' scores if there may be some, see `may_be_bounded`."""
+    """Return bounds of the pages' scores; valid if `may_be_bounded`."""
     page = state.estimation.expected()
     first = highest_rate(page.fast_share, page.fast_per_day, page.slow_per_day)
     return Bounds(
@@ -135,9 +135,9 @@ def bounds_of(rows: Rows, state: State, options: RankingOptions, now: float) -> 
 
 
 def highest_rate(share: ArrayLike, fast_per_day: ArrayLike, slow_per_day: ArrayLike) -> Floats:
-    """Return the least h with -ln S(x) <= h x: the rate at the visit, w a + (1 - w) b, if it falls.
+    """Return the least h with -ln S(x) <= h x: w a + (1 - w) b, the rate at the visit, if it falls.
 
-    A rate that grows comes up to b. Shapes broadcast.
+    If the rate grows, h is its limit, b. Shapes broadcast.
     """
     share, slow = np.asarray(share, np.float64), np.asarray(slow_per_day, np.float64)
     falling: Floats = share * np.asarray(fast_per_day, np.float64) + (1.0 - share) * slow
@@ -150,7 +150,7 @@ def reach_of(score: float) -> float:
 
 
 def may_be_bounded(options: RankingOptions, state: State, number: int, most: int) -> bool:
-    """Whether bounds of p bound scores, and make it faster to find the best `most` of `number` pages."""
+    """Whether bounds of p bound scores, and speed up finding the best `most` of `number` pages."""
     policy = options.policy
     return (
         number >= LEAST_SHARE * most

@@ -1,9 +1,9 @@
-"""Predictions against outcomes: how well they agree.
+"""How well predictions agree with outcomes.
 
-Only predicted visits count, of pages that had been seen before and were observed this time. The p of
-a page never visited is 1 by convention, not a prediction. The chance of any new link is compared with
-whether a visit found one: p covers the links that time brings, and on a churning page a single visit
-cannot tell them from the links that the request brings.
+Only visits that showed the page count, and not a page's first: its p is 1 by convention, not a
+prediction. The chance of new links from either source is compared with whether the visit found any: p is
+about the links that time brings, and on a churning page a single visit cannot distinguish them from the
+links that the request brings.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from hacs_crawler.utils.arrays import BoolArray, FloatArray
 DRIFT_VISITS: Final = 1_000
 DRIFT_RUNS: Final = 3
 DRIFT_RATIO: Final = 1.25
-# Looked at after each of a year's daily runs, predictions that are right are called drifting in
-# less than 5 % of states (benchmarks/calibration.py).
+# Over a year of daily checks, there are false alarms for less than 5 % of states with correct
+# predictions (benchmarks/calibration.py).
 DRIFT_Z: Final = 3.5
 
 
@@ -44,7 +44,7 @@ class Group:
 
     @property
     def p(self) -> FloatArray:
-        """The probabilities of new links: p, with what churn adds to it."""
+        """The probabilities of new links from time or the request (see `chance_of_new_links`)."""
         p = self.outcomes["p"].astype(np.float64)
         return np.asarray(chance_of_new_links(p, churn_of(self.outcomes)))
 
@@ -65,7 +65,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Drift:
-    """Predictions that have differed from outcomes for long."""
+    """A lasting difference between predictions and outcomes."""
 
     visits: int
     runs: int
@@ -96,8 +96,8 @@ def predicted(outcomes: Outcomes) -> Outcomes:
 def groups(state: State, outcomes: Outcomes | None = None) -> list[Group]:
     """Return the predicted visits by policy and model, in the order of these names.
 
-    `outcomes` are the state's outcome records, if they have been read already. Records whose label is
-    missing in the state are left out. Raises StateError.
+    `outcomes` are the state's outcome records, if they were read already. Records without a known label
+    are left out. Raises StateError.
     """
     outcomes = predicted(state.outcomes() if outcomes is None else outcomes)
     numbers: dict[tuple[str, str], list[int]] = {}
@@ -114,9 +114,9 @@ def drift(outcomes: Outcomes) -> Drift | None:
     """Return the lasting difference between predictions and outcomes, or None.
 
     `outcomes` are the records of one model, by time; the last DRIFT_VISITS predicted visits count, in at
-    least DRIFT_RUNS runs. It is a drift if the updates found are outside of 1 / DRIFT_RATIO to
-    DRIFT_RATIO times the predicted number, on the same side in each third of the visits, and DRIFT_Z
-    standard errors away, with the site as the unit.
+    least DRIFT_RUNS runs. There is a drift if the number of updates found is outside of 1 / DRIFT_RATIO
+    to DRIFT_RATIO times the predicted number, on the same side in each third of the visits, and DRIFT_Z
+    standard errors (clustered by site) away.
     """
     latest = predicted(outcomes)[-DRIFT_VISITS:]
     runs = len(np.unique(latest["run"]))
@@ -134,9 +134,6 @@ def drift(outcomes: Outcomes) -> Drift | None:
 
 
 def drift_of(state: State, model: str, outcomes: Outcomes | None = None) -> Drift | None:
-    """Return the drift of a model, whatever the policy, as `drift`; `outcomes` as for `groups`.
-
-    Raises StateError.
-    """
+    """Return the `drift` of a model over all policies; `outcomes` as for `groups`. Raises StateError."""
     own = [group.outcomes for group in groups(state, outcomes) if group.model == model]
     return drift(sorted_outcomes(own))

@@ -1,4 +1,4 @@
-"""From ranking rows to what policies look at: e, λ and p of each page."""
+"""From ranking rows to the input of policies: e, λ and p of each page."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from hacs_crawler.utils.arrays import BoolArray, IndexArray
 from hacs_crawler.utils.times import DAY
 
 Places = IndexArray
-# The evidence of siblings for each of some pages, see `sibling_evidence`.
+# The result of `sibling_evidence`.
 Evidence = tuple[Floats, Floats]
-# Which of a page's numbers are whole.
+# The arrays of integers.
 _WHOLE: Final = {"page_ids", "visits", "updates", "failures"}
-# What has one element a page.
+# The fields with one element a page.
 _COLUMNS: Final = [
     field.name for field in fields(Candidates) if field.name not in {"seed", "stale_days"}
 ]
@@ -46,11 +46,11 @@ def candidates_from(
 ) -> Candidates:
     """Return the candidates for a policy, from ranking rows (dtype `state.ROW`) of whole sites.
 
-    `now` is in seconds since 1970 UTC. Pages without a gap get the rate that `estimation` expects of
-    them. `signals` count if e starts at the last visit. `evidence` is the result of `evidence_of` for
-    these pages, if `rows` are no longer of whole sites. `demands` are the users' demands on the pages.
+    `now` is in seconds since 1970 UTC. `signals` count if e starts at the last visit. `evidence` is the
+    result of `evidence_of` for these pages; it is required if `rows` are not of whole sites. `demands`
+    are the users' demands on the pages.
     """
-    # a page seen once lacks a gap to learn from, and its rate in the row may be of an older prior
+    # not the rate in the row: for a page seen once it may be of an older prior
     rates = rates_of(rows, estimation)
     last_visit, last_update = _days_seen(rows)
     now_day = now / DAY
@@ -114,7 +114,7 @@ def _days_seen(rows: Rows) -> tuple[Floats, Floats]:
 
 
 def nobody() -> Candidates:
-    """Return candidates of no page."""
+    """Return empty candidates."""
     columns: dict[str, Any] = {
         name: np.zeros(0, np.int64 if name in _WHOLE else np.float64) for name in _COLUMNS
     }
@@ -122,7 +122,7 @@ def nobody() -> Candidates:
 
 
 def joined(parts: Sequence[Candidates]) -> Candidates:
-    """Return candidates one part after the other; there is one part at least."""
+    """Return the concatenation of at least one part."""
     columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in _COLUMNS}
     return Candidates(**columns, seed=parts[-1].seed, stale_days=parts[-1].stale_days)
 

@@ -1,7 +1,7 @@
 """Which pages are visited, and in which order: one rule for crawls and plans, over arrays of pages.
 
-A page waits, is below the threshold, or may be visited; of the last kind a run takes the best within
-its quota. Of two pages with the same score the earlier in the arrays is better.
+A run chooses the best pages within its quota from those that neither wait nor are below the threshold.
+Of two pages with the same score, the earlier one in the arrays is better.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from hacs_crawler.utils.arrays import BoolArray
 
 
 class Grant(Protocol):
-    """Says which of the ranked pages may be visited now, if other crawls share the budget."""
+    """Grants visits to ranked pages, if other crawls share the budget."""
 
     async def __call__(self, score: Floats, is_new: BoolArray, *, is_last: bool) -> BoolArray:
         """Return which pages may be visited, given their scores and whether they were never seen.
 
-        The others wait: it is asked again once most of these are sent, and with `is_last` when
-        nothing else is left to do. If nothing is granted then, they are dropped. Raises StateError.
+        The others wait for another call, once most of these are sent. `is_last` says that nothing else
+        is left to do: pages that get no grant then are dropped. Raises StateError.
         """
 
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """How many visits a run may make: `budget` pages (None: all), and `controls` visits to some again.
+    """How many visits a run may make: the `budget` (None: no limit), with up to `controls` controls.
 
-    `unseen` of the budget are for pages never seen, the others for the rest; None: all compete. The
-    crawls of `shards` shards share the budget, and `grant` gives each its share.
+    `unseen` visits of the budget are for pages never seen (None: all pages compete). The crawls of
+    `shards` shards share the budget, and `grant` gives each its share.
     """
 
     budget: int | None = None
@@ -48,17 +48,17 @@ class Quota:
     grant: Grant | None = None
 
     def within(self, limit: int | None) -> Quota:
-        """Return the quota for the best `limit` pages only (None or 0: for all)."""
+        """Return the quota for at most `limit` pages (None or 0: no limit)."""
         if not limit:
             return self
         budget = limit if self.budget is None else min(self.budget, limit)
         return replace(self, budget=budget)
 
     def sharing(self, discover: float | None) -> Quota:
-        """Return the quota with this share of the budget for pages never seen, unless it is set.
+        """Return the quota with this share of the budget for pages never seen, unless `unseen` is set.
 
-        Unless the user wants none, at least one of two or more visits is for such pages: a page that no
-        other page leads to would never be found.
+        If the share is not 0, at least one of two or more visits is for such pages; otherwise a small
+        budget would never discover any.
         """
         if self.budget is None or self.unseen is not None or discover is None:
             return self
@@ -66,7 +66,7 @@ class Quota:
         return replace(self, unseen=max(share, 1) if discover and self.budget > 1 else share)
 
     def without(self, is_unseen: BoolArray, controls: int) -> Quota:
-        """Return the rest of the quota after pages, some never seen, and control visits."""
+        """Return the rest of the quota after visits to some pages, and control visits."""
         if self.budget is None:
             return self
         budget, unseen = self.budget - len(is_unseen) - controls, self.unseen
@@ -85,7 +85,7 @@ class Picks(NamedTuple):
 def scored(policy: Policy, candidates: Candidates) -> Floats:
     """Return the policy's scores; NaN becomes the lowest, and overdue pages precede all others.
 
-    Infinite scores, such as the scores of `last_obs` for pages never seen, become `OVERDUE` / 2.
+    Infinite scores, such as those of `last_obs` for pages never seen, become `OVERDUE` / 2.
 
     Raises ConfigError if the policy, which may be the user's own, does not return one number a page.
     """
@@ -105,14 +105,14 @@ def scored(policy: Policy, candidates: Candidates) -> Floats:
     if np.isinf(candidates.most_days).all():
         return score
     passed = candidates.intervals_passed
-    # those with the most intervals behind them first, and far enough from each other to differ
+    # by the number of intervals passed, scaled so that the scores still differ as floats
     return np.where(passed < 1.0, score, OVERDUE * (1.0 + np.minimum(passed, 1e6) * 1e-6))
 
 
 def left_out(
     candidates: Candidates, score: Floats, rows: Rows, now: float, options: RankingOptions
 ) -> tuple[BoolArray, BoolArray, BoolArray]:
-    """Return which pages are gone and wait, were visited too short a time ago, or have too low a p."""
+    """Return which pages wait as they are gone, were visited too recently, or have too low a p."""
     is_waiting = rows["not_before"] > now
     is_early = candidates.is_early & ~is_waiting
     is_low = (candidates.p < options.least_p) & ~(is_waiting | is_early | is_overdue(score))
@@ -130,9 +130,10 @@ def foremost(key: Floats, count: int) -> Places:
 
 
 def contenders(score: Floats, quota: Quota, is_unseen: BoolArray | None = None) -> Places:
-    """Return the places of the pages that may be chosen whichever pages are added, ascending.
+    """Return the places, ascending, of the pages that may still be chosen when others are added.
 
-    `is_unseen` is needed if pages never seen have a share: then each kind gets up to the whole budget.
+    `is_unseen` is needed if pages never seen have a share: then the best of each kind are kept, up to
+    the whole budget.
     """
     if quota.budget is None:
         return np.arange(len(score))
@@ -150,10 +151,10 @@ def choose(
     *,
     is_last: bool = True,
 ) -> Picks:
-    """Return the visits chosen among some pages.
+    """Choose visits among some pages.
 
-    If pages never seen have a share and these pages are the last, the part that one kind leaves unused
-    goes to the other kind: to visited pages first.
+    If pages never seen have a share, and these pages are the last, an unused part of the budget of one
+    kind of page goes to the other: to visited pages first.
     """
     best = np.sort(_best(score, candidates.is_unseen, quota, is_last=is_last))
     best = best[np.argsort(-score[best], kind="stable")]
@@ -169,7 +170,7 @@ def _best(score: Floats, is_unseen: BoolArray, quota: Quota, *, is_last: bool) -
         return foremost(-score, len(score) if quota.budget is None else quota.budget)
     unseen, seen = np.flatnonzero(is_unseen), np.flatnonzero(~is_unseen)
     of_unseen = min(len(unseen), quota.unseen)
-    # before pages never seen
+    # overdue pages take precedence over the share of pages never seen
     overdue = int(np.count_nonzero(is_overdue(score[seen])))
     of_seen = min(len(seen), max(quota.budget - quota.unseen, min(overdue, quota.budget)))
     of_unseen = min(of_unseen, quota.budget - of_seen)

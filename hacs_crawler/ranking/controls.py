@@ -1,8 +1,8 @@
-"""Control visits: second requests for pages, made immediately, to tell updates from churn.
+"""Control visits: immediate second requests for pages, to distinguish updates from churn.
 
 Differences between two fetches of a page within seconds come from the request, not from time.
-Controls are taken out of a run's budget, at most a share of it; a run leaves the unused part of its
-share to the next run. A crawl without a budget makes none.
+Control visits may take a share of a run's budget; a run leaves the unused part to the next run. A crawl
+without a budget makes none.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ Counts = NDArray[np.integer]
 
 NOTE: Final = "controls"
 _Left = Annotated[float, Meta(ge=0, lt=2**53)]
-# The probabilities of churn between which a page may be asked twice.
+# A page may get a control visit if its probability of churn is between these.
 #
-# Updates alone raise the probability to 0.97, or 0.997 if many pages churn, however many they are
-# and even if no link was seen again; a control visit that differs raises it to 0.9999. Below 0.1
-# there is little to clear up, unless every visit showed a new mark.
+# Without control visits the probability stays below 0.97 (0.997 if many pages churn), even for many
+# updates whose links were never seen again; a control visit that differs raises it to 0.9999. Below 0.1
+# there is little doubt, unless every visit showed a new mark.
 DOUBTFUL: Final = (0.1, 0.999)
 LEAST_DOUBT: Final = 0.02
-# How many times its own share of the budget a run may spend at most.
+# Limit on the control visits of a run, in multiples of its own share.
 MOST_AT_ONCE: Final = 4
-# How many runs' shares at most are kept for later ones.
+# Limit on the unused control visits kept for later runs, in multiples of a run's share.
 MOST_KEPT: Final = 50
 
 
 @dataclass(slots=True)
 class Allowance:
-    """How many control visits a run may make: the number `left` by others, and a share of its budget."""
+    """How many control visits a run may make: `left` by earlier runs, and a share of its budget."""
 
     left: float = 0.0
     of_budget: float = 0.0
@@ -46,15 +46,15 @@ class Allowance:
 
     @property
     def most(self) -> int:
-        """How many more this run may make; only a part of those left: later pages may need them more."""
+        """How many more this run may make: not all that are left, as later pages may need them more."""
         at_once = math.ceil(MOST_AT_ONCE * self.of_budget)
         return min(int(self.left + self.of_budget + 1e-9), at_once) - self.made
 
     def rest(self, others: float = 0.0, *, has_visited: bool = True) -> float:
         """Return the number for the next run in addition to its own share, at most `MOST_KEPT` shares.
 
-        `others` is the number that this run did not take; a run without a visit had no budget to share.
-        Checks that were under way together may have exceeded the number.
+        `others` is the number that this run did not take; a run without visits adds no share of its own.
+        The result is at least 0: concurrent control visits may have exceeded the allowance.
         """
         own = self.of_budget if has_visited else 0.0
         rest = min(others + self.left + own - self.made, MOST_KEPT * self.of_budget)
@@ -64,9 +64,9 @@ class Allowance:
 def take_allowance(state: State, budget: int | None, share: float) -> Allowance:
     """Return the allowance of a run with that budget; raises StateError if the note is damaged.
 
-    The run takes as many of the visits left by earlier runs as it may make, and `keep_allowance` gives
-    back the rest: runs at the same time share none. None if the estimator cannot tell churn from
-    updates.
+    The run takes as many of the visits left by earlier runs as it may make, so that concurrent runs do
+    not use the same ones; `keep_allowance` gives back the rest. The allowance is empty if the estimator
+    cannot distinguish churn from updates.
     """
     if not budget or not share or not state.estimation.has_posterior:
         return Allowance()
@@ -82,7 +82,7 @@ def take_allowance(state: State, budget: int | None, share: float) -> Allowance:
 
 
 def keep_allowance(state: State, allowance: Allowance, *, has_visited: bool = True) -> None:
-    """Keep the unused visits for later runs; those of its own share only if it `has_visited` a page."""
+    """Keep unused control visits for later runs; those of the run's share only if it `has_visited`."""
     if allowance.of_budget:
         change_note(
             state.store,
@@ -95,20 +95,20 @@ def keep_allowance(state: State, allowance: Allowance, *, has_visited: bool = Tr
 def control_worth(p: Floats, churning: Floats, visits: Counts, updates: Counts) -> Floats:
     """Return the worth of a control visit for each page, 0 if it would decide nothing.
 
-    p, times the uncertainty whether the page churns. `churning` is the probability of churn, 0 without
-    signs of it. At any other value a page may be asked if every visit showed a new mark.
+    It is p times the uncertainty whether the page churns. `churning` is the probability of churn, 0
+    without signs of it. If every visit showed a new mark, low probabilities count as doubtful, too.
     """
     low, high = DOUBTFUL
-    is_untold = (churning > 0.0) & (updates + 1 >= visits)
-    is_asked = ((churning >= low) | is_untold) & (churning <= high)
-    return np.where(is_asked, (4.0 * churning * (1.0 - churning) + LEAST_DOUBT) * p, 0.0)
+    has_always_news = (churning > 0.0) & (updates + 1 >= visits)
+    is_doubtful = ((churning >= low) | has_always_news) & (churning <= high)
+    return np.where(is_doubtful, (4.0 * churning * (1.0 - churning) + LEAST_DOUBT) * p, 0.0)
 
 
 def controlled(worth: Floats, budget: int | None, most: int) -> tuple[BoolArray, int]:
-    """Return which of the chosen pages, best first, are asked twice, and how many are visited in all.
+    """Return which of the chosen pages, best first, get a control visit, and how many pages are visited.
 
-    `worth` is the worth of a control visit (`control_worth`), one element a page. The visits go to the
-    pages with the highest worth; as many of the last pages as then exceed the budget are left out.
+    `worth` is the worth of a control visit (`control_worth`), one element a page. The pages with the
+    highest worth get one; the last pages, which then exceed the budget, are left out.
     """
     number = len(worth)
     visit_twice = np.zeros(number, np.bool_)

@@ -1,6 +1,6 @@
-"""Demands of users on pages: weights, and least and most days between visits.
+"""Users' demands on pages: weights, and the least and most days between visits.
 
-HACS_WEIGHTS and HACS_EVERY name pages by URL patterns; a request may state demands for its own page.
+HACS_WEIGHTS and HACS_EVERY name pages by URL patterns; a request's meta may state demands on its page.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ T = TypeVar("T")
 WEIGHT_KEY: Final = "hacs_weight"
 # The key of a request's meta for the interval of its page.
 EVERY_KEY: Final = "hacs_every"
-# The least score of an overdue page: above the scores of policies, and finite, as JSON requires.
+# The least score of an overdue page: above all scores of policies, but finite, as JSON requires.
 OVERDUE: Final = 1e12
 _Days = Annotated[float, Meta(ge=0, le=1e300)] | None
 
@@ -42,7 +42,7 @@ Intervals = tuple[tuple[re.Pattern[str], Interval], ...]
 
 
 class Demands(NamedTuple):
-    """What is asked of some pages: arrays with one element a page. `weight` is 1 if nothing is asked."""
+    """The demands on some pages: arrays with one element a page."""
 
     weight: FloatArray
     least_days: FloatArray
@@ -54,15 +54,15 @@ class Demands(NamedTuple):
 
 
 def nothing_asked(pages: int) -> Demands:
-    """Return the demands of pages of which nothing is asked."""
+    """Return the defaults, for pages without demands: weight 1, and intervals of 0 to infinite days."""
     return Demands(np.ones(pages), np.zeros(pages), np.full(pages, math.inf))
 
 
 class Demanded(NamedTuple):
-    """How much is asked of many pages.
+    """The sum of the demands on many pages.
 
-    `overdue` is the number of pages whose longest interval has passed, `visits_a_day` how many visits a
-    day the longest intervals of all of them take. `matched` are the patterns that found a page.
+    `overdue` is the number of pages whose longest interval has passed, `visits_a_day` the number of
+    visits a day that keeps all longest intervals. `matched` are the patterns that matched a page.
     """
 
     overdue: int = 0
@@ -78,7 +78,7 @@ class Demanded(NamedTuple):
         )
 
     def without(self, overdue: int) -> Demanded:
-        """Return the rest after that many of the overdue pages are chosen."""
+        """Return the demands after that many overdue pages were chosen."""
         return self._replace(overdue=self.overdue - overdue)
 
 
@@ -91,7 +91,7 @@ def is_overdue(score: FloatArray) -> BoolArray:
 
 
 def demanded_of(most_days: FloatArray, score: FloatArray, may_be_visited: BoolArray) -> Demanded:
-    """Return the sum of demands on pages; pages that may not be visited yet are not overdue."""
+    """Return the sum of the demands on pages; pages that may not be visited are not overdue."""
     overdue = int(np.count_nonzero(is_overdue(score) & may_be_visited))
     return Demanded(overdue, float((1.0 / most_days).sum()))
 
@@ -104,7 +104,7 @@ def weight_of(given: Any) -> float:
 
 
 def interval_of(given: Any) -> Interval:
-    """Return the interval of a pair of days, of which None sets no bound; raises NotAllowedError."""
+    """Return the interval for a pair of days (None: no bound); raises NotAllowedError."""
     what = "the least and the most days between two visits, such as [1, 30], or None for no bound"
     try:
         least, most = msgspec.convert(given, tuple[_Days, _Days])
@@ -117,12 +117,12 @@ def interval_of(given: Any) -> Interval:
 
 
 def weights_of(given: Any) -> Weights:
-    """Return HACS_WEIGHTS, an object, in JSON too; raises NotAllowedError."""
+    """Return the value of HACS_WEIGHTS, an object or its JSON; raises NotAllowedError."""
     return _by_pattern(given, weight_of, "weights above 0", "3")
 
 
 def intervals_of(given: Any) -> Intervals:
-    """Return HACS_EVERY, an object, in JSON too; raises NotAllowedError."""
+    """Return the value of HACS_EVERY, an object or its JSON; raises NotAllowedError."""
     return _by_pattern(given, interval_of, "the least and the most days", "[1, 30]")
 
 
@@ -149,10 +149,10 @@ def demands_of(
     every: Intervals,
     metas: Sequence[Mapping[str, Any]] = (),
 ) -> tuple[Demands, frozenset[str]]:
-    """Return the demands on pages with these URLs, and the patterns that matched one.
+    """Return the demands on pages with these URLs, and the patterns that matched any.
 
     The first pattern that matches a URL counts; a request's meta takes precedence. Raises
-    ConfigError if a request states an impossible demand.
+    ConfigError if a request's meta has an invalid demand.
     """
     matched: set[str] = set()
     demands = nothing_asked(len(urls))

@@ -1,4 +1,4 @@
-"""The pages that may be among the best of many, with the data that a plan needs of them."""
+"""Finalists: the pages that may be among the best of many, with the data that a plan needs."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from hacs_crawler.ranking.policies import Candidates, Floats
 from hacs_crawler.ranking.signals import read_signals
 from hacs_crawler.state import PAGES_A_CALL, Ids, Rows, State
 
-# About how many pages are scored at a time: their arrays stay in the processor's cache.
+# Pages scored at a time, about, so that their arrays fit the processor's cache.
 BLOCK_PAGES: Final = 50_000
-_MOST_BLOCKS: Final = 2**16  # their numbers are sorted in linear time
-# How many sites are scored at a time: their arrays stay in the processor's cache.
+_MOST_BLOCKS: Final = 2**16  # 16-bit numbers are sorted in linear time
+# Sites scored at a time, for the same reason.
 SITES_A_GROUP: Final = 1_024
-# In how many rows at a time pages of the sites are looked for.
+# Rows searched at a time for the pages of sites.
 ROWS_A_SEARCH: Final = 65_536
 # The number of hash values for sites: sites with the same value are in one group.
 _NUMBERS: Final = 2**22
@@ -40,11 +40,11 @@ _NONE: Final = -1
 
 @dataclass(frozen=True, slots=True)
 class Finalists:
-    """Pages of some whole sites that may be among the best of all, and the number of the other pages.
+    """Pages of some whole sites that may be among the best of all, and the numbers of all pages.
 
     Arrays have one element a page. `places` are the pages' positions in the store's order: of two pages
     with the same score the first is better. `eligible` is the number of pages that may be visited,
-    including those left out here, and `known` the number of all pages.
+    including pages left out here, and `known` the number of all pages.
     """
 
     candidates: Candidates
@@ -69,12 +69,12 @@ def finalists_of(
     now: float,
     quota: Quota,
 ) -> Finalists:
-    """Return the pages among which the best within the quota are, in their given order.
+    """Return pages that include the best within the quota, in their given order.
 
-    `rows` are their ranking rows, of whole sites. `options` have a random seed, and their hubs. Raises
-    StateError, and ConfigError if a policy does not return one number a page.
+    `rows` are the ranking rows of all pages, of whole sites. `options` must have a random seed, and the
+    hubs (`with_hubs`). Raises StateError, and ConfigError if a policy does not return one number a page.
 
-    If bounds allow it, only pages that may be among the best are ranked, see `_by_bounds`.
+    If possible, only pages that may be among the best are ranked, see `_by_bounds`.
     """
     most = quota.budget
     if most and quota.unseen is None and may_be_bounded(options, state, len(rows), most):
@@ -117,7 +117,7 @@ def finalists_of(
 
 
 def urls_of(page_ids: Ids, state: State) -> list[str]:
-    """Return the URLs of pages, empty ones of damaged pages."""
+    """Return the URLs of pages, "" for damaged pages."""
     urls: list[str] = []
     for start in range(0, len(page_ids), PAGES_A_CALL):
         some = page_ids[start : start + PAGES_A_CALL].tolist()
@@ -129,11 +129,11 @@ def urls_of(page_ids: Ids, state: State) -> list[str]:
 def _by_bounds(
     page_ids: Ids, bounds: Bounds, state: State, options: RankingOptions, most: int
 ) -> Finalists:
-    """Return the best `most` of all pages, after ranking those whose bounds say that they may be.
+    """Return the best `most` of all pages, ranking only pages with high bounds.
 
-    Pages are looked at from high bounds to low, a group of sites at a time, until none is left whose
-    bound reaches the worst of the best so far: a threshold algorithm (Fagin, Lotem and Naor, "Optimal
-    aggregation algorithms for middleware", JCSS 66, 2003).
+    Pages are ranked from high bounds to low, a group of sites at a time, until no remaining page has a
+    bound above the worst of the best `most` so far: a threshold algorithm (Fagin, Lotem and Naor,
+    "Optimal aggregation algorithms for middleware", JCSS 66, 2003).
     """
     none = replace(nobody(), seed=options.random_seed or 0)
     nothing = Finalists(none, np.zeros(0), np.zeros(0, np.int64))
@@ -167,10 +167,7 @@ def _by_bounds(
 
 
 def merged(parts: Sequence[Finalists], quota: Quota) -> Finalists:
-    """Return the finalists of at least one part together; no site has pages in two parts.
-
-    `quota` is the quota of `finalists_of`.
-    """
+    """Return the finalists of at least one part together, within the quota; parts share no sites."""
     places = np.concatenate([part.places for part in parts])
     order = np.argsort(places, kind="stable")
     candidates = taken(joined([part.candidates for part in parts]), order)
@@ -190,9 +187,9 @@ def merged(parts: Sequence[Finalists], quota: Quota) -> Finalists:
 
 
 def _blocks(sites: NDArray[np.integer], options: RankingOptions) -> Iterator[Places]:
-    """Yield the places of all pages in blocks of whole sites, each site's in their order.
+    """Yield the places of all pages in blocks of whole sites, each site's pages in their order.
 
-    Policies that may compare pages, such as a user's, get all pages in one block.
+    Policies that may compare pages, such as a user's own, get all pages in one block.
     """
     number = min(len(sites) // BLOCK_PAGES, _MOST_BLOCKS)
     if number < 2 or not options.policy.is_pointwise:
@@ -208,7 +205,7 @@ def _blocks(sites: NDArray[np.integer], options: RankingOptions) -> Iterator[Pla
 class SiteGroup(NamedTuple):
     """Pages that may be among the best, their bounds, and all pages of their sites, by place, ascending.
 
-    Siblings say nothing of pages never seen: then `members` are the pages themselves.
+    For pages never seen, `members` are the pages themselves, as siblings do not matter.
     """
 
     wanted: Places
@@ -217,13 +214,13 @@ class SiteGroup(NamedTuple):
 
 
 def groups_of(bounded: PageBounds, rows: Rows, most: int) -> Iterator[SiteGroup]:
-    """Yield the pages found, `most` of which may be chosen, in groups of whole sites.
+    """Yield bounded pages, of which at most `most` are chosen, in groups of whole sites.
 
-    Pages never seen come first, as their bound is their score; sites follow by their highest bound.
+    Pages never seen come first, as their bound is their score, then sites by their highest bound.
     """
     is_seen = rows["visits"][bounded.places] > 0
     unseen, seen = np.flatnonzero(~is_seen), np.flatnonzero(is_seen)
-    # only the best of them can be chosen
+    # their bounds are their scores, so that only the highest can be chosen
     unseen = np.sort(unseen[foremost(-bounded.bound[unseen], most)])
     if len(unseen):
         yield SiteGroup(bounded.places[unseen], bounded.bound[unseen], bounded.places[unseen])
@@ -233,7 +230,7 @@ def groups_of(bounded: PageBounds, rows: Rows, most: int) -> Iterator[SiteGroup]
     numbers = _numbers(np.take(rows, places))
     by_bound = np.argsort(-bound, kind="stable")
     sites, first = np.unique(numbers[by_bound], return_index=True)
-    # the group of each number of sites
+    # the group of each site's number
     group_of = np.full(_NUMBERS, _NONE, np.int16)
     group_of[sites[np.argsort(first)]] = np.arange(len(sites)) // SITES_A_GROUP
     members, ends = _members(rows, group_of)
@@ -245,7 +242,7 @@ def groups_of(bounded: PageBounds, rows: Rows, most: int) -> Iterator[SiteGroup]
 
 
 def _members(rows: Rows, group_of: NDArray[np.int16]) -> tuple[Places, Places]:
-    """Return the places of all pages by group, ascending in each, and the end of each group."""
+    """Return the places of all pages by group, ascending in each group, and the end of each group."""
     is_meant = group_of != _NONE
     members, groups = [], []
     for start in range(0, len(rows), ROWS_A_SEARCH):
@@ -259,7 +256,7 @@ def _members(rows: Rows, group_of: NDArray[np.int16]) -> tuple[Places, Places]:
 
 
 def _numbers(rows: Rows) -> Places:
-    """Return the numbers of the pages' sites."""
+    """Return the numbers of the pages' sites, below `_NUMBERS`."""
     numbers: Places = rows["site"].astype(np.int64)
     numbers &= _NUMBERS - 1
     return numbers

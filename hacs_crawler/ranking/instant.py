@@ -22,11 +22,11 @@ from hacs_crawler.ranking.policies import Candidates, Floats, interest
 from hacs_crawler.state import PAGES_A_CALL, Ids, Page, Shard, State, without_future
 from hacs_crawler.utils.times import DAY
 
-# What a hub gained longer ago says nothing of its rate: sites change.
+# The rate of a hub is estimated from this time, as sites change.
 RECENT_SECONDS: Final = 30 * DAY
-# What hubs are taken to gain before any of them was seen twice.
+# The assumed rate of hubs before any was seen twice.
 LINKS_PER_DAY: Final = 24.0
-# Shape of the gamma prior of hubs' links a day: rates of one tier differ by factors, not by shares.
+# Shape of the gamma prior of hubs' links a day; small, as rates within a tier differ by large factors.
 _RATE_SHAPE: Final = 0.5
 _NUMBER: Final = r"([-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?)"
 _COMMENT: Final = re.compile(r"(?:^|\s)#\s*(.*)", re.DOTALL)
@@ -36,10 +36,10 @@ _LIMITS: Final = {"mu": (-20.0, 20.0), "sigma": (0.01, 20.0), "worth": (0.0, 1e9
 
 @dataclass(frozen=True, slots=True)
 class ListedHub:
-    """A hub of a list: the curve of its links, and the worth of a link.
+    """A hub of a list: the curve of interest in its links, and the worth of a link.
 
-    `mu` and `sigma` are of ln(days): usually half of the interest in a link comes within a day. `worth`
-    is in links: the usual link has 1.
+    The curve is log-normal; `mu` and `sigma` are of ln(days). By default half of the interest in a link
+    comes within a day. `worth` is in links of the usual worth.
     """
 
     url: str
@@ -48,7 +48,7 @@ class ListedHub:
     worth: float = 1.0
 
     def line(self, why: str) -> str:
-        """Return its line, as `read_hubs` and the spider `scholar` read it."""
+        """Return its line in the list, for `read_hubs` and the spider `scholar`."""
         return f"{self.url} # {why}; mu={self.mu:.3f} sigma={self.sigma:.3f} worth={self.worth:.3g}"
 
 
@@ -56,8 +56,7 @@ class ListedHub:
 class Tier:
     """Hubs, sorted by page id: arrays with one element a hub.
 
-    `mu` and `sigma` are of the curve of their links, of ln(days); `worth` is in links, and
-    `links_per_day` what appears.
+    `mu`, `sigma` and `worth` are as in `ListedHub`; `links_per_day` is the rate of new links.
     """
 
     urls: tuple[str, ...]
@@ -76,11 +75,12 @@ def instant_index(
 ) -> Floats:
     """Return M(e) = V(e) - e V'(e) = λ w m G((ln e - mu - sigma²) / sigma), in links; broadcasts.
 
-    Interest in a link t days old is 1 - Phi(t), the rest of the log-normal curve of a page's views. With
-    λ links a day, each worth w while it is new, a visit e days after the last one is worth
-    V(e) = λ w ∫₀ᵉ (1 - Phi(t)) dt, and V'(e) is what waiting adds. m = exp(mu + sigma² / 2) is the mean
-    time of interest in a link, G the standard normal distribution function. Of visits every τ days more
-    frequent ones pay as long as M(τ) is above the price of a visit. It grows with e, from 0 to λ w m.
+    The remaining interest in a link t days old is 1 - Phi(t), with the log-normal distribution function
+    Phi of a page's views. With λ links a day, each worth w while it is new, a visit e days after the
+    last one is worth V(e) = λ w ∫₀ᵉ (1 - Phi(t)) dt, and V'(e) is the gain of waiting longer. m = exp(mu
+    + sigma² / 2) is the mean time of interest in a link, G the standard normal distribution function. If
+    visits are τ days apart, more frequent ones pay as long as M(τ) is above the price of a visit. M
+    grows with e, from 0 to λ w m.
     """
     with np.errstate(divide="ignore"):
         logs = np.log(days)
@@ -89,9 +89,9 @@ def instant_index(
 
 
 def tier_rate(links: Floats, days: Floats, optimistic: float) -> float:
-    """Return mean links a day of hubs, from the number that each gained in its days.
+    """Return the mean links a day of hubs, from the links that each gained in its days.
 
-    `optimistic` is the value without any data: it weighs as a day of one hub.
+    `optimistic` is the result without data; it has the weight of one day of one hub.
     """
     return float((optimistic + np.sum(links)) / (1.0 + np.sum(days)))
 
@@ -99,16 +99,16 @@ def tier_rate(links: Floats, days: Floats, optimistic: float) -> float:
 def hub_rate(links: Floats, days: Floats, tier_rate_per_day: Floats | float) -> Floats:
     """Return links a day of hubs, from the links that they gained in days, shrunk to their tier's rate.
 
-    Posterior mean (a + links) / (a / λ₀ + days) with a gamma prior of shape a = `_RATE_SHAPE` and mean
-    λ₀ > 0; λ₀ itself without any data.
+    The posterior mean (a + links) / (a / λ₀ + days) for a gamma prior of shape a = `_RATE_SHAPE` and
+    mean λ₀ > 0, the tier's rate.
     """
     return (_RATE_SHAPE + links) / (_RATE_SHAPE / np.asarray(tier_rate_per_day) + days)
 
 
 def interest_with(tier: Tier, update_value: float, candidates: Candidates) -> Floats:
-    """Score hubs by M, and other pages by p, on one scale: links that a visit is worth.
+    """Score hubs by M, and other pages by p, on one scale: the worth of a visit in links.
 
-    The scores are multiplied by the pages' weights; each attempt that failed since halves them.
+    The scores are multiplied by the pages' weights; each failed attempt halves them.
     """
     value = update_value * update_index(candidates.p)
     places = np.searchsorted(tier.page_ids, candidates.page_ids)
@@ -132,7 +132,7 @@ class Hubs:
 def read_hubs(path: Path) -> list[ListedHub]:
     """Read a list of hubs, any seed file; raises HacsError that names the file and the line.
 
-    Of a URL that is named twice the first line counts.
+    If a URL is listed twice, the first line counts.
     """
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
@@ -155,7 +155,7 @@ def read_hubs(path: Path) -> list[ListedHub]:
 
 
 def _hub_of(line: str) -> Iterator[ListedHub]:
-    """Yield the hub of a line, if there is one; raises ValueError."""
+    """Yield the hub of a line, if any; raises ValueError."""
     match = _COMMENT.search(line)
     comment = match[1] if match else ""
     url = (line[: match.start()] if match else line).strip()
@@ -188,10 +188,10 @@ def read_tier(options: InstantOptions, shard: Shard | None = None) -> Tier:
 
 
 def learned(tier: Tier, state: State, now: float) -> Tier:
-    """Return the tier with the rates that the state has seen; reads the tier's own pages only.
+    """Return the tier with rates from the state; reads the tier's pages only.
 
-    A hub's links a day are shrunk to the mean of the tier, so that one never seen is taken for as busy
-    as the others; before any was seen, `LINKS_PER_DAY` is taken for that mean.
+    A hub's links a day are shrunk to the mean of the tier, so that a hub that was never seen has that
+    mean; before any was seen, it is `LINKS_PER_DAY`.
     """
     links, days = np.zeros(len(tier)), np.zeros(len(tier))
     for start in range(0, len(tier), PAGES_A_CALL):
@@ -204,7 +204,7 @@ def learned(tier: Tier, state: State, now: float) -> Tier:
 
 
 def links_gained(page: Page, now: float) -> tuple[float, float]:
-    """Return how many links a page gained between its visits of the last month, and in how many days."""
+    """Return how many links a page gained in `RECENT_SECONDS`, and the days between the visits used."""
     page = page.sound
     shown_at = page.shown_at
     since = max([int(now) - RECENT_SECONDS, 1, *shown_at[:1], *page.baselines])
@@ -219,7 +219,7 @@ def links_gained(page: Page, now: float) -> tuple[float, float]:
 
 
 def hubs_now(state: State, options: RankingOptions, now: float, shard: Shard | None = None) -> Hubs:
-    """Read the list; return the value of a visit to each hub now; reads only the hubs' own pages.
+    """Return the value of a visit to each hub of the list now; reads the hubs' pages only.
 
     `now` is in seconds since 1970 UTC. Raises ConfigError, StateError.
     """
@@ -236,8 +236,8 @@ def hubs_now(state: State, options: RankingOptions, now: float, shard: Shard | N
 def due(hubs: Hubs, price: float, most: int, explore: int) -> Places:
     """Return the places of the hubs to visit now, best first.
 
-    Those worth more than `price`, `most` at most together with the `explore` ones which of the others
-    were not visited for longest; one worth 0 is never due.
+    These are the hubs worth more than `price`, and in addition the `explore` other hubs that were not
+    visited for longest; together at most `most`. A hub worth 0 is never due.
     """
     order = np.argsort(-hubs.value, kind="stable")
     is_due = hubs.value[order] > max(price, 0.0)
@@ -250,7 +250,7 @@ def due(hubs: Hubs, price: float, most: int, explore: int) -> Places:
 
 
 def with_hubs(options: RankingOptions, state: State, now: float) -> RankingOptions:
-    """Return the options with HACS_INSTANT's hubs in the policy `interest`, if that ranks.
+    """Return the options with HACS_INSTANT's hubs in the policy, if that is `interest`.
 
     Raises ConfigError, StateError.
     """

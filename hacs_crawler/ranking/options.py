@@ -1,4 +1,4 @@
-"""The settings of p, and of who is chosen by it."""
+"""The settings of p, and of the choice of pages by it."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _LIST: Final = (
 class InstantOptions(Struct, frozen=True, forbid_unknown_fields=True):
     """HACS_INSTANT: the instant tier. `file` is a list of hubs, as `hacs interest seeds` writes it.
 
-    Rounds of the tier are `minutes` apart. An update of any other page is worth `update_value` links of
-    a hub.
+    Rounds of the tier are `minutes` apart. An update of another page is worth `update_value` links of a
+    hub.
     """
 
     file: Path = key(name="list")
@@ -41,10 +41,7 @@ class InstantOptions(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def instant_options(given: Any) -> InstantOptions:
-    """Return the value of HACS_INSTANT: a file's name, or an object, in JSON too.
-
-    Raises NotAllowedError that names the allowed values.
-    """
+    """Return the value of HACS_INSTANT: a file's name, or an object or its JSON; NotAllowedError."""
     given = parsed_json(given)
     if isinstance(given, str | Path):
         given = {"list": str(given)}
@@ -54,7 +51,7 @@ def instant_options(given: Any) -> InstantOptions:
 
 
 def policy_named(given: Any, known: Collection[str] = POLICIES) -> Policy:
-    """Return the policy of that name or dotted path, or that a function is.
+    """Return the policy for a name, a dotted path or a function.
 
     Raises NotAllowedError that names the `known` policies.
     """
@@ -77,8 +74,7 @@ def policy_named(given: Any, known: Collection[str] = POLICIES) -> Policy:
 class RankingOptions:
     """The settings by which pages are ranked and chosen, each described below.
 
-    Without `budget` all pages are visited; without `discover` pages never seen precede all others, as
-    start requests without a row do.
+    Without `budget` all pages are visited; without `discover` pages never seen precede all others.
     """
 
     policy: Annotated[
@@ -103,8 +99,8 @@ class RankingOptions:
             """
             After how many days out of date a page is worth as much as one update found. With few
             visits `hacs` may never visit [slow pages](policies.md#slow-pages): with 365, few pages are
-            given up and few updates missed. None: only updates count, as in the paper. It has no
-            effect on other policies than `hacs`.
+            given up and few updates missed. None: only updates count, as in the paper. It affects the
+            policy `hacs` only.
             """,
         ),
     ] = None
@@ -113,9 +109,9 @@ class RankingOptions:
         Setting(
             "HACS_ELAPSED_FROM",
             """
-            [Where e starts](estimation.md#what-e-is). At the last visit, or at the last visit that
-            found an update: the paper's offline rule, which keeps stale pages on top when a crawl
-            is repeated.
+            [Where e starts](estimation.md#what-e-is). At the last visit, or, by the paper's offline
+            rule, at the last visit that found an update; that rule keeps stale pages on top when a
+            crawl is repeated.
             """,
         ),
     ] = "visit"
@@ -124,7 +120,7 @@ class RankingOptions:
         Setting(
             "HACS_SIBLINGS",
             """
-            Let visits of a [site's other pages](estimation.md#siblings) count for a page. It has no
+            Let visits to [other pages of its site](estimation.md#siblings) count for a page. It has no
             effect with [HACS_ELAPSED_FROM](#hacs_elapsed_from) = `"update"`.
             """,
         ),
@@ -134,10 +130,9 @@ class RankingOptions:
         Setting(
             "HACS_THRESHOLD",
             """
-            Skip pages whose p is lower. It is the paper's θ. Skipped pages are counted in
-            `hacs/dropped/threshold`, whatever the policy (except `brute-force`). A page never
-            visited has p = 1 and always passes. See [Budget and
-            threshold](pages.md#budget-and-threshold).
+            Skip pages whose p is lower. It is the paper's θ, and applies to every policy except
+            `brute-force`. Skipped pages are counted in `hacs/dropped/threshold`. A page never visited
+            has p = 1 and always passes. See [Budget and threshold](pages.md#budget-and-threshold).
             """,
         ),
     ] = 0.0
@@ -161,9 +156,9 @@ class RankingOptions:
             "HACS_CONTROLS",
             """
             At most this share of the budget goes to [control visits](updates.md#control-visits). A
-            control visit requests a page a second time at once, to tell links that time brought
-            from links that the request brought. What a run does not use is kept for later runs,
-            unless it is killed.
+            control visit requests a page a second time immediately, to distinguish links that time
+            brought from links that the request brought. An unused part is kept for later runs, unless
+            the run is killed.
             """,
             default=0.02,
         ),
@@ -175,8 +170,8 @@ class RankingOptions:
             """
             The share of the budget for pages never seen, one page at least, if
             [HACS_PAGES](pages.md#which-requests-are-pages) is not `"start"` or `HACS_REVISIT` is set.
-            Otherwise pages never seen come first. What they leave unused goes to known pages at the
-            end: half of it, then half of the rest, and so on, as these may lead to pages never seen.
+            Otherwise pages never seen come first. An unused part goes to known pages at the end: half
+            of it, then half of the rest, and so on, as these may lead to pages never seen.
             """,
             default=0.2,
             kind=Share,
@@ -187,8 +182,8 @@ class RankingOptions:
         Setting(
             "HACS_WEIGHTS",
             """
-            What an update is worth, by patterns for URLs: `{"/news/": 3, "/archive/": 0.2}`. Other
-            pages have 1, and the first pattern found in the URL counts. See [Weights and
+            The worth of an update, by patterns for URLs: `{"/news/": 3, "/archive/": 0.2}`. The first
+            pattern found in the URL counts; other pages have 1. See [Weights and
             intervals](policies.md#weights-and-intervals).
             """,
             weights_of,
@@ -200,10 +195,10 @@ class RankingOptions:
         Setting(
             "HACS_EVERY",
             """
-            How many days lie between two visits, at least and at most, by patterns for URLs:
-            `{"/news/": [1, 30]}`; None is no bound. A page is not visited again before the least, and
-            first of all once the most has passed, whatever the policy. In daily runs, 0.9 is a visit a
-            day. See [Weights and intervals](policies.md#weights-and-intervals).
+            The least and the most days between two visits, by patterns for URLs:
+            `{"/news/": [1, 30]}`; None is no bound. With every policy, a page is not visited before the
+            least days have passed, and before all others once the most have passed. For a visit in each
+            daily run, use 0.9. See [Weights and intervals](policies.md#weights-and-intervals).
             """,
             intervals_of,
             default={},
@@ -216,11 +211,11 @@ class RankingOptions:
         Setting(
             "HACS_INSTANT",
             """
-            The [instant tier](interest.md#the-tier-in-the-crawl): hubs of news. The name of a list,
-            as [`hacs interest seeds`](interest.md#sites-folders-seeds) writes it, in the project's
-            folder; or an object such as `{"list": "instant.txt", "minutes": 5, "update_value": 1}`.
-            Every `minutes` a round of the tier begins, and an update of any other page counts as
-            much as `update_value` new links of a hub.
+            The [instant tier](interest.md#the-tier-in-the-crawl): hubs of news. The name of a list in
+            the project's folder, made by [`hacs interest seeds`](interest.md#sites-folders-seeds); or
+            an object such as `{"list": "instant.txt", "minutes": 5, "update_value": 1}`. Every
+            `minutes` a round of the tier begins, and an update of another page counts as much as
+            `update_value` new links of a hub.
             """,
             instant_options,
         ),
@@ -248,7 +243,7 @@ class RankingOptions:
 
     @property
     def ranks_by_p(self) -> bool:
-        """Whether scores grow with p alone, but for failed attempts."""
+        """Whether scores depend on p and failed attempts only, and grow with p."""
         return self.policy.is_by_p and self.stale_days is None and not self.demands
 
     def seeded(self, seed: int) -> RankingOptions:

@@ -1,4 +1,4 @@
-"""What would be crawled now, as the scheduler ranks seeds, and when a page will be visited next."""
+"""The pages that would be crawled now, and when a page will be visited next."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class Plan(Candidates):
     """The pages that a crawl would visit now, best first: `Candidates` with more arrays.
 
     `score` is the policy's, `visit_twice` says which pages get a control visit. With fewer than
-    `VISITS_OF_A_RATE` visits, λ is the prior's. `demanded` sums the demands on all pages; its overdue
-    pages are those that the budget leaves out.
+    `VISITS_OF_A_RATE` visits, λ is the prior's. `demanded` sums the demands on all pages, but counts
+    only the overdue pages that the budget leaves out.
     """
 
     score: Floats
@@ -52,7 +52,7 @@ class Plan(Candidates):
     known: int
     # Pages that are gone and not to be visited yet.
     waiting: int
-    # Pages visited a shorter time ago than HACS_EVERY allows.
+    # Pages visited more recently than HACS_EVERY allows.
     early: int
     below_threshold: int
     # Pages over the budget or the limit.
@@ -64,11 +64,11 @@ class Plan(Candidates):
 
     @property
     def is_overdue(self) -> BoolArray:
-        """Which pages come first of all: the longest interval has passed."""
+        """Which pages come first because their longest interval has passed."""
         return is_overdue(self.score)
 
     def predictions(self, places: slice, label: Label, run: int) -> list[Prediction]:
-        """Return the predictions for some pages, with that label, in the run of that second."""
+        """Return the predictions for some pages; `run` is the second in which the run began."""
         return predictions(
             label.number,
             run,
@@ -84,9 +84,9 @@ def make_plan(
 ) -> Plan:
     """Return the pages that `scrapy crawl scholar -a seeds=state` would visit, in its order.
 
-    `now` is in seconds since 1970 UTC. `quota` is a crawl's; None for the options' budget. Takes memory
-    in proportion to the known pages, and makes no Python object per page. Raises StateError, and
-    ConfigError if a policy does not return one number a page.
+    `now` is in seconds since 1970 UTC. `quota` defaults to the options' budget. Takes memory in
+    proportion to the known pages. Raises StateError, and ConfigError if a policy does not return one
+    number a page.
     """
     return plan_of(*read_rows(state, now=now), state, options, now, quota=quota)
 
@@ -94,12 +94,12 @@ def make_plan(
 def read_rows(
     state: State, progress: Progress | None = None, now: float | None = None
 ) -> tuple[Ids, Rows]:
-    """Return the ids and the ranking rows of every page known, in the store's order.
+    """Return the ids and the ranking rows of all known pages, in the store's order.
 
-    With `now`, in seconds since 1970 UTC, visits later than that are set aside, and logged.
+    With `now`, in seconds since 1970 UTC, later visits are set aside, and logged.
     """
     total = state.store.count() if progress is not None else 0
-    # they grow in place: joining parts at the end would take twice the memory
+    # buffers that grow in place: joining parts at the end would take twice the memory
     ids, rows = bytearray(), bytearray()
     for some_ids, some_rows in state.store.all_rows():
         ids += some_ids.tobytes()
@@ -126,10 +126,7 @@ def plan_of(
     *,
     quota: Quota | None = None,
 ) -> Plan:
-    """Return the plan of pages whose ranking rows were read, see `make_plan`.
-
-    With `limit` only the first pages are returned.
-    """
+    """Return the plan for pages whose ranking rows were read, see `make_plan`; at most `limit` pages."""
     quota = quota or Quota(options.budget)
     options = with_hubs(options, state, now)
     options = options.seeded(secrets.randbits(63))  # the same in every block
@@ -138,7 +135,7 @@ def plan_of(
 
 
 def plan_from(finalists: Finalists, quota: Quota, limit: int | None = None) -> Plan:
-    """Return the plan that chooses among finalists, see `make_plan`."""
+    """Return the plan, chosen from finalists, see `make_plan`."""
     picks = choose(finalists.candidates, finalists.score, quota)
     winners, visit_twice = picks.places[:limit], picks.visit_twice[:limit]
     best = taken(finalists.candidates, winners)
@@ -160,12 +157,12 @@ FARTHEST_DAYS: Final = 36_525.0
 
 
 class BlockReason(Enum):
-    """What keeps a page from being visited now."""
+    """The reason why a page is not visited now."""
 
     NOTHING = "nothing"
     # It answered 404 or 410, and its waiting time is not over.
     GONE = "gone"
-    # It was visited a shorter time ago than HACS_EVERY allows.
+    # It was visited more recently than HACS_EVERY allows.
     EARLY = "early"
     THRESHOLD = "threshold"
     BUDGET = "budget"
@@ -173,12 +170,12 @@ class BlockReason(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """When a page will be visited, and what keeps it from being visited now.
+    """When a page will be visited, and the reason why it is not visited now.
 
-    `rank` (from 1) is its place among the `ranked` pages, whatever the budget; None if it waits or is
+    `rank` (from 1) is its place among the `ranked` pages, ignoring the budget; None if it waits or is
     below the threshold. `at` is when it would be visited, in seconds since 1970 UTC, if all other pages
-    stay as they are; None if that cannot be said. `p_to_pass` is the threshold, or the p of the last
-    page within the budget; None if the policy does not rank by p.
+    stay as they are; None if unknown. `p_to_pass` is the threshold, or the p of the last page within the
+    budget; None if the policy does not rank by p.
     """
 
     reason: BlockReason
@@ -193,7 +190,7 @@ class Forecast:
 def forecast_of(
     page_id: int, page_ids: Ids, rows: Rows, state: State, options: RankingOptions, now: float
 ) -> Forecast:
-    """Return the forecast for a page that is among `page_ids`; these are all pages known.
+    """Return the forecast for a page; `page_ids` are those of all known pages.
 
     `now` is in seconds since 1970 UTC. Raises as `make_plan`.
     """
@@ -257,7 +254,7 @@ def forecast_of(
 
 
 def _first_days(is_due: Callable[[float], bool]) -> float:
-    """Return in how many days a page will be due, that stays due once it is; inf if it never is."""
+    """Return in how many days a page will be due, by bisection; inf if that is over `FARTHEST_DAYS`."""
     high = 1 / 24
     while not is_due(high):
         high *= 2

@@ -1,7 +1,7 @@
 """Policies: functions that score pages; the page with the highest score is visited first.
 
-A policy takes `Candidates`, arrays with one element a page, and returns an array of scores. To add
-one's own, name its dotted path in HACS_POLICY.
+A policy takes `Candidates`, arrays with one element a page, and returns an array of scores. To add your
+own, name its dotted path in HACS_POLICY.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from hacs_crawler.utils.arrays import BoolArray, FloatArray, IndexArray
 
 Floats = FloatArray
 
-# HACS_STALE_DAYS of the policy `balanced`.
+# The value that the policy `balanced` uses for HACS_STALE_DAYS.
 BALANCED_DAYS: Final = 100.0
-# For how many days a page that was never seen counts as out of date.
+# A page never seen counts as out of date for this many days.
 UNSEEN_DAYS: Final = 365.0
-# After so many failed attempts a page never seen has no part in the budget for such pages.
+# After this many failed attempts, a page never seen is excluded from the share for such pages.
 MOST_FAILURES: Final = 3
 
 
@@ -36,8 +36,8 @@ class Candidates:
     prior's mean for a page never visited). Without evidence from other pages, a page stays x days
     without an update with probability w e^(-a x) + (1 - w) e^(-b x): w is `fast_share`, a
     `fast_per_day` and b `slow_per_day` (see `model.survival`). `days_since_visit` and
-    `days_since_update` are infinite without one. `p` is the probability that the page has gained
-    links, 1 if it was never visited. `visits` and `updates` count the history behind the rate,
+    `days_since_update` are infinite without a visit or an update. `p` is the probability of an update
+    since the last visit, 1 if there was none. `visits` and `updates` count the history behind the rate,
     `failures` the unsuccessful attempts since then, for a page never seen all attempts. `churn` is the
     chance that a request brings links by itself, `churning` the probability that the page has such
     churn at all. `weight` is the worth of an update (HACS_WEIGHTS), `least_days` and `most_days` bound
@@ -66,7 +66,7 @@ class Candidates:
 
     @property
     def is_unseen(self) -> BoolArray:
-        """Which pages HACS_DISCOVER is for; those of dead hosts compete with the pages seen before."""
+        """Which pages share in HACS_DISCOVER; after `MOST_FAILURES`, pages compete with seen pages."""
         unseen: BoolArray = (self.visits == 0) & (self.failures < MOST_FAILURES)
         return unseen
 
@@ -77,10 +77,10 @@ class Candidates:
 
     @property
     def intervals_passed(self) -> Floats:
-        """How many of its longest intervals have passed since a page was seen.
+        """How many times its longest interval has passed since a page was seen.
 
-        Failed attempts count as in `hacs`, and a page never seen as out of date: else dead hosts would
-        come first in every run.
+        Each failed attempt halves it, and a page never seen counts as seen `UNSEEN_DAYS` ago: otherwise
+        dead hosts would come first in every run.
         """
         days = np.minimum(self.days_since_visit, UNSEEN_DAYS) * 0.5**self.failures
         passed: Floats = days / self.most_days
@@ -88,9 +88,9 @@ class Candidates:
 
     @property
     def days_out_of_date(self) -> Floats:
-        """F of each page (see `model.days_out_of_date`); `UNSEEN_DAYS` of a page that was never seen.
+        """F of each page (see `model.days_out_of_date`); `UNSEEN_DAYS` for a page that was never seen.
 
-        What siblings and signals say counts as in p: F is multiplied by p over the p without them.
+        Siblings and signals count as in p: F is multiplied by the ratio of p with and without them.
         """
         is_seen = np.isfinite(self.days_since_visit)
         days = np.where(is_seen, self.days_since_visit, 0.0)
@@ -109,12 +109,12 @@ Scorer = Callable[[Candidates], Floats]
 class Policy:
     """A policy: a name, a function that scores candidates, and properties for the rest of the code.
 
-    `uses_threshold`: HACS_THRESHOLD leaves pages out. `grows_with_time`: a page's score only grows
-    until it is visited, so its due time can be computed. `is_pointwise`: a page's score depends on no
-    page of another site, so that pages may be scored in parts. `is_by_p`: the score grows with p
-    alone, but for failed attempts and HACS_STALE_DAYS. `uses_rate`: better rates make it choose better,
-    so that control visits are worth their cost. `uses_signals`: evidence from sitemaps, feeds and pings
-    counts in p. The defaults hold for any function of a user.
+    `uses_threshold`: HACS_THRESHOLD leaves pages out. `grows_with_time`: a page's score only grows until
+    it is visited, so its due time can be computed. `is_pointwise`: a page's score does not depend on
+    pages of other sites, so that pages may be scored in parts. `is_by_p`: apart from failed attempts and
+    HACS_STALE_DAYS, the score depends on p only, and grows with it. `uses_rate`: better rates make it
+    choose better, so that control visits are worth their cost. `uses_signals`: evidence from sitemaps,
+    feeds and pings counts in p. The defaults hold for any user's function.
     """
 
     name: str
@@ -134,7 +134,7 @@ class Policy:
 def hacs(candidates: Candidates) -> Floats:
     """Scorer by p, the probability that links were added (Jayawardana et al. 2020, Eq. 1).
 
-    With HACS_STALE_DAYS = D it is p + F/D: a page that has been out of date for D days is worth one find
+    With HACS_STALE_DAYS = D it is p + F/D: D days out of date are worth one update
     (F: `Candidates.days_out_of_date`). It is multiplied by the page's weight. Every failed attempt since
     the page was last seen halves it: otherwise dead hosts would take the budget run after run.
     """
@@ -150,25 +150,26 @@ def last_obs(candidates: Candidates) -> Floats:
 
 
 def random(candidates: Candidates) -> Floats:
-    """Scorer by a hash of page and seed: the same seed gives the same order, however pages come in."""
+    """Scorer by a hash of page and seed: the order depends on the seed, not on the order of input."""
     mixed = candidates.page_ids.view(np.uint64) ^ scramble(np.array([candidates.seed % 2**64]))
     return scramble(mixed) / 2.0**64
 
 
 def brute_force(candidates: Candidates) -> Floats:
-    """Scorer all alike: every page, in the order in which the seeds came; no threshold applies."""
+    """Scorer that gives all pages the same score: they keep their order; no threshold applies."""
     return np.zeros(len(candidates.page_ids))
 
 
 def balanced(candidates: Candidates) -> Floats:
-    """Scorer as `hacs` with HACS_STALE_DAYS = 100: nearly as many hits, and fresher pages."""
+    """Scorer like `hacs` with HACS_STALE_DAYS = 100: nearly as many hits, and fresher pages."""
     return hacs(replace(candidates, stale_days=BALANCED_DAYS))
 
 
 def interest(candidates: Candidates) -> Floats:
-    """Scorer by the value of a visit if updates keep their worth: `update_index` of p, as `hacs`.
+    """Scorer by the value of a visit if updates keep their worth: `update_index` of p.
 
-    `ranking.instant.with_hubs` puts in the hubs of HACS_INSTANT, whose links lose their worth.
+    Weights and failed attempts count as in `hacs`. `ranking.instant.with_hubs` adds the hubs of
+    HACS_INSTANT, whose links lose their worth.
     """
     return update_index(candidates.p) * candidates.weight * 0.5**candidates.failures
 

@@ -1,4 +1,4 @@
-"""Which of a stream of entries, each of one page, are visited, and in which order."""
+"""Choosing from a stream of entries, each for one page: which are visited, and in which order."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Dropped(Generic[T]):
 
     # The page answered 404 or 410, and its waiting time is not over.
     gone: list[T]
-    # The page was visited a shorter time ago than HACS_EVERY allows.
+    # The page was visited more recently than HACS_EVERY allows.
     early: list[T]
     threshold: list[T]
     budget: list[T]
@@ -36,7 +36,7 @@ class Dropped(Generic[T]):
 class Chosen(Generic[T]):
     """Entries to be visited, best first, and their pages.
 
-    `score` is what orders them; `visit_twice` says which get a control visit, see `controlled`.
+    They are ordered by `score`; `visit_twice` says which get a control visit, see `controlled`.
     """
 
     entries: list[T]
@@ -50,9 +50,9 @@ class Chosen(Generic[T]):
         return int(is_overdue(self.score).sum())
 
     def predictor(self, label: int, run: int) -> Callable[[int], Prediction]:
-        """Return what gives the prediction of the entry at a place, by the label of that number.
+        """Return a function from an entry's place to its prediction, with the label of that number.
 
-        `run` is the second in which the run began. No entry is kept alive by this.
+        `run` is the second in which the run began. The function does not keep entries alive.
         """
         pages = self.pages
         columns = (pages.p, pages.rate_per_day, pages.days_since_visit, pages.churn)
@@ -61,25 +61,22 @@ class Chosen(Generic[T]):
 
 
 def informed(options: RankingOptions, state: State, now: float) -> RankingOptions:
-    """Return the options with HACS_INSTANT's hubs as the state knows them, if the policy uses them.
-
-    `now` is in seconds since 1970 UTC. Raises ConfigError, StateError.
-    """
+    """Return the options with HACS_INSTANT's hubs, if it is set; see `with_hubs`."""
     if options.instant is None:
         return options
-    from hacs_crawler.ranking.instant import with_hubs  # noqa: PLC0415 - of few crawls
+    from hacs_crawler.ranking.instant import with_hubs  # noqa: PLC0415 - few crawls need it
 
     return with_hubs(options, state, now)
 
 
 class Selection(Generic[T]):
-    """Chooses among a stream of entries, each of one page, the best within a quota.
+    """Chooses the best within a quota from a stream of entries, each for one page.
 
     Memory is bounded by the budget and the size of one offer. Ties keep the order of arrival. The quota
-    of a crawl is given, else it is the options' budget.
+    defaults to the options' budget.
 
-    With `RankingOptions.discover` pages never seen have a share of the budget, and the others the rest,
-    until what one kind leaves unused is given to the other: see `take`.
+    With `RankingOptions.discover` pages never seen have a share of the budget, and the others the rest;
+    at the end, an unused part goes to the other kind, see `take`.
     """
 
     def __init__(self, options: RankingOptions, quota: Quota | None = None) -> None:
@@ -88,7 +85,7 @@ class Selection(Generic[T]):
         self._entries: list[T] = []
         self._candidates = nobody()
         self._score: Floats = np.zeros(0)
-        # What is asked of the entries offered; the overdue pages are those not chosen so far.
+        # The demands on the entries offered; of overdue pages, those not chosen so far.
         self.demanded = NOTHING
 
     def offer(
@@ -105,11 +102,10 @@ class Selection(Generic[T]):
     ) -> Dropped[T]:
         """Score entries and keep those that may be chosen.
 
-        `rows` are their pages' ranking rows, `now` is in seconds since 1970 UTC, `signals` is the
-        evidence of the pages' sites, `demands` the users' demands on the pages. Waiting and gone pages
-        come last if there is neither budget nor threshold, and are left out otherwise. `is_exempt` says
-        which entries no threshold leaves out. Raises ConfigError if a policy does not return one number
-        an entry.
+        `rows` are their pages' ranking rows, `now` is in seconds since 1970 UTC, `signals` are those of
+        the pages' sites, `demands` the users' demands on the pages. Gone pages that wait come last if
+        there is neither budget nor threshold, and are left out otherwise. `is_exempt` says to which
+        entries no threshold applies. Raises ConfigError if a policy does not return one number an entry.
         """
         options = self._options
         candidates = candidates_from(
@@ -135,12 +131,12 @@ class Selection(Generic[T]):
 
     @property
     def entries(self) -> list[T]:
-        """Those that were not taken."""
+        """The entries that were not taken."""
         return list(self._entries)
 
     @property
     def waits(self) -> bool:
-        """Whether entries are kept for budget that the other kind of page may leave unused."""
+        """Whether entries are kept in case the other kind of page leaves budget unused."""
         return bool(self._entries) and self._quota.budget != 0
 
     def waiting(self) -> tuple[Floats, BoolArray]:
@@ -148,7 +144,7 @@ class Selection(Generic[T]):
         return self._score, self._candidates.is_unseen
 
     def take_granted(self, is_granted: BoolArray) -> Chosen[T]:
-        """Return the entries that may be visited now, as `take` does; the others are kept."""
+        """Return the granted entries, chosen as in `take`; the others are kept."""
         places = np.flatnonzero(is_granted)
         quota = replace(self._quota, budget=len(places), unseen=None)
         best, visit_twice = choose(taken(self._candidates, places), self._score[places], quota)
@@ -158,15 +154,15 @@ class Selection(Generic[T]):
         return chosen
 
     def drop_all(self) -> list[T]:
-        """Forget, and return, the entries that were not taken."""
+        """Remove and return the entries that were not taken."""
         return self._keep(np.zeros(len(self._entries), np.bool_))
 
     def take(self, *, is_last: bool = True) -> tuple[Chosen[T], list[T]]:
-        """Return the chosen entries, and the others, which the budget drops.
+        """Return the chosen entries, and the entries that the budget drops.
 
-        If pages never seen have a share, entries over it, and entries over the rest, are kept until the
-        crawl has nothing else to do: then `is_last` gives them the rest of the budget, visited pages
-        first. Half of an unused share stays, as these pages may lead to pages never seen.
+        If pages never seen have a share, other entries of both kinds are kept until the crawl has
+        nothing else to do: then `is_last` gives them the unused budget, visited pages first. Half of an
+        unused share is kept back, as these pages may lead to pages never seen.
         """
         quota = self._quota
         if is_last and quota.budget is not None and quota.unseen:
@@ -182,7 +178,7 @@ class Selection(Generic[T]):
         return chosen, self.drop_all()
 
     def _chosen(self, places: Places, visit_twice: BoolArray) -> Chosen[T]:
-        """Return, and forget, the entries at some places."""
+        """Remove and return the entries at some places."""
         chosen = Chosen(
             [self._entries[index] for index in places.tolist()],
             taken(self._candidates, places),
@@ -196,7 +192,7 @@ class Selection(Generic[T]):
         return chosen
 
     def _keep(self, is_kept: BoolArray) -> list[T]:
-        """Forget, and return, the other entries."""
+        """Remove and return the other entries."""
         if is_kept.all():
             return []
         others = _those(self._entries, ~is_kept)

@@ -1,4 +1,4 @@
-"""What signals change in the probabilities of an update, of the pages that are ranked."""
+"""The effect of signals on the probabilities of updates, for ranking."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from hacs_crawler.utils.times import DAY
 
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """What one kind of signals says of pages: their records, by ascending page id, and whose they are.
+    """The signals of one kind: records by ascending page id, and the beliefs about their sources.
 
-    `source` are places in `beliefs`, one a record.
+    `source` are places in `beliefs`, one for each record.
     """
 
     kind: str
@@ -39,10 +39,7 @@ class Signals:
 
 
 def read_signals(store: Store, sites: NDArray[np.integer], policy: Policy) -> list[Signals]:
-    """Return the signals of the pages of these sites; none for a policy that uses no signals.
-
-    Raises StateError.
-    """
+    """Return the signals of the pages of these sites, if the policy uses signals; raises StateError."""
     if not policy.uses_signals:
         return []
     return [
@@ -64,9 +61,9 @@ def with_signals(
 ) -> Floats:
     """Return p, the probabilities of an update since the last visit, given the signals.
 
-    `rows` are the pages' ranking rows. `quiet_days` of the time since its last visit each page is taken
-    to be quiet for another reason: the absence of signals says that only once. Days that one kind of
-    signals has shown to be quiet do not count for another kind, either.
+    `rows` are the pages' ranking rows. `quiet_days` are the days since a page's last visit that are
+    already taken to be quiet because of siblings: the absence of signals in them must not count again.
+    Nor do days count again that another kind of signals has shown to be quiet.
     """
     with_all = p.copy()
     elapsed = np.maximum(now - rows["last_visit"], 1.0) / DAY
@@ -85,7 +82,7 @@ def with_signals(
 
 
 def _join(records: Records, page_ids: Ids) -> tuple[IndexArray, IndexArray]:
-    """Return the places of the pages that have records, and the places of these."""
+    """Return the places of the pages that have records, and the places of these records."""
     at = np.searchsorted(records["page_id"], page_ids)
     ends = np.append(records["page_id"], 0)
     places = np.flatnonzero((at < len(records)) & (ends[at] == page_ids))
@@ -94,11 +91,11 @@ def _join(records: Records, page_ids: Ids) -> tuple[IndexArray, IndexArray]:
 
 @dataclass(frozen=True, slots=True)
 class PageSignals:
-    """What one kind of signals says of a page, and how far its source is trusted.
+    """The signals of one kind for a page, and how far their source is trusted.
 
-    Times in seconds since 1970 UTC: the latest signal (0: none) and when the source was read. `count`
-    signals came since the last visit, in `watched_days` during which they were watched. By them it is
-    `likelier` times as likely as without that the page has had no update; below 1 they speak for one.
+    Times in seconds since 1970 UTC: the latest signal (0: none) and when the source was read. Since the
+    last visit, `count` signals came in `watched_days` days of watching. `likelier` is the factor by
+    which they change the probability of no update; below 1, they make an update more likely.
     """
 
     kind: str
@@ -113,7 +110,7 @@ class PageSignals:
 def signals_of_page(
     store: Store, page_id: int, row: Rows, estimation: Estimation
 ) -> list[PageSignals]:
-    """Return the signals of one page, by kind; `row` is its ranking row, alone in an array."""
+    """Return the signals of one page, by kind; `row` is an array with its ranking row."""
     signals = []
     for of_kind in read_known_signals(store, row["site"]):
         _, mine = _join(of_kind.records, np.array([page_id], np.int64))

@@ -1,7 +1,7 @@
 """How well predicted probabilities agree with outcomes.
 
-Everywhere `p` are predictions in [0, 1] and `found` says whether there was an update; both are flat and
-of one length. Undefined results are NaN.
+`p` are predictions in [0, 1], and `updated` says which visits found an update; both are flat and of one
+length. Undefined results are NaN.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from numpy.typing import ArrayLike, NDArray
 
 from hacs_crawler.utils.arrays import BoolArray, FloatArray, IndexArray
 
-# The log loss keeps p this far from 0 and 1. One update at p = 0 would make it infinite, and a
-# smaller chance cannot be measured with the million records that are kept.
+# p is kept this far from 0 and 1 in the log loss, which one update at p = 0 would make infinite.
+# Smaller chances cannot be measured with the million records that are kept.
 LOG_FLOOR: Final = 1e-6
-# Intervals are of 95 %.
+# For intervals of 95 %.
 Z: Final = 1.959964
 
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """Predictions of visits against their outcomes, and scores, of which lower is better.
+    """Predictions and outcomes of visits, and scores, of which lower is better.
 
-    `expected_updates` is the sum of p. `brier` is the mean of (p - found)^2 (Brier 1950) and `log_loss`
-    the mean negative logarithm, to base e, of the probability given to the outcome. The `base_` values
-    are the scores of a predictor that knows the number of updates, but not their visits, and predicts
-    the same for every visit.
+    `expected_updates` is the sum of p. `brier` is the mean of (p - updated)^2 (Brier 1950) and
+    `log_loss` the mean negative natural logarithm of the probability given to the outcome. The `base_`
+    values are the scores of a predictor that knows only the number of updates, and predicts the same p
+    for every visit.
     """
 
     visits: int
@@ -47,7 +47,7 @@ class Expectation:
 
     @property
     def log_skill(self) -> float:
-        """The same of the log loss."""
+        """The same for the log loss."""
         return _skill(self.log_loss, self.base_log_loss)
 
 
@@ -55,8 +55,8 @@ class Expectation:
 class Reliability:
     """A reliability diagram: arrays with one element a bin, in order of p.
 
-    A bin holds `visits` with p from `low_p` to `high_p` and of mean `mean_p`, of which `found_share`
-    found an update; the true share is between `lower` and `upper`, an interval of 95 %.
+    A bin holds `visits` visits with p from `low_p` to `high_p`, on average `mean_p`. A share of
+    `found_share` found an update; `lower` and `upper` are its 95 % interval.
     """
 
     low_p: FloatArray
@@ -93,9 +93,9 @@ def reliability(
     """Return the reliability diagram in at most `bins` bins with about the same number of visits.
 
     Visits of equal p share a bin, so that there may be fewer. The intervals are Wilson's. With `site`
-    they allow for pages of one site that are updated together: the visits of a bin count as the number
-    of independent visits with the same variance, with the site as the unit; never as more than their
-    number, and as one if all are of one site.
+    they allow for pages of a site that are updated together: the visits of a bin count as the number
+    of independent visits with the same variance, clustered by site, but never as more than they are, and
+    as 1 if all are of one site.
     """
     p, updated = np.asarray(p, np.float64), np.asarray(updated, np.bool_)
     order = np.argsort(p, kind="stable")
@@ -124,7 +124,7 @@ def reliability(
 
 
 def wilson_interval(share: ArrayLike, visits: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """Return the ends of Wilson's interval (1927) for shares of a number of visits, whole or not."""
+    """Return the ends of Wilson's interval (1927) for shares of `visits`, which may be fractional."""
     share, visits = np.asarray(share, np.float64), np.asarray(visits, np.float64)
     square = Z * Z / visits
     centre = (share + square / 2.0) / (1.0 + square)
@@ -133,10 +133,10 @@ def wilson_interval(share: ArrayLike, visits: ArrayLike) -> tuple[FloatArray, Fl
 
 
 def clustered_z(p: ArrayLike, updated: ArrayLike, site: ArrayLike) -> float:
-    """Return how many standard errors more updates were found than predicted; 0 without visits.
+    """Return the excess of updates found over predicted ones, in standard errors; 0 without visits.
 
-    The variance of sum(found - p) is the variance of the sites' sums (Liang and Zeger 1986), since pages
-    of one site are updated together, but at least the variance of independent visits.
+    The variance of sum(updated - p) is clustered by site (Liang and Zeger 1986), since pages of a site
+    are updated together, but at least that of independent visits.
     """
     p, updated = np.asarray(p, np.float64), np.asarray(updated, np.bool_)
     if not p.size:
@@ -161,7 +161,7 @@ def _skill(score: float, base: float) -> float:
 
 
 def _independent(updated: BoolArray, sites: NDArray[Any]) -> float:
-    """Return how many independent visits have as variable a share of updates as these; 1 of one site."""
+    """Return the number of independent visits with the same variance of the share; 1 for one site."""
     share = float(updated.mean())
     alone = updated.size * share * (1.0 - share)
     sums = _sums(np.asarray(updated - share, np.float64), sites)

@@ -1,18 +1,18 @@
 """Two crawls of the same pages compared: the ratio of their updates per visit.
 
 Each crawl visits all pages with a state of its own and half of the budget, so that neither crawl takes
-finds from the other: the budget-split design of Liu, Mao and Kang, "Trustworthy and
-powerful online marketplace experimentation with budget-split design", KDD 2021, arXiv:2012.08724.
+updates from the other: the budget-split design of Liu, Mao and Kang, "Trustworthy and powerful online
+marketplace experimentation with budget-split design", KDD 2021, arXiv:2012.08724.
 
-Who looks at a usual interval every day and stops when it excludes 0 is wrong much more often than in 5 %
-of experiments. An asymptotic confidence sequence is right in 95 % of them at every time from the first
-to the last: Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas, "Time-uniform central limit theory and
-asymptotic confidence sequences", Annals of Statistics 52(6), 2024, arXiv:2103.06476. The boundary is
-Robbins' normal mixture: "Statistical methods related to the law of the iterated logarithm", Annals of
-Mathematical Statistics 41(5), 1970.
+Looking at an ordinary 95 % interval every day, and stopping when it excludes 0, gives false results in
+much more than 5 % of experiments. An asymptotic confidence sequence covers the truth at all times
+together in 95 % of experiments: Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas, "Time-uniform central
+limit theory and asymptotic confidence sequences", Annals of Statistics 52(6), 2024, arXiv:2103.06476.
+The boundary is Robbins' normal mixture: "Statistical methods related to the law of the iterated
+logarithm", Annals of Mathematical Statistics 41(5), 1970.
 
-Arrays have one element a site along their last axis. Axes before it are samples of their own: looks at
-one experiment, or simulated experiments.
+Arrays have one element a site along their last axis. Axes before it are separate samples: looks at one
+experiment, or simulated experiments.
 """
 
 from __future__ import annotations
@@ -26,32 +26,34 @@ from numpy.typing import ArrayLike
 
 from hacs_crawler.utils.arrays import FloatArray
 
-# A column of which the others leave less than this share says nothing of its own.
+# Relative tolerance below which a column of the regression is a combination of the others.
 _RANK: Final = 1e-9
-# A site whose line would follow it wherever it is has this much of its residual at least.
+# Lower bound of 1 - leverage, for a site that determines its own fit.
 _LEAST_FREE: Final = 1e-6
-# The relative difference for which intervals are narrowest: 1.28-fold. They are valid for any value
-# that is not chosen by the data, and somewhat wider if the difference is much smaller or larger.
+# The log ratio for which intervals are narrowest: 1.28-fold. They are valid for any constant that is
+# not chosen by the data, and somewhat wider if the difference is much smaller or larger.
 MIXTURE_SD: Final = 0.25
 
 
 def multiplier(
     relative_error: ArrayLike, alpha: float, freedom: ArrayLike = math.inf
 ) -> FloatArray:
-    """Return how many standard errors an interval reaches to each side, to hold at all times.
+    """Return the half-width, in standard errors, of an interval that holds at all times.
 
     The error is relative to the rate, so the estimate is roughly the logarithm of a ratio. For
     an efficient estimate with variance s^2, times the information 1 / s^2, the path over time is a
     Brownian motion in that information (Scharfstein, Tsiatis and Robins, "Semiparametric efficiency
     and its implication on the design and analysis of group-sequential studies", JASA 92, 1997). Mixing
     its likelihood ratios over differences ~ Normal(0, t^2), t = `MIXTURE_SD`, gives a martingale that
-    ever reaches 1 / alpha with probability alpha at most (Ville), and solved for the difference
+    ever reaches 1 / alpha with probability at most alpha (Ville). Solved for the difference, this gives
+    the half-width
 
         s sqrt((1 + s^2 / t^2) (log(1 + t^2 / s^2) + 2 log(1 / alpha))).
 
-    The variance is itself an estimate, with that many degrees of freedom: Student's t takes the quantile
-    that has the same tail as the normal quantile (Jennison and Turnbull, "Group sequential methods",
-    2000, on t-tests). Shapes broadcast. NaN if an argument is, infinite if the error is.
+    As the variance is itself an estimate, with `freedom` degrees of freedom, the normal quantile is
+    replaced by the quantile of Student's t with the same tail probability (Jennison and Turnbull, "Group
+    sequential methods", 2000, on t-tests). Shapes broadcast. NaN if an argument is NaN, infinite if the
+    error is infinite.
     """
     from scipy.special import ndtr, stdtrit  # noqa: PLC0415 - slow to load, and few commands need it
 
@@ -69,10 +71,10 @@ def multiplier(
 
 @dataclass(frozen=True, slots=True)
 class SiteTally:
-    """What one crawl found on each site, by its visits other than pages' first ones.
+    """The updates and visits of one crawl on each site, without the first visits of pages.
 
-    `worth` has one element a sample: the mean of `model.update_index` over all the visits, which is
-    what one more visit of the page would have found.
+    `worth` has one element a sample: the mean of `model.update_index` over all visits, the gain from one
+    more visit.
     """
 
     updates: FloatArray
@@ -82,14 +84,14 @@ class SiteTally:
 
 @dataclass(frozen=True, slots=True)
 class Contrast:
-    """ln(R_A / R_B) of two crawls, its standard error, and the degrees of freedom of that."""
+    """ln(R_A / R_B) of two crawls, its standard error, and the error's degrees of freedom."""
 
     log_ratio: FloatArray
     error: FloatArray
     freedom: FloatArray
 
     def interval(self, alpha: float) -> tuple[FloatArray, FloatArray]:
-        """Return the ends of the ratio's interval, which holds at all looks with 1 - `alpha`."""
+        """Return the ends of the ratio's interval, which holds at all looks with chance 1 - `alpha`."""
         with np.errstate(invalid="ignore", over="ignore"):
             reach = self.error * multiplier(self.error, alpha, self.freedom)
             return np.exp(self.log_ratio - reach), np.exp(self.log_ratio + reach)
@@ -98,9 +100,9 @@ class Contrast:
 def contrast(mine: SiteTally, other: SiteTally, pages: FloatArray, past: FloatArray) -> Contrast:
     """Compare two crawls of the same sites, which have `pages` pages each.
 
-    For crawl a, R_a = U_a / V_a. Without site i, its v_ai visits would go to other pages, where
-    each is worth mu_a = min(R_a, `worth`) updates and not R_a. With h_i = m_i / sum(m) site i changes
-    ln R_a by
+    For crawl a, R_a = U_a / V_a, updates per visit. Without site i, its v_ai visits would go to other
+    pages, where each is worth mu_a = min(R_a, `worth`) updates, not R_a. With m_i pages on site i and
+    h_i = m_i / sum(m), site i changes ln R_a by
 
         psi_ai = (u_ai - mu_a v_ai - (R_a - mu_a) V_a h_i) / (U_a (1 - h_i)).
 
@@ -111,9 +113,9 @@ def contrast(mine: SiteTally, other: SiteTally, pages: FloatArray, past: FloatAr
 
         max(1, min(N - rank X, 2 N / (kappa - 1), sum(m)^2 / sum(m^2) - 1)),
 
-    kappa = N sum(rho^4) / sum(rho^2)^2 being the residuals' kurtosis, and the last term Kish's effective
-    number of sites less 1: without it two giants of 40 % of the pages gave 16 % false alarms.
-    NaN if a crawl found no update.
+    where kappa = N sum(rho^4) / sum(rho^2)^2 is the residuals' kurtosis, and the last term Kish's
+    effective number of sites minus 1: without it, two sites with 40 % of the pages gave 16 % false
+    alarms. NaN if a crawl found no update.
     """
     sites = pages.shape[-1]
     share = pages / pages.sum(-1, keepdims=True)
@@ -121,7 +123,7 @@ def contrast(mine: SiteTally, other: SiteTally, pages: FloatArray, past: FloatAr
     columns = np.concatenate([pages[..., None], past], -1)
     length = np.sqrt((columns**2).sum(-2, keepdims=True))
     scaled = np.divide(columns, length, out=np.zeros_like(columns), where=length > 0.0)
-    # an orthonormal base of the columns' span, filled up with zeros
+    # an orthonormal basis of the columns' span, padded with zeros
     base, sizes, _ = np.linalg.svd(scaled, full_matrices=False)
     is_kept = sizes > _RANK * np.sqrt(columns.shape[-1])
     base *= is_kept[..., None, :]
@@ -140,7 +142,7 @@ def contrast(mine: SiteTally, other: SiteTally, pages: FloatArray, past: FloatAr
 
 
 def effective_sites(pages: FloatArray) -> float:
-    """Return how many sites of equal size weigh as much: Kish's (sum of pages)^2 / sum of squares."""
+    """Return the effective number of sites: Kish's (sum of pages)^2 / sum of squares."""
     return float(pages.sum() ** 2 / (pages**2).sum()) if pages.any() else 0.0
 
 
@@ -150,7 +152,7 @@ def _rate(tally: SiteTally) -> FloatArray:
 
 
 def _influence(tally: SiteTally, share: FloatArray) -> FloatArray:
-    """Return by how much each site changes ln R: psi of `contrast`."""
+    """Return how much each site changes ln R: psi in `contrast`."""
     updates, visits = tally.updates.sum(-1)[..., None], tally.visits.sum(-1)[..., None]
     with np.errstate(divide="ignore", invalid="ignore"):
         rate = updates / visits
