@@ -1,7 +1,7 @@
 """`scrapy crawl scholar -a seeds=demo`: half a year of a small web in seconds, without a network.
 
-Spider, ranking and state are real. The web is made up: a downloader middleware answers for it, its past
-is imported, and two weeks pass between two rounds, no time within one.
+Spider, ranking and state are real. The web is made up: a downloader middleware answers for it, and its
+past is imported. Two weeks pass between rounds, and no time during a round.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ WIDTH: Final = 100
 
 
 class Play:
-    """A web, the time in it, and the updates found so far; made for each crawl."""
+    """The web of one crawl, its time, and the updates found so far."""
 
     current: Play
 
@@ -45,7 +45,7 @@ class Play:
         self.web = web
         self.moment: float = START
         self._end = START + (rounds - 1) * DAYS * DAY
-        # Seconds by which the crawls' clock is ahead, so that the last round is today.
+        # Seconds by which the crawl's clock is ahead of the web's, so that the last round is today.
         self._later = int(time.time()) - self._end
         # How many pages a round visits.
         self.budget = round(len(web.pages) / PAGES_A_VISIT)
@@ -53,15 +53,15 @@ class Play:
         self._seen = 0
 
     def now(self) -> float:
-        """Return the time of the crawls' clock."""
+        """Return the time of the crawl's clock."""
         return self.moment + self._later
 
     def urls(self) -> list[str]:
-        """Return the list that is crawled."""
+        """Return the URLs of all pages, the seeds of the crawl."""
         return [f"{HOST}{page.path}" for page in self.web.pages]
 
     def captures(self, config: Config) -> Iterable[Visit]:
-        """Yield the visits before the crawl, as an import from an archive does."""
+        """Yield the visits before the crawl, as if imported from an archive."""
         for page in self.web.pages:
             url = f"{HOST}{page.path}"
             for at in page.captures:
@@ -71,7 +71,7 @@ class Play:
                     yield replace(visit, at=at + self._later)
 
     def turn(self, stats: CrawlStats) -> bool:
-        """Print the updates found so far, and let time pass; return whether another round follows."""
+        """Print the updates found so far, and let time pass; return whether there is another round."""
         visits = stats.get("visits") + stats.get("gone")
         self._others.visit(visits - self._seen, self.moment)
         self._seen = visits
@@ -104,7 +104,7 @@ ENDING: Final = f"Its report: hacs report --open -s HACS_STATE={STATE}"
 
 
 class LastObs:
-    """Visits the pages not seen for longest, in their histories instead of a crawl."""
+    """Simulates the policy Last-Obs, which visits the pages not seen for longest."""
 
     def __init__(self, web: Web) -> None:
         self.hits = 0
@@ -112,7 +112,7 @@ class LastObs:
         self._last = {page.path: max(page.captures, default=0) for page in web.pages}
 
     def visit(self, number: int, now: float) -> None:
-        """Visit a number of pages at a time; a page that is gone is not visited again."""
+        """Visit a number of pages; a page that is gone is not visited again."""
         for path in sorted(self._last, key=lambda candidate: self._last[candidate])[:number]:
             page, before = self._pages[path], self._last[path]
             if page.is_gone(now):
@@ -123,7 +123,7 @@ class LastObs:
 
 
 class DemoWeb:
-    """Downloader middleware, the nearest to the network: the current play's web answers instead."""
+    """Downloader middleware, nearest to the network: the current play's web answers instead."""
 
     def process_request(self, request: Request, spider: Spider | None = None) -> Response:
         """Return the page as it is now."""
@@ -154,7 +154,7 @@ def begin(settings: BaseSettings) -> Play:
         "DOWNLOAD_DELAY": 0,
     }
     settings.setdict(values, priority="spider")
-    # what Scrapy says before it reads LOG_LEVEL
+    # silence what Scrapy logs before it reads LOG_LEVEL
     logging.getLogger("scrapy").setLevel(logging.ERROR)
     config = Config.from_settings(settings)
     for left in (config.base / ".hacs").glob("demo.db*"):

@@ -1,7 +1,7 @@
 """The tutorial's part of the made-up web: a clock that the reader turns, and the list of pages.
 
 `python -m hacs_crawler.demo.tutorial FOLDER` makes both. The clock is a file, so that all crawls and
-commands agree on the time, which passes only when the reader turns the clock.
+commands agree on the time; only the reader moves it.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class TutorialWeb:
 
 
 def main() -> None:
-    """Make the folder, or turn its clock."""
+    """Make the folder, or move its clock."""
     parser = argparse.ArgumentParser(prog="python -m hacs_crawler.demo.tutorial")
     parser.add_argument("folder", type=Path, help="the folder of the clock and the list of pages")
     parser.add_argument("--later", type=float, metavar="DAYS", help="turn the clock forward")

@@ -1,10 +1,11 @@
 """The made-up web of the demonstration and the tutorial: authors' pages, and the times of their updates.
 
-Its histories follow scholarly pages. The time between an author's sessions is
+Its histories imitate scholarly pages. Authors work in sessions at random times; their rates are
 log-normal, with the median of Jayawardana et al. 2020 for websites, 74 days, and the spread of the
-project's own timelines of 85 sites. After each session several pages change together; which of them
-differs by page, and many hardly ever do. Pages are captured at log-normal gaps, with page medians of 20
-to 127 days (80 % of pages in the same paper). Some authors stop one day, and some pages go away.
+project's own timelines of 85 sites. In each session several pages change together: each page takes part
+in its own share of sessions, which is small for many. Pages are captured at log-normal gaps, with
+medians from 20 to 127 days (80 % of pages in the same paper). Some authors stop at some time, and some
+pages go away.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from hacs_crawler.utils.times import DAY
 
 HOST: Final = "http://scholars.example"
 AUTHORS: Final = 100
-# Of ten webs neither the best nor the worst for HACS.
+# Neither the best nor the worst of ten webs for HACS.
 SEED: Final = 1
 # 2021-01-01, when the captures begin.
 BEGIN: Final = 1_609_459_200
@@ -69,10 +70,10 @@ THINGS: Final = tuple(
 
 @dataclass(frozen=True, slots=True)
 class WebPage:
-    """A page: `path` is `/~author/` or below it, `links` the number of links at first.
+    """A page: `path` is `/~author/` or below it, `links` the initial number of links.
 
-    `updates` are the times at which it gained links, in order, and `new_links` their numbers. `captures`
-    are the times of visits before the crawls. From `gone_at` on it is gone (0: never).
+    `updates` are the times at which it gained links, ascending, and `new_links` how many. `captures` are
+    the times of visits before the crawls. From `gone_at` on it is gone (0: never).
     """
 
     path: str
@@ -84,11 +85,11 @@ class WebPage:
 
     @property
     def homepage(self) -> str:
-        """The path of its author's homepage."""
+        """The path of the author's homepage."""
         return f"/{self.path.split('/')[1]}/"
 
     def is_gone(self, at: float) -> bool:
-        """Whether it is gone at that time."""
+        """Whether the page is gone at that time."""
         return 0 < self.gone_at <= at
 
     def links_at(self, at: float) -> int:
@@ -116,7 +117,7 @@ class Web:
 
 
 def generated(seed: int = SEED, authors: int = AUTHORS) -> Web:
-    """Return a web of up to 576 authors: the same for the same seed."""
+    """Return a web of up to 576 authors, which depends on the seed only."""
     random = np.random.default_rng(seed)
     people = random.permutation(len(GIVEN) * len(FAMILY))[:authors].tolist()
     pages: list[WebPage] = []
@@ -140,7 +141,7 @@ def _site(random: np.random.Generator, homepage: str) -> list[WebPage]:
 def _page(
     random: np.random.Generator, path: str, sessions: NDArray[np.int64], *, is_main: bool
 ) -> WebPage:
-    """Return a page that changes in a share of its author's sessions, within hours after each."""
+    """Return a page that changes in a share of its author's sessions, within hours of each."""
     share = random.beta(1.5, 2.0) if is_main else random.beta(0.3, 2.0)
     own = sessions[random.random(len(sessions)) < share]
     updates = np.unique(own + random.exponential(3_600.0, len(own)).astype(np.int64))
@@ -167,7 +168,7 @@ def _captures(random: np.random.Generator) -> list[int]:
 
 @lru_cache(maxsize=4_096)
 def _html(path: str, menu: tuple[str, ...], links: int) -> bytes:
-    """Return the HTML of a page: a menu of its author's pages, and its links."""
+    """Return the HTML of a page: a menu of the author's pages, and its links."""
     _, author, name = path.split("/", 2)
     who = author.removeprefix("~").replace("-", " ").title()
     what = name.removesuffix(".html").title() or "Recent work"
@@ -188,7 +189,7 @@ def _label(path: str) -> str:
 
 
 def _title(path: str, number: int) -> str:
-    """Return the title of a page's work of that number."""
+    """Return the title of the work with that number on a page."""
     random = Random(f"{path} {number}")  # noqa: S311 - nothing secret
     first, second = random.choice(TOPICS), random.choice(THINGS)
     return f"{first} {second} for {random.choice(TOPICS)} {random.choice(THINGS)}".capitalize()

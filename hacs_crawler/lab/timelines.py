@@ -1,8 +1,8 @@
-"""True histories of pages, from CSV files: their updates, and when an archive captured them.
+"""Timelines, the true histories of pages, from CSV files: updates, and captures by an archive.
 
 `pages.csv` has the columns url, site, level ("homepage" or "subpage") and first_seen, `updates.csv` url,
-updated_at and new_links, `captures.csv` url and captured_at; further columns are ignored. Times are
-ISO 8601, UTC if they name no zone.
+updated_at and new_links, `captures.csv` url and captured_at; other columns are ignored. Times are
+ISO 8601, in UTC unless they name a zone.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class TimelineError(HacsError):
 
 @dataclass(frozen=True, slots=True)
 class Events:
-    """What happened to pages, page by page and in time order.
+    """Updates or captures of pages, by page and time.
 
     Page `i` has the elements `offsets[i]` to `offsets[i + 1]` of `at` (seconds since 1970 UTC) and of
     `new_links` (how many links an update added; zeros for captures).
@@ -67,8 +67,8 @@ class Timelines:
 def read_timelines(pages: Path, updates: Path, captures: Path | None) -> Timelines:
     """Read the three files; captures may be left out.
 
-    Raises TimelineError if a file cannot be read, a column is missing, a value does not parse, an
-    event is of an unknown page or before the page was first seen, or two of the pages are one.
+    Raises TimelineError if a file cannot be read, a column is missing, a value does not parse, an event
+    has an unknown page or is before its `first_seen`, or two URLs are the same page.
     """
     places: dict[str, int] = {}
     ids: dict[int, str] = {}
@@ -111,7 +111,7 @@ def read_given(
 ) -> Timelines | None:
     """Read the files that a user gave, None if there are none.
 
-    Raises HacsError if one of the first two is missing, or one of the options `needed` beside them.
+    Raises HacsError if one of the first two is missing, or one of the options `needed` with them.
     """
     if pages is updates is captures is None:
         return None
@@ -124,7 +124,7 @@ def read_given(
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """One line of a file, which names its place in errors."""
+    """One line of a file; `place` names it in errors."""
 
     place: str
     values: Mapping[str, str | None]

@@ -1,4 +1,4 @@
-"""The links of a page with their texts, in the page's order, as people see them."""
+"""The links of a page with their visible texts, in the page's order."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -16,15 +16,15 @@ _MOST_TEXT: Final = 1_000_000
 def page_links(root: etree._Element | None, base_url: str) -> Iterator[tuple[str, str]]:
     """Yield each distinct canonical link of a page and its text, in the page's order, frames last.
 
-    The text is that of the first element with this link (of an `area`, its `alt`), with its white
-    space collapsed; "" once earlier texts had a million characters. Raises as `link_fingerprints`.
+    The text is that of the first element with this link (for an `area`, its `alt`), with white space
+    collapsed; "" once the texts have had a million characters. Raises as `link_fingerprints`.
     """
     if root is None:
         return
     base = base_of(root, base_url)
     resolver = Resolver(base)
     seen: set[str | None] = {None}
-    # links may lie in one another, each with the text of all
+    # malformed pages may nest links, and each has the text of all inner ones
     text_left = _MOST_TEXT
     for element in root.iter("a", "area"):
         href = element.get("href")
@@ -41,7 +41,7 @@ def page_links(root: etree._Element | None, base_url: str) -> Iterator[tuple[str
 
 
 def frame_links(root: etree._Element, base_url: str, base: str) -> Iterator[tuple[str, str]]:
-    """Yield links and titles of frames of the same site: others are advertisements and videos."""
+    """Yield links and titles of frames within the domain: others are advertisements and videos."""
     resolver = None
     for element in root.iter("frame", "iframe"):
         resolver = resolver or Resolver(base)
@@ -51,7 +51,7 @@ def frame_links(root: etree._Element, base_url: str, base: str) -> Iterator[tupl
 
 
 def base_of(root: etree._Element, base_url: str) -> str:
-    """Return what links of this page are relative to: its first `base` element may name another URL."""
+    """Return the base URL of a page's links: that of its first `base` element, else its own URL."""
     for href in _base_hrefs(root)[:1]:
         base = join_link(base_url, href)
         if base is not None and canonical_url(base) is not None:

@@ -1,13 +1,13 @@
-"""The canonical form of a link, which all links that lead to one page share.
+"""The canonical form of a link, shared by links that differ only in details that may vary by visit.
 
-It is that of ``w3lib.url.canonicalize_url`` (no fragment, sorted query, upper case escapes, lower-case
+It is that of ``w3lib.url.canonicalize_url`` (no fragment, sorted query, upper-case escapes, lower-case
 host), without dot segments, logins, default ports, the dot at the end of a host, session ids and the
-parameters of trackers (`TRACKERS`, and ``utm_*``), all of which differ between two visits to a page that
-gained nothing. Escapes of non-ASCII characters are UTF-8 whatever the page's encoding is. A canonical
-link can be requested; pages are identified by the key made from it (`links.keys`).
+parameters of trackers (`TRACKERS`, and ``utm_*``). Escapes of non-ASCII characters are UTF-8 in every
+encoding of the page. A canonical link can be requested; pages are identified by the key made from it
+(`links.keys`).
 
-Most links are plain, so one expression recognises those whose canonical form is a concatenation; the
-rest takes `canonical_url`. Both give the same, which a property test checks.
+Most links are plain: one expression recognises them, and their canonical form is a concatenation. The
+others take `canonical_url`. Both ways give the same result, which a property test checks.
 """
 
 import re
@@ -23,21 +23,22 @@ from w3lib.url import canonicalize_url
 from hacs_crawler.links.markup import MarkupError
 from hacs_crawler.links.urls import LONGEST_URL, bad_host
 
-# Names of query parameters by which trackers know a click, in small letters.
+# Names of query parameters by which trackers recognise a click, in lower case.
 TRACKERS: Final = frozenset(
     line
     for line in files(__package__).joinpath("trackers.txt").read_text("ascii").splitlines()
     if not line.startswith("#")
 )
 _SESSIONS: Final = frozenset({"jsessionid", "phpsessid", "cfid", "cftoken"})
-# Words that also name other things (a session of a conference, the id of a story) need a value that
-# looks like a token.
+# These names have other meanings, too (a session of a conference, the id of a story): the parameter is
+# dropped only if its value looks like a token.
 _TOKENS: Final = frozenset(
     {"sid", "sessid", "sessionid", "session_id", "oscsid", "xtcsid", "zenid"}
 )
 _TOKEN: Final = re.compile(r"[0-9a-z,_-]{16,}", re.ASCII | re.IGNORECASE).fullmatch
 _ASP_SESSION: Final = len("aspsessionidabcdefgh")
-# Parameters of forms and caches, which are others at each request. `v`, `t` and `ts` name things.
+# Parameters of forms and caches, which change with each request. Not `v`, `t` and `ts`: they name
+# content.
 _FORMS: Final = frozenset(
     {
         *("_", "cb", "rand"),  # against caches
@@ -54,7 +55,7 @@ _DROPPED_PATH: Final = re.compile(
     re.ASCII | re.IGNORECASE,
 )
 
-_HOST = (  # the ports of two to four digits that are nobody's default, and any below 60000
+_HOST = (  # a port of one to four digits that is not a default, or of five below 60000
     r"//(?:[a-z0-9-]{1,63}\.)*[a-z0-9-]{1,63}(?::(?!(?:80|443)(?![0-9]))[1-9][0-9]{0,3}|:[1-5][0-9]{4})?"
 )
 _ESCAPE = "%(?:20|[89A-F][0-9A-F])"  # of characters that must be escaped, in canonical spelling
@@ -84,10 +85,11 @@ _PLAIN_URL: Final = re.compile(
 _SCHEME: Final = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*):").match
 _C0_AND_SPACE: Final = "".join(map(chr, range(33)))
 
-# Raised with each change of canonical forms, keys or link rules, so that pages get a new baseline.
+# To be raised with each change of canonical forms, keys or link rules, so that pages get a new baseline.
 FORM: Final = 5
+# Limit on the characters of a page's links that are not plain: half a second.
 MOST_ODD_CHARACTERS: Final = 600_000
-# How many characters of a link take as long as beginning with it.
+# The fixed cost of such a link, in characters.
 _ODD_LINK_CHARACTERS: Final = 60
 
 
@@ -114,12 +116,12 @@ class Resolver:
         self._name: str = (plain and plain[4]) or ""
 
     def lines(self, hrefs: AbstractSet[str]) -> str:
-        """Return the links that `link` finds, each after a line feed, and some twice.
+        """Return the canonical links of hrefs, each after a line feed, some of them twice.
 
-        Usual hrefs are recognised together, by their characters that are not safe in a path, and with
-        ":" for empty segments and for a dot or "(" at the beginning of a segment: a path leaves no
-        characters, an address with a path "::", a path with two parameters "?=&=". No href may contain
-        NUL, which lxml never returns.
+        Same as `link` for each, but faster: characters that are safe in paths are removed from all hrefs
+        together, after ":" was put in place of "//", and of a dot or "(" that begins a segment. What is
+        left shows the kind of href: nothing for a path, "::" for a URL with a path, "?=&=" for a path
+        with two parameters. No href may contain NUL, which lxml never returns.
         """
         text = "\0".join(["", *(href for href in hrefs if len(href) <= LONGEST_URL)])
         if "#" in text:
@@ -162,9 +164,9 @@ class Resolver:
         ]
 
     def link(self, href: str) -> str | None:
-        """Do the same as `canonical_link`.
+        """Return the canonical form of a link, see `canonical_link`.
 
-        Raises MarkupError after half a second spent on links that are not plain.
+        Raises MarkupError if the page's links that are not plain take over half a second.
         """
         if len(href) > LONGEST_URL:
             return None
@@ -190,7 +192,7 @@ class Resolver:
 
 
 def plain_url(url: str) -> str | None:
-    """Return the canonical form of a URL that is plain, None of any other."""
+    """Return the canonical form of a plain URL, None for any other."""
     plain = _PLAIN_URL.fullmatch(url)
     if plain is None or len(url) > LONGEST_URL:
         return None
@@ -200,7 +202,7 @@ def plain_url(url: str) -> str | None:
 
 
 def slow_link(base: str, href: str) -> str | None:
-    """Do what `canonical_link` does, for any href, without its short cut."""
+    """Return the same as `canonical_link`, without the shortcut for plain links."""
     joined = join_link(base, href)
     return None if joined is None else canonical_url(joined)
 
@@ -225,7 +227,7 @@ def join_link(base: str, href: str) -> str | None:
 
 @lru_cache(maxsize=16_384)
 def canonical_url(url: str) -> str | None:
-    """Return the canonical form of an absolute http(s) URL (see the module), None of any other."""
+    """Return the canonical form of an absolute http(s) URL, None for any other."""
     try:
         parts = urlsplit(canonicalize_url(url))
         port = parts.port
@@ -254,7 +256,7 @@ def _with_query(beginning: str, query: str) -> str:
 
 
 def _with_sorted_query(href: str) -> str:
-    """Return an href, whose parameters are free of escapes, with its parameters in order."""
+    """Return an href with its parameters sorted; they must be free of escapes."""
     path, _, query = href.partition("?")
     parameters = query.split("&")
     parameters.sort(key=lambda parameter: parameter.replace("+", " ").partition("="))
@@ -266,14 +268,14 @@ def _kept_parameters(query: str) -> list[str]:
 
 
 def _is_dropped(parameter: str) -> bool:
-    """Whether a parameter is a session id, a tracker's, or against caches and forgery."""
+    """Whether a parameter is left out: a session id, or one of trackers, forms or caches."""
     name, _, value = parameter.partition("=")
     return _may_be_dropped(name) and (name.lower() not in _TOKENS or _TOKEN(value) is not None)
 
 
 @lru_cache(maxsize=4096)
 def _may_be_dropped(name: str) -> bool:
-    """Whether parameters of a name are a session's or a tracker's, some of them only if a token."""
+    """Whether parameters of that name are dropped, either always or if the value looks like a token."""
     name = name.lower()
     return (
         name in _DROPPED
@@ -284,7 +286,7 @@ def _may_be_dropped(name: str) -> bool:
 
 
 def _without_dots(path: str) -> str:
-    """Remove the dot segments (RFC 3986, 5.2.4) that are there once session ids are gone."""
+    """Remove dot segments (RFC 3986, 5.2.4), which may be left after session ids were removed."""
     if "/." not in path:
         return path
     kept: list[str] = []

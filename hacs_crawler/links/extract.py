@@ -1,7 +1,7 @@
-"""Which outgoing links a page has: from a parsed page to canonical links to 64-bit fingerprints.
+"""The outgoing links of a page: from a parsed page to canonical links to 64-bit fingerprints.
 
-Fingerprints are of the keys of the pages that links lead to: a site that moves to https, or leaves
-`www.` or `index.html` out of its links, has not gained any.
+Fingerprints are of the keys of the linked pages, so that a site that moves to https, or leaves `www.` or
+`index.html` out of its links, does not gain links.
 """
 
 import re
@@ -25,27 +25,24 @@ from hacs_crawler.links.urls import fingerprint
 from hacs_crawler.links.volatile import VolatileLinkParts
 from hacs_crawler.utils.settings import Setting, patterns
 
-# A smart string of lxml knows its element, and keeps the whole document alive. Two expressions, as
-# libxml2 joins two sets by comparing each with each.
+# Not smart strings: each would keep the whole document alive. Two expressions, as libxml2 takes
+# quadratic time for a union.
 _a_hrefs: Final = etree.XPath("//a/@href", smart_strings=False)
 _area_hrefs: Final = etree.XPath("//area/@href", smart_strings=False)
 
-# What decoding and parsing of broken pages may raise.
+# Exceptions that decoding and parsing of broken pages may raise.
 UNREADABLE: Final = (ValueError, LookupError, RecursionError, etree.LxmlError)
 MOST_LINKS: Final = 100_000
 _LARGEST: Final = 2**32 - 1
 
 
 def is_binary(body: bytes, encoding: str) -> bool:
-    """Whether a body declared as HTML is binary: NUL bytes in an encoding that has no use for them."""
+    """Whether a body declared as HTML is binary: it has NUL bytes, and its encoding has none."""
     return b"\0" in body[:1024] and not encoding.startswith(("utf-16", "utf-32"))
 
 
 def has_slow_encoding(encoding: str) -> bool:
-    """Whether a page is said to be in an encoding for host names, whose decoder takes quadratic time.
-
-    A megabyte of it takes a minute, and no page for people is in it.
-    """
+    """Whether the decoder of a page's encoding takes quadratic time: a minute for a megabyte."""
     return encoding == "punycode"
 
 
@@ -53,11 +50,11 @@ def has_slow_encoding(encoding: str) -> bool:
 class LinkRules:
     """Which links count.
 
-    The registrable domain of "same-site" is as browsers see it (the Public Suffix List that tldextract
+    "same-site" compares registrable domains as browsers do (by the Public Suffix List that tldextract
     ships, private part included: each author's pages at github.io are a site). `matched` are the
     patterns that a link has matched, `volatile` the parts to leave out of links, if any are known for
-    the page's host. `rendered` says that the page is taken as a browser shows it, with links that its
-    scripts have made. With `citations` publications without a link count, too.
+    the page's host. `rendered` says that a browser rendered the page, with links made by its scripts.
+    With `citations` publications without a link count, too.
     """
 
     scope: Annotated[
@@ -65,9 +62,9 @@ class LinkRules:
         Setting(
             "HACS_LINKS",
             """
-            Which links [count](how-it-works.md#what-counts-as-a-link). All, or only those to the
-            page's own registrable domain. After a change of this or the next two, each page's next
-            visit is a [baseline](how-it-works.md#what-counts-as-a-visit).
+            Which links [count](how-it-works.md#what-counts-as-a-link). All, or only links to the
+            page's own registrable domain. After a change of this or the next two settings, each page's
+            next visit is a [baseline](how-it-works.md#what-counts-as-a-visit).
             """,
         ),
     ] = "all"
@@ -77,7 +74,7 @@ class LinkRules:
             "HACS_LINKS_ALLOW",
             """
             Count only links that match one of these regular expressions. They are searched for in
-            the link's canonical form. On the command line they are separated by commas.
+            the link's canonical form. On the command line, separate them by commas.
             """,
             patterns,
             default=[],
@@ -99,7 +96,7 @@ class LinkRules:
     rendered: bool = False
     citations: bool = False
     matched: set[str] = field(default_factory=set, compare=False)
-    # Types of answers that have links.
+    # The types of answers that have links.
     answers: ClassVar[tuple[str, ...]] = ("HTML",)
 
     @cached_property
@@ -134,12 +131,12 @@ def _fingerprint_of(rules: LinkRules) -> int:
     switches = [name for name in ("rendered", "citations") if getattr(rules, name)]
     more = [*([volatile] if volatile else []), *switches]
     what = (FORM, sorted(TRACKERS), rules.scope, patterns, *more)
-    # odd ones are of other marks
+    # even: the fingerprints of rules for other marks are odd
     return (fingerprint(repr(what)) & 0xFFFF_FFFE) or 2
 
 
 class SourceLinks(NamedTuple):
-    """The links of a page as its source has them: `hrefs` relative to `base`, and canonical `frames`.
+    """The links of a page as written in its source: `hrefs` relative to `base`, and canonical `frames`.
 
     `citations` are the texts of publications without a link, if these count.
     """
@@ -151,19 +148,20 @@ class SourceLinks(NamedTuple):
     citations: list[str]
 
     def number(self, rules: LinkRules, body: int) -> int:
-        """Return the number of the links' source, whose `body_number` is `body`; 0 without links.
+        """Return a number that identifies the links' source; 0 without links.
 
-        Its lower half is a number of all that the page's fingerprints follow from.
+        Its upper half is `body`, a `body_number`; its lower half a hash of everything that the page's
+        fingerprints are computed from.
         """
         shown = *self.citations, *self.frames, *self.hrefs
         if not shown:
             return 0
         where = f"{rules.fingerprint}", self.page_url, self.base, f"{len(self.frames)}"
-        text = "\0".join((*where, *shown))  # which lxml finds in no page
+        text = "\0".join((*where, *shown))  # lxml never returns NUL
         return body << 32 | (xxh3_64_intdigest(text.encode()) & _LARGEST or 1)
 
     def counted(self, rules: LinkRules) -> set[str]:
-        """Return the canonical links that count; raises MarkupError if they are too many."""
+        """Return the canonical links that count; raises MarkupError if there are too many."""
         return {*rules.select(self._lines().split("\n")[1:], self.page_url)}
 
     def fingerprints(self, rules: LinkRules) -> frozenset[int]:
@@ -192,12 +190,12 @@ def body_number(body: bytes, where: str, rules: int) -> int:
 
 
 def has_same_body(source: int, body: int) -> bool:
-    """Whether a number of links' source, 0 if it is not known, is of the body with that number."""
+    """Whether the number of a source (0: unknown) is for the body with that number."""
     return source >> 32 == body and source != 0
 
 
 def has_same_links(source: int, other: int) -> bool:
-    """Whether the links of two sources are the same, byte for byte; of none that is known, False."""
+    """Whether the links of two sources, given by number, are identical; False if either is unknown."""
     return (source ^ other) & _LARGEST == 0 and source != 0 != other
 
 
@@ -206,17 +204,17 @@ def link_fingerprints(
 ) -> frozenset[int]:
     """Return the fingerprints (signed 64-bit) of the distinct links of a parsed HTML page.
 
-    `root` is lxml's tree of the page, or None for an empty document.
-    `base_url` is the page's own URL. Links are those of `a` and `area`, and of frames within the
-    site, relative to the first `base`; a link to the page itself counts as any other. Hrefs that are not
-    http(s) links are skipped. Raises MarkupError if there are too many.
+    `root` is lxml's tree of the page, or None for an empty document, `base_url` the page's own URL.
+    Links are taken from `a` and `area`, and from frames within the domain, relative to the first `base`;
+    a link to the page itself counts, too. Hrefs that are not http(s) links are skipped. Raises
+    MarkupError if there are too many.
     """
     rules = rules or LinkRules()
     return source_links(root, base_url, rules).fingerprints(rules)
 
 
 def source_links(root: etree._Element | None, base_url: str, rules: LinkRules) -> SourceLinks:
-    """Return the links of a page as its source has them; see `link_fingerprints`."""
+    """Return the links of a page as written in its source; see `link_fingerprints`."""
     hrefs = [] if root is None else _a_hrefs(root)
     texts = citations(root, base_url) if rules.citations else []
     if root is None or next(root.iter("area", "base", "frame", "iframe"), None) is None:

@@ -1,15 +1,13 @@
 """The identity of pages and links: the key that all spellings of a page's URL share.
 
-The key is made from the canonical form (`links.canonical`) by rules that would spoil a request, but
-by which two URLs are hardly ever two pages: scheme and a leading `www.` do not matter, nor default
-ports of either scheme, slashes at the end or several in a row, and the names of default documents. The
-case of paths and queries, and escapes that have a meaning of their own (`%2F`), do: many hosts
-distinguish them.
+The key is made from the canonical form (`links.canonical`) by rules that must not be applied to
+requests, but hardly ever confuse two pages: they ignore the scheme, a leading `www.`, the default ports
+of both schemes, slashes at the end, repeated slashes, and the names of default documents. They keep the
+case of paths and queries, and escapes with a meaning of their own (`%2F`), which many hosts distinguish.
 
 The key of a page is written like a SURT (https://github.com/internetarchive/surt),
 `edu,example)/~Ada?a=1`, but is not a SURT: archives use `page_surt`, which ignores case. For most pages
-both are the same text. The key of a link to the page, whose fingerprint is kept, is written
-`example.edu/~Ada?a=1`.
+both are the same text. The key of a link, whose fingerprint is kept, is written `example.edu/~Ada?a=1`.
 """
 
 import re
@@ -21,7 +19,7 @@ from hacs_crawler.links.urls import check_address, fingerprint, fingerprints, pa
 
 _WWW: Final = re.compile(r"\nwww\d*\.(?:www\d*\.)*(?=[^/\n]*\.)")
 _DEFAULT_PORT: Final = re.compile(r"^([^/\n]*):(?:80|443)(?=/)", re.MULTILINE)
-_DOCUMENTS: Final = re.compile(  # of Apache, nginx and IIS, as they come
+_DOCUMENTS: Final = re.compile(  # the defaults of Apache, nginx and IIS
     r"(?:/(?:index\.(?:html?|shtml|xhtml|php|cgi|pl|jsp|aspx?|cfm)"
     r"|[dD]efault\.(?:html?|aspx?))?)+(?=[?\n]|\Z)"
 )
@@ -37,8 +35,8 @@ def page_id_of(url: str) -> int:
 def page_key(url: str) -> str:
     """Return the key of the page that an absolute URL leads to.
 
-    Of what no crawl could visit, such as other schemes, it is the SURT. Raises ValueError if there is
-    none either, as `page_surt` does.
+    For URLs that no crawl could visit, such as those of other schemes, it is the SURT. Raises ValueError
+    if there is no SURT, as `page_surt` does.
     """
     canonical = plain_url(url) or canonical_url(url)
     if canonical is None:
@@ -54,7 +52,7 @@ def page_key(url: str) -> str:
 
 
 def link_fingerprint(link: str) -> int:
-    """Return the fingerprint of a canonical link: of the key of the page that it leads to."""
+    """Return the fingerprint of a canonical link, which is that of the linked page's key."""
     [number] = fingerprints_of(f"\n{link}")
     return number
 
@@ -67,10 +65,10 @@ def fingerprints_of(lines: str) -> frozenset[int]:
 def _keys_of(lines: str) -> str:
     """Return the keys of canonical URLs, each after a line feed: `example.edu/~Ada?a=1`.
 
-    Rare features are searched for in all URLs together, since most pages lack them in all links.
+    Rare features are searched for in all URLs together, since none of most pages' links has them.
     """
     text = lines.replace("\nhttps://", "\n").replace("\nhttp://", "\n")
-    # most links are to one host: the expression takes ten times as long
+    # most links are to one host, for which replacing a text is ten times as fast as the expression
     if text.startswith("\nwww"):
         host = text[: text.find("/", 1) + 1]
         text = text.replace(host, _WWW.sub("\n", host))

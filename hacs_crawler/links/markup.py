@@ -1,9 +1,9 @@
-"""Markup that takes a parser too long: recognised before a tree is made of it.
+"""Markup that would take too long to parse: recognised before parsing.
 
-To make a tree of a tag with n attributes, libxml2 takes time in proportion to n², because it walks to
+To build a tree for a tag with n attributes, libxml2 takes time in proportion to n², because it walks to
 the end of a list for each of them: 3 MB of attributes stop a crawl for minutes. Its tokenizer, from
-2.14 on (lxml 6), takes time in proportion to the size of the page. Pages that could have such a tag are
-therefore tokenized first, in pieces. Most pages could not, which a search through their text shows.
+2.14 on (lxml 6), takes linear time. Pages that could have such a tag are therefore tokenized first, in
+pieces. A search through the text shows that most pages could not.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import numpy as np
 from lxml import etree
 
 MOST_CHARACTERS: Final = 8_000_000
-# Of one tag.
+# Limit for each tag.
 MOST_ATTRIBUTES: Final = 500
-# Attributes included.
+# Limit on the tags and attributes of a page.
 MOST_TAGS: Final = 400_000
-# Characters of a name of one letter and the space before it.
+# Length of a name of one letter, and the space before it.
 _SHORTEST_ATTRIBUTE: Final = 2
-# Enough for 5,000 attributes at most, which take 0.05 s.
+# Shorter texts are not checked: 5,000 attributes at most, which take 0.05 s.
 _HARMLESS_CHARACTERS: Final = 16_384
 _PIECE_BYTES: Final = 1 << 18
 _MOST_PASSES: Final = 3
@@ -32,13 +32,13 @@ _QUOTED_TAG_ENDS: Final = re.compile(
 
 
 class MarkupError(ValueError):
-    """Reading a page would take too long; the message says what the page has too much of."""
+    """Reading a page would take too long; the message says why."""
 
 
 def check_markup(text: str) -> None:
-    """Raise MarkupError if HTML takes too long to be parsed, or to be searched for links.
+    """Raise MarkupError if HTML would take too long to parse, or to search for links.
 
-    Takes a tenth of the time of parsing for most pages, as long as parsing for the rest.
+    Takes a tenth of the time of parsing for most pages, and as long as parsing for the others.
     """
     if len(text) <= _HARMLESS_CHARACTERS:
         return
@@ -51,7 +51,7 @@ def check_markup(text: str) -> None:
     body = text.encode()
     for start in range(0, len(body), _PIECE_BYTES):
         parser.feed(body[start : start + _PIECE_BYTES])
-        # an exception would not keep the rest of the piece from being parsed
+        # lxml would parse the rest of the piece even if the target raised an exception
         if tags.problem:
             raise MarkupError(tags.problem)
 
@@ -59,9 +59,9 @@ def check_markup(text: str) -> None:
 def _may_have_long_tag(text: str) -> bool:
     """Return False only if no tag can have more than MOST_ATTRIBUTES attributes.
 
-    A tag ends at the first ">" outside a quoted value. After those inside are blanked, every tag lies
-    between two ">". What only looks like a quoted value (in scripts, comments, texts) loses its ">" too,
-    which makes pieces longer and never shorter.
+    A tag ends at the first ">" outside a quoted value. After the ">" inside values are blanked, every
+    tag is between two ">". Text that only looks like a quoted value (in scripts, comments, texts) loses
+    its ">" too, which can only make pieces longer.
     """
     if not _may_have_long_piece(text):
         return False
@@ -76,9 +76,9 @@ def _may_have_long_tag(text: str) -> bool:
 
 
 def _may_have_long_piece(text: str) -> bool:
-    """Return False only if no value has a ">", and ">" comes often enough to end every tag early.
+    """Return False only if no value has a ">", and no piece between two ">" is long enough.
 
-    Takes a third of the time of looking at each value and piece.
+    Takes a third of the time of examining each value and piece.
     """
     encoded = text.encode("utf-8", "replace")
     data = np.frombuffer(encoded, np.uint8)
@@ -87,11 +87,11 @@ def _may_have_long_piece(text: str) -> bool:
     for quote, other in b"\"'", b"'\"":
         if quote not in encoded:
             continue
-        # quotes with a ">" before the next one: behind "=" and spaces they begin a value
+        # quotes with a ">" before the next quote: after "=" and spaces they begin a value
         some = places[signs != other]
         is_end = data[some] == ord(">")
         begin = some[:-1][is_end[1:] & ~is_end[:-1]]
-        # past one space; further ones may follow a "="
+        # look past one space; a further space may follow a "="
         before = np.where(data[begin - 1] <= ord(" "), data[begin - 2], data[begin - 1])
         if ((before == ord("=")) | (before <= ord(" "))).any():
             return True
@@ -103,7 +103,7 @@ def _may_be_long_tag(piece: str) -> bool:
     """Return whether a text that ends at a ">" may end with a tag of too many attributes."""
     if len(piece) <= _SHORTEST_ATTRIBUTE * MOST_ATTRIBUTES:
         return False
-    # white space, slashes and values' ends separate attributes
+    # attributes are separated by white space, slashes and the ends of values
     tag = piece[piece.find("<") :]
     ends = tag.count("/") + (tag.count('"') + tag.count("'")) // 2
     return len(tag.split()) + ends > MOST_ATTRIBUTES
@@ -126,4 +126,4 @@ class _Tags:
             self.problem = f"it has more than {MOST_TAGS:,} tags and attributes"
 
     def close(self) -> None:
-        """Do nothing: nothing is made of the page."""
+        """Do nothing; lxml requires this method."""

@@ -1,4 +1,4 @@
-"""Which entries of a page read as publications: by their words, their heading, and their links.
+"""The entries of a page that read as publications, by their words, their heading, and their links.
 
 An entry is the innermost block of a page (an item of a list, a row, a paragraph, a card) whose text
 reads as a citation, or a link to a file or a DOI. Measured by `benchmarks/publications.py`.
@@ -24,7 +24,7 @@ _FILE: Final = re.compile(
 )
 _BLOCKS: Final = frozenset({"li", "p", "dd", "tr", "div", "article", "blockquote", "pre"})
 _ITEMS: Final = frozenset({"li", "p", "dd", "tr", "pre"})
-# In preformatted text an entry begins after a blank line, or a number or bullet at the start of a line.
+# In preformatted text an entry begins after a blank line, or with a number or bullet at a line's start.
 _MARK: Final = r"(?:\[\w+\]|\d{1,3}[.)]|[-*\u2022])\s"
 _ENTRY_BEGIN: Final = re.compile(rf"\n[^\S\n]*(?:\n\s*(?:{_MARK})?|{_MARK})")
 _HEADINGS: Final = frozenset({"h1", "h2", "h3", "h4", "h5", "h6"})
@@ -67,19 +67,19 @@ _WORDS: Final = re.compile(r"\w+")
 _MOST_TITLE: Final = 300
 
 
-# The text of a block or a line, and the links in it as they are written.
+# The text of a block or a line, and its hrefs.
 Entry = tuple[str, list[str]]
 
 
 class Publication(NamedTuple):
-    """What reads as a publication: its title or whole text, and links that lead to it, best first."""
+    """An entry that reads as a publication: its title or whole text, and links to it, best first."""
 
     title: str
     links: tuple[str, ...] = ()
 
 
 def publications(root: HtmlElement | None, base_url: str) -> Iterator[Publication]:
-    """Yield what reads as a publication on a page, each once. Raises as `page_links`."""
+    """Yield each publication on a page once. Raises as `page_links`."""
     if root is None:
         return
     texts = dict(page_links(root, base_url))
@@ -99,33 +99,33 @@ def publications(root: HtmlElement | None, base_url: str) -> Iterator[Publicatio
 
 
 def citations(root: HtmlElement | None, base_url: str) -> list[str]:
-    """Return the texts of the publications on a page without a link. Raises as `page_links`."""
+    """Return the texts of a page's publications without a link. Raises as `page_links`."""
     return [entry.title for entry in publications(root, base_url) if not entry.links]
 
 
 def citation_fingerprint(text: str) -> int:
-    """Return the fingerprint of a citation: of its words, whatever stands between them."""
+    """Return the fingerprint of a citation's words; punctuation and case are ignored."""
     return fingerprint(" ".join(_WORDS.findall(text.lower())))
 
 
 def is_file(link: str) -> bool:
-    """Whether a link leads to a file that publications are in, or is a DOI."""
+    """Whether a link leads to a publication's file, or is a DOI."""
     return _FILE.search(link) is not None
 
 
 def is_citation(text: str, *, is_listed: bool = False) -> bool:
-    """Whether the text of an entry reads as a citation, maybe listed below "Publications"."""
+    """Whether the text of an entry reads as a citation; `is_listed`: it is below "Publications"."""
     if not _FEWEST <= len(text) <= _MOST:
         return False
     signs = sum(pattern.search(text) is not None for pattern in (_YEAR, _AUTHORS, _VENUE))
-    against = _OTHER.search(text) is not None  # which may be a word of a title
+    against = _OTHER.search(text) is not None  # not decisive: it may be a word of a title
     return signs - against >= (1 if is_listed else 2)
 
 
 def _entries(root: HtmlElement) -> Iterator[Entry]:
-    """Yield each innermost block, or line of one, that reads as a citation.
+    """Yield each innermost block, or line of a block, that reads as a citation.
 
-    A part of a card or a row that reads as one by itself stands for the whole, if there is no other.
+    If a single part of a card or a row reads as a citation, without a link, the whole is taken instead.
     """
     elements = [element for element in root.iter() if isinstance(element.tag, str)]
     sizes: dict[HtmlElement, int] = {}
@@ -133,7 +133,7 @@ def _entries(root: HtmlElement) -> Iterator[Entry]:
         inner = sum(sizes.get(child, 0) + len(child.tail or "") for child in element)
         sizes[element] = inner + len(element.text or "")
     listed = _listed(elements, sizes)
-    # The entries in each element.
+    # the entries in each element
     within: dict[HtmlElement, list[Entry]] = {}
     has_blocks = set[HtmlElement]()
     for element in reversed(elements):
@@ -160,7 +160,7 @@ def _listed(elements: Iterable[HtmlElement], sizes: Mapping[HtmlElement, int]) -
     for element in elements:
         if element.tag in _HEADINGS and sizes[element] <= _MOST:
             heading = next(_lines(element))[0]
-            if not _is_title(heading):  # else it is a title itself
+            if not _is_title(heading):  # a longer heading is a publication's title
                 is_below = _SECTION.search(heading) is not None
         elif is_below and element.tag in _ITEMS:
             listed.add(element)
@@ -170,7 +170,7 @@ def _listed(elements: Iterable[HtmlElement], sizes: Mapping[HtmlElement, int]) -
 def _lines(block: HtmlElement) -> Iterator[Entry]:
     """Yield the text and the links of each line of a block.
 
-    The element `br` ends a line; in preformatted text, another entry does.
+    A line ends at the element `br`; in preformatted text, at the next entry.
     """
     is_preformatted, texts, hrefs = block.tag == "pre", list[str](), list[str]()
     for event, element in etree.iterwalk(block, events=("start", "end")):
@@ -192,7 +192,7 @@ def _lines(block: HtmlElement) -> Iterator[Entry]:
 
 
 def _joined(texts: Iterable[str]) -> str:
-    # an element such as `b` ends before a full stop, one such as `div` ends a word
+    # join with spaces, as elements such as `div` end a word; but not before a full stop after `</b>`
     return _BEFORE_STOP.sub("", " ".join(" ".join(texts).split()))
 
 

@@ -1,8 +1,8 @@
 """Groups of pages: an author's site, a homepage's website, a registrable domain.
 
-A *site* is the group of pages that an author tends to update together: siblings and experiments use it.
-A *website* is the folder of a homepage: the spider `scholar` follows it, and the paper's evaluations
-count it. A *domain* is registered by somebody: HACS_LINKS = "same-site" uses it, as browsers do.
+A *site* is the group of pages that an author tends to update together; siblings and experiments use it.
+A *website* is the folder of a homepage; the spider `scholar` and the paper's evaluations use it.
+A *domain* is a registrable domain, as browsers see it; HACS_LINKS = "same-site" uses it.
 """
 
 from __future__ import annotations
@@ -27,19 +27,18 @@ _split_suffix: Final = TLDExtract(
 _USER = re.compile(r"/(?:~|%7[Ee])[^/]+")
 _PLAIN: Final = re.compile(r"https?://([a-z0-9.-]+)(?::[0-9]+)?(/[!\"$->@-~]*)?(?:[?#][!-~]*)?")
 _WWW = re.compile(r"www\d*\.(?=[^.]+\.)")
-# For how many pages numbers are kept: a crawl asks for them again soon or not at all, and each full
-# collection of Python's garbage looks at all that a cache holds.
+# Size of caches of pages' numbers. Small: a crawl asks again soon or not at all, and Python's garbage
+# collection traverses all cached objects.
 _UNDER_WAY: Final = 1_024
-# How deep below its homepage a website is taken, as in the paper.
+# How many levels below its homepage belong to a website, as in the paper.
 DEEPEST: Final = 2
 Places = NDArray[np.int64]
 
 
 def site_of(url: str) -> str:
-    """Return the site that a page shares with others of its author: `host/~user`, else its folder.
+    """Return the site of a page: `host/~user`, or without a `~` its folder.
 
-    Without a `~` the pages of one folder are one site, without the folders below it, which on a
-    department's host may belong to other people.
+    Subfolders are other sites: on a department's host they may belong to other people.
     """
     host, path = _host_and_path(url)
     user = _USER.match(path)
@@ -48,9 +47,9 @@ def site_of(url: str) -> str:
 
 
 def menu_of(url: str) -> str:
-    """Return the place whose pages share menus, footers and boxes: `host/~user`, else the host.
+    """Return the group of pages that share menus, footers and boxes: `host/~user`, else the host.
 
-    They are made from one template, in whatever folders they are.
+    Pages in all its folders are made from one template.
     """
     host, path = _host_and_path(url)
     user = _USER.match(path)
@@ -58,7 +57,7 @@ def menu_of(url: str) -> str:
 
 
 def _host_and_path(url: str) -> tuple[str, str]:
-    """Return a URL's host without `www.`, and its path; `urlsplit`, which takes long, reads odd ones."""
+    """Return a URL's host without `www.`, and its path; only unusual URLs take the slow `urlsplit`."""
     plain = _PLAIN.fullmatch(url)
     if plain is not None:
         host, path = plain[1], plain[2] or ""
@@ -87,9 +86,9 @@ def site_id(url: str) -> int:
 
 
 def domain_of(url: str) -> str:
-    """Return the registrable domain of a URL, without one its host, "" if it is not http(s).
+    """Return the registrable domain of a URL, or its host if there is none; "" if it is not http(s).
 
-    As in browsers, the Public Suffix List decides, its private part included.
+    Uses the Public Suffix List with its private part, as browsers do.
     """
     link = canonical_url(url)
     return "" if link is None else domain_of_netloc(link.split("/", 3)[2])
@@ -104,7 +103,7 @@ def domain_of_netloc(netloc: str) -> str:
 
 
 def website_of(homepage: str) -> str:
-    """Return the host and folder below which a homepage's website lies: `host/~author/`."""
+    """Return the host and folder of a homepage's website: `host/~author/`."""
     parts = _canonical_parts(homepage)
     folder, _, name = parts.path.rpartition("/")
     if name and "." not in name:
@@ -113,7 +112,7 @@ def website_of(homepage: str) -> str:
 
 
 def is_inside(url: str, website: str) -> bool:
-    """Whether a URL lies in a website, as `website_of` names it, however either is spelled."""
+    """Whether a URL is in a website (see `website_of`); URLs are compared in their canonical form."""
     parts = _canonical_parts(url)
     address = parts.netloc + (parts.path or "/")
     return address.startswith(website) or address + "/" == website
@@ -124,9 +123,9 @@ def _canonical_parts(url: str) -> SplitResult:
 
 
 def path_depth(url: str, website: str) -> int:
-    """Return how many levels of its path a URL is below the website that it lies in.
+    """Return how many path levels a URL is below its website.
 
-    Below `uni.example/~ada/` that is 1 for `~ada/papers` and `~ada/papers/`, 2 for `~ada/papers/1.html`.
+    In `uni.example/~ada/` that is 1 for `~ada/papers` and `~ada/papers/`, 2 for `~ada/papers/1.html`.
     """
     return _levels(urlsplit(url).path) - _levels(website.partition("/")[2])
 
@@ -140,16 +139,15 @@ def group_by_website(
 ) -> tuple[Places, Places]:
     """Return each page's website, numbered from 0 (-1: none), and each website's homepage.
 
-    A website is a homepage and the pages in the homepage's folder on the same host, as the spider
-    `scholar` follows them. Homepages are the pages of `seeds` that are among the pages; of two seeds
-    whose folders contain a page, the inner one has it. Without seeds, a page that is in no other page's
-    folder is a homepage.
+    A website is a homepage and the pages in the homepage's folder on the same host, as for the spider
+    `scholar`. Homepages are the `seeds` among the pages; if several of their folders contain a page, it
+    belongs to the innermost. Without seeds, homepages are the pages that are in no other page's folder.
     """
     keys = [page_key(url) for url in urls]
     folders = [_folder(url, key) for url, key in zip(urls, keys, strict=True)]
     in_order = sorted(range(len(urls)), key=lambda index: (folders[index], keys[index]))
     if seeds is None:
-        # pages in no other page's folder: outer folders come first
+        # in this order, outer folders come before inner ones
         homes = list[int]()
         for index in in_order:
             if not homes or not folders[index].startswith(folders[homes[-1]]):
@@ -157,7 +155,7 @@ def group_by_website(
     else:
         wanted = {page_key(url) for url in seeds}
         homes = [index for index in in_order if keys[index] in wanted]
-    # of a folder's pages its own
+    # if several homepages have the same folder, the first in order
     own = {folders[index]: index for index in reversed(homes)}
     homes = sorted(own.values())
     site_of = {folders[index]: site for site, index in enumerate(homes)}
@@ -169,7 +167,7 @@ def group_by_website(
 
 
 def _folder(url: str, key: str) -> str:
-    """Return the folder that a page stands for: `edu,example)/~ada/` of ~ada/ and of ~ada/cv.html."""
+    """Return a page's folder: `edu,example)/~ada/` for ~ada/ and for ~ada/cv.html."""
     folder, _, name = urlsplit(url).path.rpartition("/")
     if name and "." not in name:
         folder = f"{folder}/{name}"
@@ -177,7 +175,7 @@ def _folder(url: str, key: str) -> str:
 
 
 def _upwards(folder: str) -> Iterator[str]:
-    """Yield a folder and those around it, the innermost first."""
+    """Yield a folder and its parents, the innermost first."""
     while folder.endswith("/"):
         yield folder
         folder = folder[: folder.rstrip("/").rfind("/") + 1]

@@ -1,7 +1,7 @@
 """The SURT by which web archives identify pages, checks of URLs, and 64-bit fingerprints.
 
-``surt.surt`` takes some 10 us a URL, which is too much for every request of a crawl. Regular URLs
-are therefore taken apart by one expression; everything else is left to the library.
+``surt.surt`` takes some 10 us a URL, too much for every request of a crawl. Regular URLs are therefore
+parsed by one expression; all others are left to the library.
 """
 
 import re
@@ -16,10 +16,10 @@ from urllib.parse import unquote_to_bytes, urlsplit
 
 from xxhash import xxh3_64_digest
 
-# Characters; longer URLs are not used. Browsers and CDX servers agree on about this much.
+# In characters; longer URLs are not used. The limits of browsers and CDX servers are about the same.
 LONGEST_URL = 2083
 
-# Characters that neither surt nor browsers touch, in a segment that is not "." or "..".
+# Characters that neither surt nor browsers change, in segments other than "." and "..".
 # "%" and parentheses are left out: escapes and ASP.NET session ids need the slow path.
 _REGULAR = re.compile(
     r"https?://(?:www\d*\.)?"
@@ -36,24 +36,24 @@ _BAD_HOST = re.compile(r"[\x00-\x20\x7f#%/<>?@\[\\\]^|`{}\"]|\.\.|^\.").search
 def fingerprint(text: str) -> int:
     """Return the stable signed 64-bit fingerprint of `text` (BLAKE2b of its UTF-8, little-endian).
 
-    It identifies pages safely: nobody can find a URL with the fingerprint of another site's page. Raises
-    UnicodeEncodeError for lone surrogates.
+    It is safe against deliberate collisions with pages of other sites. Raises UnicodeEncodeError for
+    lone surrogates.
     """
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "little", signed=True)
 
 
 def fingerprints(shown: Iterable[bytes]) -> frozenset[int]:
-    """Return the stable signed 64-bit fingerprints of what one page shows (XXH3, little-endian).
+    """Return the stable signed 64-bit fingerprints of the marks of one page (XXH3, little-endian).
 
-    Takes a tenth of the time of `fingerprint`. Who writes a page could make two of its links alike, and
-    so hide a link of his own.
+    Takes a tenth of the time of `fingerprint`. Deliberate collisions are possible, but authors could
+    only hide links of their own page.
     """
     digests = [*map(xxh3_64_digest, shown)]
     return frozenset(unpack(f"<{len(digests)}q", b"".join(digests)))
 
 
 def page_surt(url: str) -> str:
-    """Return the SURT key of a page, exactly as ``surt.surt`` and thus CDX servers form it.
+    """Return the SURT of a page, exactly as ``surt.surt``, and thus CDX servers, form it.
 
     Raises ValueError for URLs without a key: empty, with a bad port or an invalid IP address.
     """
@@ -67,28 +67,28 @@ def page_surt(url: str) -> str:
 
 
 def bad_host(host: str) -> bool:
-    """Whether no browser would look `host` up: empty, or with spaces or URL delimiters in it."""
-    if ":" in host:  # IPv6; urlsplit has checked it and taken the brackets off
+    """Whether no browser would look `host` up: it is empty, or has spaces or URL delimiters in it."""
+    if ":" in host:  # IPv6; urlsplit has checked it and removed the brackets
         return False
     return not host or _BAD_HOST(host) is not None
 
 
 def without_login(url: str) -> str:
-    """Return a URL without the user and the password that may stand before its host."""
+    """Return a URL without a user and password before its host."""
     return _LOGIN.sub(r"\1", url, count=1) if "@" in url else url
 
 
 def kept_url(url: str) -> str:
-    """Return a page's URL as it is kept: without a login, and its spaces escaped as browsers do."""
-    if "@" not in url and " " not in url:  # as of nearly all
+    """Return a page's URL as it is kept: without a login, and with spaces escaped as in browsers."""
+    if "@" not in url and " " not in url:  # nearly all
         return url
     return without_login(url).replace(" ", "%20")
 
 
 def check_url(url: str) -> str | None:
-    """Return the fault of `url` as a seed, in words for a log line, or None.
+    """Return why `url` cannot be a seed, in words for a log line, or None if it can.
 
-    A URL that passes has a page id and a SURT, and Scrapy can make a request from it.
+    A valid URL has a page id and a SURT, and Scrapy can make a request from it.
     """
     if not url:
         return "empty URL"
@@ -112,7 +112,7 @@ def _check_parts(url: str) -> str | None:
         return "no host"
     if bad_host(host):
         return f"impossible host {host!r}"
-    # A UnicodeError, which is a ValueError, for a host that is invalid in any script.
+    # raises UnicodeError, which is a ValueError, for an invalid host
     if not host.isascii():
         host.encode("idna")
     if parts.port == 0:
@@ -125,10 +125,10 @@ def _check_parts(url: str) -> str | None:
 
 @cache
 def _surt() -> Callable[[str], str]:
-    # surt 0.3.1 has invalid escapes, reported when it is compiled
+    # surt 0.3.1 has invalid escapes, which cause warnings when it is compiled
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        from surt import DefaultIAURLCanonicalizer, surt  # noqa: PLC0415 - large, and rarely asked
+        from surt import DefaultIAURLCanonicalizer, surt  # noqa: PLC0415 - large, and rarely needed
 
     steps = [_forbid_lookup, DefaultIAURLCanonicalizer.canonicalize]
     return lambda url: str(surt(url, steps))
@@ -146,7 +146,7 @@ def _slow_surt(url: str) -> str:
 
 
 def _forbid_lookup(parsed: Any, **_options: object) -> Any:
-    """Keep surt from asking DNS, which would block the reactor, about hosts like 999.1.2.3."""
+    """Refuse hosts like 999.1.2.3, which surt would look up in the DNS, blocking the reactor."""
     host = parsed.host or b""
     while (plain := unquote_to_bytes(host)) != host:
         host = plain
@@ -155,7 +155,7 @@ def _forbid_lookup(parsed: Any, **_options: object) -> Any:
 
 
 def check_address(host: str) -> None:
-    """Raise ValueError if a host of digits and dots is not an IP address, such as 999.1.2.3."""
+    """Raise ValueError for a host of digits and dots that is not an IP address, such as 999.1.2.3."""
     host = host.replace("..", ".").strip(".")
     if _NUMERIC_HOST(host) and "." in host:
         try:

@@ -1,16 +1,16 @@
-"""Parts of a site's links that change with every request: learned from two fetches, then left out.
+"""Volatile parts of links, which change with every request: learned from two fetches, then left out.
 
-Of two fetches of a page some seconds apart, links in both are the page's. If a part of the other links
-is the only difference between them, it is taken for volatile:
+Two fetches of a page some seconds apart are compared. If links of the two differ only in one part (a
+query parameter, or a segment of the path), that part is volatile in two cases:
 
-- a *session*: all links of a fetch with that query parameter, or with a path up to that part, have one
-  value in it, there are at least two such links, and without the value they are the same in both;
-- a *token*: each link has a value of its own, which looks drawn at random, and which neither fetch
-  repeats. As a box of changing articles may look the same, it takes two control visits to learn.
+- a *session*: all links of a fetch that have the part have the same value in it, there are at least two
+  such links, and without the value they are the same in both fetches;
+- a *token*: each link has a different value, which looks random, and no value is in both fetches. As a
+  box of changing articles may look the same, two control visits have to show it.
 
-A box that shows some links of a pool is neither: without the part its links differ, or they share
-one value. In doubt nothing is learned: a churning page costs less than new links that are taken for
-known ones.
+A box that shows some links of a pool is neither: without the part its links differ, or they share a
+value. In doubt nothing is learned: a churning page costs less than new links that are taken for known
+ones.
 """
 
 from __future__ import annotations
@@ -25,13 +25,12 @@ from urllib.parse import urlsplit, urlunsplit
 from hacs_crawler.links.canonical import canonical_link
 
 VOLATILE: Final = "*"
-# Of a host; a site with more could never be learned.
+# Limit for each host.
 MOST_PARTS: Final = 32
 CONTROLS_FOR_TOKENS: Final = 2
-# Of a page; more are not compared.
+# Fetches with more links are not compared.
 MOST_LINKS: Final = 1_000
-# Parts that change from one fetch to the next; with more it is another page, not a session or
-# token.
+# If more parts than this changed between two fetches, the page itself changed.
 MOST_CHANGING: Final = 8
 _FEWEST_OF_SESSION: Final = 2
 _HOSTS_OF_SHARED: Final = 2
@@ -42,9 +41,9 @@ _TOKEN: Final = re.compile(
 
 @dataclass(frozen=True, slots=True, order=True)
 class LinkPart:
-    """A part of links: a query parameter by `name`, or the part of a path that follows `folder`.
+    """A part of links: the query parameter `name`, or the path segment after `folder`.
 
-    `folder` is "" for a parameter, else ends in "/"; `name` is "" for a part of a path.
+    `folder` ends in "/", and is "" for a parameter; `name` is "" for a path segment.
     """
 
     folder: str
@@ -56,15 +55,15 @@ class LinkPart:
 
 @dataclass(frozen=True, slots=True)
 class VolatileLinkParts:
-    """What is left out of the links of one host, and how often what may be a token was seen so far."""
+    """The parts left out of the links of one host, and how often each suspected token was seen."""
 
     host: str
     parts: frozenset[LinkPart] = frozenset()
-    # link rules are hashed, and suspected parts change none of them
+    # not hashed: suspected parts do not change the link rules
     suspected: Mapping[LinkPart, int] = field(default_factory=dict, hash=False)
 
     def identity(self, link: str) -> str:
-        """Return a canonical link with `VOLATILE` for the volatile parts."""
+        """Return a canonical link with `VOLATILE` in place of the volatile parts."""
         parts = urlsplit(link)
         if parts.netloc != self.host:
             return link
@@ -79,10 +78,7 @@ class VolatileLinkParts:
         second: Iterable[str],
         is_known: Callable[[str], bool] = lambda _: False,
     ) -> VolatileLinkParts:
-        """Return the updated parts after a comparison of two fetches of a page: sets of canonical links.
-
-        Arguments as for `differences`.
-        """
+        """Return the parts after comparing two fetches of a page; arguments as for `differences`."""
         sessions, tokens = differences(self.host, set(first), set(second), is_known)
         if not sessions and not tokens:
             return self
@@ -109,10 +105,10 @@ class VolatileLinkParts:
 
 
 class SharedLinkParts:
-    """Query parameters that changed with every request on at least two hosts.
+    """Query parameters that are volatile on at least two hosts.
 
-    A site's software repeats: if the links of a page of another host have such a parameter, with
-    values that look drawn at random, it is left out of them from the first visit on.
+    Sites use the same software: if links on another host have such a parameter, with values that look
+    random, it is left out of them from the first visit on.
     """
 
     def __init__(self, by_host: Mapping[str, VolatileLinkParts]) -> None:
@@ -124,7 +120,7 @@ class SharedLinkParts:
         self._parameter = re.compile(rf"[?&;]({one_of})=([\w.~-]+)") if names else None
 
     def of(self, host: str, html: str) -> VolatileLinkParts | None:
-        """Return the parts to leave out of the links of a page of a host, None for nothing."""
+        """Return the parts to leave out of a page's links, None without any."""
         if self._parameter is None:
             return None
         parameters = self._parameter.findall(html)
@@ -135,7 +131,7 @@ class SharedLinkParts:
 
 
 def host_of(url: str) -> str:
-    """Return the host of a URL as in canonical links, with its port unless that is the default."""
+    """Return the host of a URL as in canonical links, with a port other than the default."""
     link = canonical_link(url, url)
     return "" if link is None else urlsplit(link).netloc
 
@@ -143,9 +139,10 @@ def host_of(url: str) -> str:
 def differences(
     host: str, first: set[str], second: set[str], is_known: Callable[[str], bool] = lambda _: False
 ) -> tuple[set[LinkPart], set[LinkPart]]:
-    """Return which parts of a host's links make two fetches differ: sessions, and what may be tokens.
+    """Return the parts of a host's links in which two fetches differ: sessions, and suspected tokens.
 
-    `is_known` says of a link whether the page has shown it before both: then it is of a pool.
+    `first` and `second` are the canonical links of the fetches. `is_known` says whether the page has
+    shown a link before: then it comes from a pool.
     """
     sessions, tokens = set[LinkPart](), set[LinkPart]()
     gone, come = _of_host(first - second, host), _of_host(second - first, host)
@@ -160,7 +157,7 @@ def differences(
     if len(changing) > MOST_CHANGING:
         return sessions, tokens
     for part in changing:
-        others = changing - {part}  # a link may have more than one
+        others = changing - {part}  # a link may have several changing parts
         before, after = (_with_part(_masked(links, others), part) for links in (gone, come))
         if not before or before.keys() != after.keys():
             continue
@@ -181,7 +178,7 @@ def differences(
 
 
 def _values(links: Iterable[str]) -> dict[LinkPart, set[str]]:
-    """Return the values of each part that any of the links has."""
+    """Return the values of all parts of the links."""
     values: dict[LinkPart, set[str]] = {}
     for link in links:
         for part in _parts_of(link):
@@ -201,7 +198,7 @@ def _of_host(links: Iterable[str], host: str) -> set[str]:
 
 
 def _with_part(links: Iterable[str], part: LinkPart) -> dict[str, str]:
-    """Return the part's value by link without it; of links that are then the same, nothing."""
+    """Return the part's value by link without it; nothing if any two of these links are the same."""
     values: dict[str, str] = {}
     doubled: set[str] = set()
     for link in links:
@@ -216,7 +213,7 @@ def _with_part(links: Iterable[str], part: LinkPart) -> dict[str, str]:
 
 
 def _parts_of(link: str) -> Iterator[LinkPart]:
-    """Yield the parts of a link that may be volatile: parameters, and each part of its path."""
+    """Yield the parts of a link that may be volatile: parameters, and each segment of its path."""
     parts = urlsplit(link)
     for pair in parts.query.split("&") if parts.query else ():
         name, is_pair, _ = pair.partition("=")
@@ -245,7 +242,7 @@ def _value(link: str, part: LinkPart) -> str | None:
 
 
 def _without(link: str, part: LinkPart) -> str:
-    """Return a link with `VOLATILE` for a part's value, which in a path has to look drawn at random."""
+    """Return a link with `VOLATILE` for a part's value; in a path only if the value looks random."""
     parts = urlsplit(link)
     if part.folder:
         value, slash, rest = parts.path[len(part.folder) :].partition("/")

@@ -51,7 +51,7 @@ def learn_volatile_parts(
 def forget_volatile_parts(state: State, host: str) -> VolatileLinkParts:
     """Forget a host's volatile parts, so that its links count as a whole; return the forgotten parts.
 
-    An empty entry is kept, so that parts learned on other hosts are not left out here either.
+    An empty entry is kept, so that parts learned on other hosts are not left out here.
     """
     return _changed(state, host, lambda _: VolatileLinkParts(host))[0]
 

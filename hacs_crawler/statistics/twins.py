@@ -114,7 +114,7 @@ def contrast(mine: SiteTally, other: SiteTally, pages: FloatArray, past: FloatAr
         max(1, min(N - rank X, 2 N / (kappa - 1), sum(m)^2 / sum(m^2) - 1)),
 
     where kappa = N sum(rho^4) / sum(rho^2)^2 is the residuals' kurtosis, and the last term Kish's
-    effective number of sites minus 1: without it, two sites with 40 % of the pages gave 16 % false
+    effective number of sites minus 1: without it, two sites with 40 % of the pages each gave 16 % false
     alarms. NaN if a crawl found no update.
     """
     sites = pages.shape[-1]

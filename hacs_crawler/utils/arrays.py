@@ -40,8 +40,8 @@ def sum_by_page(values: FloatArray, offsets: IndexArray) -> FloatArray:
 def blocks(offsets: IndexArray, max_values: int) -> Iterator[tuple[int, int]]:
     """Cut the pages into runs [first, last) of about max_values values each, to stay in cache.
 
-    Pages count at least one value, so that a run of empty pages ends as well; a page with more
-    values than max_values makes a run of its own.
+    Each page counts as one value more than it has, so that runs of empty pages end, too; a page with
+    more values than max_values is a run by itself.
     """
     n_pages = offsets.size - 1
     if n_pages + offsets[-1] <= max_values:

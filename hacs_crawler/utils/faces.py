@@ -1,4 +1,4 @@
-"""Folders whose names are imported when they are asked for."""
+"""Packages whose names are imported on first use."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any
 def face(package: str, init: str) -> Callable[[str], Any]:
     """Return the `__getattr__` of a package, given its name and the file of its `__init__`.
 
-    The names are the imports of `__init__` for type checkers, in a block `if TYPE_CHECKING`. Importing
-    a name then loads one module, not the folder: a crawl needs little of `state`.
+    The names are the imports in the `if TYPE_CHECKING` block of `__init__`. Importing a name then loads
+    one module, not the whole package: a crawl needs little of `state`.
     """
     places: dict[str, str] = {}
 

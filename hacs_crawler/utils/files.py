@@ -1,4 +1,4 @@
-"""Files that appear under their names when they are whole."""
+"""Files that get their names when they are complete."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DATABASE: Final = b"SQLite format 3\0"
 
 
 class Writable(Protocol):
-    """What takes bytes: a file, gzipped or not."""
+    """A file, gzipped or not."""
 
     def write(self, data: bytes, /) -> int:
         """Write all of the data."""
@@ -29,7 +29,7 @@ def replacing(target: Path) -> Iterator[Writable]:
     file cannot be written, or if the name is that of an SQLite database, such as a state.
     """
     try:
-        # a device, a pipe: nothing to be replaced
+        # a device or a pipe cannot be replaced
         if target.exists() and not target.is_file():
             with target.open("wb") as file:
                 yield file

@@ -1,4 +1,4 @@
-"""One thread next to the event loop, so that the store never blocks it; calls keep their order."""
+"""A worker thread for the store, so that it never blocks the event loop, and helpers for async code."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from twisted.internet.defer import Deferred, DeferredQueue
 from twisted.python.failure import Failure
 
 BATCH = 1_000
-# What Scrapy has for the last signals of a crawl and its statistics, once this project is done.
+# Time for Scrapy's last signals and statistics of a crawl, after this project is done.
 SECONDS_TO_END = 0.5
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -24,7 +24,7 @@ R = TypeVar("R")
 
 
 def call_later(seconds: float, function: Callable[[], object]) -> Callable[[], object]:
-    """Call a function later from the event loop; returns a function that cancels that."""
+    """Call a function later from the event loop; returns a function that cancels the call."""
     loop = _running_loop()
     if loop is not None:
         return loop.call_later(seconds, function).cancel
@@ -60,8 +60,8 @@ async def wait_for(deferred: Deferred[T], seconds: float) -> None:
 def shutdown_waits() -> Iterator[Callable[[], bool]]:
     """Delay process exit until this block, and Scrapy's work after it, is done.
 
-    Yields a function, to be called from any thread, that says whether the process was asked to end.
-    Without this a signal while a spider closes would stop the reactor, and interrupt the closing.
+    Yields a function, for any thread, that says whether the process was asked to end. Otherwise a signal
+    while a spider closes would stop the reactor, and interrupt the closing.
     """
     is_asked = False
     ended: Deferred[None] = Deferred()
@@ -71,7 +71,7 @@ def shutdown_waits() -> Iterator[Callable[[], bool]]:
         is_asked = True
         return ended
 
-    # Scrapy runs without Twisted's: asyncio ends the process
+    # without Twisted's reactor, asyncio ends the process
     if not is_reactor_installed():
         yield lambda: False
         return
@@ -87,7 +87,7 @@ def shutdown_waits() -> Iterator[Callable[[], bool]]:
 
 
 class Worker:
-    """Runs functions one after the other in a thread of its own."""
+    """Runs functions in order, in a thread of its own."""
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(1, thread_name_prefix="hacs-state")
@@ -124,12 +124,12 @@ async def in_batches(worker: Worker, items: Iterable[T]) -> AsyncIterator[T]:
 
 
 def caller_into_loop() -> Callable[..., object]:
-    """Return what calls a function in the event loop of this thread, from any thread."""
+    """Return a function that calls functions in the event loop of this thread, from any thread."""
     loop = _running_loop()
     if loop is None:
         call_from_thread: Callable[..., object] = _reactor().callFromThread
         return call_from_thread
-    # without Twisted's reactor, Ctrl-C closes it while a thread still works
+    # without Twisted's reactor, Ctrl-C closes the loop while a thread still works
     return lambda *call: loop.is_closed() or loop.call_soon_threadsafe(*call)
 
 
@@ -151,8 +151,8 @@ async def at_once(
 ) -> AsyncIterator[R]:
     """Call an async function with each item, at most `limit` at a time; yield results as they come.
 
-    Items are taken only when there is room. The first exception ends the iteration; calls that are
-    under way then go on, and their results are lost.
+    Items are taken only if fewer than `limit` calls are running. The first exception ends the iteration;
+    running calls continue, but their results are lost.
     """
     ended: DeferredQueue[R | Failure] = DeferredQueue()
     running = 0
@@ -169,7 +169,7 @@ async def at_once(
 async def merged(sources: Sequence[AsyncIterator[T]]) -> AsyncIterator[T]:
     """Yield the elements of several iterators as they come; each is read independently of the others.
 
-    The first exception ends the iteration; the others are then read on, and their elements are lost.
+    The first exception ends the iteration; the others are still read, but their elements are lost.
     """
     results: DeferredQueue[T | Failure | None] = DeferredQueue()
 

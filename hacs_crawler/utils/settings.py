@@ -1,4 +1,4 @@
-"""A setting is declared once, as a field of a frozen dataclass: name, default, check, documentation.
+"""Settings, each declared once, as a field of a frozen dataclass: name, default, check, documentation.
 
     @dataclass(frozen=True)
     class Recording:
@@ -6,8 +6,8 @@
             int, Meta(ge=1), Setting("HACS_FLUSH_VISITS", "Visits are written when this many wait.")
         ] = 100
 
-The type defines the allowed values: msgspec checks and converts by it, errors and docs/settings.md put
-it into words (`allowed`), and the command line completes it.
+The type defines the allowed values: msgspec checks and converts them, errors and docs/settings.md
+describe them (`allowed`), and the command line completes them.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ class NotAllowedError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """The source of a field, and its documentation in docs/settings.md, in Markdown.
+    """The setting that a field is read from, and its documentation in docs/settings.md, in Markdown.
 
-    `read` converts a given value if the allowed values cannot be expressed by a type; it raises
-    ValueError that names them, or ConfigError. `default` and `kind` are the setting's if the field
-    has another default, or a wider type. `field`, its name, is filled in by `declared`.
+    `read` converts a given value if a type cannot express the allowed values; it raises NotAllowedError
+    that names them, or ConfigError. `default` and `kind` are given if the setting's default or type
+    differs from the field's. `declared` fills in `field`, the field's name.
     """
 
     name: str
@@ -72,7 +72,7 @@ class Setting:
         return re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", sentence)
 
     def value(self, settings: BaseSettings) -> Any:
-        """Return the field's value; raises ConfigError with setting, value, and the allowed values."""
+        """Return the field's value; raises ConfigError that names setting, value and allowed values."""
         given = settings.get(self.name, self.default)
         if self.default is None and given in (None, ""):
             return None
@@ -107,12 +107,12 @@ def read_group(group: type[T], settings: BaseSettings, **others: Any) -> T:
 def converted(given: Any, kind: Any) -> Any:
     """Return a value converted to a type; raises NotAllowedError that names the allowed values.
 
-    Texts stand for numbers and switches, as on the command line, and an empty text for None.
+    Texts are converted to numbers and switches, as on the command line, and an empty text to None.
     """
     candidates = [given]
     if given == "":
         candidates = [None, given]
-    elif isinstance(given, str):  # what Python takes for a number, and JSON does not: .5
+    elif isinstance(given, str):  # numbers in Python but not in JSON, such as .5
         for number in (int, float):
             with suppress(ValueError):
                 candidates.append(number(given))
@@ -123,7 +123,7 @@ def converted(given: Any, kind: Any) -> Any:
 
 
 def converted_object(given: Mapping[str, Any], kind: type[T]) -> T:
-    """Return an object in JSON as a struct; raises NotAllowedError that names the key that is wrong."""
+    """Return a JSON object as a struct; raises NotAllowedError that names the wrong key."""
     try:
         return msgspec.convert(given, kind, dec_hook=_path)
     except msgspec.ValidationError as error:
@@ -137,7 +137,7 @@ def converted_object(given: Mapping[str, Any], kind: type[T]) -> T:
 
 
 def parsed_json(given: Any) -> Any:
-    """Return the value of a text that begins like a JSON object; raises NotAllowedError."""
+    """Return the value of a text if it begins like a JSON object; raises NotAllowedError."""
     if isinstance(given, str) and given.lstrip().startswith("{"):
         try:
             return msgspec.json.decode(given)
@@ -147,7 +147,7 @@ def parsed_json(given: Any) -> Any:
 
 
 def listed(given: Any) -> Iterable[Any]:
-    """Return the elements of a list, of a list of texts in JSON, or of a text with commas."""
+    """Return the elements of a list, of a JSON list of texts, or of a text with commas."""
     if not isinstance(given, str) or not given:
         return given or ()
     try:
@@ -165,7 +165,7 @@ def patterns(given: Any) -> tuple[re.Pattern[str], ...]:
 
 
 def path_or_class(given: Any) -> str | type:
-    """Return the dotted path of a class, or the class, as Scrapy's own settings take them."""
+    """Return the dotted path of a class, or the class, as in Scrapy's own settings."""
     if isinstance(given, type) or (isinstance(given, str) and given):
         return given
     raise NotAllowedError("the dotted path of a class, or the class")
@@ -218,12 +218,12 @@ def _path(kind: type, given: object) -> Any:
 
 
 def _shown(given: object) -> str:
-    """Return a value without what may be the login of a URL."""
+    """Return the text of a value without any logins in URLs."""
     return re.sub(r"//[^\s'\"]*@", "//", repr(given))
 
 
 def choices(kind: Any) -> list[str]:
-    """Return the values of a type that can be listed."""
+    """Return the values of a type that can be listed, for completion."""
     if kind is bool:
         return ["True", "False"]
     if get_origin(kind) is Literal:

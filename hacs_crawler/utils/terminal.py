@@ -1,4 +1,4 @@
-"""Tables, sentences and progress, laid out by rich for a terminal; unwrapped in a file or a pipe."""
+"""Tables, sentences and progress bars, laid out by rich for a terminal; unwrapped in files and pipes."""
 
 from __future__ import annotations
 
@@ -21,13 +21,10 @@ UNLIMITED: Final = 100_000
 
 
 def terminal_width() -> int:
-    """Return the width of standard output: `UNLIMITED` for a file or a pipe.
-
-    COLUMNS in the environment overrides it.
-    """
-    is_told = os.environ.get("COLUMNS", "").isdecimal()
+    """Return the width of standard output: COLUMNS if set, else `UNLIMITED` for a file or a pipe."""
+    is_set = os.environ.get("COLUMNS", "").isdecimal()
     is_terminal = sys.stdout is not None and sys.stdout.isatty()
-    return Console().width if is_told or is_terminal else UNLIMITED
+    return Console().width if is_set or is_terminal else UNLIMITED
 
 
 def column_table(
@@ -38,10 +35,10 @@ def column_table(
     is_markdown: bool = False,
     has_head: bool = True,
 ) -> Table:
-    """Return a table of columns by title; those in `texts` are flush left, all others flush right.
+    """Return a table of columns by title; columns in `texts` are left-aligned, all others right-aligned.
 
-    In a narrow terminal cells are wrapped, except for the URLs of the column `page`. Without a head, the
-    first column is a label, which is never wrapped either.
+    In a narrow terminal cells are wrapped, except for the URLs of the column `page`, and, without a
+    head, for the labels in the first column.
     """
     style = {"box": box.MARKDOWN} if is_markdown else {"box": None, "padding": (0, 2, 0, 0)}
     made = Table(pad_edge=is_markdown, header_style="", show_header=has_head, **style)
@@ -61,7 +58,7 @@ def column_table(
 def laid_out(*parts: str | Table, width: int = UNLIMITED) -> str:
     """Return tables, and sentences wrapped to the width, below one another.
 
-    A URL on a line of its own or at the end of a table's row is left whole, so that it can be copied.
+    URLs on their own lines and at the end of a table's row are not wrapped, so that they can be copied.
     """
     out = StringIO()
     console = Console(file=out, width=width, color_system=None, force_terminal=False)
@@ -70,10 +67,10 @@ def laid_out(*parts: str | Table, width: int = UNLIMITED) -> str:
             console.print(Text(printable(part)), soft_wrap=" " not in part.strip())
             continue
         if width < UNLIMITED and part.show_header:
-            # Markdown lacks headers of several lines, so bars for it would only take room
+            # a wrapped header is not valid Markdown, so its bars would only waste space
             part.box, part.pad_edge, part.padding = None, False, (0, 1, 0, 0)
         if part.show_header and any(column.no_wrap for column in part.columns):
-            console.width = UNLIMITED  # else the measure is capped at the width
+            console.width = UNLIMITED  # otherwise the measure is capped at the width
             console.width = max(width, console.measure(part).minimum + len(part.columns))
         console.print(part)
         console.width = width
@@ -87,8 +84,8 @@ if TYPE_CHECKING:
 class Progress:
     """Shows the progress of a task while its `with` block runs.
 
-    It is one line with a bar, which disappears at the end; log lines, and output to the terminal,
-    appear above it. Used from one thread at a time.
+    It is one line with a bar, which disappears at the end; log lines and other output appear above it.
+    Used from one thread at a time.
     """
 
     def __init__(self, title: str, *, is_shown: bool = True) -> None:
@@ -98,7 +95,7 @@ class Progress:
         self._stderr: TextIO = sys.stderr
 
     def __enter__(self) -> Self:
-        # not console.is_terminal: FORCE_COLOR makes that true of files
+        # not console.is_terminal, which FORCE_COLOR makes true for files, too
         if not self._is_shown:
             return self
         from rich import progress as bars  # noqa: PLC0415 - large, and crawls show no bar
@@ -119,7 +116,7 @@ class Progress:
         )
         self._bar.add_task(self._title, total=None)
         self._stderr = sys.stderr
-        self._bar.start()  # replaces sys.stderr by what prints above the bar
+        self._bar.start()  # replaces sys.stderr by a stream that prints above the bar
         _redirect_logging(self._stderr, sys.stderr)
         return self
 
@@ -130,7 +127,7 @@ class Progress:
             self._bar = None
 
     def update(self, text: str, completed: int | None = None, total: int | None = None) -> None:
-        """Say in `text` how far the task is; with `completed` of `total` the time left is shown too."""
+        """Show `text` as the progress; with `completed` of `total`, the remaining time, too."""
         if self._bar is not None:
             (task,) = self._bar.task_ids
             description = f"{self._title}: {text}"
@@ -138,7 +135,7 @@ class Progress:
 
 
 def _redirect_logging(old: TextIO, new: TextIO) -> None:
-    """Have the handlers that log to the stream `old`, such as Scrapy's, log to `new`."""
+    """Redirect handlers that log to the stream `old`, such as Scrapy's, to `new`."""
     for handler in logging.getLogger().handlers:
         if isinstance(handler, logging.StreamHandler) and handler.stream is old:
             handler.setStream(new)

@@ -1,4 +1,4 @@
-"""Foreign text, made safe to be shown: URLs and messages that others wrote."""
+"""Texts from outside, such as URLs and messages, made safe to show; and texts of numbers."""
 
 from __future__ import annotations
 
@@ -7,16 +7,15 @@ import re
 from typing import Final
 
 _LOGIN: Final = re.compile(r"(:[/\\]{2,})[^\s/?#\\]*@")
-# As in what Scrapy says of a host that it refuses.
+# Without "//", as in Scrapy's message about an invalid host.
 _BARE_LOGIN: Final = re.compile(r"\b(?!mailto:)[\w.%+-]+:[^\s/?#@]+@")
 
 
 def printable(text: object) -> str:
-    """Return a text on one line that no terminal takes for more than letters, without any login.
+    """Return a text on one line that is safe for terminals, without logins.
 
-    Control characters, line ends, marks that turn the direction of writing, lone surrogates and
-    whatever else Unicode calls neither letter, sign nor space are escaped as in Python. The user
-    and the password before a host are left out, anywhere in the text.
+    Characters that are not printable (control characters, line ends, direction marks, lone surrogates)
+    are escaped as in Python. The user and the password before any host in the text are left out.
     """
     shown = str(text)
     if "@" in shown:
@@ -28,12 +27,12 @@ def printable(text: object) -> str:
 
 
 def reason_of(error: Exception) -> str:
-    """Return why a file could not be read or written: the system's words, without the file's name."""
+    """Return why a file could not be read or written: the system's message without the file's name."""
     return str(getattr(error, "strerror", None) or error)
 
 
 def shown(value: float | None, digits: int) -> str:
-    """Return a number as tables show it, "-" if it is undefined."""
+    """Return a number for a table, "-" for None."""
     return "-" if value is None else f"{value:.{digits}f}"
 
 
@@ -45,7 +44,7 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 def safe_logger(name: str) -> logging.Logger:
     """Return the logger of that name, whose messages are made `printable`."""
     logger = logging.getLogger(name)
-    logger.addFilter(_make_printable)  # added once, however often
+    logger.addFilter(_make_printable)  # adding it again has no effect
     return logger
 
 

@@ -1,4 +1,4 @@
-"""Moments and days: seconds since 1970 UTC, ISO texts, and the range a state can hold."""
+"""Times: seconds since 1970 UTC, ISO texts, and the range that a state can hold."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from email.utils import parsedate_to_datetime
 
 DAY = 86_400
 MAX_SECOND = 2**32 - 1
-# How far clocks of machines may be apart before it counts as wrong.
+# Tolerance for differences between the clocks of machines.
 SKEW_SECONDS = 300
 
 
@@ -27,7 +27,7 @@ def iso_text(second: float | None) -> str | None:
 
 
 def in_range(time: datetime) -> int | None:
-    """Return the second of a time (UTC if it names no zone), None if the state cannot hold it."""
+    """Return the second of a time (UTC without a zone), None if the state cannot hold it."""
     if time.tzinfo is None:
         time = time.replace(tzinfo=UTC)
     second = int(time.timestamp())
@@ -51,7 +51,7 @@ def parse_http_date(text: str | None) -> int | None:
 
 
 def retry_after(header: bytes | None, now: float) -> float | None:
-    """Return how many seconds from `now` (since 1970) a Retry-After asks for, None for none."""
+    """Return the wait in seconds that a Retry-After header asks for, None without a valid one."""
     text = (header or b"").decode("latin-1").strip()
     if text.isascii() and text.isdigit():
         return float(text[:12])

@@ -1,4 +1,4 @@
-"""Items as marks: canonical bytes of their fields, the same whatever class an item is of."""
+"""Items as marks: canonical bytes of their fields, independent of the item's class."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ NOT_ARCHIVED: Final = (
 _ADDRESS: Final = re.compile(r"\bat 0x[0-9a-fA-F]+").search
 _AS_THEY_ARE: Final = frozenset({int, bool, NoneType})
 _EXACT: Final = 2**53
-# Of canonical items: to be raised if they become others, so that pages get baselines.
+# To be raised if the canonical form of items changes, so that pages get baselines.
 _FORM: Final = 3
 # Number of characters kept of a field, to show its old value.
 LONGEST_FIELD: Final = 200
-# Values of fields that have none.
+# Values of empty fields.
 EMPTY: Final[tuple[Any, ...]] = (None, "", [], {})
-# Fields of an item that name it.
+# Fields with the name of an item.
 TITLES: Final = frozenset({"title", "name", "headline"})
 _encode: Final = msgspec.json.Encoder(order="sorted").encode
 
@@ -39,9 +39,9 @@ _encode: Final = msgspec.json.Encoder(order="sorted").encode
 def item_rules(
     fields: Collection[str] = (), ignore: Collection[str] = (), key: str = ""
 ) -> MarkRules:
-    """Return the rules by which items are watched: by these fields, or all, without the ignored ones.
+    """Return the rules for watching items: these fields, or all, without the ignored ones.
 
-    `key` names the field that identifies an item.
+    `key` is the name of the field that identifies an item.
     """
 
     def is_watched(name: str) -> bool:
@@ -59,13 +59,13 @@ def item_rules(
 
 
 def item_key(item: Any, key: str) -> int | None:
-    """Return the 32 bits, signed, of the field that identifies an item; None if it lacks the field."""
+    """Return a signed 32-bit hash of the field that identifies an item; None if it lacks the field."""
     value = _mapping(item).get(key)
     return None if value is None else crc32(canonical_json(value, key)) - 2**31
 
 
 def item_fields(item: Any) -> dict[str, Any]:
-    """Return the fields of an item as JSON has them; of long ones the beginning."""
+    """Return the fields of an item as JSON values; long ones are cut."""
     fields = {}
     for name, value in _mapping(item).items():
         plain = _as_json(value, name)
@@ -75,12 +75,12 @@ def item_fields(item: Any) -> dict[str, Any]:
 
 
 def canonical_json(value: Any, field: str = "") -> bytes:
-    """Return a value of a field as JSON, the same for equal values."""
+    """Return the canonical JSON of a field's value."""
     return _encode(_as_json(value, field))
 
 
 def item_texts(item: Any) -> dict[str, str]:
-    """Return the texts and numbers that an item has, by field, for people: its title or name first."""
+    """Return the texts and numbers of an item by field, for display; its title or name first."""
     fields = _mapping(item)
     return {
         str(name): str(fields[name])
@@ -93,11 +93,11 @@ def item_texts(item: Any) -> dict[str, str]:
 def canonical_item(
     item: Any, is_watched: Callable[[str], bool] = lambda _: True, own: Collection[str] = ()
 ) -> tuple[bytes, bool]:
-    """Return an item of any kind that itemadapter supports as JSON in one spelling, its fields sorted.
+    """Return the canonical JSON of an item, and whether it has an `own` address; itemadapter reads it.
 
-    Fields with an address of its `own` page are emptied; also returned is whether there are any. An item
-    whose fields are all empty gives b"": its source was missing from the page.
-    Raises UnreadableMarksError that names a field whose value differs at each run.
+    Fields with an address of the item's `own` page are emptied. The JSON of an item whose fields are all
+    empty is b"": its source was missing from the page. Raises UnreadableMarksError that names a field
+    whose value differs at each run.
     """
     fields = {
         str(name): _as_json(value, name)
@@ -111,7 +111,7 @@ def canonical_item(
 
 
 def _mapping(item: Any) -> Mapping[str, Any]:
-    # as most are, and an adapter takes longer than all that follows
+    # most items are dicts, and an adapter would take longer than everything else
     if isinstance(item, dict):
         return item
     if not ItemAdapter.is_item(item):
@@ -120,7 +120,7 @@ def _mapping(item: Any) -> Mapping[str, Any]:
 
 
 def _as_json(value: Any, field: str) -> Any:
-    # most values are of these kinds, and the dispatch takes longer than all else
+    # most values are of these types, and the dispatch would take longer than everything else
     kind = value.__class__
     if kind is str:
         return as_read(value)
@@ -129,7 +129,7 @@ def _as_json(value: Any, field: str) -> Any:
 
 @singledispatch
 def _plain(value: Any, field: str) -> Any:
-    """Return a value of a field as what JSON has: equal ones as the same."""
+    """Return a field's value as a JSON value, the same for equal values."""
     if isinstance(value, Mapping) or ItemAdapter.is_item(value):
         pairs = value.items() if isinstance(value, Mapping) else ItemAdapter(value).items()
         return {str(name): _as_json(value_of, f"{field}.{name}") for name, value_of in pairs}
@@ -159,7 +159,7 @@ def _(value: Any, field: str) -> Any:
 @_plain.register(float)
 @_plain.register(Decimal)
 def _(value: Any, field: str) -> Any:
-    """Return a number: 5, 5.0 and Decimal("5.00") are one, and 0.3 and 0.1 + 0.2."""
+    """Return a number so that 5, 5.0 and Decimal("5.00") are the same, as are 0.3 and 0.1 + 0.2."""
     del field
     if math.isfinite(value) and abs(value) < _EXACT and value == int(value):
         return int(value)

@@ -1,4 +1,4 @@
-"""The rules by which marks are read from a page, as 64-bit fingerprints of canonical bytes."""
+"""The rules for reading marks from a page, as 64-bit fingerprints of canonical bytes."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from scrapy.http import Response
 from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links import LinkRules, canonical_url, fingerprint, fingerprints
 
-# Of a page; what shows more is not read.
+# Pages with more marks are not read.
 MOST_MARKS: Final = 10_000
-# Of canonical bytes: to be raised if they become others, so that pages get baselines.
+# To be raised if canonical bytes change, so that pages get baselines.
 _FORM: Final = 5
 
-# Soft hyphens, and characters of no width: of directions, joiners, variants of emoji.
+# Soft hyphens, and zero-width characters: marks of direction, joiners, variants of emoji.
 _UNSEEN: Final = re.compile(
     "[\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe0e\ufe0f\ufeff]"
 )
@@ -34,18 +34,19 @@ Reader = Callable[[Response, HtmlElement | None], Iterable[Shown]]
 
 
 class UnreadableMarksError(HacsError):
-    """What a page shows cannot be made marks of; the message says what and why."""
+    """Marks cannot be made from a page's content; the message says from what and why."""
 
 
 @dataclass(frozen=True)
 class MarkRules:
     """Which marks are watched. `name` is the value of HACS_WATCH, `options` the other settings of marks.
 
-    `answers` are the types of answers that may show such marks, none for all. `rendered` says that
-    the page is taken as a browser shows it. With `takes_items` the marks are the output of the page's
-    callback, and `read` finds none. `canonical` turns a thing into text or bytes, and says whether
-    it has its page's `own` address. If `key_of` returns the 32 bits that identify a thing, signed, these
-    are the upper half of its mark, else those of such an address; then `content_of` returns the rest.
+    `answers` are the types of answers that may show such marks, empty for all types. `rendered` says
+    that a browser rendered the page. With `takes_items` the marks are the output of the page's callback,
+    and `read` finds none. `canonical` turns a thing into text or bytes, and says whether it has its
+    page's `own` address. The upper half of a thing's mark is the signed 32-bit number that `key_of`
+    returns for it, or, without a key, a hash of its own address, if it has it; in both cases
+    `content_of` hashes the rest.
     """
 
     name: str
@@ -62,7 +63,7 @@ class MarkRules:
 
     @cached_property
     def fingerprint(self) -> int:
-        """An odd number of these rules, 1 to 2^32 - 1; numbers of link rules are even.
+        """A number of these rules, 1 to 2^32 - 1: odd, unlike those of link rules.
 
         The second bit is set if the marks are items: see `state.rule_changes`.
         """
@@ -70,15 +71,12 @@ class MarkRules:
         return fingerprint(repr(what)) & 0xFFFF_FFFC | 2 * self.takes_items | 1
 
     def of_page(self, page_url: str, *urls: str) -> MarkRules:
-        """Return these rules for the things of a page, whose address is no news of it, in any form."""
+        """Return these rules for the things of a page; its own address, in any form, is not news."""
         path = urlsplit(page_url)._replace(scheme="", netloc="").geturl() or "/"
         return replace(self, own=(page_url, path, *urls, *filter(None, map(canonical_url, urls))))
 
     def marks(self, response: Response, tree: HtmlElement | None) -> frozenset[int]:
-        """Return the marks that a response shows.
-
-        Raises UnreadableMarksError, also for any exception of the user's own function.
-        """
+        """Return a response's marks; raises UnreadableMarksError for any exception of the reader."""
         try:
             return marks_of(self.read(response, tree))
         except Exception as error:
@@ -102,12 +100,12 @@ class MarkRules:
         return frozenset(key << 32 | (mark ^ key) & 0xFFFF_FFFF for mark in marks)
 
 
-# Items are watched, and a page yields only requests, as lists do: then these are its marks.
+# If items are watched, and a page yields only requests, as lists do, the requests are its marks.
 LEADS_ON: Final = MarkRules("requests", lambda *_: (), takes_items=True)
 
 
 def content_of(marks: frozenset[int]) -> int:
-    """Return a hash of marks that is the same for things which only own addresses tell apart."""
+    """Return a hash of marks that is the same for things that differ only in their own addresses."""
     return hash(frozenset((mark ^ mark >> 32) & 0xFFFF_FFFF for mark in marks))
 
 
@@ -116,14 +114,14 @@ Rules = LinkRules | MarkRules
 
 
 def as_read(text: str) -> str:
-    """Return a text as a reader sees it: one space for white space, letters composed, nothing unseen."""
+    """Return a text as a reader sees it: white space collapsed, in NFC, without invisible characters."""
     if not text.isascii():
         text = normalize("NFC", _UNSEEN.sub("", text))
     return " ".join(text.split())
 
 
 def marks_of(shown: Iterable[Any]) -> frozenset[int]:
-    """Return the marks of texts, whose white space is collapsed, and of bytes; empty ones are skipped.
+    """Return the marks of texts, normalised by `as_read`, and of bytes; empty ones are skipped.
 
     Raises UnreadableMarksError if there are too many, or for other types.
     """

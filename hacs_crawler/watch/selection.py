@@ -1,4 +1,4 @@
-"""Readers of marks: by an expression, of the main text, by the user's own function."""
+"""Readers of marks: texts selected by an expression, and the main text."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _BLOCKS: Final = frozenset(
     }
 )
 _BREAK: Final = "\0"
-# Blocks of an element that are one text; of more, each is a text of its own, as of a list.
+# An element with at most this many blocks is one text; otherwise each block is a text, as in a list.
 MOST_WHOLE: Final = 4
 
 
 def visible_texts(element: Any) -> list[str]:
-    """Return the texts of an element as a reader sees them, without scripts unless it is one."""
+    """Return the visible texts of an element; scripts and styles only if it is one itself."""
     parts = [element.text or ""]
     walker = iterwalk(element, events=("start", "end", "comment", "pi"))
     for event, node in walker:
@@ -59,21 +59,21 @@ def visible_texts(element: Any) -> list[str]:
 
 
 def _without_hidden(tree: HtmlElement) -> HtmlElement:
-    """Return a copy of a page without its comments, and without elements that nobody sees."""
+    """Return a copy of a page without comments and invisible elements."""
     copy = deepcopy(tree)
     strip_elements(copy, Comment, *_HIDDEN, with_tail=False)
     return copy
 
 
 def _seen(elements: SelectorList[Selector]) -> SelectorList[Selector]:
-    """Return the elements without those in elements that nobody sees, nor such a one beside others."""
+    """Return the elements outside of invisible ones; invisible elements only if there are no others."""
     outside = [one for one in elements if next(one.root.iterancestors(*_HIDDEN), None) is None]
     seen = [one for one in outside if one.root.tag not in _HIDDEN]
     return SelectorList(seen or outside)
 
 
 def selecting_reader(kind: str, expression: str) -> Reader:
-    """Return the reader of the texts that an expression of parsel's selects, `kind` "css" or "xpath"."""
+    """Return the reader of the texts that a parsel expression selects; `kind` is "css" or "xpath"."""
 
     def select(page: Selector) -> SelectorList[Selector]:
         selection: SelectorList[Selector] = getattr(page, kind)(expression)
@@ -107,10 +107,7 @@ def selecting_reader(kind: str, expression: str) -> Reader:
 
 
 def jmespath_reader(expression: str) -> Reader:
-    """Return the reader for a JMESPath expression on a JSON answer.
-
-    Each element of a list is a mark of its own.
-    """
+    """Return the reader for a JMESPath expression on a JSON answer; each element of a list is a mark."""
     try:
         compiled = jmespath.compile(expression)
     except JMESPathError as error:
@@ -131,23 +128,20 @@ def jmespath_reader(expression: str) -> Reader:
 
 
 def text_reader() -> Reader:
-    """Return the reader of the blocks of a page's main text: its paragraphs, headings and cells.
-
-    Needs trafilatura, an extra.
-    """
+    """Return the reader of a page's main text: its paragraphs, headings and cells. Needs trafilatura."""
     try:
         from trafilatura import extract  # noqa: PLC0415 - an extra
     except ImportError as error:
         what = "with pip install 'hacs-crawler[text]', which"
         raise NotAllowedError(f"text only {what} brings trafilatura ({error})") from error
 
-    # of responses that are in use: findings are read from what was extracted for the marks
+    # kept while a response is in use: findings are read from the text that was extracted for the marks
     read_before = WeakKeyDictionary[Response, list[str]]()
 
     def read(response: Response, tree: HtmlElement | None) -> list[str]:
         assert tree is not None  # noqa: S101 - only HTML is read
         if response not in read_before:
-            # it changes trees, and takes scripts and menus for the text of a page without one
+            # a copy, as trafilatura changes trees; pruned, as it would take scripts and menus for text
             text = extract(
                 _without_hidden(tree),
                 include_comments=False,
@@ -160,7 +154,7 @@ def text_reader() -> Reader:
     return read
 
 
-# By the prefix of HACS_WATCH that names each, and the types of answers that it reads.
+# By the prefix in HACS_WATCH; with the types of answers that each reads.
 READERS: Final[dict[str, tuple[Callable[[str], Reader], tuple[AnswerType, ...]]]] = {
     "css": (partial(selecting_reader, "css"), ("HTML", "XML")),
     "xpath": (partial(selecting_reader, "xpath"), ("HTML", "XML")),

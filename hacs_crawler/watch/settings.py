@@ -17,10 +17,7 @@ _ALLOWED: Final = (
 
 
 def mark_rules(given: Any) -> MarkRules | None:
-    """Return the rules that HACS_WATCH names, None for links and publications.
-
-    Raises NotAllowedError.
-    """
+    """Return the rules for HACS_WATCH, None for links and publications; raises NotAllowedError."""
     name = given if isinstance(given, str) else ""
     kind, colon, expression = name.partition(":")
     if name in {"links", PUBLICATIONS}:
@@ -51,20 +48,19 @@ def _names(given: Any) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class WatchSettings:
-    """What is watched of pages; None for their links."""
+    """The settings of what is watched on pages."""
 
     watch: Annotated[
         MarkRules | None,
         Setting(
             "HACS_WATCH",
             """
-            [What of a page is watched](updates.md#what-is-news-to-you). Its `"links"`;
-            `"publications"`, its links and the citations that have none; the `"items"` that its
-            callback yields; `"text"`, the paragraphs of its main text (needs the
-            extra `text`); `"css:…"`, `"xpath:…"` or `"jmespath:…"`, the texts that an expression
-            selects, the last in a JSON answer; or the dotted path of a function that takes the
-            response and returns texts or bytes. After a change each page's next visit is a
-            [baseline](how-it-works.md#what-counts-as-a-visit).
+            [The part of a page that is watched](updates.md#what-is-news-to-you). Its `"links"`;
+            `"publications"`, its links and citations without a link; the `"items"` that its callback
+            yields; `"text"`, the paragraphs of its main text (needs the extra `text`); `"css:…"`,
+            `"xpath:…"` or, for JSON answers, `"jmespath:…"`, the texts that an expression selects; or
+            the dotted path of a function that takes the response and returns texts or bytes. After a
+            change each page's next visit is a [baseline](how-it-works.md#what-counts-as-a-visit).
             """,
             mark_rules,
             default="links",
@@ -75,8 +71,8 @@ class WatchSettings:
         Setting(
             "HACS_WATCH_FIELDS",
             """
-            The fields of items that are watched. Without any, all are. On the command line they are
-            separated by commas.
+            The fields of items that are watched, by default all. On the command line, separate them by
+            commas.
             """,
             _names,
             default=[],
@@ -88,7 +84,7 @@ class WatchSettings:
             "HACS_WATCH_KEY",
             """
             The field that [identifies an item](updates.md#items-that-change), such as its id or URL,
-            if items are watched. Then an item that changed is told from a new one.
+            if items are watched. With it, changed items are distinguished from new ones.
             """,
         ),
     ] = ""
@@ -97,8 +93,8 @@ class WatchSettings:
         Setting(
             "HACS_WATCH_IGNORE",
             """
-            Fields of items that are not watched. For example the time at which an item was scraped,
-            or its position in a list.
+            Fields of items that are not watched. Examples are the time at which an item was scraped,
+            and its position in a list.
             """,
             _names,
             default=[],
@@ -110,18 +106,18 @@ class WatchSettings:
         Setting(
             "HACS_UPDATES",
             """
-            [What counts as an update](updates.md#what-is-news-to-you). What the page had never
-            shown (`"page"`, the default for links, as in the paper); the same if at least one of
-            these things had been on [no other page of the site](updates.md#links-new-to-the-site)
-            (`"site"`); what it did not show at the visit before (`"change"`, the default for all
-            else that is [watched](#hacs_watch)); or also what has gone since (`"any-change"`).
+            [What counts as an update](updates.md#what-is-news-to-you). Marks that the page had never
+            shown (`"page"`, the default for links, as in the paper); the same, if at least one of them
+            was on [no other page of the site](updates.md#links-new-to-the-site) (`"site"`); marks that
+            it did not show at the visit before (`"change"`, the default for [other
+            marks](#hacs_watch)); or also marks that have gone since (`"any-change"`).
             """,
         ),
     ] = None
 
     @property
     def takes_items(self) -> bool:
-        """Whether the marks are the items that callbacks yield."""
+        """Whether items are watched."""
         return self.watch is not None and self.watch.takes_items
 
     def watches_field(self, name: str) -> bool:
@@ -130,7 +126,7 @@ class WatchSettings:
         return is_chosen and name not in self.watch_ignore
 
     def watched(self) -> MarkRules | None:
-        """Return the rules by which pages are read; raises ConfigError if settings contradict."""
+        """Return the rules for marks, None for links; raises ConfigError if settings contradict."""
         for name in ("fields", "key", "ignore"):
             given = getattr(self, f"watch_{name}")
             if given and not self.takes_items:
