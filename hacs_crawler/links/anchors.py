@@ -51,7 +51,7 @@ def frame_links(root: etree._Element, base_url: str, base: str) -> Iterator[tupl
 
 
 def base_of(root: etree._Element, base_url: str) -> str:
-    """Return the base URL of a page's links: that of its first `base` element, else its own URL."""
+    """Return the base URL of a page's links: from its first `base` element, else its own URL."""
     for href in _base_hrefs(root)[:1]:
         base = join_link(base_url, href)
         if base is not None and canonical_url(base) is not None:

@@ -37,7 +37,7 @@ _LARGEST: Final = 2**32 - 1
 
 
 def is_binary(body: bytes, encoding: str) -> bool:
-    """Whether a body declared as HTML is binary: it has NUL bytes, and its encoding has none."""
+    """Whether a body declared as HTML is binary: it has NUL bytes in an encoding without them."""
     return b"\0" in body[:1024] and not encoding.startswith(("utf-16", "utf-32"))
 
 

@@ -35,7 +35,7 @@ def page_id_of(url: str) -> int:
 def page_key(url: str) -> str:
     """Return the key of the page that an absolute URL leads to.
 
-    For URLs that no crawl could visit, such as those of other schemes, it is the SURT. Raises ValueError
+    For URLs that no crawl could visit, such as URLs of other schemes, it is the SURT. Raises ValueError
     if there is no SURT, as `page_surt` does.
     """
     canonical = plain_url(url) or canonical_url(url)
@@ -52,7 +52,7 @@ def page_key(url: str) -> str:
 
 
 def link_fingerprint(link: str) -> int:
-    """Return the fingerprint of a canonical link, which is that of the linked page's key."""
+    """Return the fingerprint of the key of the page that a canonical link leads to."""
     [number] = fingerprints_of(f"\n{link}")
     return number
 

@@ -86,7 +86,7 @@ def site_id(url: str) -> int:
 
 
 def domain_of(url: str) -> str:
-    """Return the registrable domain of a URL, or its host if there is none; "" if it is not http(s).
+    """Return the registrable domain of a URL, or the host itself; "" if the URL is not http(s).
 
     Uses the Public Suffix List with its private part, as browsers do.
     """

@@ -159,8 +159,8 @@ def fit_bursts(
 ) -> Bursts:
     """Fit the bursts of a state to a sample of its pages, none of which churns.
 
-    In the mean gain each page has the weight e^(-age/fade_days), where age is the time from its last
-    visit to the latest of all. Returns `DEFAULT_BURSTS` if `fit_prior` would return its default.
+    In the mean gain each page has the weight e^(-age/fade_days), with the age of its last visit compared
+    with the latest of all. Returns `DEFAULT_BURSTS` if `fit_prior` would return its default.
     """
     has_gaps = gaps.counts > 0
     if np.count_nonzero(has_gaps) < MIN_PAGES_TO_FIT or gaps.updated.sum() < MIN_UPDATES_TO_FIT:

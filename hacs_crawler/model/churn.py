@@ -129,7 +129,7 @@ def _suspicious(
     is_steep = slope > SUSPICIOUS_SCORE * np.sqrt(np.maximum(variance, 1e-12))
     lasting = sum_by_page(gaps.weight * (lifetimes == LinkLifetime.LASTING), gaps.offsets)
     fleeting = sum_by_page(gaps.weight * (lifetimes == LinkLifetime.FLEETING), gaps.offsets)
-    # all new links stayed until the next visit, even those of the latest visit are taken for lasting
+    # if all new links stayed until the next visit, the latest visit's are taken for lasting, too
     is_kept = sum_by_page(1.0 * (lifetimes != LinkLifetime.LASTING), gaps.offsets) == 0
     is_lasting = is_kept | ((lasting > _LASTING) & (lasting > _LASTING_SHARE * updates))
     looks_fast = (updates > _UPDATES) & (is_fast | is_steep) & ~is_lasting

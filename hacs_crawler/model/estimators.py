@@ -1,6 +1,6 @@
-"""The estimators by name, from visits to `Rates`; here are those of the papers that give a single rate.
+"""The estimators by name, from visits to `Rates`; here are the papers' estimators of a single rate.
 
-These ignore the weights of gaps: every gap counts 1.
+They ignore the weights of gaps: every gap counts 1.
 """
 
 from collections.abc import Callable, Mapping
@@ -68,7 +68,7 @@ def mle(gaps: Gaps, accesses: Gaps | None = None) -> FloatArray:
     t_c are the gaps with an update, t_u the gaps without; Cho and Garcia-Molina 2003, section 6.
     Relative error below 1e-9.
 
-    Without any update or gap the rate is 0. If every gap has an update, Eq. 5 has no finite root, and
+    Without any update or gap the rate is 0. If every gap has an update, Eq. 5 lacks a finite root, and
     Eq. 4 (`cho`) is used instead: on `accesses`, the true gaps, if `gaps` are interpolated. A very short
     first gap without update can therefore raise the rate, by moving the page from Eq. 4 to Eq. 5.
     """

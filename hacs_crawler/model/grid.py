@@ -108,7 +108,7 @@ def normalised(logs: FloatArray) -> FloatArray:
 def posterior(gaps: Gaps, prior: LogNormalPrior) -> FloatArray:
     """Return the probabilities of the rates of each page, shape (n_pages, n_rates).
 
-    A page without gaps, or with weights of 0 only, has those of the prior. With the same weights, more
+    A page without gaps, or with weights of 0 only, has the prior. With the same weights, more
     quiet time never raises the mean rate. With fading, a new visit also ages the earlier gaps, which
     moves the page towards the prior.
     """

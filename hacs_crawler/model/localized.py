@@ -29,7 +29,7 @@ from hacs_crawler.utils.arrays import (
 
 # Windows with fewer update points are merged into their neighbours.
 MIN_POINTS: Final = 4
-# The threshold in the paper's figures, which have no unit.
+# The threshold in the paper's figures, which do not name the unit.
 THRESHOLD_DAYS: Final = 3.0
 # days; gaps that differ by less are equal: midpoints of whole days have rounding errors
 _SAME: Final = 1e-9
@@ -45,7 +45,7 @@ class Kind(IntEnum):
     SHRINKING = -1
     CONSTANT = 0
     GROWING = 1
-    # A window of fewer than three points, in which there is no such difference.
+    # A window of fewer than three points, without such a difference.
     REMAINS = 2
 
 

@@ -185,7 +185,7 @@ def fit_sibling_correlation(sites: IndexArray, visits: Visits) -> float:
 
         x = sum over g of |g and (a, b]| / (b - a) * ([g has an update] / (1 - exp(-rate |g|)) - 1).
 
-    The rates are those of Eq. 5 without fading: they make the bracket, integrated over all gaps of a
+    The rates solve Eq. 5 without fading: they make the bracket, integrated over all gaps of a
     page, 0, so that x is 0 on average for unrelated pages. The likelihood of a site is composite, the
     product over all pairs, raised to a power that makes them count as half the number of their updates:
     the pairs of one update are not independent, and a shared update is seen from both pages.

@@ -221,7 +221,7 @@ def _logs(
     signalled = recall * (watched + delay * np.expm1(-watched / delay)) * left
     quiet = np.broadcast_to(-exposure, signalled.shape).copy()
 
-    # most pages have no signal, and most of the others one
+    # most pages are without a signal, and most of the others have one
     shares = []
     for least, times, begin, end in (
         (1, np.ones(len(heard)), heard.first, heard.first),

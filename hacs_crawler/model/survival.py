@@ -20,7 +20,7 @@ from hacs_crawler.utils.arrays import FloatArray, IndexArray
 
 # Days after a visit, from 20 minutes to 34 years, at which S is fitted.
 TIMES: Final = np.outer(2.0 ** np.arange(-6, 14), [1.0, 1.5]).ravel()
-# The fit matters most between these multiples of the page's mean gap, where its next visit usually is,
+# The fit matters most between these multiples of the page's mean gap, when its next visit usually is,
 _WINDOW: Final = 0.06, 3.5
 # and after that while S is between these values, when most visits are made.
 _LEVELS: Final = 0.4, 0.98

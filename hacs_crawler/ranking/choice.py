@@ -85,7 +85,7 @@ class Picks(NamedTuple):
 def scored(policy: Policy, candidates: Candidates) -> Floats:
     """Return the policy's scores; NaN becomes the lowest, and overdue pages precede all others.
 
-    Infinite scores, such as those of `last_obs` for pages never seen, become `OVERDUE` / 2.
+    Infinite scores, such as from `last_obs` for pages never seen, become `OVERDUE` / 2.
 
     Raises ConfigError if the policy, which may be the user's own, does not return one number a page.
     """

@@ -82,7 +82,7 @@ def take_allowance(state: State, budget: int | None, share: float) -> Allowance:
 
 
 def keep_allowance(state: State, allowance: Allowance, *, has_visited: bool = True) -> None:
-    """Keep unused control visits for later runs; those of the run's share only if it `has_visited`."""
+    """Keep unused control visits for later runs; the run's own share only if it `has_visited`."""
     if allowance.of_budget:
         change_note(
             state.store,

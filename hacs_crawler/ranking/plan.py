@@ -190,7 +190,7 @@ class Forecast:
 def forecast_of(
     page_id: int, page_ids: Ids, rows: Rows, state: State, options: RankingOptions, now: float
 ) -> Forecast:
-    """Return the forecast for a page; `page_ids` are those of all known pages.
+    """Return the forecast for a page; `page_ids` and `rows` are of all known pages.
 
     `now` is in seconds since 1970 UTC. Raises as `make_plan`.
     """

@@ -100,12 +100,13 @@ class Selection(Generic[T]):
         signals: Sequence[Signals] = (),
         demands: Demands | None = None,
     ) -> Dropped[T]:
-        """Score entries and keep those that may be chosen.
+        """Score entries and keep the entries that may be chosen.
 
-        `rows` are their pages' ranking rows, `now` is in seconds since 1970 UTC, `signals` are those of
-        the pages' sites, `demands` the users' demands on the pages. Gone pages that wait come last if
-        there is neither budget nor threshold, and are left out otherwise. `is_exempt` says to which
-        entries no threshold applies. Raises ConfigError if a policy does not return one number an entry.
+        `rows` are their pages' ranking rows, `now` is in seconds since 1970 UTC, `signals` are the
+        signals of the pages' sites, `demands` the users' demands on the pages. Gone pages that wait come
+        last if there is neither budget nor threshold, and are left out otherwise. `is_exempt` says to
+        which entries no threshold applies. Raises ConfigError if a policy does not return one number an
+        entry.
         """
         options = self._options
         candidates = candidates_from(

@@ -107,7 +107,7 @@ def finish_copy(targets: Sequence[State]) -> None:
 
 
 def _write(target: State, pages: dict[int, Page]) -> None:
-    """Write pages as they are, over those of an earlier, stopped copy."""
+    """Write pages as they are, over the pages of an earlier, stopped copy."""
     present = target.load(list(pages))
     changes = []
     for page_id, page in pages.items():

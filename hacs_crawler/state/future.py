@@ -32,7 +32,7 @@ def latest_of(page: Page) -> int:
 def as_of(page: Page, now: float) -> Page:
     """Return a page without visits later than `now` (seconds since 1970 UTC) and `SKEW_SECONDS`.
 
-    If there are none, returns the page itself. The rate is not estimated again.
+    Without such visits, returns the page itself. The rate is not estimated again.
     """
     until = int(now) + SKEW_SECONDS
     if latest_of(page) <= until:
@@ -55,8 +55,8 @@ def as_of(page: Page, now: float) -> Page:
 def without_future(state: State, page_ids: Ids, rows: Rows, now: float) -> tuple[Rows, str | None]:
     """Return ranking rows without visits later than `now`, and a warning about them.
 
-    If there are none, returns the rows themselves, and None. Reads the pages whose rows show or may hide
-    such a visit: last visited after now, or waiting for longer than after a first 404. If any page was
+    Without such visits, returns the rows themselves, and None. Reads the pages whose rows show or may
+    hide one: last visited after now, or waiting for longer than after a first 404. If any page was
     visited after now, failures and first 404s may be later than now, too.
     """
     until = int(now) + SKEW_SECONDS

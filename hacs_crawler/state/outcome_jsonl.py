@@ -141,7 +141,7 @@ def read_outcomes(lines: Iterable[bytes], name: str) -> Iterator[Labelled]:
 def merge_outcomes(
     state: State, batches: Iterable[Sequence[Labelled]]
 ) -> Iterator[tuple[int, int]]:
-    """Add outcome records of visits that have none in the state.
+    """Add outcome records of visits without a record in the state.
 
     Yields for each batch the number of its records, and how many of them were new.
     """

@@ -192,7 +192,7 @@ def open_evidence(
 
 
 def rates_of(rows: Rows, estimation: Estimation) -> Rates:
-    """Return the pages' rates; for a page seen once, those of an unknown page."""
+    """Return the pages' rates; a page seen once has the rates of an unknown page."""
     rates, expected = _rates_in(rows), estimation.expected()
     is_unknown = rows["visits"] < VISITS_OF_A_RATE
     for name in _RATES.values():

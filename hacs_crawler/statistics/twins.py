@@ -101,7 +101,7 @@ def contrast(mine: SiteTally, other: SiteTally, pages: FloatArray, past: FloatAr
     """Compare two crawls of the same sites, which have `pages` pages each.
 
     For crawl a, R_a = U_a / V_a, updates per visit. Without site i, its v_ai visits would go to other
-    pages, where each is worth mu_a = min(R_a, `worth`) updates, not R_a. With m_i pages on site i and
+    pages, each worth mu_a = min(R_a, `worth`) updates there, not R_a. With m_i pages on site i and
     h_i = m_i / sum(m), site i changes ln R_a by
 
         psi_ai = (u_ai - mu_a v_ai - (R_a - mu_a) V_a h_i) / (U_a (1 - h_i)).
@@ -113,7 +113,7 @@ def contrast(mine: SiteTally, other: SiteTally, pages: FloatArray, past: FloatAr
 
         max(1, min(N - rank X, 2 N / (kappa - 1), sum(m)^2 / sum(m^2) - 1)),
 
-    where kappa = N sum(rho^4) / sum(rho^2)^2 is the residuals' kurtosis, and the last term Kish's
+    with the residuals' kurtosis, kappa = N sum(rho^4) / sum(rho^2)^2, and as the last term Kish's
     effective number of sites minus 1: without it, two sites with 40 % of the pages each gave 16 % false
     alarms. NaN if a crawl found no update.
     """

@@ -63,7 +63,7 @@ class MarkRules:
 
     @cached_property
     def fingerprint(self) -> int:
-        """A number of these rules, 1 to 2^32 - 1: odd, unlike those of link rules.
+        """A number of these rules, 1 to 2^32 - 1: odd, while link rules have even numbers.
 
         The second bit is set if the marks are items: see `state.rule_changes`.
         """
