@@ -10,19 +10,16 @@ no file is written.
 
 import argparse
 import ast
-import copy
-import importlib.abc
-import importlib.machinery
-import importlib.util
 import random
 import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
-from types import ModuleType
+from types import CodeType
 from typing import Final
 
 ROOT: Final = Path(__file__).parents[1]
@@ -34,6 +31,7 @@ FILES: Final = (
 PAIRS: Final[tuple[tuple[type[ast.AST], type[ast.AST]], ...]] = (
     *((ast.Lt, ast.LtE), (ast.Gt, ast.GtE), (ast.Eq, ast.NotEq), (ast.Is, ast.IsNot)),
     *((ast.In, ast.NotIn), (ast.Add, ast.Sub), (ast.Mult, ast.Div), (ast.BitAnd, ast.BitOr)),
+    (ast.And, ast.Or),
 )
 OTHER: Final = {**dict(PAIRS), **{other: one for one, other in PAIRS}}
 """What an operator becomes in a mutant."""
@@ -42,97 +40,58 @@ LOOPS: Final = 6.0
 SECONDS: Final = 60.0
 
 
-def changes(node: ast.AST) -> Iterator[Callable[[ast.AST], ast.AST]]:
-    """Yield the functions that make a mutant of a node, each of a copy of it."""
+def changes(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield what a node may be in a mutant."""
     match node:
         case ast.Compare(ops=[op]) if type(op) in OTHER:
-            yield lambda it: _set(it, "ops", [OTHER[type(op)]()])
+            yield _with(node, ops=[OTHER[type(op)]()])
         case ast.BinOp(op=op) | ast.AugAssign(op=op) if type(op) in OTHER:
-            yield lambda it: _set(it, "op", OTHER[type(op)]())
+            yield _with(node, op=OTHER[type(op)]())
         case ast.BoolOp(op=op, values=values):
-            yield lambda it: _set(it, "op", ast.Or() if isinstance(op, ast.And) else ast.And())
+            yield _with(node, op=OTHER[type(op)]())
             for left in range(len(values)):
-                yield lambda it, left=left: _without(it, left)
+                rest = [*values[:left], *values[left + 1 :]]
+                yield _with(node, values=rest) if len(rest) > 1 else rest[0]
         case ast.UnaryOp(op=ast.Not()):
-            yield lambda it: it.operand
+            yield node.operand
         case ast.If() | ast.IfExp() | ast.While():
-            yield lambda it: _set(it, "test", ast.UnaryOp(ast.Not(), it.test))
+            yield _with(node, test=ast.UnaryOp(ast.Not(), node.test))
         case ast.Expr(value=ast.Call()):
-            yield lambda _: ast.Pass()
+            yield ast.Pass()
         case ast.Constant(value=bool() as value):
-            yield lambda it: _set(it, "value", not value)
+            yield ast.Constant(not value)
         case ast.Constant(value=int() | float() as value):
-            yield lambda it: _set(it, "value", value + 1)
+            yield ast.Constant(value + 1)
 
 
-def _set(node: ast.AST, field: str, value: object) -> ast.AST:
-    setattr(node, field, value)
-    return node
+def _with(node: ast.AST, **fields: object) -> ast.AST:
+    return type(node)(**{**dict(ast.iter_fields(node)), **fields})
 
 
-def _without(it: ast.BoolOp, left: int) -> ast.AST:
-    """Leave one operand out; Python takes no operator with a single one."""
-    rest = [*it.values[:left], *it.values[left + 1 :]]
-    return _set(it, "values", rest) if len(rest) > 1 else rest[0]
-
-
-def _nodes(tree: ast.AST) -> Iterator[tuple[ast.AST, str, int | None]]:
-    """Yield the children whose change a test could notice, with parent field and index."""
+def mutants(tree: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
+    """Yield the nodes whose change a test could notice, each with what it becomes."""
     for field, value in ast.iter_fields(tree):
         if field in {"annotation", "returns", "decorator_list", "exc", "type_params"}:
             continue
-        for index, child in enumerate(value) if isinstance(value, list) else ((None, value),):
-            if isinstance(child, ast.AST) and "logger" not in ast.dump(child)[:80]:
-                yield child, field, index
+        for node in value if isinstance(value, list) else [value]:
+            if isinstance(node, ast.AST) and "logger" not in ast.dump(node)[:80]:
+                for changed in changes(node):
+                    yield node, ast.copy_location(changed, node)
+                yield from mutants(node)
 
 
-def mutants(
-    tree: ast.AST,
-) -> Iterator[tuple[ast.AST, str, int | None, Callable[[ast.AST], ast.AST], ast.AST]]:
-    """Yield parent, field, index and change of every mutant, and the node that it changes."""
-    for child, field, index in _nodes(tree):
-        for change in changes(child):
-            yield tree, field, index, change, child
-        yield from mutants(child)
+def mutated(path: Path, number: int) -> tuple[CodeType, str]:
+    """Return a module's code with its mutant of that number, and what the mutant is."""
+    tree = ast.parse(path.read_text())
+    node, changed = list(mutants(tree))[number]
+    before, after = (ast.unparse(one).splitlines()[0] for one in (node, changed))
 
+    class Mutation(ast.NodeTransformer):
+        def visit(self, at: ast.AST) -> ast.AST:
+            return changed if at is node else self.generic_visit(at)
 
-def mutated(source: str, number: int) -> tuple[ast.Module, str]:
-    """Return a module's tree with its mutant of that number, and what the mutant is."""
-    tree = ast.parse(source)
-    parent, field, index, change, child = list(mutants(tree))[number]
-    before = ast.unparse(child)
-    changed = change(copy.deepcopy(child))
-    if isinstance(index, int):
-        getattr(parent, field)[index] = ast.copy_location(changed, child)
-    else:
-        setattr(parent, field, ast.copy_location(changed, child))
-    after = ast.unparse(ast.fix_missing_locations(tree) and changed)
-    head = (before.splitlines()[0], after.splitlines()[0])
-    return tree, f"{child.lineno}: {head[0]}  ->  {head[1]}"
-
-
-class MutantLoader(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Imports one module with a mutant in it."""
-
-    def __init__(self, path: Path, number: int) -> None:
-        self.path, self.number = path, number
-        self.name = ".".join(path.relative_to(ROOT).with_suffix("").parts)
-
-    def find_spec(self, name: str, *_: object) -> importlib.machinery.ModuleSpec | None:
-        if name != self.name:
-            return None
-        return importlib.util.spec_from_file_location(name, self.path, loader=self)
-
-    def exec_module(self, module: ModuleType) -> None:
-        tree, _ = mutated(self.path.read_text(), self.number)
-        exec(compile(tree, str(self.path), "exec"), module.__dict__)
-
-
-def tests(path: Path) -> list[str]:
-    """Return pytest's arguments for the fast tests of a module's folder."""
-    folder = ROOT / "tests" / path.relative_to(ROOT / "hacs_crawler").parts[0]
-    options = ["-q", "-x", "-p", "no:xdist", "-p", "no:cacheprovider", "-m", "not slow"]
-    return [*options, "-o", "addopts=--import-mode=importlib", str(folder)]
+    code = compile(ast.fix_missing_locations(Mutation().visit(tree)), str(path), "exec")
+    return code, f"{node.lineno}: {before}  ->  {after}"
 
 
 def verdict(path: Path, number: int, seconds: float | None = None) -> str:
@@ -145,6 +104,23 @@ def verdict(path: Path, number: int, seconds: float | None = None) -> str:
     return "killed" if done.returncode else "survived"
 
 
+def run(path: Path, number: int) -> int:
+    """Run the fast tests of a module's folder in this process, with a mutant of the module."""
+    import pytest
+
+    get_code = SourceFileLoader.get_code
+
+    def get_mutated(loader: SourceFileLoader, name: str) -> CodeType | None:
+        is_module = number >= 0 and Path(loader.path) == path
+        return mutated(path, number)[0] if is_module else get_code(loader, name)
+
+    SourceFileLoader.get_code = get_mutated
+    sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+    folder = ROOT / "tests" / path.relative_to(ROOT / "hacs_crawler").parts[0]
+    options = ["-q", "-x", "-p", "no:xdist", "-p", "no:cacheprovider", "-m", "not slow"]
+    return pytest.main([*options, "-o", "addopts=--import-mode=importlib", str(folder)])
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("files", nargs="*", default=FILES, metavar="FILE")
@@ -153,44 +129,32 @@ def main() -> int:
     parser.add_argument("--least", type=float, default=85.0, help="per cent that have to be killed")
     parser.add_argument("--jobs", type=int, default=2)
     asked = parser.parse_args()
-    asked_for = [ROOT / "hacs_crawler" / name for name in asked.files]
-    paths = [
-        one
-        for path in asked_for
-        for one in (sorted(path.rglob("*.py")) if path.is_dir() else [path])
-    ]
     total: Counter[str] = Counter()
-    for path in paths:
-        numbers = range(sum(1 for _ in mutants(ast.parse(path.read_text()))))
-        if not numbers:
-            continue
-        began = time.monotonic()
-        with ThreadPoolExecutor(asked.jobs) as pool:  # as many at once as later
-            if "killed" in pool.map(lambda _, path=path: verdict(path, -1), range(asked.jobs)):
-                sys.exit(f"{path.relative_to(ROOT)}: its tests fail without a mutant")
-        seconds = LOOPS * (time.monotonic() - began) + SECONDS
-        drawn = random.Random(asked.seed).sample(numbers, min(asked.each, len(numbers)))
-        with ThreadPoolExecutor(asked.jobs) as pool:
-            verdicts = list(
-                pool.map(lambda one, path=path, limit=seconds: verdict(path, one, limit), drawn)
-            )
-        total.update(verdicts)
-        print(f"{path.relative_to(ROOT)}: {dict(Counter(verdicts))}", flush=True)
-        for number, found in zip(drawn, verdicts, strict=True):
-            if found != "killed":
-                print(f"  {found}, line {mutated(path.read_text(), number)[1]}", flush=True)
+    for named in (ROOT / "hacs_crawler" / name for name in asked.files):
+        for path in sorted(named.rglob("*.py")) if named.is_dir() else [named]:
+            total += tried(path, asked)
     share = 100 * (1 - total["survived"] / total.total())
     print(f"{dict(total)}: {share:.1f} % do not survive")
     return int(share < asked.least)
 
 
-if __name__ == "__main__":
-    if sys.argv[1:2] == ["--run"]:
-        import pytest
+def tried(path: Path, asked: argparse.Namespace) -> Counter[str]:
+    """Try mutants of a file, print those that were not killed, and count what became of all."""
+    numbers = range(sum(1 for _ in mutants(ast.parse(path.read_text()))))
+    drawn = random.Random(asked.seed).sample(numbers, min(asked.each, len(numbers)))
+    with ThreadPoolExecutor(asked.jobs) as pool:
+        began = time.monotonic()
+        # as many at once as later
+        if drawn and "killed" in pool.map(verdict, [path] * asked.jobs, [-1] * asked.jobs):
+            sys.exit(f"{path.relative_to(ROOT)}: its tests fail without a mutant")
+        seconds = LOOPS * (time.monotonic() - began) + SECONDS
+        verdicts = list(pool.map(lambda number: verdict(path, number, seconds), drawn))
+    print(f"{path.relative_to(ROOT)}: {dict(Counter(verdicts))}", flush=True)
+    for number, found in zip(drawn, verdicts, strict=True):
+        if found != "killed":
+            print(f"  {found}, line {mutated(path, number)[1]}", flush=True)
+    return Counter(verdicts)
 
-        module, mutant = Path(sys.argv[2]), int(sys.argv[3])
-        sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
-        if mutant >= 0:
-            sys.meta_path.insert(0, MutantLoader(module, mutant))
-        sys.exit(pytest.main(tests(module)))
-    sys.exit(main())
+
+if __name__ == "__main__":
+    sys.exit(run(Path(sys.argv[2]), int(sys.argv[3])) if sys.argv[1:2] == ["--run"] else main())
