@@ -59,9 +59,8 @@ def busy_state(config: Config, sites: int = 40, pages_a_site: int = 4) -> State:
     for run in range(RUNS):
         now = START + run * DAYS_BETWEEN * DAY
         for url in urls:
-            links[url] += range(
-                len(links[url]) + 1, len(links[url]) + 1 + more_links(rng, rate[url])
-            )
+            more = int(rng.poisson(rate[url] * DAYS_BETWEEN))
+            links[url] += range(len(links[url]) + 1, len(links[url]) + 1 + more)
         known = read_rows(state)
         plan = plan_of(*known, state, config.ranking, now)
         planned = zip(
@@ -107,11 +106,6 @@ def first_run() -> State:
         ]
     )
     return state
-
-
-def more_links(rng: np.random.Generator, rate_per_day: float) -> int:
-    """How many links a page gains between two runs."""
-    return int(rng.poisson(rate_per_day * DAYS_BETWEEN))
 
 
 def data_of(state: State, config: Config, limit: int = 200) -> dict[str, Any]:

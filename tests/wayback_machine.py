@@ -164,8 +164,6 @@ class WaybackMachine(LocalServer):
         *links: str,
         body: bytes | None = None,
         status: int = 200,
-        mime: str = "text/html",
-        digest: str | None = None,
         headers: Mapping[str, str] | None = None,
         garbled: str = "",
     ) -> str:
@@ -174,9 +172,9 @@ class WaybackMachine(LocalServer):
         `at` has 14 digits. `headers` are the site's own. `garbled` is a key of GARBLED.
         """
         payload = page(*links) if body is None else body
-        digest = sha1_digest(payload) if digest is None else digest
-        original = {"Content-Type": mime, **(headers or {})}
-        self._add(url, at, mime, str(status), digest, str(len(payload)))
+        original = {"Content-Type": "text/html", **(headers or {})}
+        digest = sha1_digest(payload)
+        self._add(url, at, "text/html", str(status), digest, str(len(payload)))
         with self._lock:
             self._payloads[surt(url)][at] = _Payload(url, status, payload, original, garbled)
         return digest
@@ -225,7 +223,9 @@ class WaybackMachine(LocalServer):
         (edgi, get_retry_delay). With `refuse_for`, connections are refused for so many seconds
         afterwards, as by the firewall (edgi#137).
         """
-        body = _error_page(status) if body is None else body
+        if body is None:
+            error = f"<html><head><title>{status}</title></head><body>nginx</body></html>"
+            body = TOO_MANY if status == 429 else error.encode()
         fault = _Fault(kind, status, headers or {}, body, only_if, refuse_for, times)
         with self._lock:
             self._faults.append(fault)
@@ -497,12 +497,6 @@ def rewritten(body: bytes, at: str, url: str) -> bytes:
     )
     more = "<a href='https://archive.org/donate'>x</a>"
     return text.replace("<body>", f"<body>{bar}").replace("</body>", f"{more}</body>").encode()
-
-
-def _error_page(status: int) -> bytes:
-    if status == 429:
-        return TOO_MANY
-    return f"<html><head><title>{status}</title></head><body>nginx</body></html>".encode()
 
 
 def _time(timestamp: str) -> datetime:

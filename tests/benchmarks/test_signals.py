@@ -1,6 +1,7 @@
 """Signals of a simulated web, and what they are worth there."""
 
 import importlib
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -9,10 +10,11 @@ import pytest
 
 from hacs_crawler.lab.simulation.baselines import find_baseline
 from hacs_crawler.lab.simulation.simulation import Scenario, World, simulate
-from hacs_crawler.lab.timelines import Events, Timelines, parse_day
+from hacs_crawler.lab.timelines import parse_day
 from hacs_crawler.links import page_id_of
 from hacs_crawler.state import Estimation
 from hacs_crawler.utils.times import DAY
+from made_timelines import timelines_of
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 START = parse_day("2022-01-01", "start")
@@ -28,23 +30,12 @@ def scenario(seed: int) -> Scenario:
     urls = [f"http://h{page % 12}.example/p{page}.html" for page in range(number)]
     first = START - BEFORE * DAY
     counts = rng.poisson((BEFORE + DAYS) / 150, number)
-    at = [np.sort(rng.integers(first + 1, START + DAYS * DAY, count)) for count in counts]
-    offsets = np.concatenate([[0], np.cumsum(counts)])
-    seen = np.arange(first + 1, START, 40 * DAY)
-    captures = Events(
-        np.tile(seen, number),
-        np.zeros(number * len(seen), np.int64),
-        len(seen) * np.arange(number + 1),
-    )
-    timelines = Timelines(
-        urls=urls,
-        page_ids=np.array([page_id_of(url) for url in urls]),
-        sites=urls,
-        is_homepage=np.ones(number, np.bool_),
-        first_seen=np.full(number, first),
-        updates=Events(np.concatenate(at), np.ones(offsets[-1], np.int64), offsets),
-        captures=captures,
-    )
+    at = [rng.integers(first + 1, START + DAYS * DAY, count).tolist() for count in counts]
+    updates = [[(one, 1) for one in page] for page in at]
+    seen = [range(first + 1, START, 40 * DAY)] * number
+    ids = np.array([page_id_of(url) for url in urls])
+    timelines = timelines_of(updates, seen, [first] * number)
+    timelines = replace(timelines, urls=urls, page_ids=ids, sites=urls)
     return Scenario(timelines, START, START + DAYS * DAY, 2, Estimation(), seed)
 
 

@@ -61,13 +61,6 @@ def world(under_way: UnderWay) -> World:
     return World(under_way)
 
 
-def test_an_empty_queue_has_no_seed(world: World) -> None:
-    assert len(world.seeds) == 0
-    assert world.seeds.best() is None
-    assert world.seeds.all() == []
-    assert not world.seeds.is_before(Request("http://a/", priority=-9), "a")
-
-
 def test_slots_that_may_not_be_asked_are_passed_over_and_keep_their_seeds(world: World) -> None:
     world.add("a/1", "b/1", "b/2", "c/1")
     best = world.seeds.best({"a"})
@@ -80,6 +73,7 @@ def test_slots_that_may_not_be_asked_are_passed_over_and_keep_their_seeds(world:
 
 
 def test_what_the_queue_says_of_the_next_seed_is_what_orders_it(world: World) -> None:
+    assert not world.seeds.is_before(Request("http://a/", priority=-9), "a")
     world.seeds.add_one(Request("http://a/1", priority=7), 0.5)
     assert world.seeds.best() == ("a", (-7, 0.5, 0), 0)
     assert world.seeds.is_before(Request("http://a/2", priority=6), "a")

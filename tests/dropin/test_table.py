@@ -4,6 +4,7 @@ A row is a spider of `project/judged/spiders`, or one of the commands below.
 """
 
 import pickle
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 import scrapy
 from scrapy.utils.spider import iter_spider_classes
 
-from dropin.judge import ONE_LINE, Case, Command, Ran, compare, run_all, run_together
+from dropin.judge import ONE_LINE, Case, Ran, compare, run_all, run_together
 from dropin.project.judged import spiders
 from dropin.project.judged.base import Judged
 from dropin.record import recorded
@@ -23,65 +24,39 @@ from workers import locked, shared_folder
 LONGEST_SECONDS = 300.0
 """A guard, and no measure."""
 
-IN_ORDER = ("-s", "CONCURRENT_REQUESTS=1")
-"""Else what two answers bring is printed in the order in which they happen to come."""
-
-COMMANDS: dict[str, tuple[Command, ...]] = {
-    "check": (("scrapy", "check"),),
-    "fetch": (("scrapy", "fetch", "SITE/1"), ("scrapy", "fetch", "--nolog", "SITE/redirect?to=/2")),
-    "fetch of nothing": (("scrapy", "fetch", "SITE/status/404"),),
-    "fetch by a spider": (("scrapy", "fetch", "--spider=start-urls", "SITE/1"),),
-    "parse": (
-        ("scrapy", "parse", "--spider=checked", "--depth=2", *IN_ORDER, "SITE/links?to=/a&to=/b"),
-    ),
-    "parse by a rule": (
-        ("scrapy", "parse", "--spider=follows-rules", "--rules", "SITE/links?to=/page/1"),
-    ),
-    "parse of several URLs": (("scrapy", "parse", "--spider=checked", "SITE/1", "SITE/2"),),
-    "runspider": (("scrapy", "runspider", "scripts/alone.py", "-O", "-:jsonlines"),),
-    "shell": (("scrapy", "shell", "-c", "response.status", "SITE/1"),),
-    "shell without a URL": (("scrapy", "shell", "-c", "1 + 1"),),
-    "shell of a file": (("scrapy", "shell", "-c", "len(response.body) > 0", "./scrapy.cfg"),),
-    "shell by a spider": (
-        ("scrapy", "shell", "--spider=start-urls", "-c", "response.url", "SITE/1"),
-    ),
-    "shell that fetches more": (
-        (
-            "scrapy",
-            "shell",
-            "-c",
-            "[fetch(response.urljoin(n)) for n in '23'] and response.url",
-            "SITE/1",
-        ),
-    ),
-    "two crawls at once": (("python", "scripts/two_at_once.py"),),
-    "two crawls one after the other": (("python", "scripts/one_after_the_other.py"),),
-    "a notebook": (("python", "scripts/notebook.py"),),
-    "without asyncio": (
-        (
-            "scrapy",
-            "crawl",
-            "start-urls",
-            "-s",
-            "TWISTED_REACTOR=twisted.internet.selectreactor.SelectReactor",
-            "-s",
-            'DOWNLOADER_MIDDLEWARES={"judged.needs_reactor.NeedsReactor": 543}',
-        ),
-    ),
+SELECT = "-s TWISTED_REACTOR=twisted.internet.selectreactor.SelectReactor"
+NEEDS_REACTOR = """'DOWNLOADER_MIDDLEWARES={"judged.needs_reactor.NeedsReactor": 543}'"""
+COMMANDS = {
+    "check": ["scrapy check"],
+    "fetch": ["scrapy fetch SITE/1", "scrapy fetch --nolog SITE/redirect?to=/2"],
+    "fetch of nothing": ["scrapy fetch SITE/status/404"],
+    "fetch by a spider": ["scrapy fetch --spider=start-urls SITE/1"],
+    # one at a time: else what two answers bring is printed in the order in which they happen to come
+    "parse": [
+        "scrapy parse --spider=checked --depth=2 -s CONCURRENT_REQUESTS=1 'SITE/links?to=/a&to=/b'"
+    ],
+    "parse by a rule": ["scrapy parse --spider=follows-rules --rules SITE/links?to=/page/1"],
+    "parse of several URLs": ["scrapy parse --spider=checked SITE/1 SITE/2"],
+    "runspider": ["scrapy runspider scripts/alone.py -O -:jsonlines"],
+    "shell": ["scrapy shell -c response.status SITE/1"],
+    "shell without a URL": ["scrapy shell -c '1 + 1'"],
+    "shell of a file": ["scrapy shell -c 'len(response.body) > 0' ./scrapy.cfg"],
+    "shell by a spider": ["scrapy shell --spider=start-urls -c response.url SITE/1"],
+    "shell that fetches more": [
+        """scrapy shell -c "[fetch(response.urljoin(n)) for n in '23'] and response.url" SITE/1"""
+    ],
+    "two crawls at once": ["python scripts/two_at_once.py"],
+    "two crawls one after the other": ["python scripts/one_after_the_other.py"],
+    "a notebook": ["python scripts/notebook.py"],
+    "without asyncio": [f"scrapy crawl start-urls {SELECT} -s {NEEDS_REACTOR}"],
     **{
-        f"without a reactor: {spider}": (
-            ("scrapy", "crawl", spider, "-s", "TWISTED_REACTOR_ENABLED=False"),
-        )
+        f"without a reactor: {spider}": [f"scrapy crawl {spider} -s TWISTED_REACTOR_ENABLED=False"]
         for spider in (
-            "start-urls",
-            "slow-source",
-            "waits-for-its-callback",
-            "start-raises-after-some",
-            "polite-hosts-shuffled",
-            "retries",
+            *("start-urls", "slow-source", "waits-for-its-callback", "start-raises-after-some"),
+            *("polite-hosts-shuffled", "retries"),
         )
     },
-    "no such spider": (("scrapy", "crawl", "no-such-spider"),),
+    "no such spider": ["scrapy crawl no-such-spider"],
 }
 
 
@@ -93,14 +68,8 @@ def spider_cases() -> Iterator[tuple[str, str, Case]]:
             if scrapy.version_info < spider.since:
                 continue
             commands = tuple(("scrapy", "crawl", spider.name, *run) for run in spider.runs)
-            case = Case(
-                commands,
-                in_order=spider.in_order,
-                is_endless=spider.is_endless,
-                adds_up=spider.adds_up,
-                visits=spider.visits,
-                warnings_of_ours=spider.warnings_of_ours,
-            )
+            compared = ("in_order", "is_endless", "adds_up", "visits", "warnings_of_ours")
+            case = Case(commands, **{name: getattr(spider, name) for name in compared})
             yield "" if spider.is_alone else module.name.rpartition(".")[2], spider.name, case
 
 
@@ -109,7 +78,10 @@ if scrapy.version_info < (2, 14):  # without AsyncCrawlerRunner
 MODULES = {name: module for module, name, _ in spider_cases() if module}
 CASES = {
     **{name: case for _, name, case in spider_cases()},
-    **{name: Case(commands, may_not_crawl=True) for name, commands in COMMANDS.items()},
+    **{
+        name: Case(tuple(tuple(shlex.split(one)) for one in commands), may_not_crawl=True)
+        for name, commands in COMMANDS.items()
+    },
 }
 
 

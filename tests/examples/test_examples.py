@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 import forks
-from browser import CHROMIUM, needs_chromium
+from browser import CHROMIUM
 from integration_support import QUICK, ROOT, Crawl
-from scripted_site import ScriptedSite
 from servers import Site, redis_server
 
 EXAMPLES = ROOT / "examples"
@@ -254,20 +253,6 @@ def test_the_sitemap_spider_visits_the_likeliest_pages_of_a_sitemap(
     site.visited()
     assert pages.crawl("HACS_BUDGET=1", days=5).stat("hacs/visits") == 1
     assert site.visited() == ["/sitemap.xml", "/page/3"]
-
-
-@needs_chromium
-@pytest.mark.slow
-def test_the_javascript_project_sees_what_only_a_browser_shows(
-    example: Callable[[str], Example],
-) -> None:
-    quotes = example("javascript")
-    launch = json.dumps({"executable_path": CHROMIUM, "args": ["--no-sandbox"]})
-    with ScriptedSite() as site:
-        quotes.instead("https://quotes.toscrape.com/js/", f"{site.url}/app/1")
-        site.links["/app/1"] = ["/a", "/b", "/c"]
-        crawl = quotes.crawl(f"PLAYWRIGHT_LAUNCH_OPTIONS={launch}")
-        assert {item["link"] for item in crawl.items} >= {f"{site.url}/{name}" for name in "abc"}
 
 
 @pytest.mark.slow

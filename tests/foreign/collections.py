@@ -29,7 +29,24 @@ _OF_CITIES = {
     "pgh-public-meetings/city-scrapers-pitt": "63150a522a512d35b64e4068e25169cf46875598",
     "washabstract/city-scrapers-ca": "eb12d1274c22c52348ddad0cabc11434fe080ed9",
 }
+_PLAIN = {
+    "PyFeeds/PyFeeds": ("2fe9718b285244c51fc0f8f25d24cf0777de6fa3", "feeds.default_settings"),
+    "TaiwanStat/Taiwan-news-crawlers": (
+        "3761ce9fc428e6813a5d987aea7c9338464d42bf",
+        "TaiwanNewsCrawler.settings",
+    ),
+    "public-law/open-gov-crawlers": (
+        "87bdeaac38aae3f21c96e87331fb1636dc5ad424",
+        "public_law.settings",
+    ),
+    "saadaoui-salah/scrapers": ("49b6dff47caccd17b90166ff16230f2bdaf7807e", "core.settings"),
+    "scrapy/quotesbot": ("16ec3f4176db67ca9132f7e4431d7823e5e28974", "quotesbot.settings"),
+    "scrapy/booksbot": ("959a7dcdcf34c12f446a20e6e7bbecf97697f0fd", "books.settings"),
+    "scrapy/dirbot": ("8e995447361ad83f6693d2e07d17d90912268ace", "dirbot.settings"),
+}
+"""Commit and settings of those that need nothing."""
 COLLECTIONS: Final = {
+    **{name.partition("/")[2]: Collection(name, *of) for name, of in _PLAIN.items()},
     "alltheplaces": Collection(
         "alltheplaces/alltheplaces",
         "0e866a2c1f584e84ffc261a32afc747d8e2a24ec",
@@ -63,14 +80,6 @@ COLLECTIONS: Final = {
         )
         for name, commit in _OF_CITIES.items()
     },
-    "PyFeeds": Collection(
-        "PyFeeds/PyFeeds", "2fe9718b285244c51fc0f8f25d24cf0777de6fa3", "feeds.default_settings"
-    ),
-    "Taiwan-news-crawlers": Collection(
-        "TaiwanStat/Taiwan-news-crawlers",
-        "3761ce9fc428e6813a5d987aea7c9338464d42bf",
-        "TaiwanNewsCrawler.settings",
-    ),
     "kingfisher-collect": Collection(
         "open-contracting/kingfisher-collect",
         "bb7f5bd2c30e4c3ecfc155a7280feb50f714ca69",
@@ -103,27 +112,10 @@ COLLECTIONS: Final = {
             "SPIDERMON_ENABLED": False,
         },
     ),
-    "open-gov-crawlers": Collection(
-        "public-law/open-gov-crawlers",
-        "87bdeaac38aae3f21c96e87331fb1636dc5ad424",
-        "public_law.settings",
-    ),
-    "scrapers": Collection(
-        "saadaoui-salah/scrapers", "49b6dff47caccd17b90166ff16230f2bdaf7807e", "core.settings"
-    ),
     "scrapy-poet": Collection(
         "scrapinghub/scrapy-poet",
         "64929de02afcfdae31f032b629d05af5a8e44c28",
         "example.settings",
         folder="example",
-    ),
-    "quotesbot": Collection(
-        "scrapy/quotesbot", "16ec3f4176db67ca9132f7e4431d7823e5e28974", "quotesbot.settings"
-    ),
-    "booksbot": Collection(
-        "scrapy/booksbot", "959a7dcdcf34c12f446a20e6e7bbecf97697f0fd", "books.settings"
-    ),
-    "dirbot": Collection(
-        "scrapy/dirbot", "8e995447361ad83f6693d2e07d17d90912268ace", "dirbot.settings"
     ),
 }

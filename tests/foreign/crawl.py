@@ -75,13 +75,8 @@ SETTINGS: Final[dict[str, Any]] = {
     "HACS_CLOCK": "foreign.crawl.clock",
 }
 PRELOADED: Final = (
-    "hacs_crawler.crawl",
-    "hacs_crawler.middlewares",
-    "hacs_crawler.parts",
-    "scrapy.core",
-    "scrapy.downloadermiddlewares",
-    "scrapy.extensions",
-    "scrapy.spidermiddlewares",
+    *("hacs_crawler.crawl", "hacs_crawler.middlewares", "hacs_crawler.parts", "scrapy.core"),
+    *("scrapy.downloadermiddlewares", "scrapy.extensions", "scrapy.spidermiddlewares"),
     "scrapy.pipelines",
 )
 _CALL_SPIDER: Final = Scraper.call_spider_async
@@ -269,21 +264,12 @@ def _bring(settings: Settings, given: dict[str, Any], priority: str) -> None:
 
 
 def _listen(crawler: Crawler, seen: Seen) -> None:
-    def scraped(item: Any) -> None:
-        seen.items.append(_item_text(item))
-
-    def dropped() -> None:
-        seen.dropped += 1
-
-    def closed(reason: str) -> None:
-        seen.reason = reason
-
-    for receiver, name in (
-        (scraped, "item_scraped"),
-        (dropped, "item_dropped"),
-        (closed, "spider_closed"),
-    ):
-        crawler.signals.connect(receiver, getattr(signals, name), weak=False)
+    for of, receiver in {
+        signals.item_scraped: lambda item: seen.items.append(_item_text(item)),
+        signals.item_dropped: lambda: setattr(seen, "dropped", seen.dropped + 1),
+        signals.spider_closed: lambda reason: setattr(seen, "reason", reason),
+    }.items():
+        crawler.signals.connect(receiver, of, weak=False)
 
 
 def _noted(entry: Any) -> Any:

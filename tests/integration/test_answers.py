@@ -54,18 +54,6 @@ def answer(site: Site, body: str, kind: str = "text/html") -> None:
     site.pages["/page"] = (200, {"Content-Type": kind}, body.encode())
 
 
-def test_items_of_json_are_watched(any_spider: AnySpider, site: Site) -> None:
-    found = []
-    for day in range(3):
-        items = [{"id": number, "price": 9} for number in range(3 + day)]
-        answer(site, json.dumps(items), "application/json")
-        crawl = any_spider.run(ONLY_CHANGES, HACS_WATCH="items")
-        any_spider.days += 1
-        found.append([crawl.stat(f"hacs/{name}") for name in ("visits", "updates", "not_observed")])
-        assert crawl.stat("item_scraped_count") == (3 if day == 0 else 1)
-    assert found == [[1, 0, 0], [1, 1, 0], [1, 1, 0]]
-
-
 def test_a_rejected_answer_is_not_recorded(any_spider: AnySpider, site: Site) -> None:
     updates = []
     for body in ("<a href=/one>", "<p>Please log in <a href=/lost>", "<a href=/one>"):

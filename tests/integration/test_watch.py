@@ -82,20 +82,6 @@ def test_a_page_that_shows_nothing_of_what_it_always_showed_was_not_read(
     assert any_spider.run(SHOP, **settings).items[0]["update"] is False
 
 
-def test_a_json_answer_is_a_page_where_its_parts_are_watched(
-    any_spider: AnySpider, site: Site
-) -> None:
-    updates = []
-    for day, stock in enumerate((5, 5, 4)):
-        body = f'{{"at": {day}, "offers": [{{"id": 1, "stock": {stock}}}]}}'.encode()
-        site.pages["/kettle"] = (200, {"Content-Type": "application/json"}, body)
-        any_spider.days = day
-        crawl = any_spider.run(SHOP, HACS_WATCH="jmespath:offers[].stock")
-        assert crawl.stat("hacs/visits") == 1, crawl.log
-        updates.append(crawl.stat("hacs/updates"))
-    assert updates == [0, 0, 1]
-
-
 PLAIN = """
     from tests.seeded import Seeded
 

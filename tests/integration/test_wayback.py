@@ -168,12 +168,6 @@ def test_what_the_archive_says_in_place_of_a_memento_is_no_page(world: World) ->
     assert world.crawl.stat("hacs/archive/mementos_failed/error") == 1
 
 
-def test_a_seed_that_was_never_archived_has_no_history(world: World) -> None:
-    item = world.item("never-archived")
-    assert (item["status"], item["captures"], item["first_capture"]) == ("none", 0, None)
-    assert url_of("never-archived") not in world.pages
-
-
 def test_several_spellings_of_a_homepage_are_one_seed(world: World) -> None:
     asked = Counter(one.params["url"] for one in world.asked if one.kind == "cdx")
     assert [asked[url] for url in SPELLINGS] == [1, 0, 0]

@@ -187,15 +187,3 @@ def test_pauses_for_which_503_asks_grow_and_come_to_an_end(bootstrap: Bootstrap)
     assert crawl.stat("hacs/archive/pauses") == 7
     asked = [one.at for one in bootstrap.archive.asks("cdx")]
     assert asked[-1] - asked[-2] > 0.05 * 2**6 - 0.05
-
-
-def test_the_crawl_delay_of_an_archives_robots_txt_is_kept_without_a_pace_too(
-    bootstrap: Bootstrap,
-) -> None:
-    times = fill(bootstrap, 4)
-    bootstrap.archive.fail("other", 200, body=b"User-agent: *\nCrawl-delay: 0.7\n")
-    crawl = bootstrap.run([URL])
-    first, *_, last = (one.at for one in bootstrap.archive.asks("memento"))
-    assert last - first > 3 * 0.7 - 0.1
-    assert "asks in robots.txt for 0.7 s between requests" in crawl.log
-    assert_complete(bootstrap, times)

@@ -170,7 +170,8 @@ def test_each_archive_of_an_aggregator_has_a_pace_of_its_own(
     project: Project, memgator: MemGator, wayback: WaybackMachine
 ) -> None:
     wayback.fail("other", 200, body=b"User-agent: *\nCrawl-delay: 0.7\n", times=9)
-    run(project, by_timemap(memgator))
+    crawl = run(project, by_timemap(memgator))
+    assert "asks in robots.txt for 0.7 s between requests" in crawl.log
     times = [one.at for one in wayback.asks("memento")]
     # by all of them: a busy machine lets one come late, and the next sooner after it
     assert times[-1] - times[0] > 0.6 * (len(times) - 1)

@@ -270,14 +270,6 @@ def test_all_captures_of_a_page_and_all_pages_of_a_site_arrive(
     assert [len(page.visits) for page in found] == [100] * (MANY // 100)
 
 
-def test_a_second_run_changes_nothing_and_asks_for_no_memento(
-    wayback: Wayback, website: Harvested
-) -> None:
-    again = wayback.run(RANDOM, "level=website", state=website.state)
-    assert again.mementos == []
-    assert again.pages == website.pages
-
-
 def test_answers_that_are_cut_off_are_asked_for_in_parts(
     wayback: Wayback, website: Harvested
 ) -> None:
