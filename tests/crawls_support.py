@@ -283,8 +283,14 @@ def check_rounds(project: Shards, spider: str, *arguments: str, **settings: obje
     for page in range(found.pages):
         found.site.set(f"/{page}.html", *urls)
     found.site.set("/login")
-    found.site.pages["/sitemap.xml"] = (200, {"Content-Type": "application/xml"}, sitemap_of(urls))
-    found.site.pages["/feed.xml"] = (200, {"Content-Type": "application/rss+xml"}, feed_of(urls))
+    rows = "".join(f"<url><loc>{url}</loc></url>" for url in urls)
+    items = "".join(f"<item><link>{url}</link></item>" for url in urls)
+    space = "http://www.sitemaps.org/schemas/sitemap/0.9"
+    for path, kind, text in (
+        ("/sitemap.xml", "xml", f'<?xml version="1.0"?><urlset xmlns="{space}">{rows}</urlset>'),
+        ("/feed.xml", "rss+xml", f"<rss version='2.0'><channel>{items}</channel></rss>"),
+    ):
+        found.site.pages[path] = (200, {"Content-Type": f"application/{kind}"}, text.encode())
     (project.folder / "seeds.txt").write_text("\n".join(urls))
     rounds = [(15, "seeds.txt"), (30, "seeds.txt")]
     if spider == "scholar":
@@ -301,17 +307,6 @@ def check_rounds(project: Shards, spider: str, *arguments: str, **settings: obje
         assert len(asked) == len(set(asked)) == budget
         found.check_hosts()
         assert int(done.rows["all"][1]) == budget
-
-
-def sitemap_of(urls: list[str]) -> bytes:
-    entries = "".join(f"<url><loc>{url}</loc></url>" for url in urls)
-    space = "http://www.sitemaps.org/schemas/sitemap/0.9"
-    return f'<?xml version="1.0"?><urlset xmlns="{space}">{entries}</urlset>'.encode()
-
-
-def feed_of(urls: list[str]) -> bytes:
-    entries = "".join(f"<item><link>{url}</link></item>" for url in urls)
-    return f"<rss version='2.0'><channel>{entries}</channel></rss>".encode()
 
 
 @dataclass
@@ -341,17 +336,15 @@ def finish(process: subprocess.Popen[str], seconds: float = DEADLINE_SECONDS) ->
 class Dask:
     """A scheduler, and workers without nannies, each a process in the project's folder."""
 
-    def __init__(self, project: Shards, stack: ExitStack) -> None:
+    def __init__(self, project: Shards, stack: ExitStack, workers: int) -> None:
         self._project, self._stack = project, stack
         self.address = f"127.0.0.1:{free_port()}"
         host, port = self.address.split(":")
         self.scheduler = self._started("dask_scheduler", "--host", host, "--port", port)
-        self.workers: list[subprocess.Popen[bytes]] = []
-
-    def add_workers(self, number: int) -> None:
-        for _ in range(number):
-            given = ("--nthreads", "1", "--no-nanny", f"tcp://{self.address}")
-            self.workers.append(self._started("dask_worker", *given))
+        given = ("--nthreads", "1", "--no-nanny", f"tcp://{self.address}")
+        self.workers = [self._started("dask_worker", *given) for _ in range(workers)]
+        with Client(f"tcp://{self.address}", timeout=DEADLINE_SECONDS) as client:
+            client.wait_for_workers(workers, timeout=DEADLINE_SECONDS)
 
     def _started(self, module: str, *arguments: str) -> subprocess.Popen[bytes]:
         process = subprocess.Popen(
@@ -365,10 +358,6 @@ class Dask:
         self._stack.callback(process.kill)
         return process
 
-    def wait_for_workers(self, number: int) -> None:
-        with Client(f"tcp://{self.address}", timeout=DEADLINE_SECONDS) as client:
-            client.wait_for_workers(number, timeout=DEADLINE_SECONDS)
-
     def crawls_of(self, worker: subprocess.Popen[bytes]) -> list[int]:
         return [
             one
@@ -381,10 +370,7 @@ class Dask:
 def dask(project: Shards, workers: int) -> Iterator[Dask]:
     with ExitStack() as stack:
         stack.callback(project.end)
-        found = Dask(project, stack)
-        found.add_workers(workers)
-        found.wait_for_workers(workers)
-        yield found
+        yield Dask(project, stack, workers)
 
 
 def crawls_alive(project: Shards) -> list[int]:

@@ -29,6 +29,7 @@ import pytest
 
 import forks
 from servers import free_port
+from wayback_machine import page
 from workers import locked, shared_folder
 
 VERSION = "2.10.0"
@@ -71,13 +72,7 @@ class Archived:
 
     @property
     def payload(self) -> bytes:
-        return page_of(self.links) if self.body is None else self.body
-
-
-def page_of(links: Iterable[str]) -> bytes:
-    """An HTML page that shows these links; the same bytes for the same links."""
-    anchors = "".join(f'<p><a href="{link}">about {link}</a></p>' for link in links)
-    return f"<html><head><title>page</title></head><body>{anchors}</body></html>".encode()
+        return page(*self.links) if self.body is None else self.body
 
 
 def write_warc(path: Path, responses: Iterable[Archived]) -> Path:
@@ -93,21 +88,18 @@ def write_warc(path: Path, responses: Iterable[Archived]) -> Path:
             digest = record.rec_headers.get_header("WARC-Payload-Digest")
             first_at = first.setdefault((response.url, digest), response.at)
             if response.revisit and first_at < response.at:
-                record = _revisit_record(writer, response, digest, first_at)
+                shown = (response.url, digest, response.url, _iso(first_at))
+                record = writer.create_revisit_record(*shown, **_headers(response))
             writer.write_record(record)
     return path
 
 
 def _response_record(writer: Any, response: Archived) -> Any:
-    given = _headers(response, *_length(response))
     body = response.payload
+    is_chunked = any(name.lower() == "transfer-encoding" for name, _ in response.headers)
+    given = _headers(response, *([] if is_chunked else [("Content-Length", str(len(body)))]))
     given |= {"payload": io.BytesIO(body), "length": len(body)}
     return writer.create_warc_record(response.url, "response", **given)
-
-
-def _revisit_record(writer: Any, response: Archived, digest: str, first_at: int) -> Any:
-    shown = (response.url, digest, response.url, _iso(first_at))
-    return writer.create_revisit_record(*shown, **_headers(response))
 
 
 def _headers(response: Archived, *more: tuple[str, str]) -> dict[str, Any]:
@@ -117,11 +109,6 @@ def _headers(response: Archived, *more: tuple[str, str]) -> dict[str, Any]:
     headers = [("Content-Type", response.mime), *response.headers, *more]
     of_http = StatusAndHeaders(status, headers, protocol="HTTP/1.1")
     return {"http_headers": of_http, "warc_headers_dict": {"WARC-Date": _iso(response.at)}}
-
-
-def _length(response: Archived) -> list[tuple[str, str]]:
-    is_chunked = any(name.lower() == "transfer-encoding" for name, _ in response.headers)
-    return [] if is_chunked else [("Content-Length", str(len(response.payload)))]
 
 
 def _iso(at: int) -> str:

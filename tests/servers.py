@@ -63,38 +63,41 @@ def free_port() -> int:
 @contextmanager
 def redis_server(folder: Path, *options: str, port: int | None = None) -> Iterator[int]:
     """A redis-server of its own on a free port, stopped afterwards."""
-    port = port or free_port()
-    command = [redis_binary(), "--port", str(port), "--dir", str(folder), "--save", "", *options]
-    with (folder / "redis.log").open("ab") as log:
-        process = subprocess.Popen(command, stdout=log, stderr=log)
+    process = _started(folder, port := port or free_port(), *options)
     try:
-        _wait_until_it_answers(port, process)
         yield port
     finally:
         process.terminate()
         process.wait(forks.HANG_SECONDS)
 
 
-def _wait_until_it_answers(port: int, process: subprocess.Popen[bytes]) -> None:
+def _started(folder: Path, port: int, *options: str) -> subprocess.Popen[bytes]:
+    """Start a redis-server, and return when it answers."""
+    command = [redis_binary(), "--port", str(port), "--dir", str(folder), "--save", "", *options]
+    with (folder / "redis.log").open("ab") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log)
     deadline = time.monotonic() + forks.HANG_SECONDS
     with redis.Redis(port=port, socket_timeout=1) as client:
         while True:
             try:
                 client.ping()
             except redis.exceptions.AuthenticationError:
-                return
+                break
             except redis.exceptions.RedisError:
                 if process.poll() is not None or time.monotonic() > deadline:
+                    process.kill()
                     raise
                 time.sleep(0.01)
             else:
-                return
+                break
+    return process
 
 
 class RedisProcess:
     """A redis-server that a test may kill, pause and start again; `socket` is a second way to it."""
 
     def __init__(self, folder: Path, *options: str) -> None:
+        folder.mkdir(exist_ok=True)
         self.port = free_port()
         self.socket = folder / "redis.sock"
         self.status: int | None = None
@@ -106,12 +109,13 @@ class RedisProcess:
     def url(self) -> str:
         return f"redis://127.0.0.1:{self.port}/0"
 
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None
+
     def start(self) -> None:
-        command = [redis_binary(), "--port", str(self.port), "--dir", str(self._folder)]
-        command += ["--save", "", "--unixsocket", str(self.socket), *self._options]
-        with (self._folder / "redis.log").open("ab") as log:
-            self._process = subprocess.Popen(command, stdout=log, stderr=log)
-        _wait_until_it_answers(self.port, self._process)
+        options = ("--unixsocket", str(self.socket), *self._options)
+        self._process = _started(self._folder, self.port, *options)
 
     def kill(self) -> None:
         if self._process is not None:
@@ -144,7 +148,7 @@ class RedisProcess:
 
 
 class RedisCluster:
-    """Nodes of a Redis Cluster, which a test may stop, pause and start again.
+    """Nodes of a Redis Cluster, each of which a test may kill, pause and start again.
 
     The first `primaries` nodes share the slots evenly; node `primaries` + i replicates node i.
     """
@@ -152,14 +156,14 @@ class RedisCluster:
     SLOTS = 16_384
 
     def __init__(self, folder: Path, primaries: int, replicas: int, options: Sequence[str]) -> None:
-        self.ports = [free_port() for _ in range(primaries + replicas)]
+        options = ("--cluster-enabled", "yes", *options)
+        folders = [folder / f"node-{node}" for node in range(primaries + replicas)]
+        self.nodes = [RedisProcess(one, *options) for one in folders]
+        self.ports = [node.port for node in self.nodes]
         self._primaries = primaries
-        self._folder = folder
-        self._options = options
-        self._processes: list[subprocess.Popen[bytes] | None] = [None] * len(self.ports)
         try:
-            for node in range(len(self.ports)):
-                self.start(node)
+            for node in self.nodes:
+                node.start()
             self._join()
         except BaseException:
             self.stop()
@@ -176,34 +180,13 @@ class RedisCluster:
         """Say which primary a key was given to when the cluster was made."""
         return next(i for i, slots in enumerate(self._shares()) if key_slot(key.encode()) in slots)
 
-    def start(self, node: int) -> None:
-        folder = self._folder / f"node-{node}"
-        folder.mkdir(exist_ok=True)
-        command = [redis_binary(), "--port", str(self.ports[node]), "--dir", str(folder)]
-        command += ["--save", "", "--cluster-enabled", "yes", *self._options]
-        with (folder / "redis.log").open("ab") as log:
-            process = subprocess.Popen(command, stdout=log, stderr=log)
-        self._processes[node] = process
-        _wait_until_it_answers(self.ports[node], process)
-
-    def kill(self, node: int) -> None:
-        process = self._processes[node]
-        assert process is not None
-        process.kill()
-        process.wait(forks.HANG_SECONDS)
-        self._processes[node] = None
-
     def wait_until_ok(self) -> None:
         """Return when every running node sees all slots served."""
-        for node, process in enumerate(self._processes):
-            if process is not None:
-                self._wait(node, lambda node: self._facts(node)["cluster_state"] == "ok")
+        self._wait_for_all(lambda node: self._facts(node)["cluster_state"] == "ok")
 
     def wait_until_replicated(self) -> None:
         """Return when every replica has what its primary has."""
-        for node, process in enumerate(self._processes):
-            if process is not None:
-                self._wait(node, lambda node: self._is_primary(node) or self._is_replicating(node))
+        self._wait_for_all(lambda node: self._is_primary(node) or self._is_replicating(node))
 
     def migrate_slot(self, slot: int, source: int, target: int) -> None:
         """Move a slot and its keys from one node to another, as `redis-cli --cluster reshard` does."""
@@ -217,12 +200,8 @@ class RedisCluster:
                 client.execute_command("CLUSTER SETSLOT", slot, "NODE", ids[target])
 
     def stop(self) -> None:
-        for process in self._processes:
-            if process is not None:
-                process.kill()
-        for process in self._processes:
-            if process is not None:
-                process.wait(forks.HANG_SECONDS)
+        for node in self.nodes:
+            node.kill()
 
     def _join(self) -> None:
         for node, slots in enumerate(self._shares()):
@@ -269,6 +248,11 @@ class RedisCluster:
     def _is_replicating(self, node: int) -> bool:
         with self.client(node) as client:
             return client.info("replication").get("master_link_status") == "up"
+
+    def _wait_for_all(self, is_so: Callable[[int], bool]) -> None:
+        for number, node in enumerate(self.nodes):
+            if node.is_running:
+                self._wait(number, is_so)
 
     def _wait(self, node: int, is_so: Callable[[int], bool]) -> None:
         deadline = time.monotonic() + forks.HANG_SECONDS

@@ -60,12 +60,6 @@ def in_code(pattern: str) -> set[str]:
     return {group for match in matches for group in match.groups() if group is not None}
 
 
-def in_harvest(pattern: str) -> set[str]:
-    """The same, of the folder that asks archives alone."""
-    texts = [text for path, text in SOURCES.items() if path.parent.name == "harvest"]
-    return {found for text in texts for found in re.findall(pattern, text)}
-
-
 def section(page: str, heading: str) -> str:
     text = (ROOT / page).read_text()
     level = heading.split(maxsplit=1)[0]
@@ -107,7 +101,7 @@ def stats_in_code() -> set[str]:
         *(name for name in plain if not name.startswith("archive/mementos_failed/")),
         *(f"dropped/{reason}" for reason in dropped),
         *(f"not_observed/{reason}" for reason in not_observed),
-        *(f"archive/{name}" for name in in_harvest(r'self\._count\("(\w+)"\)')),
+        *(f"archive/{name}" for name in in_code(r'self\._count\("(\w+)"\)')),
         *(f"archive/seeds/{status}" for status in statuses | {"unanswered"}),
         *("parts/failed/<name>", "archive/dropped/<kind>", "archive/mementos_failed/<reason>"),
     }

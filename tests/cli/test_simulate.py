@@ -134,7 +134,7 @@ def long_run(tmp_path: Path):
     )
     try:
         wait_until(lambda: len(workers_of(process.pid)) >= min(2, os.cpu_count() or 1), 60)
-        wait_until(lambda: all(cpu_seconds(one) > 2 for one in workers_of(process.pid)), 60)
+        wait_until(lambda: all(sum(one.cpu_times()[:2]) > 2 for one in workers_of(process.pid)), 60)
         yield process
     finally:
         with suppress(ProcessLookupError):
@@ -147,10 +147,6 @@ def workers_of(pid: int) -> list[psutil.Process]:
         children = psutil.Process(pid).children(recursive=True)
         return [one for one in children if "spawn_main" in " ".join(one.cmdline())]
     return []
-
-
-def cpu_seconds(process: psutil.Process) -> float:
-    return sum(process.cpu_times()[:2])
 
 
 def wait_until(condition, seconds: float) -> None:

@@ -62,6 +62,7 @@ def test_what_is_no_page_of_the_web_is_sent_whatever_the_budget(
     assert crawl.log.count("parsed data:") == 2
     assert crawl.log.count("parsed http:") == 1
     assert crawl.stat("hacs/visits") == 1
+    assert not list(any_spider.folder.glob("*.lock")), "which only shards have"
 
 
 def test_what_hacs_asks_for_itself_is_no_page_that_closes_a_spider(

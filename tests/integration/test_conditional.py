@@ -1,17 +1,7 @@
 """HACS_CONDITIONAL_REQUESTS = "auto": hosts are asked so until a control visit shows a wrong answer."""
 
-from collections.abc import Iterator
-
-import pytest
-
 from integration_support import AnySpider, Crawl, Project
 from servers import Site
-
-
-@pytest.fixture
-def site() -> Iterator[Site]:
-    with Site() as site:
-        yield site
 
 
 def crawl(project: Project, site: Site, **settings: object) -> Crawl:

@@ -34,18 +34,10 @@ def test_a_crawl_without_one_answer_ends_with_status_1_and_groups_the_causes(
 
 
 def test_a_project_that_has_the_add_on_keeps_its_tracebacks(site: Site, tmp_path: Path) -> None:
-    url = f"http://127.0.0.1:{free_port()}/"
-    code = f"""
-        import scrapy
-
-        class Plain(scrapy.Spider):
-            name = "plain"
-            start_urls = ["{url}"]
-
-            def __init__(self, url, **kwargs):
-                super().__init__(**kwargs)
-    """
-    crawl = AnySpider(tmp_path, site).run(code, ROBOTSTXT_OBEY=True, RETRY_TIMES=0, EXTENSIONS="{}")
+    refused = ("-a", f"url=http://127.0.0.1:{free_port()}")
+    code = "from tests.seeded import Seeded\n\n\nclass Plain(Seeded): ...\n"
+    settings = {"ROBOTSTXT_OBEY": True, "RETRY_TIMES": 0, "EXTENSIONS": "{}"}
+    crawl = AnySpider(tmp_path, site).run(code, *refused, **settings)
     assert crawl.log.count("ConnectionRefusedError") > 0
 
 

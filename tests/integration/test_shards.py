@@ -139,9 +139,3 @@ def test_a_crawl_goes_on_when_redis_is_back_and_sends_nothing_meanwhile(
     assert crawl.exit_status == 0, crawl.log[-3000:]
     assert "The lock of shard 0/1 is renewed: the crawl goes on" in crawl.log
     assert sorted(site.visited()) == sorted(["/", *leaves])
-
-
-def test_without_a_shard_there_is_no_lock(site: Site, project: Project) -> None:
-    site.set("/")
-    project.crawl([f"{site.url}/"])
-    assert not list(project.folder.glob("*.lock"))

@@ -131,21 +131,17 @@ def test_pages_that_show_the_very_same_and_showed_others_before_were_not_read(
         (SAME, [own(1)] * 3, LINK_RULES, 0),
     ],
 )
-def test_what_pages_all_showed_at_first_is_no_baseline_once_most_show_others(
+async def test_what_pages_all_showed_at_first_is_no_baseline_once_most_show_others(
     first: Sequence[int], second: Iterable[Sequence[int]], rules: int, unread: int, tmp_path: Path
 ) -> None:
     shown = [*second]
     batches = [visits(day, [first] * len(shown), rules) for day in (1, 2)]
-
-    async def scenario() -> None:
-        async with open_crawl(tmp_path) as crawl:
-            part = crawl.parts.of(Templates)
-            for batch in (*batches, visits(3, shown, rules)):
-                part.recorded(await crawl.state.once(State.record, batch))
-                await part.round_ended(lambda: False)
-            assert crawl.stats.get("unread_visits") == 2 * unread
-
-    run(scenario())
+    async with open_crawl(tmp_path) as crawl:
+        part = crawl.parts.of(Templates)
+        for batch in (*batches, visits(3, shown, rules)):
+            part.recorded(await crawl.state.once(State.record, batch))
+            await part.round_ended(lambda: False)
+        assert crawl.stats.get("unread_visits") == 2 * unread
 
 
 def test_of_very_many_new_marks_the_later_ones_count_as_the_pages_own(

@@ -34,7 +34,7 @@ def test_visits_wait_while_a_node_is_dead_and_nothing_is_lost(
     with redis_cluster(tmp_path, *DURABLE) as cluster:
         project.state = cluster.url
         record(cluster.url, visits_of(urls))
-        site.asked = Moments({15: lambda: cluster.kill(1), 40: lambda: cluster.start(1)})
+        site.asked = Moments({15: cluster.nodes[1].kill, 40: cluster.nodes[1].start})
         crawl = project.crawl(urls, "-a", "level=homepage", **PROMPT)
         cluster.wait_until_ok()
         assert_nothing_is_lost(crawl, cluster.url, urls, visits=2)
@@ -49,7 +49,7 @@ def test_a_replica_takes_over_for_a_dead_node_and_the_crawl_goes_on(
     options = (*DURABLE, "--cluster-node-timeout", "2000")
     with redis_cluster(tmp_path, *options, replicas=1) as cluster:
         project.state = cluster.url
-        site.asked = Moments({15: lambda: cluster.kill(0)})
+        site.asked = Moments({15: cluster.nodes[0].kill})
         crawl = project.crawl(urls, "-a", "level=homepage", **PROMPT)
         # the node that HACS_STATE names is gone, others answer for it
         others = f"redis+cluster://127.0.0.1:{cluster.ports[1]}"
@@ -66,7 +66,7 @@ def test_a_write_to_a_cluster_waits_for_the_replicas_of_each_node(tmp_path: Path
         opened(f"{cluster.url}?replicas=1") as state,
     ):
         assert len(state.record(visits_of(URLS))) == len(URLS)
-        cluster.kill(4)
+        cluster.nodes[4].kill()
         with pytest.raises(StateUnavailableError, match="has 0 replicas that keep up, of the 1"):
             state.record(visits_of(URLS, LATER))
 

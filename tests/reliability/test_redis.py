@@ -187,8 +187,6 @@ def test_a_server_that_hangs_when_a_crawl_closes_is_not_tried_for_minutes(
 
 @pytest.fixture
 def pair(tmp_path: Path) -> Iterator[tuple[RedisProcess, RedisProcess]]:
-    for name in ("one", "other"):
-        (tmp_path / name).mkdir()
     with RedisProcess(tmp_path / "one") as one, RedisProcess(tmp_path / "other") as other:
         with redis.Redis(port=other.port) as client:
             client.replicaof("127.0.0.1", one.port)
@@ -248,17 +246,14 @@ def test_a_page_that_came_back_older_keeps_what_it_had_and_what_was_known_of_it(
         old = state.store.load([next(iter(_by_page(state, LATER)))])
         first = _by_page(state, LATER + 60)
         ((key, body),) = old.items()
+        field = key.to_bytes(8, "little", signed=True)
         with redis.Redis(port=server.port) as client:
-            (bucket,) = (name for name in client.scan_iter("*:pages") if _has(client, name, key))
-            client.hset(bucket, key.to_bytes(8, "little", signed=True), body)
+            (bucket,) = (one for one in client.scan_iter("*:pages") if client.hexists(one, field))
+            client.hset(bucket, field, body)
         page = first[key].after
         state.record(visits_of([page.url], LATER + 120), {key: page})
         found = state.load([key])[key]
     assert list(found.visits) == [1_700_000_000, LATER, LATER + 60, LATER + 120]
-
-
-def _has(client: redis.Redis, name: bytes, key: int) -> bool:
-    return bool(client.hexists(name, key.to_bytes(8, "little", signed=True)))
 
 
 def _by_page(state: State, at: int):

@@ -117,15 +117,11 @@ def test_a_shard_that_fails_is_named_and_the_others_go_on(project: Shards) -> No
 @pytest.mark.parametrize(
     ("spider", "given", "said"),
     [
-        ("nobody", (), "there is no spider 'nobody' in this project"),
         ("fed", (), "fed is fed by a queue: start `scrapy crawl fed` on any"),
         ("many", ("-s", "ADDONS={}"), "ADDONS does not have hacs_crawler.addon.HacsAddon"),
         ("many", ("-s", "HACS_BUDGET=none"), "HACS_BUDGET = 'none': must be"),
-        ("many", ("--dask", "nowhere"), "Dask cluster 'nowhere': must be"),
         ("many", ("-a", "forever=1"), "forever: one round is crawled"),
         ("many", ("-s", 'FEEDS={"a.json": {"overwrite": true}}'), "FEEDS: a.json would be overwr"),
-        ("many", ("--shards", "10001"), "Invalid value for '--shards'"),
-        ("many", ("-a", "pages"), "-a takes NAME=VALUE"),
     ],
 )
 def test_what_cannot_be_crawled_is_one_line(

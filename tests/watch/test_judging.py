@@ -14,7 +14,7 @@ from hacs_crawler.state.judging import judged, may_mislead
 from hacs_crawler.state.merging import merge
 from hacs_crawler.state.spells import spells_of
 from hacs_crawler.utils.times import DAY
-from hacs_crawler.watch import MarkRules, Rules
+from hacs_crawler.watch import MarkRules
 from hacs_crawler.watch.items import item_rules
 from hacs_crawler.watch.settings import mark_rules
 
@@ -48,16 +48,10 @@ ANSWERS = {
 }
 
 
-def rules_of(watch: str) -> Rules:
-    if watch == "items":
-        return item_rules()
-    return mark_rules(watch) or LinkRules()
-
-
 def record(page: Page, day: int, body: str, watch: str) -> Recorded | None:
     """Record what a visit shows as a crawl does, None if it shows nothing."""
     response = HtmlResponse(URL, body=body.encode(), headers={"Content-Type": "text/html"})
-    rules = rules_of(watch)
+    rules = item_rules() if watch == "items" else mark_rules(watch) or LinkRules()
     visit, reason = observe(response, URL, START + day * DAY, rules, page=page)
     if visit is None or reason:
         return None

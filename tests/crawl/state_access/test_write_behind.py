@@ -98,32 +98,29 @@ async def test_a_page_that_is_visited_while_it_is_written_keeps_both_visits(
     assert world.road.writes == 1, "what the first write told is known to the second"
 
 
-def test_a_state_that_is_away_is_tried_after_growing_pauses_and_nothing_is_lost(
+async def test_a_state_that_is_away_is_tried_after_growing_pauses_and_nothing_is_lost(
     world: StateAccess, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def scenario() -> None:
-        await world.visit(A, 1, 7)
-        world.road.close_for()
-        await world.wait(SECONDS)
-        pauses = []
-        for _ in range(9):
-            (pause,) = world.timers.waiting
-            pauses.append(pause)
-            await world.wait(pause)
-        assert pauses[:3] == [FIRST_PAUSE_SECONDS, 2 * FIRST_PAUSE_SECONDS, 4 * FIRST_PAUSE_SECONDS]
-        assert pauses[-2:] == [LONGEST_PAUSE_SECONDS] * 2
-        world.write_behind.record(visit(B, 1))
-        assert world.write_behind.waiting == 2
-        world.road.open()
-        await world.wait(LONGEST_PAUSE_SECONDS)
-        assert world.write_behind.waiting == 0
-        assert world.days(A) == world.days(B) == [1]
-        assert [one.visit.url for one in world.recorded] == [A, B]
-        assert len(world.errors) == 10
-        assert world.timers.waiting == []
-
-    with caplog.at_level(logging.INFO):
-        run(scenario())
+    caplog.set_level(logging.INFO)
+    await world.visit(A, 1, 7)
+    world.road.close_for()
+    await world.wait(SECONDS)
+    pauses = []
+    for _ in range(9):
+        (pause,) = world.timers.waiting
+        pauses.append(pause)
+        await world.wait(pause)
+    assert pauses[:3] == [FIRST_PAUSE_SECONDS, 2 * FIRST_PAUSE_SECONDS, 4 * FIRST_PAUSE_SECONDS]
+    assert pauses[-2:] == [LONGEST_PAUSE_SECONDS] * 2
+    world.write_behind.record(visit(B, 1))
+    assert world.write_behind.waiting == 2
+    world.road.open()
+    await world.wait(LONGEST_PAUSE_SECONDS)
+    assert world.write_behind.waiting == 0
+    assert world.days(A) == world.days(B) == [1]
+    assert [one.visit.url for one in world.recorded] == [A, B]
+    assert len(world.errors) == 10
+    assert world.timers.waiting == []
     assert "the state is away; waiting in memory: 1 visit; next try in 0.5 s" in caplog.text
     assert caplog.messages[-1] == "The state is back: 2 visits written that waited"
 

@@ -10,10 +10,6 @@ TEXT = "<p>" + "A page says something. " * 50 + "</p>"
 SCRIPT = '<script src="/app.js"></script>'
 
 
-def suspicion(body: str) -> str:
-    return suspicion_of(html.document_fromstring(f"<html><body>{body}</body></html>"))
-
-
 EMPTY_ROOT = "an application's root without links"
 NOTICE = "<noscript>You need to enable JavaScript to run this app.</noscript>"
 
@@ -36,7 +32,8 @@ NOTICE = "<noscript>You need to enable JavaScript to run this app.</noscript>"
     ],
 )
 def test_a_page_is_suspicious_that_leaves_its_links_to_a_script(body: str, why: str) -> None:
-    assert suspicion(body) == why
+    page = html.document_fromstring(f"<html><body>{body}</body></html>")
+    assert suspicion_of(page) == why
 
 
 def test_what_is_no_tree_is_not_suspicious() -> None:
