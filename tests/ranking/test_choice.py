@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+import pytest
 from hypothesis import given, strategies as st
 
-from hacs_crawler.ranking.choice import Quota, choose, contenders
+from hacs_crawler.ranking.choice import Quota, choose, contenders, foremost
 from hacs_crawler.ranking.controls import control_worth
 from hacs_crawler.ranking.policies import Candidates, Floats
 from row_states import candidates_of
@@ -108,6 +109,23 @@ def test_the_first_pages_alone_are_the_beginning_of_all(
     part = choose(*arrays([pages[place] for place in kept]), asked).places[:limit]
     whole = choose(candidates, score, Quota()).places
     assert kept[part].tolist() == whole[: len(part)].tolist()
+
+
+@pytest.mark.parametrize("count", [0, 1, 7, 500])
+def test_the_foremost_of_many_are_those_with_the_lowest_keys(count: int) -> None:
+    key = np.random.default_rng(1).permutation(1000).astype(np.float64)
+    assert {*foremost(key, count)} == {*np.argsort(key)[:count]}
+
+
+def test_of_two_visits_one_is_for_pages_never_seen_and_a_share_that_is_set_stays() -> None:
+    assert [Quota(budget).sharing(0.1).unseen for budget in (1, 2)] == [0, 1]
+    assert Quota(10, unseen=2).sharing(0.5).unseen == 2
+
+
+def test_pages_never_seen_that_have_a_share_contend_among_themselves() -> None:
+    score, is_unseen = np.array([3.0, 2.0, 1.0]), np.array([False, False, True])
+    assert contenders(score, Quota(2, unseen=1), is_unseen).tolist() == [0, 1, 2]
+    assert contenders(score, Quota(2), is_unseen).tolist() == [0, 1]
 
 
 def test_what_was_visited_is_missing_in_the_quota() -> None:

@@ -73,32 +73,18 @@ def test_elapsed_time_runs_from_the_last_visit_unless_told_otherwise() -> None:
     assert order(table, elapsed_from="update") == [0, 1]
 
 
-def test_a_first_visit_of_siblings_does_not_make_a_page_less_likely_to_have_changed() -> None:
+def test_a_first_visit_of_siblings_or_a_baseline_does_not_make_an_update_less_likely() -> None:
     old = {"site": 1, "last_visit": 970 * DAY}
     new = {"site": 1, "visits": 1, "last_visit": 999 * DAY, "last_update": 999 * DAY}
     quiet = {**new, "visits": 2, "last_update": 970 * DAY}
     lately = {**quiet, "last_update": 998 * DAY}
-    alone, among_new, among_lately_quiet, among_quiet = (
+    baseline = {**quiet, "is_baseline": 1}
+    alone, among_new, among_baselines, among_lately_quiet, among_quiet = (
         candidates_from(np.arange(len(table)), table, NOW, Estimation(), options()).p[0]
-        for table in (rows(old), *(rows(old, *[one] * 7) for one in (new, lately, quiet)))
+        for table in (rows(old), *(rows(old, *[one] * 7) for one in (new, baseline, lately, quiet)))
     )
-    assert among_new == pytest.approx(alone)
+    assert among_new == among_baselines == pytest.approx(alone)
     assert among_quiet < alone / 2 < among_lately_quiet < alone
-
-
-def test_nor_does_a_sibling_whose_last_visit_is_a_baseline() -> None:
-    old = {"site": 1, "last_visit": 970 * DAY}
-    seen = {"site": 1, "visits": 5, "last_visit": 999 * DAY, "last_update": 950 * DAY}
-    alone, among_baselines, among_quiet = (
-        candidates_from(np.arange(len(table)), table, NOW, Estimation(), options()).p[0]
-        for table in (
-            rows(old),
-            rows(old, *[{**seen, "is_baseline": 1}] * 7),
-            rows(old, *[seen] * 7),
-        )
-    )
-    assert among_baselines == pytest.approx(alone)
-    assert among_quiet < alone / 2
 
 
 def test_siblings_tell_as_much_as_the_state_has_learned() -> None:
@@ -142,7 +128,7 @@ def test_random_depends_on_the_seed_and_on_nothing_else() -> None:
 
 
 def test_a_gone_page_waits_where_pages_are_left_out() -> None:
-    table = rows({"not_before": NOW + DAY}, {"not_before": NOW - DAY})
+    table = rows({"not_before": NOW + DAY}, {"not_before": NOW})
     assert order(table, budget=2) == [1]
     assert order(table, threshold=1e-9) == [1]
 
