@@ -43,12 +43,9 @@ class Hostile:
                 visits += crawl.stat("hacs/visits")
                 if crawl.exit_status or "Traceback" in crawl.log:
                     found.append(Fault("else", f"{crawl.exit_status}: {crawl.log[-2000:]}"))
-                told = (
-                    "visits",
-                    "not_observed",
-                    "gone",
-                )  # a browser may follow where Scrapy does not
-                if sum(crawl.stat(f"hacs/{name}") for name in told) != URLS:
+                # gone, too: a browser may follow where Scrapy does not
+                told = (crawl.stat(f"hacs/{name}") for name in ("visits", "not_observed", "gone"))
+                if sum(told) != URLS:
                     found.append(Fault("lost", "answers were not counted"))
                 if not 0 < crawl.stat("heartbeat/longest_ms") < LONGEST_STALL_MS:
                     found.append(Fault("hung", "the event loop stood still"))

@@ -109,10 +109,8 @@ class Judge:
             yield Fault("hung", log[-2000:])
         for raised in RAISED.findall(log):
             # the innermost of these raised it: fuzz is the spider, whose faults are drawn
-            if (
-                WHERE.findall(raised)[-1:] not in (["fuzz"], ["scrapy"])
-                and "Interrupt" not in raised
-            ):
+            by_others = WHERE.findall(raised)[-1:] in (["fuzz"], ["scrapy"])
+            if not by_others and "Interrupt" not in raised:
                 yield Fault("else", raised[-2000:])
         if is_alone and not self._state.is_damaged:
             yield from (Fault("else", line) for line in OUR_ERROR.findall(log))

@@ -128,7 +128,6 @@ class Replicated(Redis):
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)
         self.address += "?replicas=1"
-        (folder / "other").mkdir()
         self.other = RedisProcess(folder / "other", *DURABLE)
         self._replicate()
 
@@ -160,28 +159,28 @@ class Replicated(Redis):
 
 class Cluster(State):
     def __init__(self, folder: Path) -> None:
-        self.nodes = RedisCluster(folder, 3, 3, (*DURABLE, "--cluster-node-timeout", "1000"))
+        self.cluster = RedisCluster(folder, 3, 3, (*DURABLE, "--cluster-node-timeout", "1000"))
         self.dead: list[int] = []
-        self.address = f"{self.nodes.url}?replicas=1"
+        self.address = f"{self.cluster.url}?replicas=1"
 
     def clear(self) -> None:
-        for node in range(len(self.nodes.ports)):
-            with self.nodes.client(node) as client, suppress(redis.ReadOnlyError):
+        for node in range(len(self.cluster.ports)):
+            with self.cluster.client(node) as client, suppress(redis.ReadOnlyError):
                 client.flushall()
 
     def lose_a_node(self, crawls: Crawls, rng: random.Random) -> None:
         """Where it is a primary, its replica takes over."""
-        self.dead.append(rng.randrange(1, len(self.nodes.ports)))  # the first is the address
-        self.nodes.kill(self.dead[0])
+        self.dead.append(rng.randrange(1, len(self.cluster.ports)))  # the first is the address
+        self.cluster.nodes[self.dead[0]].kill()
 
     def mend(self) -> None:
         while self.dead:
-            self.nodes.start(self.dead.pop())
-            self.nodes.wait_until_ok()
-            self.nodes.wait_until_replicated()
+            self.cluster.nodes[self.dead.pop()].start()
+            self.cluster.wait_until_ok()
+            self.cluster.wait_until_replicated()
 
     def close(self) -> None:
-        self.nodes.stop()
+        self.cluster.stop()
 
 
 def send_signal(state: State, crawls: Crawls, rng: random.Random) -> None:
