@@ -143,9 +143,9 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
         Setting(
             "HACS_REVISIT",
             """
-            With how many known pages a crawl begins. They are the best of those that the spider
-            requested before: a number, or `"budget"` for as many as [HACS_BUDGET](#hacs_budget).
-            See [Revisits](pages.md#revisits).
+            The number of known pages that a crawl begins with. They are the best pages that the spider
+            requested before. `"budget"` stands for the number in [HACS_BUDGET](#hacs_budget). See
+            [Revisits](pages.md#revisits).
             """,
         ),
     ] = None
@@ -166,9 +166,9 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
         Setting(
             "HACS_RENDER",
             """
-            Which pages a [browser renders](javascript.md). None; those that show their links only
-            in a browser, which HACS finds out; or all. Needs the extra `playwright`. A visit fails
-            if its page takes longer than `PLAYWRIGHT_DEFAULT_NAVIGATION_TIMEOUT`, or else 30 s.
+            Which pages a [browser renders](javascript.md). With `"auto"`, HACS finds out which pages
+            show their links only in a browser. Needs the extra `playwright`. A visit fails if its page
+            takes longer than `PLAYWRIGHT_DEFAULT_NAVIGATION_TIMEOUT`, by default 30 s.
             """,
         ),
     ] = "never"
@@ -191,7 +191,7 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
             """
             At most this many requests a run for [signals](signals.md). They read sitemaps and feeds
             of the hosts whose pages are ranked, and do not count in [HACS_BUDGET](#hacs_budget).
-            Signals that the state holds count whatever this says.
+            Signals in the state count in any case.
             """,
         ),
     ] = None
@@ -200,10 +200,10 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
         Setting(
             "HACS_FINDINGS",
             """
-            How many of each page's newest things are kept as text. They are for [hacs
-            new](commands.md#hacs-new) and [the report](report.md): links with their texts, the texts
-            and numbers of items, or what else is [watched](#hacs_watch); 200 bytes each, without
-            logins and secrets.
+            How many of each page's newest things are kept as text. [hacs
+            new](commands.md#hacs-new) and [the report](report.md) show them: links with their texts,
+            the texts and numbers of items, or other [watched](#hacs_watch) texts; 200 bytes each,
+            without logins and secrets.
             """,
         ),
     ] = 20
@@ -226,7 +226,7 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
             """
             Add the spiders [scholar](reference.md#the-scholar-spider) and
             [wayback](reference.md#the-wayback-spider) to the project. A spider of the project with
-            such a name stays what it is.
+            the same name takes precedence.
             """,
         ),
     ] = False
@@ -235,9 +235,9 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
         Setting(
             "HACS_RETRY_AFTER",
             """
-            Leave hosts that answer 429 or 503 alone as long as they ask. Without a `Retry-After`, a
-            429 counts for 60 s. Requests of the host wait; if it asks for more than 120 s they are
-            given up, and their errbacks get `IgnoreRequest`.
+            Obey `Retry-After` in answers 429 and 503. After a 429 without it, the pause is 60 s.
+            Requests for the host wait; if it asks for more than 120 s they are dropped, and their
+            errbacks get `IgnoreRequest`.
             """,
         ),
     ] = False
@@ -248,7 +248,7 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
             """
             Dotted path of a function that returns the present time. It takes no arguments and
             returns seconds since 1970 UTC, for demonstrations and tests. Recording and ranking use
-            it; timeouts and pauses do not. Give such a clock a state of its own.
+            it; timeouts and pauses do not. Use a separate state with such a clock.
             """,
             _clock,
             default="time.time",

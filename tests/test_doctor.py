@@ -125,7 +125,7 @@ def test_a_server_that_may_lose_pages_or_has_lost_some_is_said(tmp_path: Path) -
             state.record(visits)
         warned = [one.found for one in checks(HACS_STATE=url) if one.status == "warning"]
         assert [one.partition(": ")[2] for one in warned] == [
-            "maxmemory-policy allkeys-lru: a server that is full throws pages away",
+            "maxmemory-policy allkeys-lru: a full server deletes pages",
             "appendonly no, and no snapshots: a restart loses the state",
         ]
         client.config_set("maxmemory", int(client.info("memory")["used_memory"]) - 20_000)

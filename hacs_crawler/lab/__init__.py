@@ -1,1 +1,1 @@
-"""What no crawl loads: evaluations of papers, simulated crawls, page views, other crawlers' policies."""
+"""Evaluations of papers, simulated crawls, page views, other crawlers' policies; no crawl loads them."""

@@ -148,7 +148,7 @@ class _Row:
     def time(self, column: str) -> int:
         second = parse_iso(self.text(column))
         if second is None:
-            raise self.wrong(column, "no time in ISO 8601, from 1970 to 2106")
+            raise self.wrong(column, "not a time in ISO 8601, from 1970 to 2106")
         return second
 
 
@@ -167,7 +167,7 @@ def _rows(path: Path, columns: tuple[str, ...]) -> Iterator[_Row]:
     except (OSError, ValueError) as error:
         raise TimelineError(f"{path}: cannot read: {reason_of(error)}") from error
     except csv.Error as error:
-        raise TimelineError(f"{path}, line {reader.line_num}: no CSV: {error}") from error
+        raise TimelineError(f"{path}, line {reader.line_num}: not CSV: {error}") from error
 
 
 def _events(

@@ -1,4 +1,4 @@
-"""URLs and links: which page a URL names, which hrefs are links, which site a page is of. No I/O."""
+"""URLs and links: the identity of pages, the links of a page, and the sites of pages. No I/O."""
 
 from hacs_crawler.links.anchors import page_links as page_links
 from hacs_crawler.links.canonical import (

@@ -11,7 +11,7 @@ from hacs_crawler.model.estimators import mle
 from hacs_crawler.model.gaps import Visits
 from hacs_crawler.utils.arrays import FloatArray, IndexArray, page_of_value
 
-# The probability that a page was updated together with a sibling of at most the same rate.
+# The probability that an update of a sibling, of at most the page's rate, came with one of the page.
 SHARED_UPDATES: Final = 0.4
 # The sibling correlation of the pages that these constants were tuned on.
 USUAL_SIBLING_CORRELATION: Final = 0.6

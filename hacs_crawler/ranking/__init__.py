@@ -1,1 +1,1 @@
-"""Which pages are visited first: candidates, policies, selection, plans; and how right p was."""
+"""The order of visits: candidates, policies, selection, plans; and the calibration of p."""

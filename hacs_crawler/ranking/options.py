@@ -196,9 +196,9 @@ class RankingOptions:
             "HACS_EVERY",
             """
             The least and the most days between two visits, by patterns for URLs:
-            `{"/news/": [1, 30]}`; None is no bound. With every policy, a page is not visited before the
-            least days have passed, and before all others once the most have passed. For a visit in each
-            daily run, use 0.9. See [Weights and intervals](policies.md#weights-and-intervals).
+            `{"/news/": [1, 30]}`; None is no bound. A page is not visited before the least days have
+            passed, and comes before all others once the most have, with every policy. For a visit in
+            each daily run, use 0.9. See [Weights and intervals](policies.md#weights-and-intervals).
             """,
             intervals_of,
             default={},

@@ -1,4 +1,4 @@
-"""What is known of each page, kept in SQLite or Redis."""
+"""The state of pages: their records, kept in SQLite or Redis."""
 
 from typing import TYPE_CHECKING
 

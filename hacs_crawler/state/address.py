@@ -47,8 +47,8 @@ class StateSettings:
         Setting(
             "HACS_NAMESPACE",
             """
-            Prefix of every table or key. 1 to 64 letters, digits, `_`, `.`, `-`. Set it where
-            several projects share a file or server but not their pages, or to start again from nothing.
+            Prefix of every table or key. 1 to 64 letters, digits, `_`, `.`, `-`. Set it if several
+            projects share a file or server but not their pages, or to start again from nothing.
             """,
             _namespace,
         ),

@@ -52,7 +52,7 @@ def decode_page(body: bytes) -> Page:
             page: Page = _decode(content)
             page.version = version
             return page
-        what = "its checksum is not theirs"
+        what = "its checksum is wrong"
     except (struct.error, TypeError, ValueError) as error:  # this package did not write it
         what = str(error)
     raise StateError(f"a stored page of {len(body)} bytes is damaged: {what}")
@@ -78,7 +78,7 @@ def _unpacked(kind: type, body: Any) -> Any:
         raise NotImplementedError
     code = bytes(body[:1]).decode("ascii")
     if code not in {"I", "q"}:
-        raise ValueError(f"no numbers are kept as {code!r}")
+        raise ValueError(f"unknown type of numbers {code!r}")
     return array(code, bytes(body[1:]))
 
 

@@ -288,8 +288,8 @@ class State:
                     logger.error("page %s cannot be recorded: %s", after[page_id].url, error)
             if lost:
                 logger.error(
-                    "The state has lost what it had of %s, as in a failover; it is written back as it "
-                    "is known here",
+                    "The state has lost visits of %s, as in a failover; those known here are written "
+                    "back",
                     counted(lost, "page"),
                 )
             if not base:
@@ -318,7 +318,7 @@ def _with_acknowledged(page: Page | None, ours: Page | None) -> tuple[Page | Non
     if version > seen:
         return page, False
     if ours is None or version == seen:
-        raise StateError("its version as stored is not that of its bytes")
+        raise StateError("its stored version differs from the version in its bytes")
     return (replace(ours, version=0) if page is None else merge_pages(page, ours)), True
 
 

@@ -84,5 +84,5 @@ def without_future(state: State, page_ids: Ids, rows: Rows, now: float) -> tuple
         return rows, None
     return past, (
         f"{number} pages have visits later than now, the latest at {minute_text(latest)} UTC: a clock "
-        "was wrong, that one or this; such visits are set aside until then (nothing is deleted)"
+        "was wrong, then or now; such visits are set aside until their time (nothing is deleted)"
     )

@@ -132,7 +132,7 @@ def to_line(page: Page) -> bytes:
     """Return the page as a line of JSON; raises ValueError for an invalid URL or rate."""
     # damaged: an import would refuse the whole file
     if _HAS_SCHEME(page.url) is None:
-        raise ValueError("its URL is none")
+        raise ValueError("it has no valid URL")
     sound = page.sound
     updated = {bisect_left(sound.visits, at) for at in sound.update_times} - {0}
     by_second = {
@@ -298,13 +298,13 @@ def second_of(name: str, moment: datetime | None) -> int:
         return 0
     second = in_range(moment)
     if second is None:
-        raise ValueError(f"{name!r} is no time in 1970-2106: {moment.isoformat()}")
+        raise ValueError(f"{name!r} is not a time in 1970-2106: {moment.isoformat()}")
     return second
 
 
 def _url(url: str) -> str:
     if _HAS_SCHEME(url) is None:
-        raise ValueError(f"'url' is no URL: {url[:200]!r}")
+        raise ValueError(f"'url' is not a URL: {url[:200]!r}")
     try:
         page_id_of(url)
     except ValueError as error:

@@ -197,7 +197,7 @@ class RedisStore(Store):
         """See `Store.risks`: the configuration, and evicted pages."""
         policies = {str(info["maxmemory_policy"]) for info in self._server.infos("memory")}
         for policy in sorted(policies - {"noeviction"}):
-            risk = f"maxmemory-policy {policy}: a server that is full throws pages away"
+            risk = f"maxmemory-policy {policy}: a full server deletes pages"
             yield risk, "set maxmemory-policy noeviction"
         has_log = all(int(info["aof_enabled"]) for info in self._server.infos("persistence"))
         if not has_log and not self._server.makes_snapshots():

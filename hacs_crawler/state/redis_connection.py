@@ -168,15 +168,15 @@ def check_address(url: str) -> None:
         parse_url(url.replace("+cluster", "", 1))  # type: ignore[no-untyped-call]
     except (ValueError, TypeError):
         msg = (
-            f"HACS_STATE = {describe(url)!r}: that is no address of a server; in a user or "
-            f"password '/', '?', '#', '@' and '%' are written as %2F, %3F, %23, %40 and %25"
+            f"HACS_STATE = {describe(url)!r}: not the address of a server; in a user or "
+            f"password, write '/', '?', '#', '@' and '%' as %2F, %3F, %23, %40 and %25"
         )
         raise ConfigError(msg) from None
     parameters = parameters_of_connections()
     parts = urlsplit(url)
     if parts.scheme != "unix" and re.fullmatch("/?[0-9]*", parts.path) is None:
         # redis-py would take database 0
-        msg = f"HACS_STATE = {describe(url)!r}: behind the server's name stands a database's number"
+        msg = f"HACS_STATE = {describe(url)!r}: the path must be the number of a database"
         raise ConfigError(msg)
     query = parts.query
     unknown = sorted({name for name, _ in parse_qsl(query)} - parameters - {"replicas", "db"})

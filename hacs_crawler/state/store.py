@@ -179,11 +179,11 @@ def change_annotations(
         changed |= {annotation.key for annotation in new} - {*waiting}
         if not waiting:
             return changed
-    raise _busy(f"the annotations of kind {kind!r}")
+    raise _busy(f"an annotation of kind {kind!r}")
 
 
 def _busy(what: str) -> StateError:
-    return StateUnavailableError(f"{what} was changed by others {TRIES} times while being changed")
+    return StateUnavailableError(f"{what} could not be changed: others changed it {TRIES} times")
 
 
 def _converted(value: Any, key: str, kind: type[T], remedy: str) -> T | None:

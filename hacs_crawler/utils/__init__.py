@@ -1,1 +1,1 @@
-"""Files, progress, arrays and times: what any folder may need."""
+"""Helpers for any folder: files, progress, arrays, times, settings."""

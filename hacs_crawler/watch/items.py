@@ -115,7 +115,7 @@ def _mapping(item: Any) -> Mapping[str, Any]:
     if isinstance(item, dict):
         return item
     if not ItemAdapter.is_item(item):
-        raise UnreadableMarksError(f"{item!r:.100} is no item")
+        raise UnreadableMarksError(f"{item!r:.100} is not an item")
     return ItemAdapter(item)
 
 
@@ -136,7 +136,7 @@ def _plain(value: Any, field: str) -> Any:
     text = repr(value)
     if _ADDRESS(text) is not None:
         raise UnreadableMarksError(
-            f"the field {field!r} of an item holds {text:.100}, which is another at each run: leave it "
+            f"the field {field!r} of an item holds {text:.100}, which differs at each run: leave it "
             "out with HACS_WATCH_IGNORE, or give its class a __repr__"
         )
     return text

@@ -132,7 +132,7 @@ class WatchSettings:
             if given and not self.takes_items:
                 raise ConfigError(
                     f"HACS_WATCH_{name.upper()} = {given!r}: must be nothing, unless HACS_WATCH is "
-                    'items; of several spiders, those that watch other things set it to ""'
+                    'items; set it to "" in spiders that watch something else'
                 )
         if self.takes_items:
             from hacs_crawler.watch.items import item_rules  # noqa: PLC0415 - few crawls watch items

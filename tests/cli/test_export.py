@@ -177,7 +177,7 @@ def test_damaged_pages_are_left_out_so_that_the_others_can_be_imported(
     fill(ours, [replace(history()[0], url="2ttp://127.0.0.1/")])
     damage(ours, 5)
     done = hacs(ours, "export")
-    assert b"the page 2ttp://127.0.0.1/ cannot be exported: its URL is none" in done.stderr
+    assert b"the page 2ttp://127.0.0.1/ cannot be exported: it has no valid URL" in done.stderr
     assert "3 pages exported, 2 damaged left out" in said(done, 1)
     (theirs / "x").write_bytes(done.stdout)
     said(hacs(theirs, "import", "x"))

@@ -235,7 +235,7 @@ def test_what_a_failover_lost_is_written_back_as_far_as_it_is_known(
         state.record(visits_of(URLS, LATER + 60), known)
         pages = whole_pages(server.url).values()
     assert [list(page.visits) for page in pages] == [[1_700_000_000, LATER, LATER + 60]] * len(URLS)
-    assert f"has lost what it had of {len(URLS)} pages" in caplog.text
+    assert f"has lost visits of {len(URLS)} pages" in caplog.text
 
 
 def test_a_page_that_came_back_older_keeps_what_it_had_and_what_was_known_of_it(

@@ -352,8 +352,8 @@ def test_a_relative_path_starts_at_the_base_and_a_folder_that_cannot_be_made_is_
         ("mysql://x", "hacs", "HACS_STATE"),
         ("state.db", "hacs", "HACS_STATE"),
         ("sqlite://", "hacs", "HACS_STATE"),
-        ("redis://x/abc", "hacs", "HACS_STATE = 'redis://x/abc'.*database's number"),
-        ("rediss://:secret@x/1/2", "hacs", "HACS_STATE = 'rediss://x/1/2'.*database's number"),
+        ("redis://x/abc", "hacs", "HACS_STATE = 'redis://x/abc'.*number of a database"),
+        ("rediss://:secret@x/1/2", "hacs", "HACS_STATE = 'rediss://x/1/2'.*number of a database"),
     ],
 )
 def test_malformed_addresses_name_the_setting(url: str, namespace: str, named: str) -> None:
@@ -416,7 +416,9 @@ def test_notes_that_are_held_are_those_read_at_first_and_what_was_written_since(
 def test_a_note_that_never_rests_is_said_to_be_busy(store: Store) -> None:
     numbers = iter(range(1000))
     restless = Late(store, *[lambda: store.write_meta({"x": next(numbers)})] * 1000)
-    with pytest.raises(StateUnavailableError, match="the note 'x' was changed by others"):
+    with pytest.raises(
+        StateUnavailableError, match="the note 'x' could not be changed: others changed it"
+    ):
         change_note(restless, "x", int, lambda _: -1)
 
 

@@ -85,7 +85,7 @@ def test_a_value_that_is_another_at_each_run_is_named_with_its_field() -> None:
 
 
 def test_what_is_no_item_is_refused() -> None:
-    with pytest.raises(UnreadableMarksError, match="is no item"):
+    with pytest.raises(UnreadableMarksError, match="is not an item"):
         item_rules().marks_of("a text")
 
 
