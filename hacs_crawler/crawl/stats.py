@@ -67,6 +67,7 @@ class CrawlStats:
     not_a_page: str | None = None
     # What is watched of pages, in a word.
     watched: str = "link"
+    taken_back: int = 0  # counted updates of ranked pages
     # Types of the answers that cannot show any watched mark.
     other_answers: Counter[str] = field(default_factory=Counter)
     # The patterns of HACS_WEIGHTS and HACS_EVERY that counted for a page.
@@ -139,7 +140,7 @@ class CrawlStats:
     @property
     def found_updates(self) -> int:
         """How many of the visits compared with predictions found new links, whatever brought them."""
-        return self._found.count(1)
+        return self._found.count(1) - self.taken_back
 
     @property
     def expected_updates(self) -> float:
@@ -248,7 +249,7 @@ class CrawlStats:
 
     def begin_round(self) -> None:
         """Begin the next summary; the stats go on."""
-        self.recorded = 0
+        self.recorded = self.taken_back = 0
         self._p, self._churn, self._found = array("f"), array("f"), bytearray()
         self._churning.clear()
         self._before = dict(self.collector.get_stats())
@@ -360,10 +361,9 @@ class CrawlStats:
 
     def log_if_few_were_pages(self, pages: Pages) -> None:
         """Log that HACS takes none of the crawl's requests for pages, or only a few by default."""
-        stats = self.collector.get_stats()
         has_page = any(
             name.startswith(("hacs/dropped/", "hacs/not_observed", "hacs/ranked", "hacs/visits"))
-            for name in stats
+            for name in self.collector.get_stats()
         )
         if not has_page and self.not_a_page is not None and isinstance(pages, tuple):
             logger.warning(

@@ -7,15 +7,30 @@ Nor were pages that all showed the very same from their first visit on, until mo
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
+
+import numpy as np
 
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.for_parts import CrawlPart
 from hacs_crawler.links import menu_id, site_of
-from hacs_crawler.state import FEWEST_LINKS, FEWEST_MARKS, Page, Recorded, State, is_of_items
+from hacs_crawler.state import (
+    FEWEST_LINKS,
+    FEWEST_MARKS,
+    OUTCOME,
+    SEEN,
+    UPDATED,
+    Counted,
+    Page,
+    Recorded,
+    State,
+    is_of_items,
+    outcome_record,
+)
 from hacs_crawler.utils.text import counted, safe_logger
 from hacs_crawler.watch import content_of
 
@@ -32,8 +47,42 @@ MOST_FIRST_VISITS: Final = 5
 MOST_SHARE: Final = 0.5
 # New marks that are kept of a run, about 100 MB; later marks count as the pages' own.
 MOST_MARKS: Final = 1_000_000
+# The stats of an update that is taken back; the last is of ranked pages.
+TAKEN_BACK: Final = (
+    "updates",
+    "new_links",
+    "site_updates",
+    "links_new_to_site",
+    "found_updates",
+)
 # A visit that may have shown other pages' marks takes as much memory as this many marks.
 _MARKS_OF_VISIT: Final = 5
+
+
+class _Changed(NamedTuple):
+    """A visit that showed other marks than the visit before, and what was counted for it.
+
+    `numbers` are those of the stats `TAKEN_BACK`, `outcome` is the visit's outcome record.
+    """
+
+    url: str
+    at: int
+    numbers: tuple[int, ...]
+    outcome: bytes
+
+    @classmethod
+    def of(cls, visited: Recorded, updates: Counted) -> _Changed:
+        visit, prediction = visited.visit, visited.visit.prediction
+        is_ranked = prediction is not None and math.isfinite(prediction.days_since_visit)
+        to_site = visited.new_to_site
+        numbers = (
+            visited.updated,
+            len(visited.new_marks),
+            to_site is not None and visited.updated_site,
+            len(to_site or ()),
+            is_ranked and visited.is_update(updates),
+        )
+        return cls(visit.url, visit.at, numbers, outcome_record(visited, updates))
 
 
 @dataclass(slots=True)
@@ -41,13 +90,13 @@ class _Site:
     """What visits of a site's known pages brought: how many they were, and the new marks of some."""
 
     visits: int = 0
-    gained: list[tuple[str, int, frozenset[int]]] = field(default_factory=list)
+    gained: list[tuple[_Changed, frozenset[int]]] = field(default_factory=list)
     # Visits that showed other marks than the visit before, by a hash of these; and the hash of those
     # before, 0 for few or none.
-    alike: dict[int, list[tuple[str, int, int]]] = field(default_factory=dict)
+    alike: dict[int, list[tuple[_Changed, int]]] = field(default_factory=dict)
     # Pages whose visits before all showed the same, by a hash of that, and whether it is a few texts:
     # these visits, and a hash of what the page shows now.
-    begun: dict[tuple[int, bool], list[tuple[str, Sequence[int], int]]] = field(
+    begun: dict[tuple[int, bool], list[tuple[_Changed, Sequence[int], int]]] = field(
         default_factory=dict
     )
     # Known pages of few marks: how many there are, how many of them were doubted at once, and what they
@@ -67,30 +116,31 @@ class _Site:
         pages = len(self.had.get(content, ()))
         return pages >= FEWEST_ALIKE and pages > MOST_SHARE * self.few
 
-    def unread(self) -> list[tuple[str, int]]:
-        """Return the visits at which different pages showed the very same."""
-        urls_and_times = []
+    def unread(self) -> tuple[list[tuple[str, int]], list[_Changed]]:
+        """Return the visits at which different pages showed the very same, and false updates."""
+        urls_and_times, false = list[tuple[str, int]](), list[_Changed]()
         for content, visits in self.alike.items():
-            if self.is_of_error(content) or len({before for _, _, before in visits} - {0}) > 1:
-                urls_and_times += [(url, at) for url, at, _ in visits]
+            if self.is_of_error(content) or len({before for _, before in visits} - {0}) > 1:
+                urls_and_times += [(changed.url, changed.at) for changed, _ in visits]
+                false += [changed for changed, _ in visits]
         begun = sum(map(len, self.begun.values()))
         for (content, is_short), pages in self.begun.items():
             others = {now for _, _, now in pages} - {content}
             # many pages of a site may have one price at first
             among = begun if is_short else len(pages)
             if len(others) >= FEWEST_ALIKE and len(others) > MOST_SHARE * among:
-                urls_and_times += [
-                    (url, at) for url, times, now in pages for at in times if now != content
-                ]
-        return urls_and_times
+                others_now = [(changed, times) for changed, times, now in pages if now != content]
+                urls_and_times += [(one.url, at) for one, times in others_now for at in times]
+                false += [changed for changed, _ in others_now]
+        return urls_and_times, false
 
-    def of_template(self) -> list[tuple[str, int]]:
+    def of_template(self) -> list[_Changed]:
         """Return the visits that brought nothing but what most pages got."""
         if self.visits < FEWEST_PAGES:
             return []
-        pages = Counter(mark for _, _, marks in self.gained for mark in marks)
+        pages = Counter(mark for _, marks in self.gained for mark in marks)
         shared = {mark for mark, number in pages.items() if number > MOST_SHARE * self.visits}
-        return [(url, at) for url, at, marks in self.gained if marks and marks <= shared]
+        return [changed for changed, marks in self.gained if marks and marks <= shared]
 
 
 class Templates(CrawlPart):
@@ -99,6 +149,8 @@ class Templates(CrawlPart):
     def __init__(self, crawl: Crawl) -> None:
         super().__init__(crawl)
         self._sites: dict[int, _Site] = {}
+        # Pages that `doubts` has counted, until their visits are recorded.
+        self._asked_of: set[str] = set()
         self._marks = 0
 
     def doubts(self, page: Page, marks: frozenset[int]) -> bool:
@@ -108,6 +160,7 @@ class Templates(CrawlPart):
             return False
         site = self._sites.setdefault(menu_id(page.url), _Site())
         item = content_of(marks)
+        self._asked_of.add(page.url)
         site.add_few(item, content_of(before))
         is_doubted = site.is_of_error(item)
         site.doubted += is_doubted
@@ -117,6 +170,8 @@ class Templates(CrawlPart):
         """Count which new marks the pages of a site have in common."""
         for visited in batch:
             visit, before, after = visited.visit, visited.before, visited.after
+            is_asked_of = before.url in self._asked_of
+            self._asked_of.discard(before.url)
             # captures are of different times
             if visit.marks is None or visit.harvest is not None or visited.has_other_rules:
                 continue
@@ -134,52 +189,75 @@ class Templates(CrawlPart):
             had = content if is_same else content_of(shown_before)
             number = len(shown_before)
             is_enough = number >= (FEWEST_MARKS if after.is_chosen else FEWEST_LINKS)
-            # of a page's only item `doubts` was told before
-            if after.is_chosen and not is_enough and number > is_of_items(visit.rules):
+            if after.is_chosen and not is_enough and number and not is_asked_of:
                 site.add_few(content, had)
+            changed = _Changed.of(visited, self._crawl.config.estimation.updates)
             if has_begun and has_room:
                 self._marks += _MARKS_OF_VISIT
                 is_short = not is_enough and not is_of_items(visit.rules)
                 begun = site.begun.setdefault((had, is_short), [])
-                begun.append((visit.url, before.shown_at, content))
+                begun.append((changed, before.shown_at, content))
             # first visits of links prove nothing: the only links of a page may be its site's
             if content != had and has_room and (shown_before or site.visits):
                 self._marks += _MARKS_OF_VISIT
-                entry = (visit.url, visit.at, had if is_enough else 0)
-                site.alike.setdefault(content, []).append(entry)
+                site.alike.setdefault(content, []).append((changed, had if is_enough else 0))
             if is_compared and visited.updated and self._marks < MOST_MARKS:
                 self._marks += len(visited.new_marks)
-                site.gained.append((visit.url, visit.at, visited.new_marks))
+                site.gained.append((changed, visited.new_marks))
 
     async def round_ended(self, is_asked_to_end: Callable[[], bool]) -> None:
         """Take back the updates that a template brought."""
         del is_asked_to_end
         sites, self._sites, self._marks = self._sites, {}, 0
+        self._asked_of.clear()
         for site in sites.values():
-            if unread := site.unread():
+            unread, false = site.unread()
+            if unread:
                 pages = [Page(url, unread=[at]) for url, at in unread]
-                await self._crawl.state.once(State.restore, pages)
+                await self._take_back(pages, false, SEEN | UPDATED)
                 self._crawl.stats.count("unread_visits", len(unread))
                 passed = len(unread) - site.doubted if self._crawl.stats.get("unread_items") else 0
-                logger.info(
+                logger.warning(
                     "%s of one site showed the very same, as a block page or a login: what they showed "
                     "does not count; one is %s%s",
                     counted(len({url for url, _ in unread}), "page"),
                     unread[0][0],
                     f" ({counted(passed, 'item')} had passed OnlyChanges before)" if passed else "",
                 )
-            visits = site.of_template()
-            if visits:
-                pages = [Page(url, echoes=[at]) for url, at in visits]
-                await self._crawl.state.once(State.restore, pages)
-                self._crawl.stats.count("template_updates", len(visits))
+            read = [changed for changed in site.of_template() if changed not in false]
+            if read:
+                pages = [Page(changed.url, echoes=[changed.at]) for changed in read]
+                await self._take_back(pages, read, UPDATED)
+                self._crawl.stats.count("template_updates", len(read))
                 logger.info(
                     "The same is new on most of the %s of %s that were visited, as after a change of "
                     "its template: %s taken back",
                     counted(site.visits, "page"),
-                    site_of(visits[0][0]),
-                    counted(len(visits), "update"),
+                    site_of(read[0].url),
+                    counted(len(read), "update"),
                 )
+
+    async def _take_back(
+        self, pages: Sequence[Page], false: Sequence[_Changed], flags: int
+    ) -> None:
+        """Merge corrections into pages, and clear flags and numbers of the false updates' outcomes."""
+        if not false:  # only earlier visits were wrong
+            await self._crawl.state.once(State.restore, pages)
+            return
+        outcomes = np.frombuffer(b"".join([changed.outcome for changed in false]), OUTCOME).copy()
+        outcomes["flags"] &= np.uint8(~flags & 0xFF)
+        outcomes["new_links"] = outcomes["new_to_site"] = 0
+
+        def write(state: State) -> None:
+            state.restore(pages)
+            state.store.add_outcomes(outcomes)
+
+        await self._crawl.state.once(write)
+        stats, numbers = self._crawl.stats, np.array([changed.numbers for changed in false])
+        for name, number in zip(TAKEN_BACK, numbers.sum(axis=0).tolist(), strict=True):
+            if number:
+                stats.count(name, -number)
+        stats.taken_back += int(numbers[:, -1].sum())
 
 
 def _has_begun(visited: Recorded) -> bool:

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     )
     from hacs_crawler.state.outcome_log import (
         MOST_OUTCOMES as MOST_OUTCOMES,
+        OUTCOME as OUTCOME,
         SEEN as SEEN,
         UPDATED as UPDATED,
         Label as Label,
@@ -87,6 +88,7 @@ if TYPE_CHECKING:
         Recorded as Recorded,
         merged as merged,
         on_their_sites as on_their_sites,
+        outcome_record as outcome_record,
     )
     from hacs_crawler.state.reestimation import (
         Run as Run,

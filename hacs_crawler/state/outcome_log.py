@@ -165,15 +165,15 @@ def sound(outcomes: Outcomes) -> NDArray[np.bool_]:
 
 
 def sorted_outcomes(parts: Iterable[Outcomes]) -> Outcomes:
-    """Join outcome records, by time, each visit once: a repeated write leaves duplicates."""
+    """Join outcome records, by time; of a visit's records the last one written counts."""
     joined = np.concatenate([np.zeros(0, OUTCOME), *parts])
     order = np.lexsort((joined["page_id"], joined["at"]))
     joined = joined[order]
-    is_first = np.ones(len(joined), np.bool_)
-    is_first[1:] = (joined["at"][1:] != joined["at"][:-1]) | (
+    is_last = np.ones(len(joined), np.bool_)
+    is_last[:-1] = (joined["at"][1:] != joined["at"][:-1]) | (
         joined["page_id"][1:] != joined["page_id"][:-1]
     )
-    return joined[is_first]
+    return joined[is_last]
 
 
 def whole_outcomes(stored: Sequence[Any], address: str) -> Outcomes:

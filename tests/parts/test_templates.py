@@ -10,7 +10,7 @@ from crawl_support import open_crawl, run
 from hacs_crawler.links import page_id_of
 from hacs_crawler.parts import templates
 from hacs_crawler.parts.templates import Templates
-from hacs_crawler.state import Harvest, State, Visit
+from hacs_crawler.state import SEEN, Harvest, Label, Prediction, State, Visit
 
 DAY = 86_400
 OWN_RULES, LINK_RULES, ITEM_RULES = 5, 4, 7
@@ -105,6 +105,8 @@ FIRST = visits(1, [own(1), own(2)])
         ([FIRST, visits(2, [own(1), own(1)])], ""),
         ([visits(1, [own(1), own(1)]), visits(2, [SAME, SAME])], ""),
         ([visits(1, [[1], [2], [3]]), visits(2, [[9]] * 3)], "012"),
+        # of redirects that the duplicate filter drops, nothing was asked before
+        ([visits(1, [[1], [2], [3]], ITEM_RULES), visits(2, [[9]] * 3, ITEM_RULES)], "012"),
         ([visits(1, [[1], [2], [3]]), visits(2, [[9]] * 2)], ""),
         ([visits(1, [[1], [1], [3]]), visits(2, [[9]] * 3)], ""),
         ([visits(1, [[n] for n in range(6)]), visits(2, [[9]] * 3 + [[3], [4], [5]])], ""),
@@ -142,6 +144,37 @@ async def test_what_pages_all_showed_at_first_is_no_baseline_once_most_show_othe
             part.recorded(await crawl.state.once(State.record, batch))
             await part.round_ended(lambda: False)
         assert crawl.stats.get("unread_visits") == 2 * unread
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "flags"),
+    [
+        (visits(1, [[1], [2], [3]]), [[9]] * 3, 0),
+        (template(20, 20)[0], [own(number, 99) for number in range(20)], SEEN),
+    ],
+    ids=["block page", "template"],
+)
+def test_what_is_taken_back_is_no_update_of_stats_and_outcomes_either(
+    first: list[Visit], second: list[list[int]], flags: int, tmp_path: Path
+) -> None:
+    label = Label("hacs", "bayes", 0.0, "visit", siblings=False)
+    ranked = Prediction(label.number, 1, 0.5, 0.1, 1.0, 0.0)
+    second_visits = [replace(visit, prediction=ranked) for visit in visits(2, second)]
+
+    async def scenario() -> None:
+        async with open_crawl(tmp_path) as crawl:
+            await crawl.state.once(State.record, first)
+            recorded = await crawl.state.once(State.record, second_visits)
+            crawl.stats.count_recorded(recorded, "page")
+            crawl.parts.of(Templates).recorded(recorded)
+            assert crawl.stats.get("updates") == crawl.stats.found_updates == len(second)
+            await crawl.parts.of(Templates).round_ended(lambda: False)
+            names = "updates", "new_links", "found_updates"
+            assert [*map(crawl.stats.get, names), crawl.stats.found_updates] == [0] * 4
+            outcomes = await crawl.state.once(State.outcomes)
+            assert outcomes["flags"].tolist() == [flags] * len(second)
+
+    run(scenario())
 
 
 def test_of_very_many_new_marks_the_later_ones_count_as_the_pages_own(
