@@ -78,15 +78,11 @@ def fill(state: State, ids: Ids, rows: Rows) -> None:
     state.store.write(changes)
 
 
-def arguments_of(address: str, namespace: str = "hacs") -> StateArguments:
-    return address, namespace, Path("/"), Estimation()
-
-
 @contextmanager
 def filled(
     address: str, ids: Ids, rows: Rows, namespace: str = "hacs"
 ) -> Iterator[tuple[StateArguments, State]]:
-    arguments = arguments_of(address, namespace)
+    arguments = (address, namespace, Path("/"), Estimation())
     with closing(open_state(*arguments)) as state:
         fill(state, ids, rows)
         yield arguments, state

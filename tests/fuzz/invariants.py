@@ -66,13 +66,8 @@ def a_budget_is_never_exceeded(run: Run) -> Iterator[str]:
 def a_budget_is_used_up_where_pages_are_left(run: Run) -> Iterator[str]:
     settings = run.scenario.settings
     budget = settings.get("HACS_BUDGET")
-    if (
-        budget is None
-        or run.ends_early
-        or run.kind.stop
-        or _gives_up_hosts(run)
-        or _obeys_robots_txt(run)
-    ):
+    may_leave = run.ends_early or run.kind.stop or _gives_up_hosts(run) or _obeys_robots_txt(run)
+    if budget is None or may_leave:
         return
     share = settings.get("HACS_CONTROLS", 0.02)
     controls = -(-4 * share * budget // 1) if share else 0
@@ -249,9 +244,7 @@ def the_add_on_changes_nothing(run: Run, plain: Run) -> Iterator[str]:
     if "HACS_SIGNALS" in run.scenario.settings:
         ignored = NO_PAGES
     elif run.kind.stop:
-        ignored = (
-            "/robots.txt",
-        )  # a job that is resumed asks for it again, as a pause may make it
+        ignored = ("/robots.txt",)  # asked for again by a job that is resumed, maybe after a pause
     for name, with_it, without in (
         ("request", run.requests_made(), plain.requests_made()),
         ("item", run.items(), plain.items()),

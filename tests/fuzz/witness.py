@@ -53,9 +53,7 @@ class Witness:
         if isinstance(entry, Request):
             self._numbers += 1
             number = f"{self._name}.{self._numbers}"
-            entry.meta[NUMBER] = (
-                number.encode()
-            )  # bytes, which no revisit takes over: JSON has none
+            entry.meta[NUMBER] = number.encode()  # bytes: no revisit takes over what is not JSON
             if entry.errback is None:
                 entry.errback = self._crawler.spider.failed  # type: ignore[union-attr]
             hacs = entry.meta.get("hacs")
