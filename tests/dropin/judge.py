@@ -183,7 +183,11 @@ def _ran(
     told = folder / TOLD
     crawls = [json.loads(line) for line in told.read_text().splitlines()] if told.exists() else []
     crawls.sort(key=lambda crawl: str(crawl["spider"]))
-    without_site = _Without(site, folder)
+
+    def without_site(texts: Iterable[str]) -> list[str]:  # and folder, which differ between runs
+        port = f":{site.port}"
+        return [text.replace(port, "").replace(str(folder), "FOLDER") for text in texts]
+
     seen = Seen(
         exit_statuses=[status],
         requests=[_request(one) for one in asked],
@@ -199,18 +203,6 @@ def _ran(
         output=without_site(output.splitlines()),
     )
     return Ran(seen, [crawl["stats"] for crawl in crawls], log)
-
-
-@dataclass
-class _Without:
-    """Takes out of texts what differs between two runs, whatever is run."""
-
-    site: JudgedSite
-    folder: Path
-
-    def __call__(self, texts: Iterable[str]) -> list[str]:
-        port, folder = f":{self.site.port}", str(self.folder)
-        return [text.replace(port, "").replace(folder, "FOLDER") for text in texts]
 
 
 def _logged(logger: str, level: str) -> str:

@@ -61,29 +61,16 @@ def test_a_plugin_does_what_it_did(
 
 
 @pytest.mark.parametrize("spider", ["shares-its-queue", "reads-seeds-from-redis"])
-def test_scrapy_redis_as_the_inner_scheduler_does_what_it_did_as_the_scheduler(
-    spider: str, judged_site: JudgedSite, redis_port: int, tmp_path: Path
+@pytest.mark.parametrize("is_kept", [False, True], ids=["inner", "kept"])
+def test_scrapy_redis_does_what_it_did_as_inner_scheduler_or_kept_as_the_scheduler_with_a_warning(
+    spider: str, *, is_kept: bool, judged_site: JudgedSite, redis_port: int, tmp_path: Path
 ) -> None:
-    scheduler = '"scrapy_redis.scheduler.Scheduler"\n'
-    settings = f'{REDIS}REDIS_URL = "redis://127.0.0.1:{redis_port}/1"\n'
-    plain = case("redis", spider, settings)
-    judge(
-        replace(
-            plain,
-            settings_without=f"SCHEDULER = {scheduler}",
-            settings_with=f"HACS_INNER_SCHEDULER = {scheduler}",
-        ),
-        judged_site,
-        tmp_path,
-        LONGEST_SECONDS,
+    name = '= "scrapy_redis.scheduler.Scheduler"\n'
+    plain, inner = f"SCHEDULER {name}", f"HACS_INNER_SCHEDULER {name}"
+    judged = replace(
+        case("redis", spider, f'{REDIS}REDIS_URL = "redis://127.0.0.1:{redis_port}/1"\n'),
+        settings_without=plain,
+        settings_with=plain if is_kept else inner,
+        warnings_of_ours=int(is_kept),
     )
-
-
-@pytest.mark.parametrize("spider", ["shares-its-queue", "reads-seeds-from-redis"])
-def test_a_project_that_keeps_scrapy_redis_as_its_scheduler_gets_a_warning_and_nothing_else(
-    spider: str, judged_site: JudgedSite, redis_port: int, tmp_path: Path
-) -> None:
-    scheduler = 'SCHEDULER = "scrapy_redis.scheduler.Scheduler"\n'
-    settings = f'{REDIS}{scheduler}REDIS_URL = "redis://127.0.0.1:{redis_port}/1"\n'
-    kept = replace(case("redis", spider, settings), warnings_of_ours=1)
-    judge(kept, judged_site, tmp_path, LONGEST_SECONDS)
+    judge(judged, judged_site, tmp_path, LONGEST_SECONDS)
