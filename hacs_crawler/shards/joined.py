@@ -37,7 +37,9 @@ from hacs_crawler.state import (
     sorted_outcomes,
     sqlite_path,
 )
+from hacs_crawler.utils.text import safe_logger
 
+logger = safe_logger(__name__)
 T = TypeVar("T", Page, Visit)
 
 
@@ -184,13 +186,21 @@ def found_shards(config: Config) -> int | None:
     path = sqlite_path(config.state, config.base)
     if path is not None and not path.exists():
         return None
-    try:
-        with closing(open_state(*config.state_arguments, reads_only=True)) as state:
-            if state.store.count():
-                return None
-    except NoStateError:
-        pass
     counts = _counts_on_server(config) if path is None else _counts_in_file(path, config.namespace)
+    has_pages = False
+    with (
+        suppress(NoStateError),
+        closing(open_state(*config.state_arguments, reads_only=True)) as state,
+    ):
+        has_pages = state.store.count() > 0
+    if counts and has_pages:
+        logger.warning(
+            "Namespace %s has shards, too: the pages outside of them are read; --shards %d reads these",
+            config.namespace,
+            counts[-1],
+        )
+    if has_pages:
+        return None
     if len(counts) > 1:
         numbers = " and ".join(map(str, counts))
         address = describe(config.state) if path is None else path

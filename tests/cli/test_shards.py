@@ -168,13 +168,14 @@ def test_commands_read_all_shards_as_one_state(
 
 
 @on_one_kind_of_store
-def test_shards_are_not_read_beside_a_state_that_knows_pages(
-    sharded: Hacs, state_url: str, namespace: str
+def test_shards_are_not_read_beside_a_state_that_knows_pages_which_is_said(
+    sharded: Hacs, state_url: str, namespace: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with state_of(state_url, namespace) as state:
         state.record([Visit(URLS[0], NOW - DAY, marks=frozenset({1}))])
     found = sharded("rank", "--json").stdout
     assert [json.loads(line)["url"] for line in found.splitlines()] == [URLS[0]]
+    assert "the pages outside of them are read; --shards 4 reads these" in caplog.text
 
 
 @on_one_kind_of_store
