@@ -40,7 +40,7 @@ from hacs_crawler.parts.rendering.verdicts import (
 )
 from hacs_crawler.ranking.plan import BlockReason, Forecast, forecast_of, read_rows
 from hacs_crawler.ranking.signals import PageSignals, signals_of_page
-from hacs_crawler.shards import JoinedState
+from hacs_crawler.shards import state_of
 from hacs_crawler.state import (
     VISITS_OF_A_RATE,
     Page,
@@ -83,9 +83,7 @@ def show(
     if not is_host and "://" not in url and _HOST.match(url):
         url = f"http://{url}"
     with opened(settings, shards) as (config, opened_state):
-        state = opened_state
-        if isinstance(state, JoinedState):
-            state = state.of(f"http://{url}/" if is_host else url)
+        state = state_of(opened_state, f"http://{url}/" if is_host else url)
         if is_host:
             host = url.lower()
             parts = read_volatile_parts(state).get(host, VolatileLinkParts(host))

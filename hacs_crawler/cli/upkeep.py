@@ -18,7 +18,7 @@ from hacs_crawler.exceptions import HacsError, StateError
 from hacs_crawler.links import page_id_of
 from hacs_crawler.parts.signals.register import read_sources, write_sources
 from hacs_crawler.parts.signals.sitemap import read_pings
-from hacs_crawler.shards import states_in
+from hacs_crawler.shards import state_of, states_in
 from hacs_crawler.state import State, advanced, forget_volatile_parts, hear, new_run, stopped_run
 from hacs_crawler.utils.terminal import Progress
 from hacs_crawler.utils.text import counted, reason_of, safe_logger
@@ -81,7 +81,10 @@ def signal(
             own = by_host.setdefault(f"{parts.scheme.lower()}://{parts.netloc.lower()}", {})
             page_id = page_id_of(url)
             own[page_id] = max(second, own.get(page_id, 0))
-        known_pages = sum(_record(state, origin, own, now) for origin, own in by_host.items())
+        known_pages = sum(
+            _record(state_of(state, f"{origin}/"), origin, own, now)
+            for origin, own in by_host.items()
+        )
         unknown = sum(map(len, by_host.values())) - known_pages
         skipped = f"; skipped: {counted(unknown, 'page')} that the state does not know" * (
             unknown > 0
@@ -109,7 +112,7 @@ def forget(
     host's pages is a baseline.
     """
     with opened(settings, writes=True) as (_, state):
-        forgotten = forget_volatile_parts(state, host.lower())
+        forgotten = forget_volatile_parts(state_of(state, f"http://{host}/"), host.lower())
         if not forgotten.parts:
             logger.info("nothing was left out of the links of %s", host)
         else:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
         JoinedState as JoinedState,
         found_shards as found_shards,
         open_shards as open_shards,
+        state_of as state_of,
         states_in as states_in,
     )
     from hacs_crawler.shards.lock import ShardLock as ShardLock, shard_lock as shard_lock

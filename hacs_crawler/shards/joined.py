@@ -100,7 +100,7 @@ class JoinedState(State):
         store = cast(Store, JoinedStore([state.store for state in states]))
         super().__init__(store, states[0].estimation)
         self.states, self.shards = states, shards
-        self._by_number = {shard.index: state for shard, state in zip(shards, states, strict=True)}
+        self.by_number = {shard.index: state for shard, state in zip(shards, states, strict=True)}
 
     def refit_prior(self) -> None:
         """Fit one prior to the pages of all shards, and keep it in each."""
@@ -135,18 +135,12 @@ class JoinedState(State):
             outcomes = sorted_outcomes([outcomes, state.outcomes()])[-MOST_OUTCOMES:]
         return outcomes
 
-    def of(self, url: str) -> State:
-        """Return the state of a page's shard, or any state if the URL is not a page's."""
-        with suppress(ValueError, KeyError):
-            return self._by_number[shard_of_page(url, self.shards[0].count)]
-        return self.states[0]
-
     def _by_state(self, entries: Iterable[T]) -> list[tuple[State, list[T]]]:
         """Return the entries of each state; a writer has all shards open."""
         by_state: dict[int, list[T]] = {}
         for entry in entries:
             by_state.setdefault(shard_of_page(entry.url, len(self.states)), []).append(entry)
-        return [(self._by_number[number], some) for number, some in by_state.items()]
+        return [(self.by_number[number], some) for number, some in by_state.items()]
 
 
 def open_shards(
@@ -227,3 +221,12 @@ def _counts_on_server(config: Config) -> list[int]:
 def states_in(state: State) -> Sequence[State]:
     """Return the states that are read as one, or the only one."""
     return state.states if isinstance(state, JoinedState) else [state]
+
+
+def state_of(state: State, url: str) -> State:
+    """Return the state of a page's shard, or any of those read as one if the URL is not a page's."""
+    if not isinstance(state, JoinedState):
+        return state
+    with suppress(ValueError, KeyError):
+        return state.by_number[shard_of_page(url, state.shards[0].count)]
+    return state.states[0]

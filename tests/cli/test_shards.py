@@ -13,7 +13,14 @@ from typer.testing import CliRunner, Result
 from calibration_support import label
 from hacs_crawler.cli.app import app
 from hacs_crawler.links import page_id_of, site_id
-from hacs_crawler.state import Estimation, State, Visit, open_state, shard_of_page
+from hacs_crawler.state import (
+    Estimation,
+    State,
+    Visit,
+    open_state,
+    read_volatile_parts,
+    shard_of_page,
+)
 from hacs_crawler.state.outcome_log import OUTCOME, SEEN, UPDATED
 from hacs_crawler.utils.times import DAY
 
@@ -218,12 +225,18 @@ def test_a_shard_that_no_crawl_has_begun_is_left_out_and_shards_of_which_there_i
 
 
 @on_one_kind_of_store
-def test_what_is_written_to_one_shard_asks_for_its_name(
-    sharded: Hacs, caplog: pytest.LogCaptureFixture
+def test_signals_and_forgotten_parts_go_to_the_shard_of_the_host(
+    sharded: Hacs, state_url: str, namespace: str
 ) -> None:
-    found = sharded("signal", "-", given=f"{URLS[0]}\n".encode())
-    assert found.exit_code == 1
-    assert "that is done in one shard: name it, as with -s HACS_SHARD=0/16" in caplog.text
+    lines = "".join(f"{url}\n" for url in [*URLS, "http://nobody.example/"])
+    found = sharded("signal", "-", given=lines.encode())
+    skipped = "; skipped: 1 page that the state does not know"
+    assert found.stdout == f"61 signals of 60 pages of 21 hosts{skipped}\n"
+    assert sharded("forget", "h3.example").exit_code == 0
+    for index in range(SHARDS):
+        with state_of(state_url, f"{namespace}.{index}-4") as state:
+            is_its = shard_of_page("http://h3.example/", SHARDS) == index
+            assert list(read_volatile_parts(state)) == ["h3.example"] * is_its
 
 
 def test_pages_that_a_round_of_shards_does_not_use_are_counted(
