@@ -8,14 +8,15 @@ from itertools import chain, product
 from typing import Annotated, Final
 
 import typer
+from scrapy import Spider
 from scrapy.crawler import CrawlerRunner
 from scrapy.settings import Settings
 from scrapy.utils.conf import arglist_to_dict, feed_complete_default_values_from_settings
 
 from hacs_crawler.analysis import open_existing
-from hacs_crawler.cli.common import Set, project_config, signals_noted
+from hacs_crawler.cli.common import Set, project_settings, signals_noted
 from hacs_crawler.cli.output import show
-from hacs_crawler.config import Config
+from hacs_crawler.config import Config, warn_of_unknown
 from hacs_crawler.doctor import wiring
 from hacs_crawler.exceptions import ConfigError, HacsError
 from hacs_crawler.shards import (
@@ -39,13 +40,23 @@ COLUMNS: Final = ("asked", "visited", "updates", "dropped", "items", "seconds")
 Number = Annotated[int, typer.Option("--shards", min=1, max=MOST_SHARDS, help="number of shards")]
 
 
-def plan(shards: Number, settings: Set = None) -> None:
+def plan(
+    shards: Number,
+    spider: Annotated[
+        str | None, typer.Argument(help="the spider whose own settings apply", show_default=False)
+    ] = None,
+    settings: Set = None,
+) -> None:
     """Begin a round of all shards: one cut-off, and one budget that their crawls share.
 
     Crawls of shards (`scrapy crawl` with HACS_SHARD) then visit the best pages of all, until each has
     ended. `hacs crawl` begins with this by itself.
     """
-    _planned(project_config(settings)[1], shards)
+    given = project_settings(settings)
+    if spider is not None:
+        _loaded(spider, given)
+    warn_of_unknown(given)
+    _planned(Config.from_settings(given), shards)
 
 
 def crawl(
@@ -116,11 +127,9 @@ def _planned(config: Config, shards: int) -> Round:
 
 def _checked(name: str, arguments: list[str] | None, pairs: list[str] | None) -> Config:
     """Read settings, the spider's own too, and arguments; raises HacsError that names a fault."""
-    settings, _ = project_config(pairs)
-    try:
-        spider = CrawlerRunner(settings).spider_loader.load(name)
-    except KeyError:
-        raise HacsError(f"there is no spider {name!r} in this project") from None
+    settings = project_settings(pairs)
+    spider = _loaded(name, settings)
+    warn_of_unknown(settings)
     if hasattr(spider, "redis_key"):
         msg = f"{name} is fed by a queue: start `scrapy crawl {name}` on any machine"
         raise HacsError(msg)
@@ -135,9 +144,18 @@ def _checked(name: str, arguments: list[str] | None, pairs: list[str] | None) ->
         raise HacsError("forever: one round is crawled, have a timer call `hacs crawl` again")
     if given.get("seeds") == "-":
         raise HacsError("seeds=-: each shard's crawl reads the seeds, use a file")
-    spider.update_settings(settings)
     _check_feeds(settings)
     return Config.from_settings(settings)
+
+
+def _loaded(name: str, settings: Settings) -> type[Spider]:
+    """Return a spider of the project, and add its own settings; raises HacsError without it."""
+    try:
+        spider = CrawlerRunner(settings).spider_loader.load(name)
+    except KeyError:
+        raise HacsError(f"there is no spider {name!r} in this project") from None
+    spider.update_settings(settings)
+    return spider
 
 
 def _check_feeds(settings: Settings) -> None:

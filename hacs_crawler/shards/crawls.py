@@ -19,6 +19,9 @@ from hacs_crawler.utils.text import counted, safe_logger
 logger = safe_logger(__name__)
 
 LOOK_SECONDS: Final = 0.5
+# After how long without any worker that is logged, and the command fails.
+LACK_SECONDS: Final = 5.0
+MOST_LACK_SECONDS: Final = 600.0
 
 
 class ShardCrawls:
@@ -33,6 +36,7 @@ class ShardCrawls:
         self._begun_with: dict[int, tuple[object, ...]] = {}
         self._failed: set[int] = set()
         self._is_away = False
+        self._lack_seconds = 0.0
 
     def to_its_end(self, is_asked: Callable[[], bool]) -> None:
         """Start crawls of the shards that have pages to visit, until none has; wait for all crawls.
@@ -53,7 +57,7 @@ class ShardCrawls:
                         progress.update(text, ended, self._count)
                     self._look()
                 self._pool.end()
-                while self._running:
+                while self._running and self._pool.has_workers():
                     self._look()
             except KeyboardInterrupt:
                 self._pool.end(at_once=True)
@@ -98,8 +102,17 @@ class ShardCrawls:
                 self._running[number] = self._pool.start(order)
 
     def _look(self) -> None:
-        """Wait a moment, and see which crawls have ended."""
+        """Wait a moment, and see which crawls have ended; raises ClusterError if none can run."""
         time.sleep(LOOK_SECONDS)
+        has_workers, lacked = self._pool.has_workers(), self._lack_seconds
+        self._lack_seconds = 0.0 if has_workers else lacked + LOOK_SECONDS
+        if self._lack_seconds >= MOST_LACK_SECONDS:
+            raise ClusterError(f"the Dask cluster has no worker, for {MOST_LACK_SECONDS:g} s now")
+        if lacked < LACK_SECONDS <= self._lack_seconds:
+            msg = "the Dask cluster has no worker left: the crawls wait for one, at most %g s"
+            logger.warning(msg, MOST_LACK_SECONDS)
+        if has_workers and lacked >= LACK_SECONDS:
+            logger.info("the Dask cluster has a worker again: the crawls go on")
         for number, future in list(self._running.items()):
             if future.done():
                 del self._running[number]

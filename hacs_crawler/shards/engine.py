@@ -71,15 +71,20 @@ class Result(NamedTuple):
 
 
 class Pool:
-    """What runs crawls: threads here, or workers of a cluster, which `call_all` reaches."""
+    """What runs crawls: threads here, or workers of a cluster, which `call_all` reaches.
+
+    `has_workers` says whether there are any.
+    """
 
     def __init__(
         self,
         executor: Executor,
         call_all: Callable[..., Any],
         runner: Callable[[str, Order], Result],
+        has_workers: Callable[[], bool] = lambda: True,
     ) -> None:
         self._executor, self._call_all, self._runner = executor, call_all, runner
+        self.has_workers = has_workers
         self._run = secrets.token_hex(8)
 
     def start(self, order: Order) -> Future[Result]:
@@ -128,7 +133,10 @@ def dask_pool(address: str, here_only: str = "") -> Iterator[Pool]:
                 with suppress(Exception):  # of workers that are lost
                     client.run(function, *given)
 
-            yield Pool(client.get_executor(), call_all, _crawl_there)
+            def has_workers() -> bool:
+                return client.status != "running" or bool(client.nthreads())
+
+            yield Pool(client.get_executor(), call_all, _crawl_there, has_workers)
     except HacsError:
         raise
     except Exception as error:

@@ -45,6 +45,9 @@ def test_the_round_is_planned_with_the_settings_of_the_spider(project: Shards) -
     code = (project.folder / "spiders.py").read_text()
     own = 'name = "many"\n    custom_settings = {"HACS_BUDGET": 7}'
     (project.folder / "spiders.py").write_text(code.replace('name = "many"', own))
+    command = ["plan", "many", "--shards", "3", "-s", f"HACS_STATE={project.state}"]
+    planned = forks.run("hacs", command, project.folder, environment=project.environment)
+    assert b"0 pages known; budget: 7;" in planned.stderr
     done = project.crawl(shards=3)
     assert done.status == 0, done.log
     assert len(project.web.asked()) == 7

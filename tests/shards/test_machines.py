@@ -15,6 +15,7 @@ from scrapy.settings import Settings
 from changed import changed
 from crawls_support import Shards, Web, crawls_alive, dask, finish, wait_until, web
 from hacs_crawler.config import Config
+from hacs_crawler.shards import crawls
 from hacs_crawler.shards.joined import JoinedState
 from hacs_crawler.shards.plan import plan_of_shards
 from hacs_crawler.state import (
@@ -154,10 +155,35 @@ def test_what_a_killed_worker_had_goes_on_with_another(project: Shards) -> None:
     check_whole(project)
 
 
+def test_crawls_wait_for_a_worker_if_all_are_killed(project: Shards) -> None:
+    with crawled(project) as (there, process):
+        for one in there.workers:
+            one.kill()
+        time.sleep(crawls.LACK_SECONDS + 3.0)
+        there.add_workers(1)
+        done = finish(process)
+    assert done.status == 0, done.log
+    assert "the Dask cluster has no worker left: the crawls wait for one" in done.log
+    assert "the Dask cluster has a worker again" in done.log
+    check_whole(project)
+
+
+def test_a_cluster_that_stays_without_a_worker_is_one_line(project: Shards) -> None:
+    with (project.folder / "project.py").open("a") as file:
+        file.write("from hacs_crawler.shards import crawls\ncrawls.MOST_LACK_SECONDS = 2.0\n")
+    with crawled(project) as (there, process):
+        for one in there.workers:
+            one.kill()
+        done = finish(process, seconds=120.0)
+    assert done.status == 1
+    assert done.log.endswith("ERROR: the Dask cluster has no worker, for 2 s now\n")
+
+
 def test_a_worker_stopped_for_longer_than_the_lock_lives_asks_nothing_more(project: Shards) -> None:
     with crawled(project) as (there, process):
+        # it may have ended one crawl, and not begun the next
+        wait_until(lambda: there.crawls_of(there.workers[0]), "a crawl")
         stopped = [there.workers[0].pid, *there.crawls_of(there.workers[0])]
-        assert len(stopped) == 2
         for one in stopped:
             os.kill(one, signal.SIGSTOP)
         done = finish(process)
