@@ -180,13 +180,13 @@ def found_shards(config: Config) -> int | None:
     path = sqlite_path(config.state, config.base)
     if path is not None and not path.exists():
         return None
-    counts = _counts_on_server(config) if path is None else _counts_in_file(path, config.namespace)
     has_pages = False
     with (
         suppress(NoStateError),
         closing(open_state(*config.state_arguments, reads_only=True)) as state,
     ):
         has_pages = state.store.count() > 0
+    counts = _counts_on_server(config) if path is None else _counts_in_file(path, config.namespace)
     if counts and has_pages:
         logger.warning(
             "Namespace %s has shards, too: the pages outside of them are read; --shards %d reads these",
