@@ -56,8 +56,10 @@ class Check(NamedTuple):
     advice: str = ""
 
 
-def all_checks(settings: Settings, *, has_project: bool) -> Iterator[Check]:
-    """Check everything that the settings name."""
+def all_checks(
+    settings: Settings, *, has_project: bool, shards: int | None = None
+) -> Iterator[Check]:
+    """Check everything that the settings name; of a state, that number of shards, or those found."""
     yield _versions()
     if not has_project:
         yield Check("project", "warning", "no scrapy.cfg here or above", "run it in the project")
@@ -73,7 +75,7 @@ def all_checks(settings: Settings, *, has_project: bool) -> Iterator[Check]:
         yield Check("settings", "failure", str(error), "correct it in settings.py, or with -s")
         return
     yield Check("settings", "ok", "every HACS_ setting has a usable value")
-    yield from _state(config)
+    yield from _state(config, shards)
     if settings.get("HACS_RENDER", "never") != "never":
         yield _browser(settings)
     if settings["HACS_ARCHIVES"]:
@@ -120,11 +122,11 @@ def wiring(given: Settings) -> Check:
             title = component.__name__
             result = f"{name} switches {title} off: without it parts of HACS do not work"
             return Check("add-on", "failure", result, f"take {title} out of {name}")
-    spiders = "" if adds_spiders(settings) else "; HACS_SPIDERS = True adds our spiders"
+    spiders = "" if adds_spiders(settings) else "; HACS_SPIDERS = True would add our spiders"
     return Check("add-on", "ok", f"scheduler and middlewares are in place{spiders}")
 
 
-def _state(config: Config) -> Iterator[Check]:
+def _state(config: Config, shards: int | None) -> Iterator[Check]:
     """Open the state and try to write to it, which a full disk or a replica refuses.
 
     Then say what loses pages, or may lose them. Where no state is, none is made.
@@ -134,8 +136,12 @@ def _state(config: Config) -> Iterator[Check]:
     joined = None
     stack = ExitStack()
     try:
-        count = None if config.shard is not None else found_shards(config)
-        if count is not None:
+        counts = [shards] if shards else [] if config.shard else found_shards(config)
+        if len(counts) > 1:
+            found = f"{shown}: it has shards of {' and '.join(map(str, counts))}"
+            yield Check("state", "warning", found, "check those of one number with --shards")
+            return
+        for count in counts:
             shown += f", {counted(count, 'shard')}"
             joined, first = open_shards(config, count), Shard(0, count)
             if joined is not None:
@@ -162,6 +168,8 @@ def _state(config: Config) -> Iterator[Check]:
     except (ConfigError, StateError) as error:
         advice = (
             "HACS_STATE is sqlite:///FILE or redis://HOST:PORT/DATABASE; is that running and yours?"
+            if isinstance(error, StateError)
+            else "install it where crawls run"
         )
         yield Check("state", "failure", str(error), advice)
     finally:

@@ -116,12 +116,12 @@ class LinkAdditionsMiddleware:
         if request is None or not self._crawl.is_open:
             self._crawl.stats.unrecorded += request is not None and page_url(request) is not None
             return
-        watch = self._crawl.config.watch
+        watch, stats = self._crawl.config.watch, self._crawl.stats
         if watch is None:
-            self._crawl.stats.readable_answers += isinstance(response, HtmlResponse)
+            may_show = isinstance(response, HtmlResponse)
         else:
             may_show = not watch.answers or type_of(response) in watch.answers
-            self._crawl.stats.readable_answers += may_show
+        stats.readable_answers += may_show
         tag = tag_of(request)
         url = page_url(request, tag)
         mark_answered(request, tag)
@@ -138,8 +138,10 @@ class LinkAdditionsMiddleware:
                     request.method,
                 )
             self._has_posted = True
-        elif self._crawl.stats.not_a_page is None:
-            self._crawl.stats.not_a_page = response.url
+        else:
+            stats.not_a_page = stats.not_a_page or response.url
+            if not may_show:
+                stats.unread_answers[type_of(response)] += 1
 
     def process_spider_output(
         self, response: Response, result: Iterable[Any], spider: Spider | None = None

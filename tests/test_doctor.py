@@ -31,9 +31,9 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def checks(has_project: bool = True, **settings: Any) -> list[Check]:
+def checks(has_project: bool = True, shards: int | None = None, **settings: Any) -> list[Check]:
     given = Settings({"ADDONS": ADDON, **settings})
-    return list(all_checks(given, has_project=has_project))
+    return list(all_checks(given, has_project=has_project, shards=shards))
 
 
 def fault(found: list[Check]) -> tuple[str, str, str]:
@@ -75,9 +75,14 @@ def test_what_keeps_the_add_on_from_working_is_named(settings: dict[str, Any], t
 
 @pytest.mark.parametrize(
     ("path", "text"),
-    [("other.db", "other.db"), ("scrapy.cfg/state.db", "cannot write to the state")],
+    [
+        ("other.db", "other.db"),
+        ("scrapy.cfg/state.db", "cannot write to the state"),
+        ("folder", "folder: it is a folder"),
+    ],
 )
 def test_a_state_that_does_not_open_is_named(path: str, text: str, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
     (tmp_path / "other.db").write_bytes(b"no database at all, but long enough to look like one" * 9)
     name, status, found = fault(checks(HACS_STATE=f"sqlite:///{path}"))
     assert (name, status) == ("state", "failure")
@@ -107,6 +112,20 @@ def test_shards_are_found(tmp_path: Path) -> None:
     assert "namespace hacs, 3 shards: schema 1, 2 pages, readable and writable" in found
     with opened("sqlite:///state.db", "hacs.1-3", tmp_path) as state:
         assert state.store.read_meta("try") is None
+    with opened("sqlite:///state.db", "hacs.0-4", tmp_path):
+        said = fault(checks(HACS_STATE="sqlite:///state.db"))
+    assert said[1:] == ("warning", "sqlite:///state.db, namespace hacs: it has shards of 3 and 4")
+    found = str(checks(HACS_STATE="sqlite:///state.db", shards=3))
+    assert "3 shards: schema 1, 2 pages" in found
+
+
+def test_a_server_without_redis_py_is_answered_with_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "redis", None)
+    found = checks(HACS_STATE="redis://127.0.0.1:1/0")[-1]
+    assert "pip install 'hacs-crawler[redis]'" in found.found
+    assert "HACS_STATE is" not in found.advice
 
 
 @pytest.mark.slow

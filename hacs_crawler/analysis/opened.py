@@ -13,7 +13,7 @@ from scrapy.utils.project import get_project_settings
 
 from hacs_crawler.analysis.tables import Table, table, times
 from hacs_crawler.config import Config, unknown_settings
-from hacs_crawler.exceptions import ConfigError, HacsError
+from hacs_crawler.exceptions import ConfigError, HacsError, StateError
 from hacs_crawler.links import site_id
 from hacs_crawler.ranking.finalists import urls_of
 from hacs_crawler.ranking.plan import Plan
@@ -204,7 +204,13 @@ def open_existing(config: Config, *, writes: bool = False, creates: bool = False
         raise HacsError(msg)
     reads_only = not (writes or creates)
     if config.shards is None and config.shard is None:
-        config = replace(config, shards=found_shards(config))
+        counts = found_shards(config)
+        if len(counts) > 1:
+            numbers, address = " and ".join(map(str, counts)), path or describe(config.state)
+            raise StateError(
+                f"the state in {address} has shards of {numbers}: name one with --shards"
+            )
+        config = replace(config, shards=counts[0] if counts else None)
     if config.shards is None or config.shard is not None:
         return open_state(*config.state_arguments, reads_only=reads_only)
     joined = open_shards(config, config.shards, reads_only=reads_only, creates=creates)

@@ -5,17 +5,18 @@ from __future__ import annotations
 import typer
 from scrapy.utils.conf import closest_scrapy_cfg
 
-from hacs_crawler.cli.common import Set, project_settings
+from hacs_crawler.cli.common import Set, Shards, project_settings
 from hacs_crawler.cli.output import show
 from hacs_crawler.doctor import all_checks
 
 
-def doctor(settings: Set = None) -> None:
+def doctor(shards: Shards = None, settings: Set = None) -> None:
     """Check for whatever may keep crawls from working, and say what to do.
 
     The exit status is 1 if a check fails.
     """
-    checks = list(all_checks(project_settings(settings), has_project=bool(closest_scrapy_cfg())))
+    given, has_project = project_settings(settings), bool(closest_scrapy_cfg())
+    checks = list(all_checks(given, has_project=has_project, shards=shards))
     show(
         *(
             f"{check.status:8} {check.name:9} {check.found}{check.advice and f' -> {check.advice}'}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -76,30 +77,33 @@ def signal(
         except (OSError, UnicodeDecodeError) as error:
             raise HacsError(f"{file}: cannot read: {reason_of(error)}") from error
         by_host: dict[str, dict[int, int]] = {}
+        signals = Counter[int]()
         for url, second in pings:
             parts = urlsplit(url)
             own = by_host.setdefault(f"{parts.scheme.lower()}://{parts.netloc.lower()}", {})
             page_id = page_id_of(url)
             own[page_id] = max(second, own.get(page_id, 0))
-        known_pages = sum(
+            signals[page_id] += 1
+        known = [
             _record(state_of(state, f"{origin}/"), origin, own, now)
             for origin, own in by_host.items()
-        )
-        unknown = sum(map(len, by_host.values())) - known_pages
-        skipped = f"; skipped: {counted(unknown, 'page')} that the state does not know" * (
-            unknown > 0
-        )
-        pages = f"{counted(known_pages, 'page')} of {counted(len(by_host), 'host')}"
-        show_lines([f"{counted(len(pings), 'signal')} of {pages}{skipped}"])
+        ]
+        pages = {page_id for ids in known for page_id in ids}
+        unknown = len(signals) - len(pages)
+        skipped = f"; skipped: {counted(unknown, 'page')} that the state does not know"
+        heard = counted(sum(signals[page_id] for page_id in pages), "signal")
+        of = f"{counted(len(pages), 'page')} of {counted(sum(map(bool, known)), 'host')}"
+        show_lines([f"{heard} of {of}{skipped * (unknown > 0)}"])
 
 
-def _record(state: State, origin: str, times: dict[int, int], now: int) -> int:
-    """Record the signals of one host; return how many of its pages the state knows."""
+def _record(state: State, origin: str, times: dict[int, int], now: int) -> list[int]:
+    """Record the signals of one host; return the ids of its pages that the state knows."""
     ids, seconds = np.array(list(times), np.int64), np.array(list(times.values()), np.int64)
     (source,) = read_sources(state.store, KIND, [origin])
     sites = hear(state, KIND, origin, now, ids, seconds, others="silent", sites=source.sites)
     write_sources(state.store, KIND, [replace(source, tried=now, read=now, sites=sites)])
-    return int(np.count_nonzero(state.rows(ids)["site"]))
+    known: list[int] = ids[state.rows(ids)["site"] > 0].tolist()
+    return known
 
 
 def forget(

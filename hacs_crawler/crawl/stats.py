@@ -68,8 +68,9 @@ class CrawlStats:
     # What is watched of pages, in a word.
     watched: str = "link"
     taken_back: int = 0  # counted updates of ranked pages
-    # Types of the answers that cannot show any watched mark.
+    # Types of the answers that cannot show any watched mark, of pages and of other requests.
     other_answers: Counter[str] = field(default_factory=Counter)
+    unread_answers: Counter[str] = field(default_factory=Counter)
     # The patterns of HACS_WEIGHTS and HACS_EVERY that counted for a page.
     matched: set[str] = field(default_factory=set)
     _has_said_overdue: bool = False
@@ -183,20 +184,16 @@ class CrawlStats:
         if self._has_said_overdue:
             return
         self._has_said_overdue = True
-        overdue = chosen + left.overdue
-        now = (
-            f"{counted(overdue, 'page is', 'pages are')} overdue, and this run visits {chosen:,}"
-            if overdue
-            else "no page is overdue"
-        )
-        often = (
-            ""
-            if budget is None
-            else (
-                f": HACS_BUDGET = {budget} keeps them if a run comes at least every "
-                f"{budget / left.visits_a_day:.2g} days"
+        now = "no page is overdue"
+        if overdue := chosen + left.overdue:
+            overdue_pages = counted(overdue, "page is", "pages are")
+            now = f"{overdue_pages} overdue, and this run visits {chosen:,}"
+        often = ""
+        if budget is not None:
+            days = min(budget / left.visits_a_day, left.shortest_days)
+            often = (
+                f": HACS_BUDGET = {budget} keeps them if a run comes at least every {days:.2g} days"
             )
-        )
         logger.log(
             logging.WARNING if left.overdue else logging.INFO,
             "Intervals: %s. The longest ones take %.3g visits a day%s",
@@ -325,6 +322,12 @@ class CrawlStats:
         return f": {found}{f' ({expected})' * (self.found_updates == updates)}"
 
     @property
+    def has_pages(self) -> bool:
+        """Whether any request was for a page."""
+        counts = ("hacs/dropped/", "hacs/not_observed", "hacs/ranked", "hacs/visits")
+        return any(name.startswith(counts) for name in self.collector.get_stats())
+
+    @property
     def saw_only_new_pages(self) -> bool:
         """Whether every visit was a page's first."""
         return 0 < self.get("visits") == self.get("first_visits")
@@ -361,11 +364,8 @@ class CrawlStats:
 
     def log_if_few_were_pages(self, pages: Pages) -> None:
         """Log that HACS takes none of the crawl's requests for pages, or only a few by default."""
-        has_page = any(
-            name.startswith(("hacs/dropped/", "hacs/not_observed", "hacs/ranked", "hacs/visits"))
-            for name in self.collector.get_stats()
-        )
-        if not has_page and self.not_a_page is not None and isinstance(pages, tuple):
+        is_none = not self.has_pages and self.not_a_page is not None
+        if is_none and isinstance(pages, tuple):
             logger.warning(
                 "HACS_PAGES is found in no URL that was answered, so that nothing was recorded; the "
                 "first answer was that of %s",
@@ -374,14 +374,13 @@ class CrawlStats:
         if pages != "start":
             return
         seen, of_pages = self.readable_answers, min(self.answers, self.readable_answers)
-        is_none = not has_page and self.not_a_page is not None
-        if is_none or (seen >= SOME and of_pages < FEW * seen):
+        if (is_none and seen) or (seen >= SOME and of_pages < FEW * seen):
             logger.info(
                 "%d of %d requests %s a start request, and only start requests are ranked and "
                 'recorded: set HACS_PAGES = "all", or to URL patterns, to include the pages that '
                 "callbacks or a queue request",
                 of_pages,
-                max(seen, 1),
+                seen,
                 "was" if of_pages == 1 else "were",
             )
 

@@ -77,9 +77,13 @@ class FindingsWriter(PageWriter[Findings]):
                 fields_before = {} if key is None else before.get(key, {})
                 fields = item_fields(item)
                 changed = {
-                    name: was
-                    for name, was in fields_before.items()
-                    if was not in EMPTY and fields.get(name) != was and config.watches_field(name)
+                    name: f"no {name}" if was in EMPTY else f"{name} {was}"
+                    for name in ({**fields, **fields_before} if fields_before else ())
+                    if (was := fields_before.get(name)) != (now := fields.get(name))
+                    and any(
+                        isinstance(value, str | int | float) and value != "" for value in (was, now)
+                    )
+                    and config.watches_field(name)
                 }
                 texts = {
                     name: text
@@ -184,15 +188,14 @@ def _new_requests(
             yield Finding(0, "link", texts.get(link, ""), _without_secrets(url))
 
 
-def _of_item(
-    texts: Mapping[str, str], changed: Mapping[str, object], *, is_titled: bool
-) -> Finding:
-    """Return an item as text, and the old values of its fields, without secrets.
+def _of_item(texts: Mapping[str, str], changed: Mapping[str, str], *, is_titled: bool) -> Finding:
+    """Return an item as text, and what its fields were, without secrets.
 
     The fields of an item without a title are named: "7 9.99, was price 10.49" says too little.
     """
     shown = {name: text for name, text in texts.items() if not is_secret_name(name)}
-    was = [f"{name} {changed[name]}" for name in shown if name in changed]
+    names = (name for name in {**shown, **changed} if not is_secret_name(name))
+    was = [changed[name] for name in names if name in changed]
     urls = [shown.pop(name) for name in _ADDRESSES if "://" in shown.get(name, "")]
     if is_titled or len(shown) == 1:
         text = " ".join(shown.values())

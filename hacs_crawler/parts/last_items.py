@@ -116,7 +116,8 @@ class LastItems(PageWriter[Kept]):
             self._differed.update({name for name, value, _ in shown_before if value not in EMPTY})
             self._emptied.update({name for name, value, _ in shown_before if value in EMPTY})
             for name, value, was in differed:
-                logger.debug("%s: %s %r, was %r", url, name, value, was)
+                if self._crawl.config.watches_field(name):
+                    logger.debug("%s: %s %s, was %s", url, name, value, was)
         return ()
 
     def write(self, state: State, unwritten: Mapping[int, Kept]) -> None:

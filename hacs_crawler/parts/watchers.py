@@ -24,7 +24,7 @@ from hacs_crawler.watch import LEADS_ON, Rules
 logger = safe_logger(__name__)
 
 NOTE: Final = "watchers"
-_READ_FROM: Final = {
+_READ_FROM: Final[dict[str, str]] = {
     "JSON": '"items", or "jmespath:…"',
     "text": '"items", or a function',
     "XML": '"items", or "xpath:…"',
@@ -94,16 +94,19 @@ class Watchers(CrawlPart):
     def sum_up(self) -> None:
         """Warn if no page showed, or can show, a watched mark: an expression may be wrong."""
         stats, config = self._crawl.stats, self._crawl.config
-        others = stats.other_answers
+        others, answers, read_from = stats.other_answers, stats.answers, _READ_FROM
+        if not stats.has_pages and not stats.readable_answers:
+            # such as the feeds of an XMLFeedSpider, which are pages only if items are watched
+            others, answers, read_from = stats.unread_answers, stats.unread_answers.total(), {}
         if others.total():
             (kind, number), *_ = others.most_common(1)
-            are_most = 2 * others.total() > stats.answers
-            advice = ": set HACS_WATCH = " + _READ_FROM.get(kind, '"items"')
+            are_most = 2 * others.total() > answers
+            advice = ": set HACS_WATCH = " + read_from.get(kind, '"items"')
             logger.log(
                 logging.WARNING if are_most else logging.INFO,
                 "%d of %s %s %s, which HACS_WATCH = %r is not read from%s",
                 number,
-                counted(stats.answers, "answer"),
+                counted(answers, "answer"),
                 "was" if number == 1 else "were",
                 kind,
                 config.watched_as,

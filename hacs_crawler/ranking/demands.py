@@ -62,11 +62,13 @@ class Demanded(NamedTuple):
     """The sum of the demands on many pages.
 
     `overdue` is the number of pages whose longest interval has passed, `visits_a_day` the number of
-    visits a day that keeps all longest intervals. `matched` are the patterns that matched a page.
+    visits a day that keeps all longest intervals, `shortest_days` the shortest of them. `matched` are
+    the patterns that matched a page.
     """
 
     overdue: int = 0
     visits_a_day: float = 0.0
+    shortest_days: float = math.inf
     matched: frozenset[str] = frozenset()
 
     def plus(self, other: Demanded) -> Demanded:
@@ -74,6 +76,7 @@ class Demanded(NamedTuple):
         return Demanded(
             self.overdue + other.overdue,
             self.visits_a_day + other.visits_a_day,
+            min(self.shortest_days, other.shortest_days),
             self.matched | other.matched,
         )
 
@@ -93,7 +96,8 @@ def is_overdue(score: FloatArray) -> BoolArray:
 def demanded_of(most_days: FloatArray, score: FloatArray, may_be_visited: BoolArray) -> Demanded:
     """Return the sum of the demands on pages; pages that may not be visited are not overdue."""
     overdue = int(np.count_nonzero(is_overdue(score) & may_be_visited))
-    return Demanded(overdue, float((1.0 / most_days).sum()))
+    shortest_days = float(most_days.min(initial=math.inf))
+    return Demanded(overdue, float((1.0 / most_days).sum()), shortest_days)
 
 
 def weight_of(given: Any) -> float:

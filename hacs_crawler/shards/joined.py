@@ -30,7 +30,6 @@ from hacs_crawler.state import (
     State,
     Store,
     Visit,
-    describe,
     open_state,
     shard_of_page,
     shards_of,
@@ -171,15 +170,14 @@ def open_shards(
     return joined
 
 
-def found_shards(config: Config) -> int | None:
-    """Return the number of shards of a state without pages outside of them, None without shards.
+def found_shards(config: Config) -> list[int]:
+    """Return the numbers of shards that a state has, none if it has pages outside of shards.
 
-    On a server, a state has shards if the first shard exists. Raises StateError for shards
-    of several numbers.
+    On a server, a state has shards if the first shard exists. Raises StateError.
     """
     path = sqlite_path(config.state, config.base)
     if path is not None and not path.exists():
-        return None
+        return []
     has_pages = False
     with (
         suppress(NoStateError),
@@ -193,13 +191,7 @@ def found_shards(config: Config) -> int | None:
             config.namespace,
             counts[-1],
         )
-    if has_pages:
-        return None
-    if len(counts) > 1:
-        numbers = " and ".join(map(str, counts))
-        address = describe(config.state) if path is None else path
-        raise StateError(f"the state in {address} has shards of {numbers}: name one with --shards")
-    return counts[0] if counts else None
+    return [] if has_pages else counts
 
 
 def _counts_in_file(path: Path, namespace: str) -> list[int]:

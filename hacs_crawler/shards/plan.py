@@ -17,8 +17,11 @@ from hacs_crawler.ranking.plan import Plan, plan_from, plan_of, read_rows
 from hacs_crawler.shards.joined import JoinedState, open_shards
 from hacs_crawler.shards.lock import shard_lock
 from hacs_crawler.shards.rounds import Round, ShardShare, open_rounds
-from hacs_crawler.state import Ids, Rows, State, shards_of
+from hacs_crawler.state import Ids, Rows, SetAside, State, shards_of, without_future
 from hacs_crawler.utils.terminal import Progress
+from hacs_crawler.utils.text import safe_logger
+
+logger = safe_logger(__name__)
 
 
 def plan_of_all(
@@ -35,7 +38,7 @@ def plan_of_all(
     `ids_and_rows` are all pages of the state, if they were read already.
     """
     if isinstance(state, JoinedState):
-        return plan_of_shards(state.states, options, now, limit)
+        return plan_of_shards(state.states, options, now, limit, warns=ids_and_rows is None)
     return plan_of(*(ids_and_rows or read_rows(state, progress, now)), state, options, now, limit)
 
 
@@ -46,22 +49,30 @@ def plan_of_shards(
     limit: int | None = None,
     *,
     only_seen: bool = False,
+    warns: bool = True,
 ) -> Plan:
     """Return the plan of all pages of the shards, or of those visited before (`only_seen`).
 
     Each shard is ranked whole, one after the other. Pages of the same score are taken from all shards by
-    turns. Raises ConfigError, StateError.
+    turns. Visits later than now are set aside, and logged if it `warns`. Raises ConfigError, StateError.
     """
+    set_aside: list[SetAside] = []
     options = options.seeded(secrets.randbits(63))  # the same in every shard
     quota, parts = Quota(options.budget), list[Finalists]()
     for index, state in enumerate(states):
-        page_ids, rows = read_rows(state, now=now)
+        page_ids, rows = read_rows(state)
+        rows, future = without_future(state, page_ids, rows, now)
+        if future is not None:
+            set_aside.append(future)
         if only_seen:
             is_seen = rows["visits"] > 0
             page_ids, rows = page_ids[is_seen], rows[is_seen]
         hubs_and_rows = with_hubs(options, state, now)
         part = finalists_of(page_ids, rows, state, hubs_and_rows, now, quota.within(limit))
         parts.append(replace(part, places=part.places * len(states) + index))
+    if set_aside and warns:
+        pages, latest = zip(*set_aside, strict=True)
+        logger.warning("%s", SetAside(sum(pages), max(latest)))
     return plan_from(merged(parts, quota.within(limit)), quota, limit)
 
 

@@ -38,7 +38,11 @@ if TYPE_CHECKING:
         read_findings as read_findings,
         write_findings as write_findings,
     )
-    from hacs_crawler.state.future import as_of as as_of, without_future as without_future
+    from hacs_crawler.state.future import (
+        SetAside as SetAside,
+        as_of as as_of,
+        without_future as without_future,
+    )
     from hacs_crawler.state.jsonl import (
         LONGEST_LINE_BYTES as LONGEST_LINE_BYTES,
         is_export as is_export,

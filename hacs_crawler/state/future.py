@@ -9,7 +9,7 @@ attempt only.
 from __future__ import annotations
 
 from copy import copy
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -18,10 +18,25 @@ from hacs_crawler.state.merging import FIRST_WAIT_GONE, LONGEST_WAIT_GONE
 from hacs_crawler.state.page import Page
 from hacs_crawler.state.rows import ROW, encode_row
 from hacs_crawler.state.store import Ids, Rows
+from hacs_crawler.utils.text import counted
 from hacs_crawler.utils.times import SKEW_SECONDS, minute_text
 
 if TYPE_CHECKING:
     from hacs_crawler.state.database import State
+
+
+class SetAside(NamedTuple):
+    """The number of pages with visits later than now, and the second of the latest visit."""
+
+    pages: int
+    latest: int
+
+    def __str__(self) -> str:
+        return (
+            f"{counted(self.pages, 'page has', 'pages have')} visits later than now, the latest at "
+            f"{minute_text(self.latest)} UTC: a clock was wrong, then or now; such visits are set aside "
+            "until their time (nothing is deleted)"
+        )
 
 
 def latest_of(page: Page) -> int:
@@ -52,7 +67,9 @@ def as_of(page: Page, now: float) -> Page:
     return past
 
 
-def without_future(state: State, page_ids: Ids, rows: Rows, now: float) -> tuple[Rows, str | None]:
+def without_future(
+    state: State, page_ids: Ids, rows: Rows, now: float
+) -> tuple[Rows, SetAside | None]:
     """Return ranking rows without visits later than `now`, and a warning about them.
 
     Without such visits, returns the rows themselves, and None. Reads the pages whose rows show or may
@@ -80,9 +97,4 @@ def without_future(state: State, page_ids: Ids, rows: Rows, now: float) -> tuple
         earlier = [as_of(page, now) for page in of_future.values()]
         state.estimation.estimate(earlier)
         past[[*of_future]] = np.frombuffer(b"".join(map(encode_row, earlier)), ROW)
-    if past is rows:
-        return rows, None
-    return past, (
-        f"{number} pages have visits later than now, the latest at {minute_text(latest)} UTC: a clock "
-        "was wrong, then or now; such visits are set aside until their time (nothing is deleted)"
-    )
+    return (rows, None) if past is rows else (past, SetAside(number, latest))

@@ -34,6 +34,8 @@ class SQLiteFile:
 
     def __init__(self, path: Path, *, reads_only: bool) -> None:
         self.path = path
+        if path.is_dir():
+            raise StateError(f"cannot open the state in {path}: it is a folder")
         with self.naming_errors("open"):
             if not reads_only:
                 path.parent.mkdir(parents=True, exist_ok=True)

@@ -83,7 +83,7 @@ def item_texts(item: Any) -> dict[str, str]:
     """Return the texts and numbers of an item by field, for display; its title or name first."""
     fields = _mapping(item)
     return {
-        str(name): str(fields[name])
+        str(name): str(_as_json(fields[name], name))
         for name in sorted(fields, key=lambda name: name not in TITLES)
         if isinstance(fields[name], str | int | float | Decimal)
         and not isinstance(fields[name], bool)

@@ -175,6 +175,22 @@ def test_commands_read_all_shards_as_one_state(
 
 
 @on_one_kind_of_store
+@pytest.mark.parametrize("command", [["rank"], ["report", "-o", "report.html"]], ids=str)
+def test_visits_later_than_now_are_counted_once_over_all_shards(
+    command: list[str],
+    sharded: Hacs,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setenv("HACS_TESTS_NOW", str(NOW - 10 * DAY))
+    monkeypatch.chdir(tmp_path)
+    assert sharded(*command).exit_code == 0
+    (said,) = (line for line in caplog.messages if "later than now" in line)
+    assert said.startswith(f"{len(URLS)} pages have visits later than now")
+
+
+@on_one_kind_of_store
 def test_shards_are_not_read_beside_a_state_that_knows_pages_which_is_said(
     sharded: Hacs, state_url: str, namespace: str, caplog: pytest.LogCaptureFixture
 ) -> None:

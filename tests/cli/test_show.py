@@ -198,7 +198,7 @@ def test_visits_later_than_now_are_set_aside_and_counted(
     record(folder, (Visit(ADA, NOW + day * DAY, marks=frozenset({day})) for day in days))
     after = facts_of(folder, ADA)
     assert after.pop("visits_set_aside") == 3
-    assert "1 pages have visits later than now, the latest at 2025-11-10 00:00 UTC" in caplog.text
+    assert "1 page has visits later than now, the latest at 2025-11-10 00:00 UTC" in caplog.text
     for key in ("visits", "p", "rank", "rate_per_day", "reason", "links"):
         assert after[key] == before[key]
     assert "set aside   3 visits later than now" in hacs_show(folder, ADA).stdout

@@ -11,6 +11,7 @@ from scrapy.statscollectors import MemoryStatsCollector
 from scrapy.utils.test import get_crawler
 
 from hacs_crawler.crawl.stats import CrawlStats
+from hacs_crawler.ranking.demands import Demanded
 from hacs_crawler.state import Estimation, Page, Prediction, Recorded, Visit, merged
 
 
@@ -167,7 +168,7 @@ def test_pages_of_which_a_crawl_visits_none_again_are_counted(stats, caplog):
 
 @pytest.mark.parametrize(("pages", "is_said"), [("all", False), ("start", True), ((), True)])
 def test_a_crawl_none_of_whose_answers_is_a_page_says_why(stats, caplog, pages, is_said):
-    stats.not_a_page = "http://a.example/1"
+    stats.not_a_page, stats.readable_answers = "http://a.example/1", 1
     stats.log_if_few_were_pages(pages)
     assert ("HACS_PAGES" in caplog.text) is is_said
     stats.count("dropped/budget")
@@ -190,6 +191,12 @@ def test_a_crawl_of_whose_answers_few_are_pages_says_how_many(
     caplog.clear()
     stats.log_if_few_were_pages("all")
     assert caplog.messages == []
+
+
+@pytest.mark.parametrize(("budget", "days"), [(1, "0.5"), (8, "1")])
+def test_runs_are_to_come_no_later_than_the_shortest_interval_ends(stats, caplog, budget, days):
+    stats.gauge_overdue(Demanded(visits_a_day=2, shortest_days=1), 0, budget)
+    assert caplog.text.endswith(f"if a run comes at least every {days} days\n")
 
 
 @pytest.mark.parametrize(("firsts", "is_said"), [(0, False), (29, False), (30, True)])

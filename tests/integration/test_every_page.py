@@ -295,22 +295,23 @@ IDLE = """
 
 
 @pytest.mark.parametrize(
-    ("pages", "said"),
+    ("pages", "kind", "said"),
     [
-        ("start", "0 of 2 requests were a start request"),
-        ("/product/", "WARNING: HACS_PAGES is found in no URL that was answered"),
-        ("all", ""),
+        ("start", "html", "0 of 2 requests were a start request"),
+        ("/product/", "html", "WARNING: HACS_PAGES is found in no URL that was answered"),
+        ("all", "html", ""),
+        ("start", "xml", "WARNING: 2 of 2 answers were XML, which HACS_WATCH = "),
     ],
 )
 def test_where_no_answer_was_a_page_it_is_said_why(
-    pages: str, said: str, any_spider: AnySpider, site: Site
+    pages: str, kind: str, said: str, any_spider: AnySpider, site: Site
 ) -> None:
     for path in ("/1", "/2"):
-        site.set(path)
+        site.set(path, Content_Type=f"text/{kind}")
     crawl = any_spider.run(IDLE, HACS_PAGES=pages)
     assert said in crawl.log
     assert crawl.stat("hacs/visits") == (0 if said else 2)
-    assert ("HACS_PAGES" in crawl.log) is bool(said)
+    assert ("HACS_PAGES" in crawl.log) is (bool(said) and kind == "html")
 
 
 def test_patterns_that_find_nothing_beside_others_that_do_are_named_in_the_first_run(

@@ -184,6 +184,23 @@ async def test_an_item_is_kept_with_where_it_is_and_what_it_was(
     assert item[1:] == ("item", text, "http://a.example/book", "price 10.49")
 
 
+async def test_a_field_that_an_item_lost_or_gained_is_told(tmp_path: Path) -> None:
+    rows = [BOOK.format(price) for price in ("10.0", "0", "9.5", "9.5")]
+    rows[1] = rows[1].replace("<b>0</b>", "<i>sold out</i>")
+
+    def items(response: HtmlResponse) -> list[dict[str, Any]]:
+        price = response.css("b::text").get()
+        more = response.css("i::text").get("")
+        title = response.css("a::text").get()
+        return [{"title": title, "price": price and float(price), "stock": more, "tags": [title]}]
+
+    kept = await kept_after(tmp_path, *rows, items=items, HACS_WATCH="items")
+    assert told(kept) == [
+        ("A book 9.5", "no price, stock sold out"),
+        ("A book sold out", "no stock, price 10"),
+    ]
+
+
 async def test_an_item_that_comes_beside_another_has_not_replaced_it(tmp_path: Path) -> None:
     one, two = (f"<p><a href=/{name}>{name}</a><b>9.5</b></p>" for name in ("one", "two"))
     kept = await kept_after(tmp_path, one, one + two, items=named(), HACS_WATCH="items")

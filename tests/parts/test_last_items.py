@@ -85,7 +85,7 @@ async def test_of_a_page_that_was_not_read_the_items_before_stay(tmp_path: Path)
 async def test_a_field_that_nearly_always_differs_is_pointed_out_and_a_key_that_no_item_has(
     visits: int, equal: int, more: Item, said: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level("INFO")
+    caplog.set_level("DEBUG")
     async with open_crawl(tmp_path, **{**KEYED, **more}) as crawl:
         part = crawl.parts.of(LastItems)
         for number in range(visits):
@@ -96,7 +96,9 @@ async def test_a_field_that_nearly_always_differs_is_pointed_out_and_a_key_that_
             part.shown(response, shown, is_news=False)
             recorded = merged(Page(url), Visit(url, 86_400))
             part.observed(Observed(Request(url), response, recorded, ""))
+        assert (": at True, was False" in caplog.text) is (not more), "those watched"
         caplog.clear()
+        caplog.set_level("INFO")
         for _ in range(2):
             part.sum_up()
         assert len(caplog.messages) == bool(said)

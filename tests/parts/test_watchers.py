@@ -103,7 +103,7 @@ async def test_it_is_said_where_a_setting_finds_nothing(  # noqa: PLR0917
 ) -> None:
     async with open_crawl(tmp_path, HACS_WATCH=watch) as crawl:
         part = crawl.parts.of(Watchers)
-        crawl.stats.answers = 4
+        crawl.stats.answers = crawl.stats.readable_answers = 4
         crawl.stats.other_answers["JSON"] = JSON
         for stat, number in stats.items():
             crawl.stats.collector.set_value(stat, number)

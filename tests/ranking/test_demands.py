@@ -105,6 +105,7 @@ def test_the_overdue_pages_that_a_budget_leaves_out_are_counted() -> None:
     _, chosen, selection = selected([9] * 5, every=[(0.0, 3.0)] * 5, budget=2)
     assert (chosen.overdue, selection.demanded.overdue) == (2, 3)
     assert selection.demanded.visits_a_day == pytest.approx(5 / 3)
+    assert selection.demanded.shortest_days == 3
 
 
 @given(st.lists(st.tuples(st.floats(0.1, 50), st.floats(0, 20), st.floats(0.1, 40)), min_size=1))

@@ -55,8 +55,8 @@ def test_a_page_is_ranked_as_if_they_had_not_come(store: Store, future: list[Vis
     seen_alone = future == FUTURE[2:]  # only its row tells of a failure, and rows know no times
     if not seen_alone:
         assert found.tobytes() == rows_of(*PAST).tobytes()
-        assert said.startswith("1 pages")
-        assert f"the latest at {minute_text(max(visit.at for visit in future))} UTC" in said
+        assert str(said).startswith("1 page has")
+        assert f"the latest at {minute_text(max(visit.at for visit in future))} UTC" in str(said)
     assert state.rows(IDS).tobytes() == before.tobytes(), "the state stays as it is"
 
 
@@ -68,7 +68,9 @@ def test_failures_are_looked_at_where_another_page_shows_that_a_clock_was_fast()
     found, said = without_future(state, ids, state.rows(ids), NOW)
     assert found["failures"].tolist() == [0, 0]
     assert found["visits"].tolist() == [10, 0]
-    assert said.startswith("2 pages have visits later than now, the latest at 2025-11-10 00:00")
+    assert str(said).startswith(
+        "2 pages have visits later than now, the latest at 2025-11-10 00:00"
+    )
 
 
 def test_they_count_again_when_their_time_has_come(store: Store) -> None:

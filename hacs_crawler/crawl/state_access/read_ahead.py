@@ -21,6 +21,7 @@ from hacs_crawler.state import (
     Prediction,
     Recorded,
     Rows,
+    SetAside,
     State,
     claim_links,
     elsewhere,
@@ -90,7 +91,7 @@ class StateThread:
                 logger.warning("%s; next try in %g s", error, RETRY_SECONDS)
                 await maybe_deferred_to_future(sleep(RETRY_SECONDS))
 
-    async def rows(self, page_ids: Sequence[int], now: float) -> tuple[Rows, str | None]:
+    async def rows(self, page_ids: Sequence[int], now: float) -> tuple[Rows, SetAside | None]:
         """Return the pages' ranking rows without visits later than `now`, and what there is of these.
 
         Raises StateError.
