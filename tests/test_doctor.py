@@ -122,7 +122,7 @@ def test_shards_are_found(tmp_path: Path) -> None:
 def test_a_server_without_redis_py_is_answered_with_how_to_install_it(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setitem(sys.modules, "redis", None)
+    monkeypatch.setitem(sys.modules, "hacs_crawler.state.redis", None)
     found = checks(HACS_STATE="redis://127.0.0.1:1/0")[-1]
     assert "pip install 'hacs-crawler[redis]'" in found.found
     assert "HACS_STATE is" not in found.advice
