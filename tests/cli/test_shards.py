@@ -247,7 +247,7 @@ def test_signals_and_forgotten_parts_go_to_the_shard_of_the_host(
     lines = "".join(f"{url}\n" for url in [*URLS, "http://nobody.example/"])
     found = sharded("signal", "-", given=lines.encode())
     skipped = "; skipped: 1 page that the state does not know"
-    assert found.stdout == f"61 signals of 60 pages of 21 hosts{skipped}\n"
+    assert found.stdout == f"60 signals of 60 pages of 20 hosts{skipped}\n"
     assert sharded("forget", "h3.example").exit_code == 0
     for index in range(SHARDS):
         with state_of(state_url, f"{namespace}.{index}-4") as state:
