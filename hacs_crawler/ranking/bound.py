@@ -104,10 +104,10 @@ class Bounds:
         for start in range(0, len(places), PIECE_ROWS):
             piece = slice(start, start + PIECE_ROWS)
             bound[piece] = self.of(np.take(self.rows, places[piece]))
-        is_meant = bound >= least
+        is_wanted = bound >= least
         if below < np.inf:
-            is_meant &= bound < below
-        return PageBounds(places[is_meant], bound[is_meant], waiting)
+            is_wanted &= bound < below
+        return PageBounds(places[is_wanted], bound[is_wanted], waiting)
 
     def _may_have(self, rows: Rows, bound: float) -> BoolArray:
         """Return which pages may have that bound; waits and failures are ignored."""

@@ -243,11 +243,11 @@ def groups_of(bounded: PageBounds, rows: Rows, most: int) -> Iterator[SiteGroup]
 
 def _members(rows: Rows, group_of: NDArray[np.int16]) -> tuple[Places, Places]:
     """Return the places of all pages by group, ascending in each group, and the end of each group."""
-    is_meant = group_of != _NONE
+    is_wanted = group_of != _NONE
     members, groups = [], []
     for start in range(0, len(rows), ROWS_A_SEARCH):
         numbers = _numbers(rows[start : start + ROWS_A_SEARCH])
-        here = np.flatnonzero(is_meant.take(numbers, mode="clip"))
+        here = np.flatnonzero(is_wanted.take(numbers, mode="clip"))
         members.append(start + here)
         groups.append(group_of[numbers[here]])
     group = np.concatenate(groups)

@@ -121,13 +121,13 @@ class Selection(Generic[T]):
         if self._quota.budget is None and not options.threshold:
             score[is_gone] = -np.inf
             kept, is_gone = kept | is_gone, np.zeros_like(is_gone)
-        self._entries += _those(entries, kept)
+        self._entries += _selected(entries, kept)
         self._candidates = joined([self._candidates, taken(candidates, kept)])
         self._score = np.concatenate([self._score, score[kept]])
         is_contender = np.zeros(len(self._entries), np.bool_)
         is_contender[contenders(self._score, self._quota, self._candidates.is_unseen)] = True
         over_budget = self._keep(is_contender)
-        gone, early, low = (_those(entries, which) for which in (is_gone, is_early, is_low))
+        gone, early, low = (_selected(entries, which) for which in (is_gone, is_early, is_low))
         return Dropped(gone, early, low, over_budget)
 
     @property
@@ -196,12 +196,12 @@ class Selection(Generic[T]):
         """Remove and return the other entries."""
         if is_kept.all():
             return []
-        others = _those(self._entries, ~is_kept)
-        self._entries = _those(self._entries, is_kept)
+        others = _selected(self._entries, ~is_kept)
+        self._entries = _selected(self._entries, is_kept)
         self._candidates = taken(self._candidates, is_kept)
         self._score = self._score[is_kept]
         return others
 
 
-def _those(entries: Sequence[T], is_meant: BoolArray) -> list[T]:
-    return [entries[index] for index in np.flatnonzero(is_meant).tolist()]
+def _selected(entries: Sequence[T], is_selected: BoolArray) -> list[T]:
+    return [entries[index] for index in np.flatnonzero(is_selected).tolist()]

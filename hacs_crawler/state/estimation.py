@@ -200,7 +200,7 @@ def histories(pages: Sequence[Page]) -> tuple[FloatArray, BoolArray, IndexArray]
     """Return visit times in days, whether each found an update, and offsets; for sound pages."""
     visits, offsets = _joined([page.visits for page in pages])
     updates, update_offsets = _joined([page.update_times for page in pages])
-    updated = _first_from(visits, offsets, updates, update_offsets)
+    updated = _first_since(visits, offsets, updates, update_offsets)
     updated[offsets[:-1][offsets[1:] > offsets[:-1]]] = False
     return visits / DAY, updated, offsets
 
@@ -229,7 +229,7 @@ def lifetimes(pages: Sequence[Page], updated: BoolArray | None = None) -> LinkLi
     latest_of_page = np.repeat(latest, numbers)
     until = np.where(last == OPEN, latest_of_page, last)
     seen_again = _last_seen(pages, until, number)
-    begins = np.flatnonzero(np.diff(_of_pages(first, period_offsets), prepend=-1))
+    begins = np.flatnonzero(np.diff(_keys_of(first, period_offsets), prepend=-1))
     seen_again = np.maximum.reduceat(seen_again, begins)
     first, latest_of_page = first[begins], latest_of_page[begins]
     page_of = np.repeat(np.arange(len(pages)), numbers)[begins]
@@ -248,7 +248,7 @@ def lifetimes(pages: Sequence[Page], updated: BoolArray | None = None) -> LinkLi
     in_spells = np.where(seen_again > first, LinkLifetime.LASTING, LinkLifetime.UNKNOWN)
     of_runs = np.where(is_chosen & is_known, in_spells, of_runs)
     keys = (page_of.astype(np.int64) << 32) + first
-    places = np.searchsorted(_of_pages(visits, offsets), keys)
+    places = np.searchsorted(_keys_of(visits, offsets), keys)
     is_kept = places < offsets[1:][page_of]
     of_visits[places[is_kept]] = of_runs[is_kept]
     if updated is not None:
@@ -320,17 +320,17 @@ def baselines_of(pages: Sequence[Page]) -> BoolArray | None:
     baselines, baseline_offsets = _joined([page.baselines for page in pages])
     if not len(baselines):
         return None
-    return _first_from(*_joined([page.visits for page in pages]), baselines, baseline_offsets)
+    return _first_since(*_joined([page.visits for page in pages]), baselines, baseline_offsets)
 
 
-def _first_from(
+def _first_since(
     visits: _Seconds, offsets: IndexArray, times: _Seconds, time_offsets: IndexArray
 ) -> BoolArray:
     """Return which visits are the first of their page at or after any of its times."""
     is_first = np.zeros(len(visits), np.bool_)
     if not len(times):
         return is_first
-    places = np.searchsorted(_of_pages(visits, offsets), _of_pages(times, time_offsets))
+    places = np.searchsorted(_keys_of(visits, offsets), _keys_of(times, time_offsets))
     is_kept = places < np.repeat(offsets[1:], np.diff(time_offsets))
     is_first[places[is_kept]] = True
     return is_first
@@ -342,7 +342,7 @@ def _joined(times: Sequence[array[int]]) -> tuple[_Seconds, IndexArray]:
     return np.frombuffer(b"".join(times), np.uint32), offsets
 
 
-def _of_pages(seconds: _Seconds, offsets: IndexArray) -> IndexArray:
+def _keys_of(seconds: _Seconds, offsets: IndexArray) -> IndexArray:
     """Return keys that sort by page, then by time."""
     pages = np.arange(len(offsets) - 1, dtype=np.int64)
     return (np.repeat(pages, np.diff(offsets)) << 32) + seconds

@@ -36,13 +36,13 @@ def merge(page: Page, visit: Visit) -> None:
     if not 0 < visit.at <= MAX_SECOND:
         raise ValueError(f"a visit of {visit.url} at second {visit.at} is outside 1970-2106")
     if visit.harvest is not None:
-        page.harvests = _furthest(*page.harvests.values(), visit.harvest)
+        page.harvests = _latest_harvests(*page.harvests.values(), visit.harvest)
     if visit.digest and visit.news in {News.SEEN, News.REPEATED}:
         mark = visit.digest << 1 | (visit.repeats or visit.news is News.REPEATED)
         page.digests = digests.union(page.digests, {visit.at: mark})
         if visit.news is News.SEEN:
             page.contents = digests.union_of_contents(page.contents, [visit.digest])
-        _see_repeated(page)
+        _add_repeated(page)
     if visit.news in {News.GONE, News.FAILED} and visit.at > page.last_news:
         page.last_news = visit.at
         # both counts are kept in a byte
@@ -61,7 +61,7 @@ def merge(page: Page, visit: Visit) -> None:
         # an archive's capture from the same second as a visit lacks them
         if visit.marks is not None and (visit.at != page.last_visit or any(validators)):
             page.etag, page.last_modified = validators
-    _see(page, visit)
+    _add_seen(page, visit)
 
 
 def merge_pages(page: Page, other: Page) -> Page:
@@ -73,7 +73,7 @@ def merge_pages(page: Page, other: Page) -> Page:
     estimates, `updates` and `version` are those of `page`; and the spelling of the URL may differ if the
     latest visit repeats a capture that only one of the pages has.
     """
-    latest = max(page, other, key=_absence)
+    latest = max(page, other, key=_attempt_key)
     appeared = max(page, other, key=lambda p: (p.last_visit or 0, p.etag, p.last_modified, p.url))
     result = replace(
         page,
@@ -88,28 +88,28 @@ def merge_pages(page: Page, other: Page) -> Page:
         not_before=latest.not_before,
         etag=appeared.etag,
         last_modified=appeared.last_modified,
-        harvests=_furthest(*page.harvests.values(), *other.harvests.values()),
+        harvests=_latest_harvests(*page.harvests.values(), *other.harvests.values()),
     )
     _add(result, *other.by_visit(), other.hrefs)
     result.is_in_site = (page.is_in_site and other.is_in_site) or any(
         side.is_in_site and side.spells.marks == result.spells.marks for side in (page, other)
     )
-    _see_repeated(result)
+    _add_repeated(result)
     return result
 
 
-def _absence(page: Page) -> tuple[int, bool, int, int, int]:
+def _attempt_key(page: Page) -> tuple[int, bool, int, int, int]:
     """Return the outcome of the latest unsuccessful attempt, as a sort key."""
     is_seen = not (page.gone or page.failures)
     return page.last_news, is_seen, page.gone, page.failures, page.not_before
 
 
-def _furthest(*harvests: Harvest) -> dict[int, Harvest]:
+def _latest_harvests(*harvests: Harvest) -> dict[int, Harvest]:
     """Return the latest harvest of each source."""
     return {harvest.source: harvest for harvest in sorted(harvests)}
 
 
-def _see_repeated(page: Page) -> None:
+def _add_repeated(page: Page) -> None:
     """Count captures as visits if they are now known to repeat a content of the page."""
     if repeated := digests.repeated(page.digests, page.contents):
         if repeated[-1] >= page.last_news:
@@ -126,7 +126,7 @@ def _set_present(page: Page, at: int) -> None:
     page.last_news = at
 
 
-def _see(page: Page, visit: Visit) -> None:
+def _add_seen(page: Page, visit: Visit) -> None:
     """Add a visit that saw the page; the latest one is appended, without decoding the others."""
     rules, at = UNKNOWN if visit.marks is None else visit.rules, visit.at
     if at <= (page.last_visit or 0):

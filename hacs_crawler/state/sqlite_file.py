@@ -56,7 +56,7 @@ class SQLiteFile:
                     self.db.execute("PRAGMA synchronous = FULL")
                     # Overwritten bytes, such as pages that held a login, leave no copy behind.
                     self.db.execute("PRAGMA secure_delete = FAST")
-                self._place = _place_of(path)
+                self._place = _identity_of(path)
         except BaseException:
             self.db.close()
             raise
@@ -143,7 +143,7 @@ class SQLiteFile:
 
     def _check_identity(self) -> None:
         """Raise StateError if the path no longer leads to the file that was opened."""
-        if _place_of(self.path) != self._place:
+        if _identity_of(self.path) != self._place:
             refuse_other(str(self.path), "was removed or replaced")
         check_schema(self._pragma("user_version"), str(self.path))
 
@@ -177,7 +177,7 @@ def _connected(path: str) -> sqlite3.Connection:
     )
 
 
-def _place_of(path: Path) -> tuple[int, int] | None:
+def _identity_of(path: Path) -> tuple[int, int] | None:
     """Return the file's identity (device, inode), None without a file."""
     try:
         status = path.stat()

@@ -22,7 +22,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "state.md"
 
 def documented() -> set[str]:
     (found,) = re.findall(
-        r"A user with an ACL needs (.*?) on the keys", PAGE.read_text(), re.DOTALL
+        r"\*\*ACL\*\*: a user needs (.*?) on the keys", PAGE.read_text(), re.DOTALL
     )
     return {name.lower() for name in re.findall("`([A-Z]+)`", found)}
 

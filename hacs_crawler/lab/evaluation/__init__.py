@@ -1,1 +1,1 @@
-"""Judging policies and estimators on histories whose truth is known."""
+"""The papers' evaluations of policies and estimators, on known histories."""

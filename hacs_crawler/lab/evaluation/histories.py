@@ -1,4 +1,4 @@
-"""What is known of homepages and websites: captures, updates, and rates.
+"""Histories of homepages and websites: captures, updates, and rates.
 
 Times are days since 1970 UTC. A capture of a page finds an update if links appeared since the page's
 capture before; the update is *interpolated* at the middle between the two (Jayawardana et al. 2020,
@@ -40,11 +40,11 @@ class Captures:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What is known of the units of one level: each homepage, or each website as a whole.
+    """The history of the units of one level: each homepage, or each website as a whole.
 
-    A gap lies between two successive captures of one page. Its event is the interpolated update if
-    its end found one, else the access at its end. Captures are in time order, gaps in the order of
-    their ends, updates (the truth) from the last to the first.
+    A gap is between two successive captures of a page. Its event is the interpolated update if the
+    second capture found an update, else the access at its end. Captures are in time order, gaps in the
+    order of their ends, updates (the truth) from the last to the first.
     """
 
     units: int
@@ -63,7 +63,7 @@ class History:
         days = np.full(self.units, np.inf)
         # the first that is not after `day`
         later = np.searchsorted(-self.update_days, -day)
-        # the earliest is written last
+        # the earliest update of a unit is written last, and stays
         days[self.update_unit[:later]] = self.update_days[:later]
         return days
 
@@ -115,7 +115,7 @@ def from_pages(
 
 
 def _keys(page: IndexArray, at: IndexArray) -> IndexArray:
-    """Return numbers in the order of page and second (both below 2^32)."""
+    """Return keys that sort by page, then by second (both below 2^32)."""
     return (page << 32) + at
 
 
@@ -166,8 +166,8 @@ def history(seen: Captures, unit_of_page: Units, units: int) -> History:
 class PaperWindow:
     """The units with a capture in a window, one element each.
 
-    `p` is the probability of an update between tau, the last interpolated update, and the moment
-    predicted for; 0 if the window holds no update. `last_capture` is in days since 1970.
+    `p` is the probability of an update between tau, the last interpolated update, and the predicted
+    moment; 0 without an update in the window. `last_capture` is in days since 1970.
     """
 
     units: Units
@@ -177,7 +177,7 @@ class PaperWindow:
 
 @dataclass(frozen=True, slots=True)
 class UnitRates:
-    """Of units with a gap: lambda in 1/day (0 without update), and tau (nan without update)."""
+    """Rates of units with a gap: lambda in 1/day (0 without update), and tau (nan without update)."""
 
     units: Units
     per_day: FloatArray
@@ -187,8 +187,8 @@ class UnitRates:
 def window(history: History, day: float, days: float, horizon_days: float) -> PaperWindow:
     """Return the evidence of captures within [day - days, day], inclusive, for day + horizon_days.
 
-    Each capture says whether it found an update since its page's capture before, which may lie before
-    the window. p = 1 - exp(-lambda e), e = day + horizon_days - tau (Jayawardana et al. 2020, Eq. 1).
+    A capture found an update if the page differed from its previous capture, which may be before the
+    window. p = 1 - exp(-lambda e), e = day + horizon_days - tau (Jayawardana et al. 2020, Eq. 1).
     """
     first = np.searchsorted(history.capture_days, day - days)
     last = np.searchsorted(history.capture_days, day, side="right")
@@ -206,7 +206,7 @@ def window(history: History, day: float, days: float, horizon_days: float) -> Pa
 
 
 def estimated(history: History, gaps: Units) -> UnitRates:
-    """Estimate lambda of each unit from these of its gaps: Eq. 5 on interpolated updates.
+    """Estimate lambda of each unit from some of its gaps: Eq. 5 on interpolated updates.
 
     If every interval ends in an update, Eq. 5 lacks a root, and Eq. 4 is used on the accesses. For a
     unit of one page it is the estimator `mle-interpolated`. A website is watched from the start of

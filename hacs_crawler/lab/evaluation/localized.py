@@ -1,4 +1,4 @@
-"""Localized rates: Tables 1 to 4 and Figure 1 of Singh, IJCAI 2007, measured again."""
+"""Localized rates: Tables 1 to 4 and Figure 1 of Singh, IJCAI 2007, reproduced."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from hacs_crawler.utils.arrays import FloatArray, IndexArray, offsets_of, page_o
 from hacs_crawler.utils.terminal import column_table
 from hacs_crawler.utils.text import shown
 
-# Windows of more points are one in Figure 1.
+# Windows with more points are shown together in Figure 1.
 MOST_POINTS: Final = 30
 
 
@@ -33,14 +33,14 @@ MOST_POINTS: Final = 30
 class Contestant:
     """An estimator of the paper: the law that it fits to a window, and its rate.
 
-    Duane's rate is the cumulative one, the others' the intensity.
+    For Duane that is the cumulative rate, for the others the intensity.
     """
 
     law: Callable[[Windows], PowerLaw]
     rate: Callable[[PowerLaw, FloatArray], FloatArray] = PowerLaw.rate
 
 
-# `weibull` has both corrections of the paper, `weibull-shape` only the shape's, `weibull-ml` none.
+# `weibull` has both corrections of the paper, `weibull-shape` the shape's only, `weibull-ml` neither.
 CONTESTANTS: Final[Mapping[str, Contestant]] = MappingProxyType(
     {
         "weibull": Contestant(corrected_weibull_law),
@@ -55,12 +55,12 @@ CONTESTANTS: Final[Mapping[str, Contestant]] = MappingProxyType(
 
 
 class LocalizedErrors:
-    """Tables 1 to 3 and Figure 1, of pages added bit by bit.
+    """Tables 1 to 3 and Figure 1, accumulated over pages.
 
-    `updates` are those of each page and count t(0), as the paper's do. `small` counts windows of fewer
-    than `MIN_POINTS` points, of pages with no more; they are not estimated. `sums` are squared errors by
-    contestant, kind of window and points in the window, of `numbers` windows. `beaten[i, j]` counts the
-    windows in which contestant i has a smaller error than j; equal errors count half.
+    `updates` are the numbers of updates of pages, including t(0) as in the paper. `small` counts windows
+    with fewer than `MIN_POINTS` points, of pages with as few; they are not estimated. `sums` are squared
+    errors by contestant, kind of window and points in the window, over `numbers` windows. `beaten[i, j]`
+    counts the windows in which contestant i has a smaller error than j; equal errors count half.
     """
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ class LocalizedErrors:
         self.beaten: FloatArray = np.zeros((len(CONTESTANTS),) * 2)
 
     def add(self, points: Points) -> None:
-        """Add pages. Pages without an update are counted in Table 1 alone."""
+        """Add pages. Pages without an update are counted in Table 1 only."""
         windows = consistent_windows(points.days, points.offsets, points.first_days)
         is_whole = windows.counts >= MIN_POINTS
         kind = windows.kind.astype(np.int64) + 1
@@ -101,14 +101,14 @@ class LocalizedErrors:
 
 
 def next_gaps(windows: Windows) -> FloatArray:
-    """Return the days from each window's last update to the next one, nan if none follows."""
+    """Return the days from each window's last update to the next update, nan without a next one."""
     gaps = np.full(len(windows), np.nan)
     followed = np.flatnonzero(~windows.is_last)
     gaps[followed] = windows.days[windows.offsets[followed + 1]]
     return gaps
 
 
-# The share of a page's time that is known; the rest is visited.
+# The share of a page's time that is the known history; the rest is for visits.
 HISTORY: Final = 0.5
 LEAST_GAP_DAYS: Final = 0.01
 
@@ -117,9 +117,9 @@ LEAST_GAP_DAYS: Final = 0.01
 class LocalizedVisits:
     """Visits of the second half of each page's time, one every 1/rate days.
 
-    The rate is that at the last update of the last consistent window of the first half, and is held. A
-    visit that comes after an update not seen yet observes it, however many there are; another is
-    premature. Pages with fewer than `MIN_POINTS` updates in the first half are not visited.
+    The rate is constant: that at the last update of the last consistent window of the first half. A
+    visit that finds one or more unseen updates is an observation, otherwise it is premature. Pages with
+    fewer than `MIN_POINTS` updates in the first half are not visited.
     """
 
     pages: int = 0
@@ -151,7 +151,7 @@ class LocalizedVisits:
 
 KINDS: Final = tuple(kind.name.lower() for kind in Kind)
 REFERENCE: Final = "weibull"
-# Of tables by estimator: their titles, and how many digits are shown.
+# The tables by estimator: their titles, and the number of digits shown.
 _TITLES: Final = {
     "table2": (
         "Table 2: average squared error in days², 1/λ at the window's end against the days to the next "

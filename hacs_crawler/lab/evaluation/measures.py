@@ -20,7 +20,7 @@ from hacs_crawler.utils.arrays import BoolArray, FloatArray, IndexArray
 # Thresholds on p: 0 to 1 by 0.05.
 THETAS: Final = np.arange(21) / 20
 MODELS: Final = ("HACS", "Random", "Brute Force")
-# How measures of several moments are made one, see `curve`.
+# How measures of several moments are averaged, see `curve`.
 AVERAGES: Final = {
     "micro": "micro-averaged",
     "macro": "macro-averaged",
@@ -71,7 +71,7 @@ class Tally:
 
 
 def _found_at_random(pages: FloatArray, changed: FloatArray, selected: FloatArray) -> FloatArray:
-    """Return how probable it is that a draw without replacement holds a changed page."""
+    """Return the probability that a draw without replacement contains a changed page."""
     from scipy.special import gammaln  # noqa: PLC0415 - slow to load, and few commands need it
 
     others = pages - changed
@@ -90,7 +90,7 @@ def _found_at_random(pages: FloatArray, changed: FloatArray, selected: FloatArra
 class Counts:
     """True positives and selected pages by moment and threshold; updated and all pages by moment.
 
-    `found` is how probable a true positive is, by moment and threshold: 0 or 1 but for Random.
+    `found` is the probability of a true positive, by moment and threshold: 0 or 1 except for Random.
     """
 
     hits: FloatArray
@@ -116,7 +116,7 @@ class Curve:
     f1: FloatArray
 
     def best(self) -> int | None:
-        """Return the place of theta-hat: the highest threshold of the greatest F1, if any is above 0."""
+        """Return the place of theta-hat: the highest threshold with the greatest F1 above 0."""
         f1 = np.where(np.isnan(self.f1), 0.0, self.f1)
         return int(np.flatnonzero(f1 == f1.max())[-1]) if f1.max() > 0 else None
 
@@ -154,7 +154,7 @@ def _share(part: FloatArray, whole: FloatArray) -> FloatArray:
 
 
 def _mean(values: FloatArray) -> FloatArray:
-    """Mean of each column over its defined values; or nan."""
+    """Mean of each column over its defined values, or nan."""
     return _share(np.nansum(values, axis=0), (~np.isnan(values)).sum(axis=0))
 
 
@@ -195,7 +195,7 @@ def precision_at_k(predicted: FloatArray, actual: FloatArray) -> FloatArray:
             (second, parabola[power], line[power]),
             (third, line[power], order[power]),
         ):
-            # a piece holds from the K after its beginning on
+            # a piece applies from the K after its beginning on
             places = begin.astype(np.int64) + 1
             pieces[power] += np.bincount(places, then - now, minlength=n + 2)
     constant, linear, square = pieces.cumsum(axis=1)[:, 1 : n + 1]

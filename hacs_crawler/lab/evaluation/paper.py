@@ -51,9 +51,9 @@ class Period:
 
 @dataclass(frozen=True, slots=True)
 class LevelResult:
-    """What was found at one level, by weeks of the window.
+    """The results at one level, by weeks of the window.
 
-    `orderings` are the weighted P@K of `ORDERS` at each moment at which there is an order to find.
+    `orderings` are the weighted P@K of `ORDERS`, at each moment with a true order.
     """
 
     tallies: dict[int, Tally]
@@ -75,7 +75,7 @@ def evaluate(
 ) -> Evaluation:
     """Run both evaluations at every level; `on_moment` gets the numbers of finished and of all moments.
 
-    Raises HacsError if no window of any moment holds a capture.
+    Raises HacsError if all windows are without captures.
     """
     moments = period.moments.tolist()
     earliest = period.since - max(WINDOW_WEEKS) * WEEK
@@ -116,8 +116,8 @@ def choose_period(
 ) -> tuple[Period, float]:
     """Return the moments to evaluate, and the last one after which the truth is known.
 
-    `since` is by default the longest window after the first capture, `until` the last moment whose
-    horizon ends before the last capture or update; a later one is moved there. Raises HacsError if
+    `since` defaults to the longest window after the first capture, `until` to the last moment whose
+    horizon ends before the last capture or update; a later `until` is moved there. Raises HacsError if
     no moment is left.
     """
     times = [
@@ -246,7 +246,7 @@ def _table(rows: Sequence[Row], cells: Mapping[str, tuple[str, str, int]]) -> Ta
 
 
 def _conclusion(level: str, selected: Sequence[Row], ordered: Sequence[Row]) -> str:
-    """Return in a sentence or two what both evaluations say of one level."""
+    """Return the results of both evaluations at one level, in a sentence or two."""
     said = []
     f1 = {(row["model"], row["window_weeks"]): row["f1"] for row in selected}
     order = {(row["model"], row["window_weeks"]): row["weighted_precision"] for row in ordered}
@@ -268,7 +268,7 @@ def _conclusion(level: str, selected: Sequence[Row], ordered: Sequence[Row]) -> 
 
 
 def _best(values: Mapping[tuple[str, int], float | None]) -> int:
-    """Return the window in which HACS has most, 0 if it has nothing in any."""
+    """Return the window with the greatest value of HACS, 0 without values."""
     mine = {
         weeks: value
         for (model, weeks), value in values.items()

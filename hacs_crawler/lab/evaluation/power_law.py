@@ -1,8 +1,8 @@
 """The rate inside a window of updates: each estimator's expected number of updates is a power of time.
 
 Estimators of S. R. Singh, "Estimating the Rate of Web Page Updates", IJCAI 2007. Times are days since a
-window's origin, rates 1/day. Of n update points the last is at t_n; a page is accessed once a day, k
-days cover the window, X of them hold an update.
+window's origin, rates 1/day. The last of n update points is at t_n; a page is accessed once a day, k
+days cover the window, and X of them have an update.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def duane_law(windows: Windows) -> PowerLaw:
 
 
 def _days_covered(windows: Windows) -> tuple[FloatArray, IndexArray]:
-    """Return how many days cover each window, and how many of them hold an update."""
+    """Return how many days cover each window, and how many of them have an update."""
     number = np.ceil(windows.days - _ROUNDING)
     is_new = np.append(np.ones(min(number.size, 1), np.bool_), number[1:] != number[:-1])
     is_new[windows.offsets[:-1]] = True

@@ -1,4 +1,4 @@
-"""Histories of updates for the evaluation of localized rates: synthetic ones, and those of timelines."""
+"""Histories of updates for the evaluation of localized rates, synthetic or from timelines."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def synthetic_chunks(pages: int, seed: int = 0, *, is_dated: bool = False) -> It
         share = rng.beta(*_SHARE, some)
         number = FEWEST_UPDATES + np.rint(share * (ACCESSES - FEWEST_UPDATES)).astype(np.int64)
         weight = _rates(some, rng)
-        # the first of a Poisson process of that rate comes after an exponential time: the days with
-        # the earliest ones are those updated, given how many are
+        # the first event of each day's Poisson process comes after an exponential time: the updated
+        # days, given their number, are those with the earliest events
         first = rng.exponential(size=weight.shape) / weight
         scale = np.take_along_axis(np.sort(first, axis=1), number[:, None] - 1, axis=1)
         is_updated = first <= scale
@@ -66,7 +66,7 @@ def synthetic_chunks(pages: int, seed: int = 0, *, is_dated: bool = False) -> It
 
 
 def _rates(pages: int, rng: np.random.Generator) -> FloatArray:
-    """Return each page's rate in each access unit, but for a factor; shape (pages, ACCESSES)."""
+    """Return each page's rate in each access unit, up to a factor; shape (pages, ACCESSES)."""
     parts = rng.integers(1, _MOST_PARTS + 1, pages)
     cuts = np.sort(rng.random((pages, _MOST_PARTS)) * ACCESSES, axis=1)
     cuts[np.arange(_MOST_PARTS) >= parts[:, None] - 1] = ACCESSES
@@ -85,16 +85,17 @@ def _rates(pages: int, rng: np.random.Generator) -> FloatArray:
 
 
 def _last_of_day(rate: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Return when in its day the last update came, of days with one; by the inverse distribution."""
+    """Return the time of the last update in days with an update, by the inverse distribution."""
     quiet = np.exp(-rate)
     when: FloatArray = 1.0 + np.log(quiet + rng.random(rate.shape) * (1.0 - quiet)) / rate
     return np.clip(when, 1e-6, 1.0)  # rounding: a rate of 700 and more
 
 
 def of_timelines(timelines: Timelines, *, by_captures: bool) -> Points:
-    """Return the update points of timelines: as captures show them, or accesses once a day.
+    """Return the update points of timelines, as seen by captures or by an access each day.
 
-    Pages without a capture, or never updated, have no point. All are watched until the last known event.
+    Pages without a capture, and pages never updated, are without points. All are watched until the last
+    known event.
     """
     times = timelines.first_seen, timelines.updates.at, timelines.captures.at
     latest = max(float(at.max()) for at in times if at.size)

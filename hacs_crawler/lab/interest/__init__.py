@@ -1,1 +1,1 @@
-"""Page views from files: access logs and tables, and the interest that they show in pages and sites."""
+"""Page views from access logs and tables, and people's interest in pages and sites, by these views."""

@@ -1,4 +1,4 @@
-"""Curves of interest, one a page, fitted to thousands of pages together from the rise of their views."""
+"""Curves of interest, one for each page, fitted to the views from their rise on, thousands together."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Solution(NamedTuple):
     loss: FloatArray
 
 
-# Gets parameters (m, k) and which problems these are of (m,).
+# Takes parameters (m, k) and the numbers of their problems (m,).
 Evaluate = Callable[[FloatArray, IndexArray], Quadratic]
 
 
@@ -117,11 +117,11 @@ def lognormal_cumulative(days: FloatArray | float, mu: FloatArray, sigma: FloatA
 
 
 ROOT_TWO_PI: Final = math.sqrt(2 * math.pi)
-# So much of a page's views before its rise may be previews and strays.
+# Up to this share of a page's views may come before its rise: previews and strays.
 STRAY_SHARE: Final = 0.02
-# By which factor a rise multiplies the views a day.
+# A rise multiplies the daily views by at least this factor.
 RISE_RATIO: Final = 3.0
-# Pages solved together: the arrays of a step stay in a core's cache.
+# Pages solved together, so that the arrays of a step fit a core's cache.
 _BLOCK: Final = 1024
 
 
@@ -145,11 +145,11 @@ class Curves(NamedTuple):
 def rise_of(views: FloatArray, days: int = 3) -> IndexArray:
     """Day of the window on which each page's interest rises, (n,), of views (n, days of the window).
 
-    Views that came before a day are fewest, compared with those that an even spread would have brought
-    by then, if a rise follows a quiet time. That day is the rise if the `days` days from it on bring
-    `RISE_RATIO` times the views of the days before it. Else it is the first day by whose end more than
-    `STRAY_SHARE` of all views have come: day 0 of a page that existed before. Any multiple of the views
-    has the same rise; pages without views have 0.
+    The candidate is the day before which views lag furthest behind an even spread, as at the end of a
+    quiet time. It is the rise if the `days` days from it on have `RISE_RATIO` times the views of the
+    days before it. Otherwise the rise is the first day by whose end more than `STRAY_SHARE` of all views
+    have come, which is day 0 for a page that existed before. The rise does not depend on the scale of
+    the views; pages without views have 0.
     """
     n_days = views.shape[1]
     total = views.sum(axis=1, keepdims=True)
@@ -208,16 +208,17 @@ def best_of_starts(
     )
 
 
-# How many bins (days, or hours) before the rise b lies at most.
+# b is at most this many bins (days, or hours) before the rise.
 ANCHOR_BINS: Final = 2.0
 MU_RANGE: Final = (-6.0, 8.0)
 # For curves that daily views can distinguish: half of the interest in four minutes to eight years.
 LOG_SIGMA_RANGE: Final = (math.log(0.05), math.log(4.0))
-# Hourly views are used by the hour for so long after the rise, and by the day from then on.
+# Hourly views are used by the hour for this time after the rise, and by the day afterwards.
 FINE_DAYS: Final = 7
-# Weight, in views, of a pull to mu = 0 and sigma = 1, which decides only if the views do not.
+# Weight, in views, of a penalty towards mu = 0 and sigma = 1, which matters only if the views do not
+# decide.
 _PENALTY: Final = 1e-4
-# Least share of a bin, so that one stray view does not rule a curve out.
+# Least share of a bin, so that a single stray view does not exclude a curve.
 _FLOOR: Final = 1e-9
 # b - rise in bins, mu - ln(days to half of the views), sigma.
 _ANCHORED_STARTS: Final = ((-0.1, 0.0, 0.5), (-0.1, 0.0, 1.2), (-1.0, 0.7, 0.5), (-1.0, 4.0, 2.5))
@@ -231,10 +232,10 @@ def fit_anchored(
     """Fit to each row of views (n, bins) the share of a log-normal curve that lies in each bin.
 
     The likelihood of Poisson counts in the bins from the rise (`rise_of`) to the end of the window,
-    with A at its best value, so that the window's end cuts the curve and does not end it. A bin is a
-    day, or an hour if `bins_a_day` is 24; b is at most two bins before the rise, and not after it. Where
-    the views do not decide, as of a page with all of them in one bin, a weak penalty takes mu towards 0
-    and sigma towards 1. Multiples of the views have the same mu, sigma and b.
+    with A at its best value, so that the curve may continue after the window. A bin is a day, or an hour
+    if `bins_a_day` is 24; b is at most two bins before the rise, and not after it. If the views do not
+    decide, as when all are in one bin, a weak penalty pulls mu towards 0 and sigma towards 1. mu, sigma
+    and b do not depend on the scale of the views.
     """
     views = np.asarray(views, dtype=np.float64)
     return by_block(views, lambda some: _anchored(some, bins_a_day), on_rows)
@@ -278,7 +279,7 @@ class _LogLoss:
 
 
 def _rise_bins(views: FloatArray, bins_a_day: int) -> IndexArray:
-    """Bin of each page's rise: the day's, or the hour of that day before which hardly a view came."""
+    """Bin of each page's rise: the day, or the hour of that day with hardly any views before it."""
     daily = views.reshape(len(views), -1, bins_a_day).sum(axis=2)
     rise: IndexArray = bins_a_day * rise_of(daily)
     if bins_a_day == 1:

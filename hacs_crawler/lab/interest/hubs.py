@@ -22,7 +22,7 @@ _DATED: Final = re.compile(r"\d+(?:[-_.]\d+)*").fullmatch
 PAGES_WEIGHT: Final = 3.0
 # How the paper weighs a site's share of temporal pages against its share of views on them.
 VIEWS_WEIGHT: Final = 2.0
-# A site's curve is averaged with this many pages of the usual kind: a few pages' curves say little.
+# A site's curve is averaged with this many usual pages, as the curves of a few pages are unreliable.
 USUAL_PAGES: Final = 5.0
 _ROUNDING: Final = 1e-9
 _LEAST_SIGMA: Final = 0.05
@@ -36,12 +36,12 @@ CONCENTRATION: Final = 0.4
 
 
 def concentration_of(views: FloatArray) -> FloatArray:
-    """How much of each page's views, (n, days), lies on its best days: 0 if spread evenly, 1 if all.
+    """Return the concentration of each page's views, (n, days), on its best days, from 0 (even) to 1.
 
-    (s - e) / (1 - e), with s the share of the views on the best three days and e the share that three
-    days have of those since the page's rise. The top day counts no more than the next best, unless it is
-    the only one with views: a single robot makes one high day. nan for pages without views and for those
-    that rose in the last three days.
+    It is (s - e) / (1 - e), with s the share of the views on the best three days, and e the share of
+    three days in the time since the page's rise. The top day is capped at the next best, unless it is
+    the only day with views, as a single robot makes one high day. nan for pages without views and for
+    pages that rose in the last three days.
     """
     views = np.asarray(views, dtype=np.float64)
     days = views.shape[1]
@@ -104,10 +104,10 @@ def judge(
 
 @dataclass(frozen=True, slots=True)
 class SiteScores:
-    """Sites: arrays with an element a site. `pages` are all of it, `temporal` how many of them are.
+    """Scores of sites, an element a site. `temporal` counts the temporal ones of its `pages`.
 
-    `score` is the paper's, with both shares shrunk towards those of all sites, which `usual_score` is
-    made of.
+    `score` is the paper's, with both shares shrunk towards the shares of all sites, which give
+    `usual_score`.
     """
 
     pages: IndexArray
@@ -118,7 +118,8 @@ class SiteScores:
     def best(self, most: int | None = None) -> IndexArray:
         """Return the numbers of the sites with a temporal page, best first, at most `most`.
 
-        None scores less than all pages together. Of equal scores the site with more pages is first.
+        Sites with a lower score than all pages together are left out. If scores are equal, the site with
+        more pages is first.
         """
         order = np.lexsort((-self.pages, -self.score))
         least = self.usual_score * (1 - _ROUNDING)
@@ -229,7 +230,7 @@ def hub_of(page: str, kind: str) -> str:
 def hub_lines(judged: JudgedWindow, kind: str, most: int) -> list[str]:
     """Return lines of the best hubs of a window's pages, best first, at most `most`.
 
-    Left out are hubs that cannot be seeds, for their pages are paths without a site.
+    Hubs that cannot be seeds, as their pages are paths without a site, are left out.
     """
     numbers: dict[str, int] = {}
     hub_of_page = np.array(

@@ -1,1 +1,1 @@
-"""Crawls replayed on known histories, for policies to be compared on."""
+"""Crawls simulated on known histories, to compare policies."""

@@ -1,8 +1,7 @@
 """Contenders of simulations, by name: the policies of a crawl, and other crawlers' as baselines.
 
-The latter follow their sources and papers: adaptive intervals, and divided budgets.
-
-A further baseline is one further entry of `BASELINES`.
+The baselines follow their sources and papers: adaptive intervals, and divided budgets. To add one, add
+an entry to `BASELINES`.
 """
 
 from __future__ import annotations
@@ -46,8 +45,8 @@ MINUTE: Final = 60
 class IntervalSchedule(Contender):
     """Visits the pages that have been due for the longest.
 
-    It has seen the history as all contenders have. Where fewer pages are due than the budget allows,
-    those due next are visited early: their own crawlers would leave the rest of the budget unused.
+    It knows the history, like all contenders. If fewer pages are due than the budget allows, the pages
+    due next are visited early: the original crawlers would leave the rest of the budget unused.
     """
 
     def __init__(self, world: World) -> None:
@@ -212,7 +211,7 @@ def binary_demand(rate_per_day: Floats, price: float) -> Floats:
 
 
 class Allocation:
-    """Divides a budget of visits a day among pages, again and again as their rates are learned."""
+    """Divides a budget of visits a day among pages, repeatedly as their rates are learned."""
 
     def __init__(self, demand: Demand, visits_per_day: float) -> None:
         self._demand = demand
@@ -259,11 +258,11 @@ class EvenlySpaced(Contender):
 
 
 class AtRandomTimes(EvenlySpaced):
-    """Divides the budget alike, but visits each page at the times of a Poisson process.
+    """Divides the budget in the same way, but visits each page at the times of a Poisson process.
 
-    Given the number of visits in a day, those of independent Poisson processes are a sample
-    weighted by the processes' rates f; the largest log(U)/f, U uniform, are one without replacement
-    (Efraimidis and Spirakis, "Weighted random sampling with a reservoir", IPL 97(5), 2006).
+    Given the number of visits in a day, the visits of independent Poisson processes are a sample
+    weighted by the rates f. The largest values of log(U)/f, U uniform, are such a sample, without
+    replacement (Efraimidis and Spirakis, "Weighted random sampling with a reservoir", IPL 97(5), 2006).
     """
 
     def _preferred(self, frequency: Floats, candidates: Candidates) -> Floats:
@@ -274,7 +273,7 @@ class AtRandomTimes(EvenlySpaced):
 
 
 class Stateless(Contender):
-    """A policy, which remembers nothing but the state."""
+    """A policy, which has no memory except the state."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy, self.uses_rate = policy, policy.uses_rate
@@ -286,7 +285,7 @@ class Stateless(Contender):
 
 
 def paper_rule(candidates: Candidates) -> Floats:
-    """Score by p as Jayawardana et al. 2020 do: e since the last known update, and nothing else.
+    """Score by p as in Jayawardana et al. 2020, with e since the last known update.
 
     A page without a known update has lambda = 0, by Eq. 5 or for want of a gap, hence p = 0.
     """
@@ -296,9 +295,9 @@ def paper_rule(candidates: Candidates) -> Floats:
 
 
 class Oracle(Contender):
-    """Knows every update: the page that has had an unseen update for the longest comes first.
+    """Knows every update: the page with the oldest unseen update comes first.
 
-    Without any such page, the page seen longest ago does.
+    Pages without unseen updates follow, the page seen longest ago first.
     """
 
     def __init__(self, world: World) -> None:

@@ -1,8 +1,8 @@
-"""A recrawl loop on known histories: the finds of each policy, with production's own code.
+"""Simulated crawls on known histories: the updates that each policy finds.
 
-The estimators, the store's logic, the ranking and the policies are those of a crawl; only the clock and
-the web are simulated. Once a day, or every few days, at 00:00 UTC, a policy picks as many pages as its
-budget allows and visits them. A visit finds the updates since that policy's last visit of the page.
+Estimators, store, ranking and policies are the code of real crawls; only the clock and the web are
+simulated. Once a day, or every few days, at 00:00 UTC, a policy chooses pages within its budget and
+visits them. A visit finds the updates since that policy's last visit to the page.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from hacs_crawler.utils.times import DAY, MAX_SECOND
 Places = NDArray[np.int64]
 Counts = NDArray[np.int64]
 
-# How often the prior is fitted again to the policy's visits; a crawl does it at its end.
+# The prior is fitted to the policy's visits at this interval; a crawl does it at its end.
 REFIT_DAYS: Final = 30
 BATCH: Final = 1_000
 _BASELINE_LINK: Final = -1
@@ -43,7 +43,7 @@ class Contender(ABC):
 
     # Whether the budget does not apply: every page is visited every day.
     is_unbounded = False
-    # Whether λ is of use to it, so that control visits are worth their cost.
+    # Whether it uses λ, so that control visits are worth their cost.
     uses_rate = False
 
     @abstractmethod
@@ -192,7 +192,7 @@ class World:
         return [self._shown(page, now) for page in pages.tolist()]
 
     def signals(self, rows: Rows, estimation: Estimation) -> Sequence[Signals]:  # noqa: ARG002
-        """Return what is heard of the pages, given their ranking rows: nothing."""
+        """Return the signals of the pages, given their ranking rows: none by default."""
         return ()
 
     def score(self, name: str) -> Score:
@@ -215,7 +215,7 @@ class World:
         )
 
     def _advance(self, page: int, at: int) -> int:
-        """See the page as it is at second `at`: return how many updates no visit had seen."""
+        """Mark the page's updates up to second `at` as seen; return how many were unseen."""
         times, before = self._updates[page], self._seen[page]
         seen = bisect_right(times, at)
         self._seen[page] = seen
@@ -276,7 +276,7 @@ def simulate(
 def _picked(
     policy: Policy, world: World, state: State, number: int, controls: int
 ) -> tuple[Places, Places]:
-    """Return which pages are visited in the run of that number, and which of them twice."""
+    """Return the pages visited in the run with that number, and which of them get a control visit."""
     scenario = world.scenario
     options = RankingOptions(
         policy,

@@ -19,7 +19,7 @@ from hacs_crawler.lab.simulation.baselines import compete, find_baseline
 from hacs_crawler.lab.simulation.simulation import Scenario, Score
 from hacs_crawler.lab.timelines import Timelines, parse_day, read_timelines
 
-# What every policy is compared with, asked for or not.
+# Every policy is compared with these, even if they are not requested.
 REFERENCES: Final = ("last-obs", "oracle")
 # Histories of 40 authors of the demonstration's generator, see `benchmarks/timelines.py`.
 MADE_UP: Final = Path(__file__).parent / "made-up"
@@ -34,9 +34,9 @@ Match = tuple[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """A policy's score at a budget, and its hits over those of last-obs and of the oracle.
+    """A policy's score at a budget, and the ratios of its hits to the hits of last-obs and the oracle.
 
-    The ratios are None if the other is without a hit.
+    A ratio is None if the other policy is without hits.
     """
 
     budget: int
@@ -116,7 +116,7 @@ def _played(
                 yield futures[future], future.result()
         except BrokenProcessPool as error:
             raise HacsError("a process that simulated was ended from outside") from error
-        except BaseException:  # Ctrl-C too: nobody waits for the other results any more
+        except BaseException:  # also Ctrl-C: the other results are not needed any more
             for worker in set(active_children()) - others:
                 worker.terminate()
             raise
@@ -146,7 +146,7 @@ def _start_worker() -> None:
 
 
 def _end_with_parent() -> None:
-    """End this process when the other side is killed: its queue would be waited for for ever."""
+    """End this process when the parent is killed: otherwise it would wait for the queue forever."""
     parent = parent_process()
     if parent is not None:
         parent.join()
