@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from importlib import import_module
 
-# typing's own takes long to load: until then Ctrl-C is Python's to answer
+# not from typing, which is slow to import: before __main__ runs, Ctrl-C would print a traceback
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any

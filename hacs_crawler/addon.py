@@ -25,28 +25,28 @@ _TRYING = {
     f"scrapy.commands.{name}" for name in ("bench", "check", "fetch", "parse", "shell", "view")
 }
 COMPONENTS = (
-    # before HttpErrorMiddleware (50), which hides 304, 404 and 410 from those behind it
+    # before HttpErrorMiddleware (50), which hides 304, 404 and 410 from later ones
     ("SPIDER_MIDDLEWARES", LinkAdditionsMiddleware, 40),
-    # nearest the engine: sees the last of several redirects and retries only
+    # closest to the engine: sees only the final answer after redirects and retries
     ("DOWNLOADER_MIDDLEWARES", PageMemoryMiddleware, 40),
-    # nearer the downloader than RetryMiddleware (550), which swallows 429 and 503
+    # closer to the downloader than RetryMiddleware (550), which swallows 429 and 503
     ("DOWNLOADER_MIDDLEWARES", AdmissionMiddleware, 560),
 )
 
 
 class HacsAddon:
-    """Sets the scheduler and the middlewares, and the spider modules if asked; does nothing else.
+    """Sets scheduler, middlewares, and, if asked, spider modules.
 
-    The user's own settings stay; if one of them keeps HACS from working, a warning says so.
+    It does not change the user's own settings; if any of them keeps HACS from working, it warns.
     """
 
     @classmethod
     def update_pre_crawler_settings(cls, settings: BaseSettings) -> None:
-        """Make `scrapy crawl scholar` known if HACS_SPIDERS asks for that.
+        """Add this package's spiders if HACS_SPIDERS asks for them.
 
-        At the priority that SPIDER_MODULES has already: the project's template sets it, and at the
-        add-ons' own lower priority the spiders would never be found. Of two spiders of one name Scrapy
-        takes that of the later module: the project's.
+        This uses the priority of SPIDER_MODULES, which the project's template sets: the lower
+        priority of add-ons would have no effect. If two spiders have the same name, Scrapy uses the
+        one in the later module, the project's.
         """
         modules = settings.getlist("SPIDER_MODULES")
         if adds_spiders(settings) and SPIDERS not in modules:
@@ -54,7 +54,7 @@ class HacsAddon:
             settings.set("SPIDER_MODULES", [SPIDERS, *modules], priority)
 
     def update_settings(self, settings: BaseSettings) -> None:
-        """Wire scheduler and middlewares."""
+        """Set scheduler and middlewares."""
         if _tries_a_page():
             folder = tempfile.mkdtemp(prefix="hacs-")
             atexit.register(shutil.rmtree, folder, ignore_errors=True)
@@ -88,7 +88,7 @@ class HacsAddon:
 
 
 def adds_spiders(settings: BaseSettings) -> bool:
-    """Whether HACS_SPIDERS asks for this package's spiders; if it is invalid, their crawl says so."""
+    """Whether HACS_SPIDERS asks for this package's spiders; if invalid, True, and a crawl will fail."""
     try:
         return settings.getbool("HACS_SPIDERS")
     except ValueError:
@@ -96,7 +96,7 @@ def adds_spiders(settings: BaseSettings) -> bool:
 
 
 def _tries_a_page() -> bool:
-    """Whether a command of Scrapy's that tries a page runs: it leaves no trace in the state."""
+    """Whether this is a command of Scrapy to try a page, which must not change the state."""
     frame = inspect.currentframe()
     while frame is not None:
         if frame.f_globals.get("__name__") in _TRYING:
@@ -106,13 +106,13 @@ def _tries_a_page() -> bool:
 
 
 def _set_robotstxt(settings: BaseSettings) -> None:
-    """Put our reading of robots.txt into the place of Scrapy's, if that is in use."""
+    """Replace Scrapy's middleware for robots.txt by HACS's, if it is in use."""
     name = "DOWNLOADER_MIDDLEWARES"
     order = next(iter(_orders_of(settings, f"{name}_BASE", RobotsTxtMiddleware)), None)
     own = settings.getdict(name)
     for key in [key for key in own if _loaded(key) is RobotsTxtMiddleware]:
         order = own.pop(key)
-    # by the keys that Scrapy has it by: 2.13 does not see that a class and its path are one
+    # with Scrapy's own keys: 2.13 does not recognize that a class and its path are the same
     base = settings.getdict(f"{name}_BASE")
     scrapys = {key: None for key in base if _loaded(key) is RobotsTxtMiddleware}
     components = {**own, **scrapys, ObeyedRobotsTxtMiddleware: order}
@@ -120,18 +120,18 @@ def _set_robotstxt(settings: BaseSettings) -> None:
 
 
 def _metrics(settings: BaseSettings) -> Iterator[tuple[str, type, int]]:
-    """Yield the extension that serves metrics, if HACS_METRICS asks for it."""
+    """Yield the extension for metrics if HACS_METRICS is set."""
     if settings.get("HACS_METRICS") is not None:
-        from hacs_crawler.parts.metrics import Metrics  # noqa: PLC0415 - of few crawls
+        from hacs_crawler.parts.metrics import Metrics  # noqa: PLC0415 - for few crawls
 
         yield "EXTENSIONS", Metrics, 0
 
 
 def _set_browser(settings: BaseSettings) -> None:
-    """Put what can render around the project's own download handlers if that is asked for."""
+    """Wrap the project's download handlers with rendering ones if HACS_RENDER asks for it."""
     if settings.get("HACS_RENDER", "never") == "never":
         return
-    from hacs_crawler.parts.rendering.handler import with_browser  # noqa: PLC0415 - of few crawls
+    from hacs_crawler.parts.rendering.handler import with_browser  # noqa: PLC0415 - for few crawls
 
     name = "DOWNLOAD_HANDLERS"
     handlers, as_set = settings.getdict(name), settings.getwithbase(name)
@@ -146,11 +146,11 @@ def _orders_of(settings: BaseSettings, name: str, component: type) -> list[int |
 
 
 def _loaded(key: object) -> object:
-    """Return the object that a component's key names if its module has been imported, else the key.
+    """Return the object that a component's key names if its module is imported, else the key.
 
-    No reactor is installed yet: importing a project's module now might install another reactor than
-    Scrapy is about to. Or the module is gone, which Scrapy ignores if the component is off. The
-    modules of Scrapy's and our own components have been imported with them.
+    The project's modules must not be imported here: they might install another reactor than Scrapy
+    is about to, or be missing, which Scrapy ignores if the component is off. The modules of
+    Scrapy's and HACS's components are imported already.
     """
     module, _, name = str(key).rpartition(".")
     return getattr(sys.modules.get(module), name, key)

@@ -1,6 +1,6 @@
-"""Every HACS_ setting, read once, checked, and frozen.
+"""All HACS_ settings, read once, checked, and frozen.
 
-A feature of a lower layer declares its own settings, see `utils.settings`; those of the crawl are here.
+Lower layers declare their own settings, see `utils.settings`; those of the crawl are here.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ from hacs_crawler.watch import PUBLICATIONS, MarkRules, WatchSettings
 
 logger = safe_logger(__name__)
 
-# Which requests are for pages: start requests, all, or those whose URL matches one of the patterns.
+# Which requests are for pages: start requests, all, or those with a URL that matches a pattern.
 Pages = Literal["start", "all"] | tuple[re.Pattern[str], ...]
-# How many pages of the state begin a crawl: a number, as many as its budget, or none.
+# How many revisits a crawl begins with: a number, as many as its budget, or none.
 Revisit = Annotated[int, Meta(ge=0)] | Literal["budget"] | None
-# Returns the present time in seconds since 1970 UTC.
+# Returns the current time in seconds since 1970 UTC.
 Clock = Callable[[], float]
 
 
@@ -49,7 +49,7 @@ def _always(_config: Config) -> bool:
     return True
 
 
-# Order, and what switches it on: a part that is off is not imported. HACS_PARTS adds to them.
+# The order of built-in parts, and whether they are on; parts that are off are not imported.
 BUILT_IN_PARTS: Final[dict[str | type, tuple[int, Callable[[Config], object]]]] = {
     "hacs_crawler.parts.shards.shards.Shards": (10, lambda on: on.shard),
     "hacs_crawler.parts.pauses.HostPauses": (20, lambda on: on.retry_after),
@@ -71,7 +71,7 @@ BUILT_IN_PARTS: Final[dict[str | type, tuple[int, Callable[[Config], object]]]] 
 }
 
 
-# Similarity from which a name or word is taken for a misspelling of a valid one.
+# With this similarity to a valid name, an unknown name counts as a misspelling.
 _MISSPELLED: Final = 0.8
 
 
@@ -119,12 +119,12 @@ def _address(given: Any) -> tuple[str, int] | Path:
 
 @dataclass(frozen=True, kw_only=True)
 class Config(StateSettings, ArchiveSettings, WatchSettings):
-    """The settings of one crawl. Times are in days if so named."""
+    """The settings of one crawl."""
 
     estimation: Estimation
     ranking: RankingOptions
     link_rules: LinkRules
-    # Where a relative SQLite path starts: the project's folder, else the working folder.
+    # The folder for relative SQLite paths: the project's, else the working folder.
     base: Path
     pages: Annotated[
         Pages,
@@ -154,9 +154,9 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
         Setting(
             "HACS_INNER_SCHEDULER",
             """
-            Path or class of the [scheduler that HACS wraps](deploy.md#another-scheduler-inside). It is
-            what you would otherwise put into `SCHEDULER`, and still handles duplicates, `JOBDIR` and
-            the priorities of requests from callbacks.
+            Path or class of the [scheduler that HACS wraps](deploy.md#another-scheduler-inside). Set it
+            to your usual `SCHEDULER`, which still handles duplicates, `JOBDIR` and the priorities of
+            requests from callbacks.
             """,
             path_or_class,
         ),
@@ -177,10 +177,10 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
         Setting(
             "HACS_CONDITIONAL_REQUESTS",
             """
-            Send `If-None-Match` and `If-Modified-Since` to known pages. A 304 is a visit without
-            update, and no callback gets a page: see [Conditional
-            requests](pages.md#conditional-requests). With `"auto"` some 304s are checked, and a
-            host that was wrong once is not sent conditions again.
+            Send `If-None-Match` and `If-Modified-Since` for known pages. A 304 is a visit without
+            update, and its callback does not get the page: see [Conditional
+            requests](pages.md#conditional-requests). With `"auto"`, some 304s are checked, and a
+            host that was wrong once does not get conditional requests again.
             """,
         ),
     ] = False
@@ -213,7 +213,7 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
             "HACS_PARTS",
             """
             [Parts](architecture.md#parts) of a crawl to add or switch off. A dict of classes, or
-            their dotted paths, and their order, as in Scrapy's `EXTENSIONS`; None switches one off.
+            their dotted paths, and their order, as in Scrapy's `EXTENSIONS`; None means off.
             """,
             _parts,
             default={},
@@ -246,7 +246,7 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
         Setting(
             "HACS_CLOCK",
             """
-            Dotted path of a function that returns the present time. It takes no arguments and
+            Dotted path of a function that returns the current time. It takes no arguments and
             returns seconds since 1970 UTC, for demonstrations and tests. Recording and ranking use
             it; timeouts and pauses do not. Use a separate state with such a clock.
             """,
@@ -270,7 +270,7 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
 
     @property
     def rules(self) -> LinkRules | MarkRules:
-        """The rules by which marks are read from pages."""
+        """The rules for reading marks from pages."""
         return self.watch or self.link_rules
 
     @property
@@ -282,19 +282,19 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
 
     @property
     def noun(self) -> str:
-        """What is watched, in a word."""
+        """The noun for a watched mark."""
         nouns = {"links": "link", PUBLICATIONS: "thing", "items": "item"}
         is_text = self.watched_as.startswith(("text", "css:", "xpath:"))
         return nouns.get(self.watched_as, "text" if is_text else "value")
 
     @property
     def repeats_requests(self) -> bool:
-        """Whether the state keeps how pages were requested, and where they led."""
+        """Whether the state keeps recipes, to request pages again."""
         return self.pages != "start" or self.revisit is not None
 
     @property
     def parts_in_use(self) -> list[str | type]:
-        """The parts without the built-in ones that are off."""
+        """The parts that are on."""
         return [
             part
             for part in self.parts
@@ -303,19 +303,19 @@ class Config(StateSettings, ArchiveSettings, WatchSettings):
 
     @property
     def own_namespace(self) -> str:
-        """The namespace of the state: that of its shard if it is one."""
+        """The namespace of the state, or of its shard."""
         return self.namespace if self.shard is None else self.shard.namespace(self.namespace)
 
     @property
     def state_arguments(self) -> StateArguments:
-        """What `open_state` takes to open the state that these settings name."""
+        """The arguments of `open_state` for this state."""
         return self.state, self.own_namespace, self.base, self.estimation
 
     @classmethod
     def from_settings(cls, settings: BaseSettings) -> Config:
         """Read the settings.
 
-        Raises ConfigError that names the first invalid setting, its value, and the allowed values.
+        Raises ConfigError that names the invalid setting, its value, and the allowed values.
         """
         cfg = closest_scrapy_cfg()
         config = read_group(
@@ -340,7 +340,7 @@ def _checked(config: Config) -> Config:
     estimation = replace(config.estimation, updates=config.updates or "default")
     watch = config.watched()
     config = replace(config, revisit=revisit, estimation=estimation, watch=watch)
-    # only among pages that a crawl comes across are there some to discover
+    # new pages get their own share of the budget only if known ones are requested again
     discover = ranking.discover if config.repeats_requests else None
     if (tier := ranking.instant) is not None:
         tier = msgspec.structs.replace(tier, file=config.base / tier.file)
@@ -356,7 +356,7 @@ SETTINGS: Final = {
 
 
 def warn_of_unknown(settings: BaseSettings) -> None:
-    """Log a warning for each unknown HACS_ setting; ConfigError if one is nearly a valid name."""
+    """Log a warning for each unknown HACS_ setting; raise ConfigError if it is a misspelling."""
     for name, similar in unknown_settings(settings).items():
         message = f"{name} is not a setting of hacs-crawler"
         if is_misspelled(name, similar):
@@ -365,13 +365,13 @@ def warn_of_unknown(settings: BaseSettings) -> None:
 
 
 def is_misspelled(name: str, similar: str) -> bool:
-    """Whether an unknown setting is nearly the name of a known one."""
+    """Whether an unknown setting is almost the name of a known one."""
     short = name.removeprefix("HACS_")
     return short != name and bool(get_close_matches(short, [similar[5:]], 1, _MISSPELLED))
 
 
 def unknown_settings(settings: BaseSettings) -> dict[str, str]:
-    """Return settings that nothing reads, each with the known one it looks like, or "".
+    """Return unknown settings, each with the known setting that it resembles, or "".
 
     These begin with HACS_, or are given on the command line without it.
     """

@@ -43,7 +43,7 @@ from hacs_crawler.utils.text import counted
 PACKAGE: Final = "hacs-crawler"
 ADDON: Final = "hacs_crawler.addon.HacsAddon"
 ANSWER_SECONDS: Final = 10.0
-# Pages that are read for damage, which takes some seconds.
+# How many pages are checked for damage, which takes some seconds.
 MOST_READ: Final = 100_000
 
 
@@ -104,7 +104,7 @@ def _versions() -> Check:
 
 
 def wiring(given: Settings) -> Check:
-    """Check that the add-on is on, and that the project's settings leave its components in place."""
+    """Check that the add-on is on, and that the project's settings keep its components."""
     settings = given.copy()
     addons = settings.getdict("ADDONS").items()
     if any(order is not None and object_at(key) is HacsAddon for key, order in addons):
@@ -129,7 +129,7 @@ def wiring(given: Settings) -> Check:
 def _state(config: Config, shards: int | None) -> Iterator[Check]:
     """Open the state and try to write to it, which a full disk or a replica refuses.
 
-    Then say what loses pages, or may lose them. Where no state is, none is made.
+    Then report damaged pages, and risks of losing pages.
     """
     path = sqlite_path(config.state, config.base)
     shown = f"{describe(config.state)}, namespace {config.own_namespace}"
@@ -152,7 +152,7 @@ def _state(config: Config, shards: int | None) -> Iterator[Check]:
             _try_folder(path)
             yield Check("state", "ok", f"{shown}: no state yet, the first crawl makes it")
             return
-        # for writing, a store on a server would make the state
+        # a store on a server would create the state if it were opened for writing
         store = open_store(*config.state_arguments[:3], reads_only=path is None)
         stack.callback(store.close)
         state = joined or State(store, Estimation())
@@ -164,7 +164,7 @@ def _state(config: Config, shards: int | None) -> Iterator[Check]:
         is_whole = [page is not None for page in islice(state.pages(), MOST_READ)]
         if damaged := is_whole.count(False):
             result = f"{damaged} of {counted(len(is_whole), 'page')} cannot be read"
-            yield Check("state", "warning", result, "import a backup: the rest is kept")
+            yield Check("state", "warning", result, "import a backup: the other pages are kept")
     except (ConfigError, StateError) as error:
         advice = (
             "HACS_STATE is sqlite:///FILE or redis://HOST:PORT/DATABASE; is that running and yours?"
@@ -186,7 +186,7 @@ def _is_new(config: Config, path: Path) -> bool:
 
 
 def _try_folder(path: Path) -> None:
-    """Make a state next to a file that does not exist yet, and delete it; raises StateError."""
+    """Try to create a state in the folder of a file that does not exist yet; raises StateError."""
     folder = next(parent for parent in path.absolute().parents if parent.exists())
     try:
         with TemporaryDirectory(dir=folder) as made:
@@ -217,7 +217,7 @@ def _browser(settings: BaseSettings) -> Check:
 
 
 def _archive(name: str, url: str, settings: BaseSettings) -> Check:
-    """Send an empty query to an archive's index: any answer below 500 shows that it is there."""
+    """Send an empty query to an archive's index: any status below 500 is fine."""
     request = Request(url, headers={"User-Agent": str(settings["USER_AGENT"])})  # noqa: S310 - http(s)
     try:
         with urlopen(request, timeout=ANSWER_SECONDS) as answer:  # noqa: S310 - checked by Config
@@ -226,7 +226,7 @@ def _archive(name: str, url: str, settings: BaseSettings) -> Check:
         status = error.code
     except OSError as error:
         reason = getattr(error, "reason", None) or error
-        advice = f"see whether {url} opens in a browser"
+        advice = f"check whether {url} opens in a browser"
         return Check("archive", "warning", f"{name} does not answer: {reason}", advice)
     if status >= 500:
         return Check("archive", "warning", f"{name} answers {status}", "try again later")

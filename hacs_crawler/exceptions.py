@@ -2,24 +2,24 @@
 
 
 class HacsError(Exception):
-    """Root of all errors of this package; its message is fit to be shown to a user."""
+    """Base class of this package's exceptions; the message is for users."""
 
 
 class ConfigError(HacsError):
-    """A setting has a value that cannot be used."""
+    """A setting has an invalid value."""
 
 
 class StateError(HacsError):
-    """The state cannot be read or written, and trying again will not help."""
+    """The state cannot be read or written, and a retry will not help."""
 
 
 class NoStateError(StateError):
-    """A file lacks a state of that namespace."""
+    """A file lacks a state with this namespace."""
 
 
 class StateUnavailableError(StateError):
-    """The state cannot be reached now; trying again later may help."""
+    """The state cannot be reached now; a later retry may help."""
 
 
 class ClusterError(HacsError):
-    """A Dask cluster cannot be reached, or cannot do its task."""
+    """A Dask cluster cannot be reached, or has failed."""

@@ -8,11 +8,11 @@ from datetime import datetime
 
 @dataclass
 class PageVisit:
-    """A page that was visited. Rates are in 1/day, times in UTC.
+    """A visited page. Rates are per day, times in UTC.
 
-    `p` is the probability of an update as predicted before the visit; `new_links` counts the links
-    that no earlier visit had shown (0 on a first visit), `new_to_site` those that no other page of the
-    site was known to show either, None unless HACS_UPDATES is "site".
+    `p` is the predicted probability of an update; `new_links` counts links that no earlier visit
+    had shown (0 on a first visit); `new_to_site`, how many of them no other page of the site had
+    shown, None unless HACS_UPDATES is "site".
     """
 
     url: str
@@ -29,7 +29,7 @@ class PageVisit:
 
 @dataclass
 class NewPublication:
-    """What reads as a publication and is new on a page; `url` is the page's if no link leads to it."""
+    """A text that looks like a publication, new on a page; `url` is its link, else the page's."""
 
     title: str
     page: str
@@ -40,13 +40,12 @@ class NewPublication:
 
 @dataclass
 class SeedHistory:
-    """What an archive has of a seed. Times are in UTC, None without a capture.
+    """The history of a seed in an archive. Times are in UTC, None without a capture.
 
-    `archive` is its name in HACS_ARCHIVES, or its host. `status` is "history", "unread" (it has
-    captures, of which not one could be recorded), "none", "blocked" (the archive will not show
-    it), or "unanswered" (the next run goes on with it). The numbers count this run only: `pages`
-    with captures, `captures`, `visits` recorded, `mementos` fetched, `mementos_saved`, and
-    `missed`, captures that the archive failed to show.
+    `archive` is its name in HACS_ARCHIVES, or its host. `status` is "history", "unread" (no capture
+    could be recorded), "none", "blocked" (the archive will not show it), or "unanswered" (the next run
+    continues). The numbers are of this run: `pages` with captures, `captures`, `visits` recorded,
+    `mementos` fetched, `mementos_saved`, and `missed`, captures that the archive failed to show.
     """
 
     url: str

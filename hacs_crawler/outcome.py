@@ -1,4 +1,4 @@
-"""What one visit brought, as spiders see it in `response.meta["hacs"]`."""
+"""Outcomes of visits, as spiders get them in `response.meta["hacs"]`."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from hacs_crawler.watch import MarkRules, Rules
 
 
 class _Told:
-    """What stands in `response.meta["hacs"]`."""
+    """The value of `response.meta["hacs"]`."""
 
     rejected = ""
 
     def reject(self, reason: str = "rejected") -> None:
-        """Say that the answer is not the page, such as a login: nothing of it is recorded.
+        """Declare that the answer is not the page, but for example a login: it will not be recorded.
 
-        To be called by a downloader middleware, a spider middleware or the callback. The reason is
-        counted, and said when the crawl ends.
+        For downloader middlewares, spider middlewares and callbacks. The reason is counted, and
+        logged at the end of the crawl.
         """
         self.rejected = reason or "rejected"
 
 
 @dataclass
 class NotObserved(_Told):
-    """Stands in `response.meta["hacs"]` if the response was not a visit of its page."""
+    """The value of `response.meta["hacs"]` if the response is not a visit of its page."""
 
     requested_url: str
     # A reason of the stat `hacs/not_observed/<reason>`, or "gone".
@@ -37,29 +37,28 @@ class NotObserved(_Told):
 
 
 class Expected(_Told, dict[str, Any]):
-    """What is predicted of a page whose answer is awaited, and known of it while its items are.
+    """The prediction for a page, before its `Outcome` is known.
 
-    What a ranked seed has: `p`, `rate_per_day`, `days_since_visit` and `churn`. In the callback whose
-    items are watched also these of any page, and the `is_known`, `is_first` and `last_update` that its
+    Ranked seeds have `p`, `rate_per_day`, `days_since_visit` and `churn`. If items are watched,
+    callbacks get these for any page, with the `is_known`, `is_first` and `last_update` that the
     `Outcome` would have without this visit.
     """
 
 
 @dataclass
 class Outcome(_Told):
-    """A visit's outcome. Rates are in 1/day, times in UTC.
+    """A visit's outcome. Rates are per day, times in UTC.
 
-    `new_marks` are fingerprints of the links, or of whatever else is watched, that are news as
-    HACS_UPDATES says; `is_update` says whether there was an update. Nothing is new on a first visit,
-    which is the baseline. If HACS_UPDATES is "site", `new_to_site` are those marks that no other page
-    of the site was known to show when the page was read, else None. `p` is the probability of an update
-    as it was when the request was scheduled (for a request that was not ranked: when the response
-    came); `churn` is the chance that a request shows new links however little time has passed, so that
-    new links were expected with probability 1 - (1 - churn)(1 - p). `is_known` is False if the store
-    could not be reached: then nothing is known beyond the visit itself.
+    `new_marks` are the marks that are new by HACS_UPDATES; `is_update` says whether there was an
+    update. Nothing is new on a first visit, which is the baseline. If HACS_UPDATES is "site",
+    `new_to_site` are the new marks that no other page of the site had shown when the page was read,
+    else None. `p` is the probability of an update when the request was ranked (else when the
+    response came), `churn` the chance that a request shows new links by itself, so new links were
+    expected with probability 1 - (1 - churn)(1 - p). `is_known` is False if the state could not be
+    reached: then the outcome considers only this visit.
 
-    It is a dataclass item whose fields Scrapy's JSON encoder can write, so that a feed of
-    `response.meta` works. `after` is not a field.
+    It is a dataclass item with fields that Scrapy's JSON encoder supports, so that feeds of
+    `response.meta` work; `after` is not a field.
     """
 
     url: str
@@ -96,41 +95,41 @@ class Outcome(_Told):
 
     @property
     def gained(self) -> int:
-        """How many links, or other things that are watched, were news."""
+        """The number of new marks."""
         return len(self.new_marks)
 
     @property
     def lost(self) -> int:
-        """How many things were gone that the visit before had shown."""
+        """The number of marks of the last visit that were gone."""
         return self._lost
 
     @property
     def after(self) -> Page:
-        """The page's record with this visit; not to be changed."""
+        """The page's record with this visit; do not change it."""
         return self._after
 
     @property
     def rate_after_per_day(self) -> float:
-        """The rate with this visit taken into account; estimated when asked for."""
+        """The rate after this visit; estimated on access."""
         return self._estimate(self._after)
 
     @property
     def last_update(self) -> datetime | None:
-        """Tau: when the last update was found, this visit's included."""
+        """τ: when the last update was found, including this visit."""
         second = self._after.sound.last_update
         return None if second is None else datetime.fromtimestamp(second, UTC)
 
     def is_new(self, thing: Any) -> bool:
-        """Whether a thing that the page shows is news: an absolute link, or whatever is watched.
+        """Whether an absolute link, or another watched thing, is new on the page.
 
-        A link is news if no earlier visit had shown it.
+        A link is new if no earlier visit had shown it.
         """
         return self._is_among(thing, self.new_marks)
 
     def status(self, thing: Any) -> Literal["new", "changed", "same"]:
-        """Whether a thing that the page shows is news, in a word.
+        """Return whether a watched thing is new on the page, in a word.
 
-        "changed" is a new item whose HACS_WATCH_KEY an item of the visit before had.
+        "changed" is a new item with the HACS_WATCH_KEY of an item of the last visit.
         """
         if not self.is_new(thing):
             return "same"
@@ -139,9 +138,9 @@ class Outcome(_Told):
         return "changed" if is_known else "new"
 
     def before(self, item: Any) -> Mapping[str, Any] | None:
-        """Return the fields that an item had at the visit before, None if it was not there.
+        """Return the fields of an item at the last visit, None if it is new.
 
-        Items are matched by HACS_WATCH_KEY, or as the only item of their page. Long fields are cut.
+        Items are matched by HACS_WATCH_KEY, or as the only item of their page. Long fields are cut off.
         """
         key = self._key_of(item, 0)
         return None if key is None else self._items_before.get(key)
@@ -157,12 +156,12 @@ class Outcome(_Told):
         return next((shown[before] for before in reversed(shown) if before < at), frozenset())
 
     def is_new_to_site(self, thing: Any) -> bool:
-        """Whether it is, moreover, on no other page of the site, as far as that was known.
+        """Whether a thing is new on the page, and no other page of the site is known to show it.
 
-        Raises ValueError unless sites count.
+        Raises ValueError unless HACS_UPDATES is "site".
         """
         if self.new_to_site is None:
-            raise ValueError('what is new to the site is known with HACS_UPDATES = "site" only')
+            raise ValueError('is_new_to_site needs HACS_UPDATES = "site"')
         return self._is_among(thing, self.new_to_site)
 
     def _is_among(self, thing: Any, marks: set[int]) -> bool:

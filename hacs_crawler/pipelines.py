@@ -19,7 +19,7 @@ from hacs_crawler.watch import MarkRules, UnreadableMarksError
 
 logger = safe_logger(__name__)
 
-# Spider middlewares of a lower order see items after HACS, and may make others of them.
+# Spider middlewares of a lower order see items after HACS, and may replace them.
 _MIDDLEWARE_ORDER: Final = 40
 
 
@@ -31,28 +31,26 @@ class _ToldItem:
 
 
 class OnlyChanges:
-    """Drops items that are not news: their page showed them before, as HACS_UPDATES says.
+    """Drops items that are not new: their page showed them before, by HACS_UPDATES.
 
-    A page's first visit, and the first after a change of HACS_WATCH, pass all items. So does a visit
-    whose callback failed later: its items come again at the next visit. Items of answers that are not
-    the page are dropped, too: those of a rejected answer, and from the page's second visit on those
-    without a value in any watched field, and those that most pages of the site show in place of their
-    own. An item is recognized if it is the same
-    object, or has the same values in the watched fields. A copy with other values passes, is counted in
-    `hacs/unknown_items`, and logged once.
+    All items pass at a page's first visit, and at the first after a change of HACS_WATCH. If a
+    callback fails, its items pass, and again at the next visit. Items of answers that are not the
+    page are dropped, too: of rejected answers, and from the page's second visit on, items without a
+    value in any watched field, and items that most pages of the site show in place of their own. An
+    item is recognized by identity, or by its values in the watched fields. A copy with other values
+    passes, is counted in `hacs/unknown_items`, and logged once.
     """
 
     def __init__(self, crawler: Crawler, rules: MarkRules) -> None:
         self._crawler = crawler
         self._rules = rules
-        # By their ids and by their marks, in the order in which they were yielded: one object may be
-        # yielded several times.
+        # By id and by marks, in the order of the output: an object may be yielded several times.
         self._told: dict[int | frozenset[int], list[_ToldItem]] = {}
-        # Items dropped here, of which Scrapy says so a moment later.
+        # Items dropped here, for which Scrapy's signal follows.
         self._dropped: Counter[int] = Counter()
         self._outside = 0
         self._has_warned = False
-        # in an earlier pipeline
+        # by an earlier pipeline
         for lost in (signals.item_dropped, signals.item_error):
             crawler.signals.connect(self._forget, lost)
 
@@ -65,7 +63,7 @@ class OnlyChanges:
         return cls(crawler, rules)
 
     def open_spider(self, spider: Spider | None = None) -> None:
-        """Ask the middleware to say of each item whether it is news."""
+        """Subscribe to the middleware's verdicts on items."""
         del spider
         middleware = self._crawler.get_spider_middleware(LinkAdditionsMiddleware)
         if isinstance(middleware, LinkAdditionsMiddleware):
@@ -75,7 +73,7 @@ class OnlyChanges:
             Crawl.of(self._crawler).fail(msg)
 
     def process_item(self, item: Any, spider: Spider | None = None) -> Any:
-        """Drop an item that is not news."""
+        """Drop an item that is not new."""
         del spider
         told, stats = self._taken(item), Crawl.of(self._crawler).stats
         if told is None:
@@ -89,12 +87,12 @@ class OnlyChanges:
         return item
 
     def close_spider(self, spider: Spider | None = None) -> None:
-        """Say of items outside pages that they come at every run."""
+        """Warn of items from answers that are not pages."""
         del spider
         if self._outside:
             logger.warning(
-                "%s came from answers that are not pages, and will pass at every run: set HACS_PAGES = "
-                '"all", or meta["hacs"] = True of their requests, or for POST meta["hacs_page"]',
+                "%s came from answers that are not pages, and will pass in every run: set HACS_PAGES = "
+                '"all", or meta["hacs"] = True in their requests, or for POST meta["hacs_page"]',
                 counted(self._outside, "item"),
             )
 
@@ -105,7 +103,7 @@ class OnlyChanges:
             self._told.setdefault(key, []).append(told)
 
     def _taken(self, item: Any) -> _ToldItem | None:
-        """Return the verdict on an item, or on one with the same values, and forget it."""
+        """Remove and return the verdict on an item, or on an item with the same values."""
         waiting = self._told.get(id(item)) or self._told.get(self._marks_of(item))
         if not waiting:
             return None
@@ -117,7 +115,7 @@ class OnlyChanges:
         return told
 
     def _forget(self, item: Any) -> None:
-        """Forget the verdict on an item that came to no pipeline after another's error."""
+        """Forget the verdict on an item that an earlier pipeline dropped or failed on."""
         if id(item) in self._dropped:
             self._dropped -= Counter([id(item)])
         elif id(item) in self._told:
@@ -144,8 +142,8 @@ class OnlyChanges:
         ]
         names = ", ".join(getattr(key, "__name__", str(key)) for key in [*before, *others])
         logger.warning(
-            "OnlyChanges passes items that it does not know, as something before it makes new ones: "
-            "move it before the pipelines, and move spider middlewares to an order above %d (%s)",
+            "OnlyChanges passes unknown items, since a component before it replaces items: move it "
+            "before other pipelines, and move spider middlewares to an order above %d (%s)",
             _MIDDLEWARE_ORDER,
             names or "none is set before it",
         )

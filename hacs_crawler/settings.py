@@ -1,7 +1,7 @@
 """Settings of this repository's own production project (`scrapy crawl scholar`).
 
-Polite by default: robots.txt is obeyed, a host gets one request at a time with a pause after each, and
-the pause follows the host's own speed. Every setting may be overridden with `-s NAME=VALUE`.
+Polite by default: it obeys robots.txt, and sends each host one request at a time, with pauses that
+depend on the host's speed. `-s NAME=VALUE` overrides settings.
 """
 
 from importlib.util import find_spec
@@ -9,7 +9,7 @@ from importlib.util import find_spec
 BOT_NAME = "hacs-crawler"
 ADDONS = {"hacs_crawler.addon.HacsAddon": 500}
 HACS_SPIDERS = True
-# as the spider scholar does: commands that import or show pages read the settings only
+# as in the spider scholar, for commands, which read only these settings
 HACS_WATCH = "publications"
 
 USER_AGENT = "hacs-crawler/0.1 (history-aware recrawling of scholarly pages; respects robots.txt)"
@@ -24,14 +24,14 @@ HACS_RETRY_AFTER = True
 HACS_SIGNALS = 200
 DOWNLOAD_TIMEOUT = 60
 DOWNLOAD_MAXSIZE = 32 * 1024 * 1024
-# nearer the engine than HttpCompressionMiddleware (590), and before Scrapy decodes a page (580)
+# closer to the engine than HttpCompressionMiddleware (590), and before Scrapy decodes a page (580)
 DOWNLOADER_MIDDLEWARES = {
     "hacs_crawler.middlewares.scholar.SlowEncodingMiddleware": 585,
-    "hacs_crawler.middlewares.scholar.UnknownHosts": 560,  # nearer the network than retries
+    "hacs_crawler.middlewares.scholar.UnknownHosts": 560,  # closer to the network than retries
 }
 
 HACS_RENDER = "auto" if find_spec("scrapy_playwright") else "never"
-# ms, with the pauses between a page's requests
+# ms, including delays between a page's requests
 PLAYWRIGHT_DEFAULT_NAVIGATION_TIMEOUT = 90_000
 
 TELNETCONSOLE_ENABLED = False

@@ -2,9 +2,7 @@
 
 from typing import Final
 
-# A page was visited, and what that brought is known: `receiver(page, outcome)`.
-#
-# `page` is the page's URL, `outcome` the `Outcome` that callbacks find in `response.meta["hacs"]`.
-# It is sent before the callback; if items are watched, once that has yielded them. What failed, or
-# is gone, was not visited.
+# A page was visited: `receiver(page, outcome)` gets its URL and the `Outcome` that callbacks find in
+# `response.meta["hacs"]`. Sent before the callback or, if items are watched, after it; not sent for
+# failed attempts and gone pages.
 page_visited: Final = object()

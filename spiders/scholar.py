@@ -1,4 +1,4 @@
-"""Visits scholarly homepages in the order in which they are likely to have gained links."""
+"""Visits scholarly homepages, those most likely to have new links first."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from hacs_crawler.parts.instant import PRIORITY, InstantTier, with_tier
 from hacs_crawler.utils.text import printable
 
 LEVELS = ("website", "homepage")
-# How many links from the homepage are followed, by the unit of `depth`; calendars are endless.
+# The maximum number of links from the homepage, by the unit of `depth`; some calendars are endless.
 MOST_LINKS = {"links": DEEPEST, "path": 10}
 SWITCHES = ("", "0", "1")
 _AGE = re.compile(r"(\d+(?:\.\d+)?)([mhd])", re.ASCII)
@@ -47,14 +47,14 @@ _OTHER_FILE = re.compile(rf"\.(?:{'|'.join(map(re.escape, IGNORED_EXTENSIONS))})
 class ScholarSpider(Spider):
     """`scrapy crawl scholar -a seeds=FILE [-a pages=1] [-a level=homepage] [-a depth=path]`.
 
-    `seeds` is a file of homepages (`.gz` too), `-` for standard input, `state` for every page that the
-    store knows, or `demo` for a small web that comes along (`demo.play`). At level `website` (the
-    default) it follows links inside the author's site, that is on the same host and under the
-    homepage's path, to depth 2; at level `homepage` it stays on the homepages. `depth` says what is
-    counted: `links` (the default) from the homepage, or levels of the `path` below it, as the paper
-    and the spider `wayback` do. Yields a `NewPublication` for everything new that reads as a
-    publication, and with `pages` a `PageVisit` for each page visited. With `-a forever=24h` a round
-    begins every 24 hours until the crawl is stopped; `forever=1` is every hour.
+    `seeds` is a file of homepages (`.gz` too), `-` for standard input, `state` for all known pages,
+    or `demo` for a small web in the package (`demo.play`). Level `website` (the default) follows
+    links inside the author's site, on the same host and below the homepage's path, to depth 2;
+    level `homepage` visits only the homepages. `depth` counts `links` from the homepage (the
+    default), or levels of the `path` below it, as the paper and the spider `wayback` do. Yields a
+    `NewPublication` for each new text that looks like a publication, and with `pages` a `PageVisit`
+    for each visited page. With `-a forever=24h`, a round begins every 24 hours until the crawl is
+    stopped; `forever=1` means every hour.
     """
 
     name = "scholar"
@@ -80,7 +80,7 @@ class ScholarSpider(Spider):
 
     @classmethod
     def update_settings(cls, settings: BaseSettings) -> None:
-        """Watch publications, unless the project or the command line says what is watched."""
+        """Watch publications, unless the project or the command line sets HACS_WATCH."""
         super().update_settings(settings)
         settings.set("HACS_WATCH", "publications", priority="addon")
 
@@ -88,7 +88,7 @@ class ScholarSpider(Spider):
     def from_crawler(cls, crawler: Crawler, *args: Any, **kwargs: Any) -> Self:
         """Make the spider, and with `seeds=demo` the web that it crawls."""
         spider = super().from_crawler(crawler, *args, **kwargs)
-        # else start() says what is wrong with the level, which the demonstration replaces
+        # an invalid level, which the demonstration would replace, is left for start() to report
         if spider.seeds == SEEDS and spider.level in LEVELS:
             try:
                 spider.play, spider.level = begin(crawler.settings), "homepage"
@@ -107,11 +107,11 @@ class ScholarSpider(Spider):
         if problem:
             crawl.fail(problem)
         await crawl.open()
-        if crawl.is_open:  # else it has said why
+        if crawl.is_open:  # else the reason is logged
             ranking, pages = crawl.ranking, crawl.config.pages
             if ranking.budget is not None and pages == "start" and self._most_links():
                 self.logger.info(
-                    "HACS_BUDGET = %d holds for the seeds; the pages that they lead to are visited in "
+                    "HACS_BUDGET = %d applies to the seeds; the pages that they lead to are visited in "
                     "addition. -a level=homepage leaves these out, and -s HACS_PAGES=all "
                     "-s HACS_REVISIT=budget ranks all pages together",
                     ranking.budget,
@@ -139,23 +139,23 @@ class ScholarSpider(Spider):
             return "" if is_switch else words
         if self.settings["JOBDIR"]:
             return "forever: a job in JOBDIR is one round, remove JOBDIR or forever"
-        words = "forever: standard input can be read once only, use a file of seeds"
+        words = "forever: standard input can be read only once, use a file of seeds"
         return words if self.seeds == "-" else ""
 
     @property
     def is_endless(self) -> bool:
-        """Whether rounds follow one another."""
+        """Whether the crawl has several rounds."""
         return self._round_minutes() is not None
 
     def _round_minutes(self) -> float | None:
-        """Return how many minutes the beginnings of two rounds are apart; None for one round."""
+        """Return the minutes from the beginning of one round to the next; None for a single round."""
         if self.forever == "1":
             return _MINUTES["h"]
         match = _AGE.fullmatch(self.forever)
         return None if match is None else float(match[1]) * _MINUTES[match[2]]
 
     async def _rounds(self, crawl: Crawl) -> AsyncIterator[Request]:
-        """Yield the seeds of one round after the other."""
+        """Yield the seeds of all rounds."""
         turn = self.play.turn if self.play else None
         rounds = Rounds(self.crawler, turn=turn, minutes=self._round_minutes() or 0.0)
         is_on = True
@@ -165,7 +165,7 @@ class ScholarSpider(Spider):
             is_on = bool(self.is_endless or self.play) and await rounds.next()
 
     async def _round(self, crawl: Crawl) -> AsyncIterator[Request]:
-        """Yield the seeds of one round; a fault in them ends the crawl."""
+        """Yield the seeds of one round; errors end the crawl."""
         number = 0
         try:
             async for request in self._seed_requests(crawl):
@@ -177,7 +177,7 @@ class ScholarSpider(Spider):
             self.logger.debug("Seeds failed", exc_info=True)
             crawl.fail(f"seeds = {self.seeds!r}: {type(error).__name__}: {error}")
         if not number and self.seeds != "state" and not crawl.parts.override("takes"):
-            crawl.fail(f"seeds = {self.seeds!r}: there is no usable seed in it")
+            crawl.fail(f"seeds = {self.seeds!r}: no usable seed")
 
     async def _seed_requests(self, crawl: Crawl) -> AsyncIterator[Request]:
         if self.seeds == "state":
@@ -204,7 +204,7 @@ class ScholarSpider(Spider):
         )
 
     async def parse_hub(self, response: Response, hub: str) -> AsyncIterator[Any]:
-        """Report a hub of the instant tier, and follow the links that are new, no farther."""
+        """Count the visit of a hub of the instant tier, and follow only its new links."""
         crawl = Crawl.of(self.crawler)
         self._on_answer(hub)
         outcome = response.meta.get("hacs")
@@ -218,12 +218,12 @@ class ScholarSpider(Spider):
             if not isinstance(entry, Request):
                 yield entry
             elif outcome.is_new(entry.url):
-                # links behind it wait for a round
+                # its links, in turn, are left to a round of all pages
                 entry.cb_kwargs["links"] = self._most_links()
                 yield entry
 
     def on_hub_failure(self, failure: Failure) -> None:
-        """Say why a hub could not be visited."""
+        """Log why a hub could not be visited."""
         request: Request = failure.request  # type: ignore[attr-defined]
         self._on_answer(request.cb_kwargs["hub"])
         self.on_failure(failure)
@@ -272,7 +272,7 @@ class ScholarSpider(Spider):
                 )
 
     def _most_links(self) -> int:
-        # no property: a feed's exporter reads all properties, also those of a spider with a wrong depth
+        # not a property: exporters read all properties of a spider, even with an invalid depth
         return MOST_LINKS[self.depth] if self.level == "website" else 0
 
     def _is_followed(self, url: str, website: str) -> bool:
@@ -281,14 +281,14 @@ class ScholarSpider(Spider):
         return is_near and is_page and is_inside(url, website)
 
     def on_failure(self, failure: Failure) -> None:
-        """Say in one line why a page could not be visited; the middlewares have recorded it.
+        """Log in one line why a page could not be visited; the middlewares have recorded that.
 
-        Of a host that cannot be looked up it was said already, once for all its pages.
+        If the host is unknown, it was logged already, once for all its pages.
         """
         if type(failure.value).__name__ in NO_HOST:
             return
         request: Request = failure.request  # type: ignore[attr-defined]
-        # Twisted's own if it was cut short
+        # for a truncated answer, this is Twisted's response
         response = getattr(failure.value, "response", None)
         status = getattr(response, "status", None)
         reason = failure.getErrorMessage() if status is None else f"status {status}"

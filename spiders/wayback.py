@@ -36,27 +36,26 @@ logger = safe_logger(__name__)
 SEEDS_AT_ONCE = 16
 LEVELS = ("homepage", "website")
 MODES = ("links", "digest")
-# Nearer the downloader than RetryMiddleware (550), which swallows 429, and RedirectMiddleware
-# (600).
+# Closer to the downloader than RetryMiddleware (550), which swallows 429, and RedirectMiddleware (600).
 PAUSE_ORDER = 610
 UNSUITABLE = (
     "AUTOTHROTTLE_ENABLED",  # would go faster than an archive allows
-    "COMPRESSION_ENABLED",  # mementos come encoded as they were archived, which may be wrongly
+    "COMPRESSION_ENABLED",  # mementos have their archived encoding, which may be wrong
 )
 STATUSES = ("history", "none", "blocked", "unread", "unanswered")
 NUMBERS = ("captures", "visits", "mementos", "mementos_saved", "missed")
-# The second at which 1990 began, before the first page was archived.
+# The beginning of 1990, before any page was archived.
 EARLIEST = 631_152_000
 
 
 class WaybackSpider(Spider):
     """`scrapy crawl wayback -a seeds=FILE [-a level=website]`.
 
-    `seeds` is a file of homepages (`.gz` too), `-` for standard input, or `state` for every page known.
-    At level `homepage` (the default) it harvests the seeds themselves, at level `website` also the
-    pages below them to depth 2. `since` and `until` (dates or archive timestamps) and `max_captures` a
-    page bound what is taken; `mode=digest` fetches no mementos and takes a changed digest for an
-    update. Yields a `SeedHistory` for each seed and archive.
+    `seeds` is a file of homepages (`.gz` too), `-` for standard input, or `state` for all known
+    pages. Level `homepage` (the default) harvests the seeds themselves, level `website` also the
+    pages up to two levels below them. `since` and `until` (dates or archive timestamps) and
+    `max_captures` per page limit the captures; `mode=digest` fetches no mementos and counts a
+    changed digest as an update. Yields a `SeedHistory` for each seed and archive.
     """
 
     name = "wayback"
@@ -83,23 +82,23 @@ class WaybackSpider(Spider):
 
     @classmethod
     def update_settings(cls, settings: BaseSettings) -> None:
-        """Have archives asked no faster than they allow, and left alone when they ask for it."""
+        """Set up pauses and rate limits for archives."""
         super().update_settings(settings)
         settings.set("HACS_FLUSH_VISITS", 1_000, "default")
         for name in UNSUITABLE:
             settings.set(name, False, "spider")
         settings.set("ROBOTSTXT_OBEY", True, "spider")
         settings.set("HTTPCACHE_IGNORE_HTTP_CODES", [408, 429, *range(500, 600)], "spider")
-        # how many connections are kept open; the slots limit the number of requests
+        # the number of open connections; the slots limit the number of requests
         settings.set("CONCURRENT_REQUESTS_PER_DOMAIN", max(REQUESTS_AT_ONCE.values()), "spider")
         name = "DOWNLOADER_MIDDLEWARES"
-        # at its default priority `scrapy crawl` would overwrite them
+        # at a lower priority, the project's settings would replace them
         priority = max(settings.getpriority(name) or 0, SETTINGS_PRIORITIES["spider"])
         entries = {ArchivePauseMiddleware: PAUSE_ORDER, **settings.getdict(name)}
         settings.set(name, entries, priority)
 
     async def start(self) -> AsyncIterator[SeedHistory]:
-        """Harvest the seeds and yield their histories; sends no request of its own."""
+        """Harvest the seeds and yield their histories; yields no requests."""
         crawl = Crawl.of(self.crawler)
         await crawl.open()
         if not crawl.is_open:
@@ -120,7 +119,7 @@ class WaybackSpider(Spider):
                     yield history
             if self._failures:
                 failures = "; ".join(self._failures.values())
-                crawl.fail(failures if len(archives) == 1 else f"not asked to the end: {failures}")
+                crawl.fail(failures if len(archives) == 1 else f"not completed: {failures}")
         except HacsError as error:
             crawl.fail(str(error))
         except Exception as error:
@@ -130,7 +129,7 @@ class WaybackSpider(Spider):
     async def _histories(
         self, crawl: Crawl, archive: ArchiveAddress, options: HarvestOptions, seeds: list[str]
     ) -> AsyncIterator[SeedHistory]:
-        """Harvest the seeds from one archive, whatever becomes of the others."""
+        """Harvest the seeds from one archive; its failure does not affect the others."""
         client = ArchiveClient(self.crawler, crawl, crawl.config, archive)
         facts = (archive.index_url, self.mode, options.since, options.max_captures)
         harvester = Harvester(
@@ -148,10 +147,10 @@ class WaybackSpider(Spider):
             client.asker.end()
             self._failures[archive.name] = str(error)
             if len(crawl.config.archives) > 1:
-                logger.error("%s: %s; the other archives are asked on", archive.name, error)
+                logger.error("%s: %s; the other archives go on", archive.name, error)
 
     def _options(self, now: int, config: Config) -> HarvestOptions:
-        """Check the arguments; raises HacsError that names the first invalid argument."""
+        """Return the options from the arguments; raises HacsError that names an invalid argument."""
         if self._unknown:
             logger.warning("wayback has no argument %s; it is not used", ", ".join(self._unknown))
         if config.takes_items and self.mode == "links":
@@ -166,14 +165,14 @@ class WaybackSpider(Spider):
         most = _count("max_captures", self.max_captures) if self.max_captures else None
         by_digest = self.mode == "digest"
         if by_digest and (len(config.archives) > 1 or config.archives[0].names_mementos):
-            # what one archive takes the digest of, another unpacks first
+            # digests of archives differ: some are of the unpacked body
             raise HacsError("mode = 'digest': must be one archive, with a CDX server, at a time")
         return HarvestOptions(
             source=0, since=since, until=min(until, now), by_digest=by_digest, max_captures=most
         )
 
     async def _unique_seeds(self, crawl: Crawl) -> list[str]:
-        """Return the seeds, of several spellings of one homepage the first; raises HacsError."""
+        """Return the seeds, with the first spelling of each homepage; raises HacsError."""
         if not self.seeds:
             raise HacsError("wayback needs seeds: -a seeds=FILE, -a seeds=- or -a seeds=state")
         seeds: dict[int, str] = {}
@@ -182,7 +181,7 @@ class WaybackSpider(Spider):
             number += 1
             seeds.setdefault(Site(url, has_subpages=False).key, url)
         if not seeds and not crawl.parts.override("takes"):
-            raise HacsError(f"seeds = {self.seeds!r}: there is no usable seed in it")
+            raise HacsError(f"seeds = {self.seeds!r}: no usable seed")
         if number > len(seeds):
             crawl.stats.count("archive/seeds/second_homepage", number - len(seeds))
         return list(seeds.values())
@@ -203,8 +202,8 @@ class WaybackSpider(Spider):
         for name, numbers in self._found.items():
             if len(self._found) > 1:
                 logger.info(
-                    "%s: %d seeds have a history, %d have none, %d are blocked, of %d not one capture "
-                    "could be read, %d were not answered to the end; %d captures, %d visits, "
+                    "%s: %d seeds have a history, %d have none, %d are blocked, %d have no readable "
+                    "capture, %d were not completed; %d captures, %d visits, "
                     "%d mementos fetched, %d not needed, %d missed",
                     name,
                     *(numbers[key] for key in (*STATUSES, *NUMBERS)),
@@ -214,9 +213,8 @@ class WaybackSpider(Spider):
         failed = self._stat("mementos_failed")
         logger.info(
             "HACS asked %s about %d seeds: %d have a history, %d have none, %d are blocked "
-            "(archival rate %s), of %d not one capture could be read, %d were not answered to the "
-            "end; %d captures, %d visits written; %d mementos fetched, %d not needed (%s), %d could "
-            "not be read",
+            "(archival rate %s), %d have no readable capture, %d were not completed; %d captures, %d "
+            "visits written; %d mementos fetched, %d not needed (%s), %d could not be read",
             "the archive" if len(self._found) < 2 else f"{len(self._found)} archives",
             sum(seeds),
             *seeds[:3],

@@ -1,4 +1,4 @@
-"""What a state holds, what would be crawled, and what simulations find, as tables of numpy arrays."""
+"""The content of a state, the plan of a crawl, and results of simulations, as tables of numpy arrays."""
 
 from hacs_crawler.analysis.new_things import (
     NewThing as NewThing,

@@ -1,4 +1,4 @@
-"""What visits found that was new, of all pages of a state, the newest first."""
+"""The new things that visits to all pages of a state found, newest first."""
 
 from __future__ import annotations
 
@@ -23,16 +23,15 @@ class NewThing(NamedTuple):
 
     @property
     def where(self) -> str:
-        """Where a reader finds it: its own URL, else the page's."""
+        """The thing's own URL, else the page's."""
         return self.found.url or self.page
 
 
 def newest(state: State, since: float = 0, host: str = "") -> tuple[list[NewThing], Counter[str]]:
-    """Return the things found at or after a second since 1970 UTC, the newest first; raises StateError.
+    """Return the things found at or after a second since 1970 UTC, newest first; raises StateError.
 
-    With a `host`, only its pages and those of hosts below it count.
-    Of pages that show other links with each request, only links count that two visits in a row showed;
-    the counter says how many others each of these pages has.
+    With a `host`, only pages of the host and its subdomains count. On pages that churn, only links
+    count that two consecutive visits showed; the counter has the number of others, by page.
     """
     entries = [
         (thing.at, page_id, thing, findings.title)
@@ -55,7 +54,7 @@ def newest(state: State, since: float = 0, host: str = "") -> tuple[list[NewThin
         }
         for _, page_id, thing, title in batch:
             if thing.at in taken_back.get(page_id, ()):
-                continue  # of a block page or a template, as was seen later
+                continue  # the visit turned out to show a block page or a change of template
             url = printable(pages[page_id].url) if page_id in pages else ""
             if not url or not f".{urlsplit(url).hostname or ''}".endswith(f".{name}" * bool(name)):
                 continue
@@ -71,7 +70,7 @@ def newest(state: State, since: float = 0, host: str = "") -> tuple[list[NewThin
 
 
 def _lasting(page: Page) -> set[int]:
-    """Return the marks that two visits in a row showed; advertisements are others each time."""
+    """Return the marks that two consecutive visits showed; advertisements, for example, change."""
     latest = page.shown_at[-1:]
     return {
         mark
@@ -82,7 +81,7 @@ def _lasting(page: Page) -> set[int]:
 
 
 def newest_table(things: Sequence[NewThing]) -> Table:
-    """Return a row for each new thing: the time of the visit, its page, the thing, and its address."""
+    """Return a row for each new thing: the time of the visit, the page, the thing, and its URL."""
     findings = [thing.found for thing in things]
     texts = {
         "page": [thing.page for thing in things],

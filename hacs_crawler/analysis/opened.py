@@ -53,8 +53,8 @@ _TIMES: Final = ("first_visit", "last_visit", "last_update", "not_before", "at",
 class StateReader:
     """A read-only view of a state; made by `open`.
 
-    Each table is read when it is asked for, so it includes the visits of a running crawl so far. Use the
-    reader as a context, or `close` it.
+    Each method reads the state again, so tables include the latest visits of a running crawl. Use
+    the reader as a context, or `close` it.
     """
 
     def __init__(self, config: Config, state: State) -> None:
@@ -76,11 +76,11 @@ class StateReader:
         self.state.close()
 
     def pages(self) -> Table:
-        """Return a row for each page that was visited or tried; raises StateError.
+        """Return a row for each page with a visit or attempt; raises StateError.
 
-        `site` is a number shared by the pages of a site, `rate_per_day` the latest estimate, `links` the
-        number of stored links. `failures` and `gone` count the failed attempts and the answers 404 and
-        410 since the last visit; `not_before` is when a crawl may ask for a page that is gone again.
+        `site` is a number shared by the pages of a site, `rate_per_day` the latest estimate,
+        `links` the number of stored links. `failures` and `gone` count failed attempts and answers
+        404 or 410 since the last visit; `not_before` is when a crawl may request a gone page again.
         """
         columns: dict[str, list[Any]] = {name: [] for name in _PAGE}
         for page in self._pages():
@@ -91,16 +91,16 @@ class StateReader:
     def visits(self) -> Table:
         """Return a row for each stored visit, page by page and in time order; raises StateError.
 
-        `is_first` visits are baselines, which find nothing. `is_new_to_site` updates had links that no
-        other page of the site was known to show.
+        `is_first` marks baselines, which find nothing; `is_new_to_site`, updates with links that no
+        other page of the site had shown.
         """
         return visits_table(self._pages())
 
     def outcomes(self) -> Table:
         """Return a row for each ranked visit: the prediction and the outcome; raises StateError.
 
-        `run` is when its crawl began, `p` the predicted probability, `churn` the chance that a request
-        shows new links by itself. `url` is None if the page is no longer known.
+        `run` is when the crawl began, `p` the predicted probability, `churn` the chance that a
+        request shows new links by itself. `url` is None if the page is unknown.
         """
         outcomes = self.state.outcomes()
         labels = self.state.labels_of(outcomes)
@@ -130,8 +130,8 @@ class StateReader:
     def plan(self, limit: int | None = None, at: datetime | None = None) -> Table:
         """Return the pages that a crawl of all known pages would visit, best first; raises StateError.
 
-        `at` is the time of the crawl, now if None; a time without a zone is UTC. See `plan_table`
-        for the columns.
+        `at` is the time of the crawl, now if None, UTC if it lacks a zone. See `plan_table` for the
+        columns.
         """
         if limit is not None and limit < 1:
             raise HacsError(f"limit = {limit}: must be a whole number of at least 1")
@@ -148,11 +148,11 @@ class StateReader:
 
 
 def plan_table(plan: Plan, state: State) -> Table:
-    """Return the pages of a state's plan with the numbers that ranked them, best first.
+    """Return the pages of a plan with the numbers that ranked them, best first.
 
-    Damaged pages are left out. `days_since_visit` and `days_since_update` are nan without one.
-    `rate_is_prior` pages have too few visits for a rate of their own. `weight` is that of HACS_WEIGHTS;
-    `overdue` pages were last visited more than the most days of HACS_EVERY ago.
+    Damaged pages are left out. `days_since_visit` and `days_since_update` may be nan.
+    `rate_is_prior` marks pages with too few visits for a rate of their own; `overdue`, pages whose
+    last visit is longer ago than HACS_EVERY allows. `weight` is from HACS_WEIGHTS.
     """
     urls = urls_of(plan.page_ids, state)
     is_known = np.array(urls, object) != ""
@@ -194,13 +194,13 @@ def visits_table(pages: Iterable[Page]) -> Table:
 def open_existing(config: Config, *, writes: bool = False, creates: bool = False) -> State:
     """Open the state that the settings name, read-only by default; `close` it when done.
 
-    With `config.shards` but no shard, all existing shards are read as one state. With neither, they are
-    if only shards know pages. A file that does not exist is an error (HacsError) unless the caller
-    `creates` it. Raises StateError if the state cannot be used.
+    All existing shards are read as one state if `config.shards` is set and no shard is, or if
+    neither is and only shards have pages. Raises HacsError if there is no state, unless the caller
+    `creates` it, and StateError if it cannot be used.
     """
     path = sqlite_path(config.state, config.base)
     if path is not None and not creates and not (path.exists() and path.stat().st_size):
-        msg = f"there is no state at {path}: HACS_STATE names it, a crawl or `hacs import` makes it"
+        msg = f"there is no state at {path}: check HACS_STATE; a crawl or `hacs import` creates a state"
         raise HacsError(msg)
     reads_only = not (writes or creates)
     if config.shards is None and config.shard is None:
@@ -239,9 +239,9 @@ def open(state: str | None = None, **settings: object) -> StateReader:  # noqa: 
 
 
 def rank(state: str | None = None, limit: int | None = None, **settings: object) -> Table:
-    """Return the pages that a crawl of all known pages would visit now, best first.
+    """Return the pages that a crawl of all known pages would visit now, best first, as `hacs rank`.
 
-    As `hacs rank`: see `open` for `state`, settings and errors, `StateReader.plan` for the table.
+    See `open` for `state`, settings and errors, and `StateReader.plan` for the table.
     """
     with open(state, **settings) as opened:
         return opened.plan(limit)

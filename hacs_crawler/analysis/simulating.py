@@ -1,4 +1,4 @@
-"""Policies compared on known histories, as a table."""
+"""Compares policies on known histories, in a table."""
 
 from __future__ import annotations
 
@@ -32,13 +32,12 @@ def simulate(
     seed: int = 0,
     processes: int | None = 1,
 ) -> Table:
-    """Return the finds of policies on known histories, a row for each policy and budget.
+    """Simulate policies on known histories; return a row for each policy and budget.
 
-    `timelines` is a folder with pages.csv, updates.csv and, if available, captures.csv; None takes
-    the histories that come with the package. `start` and `end` are days such as "2024-01-01", the first
-    and the day after the last; the package's own histories have theirs. `budgets` are visits a day.
-    `processes` is how many simulate at a time, None for one per core. Columns are those of
-    docs/evaluation.md. Raises HacsError.
+    `timelines` is a folder with pages.csv, updates.csv and, if available, captures.csv; None means
+    the histories in the package. `start` and `end` are the first day and the day after the last,
+    such as "2024-01-01"; required for a folder. `budgets` are visits a day, `processes` the number
+    of processes, None for one per core. For the columns, see docs/evaluation.md. Raises HacsError.
     """
     for name, some in (("policy", policies), ("budget", budgets)):
         if not some:
@@ -46,12 +45,12 @@ def simulate(
     if timelines is None:
         timelines, start, end = MADE_UP, start or START, end or END
     elif start is None or end is None:
-        raise HacsError("timelines of your own need start and end: days such as 2024-01-01")
+        raise HacsError("your own timelines need start and end: days such as 2024-01-01")
     history = histories(Path(timelines), start, end)
     scenario = Scenario(*history, min(budgets), Estimation(estimator), seed)
     return standings_table(compare(scenario, list(policies), list(budgets), processes))
 
 
 def standings_table(standings: Sequence[Standing]) -> Table:
-    """Return a row for each standing: its budget, its score and its ratios; nan where undefined."""
+    """Return a row for each standing: its budget, score and ratios; nan if undefined."""
     return table_of_rows([standing.as_row() for standing in standings], texts=("policy",))

@@ -23,9 +23,9 @@ _SHOWN_ROWS: Final = 10
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Columns by name, as numpy arrays of one length.
+    """Columns by name, as numpy arrays of equal length.
 
-    Texts are arrays of objects, times `datetime64[us]` in UTC, durations in days, rates in 1/day. A
+    Texts are arrays of objects, times `datetime64[us]` in UTC, durations in days, rates per day. A
     missing text is None, a missing time NaT, a missing number nan.
     """
 
@@ -68,15 +68,15 @@ class Table:
         )
 
     def to_csv(self, target: Path | str) -> None:
-        """Write CSV to a file, gzipped if named .gz, which appears when it is whole.
+        """Write CSV to a file, atomically, gzipped if named .gz; missing values are empty.
 
-        Missing values are empty. Raises HacsError if the file cannot be written.
+        Raises HacsError if the file cannot be written.
         """
         with replacing(Path(target)) as file:
             file.write(self.csv_text().encode())
 
     def csv_text(self) -> str:
-        """Return the table as CSV, with a line of names."""
+        """Return the table as CSV, with a header."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(self.columns)
@@ -85,7 +85,7 @@ class Table:
 
 
 def table(columns: Mapping[str, Iterable[Any]], texts: Iterable[str] = ()) -> Table:
-    """Return a table of columns; those named in `texts` are objects, None among numbers becomes nan."""
+    """Return a table of columns: those in `texts` as objects, others as numbers with nan for None."""
     names = set(texts)
     return Table(
         {

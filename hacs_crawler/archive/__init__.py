@@ -1,4 +1,4 @@
-"""Reading what web archives hold: capture indexes, WARC files and TimeMaps."""
+"""Reads the formats of web archives: capture indexes, WARC files and TimeMaps."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Web archives by their addresses: the form of their indexes, and their rates."""
+"""The web archives in HACS_ARCHIVES: their addresses, kinds of index, and rate limits."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _LOCAL: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class ArchiveKind(Enum):
-    """The form of an archive's index, by the key that holds its address."""
+    """The kind of an archive's index, named like the key of its address."""
 
     # A CDX server: the Wayback Machine's, OpenWayback's or pywb's.
     CDX = "cdx_url"
-    # TimeMaps, to be had at this URL followed by the page's.
+    # TimeMaps: at this URL followed by the page's.
     TIMEMAP = "timemap_url"
-    # A TimeGate or Memento aggregator, asked at this URL followed by the page's for its TimeMap.
+    # A TimeGate or Memento aggregator: at this URL followed by the page's; it names the TimeMap.
     TIMEGATE = "timegate_url"
     # Common Crawl: a list of CDX servers, whose rows name parts of WARC files.
     COLLINFO = "collinfo_url"
@@ -34,10 +34,10 @@ class ArchiveKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ArchiveAddress:
-    """One archive: `index_url` is the address of its index, in the form of its `kind`.
+    """One archive: `index_url` is the address of its index, whose kind is `kind`.
 
-    `memento_url` is where replay begins (CDX) or the WARC files lie (COLLINFO); TimeMaps name the
-    mementos themselves. Rates are in requests a minute, 0 for no limit.
+    `memento_url` is the base URL of mementos (CDX) or of WARC files (COLLINFO); TimeMaps name the
+    mementos themselves. Rates are in requests per minute, 0 for no limit.
     """
 
     name: str
@@ -51,23 +51,23 @@ class ArchiveAddress:
 
     @property
     def hosts(self) -> frozenset[str]:
-        """The hosts that its address names."""
+        """The hosts in its addresses."""
         urls = (self.index_url, self.memento_url)
         return frozenset(urlsplit(url).netloc for url in urls if url)
 
     @property
     def names_mementos(self) -> bool:
-        """Whether its index names the addresses of mementos, which may be in any archive."""
+        """Whether its index names the URLs of mementos, which may be in other archives."""
         return self.kind in {ArchiveKind.TIMEMAP, ArchiveKind.TIMEGATE}
 
     @property
     def setting(self) -> str:
-        """Where a person mends its address."""
+        """The setting with its address, for error messages."""
         return f"{SETTING}, {self.name!r}" if self.name else SETTING
 
     @property
     def shown_as(self) -> str:
-        """What log lines and items call it."""
+        """Its name in log lines and items."""
         return self.name or urlsplit(self.index_url).netloc
 
 
@@ -75,7 +75,7 @@ Rate = Annotated[float, Meta(ge=0, le=1e6)]
 
 
 class _Entry(Struct, forbid_unknown_fields=True, kw_only=True):
-    """An entry of HACS_ARCHIVES; without an address it is the Wayback Machine."""
+    """An entry of HACS_ARCHIVES; without an address, the Wayback Machine."""
 
     cdx_per_minute: Rate = 24.0
     mementos_per_minute: Rate = 60.0
@@ -119,9 +119,9 @@ _KEYS: Final = {key for entry in _ENTRIES.values() for key in entry.__struct_enc
 
 
 def archives_of(given: Any) -> tuple[ArchiveAddress, ...]:
-    """Return the archives that HACS_ARCHIVES names, in its order.
+    """Return the archives in HACS_ARCHIVES, in order.
 
-    Raises NotAllowedError that names the allowed values, and the wrong entry.
+    Raises NotAllowedError that names the allowed values and the invalid entry.
     """
     given = parsed_json(given)
     if not isinstance(given, str | Mapping) or not given:
@@ -172,7 +172,7 @@ def _checked(url: str, context: str) -> str:
 
 
 def _at(url: str) -> _Entry:
-    """Return the archive at a URL: of the Wayback Machine, a pywb collection, or a CDX server."""
+    """Return the archive at the URL of the Wayback Machine, a pywb collection or a CDX server."""
     parts, base = urlsplit(url), url.rstrip("/")
     if parts.hostname == urlsplit(WAYBACK_MACHINE).hostname:
         return _Wayback()
@@ -181,14 +181,14 @@ def _at(url: str) -> _Entry:
     else:
         root = base.removesuffix("/cdx")
         address = _Cdx(index_url=f"{root}/cdx", memento_url=root)
-    if parts.hostname in _LOCAL:  # one's own machine needs no pace
+    if parts.hostname in _LOCAL:  # this machine needs no rate limit
         address.cdx_per_minute = address.mementos_per_minute = 0.0
     return address
 
 
 @dataclass(frozen=True, kw_only=True)
 class ArchiveSettings:
-    """Which archives are asked."""
+    """The setting of archives."""
 
     archives: Annotated[
         tuple[ArchiveAddress, ...],

@@ -1,4 +1,4 @@
-"""What a web archive says about one visit it made, and why a row of it may be no capture."""
+"""Captures: single visits of a web archive to a page, and reasons why a row is not one."""
 
 import base64
 import hashlib
@@ -19,14 +19,13 @@ HTML_TYPES: Final = frozenset({"text/html", "application/xhtml+xml"})
 UNKNOWN_TYPES: Final = frozenset({"unk", "-", ""})
 
 # Rows and records that are not captures, by kind (after Jayawardana et al. 2020, data cleaning):
-# - ``invalid_date``: no time in 1970-2106, such as one with month or day 00 - ``invalid_digest``:
-# no checksum in base 32 or hexadecimal, on a row that is not a revisit - ``bad_status``: archived
-# redirects and errors; they do not show the page - ``not_html``: images, PDF and the like -
-# ``not_http``: ``mailto:``, ``dns:`` and the like, also as in ``http://mailto:me@a.edu/`` -
-# ``empty``: the digest is that of no content at all - ``duplicate``: the same capture as in the row
-# before - ``malformed``: too few or too many fields, invalid JSON or UTF-8, a URL that no crawl
-# could visit - ``unreadable`` (WARC only): the payload is cut off, too long, empty, not text, or in
-# an encoding that cannot be undone
+# invalid_date: not in 1970-2106, or with month or day 00
+# invalid_digest: no checksum in base 32 or hexadecimal, in a row that is not a revisit
+# bad_status: archived redirects and errors, which do not show the page
+# not_html: images, PDF and others; not_http: mailto:, dns: and others, also http://mailto:me@a.edu/
+# empty: the digest of no content; duplicate: the same capture as in the row before
+# malformed: wrong number of fields, invalid JSON or UTF-8, a URL that no crawl could visit
+# unreadable (WARC only): the payload is cut off, too long, empty, not text, or cannot be decoded
 Cleaning = Counter[str]
 
 EMPTY: Final = frozenset(  # SHA-1 of nothing, as archives write it
@@ -44,18 +43,18 @@ _BASE32 = re.compile(r"[A-Z2-7]{26,104}=*").fullmatch
 
 
 class ArchiveError(HacsError):
-    """A source of captures cannot be read, at all or to its end; the message names file and place."""
+    """A source of captures cannot be read, or not to its end; the message names file and position."""
 
 
 @dataclass(frozen=True, slots=True)
 class Capture:
     """One row of a capture index.
 
-    `page_key` is the page's key in the state (`links.page_key`), whatever key the archive sorts
-    by. `at` is in whole seconds since 1970 UTC. `status` is None if the archive does not say
-    ("-"), `digest` is without its algorithm, "" if a revisit record or a TimeMap lacks it. `place` is
-    the address of the archived page if the index names it: a memento's URI, or a part of a WARC file,
-    `URL#bytes=FIRST-LAST`.
+    `page_key` is the page's key in the state (`links.page_key`), not the archive's. `at` is in
+    whole seconds since 1970 UTC. `status` is None if the archive does not give it ("-"). `digest`
+    lacks the algorithm, and is "" if a revisit record or a TimeMap does not give it. `place` is the
+    address of the archived page if the index names it: the URI of a memento, or a part of a WARC
+    file, `URL#bytes=FIRST-LAST`.
     """
 
     page_key: str
@@ -73,14 +72,14 @@ class Capture:
 
     @property
     def is_revisit(self) -> bool:
-        """Whether the archive found the content that it already had, and kept no second copy."""
+        """Whether the archive found the same content again, and did not store a second copy."""
         return self.mime == REVISIT
 
 
 def parse_timestamp(text: str) -> int | None:
-    """Return the second of an archive's timestamp, `YYYYMMDDhhmmss`, or None if it is not a valid time.
+    """Return the second of an archive's timestamp, `YYYYMMDDhhmmss`, or None if it is invalid.
 
-    Missing digits at the end are taken as the earliest possible; milliseconds are cut off.
+    Missing digits at the end mean the earliest possible time; milliseconds are cut off.
     """
     if _TIMESTAMP(text) is None:
         return None
@@ -105,23 +104,20 @@ def digest_bytes(text: str) -> bytes:
         if _BASE32(text):
             return base64.b32decode(text.rstrip("=") + "=" * (-len(text.rstrip("=")) % 8))
         return bytes.fromhex(text)
-    except ValueError:  # of a length that no digest has
+    except ValueError:  # invalid length
         return text.encode()
 
 
 def has_digest(body: bytes, digest: str) -> bool:
-    """Whether a digest, as an index names it, is the SHA-1 of these bytes."""
+    """Whether a digest from an index is the SHA-1 of these bytes."""
     return digest_bytes(digest) == hashlib.sha1(body, usedforsecurity=False).digest()
 
 
 def key_of(url: str) -> tuple[str, str]:
-    """Return the page's key and "", or "" and the kind under which the URL is dropped.
-
-    What no crawl could visit is dropped, as from a list of seeds.
-    """
+    """Return the page's key and "", or "" and the kind of problem if no crawl could visit the URL."""
     if not url[:8].lower().startswith(("http://", "https://")):
         return "", "not_http" if ":" in url else "malformed"
-    # its key would be the key of the host's homepage
+    # the key ignores logins, so it would be that of the host's homepage
     if "@" in url.split("/", 3)[2]:
         return "", "not_http"
     if check_url(kept_url(url)) is not None:
@@ -130,16 +126,16 @@ def key_of(url: str) -> tuple[str, str]:
 
 
 def names_other_file(key: str) -> bool:
-    """Whether a page's key ends like those of images, fonts, scripts and the like."""
+    """Whether a page's key has the ending of an image, font, script or similar file."""
     return _OTHER_FILE(key.lower()) is not None
 
 
 def content_type(text: str) -> str:
-    """Return the type that browsers take from a Content-Type header (repeated ones joined by commas).
+    """Return the type that browsers use from a Content-Type header (repeated ones joined by commas).
 
-    The last valid type counts, with the charset of an equal one before it if it lacks one itself
+    The last valid type counts; if it lacks a charset, with that of an earlier equal type
     (https://fetch.spec.whatwg.org/#concept-header-extract-mime-type). Text without a valid type is
-    returned as it is.
+    returned unchanged.
     """
     essence = charset = ""
     for part in text.split(","):
@@ -154,6 +150,6 @@ def content_type(text: str) -> str:
 
 
 def is_html(mime: str) -> bool:
-    """Whether a MIME type is HTML's or not known; parameters such as the charset do not matter."""
+    """Whether a MIME type, with or without parameters, is HTML's or unknown."""
     kind = content_type(mime).partition(";")[0].strip().lower()
     return kind in HTML_TYPES or kind in UNKNOWN_TYPES

@@ -2,8 +2,8 @@
 
 Sources: https://iipc.github.io/warc-specifications/specifications/cdx-format/cdx-2015/ (columns and
 their letters), https://specs.webrecorder.net/cdxj/0.1.0/ (CDXJ), and the CDX servers of the Wayback
-Machine (an array of arrays, the first of them the names) and of pywb (one object a line). CDXJ of
-InterPlanetary Wayback (ipwb) has other names, and addresses of content in place of digests.
+Machine (an array of arrays, beginning with the names) and of pywb (one object per line). CDXJ of
+InterPlanetary Wayback (ipwb) has other names, and content addresses instead of digests.
 """
 
 import json
@@ -35,8 +35,8 @@ _LETTERS: Final[dict[str, str]] = {
     "s": "status",
     "k": "digest",
 }
-# How rows without a header begin. The Wayback Machine's server has 7 columns, files 9 to 11, and
-# servers that add counts or the place of a revisit's original 12 or 14.
+# The first columns of rows without a header. The Wayback Machine's server has 7 columns, files have 9
+# to 11, and servers that add counts or the location of a revisit's original have 12 or 14.
 _FIRST_COLUMNS: Final = "Nbamsk"
 _LEAST_COLUMNS: Final = 7
 _SERVER_COLUMNS: Final = ("urlkey", "timestamp", "url", "mime", "status", "digest", "length")
@@ -51,19 +51,19 @@ _ALIASES: Final = {
 }
 _IPFS: Final = re.compile("urn:ipfs/[^/]*/([1-9A-HJ-NP-Za-km-z]{46})").fullmatch
 _BASE58: Final = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
-# How the first line begins; its first character separates the columns of all lines.
+# The header line; its first character is the separator of all lines.
 _HEADER: Final = re.compile(r"(\W?)CDX(\W)").match
 _SURT: Final = re.compile(r"([^\s():]+)(:[0-9]+)?,?\)(/\S*)").fullmatch
 
 _STATUS: Final = re.compile("[0-9]{3}").fullmatch
-# How many contents that are not pages are remembered, to know what repeats them.
+# How many contents of dropped rows are remembered, to recognize revisits of them.
 MOST_REPEATED: Final = 1 << 20
-# captures of a page follow each other
+# consecutive rows are about the same page
 _cached_key = lru_cache(maxsize=1024)(key_of)
 
 
 class _MalformedRowError(ValueError):
-    """A row that is in no known dialect."""
+    """A row in an unknown dialect."""
 
 
 def read_cdx(
@@ -74,13 +74,13 @@ def read_cdx(
     is_sorted: bool = True,
     warc_url: str = "",
 ) -> Iterator[Capture]:
-    """Yield the captures among the rows of an index, in its order, reading as they are asked for.
+    """Yield the captures in an index, in its order, reading lazily.
 
-    Every row may be in another dialect. Revisit rows are captures unless they repeat an image or the
-    like that came before, or, if `is_sorted` says that a page's rows follow each other, an error. If the
-    WARC files that rows name lie below `warc_url`, captures have a place. Rows that
-    are not captures are counted in `dropped`. Raises ArchiveError, with `name` and a line number, if
-    reading fails, and at the end if there were rows but not one in a known dialect.
+    Each row may be in another dialect. Revisit rows are captures unless they repeat a dropped row:
+    one that is not HTML, or, if the rows of each page are consecutive (`is_sorted`), an error. With
+    `warc_url`, the base URL of WARC files, captures have a place. Rows that are not captures are
+    counted in `dropped`. Raises ArchiveError, with `name` and a line number, if reading fails, and
+    at the end if there were rows but none in a known dialect.
     """
     parse, repeated = _Dialects().rows, _Repeated(is_sorted=is_sorted)
     previous: Capture | None = None
@@ -88,14 +88,14 @@ def read_cdx(
     for line in _readable(lines, name):
         try:
             parsed = parse(line.decode().strip("\ufeff\r\n"))
-        except (ValueError, RecursionError):  # no UTF-8, no JSON or JSON nested too deeply
+        except (ValueError, RecursionError):  # invalid UTF-8 or JSON, or JSON nested too deeply
             rows += 1
             dropped["malformed"] += 1
             continue
         for fields in parsed:
             rows += 1
             capture = _capture(fields, repeated, warc_url)
-            # an image or the like by its URL, without a row above of a page there
+            # by its URL not a page, and no row before shows that it is one
             if (
                 isinstance(capture, Capture)
                 and (capture.is_revisit and capture.status is None)
@@ -128,7 +128,7 @@ def _readable(lines: Iterable[bytes], name: str) -> Iterator[bytes]:
 
 
 class _Dialects:
-    """Takes lines apart; remembers the separator and the columns that a header named."""
+    """Parses lines; remembers the separator and the columns of the header."""
 
     def __init__(self) -> None:
         self._separator = ""
@@ -137,20 +137,20 @@ class _Dialects:
         self._is_after_gap = False
 
     def rows(self, line: str) -> Iterable[Mapping[str, Any]]:
-        """Return the rows of a line by name; raises ValueError if it is in no known dialect."""
+        """Return the rows of a line, with named fields; raises ValueError for an unknown dialect."""
         if (header := _HEADER(line)) is not None:
             self._separator = header[1] or header[2]
             self._columns = line[header.end() :].split(self._separator)
             return ()
         line = line.strip()
-        # With showResumeKey the Wayback Machine's server ends with an empty row and then the key,
-        # which in JSON looks like a row.
+        # With showResumeKey, the Wayback Machine's answer ends with an empty row and the key, which
+        # looks like a row in JSON.
         is_after_gap, self._is_after_gap = self._is_after_gap, line in {"", "[],"}
-        # CDXJ's own headers
+        # "!" and "@": headers in CDXJ
         if line in {"", "[", "]", "[],", "[]"} or line[0] in "!@":
             return ()
         if line[0] == "[":
-            # after a gap: a resume key
+            # a list after a gap is a resume key
             lists = [] if is_after_gap else _json_rows(line)
             return [row for values in lists if (row := self._server_row(values))]
         if line[0] == "{":
@@ -171,12 +171,12 @@ class _Dialects:
             raise _MalformedRowError
         named = dict(zip(columns, fields, strict=False))
         row = {name: named[letter] for letter, name in _LETTERS.items() if letter in named}
-        if "c" in named:  # the old checksum, for want of a new one
+        if "c" in named:  # the older kind of checksum
             row.setdefault("digest", named["c"])
         return (row,)
 
     def _server_row(self, values: Sequence[Any]) -> Mapping[str, Any]:
-        # The row of names: a file that was joined from several answers has it more than once.
+        # the row of names, which repeats if a file was joined from several answers
         if "timestamp" in values:
             self._names = [_ALIASES.get(str(key), str(key)) for key in values]
             return {}
@@ -184,7 +184,7 @@ class _Dialects:
 
 
 def _json_rows(line: str) -> list[list[Any]]:
-    """Return the arrays of a line that may hold all, the first, one or the last of the document."""
+    """Return the arrays in a line, which may be the whole document, or its first, last or other line."""
     line = line.rstrip(",")
     for text in (line, line[1:], line[:-1]):
         try:
@@ -202,7 +202,7 @@ def _named(values: Any) -> dict[str, Any]:
         raise _MalformedRowError
     named = {_ALIASES.get(str(key), str(key)): value for key, value in values.items()}
     locator = _IPFS(str(named.get("locator")))
-    if locator is not None:  # the address of the content is its digest
+    if locator is not None:  # a content address contains the digest
         number = 0
         for letter in locator[1]:
             number = number * 58 + _BASE58.index(letter)
@@ -211,7 +211,7 @@ def _named(values: Any) -> dict[str, Any]:
 
 
 def _url_of_surt(key: str) -> str | None:
-    """Return a URL that has a key; older indexes of ipwb name no other."""
+    """Return a URL with this key, for older indexes of ipwb, which do not give the URL."""
     match = _SURT(key)
     if match is None:
         return None
@@ -219,11 +219,11 @@ def _url_of_surt(key: str) -> str | None:
 
 
 class _Repeated:
-    """Finds the captures that revisit rows repeat, as the index leaves out their status and type.
+    """Recognizes revisits of dropped rows: revisit rows lack status and type.
 
-    With `is_sorted` the rows of a page follow each other: then only its contents are remembered, and
-    archived errors are recognized, too. Otherwise an error may come before or after its repetition,
-    which the state finds out; the state keeps no images and the like.
+    If the rows of each page are consecutive (`is_sorted`), only the current page is remembered, and
+    archived errors are recognized, too. Otherwise, an error may come after its revisit, and is left
+    to the state; files that are not HTML never reach the state.
     """
 
     def __init__(self, *, is_sorted: bool) -> None:
@@ -232,7 +232,7 @@ class _Repeated:
         self._kinds: dict[tuple[str, str], str] = {}
 
     def note(self, key: str, digest: str, problem: str) -> None:
-        """Add the content of a row; a content that once was a capture stays one."""
+        """Remember the content of a row; content of a capture is never dropped later."""
         if self._is_sorted and key != self._key:
             self._key, self._kinds = key, {}
         if not problem and (self._is_sorted or (key, digest) in self._kinds):
@@ -242,12 +242,12 @@ class _Repeated:
             self._kinds.setdefault((key, digest), problem)
 
     def problem(self, key: str, digest: str) -> str:
-        """Return the kind under which the rows were dropped that showed this, "" if they were not."""
+        """Return the kind under which rows with this content were dropped, else ""."""
         return self._kinds.get((key, digest), "") if digest else ""
 
 
 def _capture(row: Mapping[str, Any], repeated: _Repeated, warc_url: str) -> Capture | str:
-    """Return the capture in a row, or the kind under which it is dropped."""
+    """Return the capture in a row, or the kind of its problem."""
     url, timestamp = row.get("url"), row.get("timestamp")
     if not isinstance(url, str) or timestamp is None:
         return "malformed"
@@ -259,7 +259,7 @@ def _capture(row: Mapping[str, Any], repeated: _Repeated, warc_url: str) -> Capt
         return "invalid_date"
     mime = str(row.get("mime") or "unk")
     status = str(row.get("status") or "-")
-    if status == "0":  # revisits in some archives (ukwa/ukwa-pywb issue 53)
+    if status == "0":  # revisits of some archives (ukwa/ukwa-pywb issue 53)
         status = "-"
     digest = parse_digest(str(row.get("digest") or ""))
     problem = _problem(status, mime, digest)
@@ -275,7 +275,7 @@ def _capture(row: Mapping[str, Any], repeated: _Repeated, warc_url: str) -> Capt
 
 
 def _place(row: Mapping[str, Any], warc_url: str) -> str:
-    """Return the part of a WARC file that a row names, "" if it names none."""
+    """Return the part of a WARC file that a row names, else ""."""
     first, length = str(row.get("offset")), str(row.get("length"))
     if not (row.get("filename") and first.isdecimal() and length.isdecimal() and int(length)):
         return ""
@@ -284,7 +284,7 @@ def _place(row: Mapping[str, Any], warc_url: str) -> str:
 
 
 def _problem(status: str, mime: str, digest: str) -> str:
-    """Return the kind under which a row with a page and a time is dropped, "" if it is a capture."""
+    """Return the kind of problem of a row with a page and a time, "" if it is a capture."""
     is_revisit = mime == REVISIT
     if status != "-" and _STATUS(status) is None:
         return "malformed"
@@ -298,12 +298,11 @@ def _problem(status: str, mime: str, digest: str) -> str:
 
 
 def visits_by_digest(captures: Iterable[Capture]) -> Iterator[Visit]:
-    """Yield the visits that captures stand for, in their order, to be judged by their digests alone.
+    """Yield the visits of captures, in order, with digests instead of marks.
 
-    Which of them found a change is decided by the page's state (`state.digests`), which knows captures
-    of other files too. A revisit record without a status repeats an answer that may have been an error:
-    it counts if the page is known to have had that content. A capture with neither digest nor revisit
-    record is left out.
+    The state decides which of them found an update (`state.digests`), since it also knows captures from
+    other files. A revisit record without a status may repeat an error, so it counts only if the page is
+    known to have had that content. Captures without a digest are left out unless they are revisits.
     """
     for capture in captures:
         digest = digest_number(digest_bytes(capture.digest)) if capture.digest else 0

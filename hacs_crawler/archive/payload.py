@@ -1,8 +1,7 @@
-"""What an archived response shows: from the bytes that were sent to the links of the page.
+"""Reads archived responses: from the bytes that were sent to the marks of the page.
 
-The same bytes have to give the same links as in a live visit, or none at all: a page cut short would
-show fewer links than it had, and the next visit would seem to have found new ones.
-Content encodings are undone within bounds.
+The result must be the same as in a live visit, or nothing at all: a truncated page shows fewer
+links, and the next visit would seem to find new ones.
 """
 
 import logging
@@ -35,7 +34,7 @@ from hacs_crawler.watch import MarkRules, Rules, UnreadableMarksError
 
 logger = safe_logger(__name__)
 
-# A longer payload, or one that unpacks to more, is not read; this bounds the memory it takes.
+# Longer payloads, compressed or not, are not read, to limit memory.
 MAX_BODY_BYTES: Final = 32 << 20
 
 Header = Callable[[str], str | None]
@@ -49,11 +48,11 @@ def payload_links(
     rules: Rules | None = None,
     rewriting: Rewriting | None = None,
 ) -> frozenset[int] | None:
-    """Return the fingerprints of an HTML payload's links, None if it cannot be read whole.
+    """Return the marks of an HTML payload by `rules`, by default links; None if it is incomplete.
 
-    With `rules` they are of the marks that these watch. `header` looks up a header of the response by
-    its name, of a repeated Content-Encoding all values, `url` is the page's own. Links that the archive
-    rewrote as `rewriting` describes are restored, and the log says so once.
+    `header` returns a response header by name, with all values of a repeated Content-Encoding;
+    `url` is the page's own. Links that the archive rewrote as `rewriting` describes are restored;
+    this is logged once.
     """
     headers = {"Content-Type": content_type(header("Content-Type") or "") or "text/html"}
     is_chunked = (header("Transfer-Encoding") or "").strip().lower() == "chunked"
@@ -69,8 +68,8 @@ def payload_links(
         if rewriting is not None and rewriting.is_in(root):
             _say_once(
                 logging.WARNING,
-                "%s answers with pages whose links it has rewritten, although asked for them as they "
-                "were archived; that is undone",
+                "%s rewrites the links of pages, although the request was for the archived form; HACS "
+                "restores them",
                 rewriting.place,
             )
             root = _parsed(without_toolbar(response.text), url)
@@ -89,13 +88,12 @@ def payload_links(
 
 def _parsed(text: str, url: str) -> etree._Element:
     check_markup(text)
-    # Not response.selector: that and the response refer to each other, so pages would pile up
-    # until the garbage collector runs.
+    # response.selector makes a reference cycle: pages would pile up until the garbage collector runs
     return Selector(text, type="html", base_url=url).root
 
 
 def _unchunked(body: bytes) -> bytes | None:
-    """Join chunks; None if the last is missing. What does not begin with a chunk is plain."""
+    """Join chunks; None if the last one is missing. A body that is not chunked is returned."""
     chunks: list[bytes] = []
     position = 0
     while match := _CHUNK_SIZE.match(body, position):
@@ -115,16 +113,15 @@ _MOST_CODINGS: Final = 4
 
 
 class MissingCodecError(HacsError):
-    """What undoes an encoding is not installed; the message says what to install."""
+    """A codec is not installed; the message says what to install."""
 
 
 def decoded(body: bytes, codings: str, most_bytes: int) -> bytes | None:
-    """Undo the encodings that a Content-Encoding header names, the last one first.
+    """Undo the encodings in a Content-Encoding header, the last one first.
 
-    Returns None if that is impossible or gives more bytes than allowed. Archives store many payloads
-    unpacked under their old headers: bytes that do not look packed are plain. Servers pack some twice
-    and say so once: bytes that look like gzip in place of a page are unpacked too. Raises
-    MissingCodecError.
+    Returns None if that is impossible or gives more than `most_bytes`. Archives store many payloads
+    decoded, with their old headers, so bytes that look like markup are returned as they are. Servers
+    gzip some payloads once more than the header says; this is undone, too. Raises MissingCodecError.
     """
     names = [
         name for coding in codings.split(",") if (name := coding.strip().lower()) not in _PLAIN
@@ -176,7 +173,7 @@ def _unbrotli(packed: bytes, most_bytes: int) -> bytes | None:
                 return None
             content += more
     except TypeError as error:
-        raise MissingCodecError("for 'br' brotli is too old: pip install 'brotli>=1.2'") from error
+        raise MissingCodecError("brotli is too old for 'br': pip install 'brotli>=1.2'") from error
     except brotli.error:
         return None
     return content if unpacker.is_finished() else None
@@ -187,7 +184,7 @@ def _unzstd(packed: bytes, most_bytes: int) -> bytes | None:
         return packed
     zstd = _module("zstd", "compression.zstd", "backports.zstd")
     content = b""
-    while packed:  # one frame after the other
+    while packed:  # several frames
         unpacker = zstd.ZstdDecompressor()
         try:
             content += unpacker.decompress(packed, most_bytes - len(content))

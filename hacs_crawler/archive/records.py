@@ -1,8 +1,8 @@
-"""WARC and ARC files taken apart into records (ISO 28500; the ARC format of the Internet Archive).
+"""Splits WARC and ARC files into records (ISO 28500; the ARC format of the Internet Archive).
 
-The length that a record states is checked against its end. A record with a wrong length would show a
-page with fewer links than it had, and the next visit would seem to have found new ones. Reading goes on
-at the record after a damaged one. The segments of a record (WARC-Segment-Number) are not joined.
+The length of each record is checked: a record with a wrong length shows a page with fewer links,
+and the next visit would seem to find new ones. Reading continues after a damaged record. Segments
+of a record (WARC-Segment-Number) are not joined.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _TIME_OF_ARC: Final = 14
 class Record:
     """One record: `block` is its content, up to the requested number of bytes.
 
-    `at` is in seconds since 1970 UTC, None without a valid time; `is_cut` says that the record does
-    not hold the whole answer, or that the block is longer. `mime` is the type of the block, "" if it is
-    not stated.
+    `at` is in seconds since 1970 UTC, None without a valid time. `is_cut` says that the record has
+    only part of the answer, or that `block` has only part of the record. `mime` is the type of the
+    block, or "".
     """
 
     kind: str
@@ -51,7 +51,7 @@ class Record:
 
 
 class _DamagedError(Exception):
-    """A record that cannot be read; `block` are the bytes that may hold the record after it."""
+    """A record cannot be read; the bytes in `block` may contain the next record."""
 
     def __init__(self, problem: str, block: bytes = b"") -> None:
         super().__init__(problem)
@@ -61,9 +61,9 @@ class _DamagedError(Exception):
 def read_records(source: Source, most_bytes: int) -> Iterator[Record]:
     """Yield the records of a WARC or ARC file, in its order, reading lazily.
 
-    Raises ArchiveError, with the source's name and offset, at the first place where it cannot go on,
-    after the records before it, and at the end if some were damaged; also without warcio. Offsets of
-    records are those in the unpacked data, offsets of gzip members those in the file.
+    Raises ArchiveError, with the source's name and offset, where reading cannot continue, and at
+    the end if records were damaged; also if warcio is missing. Offsets of records are in the
+    unpacked data, offsets of gzip members in the file.
     """
     stream = _Stream(source)
     damage, damaged = "", 0
@@ -86,7 +86,7 @@ def read_records(source: Source, most_bytes: int) -> Iterator[Record]:
 
 
 def warcio_headers() -> ModuleType:
-    """Return what takes headers apart; raises ArchiveError if warcio is not installed."""
+    """Return warcio's parser of headers; raises ArchiveError if warcio is not installed."""
     try:
         return import_module("warcio.statusandheaders")
     except ImportError as error:
@@ -95,7 +95,7 @@ def warcio_headers() -> ModuleType:
 
 
 def _next_record(stream: _Stream, most_bytes: int) -> Record | None:
-    """Return the next record of a gzip member, or of a file that is not packed; None at its end."""
+    """Return the next record of a gzip member, or of an uncompressed file; None at its end."""
     while True:
         stream.record_at = stream.offset
         line = stream.line()
@@ -118,7 +118,7 @@ def _warc_record(stream: _Stream, line: bytes, most_bytes: int) -> Record:
     lines, size = [line], 0
     while size < MOST_HEADERS_BYTES and lines[-1].strip() and (header := stream.line()):
         size += len(header)
-        # folded: no header that is read here has a blank inside
+        # continuation lines: headers that matter here do not contain blanks
         if header[:1] in b" \t" and header.strip():
             lines[-1] = lines[-1].rstrip() + header.lstrip()
         else:
@@ -146,7 +146,7 @@ def _warc_record(stream: _Stream, line: bytes, most_bytes: int) -> Record:
 
 
 class _Stream:
-    """Reads a source by lines and blocks, never past the end of a gzip member without being asked to."""
+    """Reads a source by lines and blocks; only `next_member` goes past the end of a gzip member."""
 
     def __init__(self, source: Source) -> None:
         self._members = groupby(source.pieces, itemgetter(0))
@@ -158,7 +158,7 @@ class _Stream:
         self.next_member()
 
     def next_member(self) -> bool:
-        """Go to the beginning of the next gzip member; return whether there is one."""
+        """Go to the next gzip member; return whether there is one."""
         while self._fill():
             self._drop(len(self._buffer) - self._position)
         self._drop(len(self._buffer) - self._position)
@@ -168,7 +168,7 @@ class _Stream:
         return member is not None
 
     def next_beginning(self, block: bytes) -> bool:
-        """Go to the beginning of the next WARC record of this member, in a damaged block or behind it.
+        """Go to the next WARC record in this member, in a damaged block or after it.
 
         Returns whether there is one.
         """
@@ -183,7 +183,7 @@ class _Stream:
         return True
 
     def line(self) -> bytes:
-        """Return the next line with its end, without it at the end, b"" behind that."""
+        """Return the next line including its end, b"" after the last line."""
         while (end := self._buffer.find(b"\n", self._position)) < 0:
             if len(self._buffer) - self._position > LONGEST_LINE_BYTES or not self._fill():
                 end = len(self._buffer) - 1
@@ -191,9 +191,9 @@ class _Stream:
         return self._take(end + 1 - self._position)
 
     def block(self, length: int, most_bytes: int) -> tuple[bytes, bool]:
-        """Return the first bytes of a block, and whether it is longer; raises _DamagedError.
+        """Return the first bytes of a block, and whether it is longer.
 
-        Behind the block there has to be a blank line, or the end.
+        Raises _DamagedError unless a blank line, or the end, follows.
         """
         parts: list[bytes] = []
         left, wanted = length, min(length, most_bytes)
@@ -212,7 +212,7 @@ class _Stream:
         return b"".join(parts), length > most_bytes
 
     def _fill(self) -> bool:
-        """Read more of the present member into the buffer; return whether there was more."""
+        """Read more of the current member into the buffer; return whether there was more."""
         _, data = next(self._pieces, (0, b""))
         self._buffer = self._buffer[self._position :] + data
         self._position = 0

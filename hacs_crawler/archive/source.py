@@ -1,4 +1,4 @@
-"""Files as archives ship them, gzipped or not: streamed, with the exact place of any damage."""
+"""Streams files of archives, gzipped or not, and reports the exact position of damage."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from hacs_crawler.archive.capture import ArchiveError
 from hacs_crawler.archive.payload import GZIP_MAGIC
 from hacs_crawler.utils.text import reason_of
 
-# What lies beyond this in a line is left out; it bounds the memory that a damaged file takes.
+# Longer lines are cut off, to limit memory for damaged files.
 LONGEST_LINE_BYTES: Final = 1 << 20
-# How much of a file is read to recognize its kind.
+# How much of a file is read to recognize its format.
 BEGINNING_BYTES: Final = 1 << 16
 _BLOCK_BYTES: Final = 1 << 16
 
 
 _PACKED: Final = {
     b"\x28\xb5\x2f\xfd": ("zstd", "zstd -d"),
-    b"\x5d\x2a\x4d\x18": ("zstd", "zstd -d"),  # a WARC file that brings its dictionary along
+    b"\x5d\x2a\x4d\x18": ("zstd", "zstd -d"),  # a WARC file with its own dictionary
     b"BZh": ("bzip2", "bunzip2"),
     b"\xfd7zXZ\0": ("xz", "unxz"),
     b"\x04\x22\x4d\x18": ("lz4", "lz4 -d"),
@@ -33,17 +33,17 @@ _PACKED: Final = {
 
 
 def refuse_packed(beginning: bytes, name: str) -> None:
-    """Raise ArchiveError that says how to unpack a file that is not packed with gzip but otherwise."""
+    """Raise ArchiveError with advice if a file is compressed, but not by gzip."""
     for magic, (packer, command) in _PACKED.items():
         if beginning.startswith(magic):
             raise ArchiveError(f"{name} is packed with {packer}: unpack it with `{command}`")
 
 
 def open_source(path: str) -> Source:
-    """Open a file, or "-" for standard input, unpacking it if it begins as gzip does.
+    """Open a file, or "-" for standard input, and unpack it if it is gzipped.
 
-    Raises ArchiveError if it cannot be opened, and so does reading at a place that is damaged, after
-    all that comes before it (which a buffer in between could swallow).
+    Raises ArchiveError if it cannot be opened. Reading raises it at the position of damage; a
+    buffer in between may lose data before that.
     """
     name = "standard input" if path == "-" else path
     try:
@@ -54,17 +54,16 @@ def open_source(path: str) -> Source:
 
 
 def source_of(file: IO[bytes], name: str) -> Source:
-    """Return what reads a file that has `peek`, and unpacks it if it begins as gzip does."""
+    """Return a source that reads a file with `peek`, and unpacks it if it is gzipped."""
     is_packed = file.peek(2)[:2] == GZIP_MAGIC  # type: ignore[attr-defined]
     blocks = _blocks(file, name)
     return Source(file, name, _unpacked(blocks, name) if is_packed else zip(repeat(0), blocks))
 
 
 def read_lines(source: str | Source, longest_bytes: int = LONGEST_LINE_BYTES) -> Iterator[bytes]:
-    """Yield the lines of a file, of overlong ones the beginning.
+    """Yield the lines of a file, cut off after `longest_bytes`; raises ArchiveError.
 
-    `source` is a path or what `open_source` returned, and is closed at the end. Raises as that and its
-    reads do.
+    `source` is a path or a result of `open_source`, and is closed at the end.
     """
     raw = open_source(source) if isinstance(source, str) else source
     with io.BufferedReader(raw, _BLOCK_BYTES) as stream:
@@ -75,9 +74,9 @@ def read_lines(source: str | Source, longest_bytes: int = LONGEST_LINE_BYTES) ->
 
 
 class Source(io.RawIOBase):
-    """A file whose failures are ArchiveErrors with the place; its beginning can be peeked at.
+    """A file whose errors are ArchiveErrors with the position; `beginning` looks ahead.
 
-    `pieces` are its bytes, piece by piece, each with the number of the gzip member that it is of.
+    `pieces` are its bytes in pieces, each with the number of its gzip member.
     """
 
     def __init__(self, file: IO[bytes], name: str, pieces: Iterator[tuple[int, bytes]]) -> None:
@@ -87,9 +86,9 @@ class Source(io.RawIOBase):
         self._left = b""
 
     def beginning(self, size: int = BEGINNING_BYTES) -> bytes:
-        """Return the first bytes, less if it is shorter or damaged, before anything else is read.
+        """Return the first bytes, fewer if the file is shorter or damaged; call it before reading.
 
-        Reading then starts with them all the same, and comes to the damage in its place.
+        Reading still begins at the first byte, and raises at the position of damage.
         """
         ahead: list[tuple[int, bytes]] = []
         rest, found = self.pieces, b""
@@ -137,14 +136,14 @@ def _blocks(file: IO[bytes], name: str) -> Iterator[bytes]:
 
 
 def _unpacked(blocks: Iterator[bytes], name: str) -> Iterator[tuple[int, bytes]]:
-    """Unpack gzip members one after another; damage is reported with the member's first byte.
+    """Unpack gzip members; damage is reported with the member's offset.
 
-    Not `gzip.GzipFile`, which knows no offsets, and whose EOFError warcio takes for the file's end.
-    The last piece of a member is held back until its checksum has been seen to be right.
+    `gzip.GzipFile` does not know offsets, and warcio takes its EOFError for the end of the file.
+    The last piece of a member is held back until its checksum is verified.
     """
     packed, position = b"", 0
     for member in count(1):
-        # zero bytes may follow a member
+        # members may be padded with zero bytes
         while not (packed := packed.lstrip(b"\0")):
             packed = next(blocks, b"")
             position += len(packed)

@@ -1,12 +1,12 @@
 """Memento (RFC 7089): TimeMaps, which list a page's mementos, and the URIs of mementos.
 
-A TimeMap lacks digests, so it is no evidence on whether the page had changed; recording its mementos
-as visits would claim that they found nothing. It names the mementos that can be fetched.
-Wayback's and pywb's "JSON TimeMap" is their CDX server's answer: `read_cdx` reads that.
+A TimeMap lacks digests, so it does not show whether the page has changed; its mementos can be
+fetched, but not recorded as visits. The "JSON TimeMap" of Wayback and pywb is an answer of their
+CDX server, which `read_cdx` reads.
 
-The URI of a memento holds the time and the page's URL. An archive is asked for a capture as it was
-archived (`id_`). An archive that does not know this answers with a page whose links all lead to its own
-mementos, of the page's own time, below a bar of links of its own.
+The URI of a memento contains its time and the page's URL. With `id_`, it means the archived form.
+An archive that does not know `id_` returns a page below its own toolbar, with links to its own
+mementos of the same time.
 """
 
 import json
@@ -28,7 +28,7 @@ from hacs_crawler.archive.capture import (
 )
 from hacs_crawler.utils.times import parse_http_date, parse_iso
 
-# Some 400,000 mementos; archives serve longer TimeMaps in pages.
+# About 400,000 mementos; archives divide longer TimeMaps into parts.
 MAX_TIMEMAP_BYTES: Final = 64 << 20
 
 LINK_FORMAT: Final = "application/link-format"
@@ -39,7 +39,7 @@ _BEGINNING = re.compile(
     rb'|(?:[!@][a-z]++ [^\n]*+\n)*?[!@]meta \{"original_uri"\s*:)',
     re.DOTALL,
 )
-_LINK = re.compile(  # possessive throughout: it never looks at a character twice
+_LINK = re.compile(  # possessive throughout, so linear
     r"[\s,]*+<([^>]*+)>"
     r'((?:\s*+;\s*+[^\s=;,"<>]++(?:\s*+=\s*+(?:"(?:[^"\\]|\\.)*+"|[^\s;,"<>]*+))?+)*+)\s*+(?=,|\Z)'
 )
@@ -48,7 +48,7 @@ _PARAMETER = re.compile(r';\s*([^\s=;,"<>]+)(?:\s*=\s*(?:"((?:[^"\\]|\\.)*+)"|([
 
 @dataclass(frozen=True, slots=True)
 class TimeMapEntry:
-    """That the page at `url` was archived at second `at` (since 1970 UTC), and is found at `uri`."""
+    """A memento, at `uri`, of the page at `url`, archived at second `at` since 1970 UTC."""
 
     url: str
     at: int
@@ -56,16 +56,12 @@ class TimeMapEntry:
 
 
 def is_timemap(beginning: bytes) -> bool:
-    """Whether a file that begins like this is a TimeMap, in link format, JSON or CDXJ."""
+    """Whether a file with this beginning is a TimeMap in link format, JSON or CDXJ."""
     return _BEGINNING.match(beginning) is not None
 
 
 def timemaps_in(links: bytes) -> list[str]:
-    """Return the TimeMaps that a Link header names, those in link format first.
-
-    An answer that is a part of a longer TimeMap names the other parts, with the time of each; a
-    TimeMap in another format of the same answer comes without a time. Raises as `read_timemap`.
-    """
+    """Return the TimeMaps in a Link header, those in link format first; raises as `read_timemap`."""
     timemaps = [
         (values.get("type", "") not in {LINK_FORMAT, ""}, uri)
         for uri, relations, values in _links(links.decode(errors="replace"), "the Link header")
@@ -75,7 +71,10 @@ def timemaps_in(links: bytes) -> list[str]:
 
 
 def parts_of(timemap: bytes) -> list[str]:
-    """Return the other parts of a TimeMap in link format that is paged, or an index of parts."""
+    """Return the other parts that a TimeMap in link format, or an index of parts, names.
+
+    Links to parts have a time; links to the same TimeMap in other formats lack it.
+    """
     if timemap.lstrip()[:1] != b"<":
         return []
     return [
@@ -86,13 +85,11 @@ def parts_of(timemap: bytes) -> list[str]:
 
 
 def read_timemap(data: bytes, name: str, dropped: Cleaning) -> Iterator[TimeMapEntry]:
-    """Yield a TimeMap's mementos in its order, each once.
+    """Yield the mementos in a TimeMap, in its order, without duplicates.
 
-    It may be in link format, or in MemGator's JSON or CDXJ; its beginning decides.
-
-    Unusable mementos are counted in `dropped`. Raises ArchiveError, with `name` and an offset
-    in characters, if the TimeMap is damaged (after the mementos before it), longer than
-    `MAX_TIMEMAP_BYTES`, or does not say which page it is of.
+    The format is recognized: link format, or MemGator's JSON or CDXJ. Unusable mementos are counted
+    in `dropped`. Raises ArchiveError, with `name` and an offset in characters, where the TimeMap is
+    damaged, and if it is longer than `MAX_TIMEMAP_BYTES` or does not name its page.
     """
     if len(data) > MAX_TIMEMAP_BYTES:
         raise ArchiveError(f"{name}, byte {MAX_TIMEMAP_BYTES}: longer than a TimeMap may be")
@@ -103,7 +100,7 @@ def read_timemap(data: bytes, name: str, dropped: Cleaning) -> Iterator[TimeMapE
         url, rows = _json(text, name) if text.startswith("{") else _link_format(text, name)
     _key, problem = key_of(url)
     if problem:
-        raise ArchiveError(f"{name}, character 0: the page is no http(s) URL: {url[:200]!r}")
+        raise ArchiveError(f"{name}, character 0: the page is not an http(s) URL: {url[:200]!r}")
     seen: set[tuple[int, str]] = set()
     for uri, at in rows:
         if at is None:
@@ -119,7 +116,7 @@ _Rows = Iterator[tuple[str, int | None]]
 
 
 def _link_format(text: str, name: str) -> tuple[str, _Rows]:
-    for uri, relations, _ in _links(text, name):  # the original usually comes first, but need not
+    for uri, relations, _ in _links(text, name):  # the original usually comes first
         if "original" in relations:
             return uri, (
                 (uri, parse_http_date(values.get("datetime")))
@@ -130,7 +127,7 @@ def _link_format(text: str, name: str) -> tuple[str, _Rows]:
 
 
 def _links(text: str, name: str) -> Iterator[tuple[str, list[str], dict[str, str]]]:
-    """Yield the target of each link, its relations, and all parameters by name."""
+    """Yield the target, the relations, and all parameters of each link."""
     position, end = 0, len(text.rstrip(" \t\r\n,"))
     while position < end:
         match = _LINK.match(text, position)
@@ -155,11 +152,11 @@ def _json(text: str, name: str) -> tuple[str, _Rows]:
     except json.JSONDecodeError as error:
         raise ArchiveError(f"{name}, character {error.pos}: {error.msg}") from error
     except (LookupError, TypeError, AttributeError) as error:
-        raise ArchiveError(f"{name}, character 0: no JSON TimeMap: {error!r}") from error
+        raise ArchiveError(f"{name}, character 0: not a JSON TimeMap: {error!r}") from error
 
 
 def _cdxj(text: str, name: str) -> tuple[str, _Rows]:
-    """Read MemGator's CDXJ: headers that begin with "!", then a timestamp and an object a line."""
+    """Read MemGator's CDXJ: headers with "!", then lines of a timestamp and an object."""
     url = ""
     rows: list[tuple[str, int | None]] = []
     position = 0
@@ -172,32 +169,32 @@ def _cdxj(text: str, name: str) -> tuple[str, _Rows]:
                 rows.append((str(json.loads(rest)["uri"]), parse_timestamp(key)))
             position += len(line)
     except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise ArchiveError(f"{name}, character {position}: no CDXJ: {error}") from error
+        raise ArchiveError(f"{name}, character {position}: not CDXJ: {error}") from error
     return url, iter(rows)
 
 
 _MEMENTO: Final = re.compile(r"/([0-9]{4,17})(?:[a-z]{2}_)?/(https?:/.+|[^/:]+\..+)\Z", re.DOTALL)
-# What OpenWayback and the Wayback Machine put around the links of their own.
+# OpenWayback and the Wayback Machine put these around their toolbar.
 _TOOLBAR: Final = ("<!-- BEGIN WAYBACK TOOLBAR INSERT -->", "<!-- END WAYBACK TOOLBAR INSERT -->")
-# not joined by "|", for which libxml2 compares each with each
+# no "|", for which libxml2 takes quadratic time
 _anchors: Final = etree.XPath("//*[self::a or self::area][@href]")
 _bases: Final = etree.XPath("//base[@href]")
 
 
 def timestamp_of(uri: str) -> int | None:
-    """Return the second that a memento's URI names, None if it names none."""
+    """Return the time in a memento's URI, in seconds since 1970 UTC, or None."""
     match = _MEMENTO.search(uri)
     return None if match is None else parse_timestamp(match[1])
 
 
 def original_of(uri: str) -> str:
-    """Return the URL whose memento a URI says it is, "" if it does not say."""
+    """Return the page's URL in a memento's URI, or ""."""
     match = _MEMENTO.search(uri)
     return "" if match is None else match[2]
 
 
 def raw_uri(uri: str) -> str:
-    """Return the URI of the same memento as it was archived, if it has Wayback's form."""
+    """Return the URI of a memento's archived form, if it is a Wayback URI."""
     match = _MEMENTO.search(uri)
     if match is None:
         return uri
@@ -205,35 +202,35 @@ def raw_uri(uri: str) -> str:
 
 
 def without_toolbar(text: str) -> str:
-    """Return a page without the bar that Wayback software puts on top of it."""
+    """Return a page without Wayback's toolbar."""
     begin, end = _TOOLBAR
-    # an expression would look for the end from each beginning
+    # a regular expression would search for the end from each beginning, in quadratic time
     first, *others = text.split(begin)
     kept = (part.partition(end)[2] if end in part else begin + part for part in others)
     return "".join([first, *kept])
 
 
 class Rewriting:
-    """How the links of the memento at `uri` look if its archive has rewritten them.
+    """Recognizes and undoes an archive's rewriting of the links in the memento at `uri`.
 
-    They name the page's own archive and time. A page that leads to mementos by itself names others.
+    Rewritten links have the memento's own archive and time. A page's own links to mementos have others.
     """
 
     def __init__(self, uri: str) -> None:
         self._uri = uri
         match = _MEMENTO.search(uri)
         self._at = None if match is None else parse_timestamp(match[1])
-        # Host and path below which the archive's mementos are.
+        # Host and path of the archive's mementos.
         self.place = "" if match is None else _place(uri[: match.start()])
 
     def is_in(self, root: etree._Element | None) -> bool:
-        """Whether links of a parsed page are rewritten."""
+        """Whether any link of a parsed page is rewritten."""
         if root is None or self._at is None:
             return False
         return any(self._original(_href(link)) for link in _anchors(root))
 
     def undo(self, root: etree._Element) -> None:
-        """Give the links of a parsed page back the addresses that they had; remove the archive's own."""
+        """Restore the links of a parsed page; remove the archive's own links."""
         for link in (*_bases(root), *_anchors(root)):
             href = _href(link)
             if _names_host_or_root(href):
@@ -244,13 +241,13 @@ class Rewriting:
                     del link.attrib["href"]
 
     def _original(self, href: str) -> str:
-        """Return the URL that a link led to before it was rewritten, "" if it was not.
+        """Return the original URL of a rewritten link, else "".
 
-        A relative link is as it was: it leads to the memento's own folder, there as in the page.
+        Relative links are never rewritten: they work in the memento as in the page.
         """
         if not _names_host_or_root(href) or _MEMENTO.search(href) is None:
             return ""
-        with suppress(ValueError):  # no URL at all
+        with suppress(ValueError):  # not a URL
             uri = urljoin(self._uri, href)
             match = _MEMENTO.search(uri)
             if match is not None and _place(uri[: match.start()]) == self.place:
@@ -267,6 +264,6 @@ def _names_host_or_root(href: str) -> bool:
 
 
 def _place(prefix: str) -> str:
-    """Return the prefix of an archive's mementos, without its scheme."""
+    """Return the prefix of an archive's mementos, without the scheme."""
     parts = urlsplit(prefix)
     return f"{parts.netloc.lower()}{parts.path}"

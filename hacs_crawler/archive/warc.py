@@ -1,4 +1,4 @@
-"""WARC and ARC files, also in a WACZ file: visits with the links that the archived responses show.
+"""Reads WARC and ARC files, also in a WACZ file, as visits with the marks of archived responses.
 
 A WACZ file is a ZIP archive with WARC files in its folder `archive`
 (https://specs.webrecorder.net/wacz/1.1.1/).
@@ -36,7 +36,7 @@ _DERIVED: Final = {
 
 
 def is_warc(beginning: bytes, name: str) -> bool:
-    """Whether a file that begins like this, or is called so, holds WARC or ARC records."""
+    """Whether a file with this beginning, or this name, has WARC or ARC records."""
     is_known = beginning.startswith((b"WARC/", b"filedesc:"))
     return is_known or name.endswith(_ENDINGS)
 
@@ -46,10 +46,10 @@ def read_warc(
 ) -> Iterator[Visit]:
     """Yield the visits in a WARC or ARC file, in its order, reading lazily.
 
-    `source` is a path or a result of `open_source`, and is closed at the end. Responses (2xx, HTML)
-    and HTML resources are visits with the marks that `rules` watch, revisit records visits without
-    marks. Other responses and resources are counted in `dropped`. If the file holds no capture, the log
-    says what it holds. Raises as `read_records` does.
+    `source` is a path or a result of `open_source`, and is closed at the end. HTML responses (2xx)
+    and HTML resources are visits with marks by `rules`; revisit records are visits without marks.
+    Other responses and resources are counted in `dropped`. If there are only WET or WAT records, a
+    warning says so. Raises as `read_records`.
     """
     counts: Cleaning = Counter() if dropped is None else dropped
     with closing(open_source(source) if isinstance(source, str) else source) as stream:
@@ -66,7 +66,7 @@ def read_warc(
         if _CAPTURES.isdisjoint(kinds):
             for kind in _DERIVED.keys() & kinds:
                 logger.warning(
-                    "%s holds %s of the type %s, and no captures: %s",
+                    "%s has %s of the type %s, but no captures: %s",
                     stream.name,
                     counted(kinds[kind], "record"),
                     kind,
@@ -75,7 +75,7 @@ def read_warc(
 
 
 def _visit(record: Record, rules: Rules) -> Visit | str:
-    """Return the visit of a record, or the kind under which it is dropped."""
+    """Return the visit of a record, or the kind of its problem."""
     _key, problem = key_of(record.url)
     if problem:
         return problem
@@ -91,7 +91,7 @@ def _visit(record: Record, rules: Rules) -> Visit | str:
         stream, warcio = io.BytesIO(record.block), warcio_headers()
         try:
             http = warcio.StatusAndHeadersParser([], verify=False).parse(stream)
-        # a revisit record need not have any
+        # revisit records may lack HTTP headers
         except (warcio.StatusAndHeadersParserException, ValueError, EOFError):
             return visit if is_revisit else "malformed"
         body, header = stream.read(), _getter(http)
@@ -109,7 +109,7 @@ def _visit(record: Record, rules: Rules) -> Visit | str:
 
 def _getter(http: Any) -> Header:
     def header(name: str) -> str | None:
-        if name in {"Content-Encoding", "Content-Type"}:  # each of several counts
+        if name in {"Content-Encoding", "Content-Type"}:  # all values count
             return ", ".join(value for key, value in http.headers if key.lower() == name.lower())
         value: str | None = http.get_header(name)
         return value
@@ -120,8 +120,7 @@ def _getter(http: Any) -> Header:
 def warcs_of(path: str) -> Iterator[Source]:
     """Yield the WARC files in a WACZ file, each open until the next is requested.
 
-    Raises ArchiveError, with the name of the file, if it is not a ZIP archive, or lacks a WARC file in
-    it.
+    Raises ArchiveError, with the file's name, if it is not a ZIP archive or lacks WARC files.
     """
     if path == "-":
         raise ArchiveError("standard input: a ZIP file (WACZ?) can only be read by its name")
@@ -135,4 +134,4 @@ def warcs_of(path: str) -> Iterator[Source]:
     except (OSError, zipfile.BadZipFile, zlib.error, NotImplementedError, RuntimeError) as error:
         raise ArchiveError(f"{path}: cannot read: {error}") from error
     if not names:
-        raise ArchiveError(f"{path}: a ZIP file, but no WACZ: there is no WARC file in {_FOLDER}")
+        raise ArchiveError(f"{path}: a ZIP file, but not WACZ: there is no WARC file in {_FOLDER}")

@@ -1,1 +1,1 @@
-"""The command `hacs`: one module a command, which parses arguments, calls, and prints."""
+"""The command `hacs`: modules that parse arguments, call the package, and print."""

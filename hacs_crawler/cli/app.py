@@ -1,4 +1,4 @@
-"""The `hacs` command: all commands, grouped by purpose. Each is imported only when it is run."""
+"""The `hacs` command: lists all commands by purpose, and imports a command only to run it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ BY_AIM: Final = {
         "rank": "Show the pages that a crawl of all known pages would visit now, and why.",
         "show": "Show a page's history and rate, and when it will be visited next.",
         "report": "Write what HACS knows, plans and has found as a self-contained HTML page.",
-        "doctor": "Check for whatever may keep crawls from working, and say what to do.",
+        "doctor": "Check for problems that may keep crawls from working, and say what to do.",
     },
     "Move: into a state, and out of it": {
         "import": "Record the visits in archive files and exports.",
@@ -37,13 +37,13 @@ BY_AIM: Final = {
         "interest": "Page views: which pages and sites people read as news.",
     },
     "Compare: policies, estimators, papers": {
-        "experiment": "Two crawls of the same pages, each with a state of its own, compared.",
+        "experiment": "Compare two crawls of the same pages, each with its own state.",
         "simulate": "Simulate recrawling pages whose updates are known, by one policy or several.",
         "evaluate": "Evaluate how well rates predict updates, as the papers of HACS or Singh do.",
     },
 }
-# Module and name of a command below `hacs_crawler.cli`, if they are not its own name.
-_PLACES: Final = {
+# Modules and functions of commands in `hacs_crawler.cli`, if not named like the command.
+_FUNCTIONS: Final = {
     "plan": "crawl:plan",
     "import": "transfer:import_",
     "export": "transfer:export",
@@ -59,7 +59,7 @@ _PLACES: Final = {
 
 def load(name: str) -> Any:
     """Import a command, and return it as a click command."""
-    module, _, attribute = _PLACES.get(name, f"{name}:{name}").partition(":")
+    module, _, attribute = _FUNCTIONS.get(name, f"{name}:{name}").partition(":")
     loaded = getattr(import_module(f"hacs_crawler.cli.{module}"), attribute)
     if not isinstance(loaded, typer.Typer):
         app = typer.Typer(add_completion=False)
@@ -68,7 +68,7 @@ def load(name: str) -> Any:
     command = typer.main.get_command(loaded)
     command.name = name
     for named in (command, *getattr(command, "commands", {}).values()):
-        # typer keeps the line ends of docstrings, wherever the terminal wraps lines
+        # typer keeps the line breaks of docstrings, although the terminal wraps lines
         named.help = "\n\n".join(
             " ".join(part.split()) for part in (named.help or "").split("\n\n")
         )
@@ -87,12 +87,12 @@ class LazyGroup(TyperGroup):
         }
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the name, the command, imported now, and its arguments."""
+        """Return the name, the imported command, and its arguments."""
         name, command, rest = super().resolve_command(ctx, args)
         return name, load(name) if name else command, rest
 
     def invoke(self, ctx: Any) -> Any:
-        """Run a command; a HacsError ends it with one line and exit status 1."""
+        """Run a command; if it raises HacsError, log one line and exit with status 1."""
         try:
             return super().invoke(ctx)
         except HacsError as error:
@@ -110,7 +110,7 @@ app = typer.Typer(
 
 def _version(is_asked: bool) -> None:
     if is_asked:
-        from importlib.metadata import version  # noqa: PLC0415 - of no use to any command
+        from importlib.metadata import version  # noqa: PLC0415 - no command needs it
 
         typer.echo(f"hacs-crawler {version('hacs-crawler')}")
         raise typer.Exit
@@ -123,7 +123,7 @@ def main(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="show the version")
     ] = False,
 ) -> None:
-    """Work with the pages that HACS knows, outside of crawls."""
+    """Work with the pages that HACS knows, outside crawls."""
     del version
     if os.environ.get("NO_COLOR"):
         ctx.color = False

@@ -1,4 +1,4 @@
-"""The Scrapy project around a command: its settings, the state they name, and signals to stop."""
+"""Shared by commands: the Scrapy project's settings, its state, and signals to stop."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from hacs_crawler.utils.terminal import Progress
 
 
 def complete_setting(incomplete: str) -> list[tuple[str, str]]:
-    """Return completions of NAME=VALUE: names of settings with summaries, or values of one setting."""
+    """Return completions of NAME=VALUE: names of settings with summaries, or a setting's values."""
     name, separator, _ = incomplete.partition("=")
     if not separator:
         completions = [
@@ -55,7 +55,8 @@ UpdatesFile = Annotated[
     Path | None, typer.Option("--updates", help="CSV: url, updated_at, new_links")
 ]
 CapturesFile = Annotated[
-    Path | None, typer.Option("--captures", help="CSV: url, captured_at; what the history showed")
+    Path | None,
+    typer.Option("--captures", help="CSV: url, captured_at: when the history saw the page"),
 ]
 
 
@@ -70,7 +71,7 @@ def project_settings(pairs: list[str] | None) -> Settings:
 
 
 def project_config(pairs: list[str] | None) -> tuple[Settings, Config]:
-    """Return the project's settings with `-s` applied, as they are and read; raises ConfigError."""
+    """Return the project's settings with `-s` applied, raw and parsed; raises ConfigError."""
     settings = project_settings(pairs)
     config = Config.from_settings(settings)
     warn_of_unknown(settings)
@@ -87,8 +88,8 @@ def opened(
 ) -> Iterator[tuple[Config, State]]:
     """Open the state that the project and `-s` name; raises HacsError.
 
-    If a number of `shards` is given, they are opened as one state. The state is read-only unless the
-    command `writes`. A file that does not exist is an error unless the command `creates` it.
+    A number of `shards` is opened as one state. The state is read-only unless the command `writes`.
+    A missing file is an error unless the command `creates` it.
     """
     config = project_config(pairs)[1]
     if shards is not None:
@@ -111,7 +112,7 @@ class StopSignal:
 
     @contextmanager
     def ending_block(self) -> Iterator[None]:
-        """Let a signal end the block, whatever it is waiting for."""
+        """Let a signal end the block, even during a wait."""
         self.interrupts = True
         with suppress(KeyboardInterrupt):
             yield
@@ -120,7 +121,7 @@ class StopSignal:
 
 @contextmanager
 def signals_noted() -> Iterator[StopSignal]:
-    """Note SIGINT and SIGTERM instead of stopping immediately; a second signal ends the process."""
+    """Note the first SIGINT or SIGTERM instead of stopping; a second one ends the process."""
     asked = StopSignal()
 
     def ask(number: int, frame: FrameType | None) -> None:
@@ -131,7 +132,7 @@ def signals_noted() -> Iterator[StopSignal]:
             raise KeyboardInterrupt
 
     numbers: tuple[int, ...] = (signal.SIGINT, signal.SIGTERM)
-    # a job in the background is started with SIGINT ignored, so that Ctrl-C ends only others
+    # shells start background jobs with SIGINT ignored; leave that as it is
     heard = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
     before = {number: signal.signal(number, ask) for number in heard}
     try:

@@ -1,4 +1,4 @@
-"""`hacs crawl`: a spider over all shards of a state; `hacs plan`: the round that it begins with."""
+"""`hacs crawl` runs a spider over all shards of a state; `hacs plan` begins a round of them."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def plan(
 ) -> None:
     """Begin a round of all shards: one cut-off, and one budget that their crawls share.
 
-    Crawls of shards (`scrapy crawl` with HACS_SHARD) then visit the best pages of all, until each has
-    ended. `hacs crawl` begins with this by itself.
+    Crawls of the shards (`scrapy crawl` with HACS_SHARD) then visit the best pages of all shards.
+    `hacs crawl` does this itself.
     """
     given = project_settings(settings)
     if spider is not None:
@@ -60,7 +60,7 @@ def plan(
 
 
 def crawl(
-    spider: Annotated[str, typer.Argument(help="as `scrapy crawl` takes it")],
+    spider: Annotated[str, typer.Argument(help="the name of a spider, as for `scrapy crawl`")],
     shards: Number,
     dask: Annotated[
         str | None,
@@ -73,12 +73,12 @@ def crawl(
 ) -> None:
     """Crawl all shards of a state as one, with one HACS_BUDGET.
 
-    Each shard is a `scrapy crawl` in a process of its own: as many at a time as this machine has cores,
-    or the cluster workers, which have to run in the project's folder. Ctrl-C ends all crawls in order,
-    a second Ctrl-C kills them.
+    Each shard is a `scrapy crawl` in its own process: one at a time per core of this machine or
+    worker of the cluster, which has to run in the project's folder. Ctrl-C ends all crawls in
+    order, a second Ctrl-C kills them.
     """
-    gc.freeze()  # else the end of this process looks through all that was imported
-    # a second signal interrupts
+    gc.freeze()  # saves collecting all imported modules when this process ends
+    # a second signal raises KeyboardInterrupt
     with signals_noted() as asked, suppress(KeyboardInterrupt):
         config = _checked(spider, arguments, settings)
         is_file = sqlite_path(config.state, config.base) is not None
@@ -109,8 +109,8 @@ def _planned(config: Config, shards: int) -> Round:
         is_other = not isinstance(state, JoinedState) or state.shards[0].count != shards
         if is_other and (beside := state.store.count()):
             logger.warning(
-                "%s known outside of these shards, which do not use them: `hacs export`, then "
-                "`hacs import --shards %d` adds them",
+                "%s known outside of these shards, and not crawled: add them with `hacs export` and "
+                "`hacs import --shards %d`",
                 counted(beside, "page is", "pages are"),
                 shards,
             )
@@ -141,7 +141,7 @@ def _checked(name: str, arguments: list[str] | None, pairs: list[str] | None) ->
     except ValueError:
         raise typer.BadParameter("-a takes NAME=VALUE") from None
     if given.get("forever", "0") not in {"", "0"}:
-        raise HacsError("forever: one round is crawled, have a timer call `hacs crawl` again")
+        raise HacsError("forever: `hacs crawl` crawls one round, have a timer call it again")
     if given.get("seeds") == "-":
         raise HacsError("seeds=-: each shard's crawl reads the seeds, use a file")
     _check_feeds(settings)
@@ -159,7 +159,7 @@ def _loaded(name: str, settings: Settings) -> type[Spider]:
 
 
 def _check_feeds(settings: Settings) -> None:
-    """Raise ConfigError if the crawls of several shards would overwrite one file."""
+    """Raise ConfigError if the shards' crawls would overwrite each other's files."""
     for address, given in settings.getdict("FEEDS").items():
         feed = feed_complete_default_values_from_settings(dict(given), settings)
         scheme = str(address).partition("://")[0] if "://" in str(address) else "file"
@@ -172,7 +172,7 @@ def _check_feeds(settings: Settings) -> None:
 
 
 def _show(config: Config, round_: Round) -> int:
-    """Print the work of each shard's crawls, from their states; return how many pages they visited."""
+    """Print a table of the shards' work in the round; return the number of visited pages."""
     count, rows = len(round_.shards), []
     joined = open_shards(config, count)
     with nullcontext() if joined is None else closing(joined):

@@ -11,7 +11,7 @@ from hacs_crawler.doctor import all_checks
 
 
 def doctor(shards: Shards = None, settings: Set = None) -> None:
-    """Check for whatever may keep crawls from working, and say what to do.
+    """Check for problems that may keep crawls from working, and say what to do.
 
     The exit status is 1 if a check fails.
     """

@@ -34,7 +34,7 @@ SYNTHETIC_PAGES: Final = 300_000
 
 
 class Paper(StrEnum):
-    """Whose evaluations are made."""
+    """The paper whose evaluation is made."""
 
     HACS = "hacs"
     SINGH = "singh"
@@ -50,7 +50,7 @@ def evaluate_command(  # noqa: PLR0913, PLR0917 - an argument for each option
     since: Annotated[str | None, typer.Option(help="the first week: a day, UTC")] = None,
     until: Annotated[str | None, typer.Option(help="the last week: a day, UTC")] = None,
     seeds: Annotated[
-        str | None, typer.Option(help="of a state: its homepages, a file as for scholar")
+        str | None, typer.Option(help="the homepages in a state: a file of seeds")
     ] = None,
     synthetic_pages: Annotated[
         int | None,
@@ -65,17 +65,17 @@ def evaluate_command(  # noqa: PLR0913, PLR0917 - an argument for each option
     """Evaluate how well rates predict updates, as the papers of HACS or Singh do.
 
     The histories come from the files `--pages`, `--updates` and `--captures`, or else from the state.
-    Prints the scores of pages selected by a threshold (Table I) and of their order (Figure 11).
+    Prints scores of the pages selected by a threshold (Table I) and of their order (Figure 11).
 
-    With `--paper singh`: how well estimators follow rates that change, of `--pages`, `--updates` and,
-    if given, `--captures`, or else of synthetic pages. Prints Tables 1 to 4 and Figure 1.
+    `--paper singh` evaluates how well estimators follow changing rates, with the same files or
+    synthetic pages. Prints Tables 1 to 4 and Figure 1.
 
-    --csv has a row for each model, window and average; with Singh's paper a row for each number.
+    --csv has a row for each model, window and average; for Singh's paper a row for each number.
     """
     files = pages, updates, captures
     if paper is Paper.SINGH:
         if any(given is not None for given in (since, until, seeds, settings)):
-            raise HacsError("--since, --until, --seeds and --set are not for this paper")
+            raise HacsError("--since, --until, --seeds and --set do not apply to this paper")
         _singh(files, synthetic_pages, csv)
         return
     if synthetic_pages is not None:
@@ -88,7 +88,7 @@ def evaluate_command(  # noqa: PLR0913, PLR0917 - an argument for each option
     if timelines is None:
         levels = _from_state(settings, seeds)
     elif seeds is not None or settings:
-        raise HacsError("--seeds and --set are about a state, and files are given")
+        raise HacsError("--seeds and --set apply to a state, not to files")
     else:
         levels = from_timelines(timelines)
     period, latest = choose_period(levels, first, last)

@@ -1,4 +1,4 @@
-"""`hacs experiment` and `hacs copy`: two crawls of the same pages, each with a state of its own."""
+"""`hacs experiment` compares crawls of the same pages with separate states; `hacs copy` copies one."""
 
 from __future__ import annotations
 
@@ -39,26 +39,29 @@ logger = safe_logger(__name__)
 experiment_app = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
-    help="Two crawls of the same pages, each with a state of its own, compared.",
+    help="Compare two crawls of the same pages, each with its own state.",
 )
 Addresses = Annotated[
-    list[str], typer.Argument(metavar="ADDRESS…", help="of the other twins' states, as HACS_STATE")
+    list[str],
+    typer.Argument(
+        metavar="ADDRESS…", help="addresses of the other twins' states, as in HACS_STATE"
+    ),
 ]
 Opened = TypeVar("Opened")
 ShardNumber = Annotated[int | None, typer.Option(min=1, max=MOST_SHARDS)]
 
 
 def copy(
-    source: Annotated[str, typer.Argument(metavar="FROM", help="an address, as HACS_STATE")],
-    target: Annotated[str, typer.Argument(metavar="TO", help="an address where no state is yet")],
+    source: Annotated[str, typer.Argument(metavar="FROM", help="an address, as in HACS_STATE")],
+    target: Annotated[str, typer.Argument(metavar="TO", help="an address without a state")],
     from_shards: ShardNumber = None,
     to_shards: ShardNumber = None,
     settings: Set = None,
 ) -> None:
     """Copy a state into an empty one, from any store to any store.
 
-    The number of shards may differ. No crawl may use the states meanwhile. If it is stopped, the
-    same command finishes it; until then no crawl and no command opens the copy.
+    The number of shards may differ. No crawl may use the states meanwhile. If the copy is
+    interrupted, the same command finishes it; until then no crawl and no command opens it.
     """
     config = project_config(settings)[1]
     mine = replace(config, state=source, shards=from_shards, shard=None)
@@ -76,10 +79,10 @@ def copy(
 
 @experiment_app.command("start")
 def start_(addresses: Addresses, shards: Shards = None, settings: Set = None) -> None:
-    """Copy the project's state to the addresses, and note in all of them that they are twins.
+    """Copy the project's state to the addresses, and mark all of them as twins.
 
-    Then crawl with each of them, with half of the budget each and another policy or setting. No crawl
-    may use the state meanwhile. If it is stopped, the same command finishes it.
+    Then crawl with each twin, with an equal share of the budget and one different setting. No crawl
+    may use the state during the copy. If it is interrupted, the same command finishes it.
     """
     with (
         _twins(addresses, shards, settings, _new, writes=True) as (config, state, others, places),
@@ -117,7 +120,7 @@ def status(
 def end_(addresses: Addresses, shards: Shards = None, settings: Set = None) -> None:
     """Add the twins' visits to the project's state, and end the experiment.
 
-    The other states stay as they are. If it is stopped, the same command finishes it.
+    The other states are not changed. If this is interrupted, the same command finishes it.
     """
     existing = lambda config: closing(open_existing(config, writes=True))  # noqa: E731
     with _twins(addresses, shards, settings, existing, writes=True) as (_, state, others, places):
@@ -129,7 +132,7 @@ def end_(addresses: Addresses, shards: Shards = None, settings: Set = None) -> N
 def export(output: Output = STDOUT, shards: Shards = None, settings: Set = None) -> None:
     """Write the record of every ranked visit as JSON Lines, with or without an experiment.
 
-    `hacs import` reads them back. A file appears under its name when it is whole.
+    `hacs import` reads them back. A file gets its name only when it is complete.
     """
     with opened(settings, shards) as (_, state):
         lines = chain.from_iterable(map(outcome_lines, states_in(state)))
@@ -145,7 +148,7 @@ def _twins(
     *,
     writes: bool = False,
 ) -> Iterator[tuple[Config, State, list[Opened], list[str]]]:
-    """Open the project's state and those of other addresses; yield with them how they are shown.
+    """Open the project's state and those at other addresses; yield them and their names.
 
     Raises HacsError if two are the same.
     """
@@ -161,7 +164,7 @@ def _twins(
 
 @contextmanager
 def _new(config: Config) -> Iterator[list[State]]:
-    """Open the states of all shards at an address without a state, or with an unfinished copy."""
+    """Open a new or unfinished state of all shards at an address."""
     shards = [None] if config.shards is None else shards_of(config.shards)
     with ExitStack() as stack:
         states = []

@@ -20,7 +20,7 @@ from hacs_crawler.utils.times import DAY
 
 logger = safe_logger(__name__)
 
-# In shorter windows new pages and news pages look alike.
+# In shorter windows, new pages look like news pages.
 LEAST_DAYS = 45
 
 interest_app = typer.Typer(
@@ -38,15 +38,15 @@ _LeastViews = Annotated[float, typer.Option(min=1, help="leave out pages with fe
 def import_logs(
     files: Annotated[list[str], typer.Argument(help="access logs; .gz too; - for stdin")],
     output: Output,
-    site: Annotated[str | None, typer.Option(help="what is before paths: https://host")] = None,
+    site: Annotated[str | None, typer.Option(help="prefix for paths: https://host")] = None,
     format_: Annotated[
         str, typer.Option("--format", help=f"{', '.join(FORMATS)}, or an Apache LogFormat")
     ] = "combined",
     hourly: Annotated[bool, typer.Option(help="by the hour, not by the day")] = False,
 ) -> None:
-    """Count the page views of access logs of one format: page, date, views; days end at midnight UTC.
+    """Count the page views in access logs of one format: page, date, views; days end at midnight UTC.
 
-    Robots and assets are left out, and each visitor counts once a page and day.
+    Robots and assets are left out, and each visitor counts once per page and day.
     """
     base = None if site is None else check_site(site)
     log = LogReader(base, format_, time.time() + DAY)
@@ -77,7 +77,7 @@ def fit(views: _ViewsFile, days: _Days = 60, min_views: _LeastViews = 60, csv: C
 
     --csv has a row for each page.
     """
-    judged = _judged(views, days, min_views)
+    judged = _judged_window(views, days, min_views)
     show_rows(table(judged.columns(), ("page",)), lambda: _summary(judged), csv)
 
 
@@ -86,14 +86,14 @@ def seeds(
     views: _ViewsFile,
     output: Output = STDOUT,
     by: Annotated[str, typer.Option(help="site or folder")] = KINDS[0],
-    top: Annotated[int, typer.Option(min=1, help="how many at most")] = 100,
+    top: Annotated[int, typer.Option(min=1, help="the highest number of lines")] = 100,
     days: _Days = 60,
     min_views: _LeastViews = 60,
 ) -> None:
     """List the sites, or the folders, whose pages are news, as a seed file for the spider scholar."""
     if by not in KINDS:
         raise HacsError(f"--by {by!r}: must be one of {', '.join(KINDS)}")
-    judged = _judged(views, days, min_views)
+    judged = _judged_window(views, days, min_views)
     lines = hub_lines(judged, by, top)
     if not lines:
         has_none = not judged.is_temporal.any()
@@ -103,7 +103,7 @@ def seeds(
     logger.info("%d %ss; %s", len(lines), by, "; ".join(_summary(judged)))
 
 
-def _judged(path: str, days: int, least: float) -> JudgedWindow:
+def _judged_window(path: str, days: int, least: float) -> JudgedWindow:
     with Progress(path) as progress:
         views = read_views(path, lambda rows: progress.update(f"{rows} rows"))
     window = window_of(views, days, least)

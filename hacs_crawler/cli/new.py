@@ -26,7 +26,7 @@ from hacs_crawler.utils.times import DAY, iso_text, minute_text, parse_iso
 
 logger = safe_logger(__name__)
 
-# Number of things in a table if no limit is set.
+# Number of things in a table without --limit.
 ROWS_SHOWN: Final = 50
 _AGE: Final = re.compile(r"(\d{1,6})([hdw])", re.ASCII)
 _UNIT_DAYS: Final = {"h": 1 / 24, "d": 1, "w": 7}
@@ -34,9 +34,9 @@ _UNIT_DAYS: Final = {"h": 1 / 24, "d": 1, "w": 7}
 
 def new(  # noqa: PLR0917 - an argument for each option
     since: Annotated[
-        str, typer.Option(help="how far back: 12h, 7d, 4w or a date  [default: all that is kept]")
+        str, typer.Option(help="how far back: 12h, 7d, 4w or a date  [default: no limit]")
     ] = "",
-    site: Annotated[str, typer.Option(help="only pages of this host, and of hosts below it")] = "",
+    site: Annotated[str, typer.Option(help="only pages of this host and its subdomains")] = "",
     atom: Annotated[
         Path | None,
         typer.Option(
@@ -54,8 +54,8 @@ def new(  # noqa: PLR0917 - an argument for each option
 ) -> None:
     """Show the new things that visits found, the newest first.
 
-    These are links with their texts, items, or texts, each with its page and the time of the visit. With
-    --json every thing is a line of JSON. A first visit finds nothing new.
+    New things are links with their texts, items, or texts, each with its page and the time of the
+    visit. With --json, every thing is a line of JSON. A first visit finds nothing new.
     """
     with opened(settings, shards) as (config, state):
         things, held_back = newest(state, _second(since, config.clock()), site)
@@ -80,7 +80,7 @@ def new(  # noqa: PLR0917 - an argument for each option
 
 
 def _second(since: str, now: float) -> float:
-    """Return the second since 1970 UTC that an age or a date names, 0 for none."""
+    """Return the second since 1970 UTC for an age or a date, 0 for ""."""
     if not since:
         return 0
     if (age := _AGE.fullmatch(since)) is not None:
@@ -97,12 +97,12 @@ def _why_none(state: State, config: Config, since: str, site: str) -> str:
     if not len(visits):
         return NO_PAGES % place_of(config)
     if not config.findings:
-        return "HACS_FINDINGS = 0: what visits find is not kept as text"
+        return "HACS_FINDINGS = 0: new things are not kept as text"
     if not (visits > 1).any():
         pages = counted(int((visits > 0).sum()), "page")
-        return f"{pages} visited once so far: what is new is known from the second visit on"
+        return f"{pages} visited once so far: new things are known from the second visit on"
     where = f" on {site}" * bool(site) + f" since {since}" * bool(since)
-    # exports come without texts, and so do archives
+    # exports and archives come without texts
     if not where and rows["updates"].any():
         return "no update was found since the state keeps texts: imported pages come without them"
     return f"nothing new was found{where or ' yet'}"
@@ -113,7 +113,7 @@ def _table(things: Sequence[NewThing]) -> RichTable:
         {
             "found, UTC": [minute_text(thing.found.at) for thing in things],
             "page": [thing.title or thing.page for thing in things],
-            "what is new": [_told(thing) for thing in things],
+            "what is new": [_thing_text(thing) for thing in things],
             "where": [thing.where for thing in things],
         },
         texts=("found, UTC", "page", "what is new"),
@@ -121,14 +121,14 @@ def _table(things: Sequence[NewThing]) -> RichTable:
     )
 
 
-def _told(thing: NewThing) -> str:
+def _thing_text(thing: NewThing) -> str:
     return (thing.found.text or thing.found.kind) + f", was {thing.found.was}" * bool(
         thing.found.was
     )
 
 
 def _feed(things: Sequence[NewThing], config: Config) -> bytes:
-    """Return an Atom feed (RFC 4287). An entry's id follows from its page, its time and its content."""
+    """Return an Atom feed (RFC 4287); an entry's id depends on page, time and content."""
     state_name = f"{place_of(config)} {config.own_namespace}"
     feed = Element("feed", xmlns="http://www.w3.org/2005/Atom")
 
@@ -145,7 +145,7 @@ def _feed(things: Sequence[NewThing], config: Config) -> bytes:
     for thing in things:
         entry = add(feed, "entry")
         add(entry, "id", uuid5(NAMESPACE_URL, f"{thing.page} {tuple(thing.found)}").urn)
-        add(entry, "title", _told(thing))
+        add(entry, "title", _thing_text(thing))
         add(entry, "link", href=thing.where)
         add(entry, "updated", iso_text(thing.found.at) or "")
         add(entry, "summary", f"{thing.found.kind} on {thing.title or thing.page}, {thing.page}")

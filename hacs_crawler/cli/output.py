@@ -1,4 +1,4 @@
-"""What commands print and write: tables, sentences, JSON and CSV."""
+"""The output of commands: tables, sentences, JSON and CSV."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STDOUT: Final = Path("-")
 
 
 def checked_target(option: typer.CallbackParam, target: Path | None) -> Path | None:
-    """Raise HacsError if the file given for an option cannot be written, before any work is done."""
+    """Check before any work that an option's file can be written; raises HacsError."""
     if target is None or target == STDOUT:
         return target
     if target.is_dir() or not target.absolute().parent.is_dir():
@@ -54,9 +54,9 @@ Csv = Annotated[
 
 @contextmanager
 def writing_to_stdout() -> Iterator[None]:
-    """Flush standard output after the block; end the command quietly if its reader is gone.
+    """Flush standard output after the block; exit quietly if the reader is gone.
 
-    Raises HacsError if standard output cannot be written to.
+    Raises HacsError if standard output cannot be written.
     """
     if sys.stdout is None:
         raise HacsError("cannot write to standard output: it is closed")
@@ -93,9 +93,9 @@ def write_file(target: Path, pieces: Iterable[bytes]) -> None:
 def write_lines(
     lines: Iterable[bytes], noun: str, fault: str, output: Path, total: int | None = None
 ) -> None:
-    """Write the lines of an export, where an empty one stands for an entry with a fault.
+    """Write the lines of an export; raise StateError at the end if any were empty.
 
-    Raises StateError at the end if there are any.
+    An empty line stands for an entry with the `fault`.
     """
     is_hidden = output == STDOUT and sys.stdout is not None and sys.stdout.isatty()
     number = left_out = 0
@@ -112,15 +112,15 @@ def write_lines(
 
 
 def show_lines(lines: Iterable[str]) -> None:
-    """Print lines that may hold foreign text."""
+    """Print lines, with control characters in them escaped."""
     with writing_to_stdout():
         for line in lines:
-            # a line at a time: unbuffered, Python loses the end of a longer write
+            # by line: unbuffered, Python loses the end of a long write
             typer.echo(printable(line))
 
 
 def show(*parts: str | Shown) -> None:
-    """Print tables and sentences, laid out for the terminal, pipe or file behind standard output."""
+    """Print tables and sentences, formatted for the terminal, pipe or file."""
     if parts:
         show_lines(laid_out(*parts, width=terminal_width()).split("\n"))
 
@@ -137,9 +137,9 @@ def show_rows(
     *,
     is_json: bool = False,
 ) -> None:
-    """Print rows as the user asked: JSON Lines, CSV, or text unless one of them is printed.
+    """Print rows as JSON Lines or text, and write CSV; no text if CSV goes to standard output.
 
-    Raises HacsError if JSON and CSV are both for standard output.
+    Raises HacsError if both JSON and CSV go to standard output.
     """
     if is_json and csv == STDOUT:
         raise HacsError("--json and --csv: only one of them can be standard output")

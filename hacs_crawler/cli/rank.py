@@ -38,8 +38,8 @@ def rank(
 ) -> None:
     """Show the pages that a crawl of all known pages would visit now, and why.
 
-    The order is that of `scrapy crawl scholar -a seeds=state`. With --json every page is a line of JSON.
-    The pages of several shards are ranked together.
+    `scrapy crawl scholar -a seeds=state` visits them in this order. With --json, every page is a
+    line of JSON. The pages of several shards are ranked together.
     """
     with opened(settings, shards) as (config, state):
         shown = limit or config.ranking.budget or ROWS_SHOWN

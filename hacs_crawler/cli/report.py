@@ -26,8 +26,8 @@ def report(
 ) -> None:
     """Write what HACS knows, plans and has found as a self-contained HTML page.
 
-    It shows the latest updates, the pages and their histories, the plan, the yield of past runs, and how
-    right predictions were.
+    It shows the latest updates, the pages and their histories, the plan, the yield of past runs,
+    and the accuracy of predictions.
     """
     with opened(settings, shards) as (config, state):
         if not state.store.count():

@@ -62,13 +62,13 @@ SIMILAR_SHOWN: Final = 5
 VISITS_SHOWN: Final = 20
 LEAST_CHURNING: Final = 0.05
 SURE_CHURNING: Final = 0.95
-# Factor by which signals change the probability of no update, from which they are called telling.
+# Signals that change the probability of no update by less than this factor hardly matter.
 TELLING: Final = 1.05
 
 
 def show(
     url: Annotated[
-        str, typer.Argument(help="a page's URL, or a host for what is left out of its links")
+        str, typer.Argument(help="a page's URL, or a host for the parts left out of its links")
     ],
     json: Json = False,
     shards: Shards = None,
@@ -112,7 +112,7 @@ def _host_text(volatile: VolatileLinkParts) -> Iterator[str | Table]:
 
 
 class PageFacts(NamedTuple):
-    """The facts known about a page; `document` has all of them under the names of `--json`."""
+    """The facts about a page; `document` has all of them under the names of `--json`."""
 
     page: Page
     forecast: Forecast
@@ -122,7 +122,7 @@ class PageFacts(NamedTuple):
 
 
 def facts_of(url: str, state: State, config: Config, now: float) -> PageFacts:
-    """Return the facts known about the page of a URL; raises HacsError that says why it lacks them."""
+    """Return the facts about a URL's page; raises HacsError with the reason why they are missing."""
     url = without_login(url)
     problem = check_url(url)
     if problem is not None:
@@ -146,7 +146,7 @@ def facts_of(url: str, state: State, config: Config, now: float) -> PageFacts:
     updated = histories([page])[1].tolist()
     estimator = estimation.estimator
     if estimator in LOCALIZED and sum(updated) < MIN_POINTS:
-        estimator = "bayes"  # a localized rate takes more updates than the page has
+        estimator = "bayes"  # the page has too few updates for a localized rate
     menu = menu_id(page.url)
     of_page = state.store.annotations(PageRendering.KIND, [page_id]).get(page_id, b"")
     of_site = state.store.annotations(SiteRendering.KIND, [menu]).get(menu, b"")
@@ -204,7 +204,7 @@ def facts_of(url: str, state: State, config: Config, now: float) -> PageFacts:
 def _interval(
     page: Page, state: State, estimator: str, *, may_churn: bool
 ) -> tuple[float, float] | None:
-    """Return the interval of the rate's posterior, which takes every update for time's; else None."""
+    """Return the interval of the rate's posterior; None if it is unknown or updates may be churn."""
     estimation = state.estimation
     if may_churn or not (estimation.has_posterior or estimator != estimation.estimator):
         return None
@@ -253,7 +253,7 @@ def _lines(facts: PageFacts, config: Config, now: float) -> Iterator[tuple[str, 
 
 
 def _news(facts: PageFacts) -> Iterator[tuple[str, str]]:
-    """Yield visits that do not count, and the evidence since the last visit, or before the first one."""
+    """Yield visits that do not count, failures, and captures."""
     page, document = facts.page, facts.document
     if document["visits_set_aside"]:
         yield "set aside", f"{counted(document['visits_set_aside'], 'visit')} later than now"
@@ -309,7 +309,7 @@ def _rate(document: dict[str, Any], config: Config) -> str:
 
 
 def _signals(signals: PageSignals) -> str:
-    """Return what one kind of signals says about the page, and how far it is trusted."""
+    """Describe a page's signals of one kind, and how reliable they are."""
     latest = f"last {minute_text(signals.latest)}" if signals.latest else "none so far"
     trust, likelier = signals.trust, signals.likelier
     effect = "this hardly matters"
@@ -335,7 +335,7 @@ def _next(forecast: Forecast, config: Config, now: float) -> str:
     if reason is BlockReason.EARLY:
         return f"not before {at}: HACS_EVERY"
     if reason is BlockReason.GONE:
-        asked = "" if ranking.budget else ", but without a budget it is asked for"
+        asked = "" if ranking.budget else ", but requested without a budget"
         return f"waits until {at}: gone{asked}"
     bar = "the pages within the budget"
     if reason is BlockReason.THRESHOLD:
@@ -356,7 +356,7 @@ def _visits(facts: PageFacts) -> Iterator[str]:
         if visit["new_links"]:
             what = f"update, {counted(visit['new_links'], f'new {noun}')}"
         if visit["is_update"] and not visit["is_new_to_site"]:
-            what += ", known on other pages of the site"
+            what += ", known from other pages of the site"
         if at == page.visits[0]:
             what = "first visit"
         elif at in page.baselines:
@@ -367,7 +367,7 @@ def _visits(facts: PageFacts) -> Iterator[str]:
 
 
 def visit_text(page: PageRendering, site: SiteRendering) -> str:
-    """Return whether a visit needs a browser; empty if that is not known."""
+    """Return whether a visit needs a browser; "" if unknown."""
     if page.verdict is Verdict.BROWSER:
         return "a browser shows links that the plain answer lacks"
     if page.verdict is Verdict.PLAIN:

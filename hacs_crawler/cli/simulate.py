@@ -1,4 +1,4 @@
-"""`hacs simulate`: what policies would have found on known histories, day by day."""
+"""`hacs simulate`: compares policies on known histories, day by day."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def simulate(  # noqa: PLR0913, PLR0917 - an argument for each option
     pages: PagesFile = None,
     updates: UpdatesFile = None,
     start: Annotated[
-        str | None, typer.Option(help="the first day, UTC; before it all is history")
+        str | None, typer.Option(help="the first day, UTC; earlier updates are history")
     ] = None,
     end: Annotated[str | None, typer.Option(help="the day after the last, UTC")] = None,
     captures: CapturesFile = None,
@@ -52,7 +52,7 @@ def simulate(  # noqa: PLR0913, PLR0917 - an argument for each option
     policy: Annotated[
         str | None,
         typer.Option(
-            help="names, or dotted paths of functions, separated by commas  [default: all; of "
+            help="names, or dotted paths of functions, separated by commas  [default: all; for "
             f"made-up pages {','.join(POLICIES)}]"
         ),
     ] = None,
@@ -61,17 +61,17 @@ def simulate(  # noqa: PLR0913, PLR0917 - an argument for each option
     siblings: Annotated[bool, typer.Option(help="as HACS_SIBLINGS")] = True,
     stale_days: Annotated[float | None, typer.Option(help="as HACS_STALE_DAYS")] = None,
     every: Annotated[
-        int, typer.Option(help="days between runs; a run has the visits of all of them")
+        int, typer.Option(help="days between runs; a run has the visits of these days")
     ] = 1,
-    seed: Annotated[int, typer.Option(help="of what is random")] = 0,
+    seed: Annotated[int, typer.Option(help="random seed")] = 0,
     csv: Csv = None,
 ) -> None:
     """Simulate recrawling pages whose updates are known, by one policy or several.
 
-    Without files it simulates 120 made-up pages in 2024, with 2 visits a day. The estimators, the
-    ranking and the state's logic are those of a crawl.
+    Without files, it simulates 120 made-up pages in 2024, with 2 visits a day. Estimation, ranking
+    and state work as in a crawl.
     """
-    sys.path.append(str(Path.cwd()))  # so that a policy of the user's own is found
+    sys.path.append(str(Path.cwd()))  # for policies of the user
     needed = {"--start": start, "--end": end, "--budget": budget}
     timelines = read_given(pages, updates, captures, needed)
     of_all = BASELINES if timelines is not None else POLICIES

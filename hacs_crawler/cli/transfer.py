@@ -75,11 +75,11 @@ def import_(
 ) -> None:
     """Record the visits in archive files and exports.
 
-    WARC files show the links of each capture. CDX and CDXJ files show only whether a capture's content
-    differs from the capture before, which then counts as an update. TimeMaps make pages known, but show
-    no visit. Exported pages are merged with the state's. Importing a file twice changes nothing. If a
-    file is damaged, the readable part is recorded. With --shards each page goes to its shard, and each
-    outcome record to the shard of its page: import pages first.
+    WARC files show the links of each capture. CDX and CDXJ files show only whether a capture
+    differs from the one before, which counts as an update. TimeMaps make pages known, but record no
+    visit. Exported pages are merged with the state's. Importing a file twice changes nothing. If a
+    file is damaged, the readable part is recorded. With --shards, each page goes to its shard, and
+    each outcome record to the shard of its page: import pages first.
     """
     dropped: Cleaning = Counter()
     with opened(settings, shards, creates=True) as (config, state):
@@ -109,14 +109,14 @@ class Importer:
     clock: Clock = time.time
 
     def import_file(self, path: str) -> None:
-        """Record a file, or standard input ("-"), whose first bytes tell its kind.
+        """Record a file, or standard input ("-"), of a kind that its first bytes show.
 
-        Raises HacsError if it cannot be read to its end, after recording the readable part.
+        If it cannot be read to its end, the readable part is recorded before HacsError is raised.
         """
         with closing(open_source(path)) as source, Progress(source.name) as progress:
             beginning = source.beginning()
             if not beginning.strip():
-                # raises if it is damaged from its first bytes on
+                # raises if the first bytes are damaged
                 source.read(1)
                 logger.warning("%s is empty", source.name)
                 return
@@ -147,7 +147,7 @@ class Importer:
         for warc in warcs_of(path):
             try:
                 self._import_visits(read_warc(warc, self.dropped, self.rules), warc, progress)
-            except ArchiveError as error:  # the files after it may be whole
+            except ArchiveError as error:  # later files may be intact
                 errors.append(error)
         if errors:
             raise ArchiveError("; ".join(map(str, errors)))
@@ -203,8 +203,8 @@ class Importer:
         logger.info("%s: %d pages read, %d new, %d added to", source.name, number, added, changed)
         for noun, pages in watched_otherwise.items():
             logger.warning(
-                "%s: of %s %ss were watched, and by these settings %ss are (HACS_WATCH): the next "
-                "visit of each is then a baseline, which finds no update",
+                "%s: of %s %ss were watched, but these settings watch %ss (HACS_WATCH): the next visit "
+                "of each is a baseline, which finds no update",
                 source.name,
                 counted(pages, "page"),
                 noun,
@@ -222,7 +222,7 @@ class Importer:
         logger.info("%s: %d outcome records read, %d new", source.name, number, added)
 
     def _import_timemap(self, source: Source) -> None:
-        """Make the page known; the times of its captures do not show whether it had changed."""
+        """Make the page known; the times of its captures do not show whether it has changed."""
         with io.BufferedReader(source) as stream:
             data = stream.read(MAX_TIMEMAP_BYTES + 1)
         if mementos := list(read_timemap(data, source.name, self.dropped)):
@@ -240,7 +240,7 @@ class Importer:
 
 
 def _batches(items: Iterable[T]) -> Iterator[list[T]]:
-    """Yield the items in batches; an error is raised only after the items before it are yielded."""
+    """Yield the items in batches; before an error is raised, the items before it are yielded."""
     items = iter(items)
     error: HacsError | None = None
     while error is None:
@@ -259,7 +259,7 @@ def _batches(items: Iterable[T]) -> Iterator[list[T]]:
 def export(output: Output = STDOUT, shards: Shards = None, settings: Set = None) -> None:
     """Write all known pages as JSON Lines, one page per line.
 
-    A file appears under its name when it is whole.
+    A file gets its name only when it is complete.
     """
     with opened(settings, shards) as (_, state):
         write_lines(page_lines(state.pages()), "page", "damaged", output, state.store.count())

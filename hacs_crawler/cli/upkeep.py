@@ -32,9 +32,8 @@ KIND: Final = "ping"
 def estimate(shards: Shards = None, settings: Set = None) -> None:
     """Fit the prior, and estimate every page's rate again with it.
 
-    Do this after a change of HACS_ESTIMATOR or HACS_FADE_DAYS (the end of the next crawl does it too).
-    Crawls may run meanwhile. If a run is stopped (Ctrl-C) or killed, the same command with the same
-    settings continues it.
+    Do this after a change of HACS_ESTIMATOR or HACS_FADE_DAYS, or wait until the end of the next crawl.
+    Crawls may run meanwhile. If this is interrupted, the same command with the same settings continues.
     """
     with opened(settings, shards, writes=True) as (config, state), signals_noted() as asked:
         logger.info("estimating %s of %s", counted(state.store.count(), "page"), place_of(config))
@@ -62,8 +61,8 @@ def signal(
 ) -> None:
     """Record signals that pages changed: a URL and a time on each line.
 
-    Times are in ISO 8601 or in seconds since 1970 UTC; the default is now. Later visits show how often
-    such signals are right. If a line is wrong, nothing is recorded.
+    Times are in ISO 8601 or in seconds since 1970 UTC; the default is now. Later visits show how
+    reliable such signals are. If a line is invalid, nothing is recorded.
     """
     with opened(settings, writes=True) as (config, state):
         now, is_stdin = int(config.clock()), str(file) == "-"
@@ -112,7 +111,7 @@ def forget(
 ) -> None:
     """Count all links of a host again, including parts that were left out.
 
-    Parts of links are left out if they changed with every request. The next visit of each of the
+    Parts of links are left out if they change with every request. The next visit of each of the
     host's pages is a baseline.
     """
     with opened(settings, writes=True) as (_, state):

@@ -1,4 +1,4 @@
-"""One crawl's link between Scrapy and the state: opened once, shared by scheduler and middlewares."""
+"""Connects one Scrapy crawl to the state; shared by the scheduler and the middlewares."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hacs_crawler.config import Clock, Config, warn_of_unknown
 from hacs_crawler.crawl.meta import release, tag_of
 from hacs_crawler.crawl.part import Part
 from hacs_crawler.crawl.parts import Parts, load_parts
-from hacs_crawler.crawl.scrapy_internals import Downloads, count_no_page, mark_as_failed
+from hacs_crawler.crawl.scrapy_internals import Downloads, exempt_from_page_count, mark_as_failed
 from hacs_crawler.crawl.state_access.write_behind import OpenState
 from hacs_crawler.crawl.stats import CrawlStats
 from hacs_crawler.exceptions import ConfigError, StateError, StateUnavailableError
@@ -39,8 +39,8 @@ CLOSE_REASON = "hacs_error"
 class Crawl:
     """The state as one crawl uses it. All its methods are called from the event loop.
 
-    A crawl that failed (`failure` says why) does nothing and lets no request out; the crawl then closes
-    with the reason "hacs_error", and `scrapy crawl` ends with exit status 1.
+    After a failure (`failure` says why), HACS lets no request out, the crawl closes with the reason
+    "hacs_error", and `scrapy crawl` ends with exit status 1.
     """
 
     # When this run began, in seconds since 1970 UTC.
@@ -57,14 +57,14 @@ class Crawl:
         self._state: OpenState | None = None
         self._needs_answers = False
         self._log_summary: Callable[[], None] = self.stats.log_summary
-        # Whether the state is open and nothing has failed.
+        # True while the state is open and nothing has failed.
         self.is_open = self._is_closing = self._is_closed = False
         self._on_failure: list[Callable[[], None]] = []
         self._before_end: list[Callable[[], None]] = []
         try:
             self._read_settings(crawler.settings)
         except ConfigError as error:
-            self._read_settings(BaseSettings())  # nothing is crawled by them
+            self._read_settings(BaseSettings())  # defaults: the crawl fails anyway
             self.fail(str(error))
         crawler.signals.connect(self._decide_whether_to_close, signals.spider_idle)
         crawler.signals.connect(self.close, signals.spider_closed)
@@ -72,13 +72,13 @@ class Crawl:
     def _read_settings(self, settings: BaseSettings) -> None:
         warn_of_unknown(settings)
         self.config = Config.from_settings(settings)
-        self.clock = self._sound(self.config.clock)
+        self.clock = self._guarded(self.config.clock)
         self.stats.watched = self.config.noun
         self.parts = Parts(load_parts(self.config.parts_in_use, self), self.stats, self.fail)
 
     @classmethod
     def of(cls, crawler: Crawler) -> Crawl:
-        """Return a crawler's crawl, made when first asked for."""
+        """Return a crawler's crawl; make it if necessary."""
         crawl: Crawl | None = getattr(crawler, "hacs_crawl", None)
         if crawl is None:
             crawl = cls(crawler)
@@ -105,13 +105,13 @@ class Crawl:
         self._log_summary = log_summary
 
     def fail(self, message: str) -> None:
-        """Log once why this crawl cannot go on, in one line, and have it closed, if it is not over."""
-        # such as a ranking that comes too late
+        """Close the crawl, unless it is over, and log the reason; only the first failure counts."""
+        # a ranking may fail after the crawl was closed
         if self.failure is not None or self._is_closed:
             return
         self.failure, self.is_open = message, False
         self._end_with_error(message)
-        # those in the downloader would be sent one by one, and their visits recorded nowhere
+        # the downloader would still send the requests in its queues, and no visit is recorded now
         Downloads(self.crawler).recall(self.drop, IgnoreRequest("the crawl has failed"))
         for function in self._on_failure:
             function()
@@ -124,17 +124,17 @@ class Crawl:
         return True
 
     def before_end(self, function: Callable[[], None]) -> None:
-        """Have a function called before the crawl, or a round of it, ends."""
+        """Register a function to call before each round, or the crawl, ends."""
         self._before_end.append(function)
 
     def when_failed(self, function: Callable[[], None]) -> None:
-        """Register a function to call when the crawl fails, for coroutines that would wait for ever."""
+        """Register a function to call when the crawl fails, for example to end a wait."""
         self._on_failure.append(function)
 
     async def open(self) -> None:
-        """Open the state, if that was not done yet; a failure is kept in `failure`."""
+        """Open the state, once; if that fails, `failure` says why."""
         if self._opening is None:
-            # a spider may be closed before its start() is asked for
+            # a spider may be closed before its start() runs
             if self._is_closing:
                 return
             self._opening = begin(self._open())
@@ -144,21 +144,21 @@ class Crawl:
         if self.failure is not None:
             return
         try:
-            count_no_page(self.crawler, lambda request: tag_of(request).beside)
+            exempt_from_page_count(self.crawler, lambda request: tag_of(request).beside)
             await self.parts.enter()
             if self._is_closing or self.failure is not None:
                 return
-            self.run = int(_checked(self.clock()))
-            opening = self._worker.run(_opened, self.config)
+            self.run = int(_checked_time(self.clock()))
+            opening = self._worker.run(_open_state, self.config)
             state, ranking = await maybe_deferred_to_future(opening)
             self._ranking = ranking
             on_error, flush_visits = self._on_state_error, self.config.flush_visits
             self._state = OpenState(state, self._worker, on_error, self._on_recorded, flush_visits)
-            with await self._state.once(_held_notes):
+            with await self._state.once(_read_notes):
                 await self.parts.each(Part.opened)
         except (ConfigError, StateError) as error:
             self.fail(str(error))
-        except Exception as error:  # noqa: BLE001 - whatever it is, no request may go out
+        except Exception as error:  # noqa: BLE001 - after any error, no request may be sent
             self.fail(f"cannot open the state: {type(error).__name__}: {error}")
         else:
             self.parts.begin_round()
@@ -166,17 +166,17 @@ class Crawl:
 
     @property
     def ranking(self) -> RankingOptions:
-        """The ranking options for a round of all pages, with the hubs that the state has."""
+        """The ranking options, with the hubs in the state."""
         assert self._ranking is not None, "the crawl is not open"  # noqa: S101
         return self._ranking
 
     @property
     def quota(self) -> Quota:
-        """What a round of all pages may visit."""
+        """How many visits a round may make."""
         return self.parts.quota(Quota(self.ranking.budget))
 
     def rules(self, response: Response, page: Page | None = None) -> Rules:
-        """Return the rules by which a response is read; `page` is what is known of its page."""
+        """Return the rules for reading a response; `page` is its page's row in the state."""
         return self.parts.rules(response, self.config.rules, page)
 
     async def end_round(self) -> None:
@@ -194,7 +194,7 @@ class Crawl:
             self.parts.begin_round()
             if not self.is_open:
                 return
-            self._ranking = await self.state.patiently(_informed_again, self.config)
+            self._ranking = await self.state.patiently(_informed_ranking, self.config)
         except ConfigError as error:
             logger.warning("%s; this round uses what was read before", error)
         except StateError as error:
@@ -212,7 +212,7 @@ class Crawl:
             await self.parts.leave()
 
     async def _close(self, is_asked_to_end: Callable[[], bool]) -> None:
-        # a state that is still opening would be open for ever
+        # let it finish: a state that opens after this would never be closed
         if self._opening is not None:
             await self.open()
         if (state := self._state) is not None:
@@ -241,7 +241,7 @@ class Crawl:
         if self._log_summary == self.stats.log_summary:
             self.stats.log_first_crawl(self.state.estimation)
             if self.stats.saw_only_new_pages:
-                with suppress(StateError):  # all is written
+                with suppress(StateError):  # the visits are written; only this log line is lost
                     pages = await self.state.once(lambda state: state.store.count())
                     shown = (
                         f"Namespace {self.config.own_namespace} of {describe(self.config.state)}"
@@ -250,9 +250,9 @@ class Crawl:
         self.parts.tell(Part.sum_up)
 
     def _log_unmatched(self) -> None:
-        """Log the patterns of settings that no page's URL, or no link, matched."""
+        """Log patterns in settings that matched no URL of a page, or no link."""
         stats, ranking, links = self.stats, self.ranking, self.config.link_rules
-        # later runs may ask for fewer pages, and do not read the links of unchanged ones again
+        # later runs may request fewer pages, and do not read the links of unchanged pages
         is_first_run = stats.get("first_visits") + stats.get("baselines")
         pages = self.config.pages if isinstance(self.config.pages, tuple) else ()
         patterns = {"HACS_PAGES": pages} if is_first_run else {}
@@ -264,21 +264,21 @@ class Crawl:
         for name, rules in patterns.items():
             idle = {rule.pattern for rule in rules} - stats.matched - links.matched
             if idle:
-                what = (
-                    "link" if "LINKS" in name else "page, or an earlier pattern finds these first"
+                what = "link" if "LINKS" in name else "page, or an earlier pattern matches first"
+                logger.warning(
+                    "%s: %s matches no %s", name, ", ".join(map(repr, sorted(idle))), what
                 )
-                logger.warning("%s: %s finds no %s", name, ", ".join(map(repr, sorted(idle))), what)
 
     def _record_unfinished(self) -> None:
-        """Record requests that ended with neither answer nor error, as after too many redirects.
+        """Record requests that ended without answer or error, for example after too many redirects.
 
-        A crawl that failed has not looked how they ended.
+        A failed crawl skips this: it does not know how its requests ended.
         """
         for function in self._before_end:
             function()
         for claim in self.state.read_ahead.unfinished() if self.failure is None else ():
             self.stats.count_not_observed("unfinished")
-            self.stats.count_cause("redirects that were too many, or led to a URL asked for before")
+            self.stats.count_cause("too many redirects, or a redirect to a URL requested before")
             self.record_failure(claim.url, claim.prediction)
 
     def record_also(self, visit: Visit, reason: str) -> None:
@@ -288,23 +288,23 @@ class Crawl:
         self.state.write_behind.record(visit)
 
     def release(self, request: Request) -> None:
-        """Give up the claim of a request that waits again, such as a retry: it has not ended.
+        """Release the page of a request that waits to be sent again, such as a retry.
 
-        The request claims its page again when it is sent. If the crawl is stopped before that, the
-        page does not get a failure.
+        The request claims its page again when it is sent. If the crawl stops before that, no failed
+        attempt is recorded.
         """
         if self.is_open and (url := release(request)) is not None:
             self.state.read_ahead.drop(url)
 
     def record_failure(self, url: str, prediction: Prediction | None) -> None:
-        """Record a visit that failed to show its page."""
+        """Record a failed attempt."""
         visit = Visit(url, int(self.clock()), News.FAILED, prediction=prediction)
         self.state.write_behind.record(visit)
 
     async def _learn(self, is_asked_to_end: Callable[[], bool] = lambda: False) -> None:
         """Let parts learn from the recorded visits; a continuous crawl may do so later."""
         try:
-            with await self.state.once(_held_notes):
+            with await self.state.once(_read_notes):
                 await self.parts.each(Part.round_ended, is_asked_to_end)
         except StateError as error:
             self._on_state_error(error)
@@ -323,14 +323,14 @@ class Crawl:
         if not isinstance(error, StateUnavailableError):
             self.fail(str(error))
 
-    def _sound(self, clock: Clock) -> Clock:
-        """Return a clock that stands still and fails the crawl if the given clock raises."""
+    def _guarded(self, clock: Clock) -> Clock:
+        """Wrap a clock: if it raises or is out of range, the crawl fails and the time stands still."""
         last = 0.0
 
         def now() -> float:
             nonlocal last
             try:
-                last = _checked(clock())
+                last = _checked_time(clock())
             except ConfigError as error:
                 self.fail(str(error))
             except Exception as error:  # noqa: BLE001 - the function is the user's
@@ -353,20 +353,20 @@ class Crawl:
         mark_as_failed(self.crawler)
 
 
-def _held_notes(state: State) -> ExitStack:
-    """Have parts find the notes of the state without a round trip for each, until it is closed."""
+def _read_notes(state: State) -> ExitStack:
+    """Read the state's notes in one go, for all parts; closing the result drops them."""
     return state.store.hold_notes()
 
 
-def _opened(config: Config) -> tuple[State, RankingOptions]:
-    """Return the open state, and the ranking options with the data that the state has for them.
+def _open_state(config: Config) -> tuple[State, RankingOptions]:
+    """Open the state, and complete the ranking options with its data.
 
-    Raises ConfigError or StateError after closing the state.
+    Closes the state before it raises ConfigError or StateError.
     """
     state = open_state(*config.state_arguments)
     try:
         state.keep_label(config.ranking.label(config.estimation))
-        # kept from then on: every ranking asks for it, and the first would wait for the estimate
+        # computed here and cached: the first ranking would have to wait for it
         state.estimation.expected()
         return state, informed(config.ranking, state, config.clock())
     except BaseException:
@@ -374,13 +374,13 @@ def _opened(config: Config) -> tuple[State, RankingOptions]:
         raise
 
 
-def _informed_again(state: State, config: Config) -> RankingOptions:
+def _informed_ranking(state: State, config: Config) -> RankingOptions:
     state.read_prior()
     return informed(config.ranking, state, config.clock())
 
 
-def _checked(second: float) -> float:
-    """Return a second since 1970 UTC; raises ConfigError if no visit can be recorded then."""
+def _checked_time(second: float) -> float:
+    """Return the time in seconds since 1970 UTC; raises ConfigError if visits cannot store it."""
     if 0 < second <= MAX_SECOND:
         return second
     raise ConfigError(

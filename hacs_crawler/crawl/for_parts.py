@@ -1,4 +1,4 @@
-"""What the kernel offers to parts: their crawl, data written behind visits, and second visits."""
+"""Base classes and helpers for parts: access to the crawl, delayed writes, and control visits."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
 T = TypeVar("T")
-# Visits are timed in whole seconds, and a page may show the second of its answer.
+# Pause before a control visit. Visits are timed in whole seconds, and a page may show the time.
 PAUSE_SECONDS: Final = 1.0
 
 
 class CrawlPart(Part):
-    """A part that works with its crawl."""
+    """A part that uses its crawl."""
 
     def __init__(self, crawl: Crawl) -> None:
         self._crawl = crawl
 
     @classmethod
     def from_crawl(cls, crawl: Crawl) -> Self | None:
-        """Return the part of a crawl."""
+        """Make the part; None if it is off."""
         return cls(crawl)
 
 
 class PageWriter(CrawlPart, Generic[T]):
-    """A part that writes `unwritten`, by page id, once visits are written, and when the crawl closes."""
+    """A part that gathers data by page id in `unwritten`, and writes them after the visits."""
 
-    # What is written, for the log: "the fields of items".
+    # The data's name in log lines, such as "the fields of items".
     content: ClassVar[str]
 
     def __init__(self, crawl: Crawl) -> None:
@@ -75,16 +75,15 @@ class PageWriter(CrawlPart, Generic[T]):
 
 
 class SecondVisits:
-    """Visits pages again that were just visited; counted in `hacs/controls`.
+    """Makes control visits, counted in `hacs/controls`.
 
-    No callback sees the second request. It goes through the project's downloader middlewares, its
-    robots.txt and its delays, and has nothing that the first answer set: with cookies of that answer the
-    server would show again the content that it showed then.
+    No callback sees the second request. Downloader middlewares, robots.txt and delays apply to it. It
+    does not carry cookies that the first answer set: with them, a server may repeat that content.
     """
 
     def __init__(self, crawl: Crawl) -> None:
         self._crawl = crawl
-        # How many there are at the moment.
+        # Number of control visits in progress.
         self.under_way = 0
 
     def begin(
@@ -93,14 +92,14 @@ class SecondVisits:
         first: Recorded,
         then: Callable[[Recorded, Response], Coroutine[Any, Any, None]],
     ) -> None:
-        """Visit a page again, and call `then` with the result, if the page was seen.
+        """Visit a page again, and call `then` with the result if the page was seen.
 
-        Where items are watched, nothing is sent: the callback is not called twice.
+        If items are watched, nothing is sent: the callback would have to run twice.
         """
         if self._crawl.config.takes_items:
             return
         url = (request.meta.get("redirect_urls") or [request.url])[0]
-        # before the callback can change it
+        # copied now, before the callback can change the request
         again = second_request(request, url, **BESIDE)
         self.under_way += 1
 
@@ -122,7 +121,7 @@ class SecondVisits:
             return None
         try:
             response = await download(crawl.crawler, request)
-        except Exception as error:  # noqa: BLE001 - whatever the network does
+        except Exception as error:  # noqa: BLE001 - any error of the network
             crawl.stats.count("controls/failed")
             logger.debug("No control visit of %s: %r", url, error)
             return None

@@ -1,4 +1,4 @@
-"""The project's own scheduler inside HACS's, and what may be assumed of it."""
+"""The project's own scheduler, which HACS's scheduler wraps, and what it guarantees."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ logger = safe_logger(__name__)
 
 
 def inner_scheduler(crawl: Crawl, outer: type[BaseScheduler]) -> BaseScheduler:
-    """Build the scheduler named by HACS_INNER_SCHEDULER; fail the crawl if that is impossible."""
+    """Build the scheduler named by HACS_INNER_SCHEDULER; if that is impossible, fail the crawl."""
     scheduler: type[BaseScheduler] = Scheduler
     name = crawl.config.inner_scheduler
     try:
         loaded: Any = load_object(name)
         is_scheduler = isinstance(loaded, type) and issubclass(loaded, BaseScheduler)
         if loaded is outer or not is_scheduler:
-            raise ValueError("that is none")  # noqa: TRY301 - one way to say it
+            raise ValueError("not a scheduler, or HACS's own")  # noqa: TRY301 - the same message as below
         scheduler = loaded
     except (ImportError, NameError, ValueError) as error:
         crawl.fail(f"HACS_INNER_SCHEDULER = {name!r}: must be a scheduler's path ({error})")
@@ -39,7 +39,7 @@ def inner_scheduler(crawl: Crawl, outer: type[BaseScheduler]) -> BaseScheduler:
         if scheduler is not Scheduler:
             crawl.fail(f"HACS_INNER_SCHEDULER: {scheduler.__name__} does not start: {error}")
         else:
-            # the traceback names a class such as DUPEFILTER_CLASS
+            # log the traceback: it shows the class at fault, such as DUPEFILTER_CLASS
             if not isinstance(error, OSError):
                 logger.error("Scrapy's scheduler cannot be made", exc_info=error)
             crawl.fail(f"the crawl cannot start: {type(error).__name__}: {error}")
@@ -47,14 +47,14 @@ def inner_scheduler(crawl: Crawl, outer: type[BaseScheduler]) -> BaseScheduler:
 
 
 def keeps_requests(inner: BaseScheduler, crawler: Crawler) -> bool:
-    """Whether requests in the scheduler may outlast the crawl, as a job's requests on disk do."""
+    """Whether requests in the scheduler may outlast the crawl, like a job's requests on disk."""
     return type(inner) is not Scheduler or bool(crawler.settings["JOBDIR"])
 
 
 def _keep_job(crawler: Crawler) -> None:
-    """Copy the queue of a stopped job, and restore the copy if the process was killed later.
+    """Back up the queue of a paused job, or restore the backup if the resumed job was killed.
 
-    Scrapy's disk queues write their positions when they are closed, but ranking empties them earlier.
+    Scrapy's disk queues save their positions only on closing, but ranking takes all seeds out before.
     """
     if not crawler.settings["JOBDIR"]:
         return
@@ -69,7 +69,7 @@ def _keep_job(crawler: Crawler) -> None:
 
 
 def end_job(inner: BaseScheduler, crawler: Crawler) -> None:
-    """Remove the copy of a job's queue: the closed queue has written its own positions."""
+    """Remove the backup of a job's queue: the queue was closed properly."""
     if type(inner) is Scheduler and crawler.settings["JOBDIR"]:
         _, kept, other = _job_folders(crawler)
         if kept.exists():
@@ -77,15 +77,15 @@ def end_job(inner: BaseScheduler, crawler: Crawler) -> None:
 
 
 def _job_folders(crawler: Crawler) -> list[Path]:
-    """Return the folders of a job's queue, of its copy, and of a copy that is not whole."""
+    """Return the folders of a job's queue, of its backup, and of an incomplete backup."""
     names = ("requests.queue", "hacs.queue", "hacs.queue.part")
     return [Path(crawler.settings["JOBDIR"], name) for name in names]
 
 
 def is_scrapys_own(inner: BaseScheduler, crawler: Crawler) -> bool:
-    """Whether the scheduler and its queue are Scrapy's, in memory: seeds need not pass through it.
+    """Whether the scheduler and its queue are Scrapy's own, in memory.
 
-    Another one may choose differently, or do something with each request.
+    Only then may seeds bypass it: any other may reorder requests, or process each of them.
     """
     if keeps_requests(inner, crawler):
         return False
@@ -102,10 +102,9 @@ def shared_filter(inner: BaseScheduler) -> SharedFilter | None:
 
 
 class SharedFilter:
-    """scrapy-redis's duplicate filter, without the requests held in this process's memory.
+    """scrapy-redis's duplicate filter, which notes a held request only when it enters the queue.
 
-    Redis would remember a held request after the process was killed, and drop it when `start()` yields
-    it again. So a held request is added to the filter when it enters the queue in Redis.
+    If it were noted earlier and the process killed, Redis would drop the request in the next run.
     """
 
     def __init__(self, seen: Any) -> None:
@@ -114,7 +113,7 @@ class SharedFilter:
         self.log = seen.log
 
     def request_seen(self, request: Request) -> bool:
-        """Whether a request was noted, or is held; if not, it is from now on."""
+        """Whether a request is a duplicate of a noted or held request; if not, hold it."""
         key = self._seen.request_fingerprint(request)
         if key in self._held or self._seen.server.sismember(self._seen.key, key):
             return True
@@ -126,7 +125,7 @@ class SharedFilter:
         return not request.dont_filter and self._seen.request_fingerprint(request) in self._held
 
     def hold_again(self, request: Request) -> bool:
-        """Hold a request from the queue in Redis, which is in the filter; False if it is a duplicate."""
+        """Hold a request that came back from Redis; False if it duplicates a held request."""
         if request.dont_filter:
             return True
         key = self._seen.request_fingerprint(request)
@@ -136,7 +135,7 @@ class SharedFilter:
         return is_first
 
     def give(self, inner: BaseScheduler, request: Request) -> bool:
-        """Enqueue a request if the filter, unless it was asked before, lets it pass."""
+        """Enqueue a request; if it is held, the filter in Redis may reject it."""
         if not self.is_held(request):
             return enqueue_unfiltered(inner, request)
         is_taken = inner.enqueue_request(request)
@@ -145,7 +144,7 @@ class SharedFilter:
 
 
 class _NoScheduler(BaseScheduler):
-    """Stands in for an inner scheduler that does not start, in a crawl that is about to close."""
+    """Replaces an inner scheduler that failed to start, in a crawl that is about to close."""
 
     def has_pending_requests(self) -> bool:
         return False

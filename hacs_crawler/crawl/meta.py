@@ -1,9 +1,8 @@
-"""What HACS knows of a request: which page it visits, and how far it has come.
+"""HACS's notes on a request in its `meta`: the page it visits, and its stage.
 
-Spiders mark a request with `meta["hacs"]` (False: no page; True: a page, to be ranked and recorded;
-"record": a page, to be recorded only) and `meta["hacs_page"]` (the URL of its page). All else there is
-theirs, and stays as it is. What HACS knows is one record, a `Tag`, which is replaced and never changed.
-What parts keep in the meta of requests begins with "hacs.", and is not named here.
+Spiders set `meta["hacs"]` (False: not a page; True: a page to rank and record; "record": a page to
+record only) and `meta["hacs_page"]` (the URL of the page). HACS keeps one immutable `Tag` there.
+Parts use keys that begin with "hacs.". Everything else belongs to the project and is left alone.
 """
 
 from __future__ import annotations
@@ -18,27 +17,26 @@ from hacs_crawler.links import page_id_of, without_login
 from hacs_crawler.outcome import Expected, NotObserved, Outcome
 from hacs_crawler.state import Prediction
 
-# The key of `Request.meta` under which the tag is.
+# The key of the tag in `Request.meta`.
 KEY: Final = "_hacs"
 
-# The stage of a request. A "planned" request was chosen from the whole state, and needs no
-# ranking; a "ranked" request was chosen among others. A request for a page is "sent" while
-# it is under way and holds its page, "released" while it waits to be sent again, as a retry or
-# redirect does, and "answered" in the end. A request that asks "again" is a copy for the same URL.
+# The stage of a request. "planned": chosen from the whole state, so not to be ranked; "ranked":
+# chosen by ranking; "sent": in progress, with a claim on its page; "released": waiting to be sent
+# again, as a retry or redirect; "answered": done; "again": a spider's copy of an answered request.
 Stage = Literal["waiting", "planned", "ranked", "sent", "released", "answered", "again"]
 
 
 class Tag(NamedTuple):
-    """HACS's notes on one request. Plain values only: queues on disk and JSON can hold it.
+    """HACS's notes on one request, in plain values, which JSON and queues on disk can hold.
 
-    `url` is the request's own URL when the tag was written: only redirects and retries keep the tag with
-    another URL. `page` is the URL of the visited page, if known. `is_page` is the verdict of HACS_PAGES,
-    or None for the default: start requests are pages, others are not. `visit_twice` asks for a control
-    visit. A `seed` is ranked as start requests are; it is `added` if HACS begins the crawl with it,
-    until it is ranked. `listed` means that a sitemap or feed listed it. A request `beside` the spider's
-    own bypasses the scheduler, and is given up if it has to wait. If `unseen` names a reason, the answer
-    does not show the page as it is. A request put back passes the filter; `was_filtered` says whether
-    its redirects are filtered, and is None for any other request.
+    `url` is the request's URL when the tag was written; if it differs now, and the request is neither a
+    redirect nor a retry, a spider copied the tag. `page` is the URL of the visited page, if known.
+    `is_page` is the verdict of HACS_PAGES, None for the default: only start requests are for pages.
+    `visit_twice` asks for a control visit. A `seed` is ranked like start requests; `added` marks a seed
+    from HACS that is not ranked yet; `listed`, a URL from a sitemap or feed. A request `beside` the
+    spider's own bypasses the scheduler, and is given up if it would have to wait. `unseen` is the reason
+    why the answer does not show the page. `was_filtered` is set in a request that was put back, and so
+    bypasses the filter once: whether the filter applied to it before.
     """
 
     url: str | None = None
@@ -56,12 +54,11 @@ class Tag(NamedTuple):
 
 
 UNTAGGED: Final = Tag()
-# The meta of a request of HACS's own.
+# The meta of requests that HACS itself makes.
 BESIDE: Final[dict[str, Any]] = {"hacs": False, KEY: Tag(beside=True)}
-# Prefixes of meta keys that describe one request as sent or answered, not the next for its page.
-#
-# Keys of parts ("hacs.") describe how the page is requested, and hold for the next request, too.
-_OF_THE_FIRST: Final = (
+# Prefixes of meta keys that belong to one request, and are not copied to the next for the same page.
+# Keys of parts ("hacs.") describe how the page is requested, and are copied.
+_NOT_COPIED: Final = (
     KEY,
     "depth",
     "redirect_",
@@ -85,7 +82,7 @@ def tag_of(request: Request) -> Tag:
 
 
 def pack(request: Request) -> Request:
-    """Return a request whose tag queues keep that write no classes, such as Scrapy's with marshal."""
+    """Make the tag a plain tuple, for queues that cannot serialize classes, such as marshal queues."""
     if KEY in request.meta:
         request.meta[KEY] = msgspec.to_builtins(tag_of(request))
     if isinstance(hacs := request.meta.get("hacs"), Expected):
@@ -96,60 +93,60 @@ def pack(request: Request) -> Request:
 def page_url(request: Request, tag: Tag | None = None) -> str | None:
     """Return the URL of the page that the request visits; None if HACS does not track it.
 
-    The request's own `meta["hacs"]` counts first, then HACS_PAGES (`crawl.outputs`). Here and below
-    `tag` is passed if the caller has read it already.
+    The request's own `meta["hacs"]` takes precedence over HACS_PAGES (`crawl.outputs`). Here and
+    below, `tag` saves reading it again.
     """
     tag = tag or tag_of(request)
     if tag.stage != "waiting":
         return None if request.meta.get("hacs") is False else tag.page
-    if (said := _said(request)) is False:
+    if (said := _own_verdict(request)) is False:
         return None
-    named = tag.page or _named(request)
+    named = tag.page or _named_page(request)
     is_page = said or (tag.is_page if tag.is_page is not None else named or is_start(request))
     is_asked = request.method == "GET" or said or named
-    if is_page and is_asked and _key(url := seed_url(request, tag)) is not None:
+    if is_page and is_asked and _page_id(url := seed_url(request, tag)) is not None:
         return url
     return None
 
 
 def seed_key(request: Request, tag: Tag | None = None) -> int | None:
-    """Return the id of the page that a request is ranked by, or None if it is not ranked.
+    """Return the page id of a start request or seed that is to be ranked.
 
-    Start requests and seeds are ranked, unless they were ranked already or opted out.
+    None for other requests, and for requests that were ranked already or opted out.
     """
     tag = tag or tag_of(request)
     is_seed = tag.is_page is not False and (tag.seed or is_start(request))
-    return _unranked_key(request, tag) if is_seed else None
+    return _page_id_to_rank(request, tag) if is_seed else None
 
 
 def followed_key(request: Request) -> int | None:
-    """Return the id of the page by which a callback's request is ranked, None for any other.
+    """Return the page id of a callback's request that may be ranked.
 
-    Redirects, retries, ranked requests and requests that are only recorded lack such an id.
+    None for redirects, retries, ranked requests and requests that are only recorded.
     """
-    tag, said = tag_of(request), _said(request)
-    by_default = tag.is_page if tag.is_page is not None else not said and _named(request)
-    return _unranked_key(request, tag) if said is True or by_default else None
+    tag, said = tag_of(request), _own_verdict(request)
+    by_default = tag.is_page if tag.is_page is not None else not said and _named_page(request)
+    return _page_id_to_rank(request, tag) if said is True or by_default else None
 
 
 def seed_url(request: Request, tag: Tag | None = None) -> str:
-    """Return the URL of the page that a request would visit, without its login."""
-    return (tag or tag_of(request)).page or _named(request) or without_login(request.url)
+    """Return the URL of the page that a request is for, without user name and password."""
+    return (tag or tag_of(request)).page or _named_page(request) or without_login(request.url)
 
 
 def is_start(request: Request) -> bool:
-    """Whether `start()` yielded a request; a follow-up that copied such a one's meta has a depth."""
+    """Whether `start()` yielded a request; a follow-up that copied its meta has a depth."""
     meta = request.meta
     if not meta.get("is_start_request") or meta.get("depth"):
         return False
-    # Scrapy marks whatever comes with start() as one
+    # Scrapy marks every request that comes with start(), including the requests that HACS adds
     return KEY not in meta or not tag_of(request).added
 
 
 def is_seed(request: Request) -> bool:
-    """Whether every crawl of a site's shards requests the page: from `start()` or from a list it reads.
+    """Whether a request comes from `start()` or a list, which every crawl of the shards reads.
 
-    A page from an external queue, which only one crawl gets, is not such a seed.
+    A request from an external queue does not: only one crawl gets it.
     """
     tag = tag_of(request)
     return tag.listed or tag.added or is_start(request)
@@ -161,7 +158,7 @@ def was_sent(request: Request) -> bool:
 
 
 def set_is_page(request: Request, is_page: bool | None, *, is_fed: bool) -> None:
-    """Say whether HACS_PAGES takes a request for a page, and whether a queue outside gave it."""
+    """Note the verdict of HACS_PAGES, and whether the request came from an external queue."""
     tag = tag_of(request)
     if tag is UNTAGGED:
         request.meta[KEY] = _tagged(is_page, is_fed)
@@ -175,13 +172,13 @@ def _tagged(is_page: bool | None, is_seed: bool) -> Tag:
 
 
 def mark_added(request: Request) -> Request:
-    """Mark a request that HACS adds to those of `start()`, so that it is ranked with them; return it."""
+    """Mark a request that HACS adds to the start requests, so that it is ranked with them."""
     request.meta[KEY] = Tag(seed=True, added=True)
     return request
 
 
 def take_added_mark(request: Request) -> bool:
-    """Return whether HACS added a request to those of `start()`, and remove the mark."""
+    """Return whether HACS added a request to the start requests, and remove the mark."""
     tag = tag_of(request)
     if tag.added:
         request.meta[KEY] = tag._replace(added=False)
@@ -208,25 +205,24 @@ def mark_unranked(seed: Request) -> Request:
 def planned_meta(
     url: str, prediction: Prediction | None = None, *, visit_twice: bool = False
 ) -> dict[str, Any]:
-    """Return the meta of a seed that was chosen from the whole state, and is not to be ranked again."""
+    """Return the meta of a seed that was chosen from the whole state, and needs no ranking."""
     tag = Tag(page=url, stage="planned", visit_twice=visit_twice, prediction=prediction)
     return {KEY: tag}
 
 
 def claim(request: Request, page: str | None, tag: Tag | None = None) -> bool:
-    """Let a request for a page hold the page when it is sent; return whether it held it already.
+    """Mark a request as sent, and put its prediction into `meta["hacs"]`.
 
-    Its redirects are for the same page, or for no page if it is for none. From now on a seed's
-    `meta["hacs"]` is its prediction.
+    Returns whether it was marked already. Redirects inherit the mark, and so the page, or None.
     """
     tag = tag or tag_of(request)
     if tag.stage == "sent":
         return True
     if page is None and tag is UNTAGGED and request.method == "GET" and not is_start(request):
-        return False  # without the mark its redirects are not for a page, either
+        return False  # its redirects are not for a page without the mark, either
     if tag.unseen:
         tag = tag._replace(unseen="")
-    request.meta[KEY] = _further(tag, request.url, page, "sent")
+    request.meta[KEY] = _at_stage(tag, request.url, page, "sent")
     if page is not None:
         tell(request, Expected(tag.prediction._asdict() if tag.prediction else {}))
     return False
@@ -240,7 +236,7 @@ def put_back(request: Request) -> Request:
 
 
 def take_put_back(request: Request) -> bool:
-    """Return whether a request was put back, and has come again: from now on it is as it was."""
+    """Return whether a request was put back; undo the changes of `put_back`."""
     tag = tag_of(request)
     if tag.was_filtered is None:
         return False
@@ -250,7 +246,7 @@ def take_put_back(request: Request) -> bool:
 
 
 def release(request: Request) -> str | None:
-    """Let go of the page of a request that waits to be sent again; return its URL, None without one."""
+    """Mark a sent request as waiting to be sent again; return the URL of its page, if it has one."""
     tag = tag_of(request)
     if tag.stage != "sent":
         return None
@@ -259,33 +255,33 @@ def release(request: Request) -> str | None:
 
 
 def mark_unseen(request: Request, reason: str) -> None:
-    """Say why the answer to a request, whatever it is, does not show its page."""
+    """Note why no answer to this request will show the page."""
     request.meta[KEY] = tag_of(request)._replace(unseen=reason)
 
 
 def mark_answered(request: Request, tag: Tag | None = None) -> None:
-    """End a request: copies that a spider makes of its meta are ignored from now on."""
+    """Mark a request as answered, so that tags that spiders copy from it are recognized."""
     if KEY in request.meta:
         tag = tag or tag_of(request)
-        request.meta[KEY] = _further(tag, request.url, tag.page, "answered")
+        request.meta[KEY] = _at_stage(tag, request.url, tag.page, "answered")
 
 
 def tell(request: Request, news: dict[str, Any] | Outcome | NotObserved) -> None:
-    """Put the news of a request into `meta["hacs"]`, unless the spider has put a value there."""
+    """Put a request's prediction or outcome into `meta["hacs"]`, unless that has the spider's value."""
     hacs = request.meta.get("hacs")
     is_told = isinstance(hacs, Expected)
-    # from a queue, which writes no classes
+    # a queue may have turned the class into a dict
     if not is_told and isinstance(hacs, dict):
         predicted = tag_of(request).prediction
         is_told = predicted is not None and hacs == predicted._asdict()
-    if hacs is None or is_told or _said(request):
+    if hacs is None or is_told or _own_verdict(request):
         request.meta["hacs"] = news
 
 
 def renew(request: Request) -> Tag:
     """Forget a tag that a spider copied from a response's meta; return the request's own tag.
 
-    A request for the same URL, such as a spider's own retry, asks "again".
+    A request with the meta of an answered request for a page, as a spider's own retry, becomes "again".
     """
     meta = request.meta
     hacs = meta.get("hacs")
@@ -305,7 +301,7 @@ def renew(request: Request) -> Tag:
 
 
 def take_over(request: Request, *, listed: bool = False) -> None:
-    """Let a request that a spider yields inherit from its response, but not by a copy of its meta."""
+    """Clean up a tag that a spider copied from its response; mark a request that a list names."""
     if tag_of(request).url not in {None, request.url}:
         _forget(request)
     if renew(request).stage != "again" and listed:
@@ -313,17 +309,14 @@ def take_over(request: Request, *, listed: bool = False) -> None:
 
 
 def remove_conditions(request: Request) -> None:
-    """Have a request answered with the page, whether it has changed or not."""
+    """Make a request unconditional, so that the answer cannot be 304."""
     for name in ("If-None-Match", "If-Modified-Since"):
         request.headers.pop(name, None)
 
 
 def second_request(first: Request, url: str, **meta: Any) -> Request:
-    """Return a second request for a page, which no callback sees and no cache answers.
-
-    It carries neither cookies nor conditions, so that it gets the page that anybody would get.
-    """
-    own = {key: value for key, value in first.meta.items() if not key.startswith(_OF_THE_FIRST)}
+    """Return a second request for a page: without callback, cache, cookies and conditions."""
+    own = {key: value for key, value in first.meta.items() if not key.startswith(_NOT_COPIED)}
     marks = {"hacs": False, "dont_cache": True, "dont_merge_cookies": True, **meta}
     second = first.replace(
         url=url, callback=None, errback=None, cookies=None, dont_filter=True, meta=own | marks
@@ -332,26 +325,26 @@ def second_request(first: Request, url: str, **meta: Any) -> Request:
     return second
 
 
-def _further(tag: Tag, url: str, page: str | None, stage: Stage) -> Tag:
-    """Return the tag of a request that has come further; `_replace` takes four times as long."""
+def _at_stage(tag: Tag, url: str, page: str | None, stage: Stage) -> Tag:
+    """Return the tag with a new stage; `_replace` takes four times as long."""
     return Tag._make((url, page, stage, *tag[3:]))
 
 
 def _forget(request: Request) -> None:
-    """Remove the marks that were copied from another request."""
+    """Remove a tag that was copied from another request, and the page that came with it."""
     copied: Tag = request.meta.pop(KEY)
-    if copied.stage == "answered" and _named(request) == copied.page:
+    if copied.stage == "answered" and _named_page(request) == copied.page:
         request.meta.pop("hacs_page", None)
 
 
-def _named(request: Request) -> str | None:
-    """Return the URL of the page that a spider says a request is for."""
+def _named_page(request: Request) -> str | None:
+    """Return the URL in `meta["hacs_page"]`."""
     page = request.meta.get("hacs_page")
     return without_login(page) if isinstance(page, str) else None
 
 
-def _said(request: Request) -> Literal[True, False, "record"] | None:
-    """Return the spider's own verdict on a request; None if it has not given a valid verdict."""
+def _own_verdict(request: Request) -> Literal[True, False, "record"] | None:
+    """Return the value that the spider gave `meta["hacs"]`; None if it is not a valid one."""
     hacs = request.meta.get("hacs")
     if hacs is None:
         return None
@@ -359,14 +352,14 @@ def _said(request: Request) -> Literal[True, False, "record"] | None:
     return hacs if is_said else None
 
 
-def _unranked_key(request: Request, tag: Tag) -> int | None:
+def _page_id_to_rank(request: Request, tag: Tag) -> int | None:
     is_new = tag.stage == "waiting" and request.meta.get("hacs") is not False
-    is_asked = request.method == "GET" or _said(request) is True or _named(request)
-    return _key(seed_url(request, tag)) if is_new and is_asked else None
+    is_asked = request.method == "GET" or _own_verdict(request) is True or _named_page(request)
+    return _page_id(seed_url(request, tag)) if is_new and is_asked else None
 
 
-def _key(url: str) -> int | None:
-    """Return the page's id; None for URLs that no plan could revisit: other schemes, a bad port."""
+def _page_id(url: str) -> int | None:
+    """Return the page's id; None for URLs that cannot be revisited: other schemes, a bad port."""
     if not url[:8].lower().startswith(("http://", "https://")):
         return None
     try:

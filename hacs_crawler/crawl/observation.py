@@ -1,4 +1,4 @@
-"""Turns a response into a visit of its page, or into the reason why it shows nothing of it."""
+"""Turns a response into a visit of its page, or into the reason why it does not show the page."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ NOT_MODIFIED: Final = 304
 _GZIP_MAGIC: Final = b"\x1f\x8b"
 # Reason for an answer whose type cannot show any watched mark, such as an image or a feed.
 OTHER_TYPE: Final = "other_type"
-# How HTML begins: as in the standard of MIME sniffing, and what else may hold links.
+# How HTML begins, after the MIME sniffing standard, and other elements that may hold links.
 _FRAGMENT: Final = re.compile(
     rb"\s*<(?:!--|(?:a|article|b|br|dl|div|font|form|h[1-6]|iframe|li|main|nav|ol|p|script|section|span"
     rb"|style|table|title|ul)[\s>])",
     re.IGNORECASE,
 )
-# Trees of responses that are in use, as several parts of a crawl read them.
+# Parsed trees, shared by all parts that read the same response.
 _trees: Final[WeakKeyDictionary[TextResponse, HtmlElement | None]] = WeakKeyDictionary()
 
 
 class Observation(NamedTuple):
-    """The visit to record for a response, and the reason if it showed nothing of the page.
+    """The visit to record for a response, and the reason if it did not show the page.
 
-    `visit` is None if the answer came from a cache. `reason` is a reason of
-    the stat `hacs/not_observed/<reason>`, or "gone", or "" if the page was seen.
+    `visit` is None if the answer came from a cache. `reason` is "" if the page was seen, else
+    "gone" or a reason of the stat `hacs/not_observed/<reason>`.
     """
 
     visit: Visit | None
@@ -56,7 +56,7 @@ class Observation(NamedTuple):
 
 
 class ShownMarks(NamedTuple):
-    """The marks of a page, or None and the reason; and the number of their source."""
+    """The marks of a page, or None and the reason; `hrefs` identifies the source of the marks."""
 
     marks: frozenset[int] | None
     reason: str = ""
@@ -76,14 +76,15 @@ def observe(
     *,
     page: Page | None = None,
 ) -> Observation:
-    """Return the observation that a response makes of a page, at second `at` since 1970 UTC.
+    """Return what a response shows of a page, at second `at` since 1970 UTC.
 
-    A visit is a 2xx answer of a type that may show a watched mark, as `rules` say, or a 304, which
-    shows no update. 404 and 410 mark the page gone. Any other answer is not a visit, nor is an answer
-    that is `unseen` for a reason, truncated, or comes from Scrapy's HTTP cache alone. If the source of
-    the marks equals the source stored in `page`, the page's row in the state, the marks are equal, too.
+    A 2xx answer is a visit if its type may show a mark by `rules`; a 304 is a visit without an
+    update; 404 and 410 mark the page gone. Other answers are not visits, nor are truncated answers,
+    answers with a reason in `unseen`, and answers of Scrapy's HTTP cache unless the server confirmed
+    them. If the source of the marks is stored in `page`, the page's row in the state, the stored
+    marks are taken over.
     """
-    # of an answer that the cache had the server confirm, the request was downloaded
+    # a cached answer that the server has confirmed counts: its request has a latency
     sent = {} if response.request is None else response.request.meta
     if "cached" in response.flags and "download_latency" not in sent:
         return Observation(None, "cached")
@@ -117,7 +118,7 @@ def observe(
 def _is_truncated(response: Response, rules: Rules) -> bool:
     """Whether an answer lacks its end: bytes were lost, or it is HTML that ends inside a tag.
 
-    Half a text would be a new one; links are there or not.
+    The latter does not matter for links, but a truncated text would be a new one.
     """
     if "dataloss" in response.flags or isinstance(rules, LinkRules):
         return "dataloss" in response.flags
@@ -128,7 +129,7 @@ def _is_truncated(response: Response, rules: Rules) -> bool:
 
 
 def is_html(response: Response) -> TypeGuard[TextResponse]:
-    """Whether a response is HTML: for Scrapy, or as a fragment that comes without a Content-Type."""
+    """Whether a response is HTML to Scrapy, or looks like HTML and lacks a Content-Type."""
     if isinstance(response, HtmlResponse):
         return True
     is_unnamed = type(response) is TextResponse and b"Content-Type" not in response.headers
@@ -138,25 +139,25 @@ def is_html(response: Response) -> TypeGuard[TextResponse]:
 def tree_of(response: TextResponse) -> HtmlElement | None:
     """Return the tree of a page, None for an empty body.
 
-    Raises one of `UNREADABLE`, among them MarkupError if building the tree would take too long.
+    Raises an exception in `UNREADABLE`, such as MarkupError if building the tree would take too long.
     """
     if response not in _trees:
         page = _unpacked(response)
-        encoding = page.encoding  # Scrapy asks several places for it each time
+        encoding = page.encoding  # slow in Scrapy: it looks in several places
         if is_binary(page.body, encoding) or has_slow_encoding(encoding):
-            raise ValueError(f"{page.url} is no text")
+            raise ValueError(f"{page.url} is not text")
         check_markup(page.text)
         _trees[response] = page.selector.root if page.body.strip() else None
     return _trees[response]
 
 
 def _unpacked(response: TextResponse) -> TextResponse:
-    """Return a response unpacked that was packed twice, any other as it is."""
+    """Unpack a response that was gzipped twice; return any other unchanged."""
     if response.body.startswith(_GZIP_MAGIC):
         from hacs_crawler.archive import MAX_BODY_BYTES, decoded  # noqa: PLC0415 - of few pages
 
         body = decoded(response.body, "", MAX_BODY_BYTES)
-        # the encoding may be declared inside, which Scrapy could not read
+        # the encoding may be declared in the body, which Scrapy could not read
         if body is not None:
             return response.replace(body=body, encoding=None)
     return response
@@ -181,7 +182,7 @@ def shown_marks(response: Response, rules: Rules, page: Page | None = None) -> S
 
 
 def _shown_marks(response: Response, rules: Rules, page: Page | None) -> ShownMarks:
-    # a function of the user's may read more than the body
+    # the user's function may read headers, too, so an equal body does not suffice
     if isinstance(rules, MarkRules) and not rules.answers:
         return ShownMarks(rules.marks(response, None))
     kind = type_of(response)
@@ -192,7 +193,7 @@ def _shown_marks(response: Response, rules: Rules, page: Page | None) -> ShownMa
         where += f" {response.headers.get(b'Content-Type')!r}"
     body = body_number(response.body, where, rules.fingerprint)
     source = 0 if page is None else page.hrefs
-    # then no tree of it is made, either
+    # saves building the tree
     if page is not None and has_same_body(source, body):
         return ShownMarks(page.spells.shown_last(), hrefs=source)
     tree = None
@@ -213,7 +214,7 @@ def _shown_marks(response: Response, rules: Rules, page: Page | None) -> ShownMa
 
 
 def type_of(response: Response) -> AnswerType:
-    """Return of which type an answer is, by its class."""
+    """Return the type of an answer, by its class."""
     if is_html(response):
         return "HTML"
     if isinstance(response, XmlResponse):
@@ -224,10 +225,10 @@ def type_of(response: Response) -> AnswerType:
 
 
 def seen_or_failed(visit: Visit, page: Page | None, rules: Rules) -> Observation:
-    """Return a visit as it is, unless it shows no watched mark: then the page was not read.
+    """Return the visit, or a failed attempt if it unexpectedly shows no mark.
 
-    A page without links is seen, but its visit is not a baseline. A page that had
-    links at every visit before was not read.
+    Showing no link is unexpected only if every earlier visit showed links; a first visit without
+    links does not become the baseline. Showing no mark of another kind is always unexpected.
     """
     if visit.marks is None or visit.marks:
         return Observation(visit)
@@ -244,6 +245,6 @@ def seen_or_failed(visit: Visit, page: Page | None, rules: Rules) -> Observation
 
 
 def _header(response: Response, name: bytes) -> str:
-    """Return a header that a conditional request for the page would carry back."""
+    """Return a header for later conditional requests, "" if it is missing."""
     headers = response.headers  # getting a missing header takes five times as long
     return (headers.get(name) or b"").decode("latin-1") if name in headers else ""

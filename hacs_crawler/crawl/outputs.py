@@ -1,4 +1,4 @@
-"""Which requests are for pages, and what callbacks yield: requests inherit marks, items are marks."""
+"""Decides which requests are for pages, and reads the output of callbacks: items may be marks."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ from hacs_crawler.utils.text import safe_logger
 from hacs_crawler.watch import LEADS_ON, MarkRules, Rules, UnreadableMarksError
 
 logger = safe_logger(__name__)
-# Of an item: the page showed it before, or the answer is not the page.
+# An item is "known" if the page showed it before, "unread" if the answer does not show the page.
 Verdict = Literal["news", "known", "unread"]
 
-# Visits in a row without items after which a page that had some is taken for a list.
+# After this many consecutive visits without items, a page that had items counts as a list.
 MOST_WITHOUT_ITEMS: Final = 2
-# File types that are not pages but list some: sitemaps, feeds, robots.txt.
+# File types that list pages: sitemaps, feeds, robots.txt.
 _LISTS: Final = ("atom", "csv", "json", "rss", "txt", "xml")
 
 
 class PageFilter:
-    """Decides which of the scheduled requests are for pages.
+    """Decides by HACS_PAGES which requests are for pages; `meta["hacs"]` takes precedence.
 
-    `meta["hacs"]` takes precedence. A request is marked only if it differs from the default: start
-    requests are for pages, others are not. Patterns that find a page are added to `matched`.
+    A request is marked only if it differs from the default: start requests are for pages, others
+    are not. Patterns that match a page are added to `matched`.
     """
 
     def __init__(
@@ -49,12 +49,12 @@ class PageFilter:
         self._patterns = pages if isinstance(pages, tuple) else ()
         self._matched = matched
         self._is_other_file = _other_files(watch)
-        # the entries of a feed may be items themselves
+        # if a feed's entries become items, the feed itself is the watched page
         shows_items = watch is not None and not watch.answers
         lists = SitemapSpider if shows_items else SitemapSpider | XMLFeedSpider | CSVFeedSpider
         self._reads_lists = isinstance(spider, lists)
         self._may_be_fed = hasattr(spider, "redis_key")
-        # Whether requests without a tag may have to be marked.
+        # Whether requests without a tag may need a mark.
         self.is_needed = pages != "start" or self._reads_lists or self._may_be_fed
 
     def mark(self, request: Request) -> None:
@@ -66,8 +66,8 @@ class PageFilter:
         self._matched |= found
         if request.method != "GET":
             return
-        # given by an external queue, as scrapy-redis's spiders have one: requests that reach the engine
-        # when the spider is idle, and not from `start()` or a callback
+        # scrapy-redis feeds requests from its queue when the spider is idle: they come neither from
+        # `start()` nor from a callback
         is_follow_up = "depth" in request.meta or "retry_times" in request.meta
         is_fed = self._may_be_fed and not is_follow_up and not is_start(request)
         is_list = self._reads_lists and is_start(request)
@@ -87,10 +87,7 @@ class PageFilter:
 
 
 def names_pages(response: Response) -> bool:
-    """Whether a response is not a page but a list of pages, such as a sitemap.
-
-    If only start requests are for pages, requests for the listed pages are treated as such.
-    """
+    """Whether a response is a list of pages, such as a sitemap, and not a page."""
     request = response.request
     if request is None or is_html(response) or request.method != "GET":
         return False
@@ -98,7 +95,7 @@ def names_pages(response: Response) -> bool:
 
 
 def _other_files(watch: MarkRules | None) -> Callable[[str], bool]:
-    """Return a test of whether a URL names a file that cannot show any watched mark."""
+    """Return a test for URLs of files that cannot show a mark, by their extension."""
     if watch is not None and not watch.answers:
         return lambda _: False
     may_show = {kind.lower() for kind in (watch.answers if watch is not None else ())}
@@ -111,9 +108,9 @@ def _other_files(watch: MarkRules | None) -> Callable[[str], bool]:
 class AwaitedVisit:
     """A visit that is recorded when its callback is over.
 
-    `told` is the value in the response's meta until then, `recorded` the outcome if nothing else of the
-    page is recorded before. If `takes_items`, the marks are still missing: `see` calls `shown` with each
-    item and what `verdict_on` its marks says.
+    Until then, `told` is the value in the response's meta, and `recorded` the outcome, which holds
+    unless another visit of the page is recorded. With `takes_items`, the items become the marks:
+    `see` calls `shown` with each item and the `verdict_on` its marks.
     """
 
     request: Request
@@ -127,15 +124,15 @@ class AwaitedVisit:
     verdict_on: Callable[[frozenset[int]], Verdict] = lambda _: "news"
     shown: Callable[[Response, Any, Verdict], None] = lambda *_: None
     is_asked_again: bool = False
-    # Whether the callback yielded requests, and nothing else.
+    # Whether the callback yielded requests but no item.
     only_leads_on: bool = False
-    # What it asked for, with what is posted, and without.
+    # The pages it requested: the URL with posted data, and the page's URL.
     leads_to: dict[str, str] = field(default_factory=dict)
     _marks: set[int] = field(default_factory=set)
     _problem: str = ""
 
     def see(self, item: Any) -> None:
-        """Take an item that the callback yields as a mark of the page."""
+        """Take an item from the callback as marks of the page."""
         assert isinstance(self.rules, MarkRules)  # noqa: S101 - else items are not watched
         try:
             marks = self.rules.marks_of(item)
@@ -148,14 +145,15 @@ class AwaitedVisit:
             self._problem = str(error)
 
     def see_request(self, request: Request) -> None:
-        """Take a request that the callback yields as a mark of a page without items."""
+        """Note a request from the callback: the marks of a page without items are its requests."""
         if self.takes_items and not self._marks:
-            self.leads_to[_asked_for(request)] = seed_url(request)
+            self.leads_to[_url_with_posted_data(request)] = seed_url(request)
 
     def end(self, *, is_whole: bool, had_items: bool) -> Observation:
-        """Return the page's observation; a callback that was cut short may have missed items.
+        """Return the page's observation.
 
-        If the page `had_items`, its requests are no marks: then it shows none.
+        `is_whole` is False if the callback was cut short, and may have missed items. Requests
+        become marks only if the page never `had_items`.
         """
         if self.told is not None and self.told.rejected:
             return Observation(None, "rejected")
@@ -165,7 +163,7 @@ class AwaitedVisit:
             return Observation(None, "callback_failed")
         if self._problem:
             return Observation(None, "unreadable")
-        # the spider takes this answer for a wrong one
+        # the spider retries, so it considers this answer wrong
         if self.is_asked_again and not self._marks:
             return Observation(None, "asked_again")
         visit = replace(self.observation.visit, marks=frozenset(self._marks))
@@ -176,8 +174,8 @@ class AwaitedVisit:
         return Observation(visit)
 
 
-def _asked_for(request: Request) -> str:
-    """Return a URL of what a request asks for: of its page, and with what is posted."""
+def _url_with_posted_data(request: Request) -> str:
+    """Return the URL of a request's page, with posted data as a query."""
     url = seed_url(request)
     if not request.body or url != without_login(request.url):
         return url
@@ -186,7 +184,7 @@ def _asked_for(request: Request) -> str:
 
 
 class Output:
-    """The output of one callback for one response, whose visit may be waiting for the items."""
+    """The output of one callback; the visit may wait for its items."""
 
     def __init__(
         self,
@@ -204,14 +202,14 @@ class Output:
         self._items = self._requests = 0
 
     def take(self, entry: Any) -> Any:
-        """Count an entry of the output, and return it with the marks that it inherits."""
+        """Count an entry of the output, and return it; requests inherit meta of parts."""
         if not isinstance(entry, Request):
             self._items += entry is not None
             if entry is None:
                 return entry
             if self._awaited is not None and self._awaited.takes_items:
                 self._awaited.see(entry)
-            elif self._told_items is not None:  # outside pages every item is news
+            elif self._told_items is not None:  # not a page: every item is new
                 told = None if self._response.request is None else self._response.meta.get("hacs")
                 self._told_items(entry, "unread" if getattr(told, "rejected", "") else None)
             return entry

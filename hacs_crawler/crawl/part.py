@@ -1,4 +1,4 @@
-"""What a part of a crawl may do: the hooks by which the kernel calls it, and their arguments."""
+"""The base class of parts: the hooks that the kernel calls, and their arguments."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ class PutBackError(Exception):
 class Observed(Struct, frozen=True):
     """The response of a page, and its recorded outcome.
 
-    `reason` says why the page's links were not seen; it is "" if they were. `leads_on` says that its
-    callback yielded requests, and nothing else; `leads_to` are their URLs, by these with what is posted,
-    which are the page's marks then.
+    `reason` says why the page was not seen; it is "" if it was. `leads_on` is true if the callback
+    yielded requests but no item: then the keys of `leads_to`, their URLs with posted data, are the
+    page's marks. The values are the URLs without that data.
     """
 
     request: Request
@@ -54,96 +54,91 @@ class Observed(Struct, frozen=True):
 
     @property
     def is_first(self) -> bool:
-        """Whether the page was never seen before, as far as is known."""
+        """Whether no earlier visit of the page is known."""
         return not self.recorded.before.visits
 
 
 class Part:
     """A part of a crawl, named in HACS_PARTS. Each hook does nothing unless it is overridden.
 
-    What a hook raises is logged once and counted, and the crawl goes on as if it had
-    done; after some failures in a row the part is switched off. The event loop calls all hooks.
+    If a hook raises, the error is logged once and counted, and the crawl goes on; after some
+    consecutive failures the part is switched off. All hooks are called from the event loop.
     """
 
-    # Whether a failure of this part ends the crawl, because hosts or the state would be harmed.
-    #
-    # If it fails over one page, that page is not observed; after some failures in a row the crawl
-    # ends.
+    # Whether the crawl may not go on without the part, because hosts or the state would be harmed.
+    # If it fails over one page, the page is not observed; consecutive failures end the crawl.
     required = False
     # Keys of `meta` that requests inherit from the request whose callback yields them.
     inherited: tuple[str, ...] = ()
-    # Hooks that are not called in this round, as the content of the open state makes them useless.
+    # Hooks not to call in this round, because the state has nothing for them to do.
     unneeded: tuple[str, ...] = ()
 
     @classmethod
-    # the crawl holds parts: no type can name it here
+    # Any: the crawl's module imports this module
     def from_crawl(cls, crawl: Any) -> Self | None:
-        """Return the part of a crawl (`crawl.crawl.Crawl`), None if it is off."""
+        """Make the part for a crawl (`crawl.crawl.Crawl`); None if it is off."""
         del crawl
         return cls()
 
     def held(self) -> AbstractAsyncContextManager[None]:
-        """Return what is entered before the state is opened, and left when it is closed.
-
-        ConfigError and StateError end the crawl.
-        """
+        """Return a context around the open state; ConfigError and StateError end the crawl."""
         return nullcontext()
 
     async def opened(self) -> None:
         """Read the part's data from the open state. ConfigError and StateError end the crawl."""
 
     def start_requests(self) -> AsyncIterator[Request]:
-        """Yield requests that begin the crawl, in addition to the spider's own; StateError ends it."""
+        """Yield requests to add to the spider's start requests; StateError ends the crawl."""
         return each(())
 
     async def before_rank(
         self, urls: Sequence[str] | None, sites: Collection[int] | None = None
     ) -> None:
-        """Prepare for pages to be ranked: those with these URLs, else known ones, of `sites` or all."""
+        """Prepare for ranking the pages with these URLs; if None, known pages, all or of `sites`."""
 
     def quota(self, quota: Quota) -> Quota:
         """Return how many visits a round may make."""
         return quota
 
     def chosen(self, p: Floats, twice: int) -> None:
-        """Learn the p of the pages that a round chose, and how many of them are requested twice."""
+        """Note the p of the pages that a round chose, and how many of them get a control visit."""
 
     def takes(self, page_url: str, request: Request | None) -> bool:
-        """Return whether a page is this crawl's to visit.
+        """Return whether this crawl may visit a page.
 
-        It is asked for each request for a page that is scheduled, before any filter, and without a
-        request for each of a list of pages that is read.
+        Called for each scheduled request for a page, before any filter, and for each page of a
+        list, then without a request.
         """
         del page_url, request
         return True
 
     def admit(self, request: Request) -> float:
-        """Return how many seconds a request is to wait, 0 if it may be sent now.
+        """Return how many seconds a request has to wait, 0 if it may be sent now.
 
-        It is asked when a request would be sent, and again just before it is downloaded. Those after it
-        for the same host wait as long; more than `LONGEST_WAIT_SECONDS` none does, but is given up.
+        Called when a request would be sent, and again just before it is downloaded. Later requests for
+        the same host wait, too. A request that would wait over `LONGEST_WAIT_SECONDS` is given up.
         """
         del request
         return 0.0
 
     def before_request(self, request: Request, page_url: str | None) -> Awaitable[None] | None:
-        """Change a request that is about to be downloaded; `page_url` is None if it is for no page.
+        """Change a request that is about to be downloaded; it waits for a coroutine function to end.
 
-        A coroutine function is awaited before the request goes on.
+        `page_url` is None if the request is not for a page.
         """
 
     async def answered(self, request: Request, response: Response, page_url: str) -> Response:
-        """Return the answer to a page's request, or another answer instead; it may take its time."""
+        """Return the answer to a page's request, or a replacement for it; may take long."""
         del request, page_url
         return response
 
     def failed(self, request: Request, error: Exception, page_url: str) -> Request | None:
-        """Return a request to be sent instead of a page's request that got no answer, or None."""
+        """Return a request to send instead of a page's request that got no answer, or None."""
         del request, error, page_url
         return None
 
     def rules(self, response: Response, rules: Rules, page: Page | None) -> Rules:
-        """Return the rules by which a response is read; `page` is what is known of its page."""
+        """Return the rules for reading a response; `page` is its page's row in the state."""
         del response, page
         return rules
 
@@ -153,36 +148,36 @@ class Part:
         return {}
 
     def doubts(self, page: Page, marks: frozenset[int]) -> bool:
-        """Return whether a known page that yields an item with these marks was not read."""
+        """Return whether an item with these marks shows that a known page was not read correctly."""
         del page, marks
         return False
 
     def shown(self, response: Response, item: Any, *, is_news: bool) -> None:
-        """Learn of an item that a page's callback yields, if items are watched."""
+        """Note an item from a page's callback, if items are watched."""
 
     def observed(self, observed: Observed) -> Iterable[Visit]:
-        """Return visits of other pages that follow from a response that was recorded."""
+        """Return visits of other pages that a recorded response implies."""
         del observed
         return ()
 
     def recorded(self, batch: Sequence[Recorded]) -> None:
-        """Learn that visits are written to the state."""
+        """Note visits that have been written to the state."""
 
     async def round_began(self) -> None:
-        """Begin another round of a crawl that goes on."""
+        """Begin another round of a continuous crawl."""
 
     def sum_up(self) -> None:
-        """Log the part's work since the last summary: a round or the run is over."""
+        """Log the part's work since the last summary, at the end of a round or of the crawl."""
 
     async def round_ended(self, is_asked_to_end: Callable[[], bool]) -> None:
         """Learn from a round, or a crawl, whose visits are written; raises StateError.
 
-        It may take long: `is_asked_to_end` says, in any thread, whether the process is to end.
+        Stop early if `is_asked_to_end`, which any thread may call: the process is about to end.
         """
 
     def busy(self) -> bool:
-        """Whether the spider is to stay open for something that is under way."""
+        """Whether the spider has to stay open for work in progress."""
         return False
 
     async def closing(self) -> None:
-        """Write the part's data: the state is open for the last time."""
+        """Write the part's remaining data, before the state is closed."""

@@ -1,4 +1,4 @@
-"""The parts of a crawl: called in order, and kept from harming it."""
+"""Calls the parts of a crawl, in order, and contains their failures."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from hacs_crawler.watch import Rules
 
 logger = safe_logger(__name__)
 
-# After this many failures in a row a part is switched off for the rest of the run.
+# After this many consecutive failures a part is switched off for the rest of the run.
 MOST_FAILURES: Final = 10
 # How long ranking waits for a part; data that arrive later count in the next round.
 WAIT_SECONDS: Final = 60.0
@@ -42,12 +42,12 @@ HOOKS: Final = tuple(
 )
 T = TypeVar("T")
 P = TypeVar("P", bound=Part)
-# What a hook is given.
+# The arguments of a hook.
 H = ParamSpec("H")
 
 
 class Parts:
-    """Calls those hooks of the parts that they override; `fail` ends the crawl with a line."""
+    """Calls the hooks that parts override; `fail` ends the crawl with a message."""
 
     def __init__(
         self, parts: Iterable[Part], stats: CrawlStats, fail: Callable[[str], None]
@@ -63,45 +63,45 @@ class Parts:
         self.begin_round()
 
     def begin_round(self) -> None:
-        """Find the hooks that parts override and that the content of the state makes useful."""
+        """Collect the hooks to call in this round: overridden, and not `unneeded`."""
         self._hooks = {
             name: [(part, getattr(part, name)) for part in self._own if _needs(part, name)]
             for name in HOOKS
         }
 
     async def enter(self) -> None:
-        """Have parts take what they hold while the state is open; raises ConfigError and StateError."""
+        """Enter the parts' contexts (`Part.held`); raises ConfigError and StateError."""
         for part, hook in self._hooks["held"]:
             await self._awaited(part, _entered, hook, self._held)
 
     async def leave(self) -> None:
-        """Have parts release what they hold."""
+        """Leave the parts' contexts."""
         left = begin(self._held.aclose())
         left.addErrback(lambda failure: logger.warning("A part ended badly: %s", failure.value))
         await wait_for(left, WAIT_SECONDS)
 
     def of(self, kind: type[P]) -> P | None:
-        """Return the part of a kind, None if it is off; for this package's spiders that work with it."""
+        """Return the part of a class, None if it is off."""
         return next((part for part in self._own if isinstance(part, kind)), None)
 
     def override(self, hook: str) -> bool:
-        """Whether any part overrides a hook, for what would be gathered for nothing else."""
+        """Whether any part overrides a hook; if none does, callers need not gather data for it."""
         return bool(self._hooks[hook])
 
     def observed(self, observed: Observed) -> Iterator[Visit]:
-        """Yield the visits of other pages that follow from a response."""
+        """Yield the visits of other pages that a response implies."""
         for part, hook in self._hooks["observed"]:
             yield from self._call(part, _visits, hook, observed) or ()
 
     def items_before(self, page_url: str) -> Mapping[int, Mapping[str, Any]]:
-        """Return the fields of a page's items at its last visit, by their keys, if a part has them."""
+        """Return the fields of a page's items at its last visit, by their keys."""
         for part, hook in self._hooks["items_before"]:
             if items := self._call(part, _items, hook, page_url):
                 return items
         return {}
 
     def doubts(self, page: Page, marks: frozenset[int]) -> bool:
-        """Whether a part takes a known page that yields an item with these marks for not read."""
+        """Whether a part concludes from an item's marks that a known page was not read correctly."""
         hooks = self._hooks["doubts"]
         return any(self._call(part, hook, page, marks) is True for part, hook in hooks)
 
@@ -113,33 +113,33 @@ class Parts:
         return quota
 
     def takes(self, page_url: str, request: Request | None = None) -> bool:
-        """Return whether a page is this crawl's to visit."""
+        """Return whether this crawl may visit a page."""
         return all(
             self._call(part, partial(hook, page_url, request)) is not False
             for part, hook in self._hooks["takes"]
         )
 
     def admit(self, request: Request) -> float:
-        """Return how many seconds a request is to wait: the longest that any part says."""
-        # the request is not at fault for a failure here: without the part's answer nothing may be sent
+        """Return how many seconds a request has to wait: the maximum over all parts."""
+        # hide the request from `_on_failure`: without a required part's answer, nothing may be sent
         waits = (self._call(part, partial(hook, request)) for part, hook in self._hooks["admit"])
         return max((seconds for seconds in waits if isinstance(seconds, float)), default=0.0)
 
     def rules(self, response: Response, rules: Rules, page: Page | None = None) -> Rules:
-        """Return the rules by which a response is read."""
+        """Return the rules for reading a response."""
         for part, hook in self._hooks["rules"]:
             changed = self._call(part, hook, response, rules, page)
             rules = changed if isinstance(changed, Rules) else rules
         return rules
 
     def busy(self) -> bool:
-        """Whether the spider is to stay open."""
+        """Whether the spider has to stay open."""
         return any(self._call(part, hook) is True for part, hook in self._hooks["busy"])
 
     def before_request(
         self, request: Request, page_url: str | None
     ) -> Coroutine[Any, Any, None] | None:
-        """Have parts change a request before it is downloaded; returns a coroutine to await, if any."""
+        """Let parts change a request before it is downloaded; returns a coroutine to await, if any."""
         waits = []
         for part, hook in self._hooks["before_request"]:
             if iscoroutinefunction(hook):
@@ -149,7 +149,7 @@ class Parts:
         return self._all(waits, request, page_url) if waits else None
 
     async def answered(self, request: Request, response: Response, page_url: str) -> Response:
-        """Return the answer to a page's request, or the answer that a part gives instead."""
+        """Return the answer to a page's request, or a part's replacement for it."""
         for part, hook in self._hooks["answered"]:
             answer = await self._guarded(part, hook, request, response, page_url)
             response = answer if isinstance(answer, Response) else response
@@ -164,7 +164,7 @@ class Parts:
         return None
 
     async def start_requests(self) -> AsyncIterator[Request]:
-        """Yield the requests of parts that begin the crawl; an error of the state ends it."""
+        """Yield the requests that parts add to the start requests; StateError ends the crawl."""
         for part, hook in self._hooks["start_requests"]:
             try:
                 async for request in hook():
@@ -177,21 +177,21 @@ class Parts:
     def tell(
         self, hook: Callable[Concatenate[Any, H], object], *given: H.args, **also: H.kwargs
     ) -> None:
-        """Call a hook of all parts that returns nothing."""
+        """Call a hook that returns nothing, of all parts."""
         for part, own in self._hooks[hook.__name__]:
             self._call(part, own, *given, **also)
 
     async def each(
         self, hook: Callable[Concatenate[Any, H], Awaitable[None]], *given: H.args, **also: H.kwargs
     ) -> None:
-        """Have all parts do what may end the crawl; raises ConfigError and StateError."""
+        """Await a hook of all parts; raises ConfigError and StateError, which end the crawl."""
         for part, own in self._hooks[hook.__name__]:
             await self._awaited(part, own, *given, **also)
 
     async def wait(
         self, hook: Callable[Concatenate[Any, H], Awaitable[None]], *given: H.args, **also: H.kwargs
     ) -> None:
-        """Return when all parts have done something, or have taken too long."""
+        """Await a hook of all parts, each for a limited time."""
         for part, own in self._hooks[hook.__name__]:
             await self._wait(part, own, *given, **also)
 
@@ -292,7 +292,7 @@ async def _entered(
 def _items(hook: Callable[[str], Any], page_url: str) -> Mapping[int, Mapping[str, Any]]:
     items = hook(page_url)
     if not isinstance(items, Mapping):
-        raise TypeError(f"{items!r:.100} are no items")
+        raise TypeError(f"{items!r:.100} are not items")
     return items
 
 
@@ -303,5 +303,5 @@ def _visits(hook: Callable[..., Iterable[Visit]], *given: Any) -> list[Visit]:
 
 def _checked(value: object, kind: type[T]) -> T:
     if not isinstance(value, kind):
-        raise TypeError(f"{value!r} is no {kind.__name__}")
+        raise TypeError(f"{value!r} is not a {kind.__name__}")
     return value

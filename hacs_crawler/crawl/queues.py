@@ -1,4 +1,4 @@
-"""Requests that wait in the scheduler: to be ranked, for a free slot, and for parts to admit them."""
+"""Requests that wait in the scheduler: for ranking, for a free slot, or for parts to admit them."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from hacs_crawler.crawl.scrapy_internals import Downloads
 from hacs_crawler.ranking.selection import Chosen, Selection
 from hacs_crawler.utils.loop import call_later
 
-# With a budget, seeds are ranked in chunks of at least this many, so that memory stays O(budget).
+# The smallest chunk of seeds that is ranked at once if there is a budget; memory is O(budget).
 LEAST_CHUNK: Final = 1_000
-# How many requests of a `start()` are read ahead of sending, as a callback may be what ends it.
+# How many requests are read ahead from `start()`; an endless one may need a callback to stop it.
 MOST_AHEAD: Final = 2_000
-# The least time after which a part that has a request wait is asked again.
+# The shortest time after which `admit` is called again for a waiting request.
 LEAST_SECONDS: Final = 0.01
 T = TypeVar("T")
-# What orders seeds, the least first: priority (negated), place in the ranking, arrival.
+# The sort key of seeds: negated priority, place in the ranking, arrival.
 Key = tuple[int, float, int]
-# Stores its prediction in a seed, by the seed's number among those added together.
+# Stores a prediction in a seed, given the seed's index in its batch.
 Mark = Callable[[Request, int], object]
 
 
@@ -42,13 +42,13 @@ class UnrankedSeeds:
         self._budget = budget
         self._held: list[Request] = []
         self._page_ids: list[int] = []
-        # What is being ranked.
+        # The seeds that are being ranked.
         self.ranking: list[Request] = []
         self._has_tagged = False
-        # The pages of ranked seeds that HACS added, if the spider has no start request for them.
+        # Pages of ranked seeds that HACS added and the spider has not requested itself.
         self.added: set[int] = set()
         self.selection: Selection[Request] | None = None
-        # Whether the held seeds come from a list, which can be ranked whole.
+        # Whether the held seeds come from a finite list, which can be ranked as a whole.
         self.ends_surely = False
 
     def __len__(self) -> int:
@@ -63,25 +63,25 @@ class UnrankedSeeds:
 
     @property
     def most_ahead(self) -> int | None:
-        """How many ranked seeds may wait before more are read; None for any number."""
+        """How many ranked seeds may wait before more are read; None if unlimited."""
         return None if self._budget or self.ends_surely else MOST_AHEAD
 
     @property
     def is_kept(self) -> bool:
-        """Whether the ranked seeds are kept for the rest of the budget at the end."""
+        """Whether ranked seeds wait for what is left of the budget at the end."""
         return self.selection is not None and self.selection.waits
 
     def add(self, seed: Request, page_id: int) -> None:
-        """Hold a seed, whose page has that id."""
+        """Hold a seed of a page."""
         self._held.append(seed)
         self._page_ids.append(page_id)
         self._has_tagged = self._has_tagged or KEY in seed.meta
 
     def passes_filter(self, seed: Request, page_id: int) -> bool:
-        """Whether a seed for the page of that id bypasses the duplicate filter.
+        """Whether a seed bypasses the duplicate filter when it arrives.
 
-        A seed that HACS added meets the filter when it is ranked: the spider may have requested the page
-        by then. If the spider does so later, the filter has seen only HACS's seed.
+        Seeds that HACS added are filtered when they are ranked, as the spider may request the page
+        until then. A later start request bypasses the filter, which has seen only HACS's seed.
         """
         is_first = page_id in self.added and is_start(seed)
         if is_first:
@@ -89,16 +89,16 @@ class UnrankedSeeds:
         return is_first or (KEY in seed.meta and tag_of(seed).added)
 
     def all(self) -> list[Request]:
-        """Return all seeds that are kept, being ranked, or held."""
+        """Return all seeds: ranked and kept, being ranked, and held."""
         ranked = [] if self.selection is None else self.selection.entries
         return [*ranked, *self.ranking, *self._held]
 
     def begin_ranking(
         self, is_filtered: Callable[[Request], bool]
     ) -> tuple[list[Request], list[int]]:
-        """Return the seeds held, which are being ranked until `end_ranking`, and their pages' ids.
+        """Return the held seeds, to be ranked until `end_ranking`, and their pages' ids.
 
-        Seeds that HACS added are left out if the spider asks for their pages itself, or if filtered.
+        Seeds that HACS added are left out if filtered, or if the spider requests the page itself.
         """
         self.ranking, self._held = self._held, []
         page_ids, self._page_ids = self._page_ids, []
@@ -108,7 +108,7 @@ class UnrankedSeeds:
             seeds = [
                 (seed, page_id)
                 for seed, page_id in seeds
-                # whatever the request says of the filter: HACS asks for a page once
+                # the filter applies even to requests with `dont_filter`: HACS requests a page once
                 if not take_added_mark(seed)
                 or not (page_id in own or is_filtered(seed.replace(dont_filter=False)))
             ]
@@ -117,7 +117,7 @@ class UnrankedSeeds:
         return self.ranking, page_ids
 
     def end_ranking(self, unranked: list[Request], page_ids: list[int]) -> None:
-        """Hold again what could not be ranked."""
+        """Hold the seeds again that could not be ranked."""
         self.ranking = []
         self._held[:0], self._page_ids[:0] = unranked, page_ids
 
@@ -134,7 +134,7 @@ class UnrankedSeeds:
 class _Waiting(Struct, order=True, gc=False):
     """A seed that waits; the greatest is the best.
 
-    Python's garbage collector passes these over, and so frees no circle through them: see `clear`.
+    The garbage collector does not track these objects, so their reference cycles leak without `clear`.
     """
 
     priority: int
@@ -155,10 +155,10 @@ class _Waiting(Struct, order=True, gc=False):
 
 
 class SeedQueue:
-    """Gives seeds by the free slots of the downloader, by `Request.priority`, and by rank.
+    """Orders seeds by free downloader slots first, then by `Request.priority`, then by rank.
 
-    A slot is free while no request waits for its turn in it. Where none is, the slot in which fewest
-    wait is next, as Scrapy's own queue chooses. Within a slot the order is exact.
+    A slot is free if no request waits in it. If none is free, the slot with the fewest waiting
+    requests is next, as in Scrapy's own queue. Within a slot, the order is exact.
     """
 
     def __init__(self, downloads: Downloads, *, knows_all_given: bool = False) -> None:
@@ -166,12 +166,12 @@ class SeedQueue:
         self._knows_all_given = knows_all_given
         self._arrived = self._number = 0
         self._lines: dict[str, list[_Waiting]] = {}
-        # the best of each slot in which nothing is under way; entries may be outdated
+        # heap of the best seed of each idle slot; entries may be outdated
         self._idle: list[tuple[Key, str]] = []
-        # kept while seeds wait: the slot of each request under way, and how many there are in each
+        # the slot of each request in progress, and their number by slot; kept while seeds wait
         self._slot_of: dict[Request, str] = {}
         self._under_way: Counter[str] = Counter()
-        # requests that the inner scheduler was given, by slot, and has not given back
+        # number of requests in the inner scheduler, by slot and priority
         self._given: defaultdict[str, Counter[int]] = defaultdict(Counter)
         self._given_by_priority: Counter[int] = Counter()
 
@@ -181,7 +181,7 @@ class SeedQueue:
     def add(
         self, seeds: Sequence[Request], orders: Sequence[float], mark: Mark | None = None
     ) -> None:
-        """Take seeds with their places in the ranking, the lower the sooner; `take` marks them."""
+        """Add seeds with their sort keys, lowest first; `take` will mark them."""
         self.update()
         first, changed = self._arrived, dict[str, list[_Waiting]]()
         for arrival, (seed, order) in enumerate(zip(seeds, orders, strict=True), first):
@@ -195,7 +195,7 @@ class SeedQueue:
             self._offer(slot)
 
     def add_one(self, seed: Request, order: float) -> None:
-        """Take one seed, which is marked already."""
+        """Add a seed that is marked already."""
         self.update()
         slot = self._downloads.slot_of(seed)
         waiting = _Waiting(seed.priority, -order, -self._arrived, seed, self._arrived, None)
@@ -244,12 +244,12 @@ class SeedQueue:
         return None if chosen is None else (chosen[0], chosen[1].key, chosen[2])
 
     def is_for_follow_ups(self, slot: str, key: Key, waiting: int) -> bool:
-        """Whether the inner scheduler is asked before the best seed, named by `best`, is sent.
+        """Whether the inner scheduler comes before the seed that `best` returned.
 
-        It is not asked if the seed has more priority than all follow-ups or than all for its slot, or if
-        all follow-ups are for slots in which requests wait, and the seed's slot is free.
+        It does not if the seed has a higher priority than all follow-ups, or than those for its
+        slot; nor if the seed's slot is free and all follow-ups are for busy slots.
         """
-        if not self._given:  # it may have requests of a job before, or of other crawls
+        if not self._given:  # it may still have requests of an earlier job, or of other crawls
             return not self._knows_all_given
         priority, here = -key[0], self._given.get(slot)
         if priority > max(self._given_by_priority) or (here and priority > max(here)):
@@ -262,7 +262,7 @@ class SeedQueue:
         return slot in self._lines and self._lines[slot][-1].priority > request.priority
 
     def take(self, slot: str) -> Request:
-        """Return the best seed of a slot, which is about to be under way, and forget it."""
+        """Remove and return the best seed of a slot, which is about to be sent."""
         line = self._lines[slot]
         seed = line.pop().marked()
         if not line:
@@ -272,28 +272,28 @@ class SeedQueue:
         return seed
 
     def is_free(self, slot: str) -> bool:
-        """Whether no request waits for its turn in a slot."""
+        """Whether no request waits in a slot."""
         number = self._under_way.get(slot)
         return not number or not self._downloads.waiting_in(slot, number)
 
     def busy_slots(self) -> list[str]:
-        """Return the slots in which requests wait for their turn."""
+        """Return the slots in which requests wait."""
         self.update()
         return [slot for slot in self._under_way if not self.is_free(slot)]
 
     def all(self) -> list[Request]:
-        """Return the seeds that wait, best first; they are not marked."""
+        """Return the waiting seeds, unmarked, best first."""
         everything = sorted(chain.from_iterable(self._lines.values()), reverse=True)
         return [waiting.seed for waiting in everything]
 
     def clear(self) -> None:
-        """Let go of all seeds: a crawl that ends with seeds waiting would never be freed."""
+        """Drop all seeds: the garbage collector would never free them (see `_Waiting`)."""
         self._lines.clear()
         self._idle.clear()
         self._number = 0
 
     def update(self) -> None:
-        """Update the requests under way, so that slots whose requests have ended are free again."""
+        """Free the slots whose requests have ended."""
         active = self._downloads.active
         if not self._number:
             self._slot_of = {request: self._downloads.slot_of(request) for request in active}
@@ -305,7 +305,7 @@ class SeedQueue:
                 self._offer(slot)
 
     def _best_idle(self, left_out: Collection[str]) -> tuple[str, _Waiting, int] | None:
-        """Return what `best` does, among the slots in which nothing is under way."""
+        """Return the best seed of the idle slots, with its slot and the number 0."""
         chosen: tuple[str, _Waiting, int] | None = None
         passed_over: list[tuple[Key, str]] = []
         while self._idle and chosen is None:
@@ -330,8 +330,8 @@ class SeedQueue:
 class WaitingRequests:
     """Waiting requests by downloader slot, then by priority, then by order of arrival.
 
-    If `admit` makes one request wait, all requests of its slot wait until `wake` is called for the
-    slot; then `admit` is asked again.
+    If `admit` makes one request wait, its whole slot waits; `wake` is called when the time is over,
+    and then `admit` again.
     """
 
     def __init__(
@@ -352,14 +352,14 @@ class WaitingRequests:
 
     @property
     def slots(self) -> Collection[str]:
-        """The slots whose requests wait now."""
+        """The slots that have to wait now."""
         if self._until:
             now = self._clock()
             self._until = {slot: until for slot, until in self._until.items() if until > now}
         return self._until
 
     def may_send(self, request: Request, slot: str) -> bool:
-        """Whether a request may be sent now, or is given up, which whoever sends it does."""
+        """Whether a request may be sent now, or has to be given up, which the sender does."""
         if slot in self.slots:
             return False
         seconds = self._admit(request)
@@ -376,7 +376,7 @@ class WaitingRequests:
         heappush(waiting, (-request.priority, next(self._arrivals), request))
 
     def take(self, is_free: Callable[[str], bool]) -> tuple[Request, str] | None:
-        """Return a request that may be sent now, with its slot, if that is free."""
+        """Return a request that may be sent now, and its slot, if the slot is free."""
         for slot, waiting in self._by_slot.items():
             if is_free(slot) and self.may_send(waiting[0][2], slot):
                 request = heappop(waiting)[2]
@@ -386,13 +386,13 @@ class WaitingRequests:
         return None
 
     def take_all(self) -> list[Request]:
-        """Return the requests that wait, and forget them."""
+        """Remove and return all requests."""
         lines, self._by_slot = self._by_slot.values(), {}
         return [request for line in lines for _, _, request in sorted(line)]
 
 
 def _decrease(counts: Counter[T], key: T) -> bool:
-    """Count one less; returns whether none is left."""
+    """Decrease a count; return whether it is now 0."""
     counts[key] -= 1
     if counts[key]:
         return False

@@ -1,4 +1,4 @@
-"""Ranks seeds by the rows of their pages, and puts the chosen seeds into the queue."""
+"""Ranks seeds by their pages' rows in the state, and queues the chosen seeds."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
 
-# With fewer ranked seeds, a budget that is shared with other crawls is asked for more.
+# With fewer ranked seeds in the queue, more are requested from a budget shared with other crawls.
 FEW_WAITING: Final = 50
-# About how many seeds of a plan wait as requests at most.
+# How many seeds of a plan may wait as requests, approximately.
 MOST_WAITING: Final = 2_000
 
 
 class Ranker:
-    """Ranks the seeds that a scheduler holds, when `start()` pauses or is over.
+    """Ranks the seeds that a scheduler holds, when `start()` pauses or ends.
 
-    `is_quiet` says whether nothing else waits or is under way that might lead to requests,
-    `is_filtered` asks the project's duplicate filter, and `forget_seen` empties it. A seed
-    that cannot be ranked fails the crawl, and stays.
+    `is_quiet` says whether no other request waits or is in progress, `is_filtered` asks the
+    project's duplicate filter, and `forget_seen` empties it. Seeds that cannot be ranked are kept,
+    and the crawl fails.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class Ranker:
         self._forget_seen = forget_seen
         self._budget = crawl.config.ranking.budget
         self.seeds = UnrankedSeeds(self._budget)
-        # Says when the held seeds are ranked.
+        # Triggers the ranking of the held seeds.
         self.watch = StartWatch(self.on_pause, time.monotonic)
         self._lock = DeferredLock()
         self._has_ranked = self._has_said_future = self._is_over = self._has_more = False
@@ -82,7 +82,7 @@ class Ranker:
 
     @property
     def has_work(self) -> bool:
-        """Whether seeds wait for ranking, are being ranked, or are kept for the rest of a budget."""
+        """Whether seeds wait to be ranked, are being ranked, or wait for the rest of a budget."""
         return bool(len(self.seeds) or self.is_ranking or self.seeds.is_kept)
 
     @property
@@ -102,13 +102,13 @@ class Ranker:
         await self.make_room(self.seeds.most_ahead)
 
     async def make_room(self, most: int | None = MOST_WAITING) -> None:
-        """Return when fewer ranked seeds wait than `most`, so that any number takes little memory."""
+        """Return when fewer than `most` ranked seeds wait, to limit memory."""
         if most is not None and len(self._queue) >= most and self._crawl.failure is None:
             self._room, self._enough_room = Deferred(), max(1, most // 2)
             await maybe_deferred_to_future(self._room)
 
     def on_room(self) -> None:
-        """Let `make_room` return if there is room by now, or if the crawl has failed."""
+        """Let `make_room` return if there is room now, or if the crawl has failed."""
         is_failed = self._crawl.failure is not None
         if self._room is not None and (is_failed or len(self._queue) < self._enough_room):
             room, self._room = self._room, None
@@ -118,15 +118,15 @@ class Ranker:
             begin(self._release(is_idle=False)).addErrback(self._on_error)
 
     async def end_round(self) -> None:
-        """Rank the seeds held, and release all that are within the budget."""
+        """Rank the held seeds, and release all that are within the budget."""
         await self.rank(is_last=True)
         wake(self._crawl.crawler)
 
     async def send_what_can_be_sent(self) -> None:
-        """Return when the engine has taken all the held seeds that it can take.
+        """Rank the held seeds, and return when the engine has taken all it can.
 
-        If `start()` raises, Scrapy has sent the requests before the error, and may close the spider
-        immediately.
+        Called before an error of `start()` is passed on: Scrapy may then close the spider
+        immediately, but would have sent the requests before the error.
         """
         await self.end_round()
         # the engine asks in the next turn of the loop
@@ -138,27 +138,27 @@ class Ranker:
         self._forget_seen()
 
     def on_pause(self) -> None:
-        """Rank the held seeds and have them sent: `start()` pauses, or is over."""
-        # else it is Python that ends a start() that Scrapy has left
+        """Rank the held seeds and have them sent, because `start()` pauses or has ended."""
+        # Python may also end a start() that Scrapy abandoned, after the crawl
         if not self._is_over:
             begin(self.end_round()).addErrback(self._on_error)
 
     def take_all(self) -> list[Request]:
-        """Return all seeds not sent: the crawl is over, and the next job ranks them again."""
+        """Return all unsent seeds at the end of a crawl, for the next job to rank."""
         self._is_over = True
         return self.seeds.all()
 
     def drop_all(self) -> None:
-        """Drop all seeds not sent: the crawl is over."""
+        """Drop all unsent seeds at the end of a crawl."""
         self._is_over = True
         chosen, dropped = self.seeds.take(is_last=True)
         self.drop([*dropped, *(chosen.entries if chosen is not None else ())], "budget")
 
     async def rank(self, *, is_last: bool = False) -> None:
-        """Rank the seeds held; with a budget, release them when `is_last`.
+        """Rank the held seeds; with a budget, release them only if `is_last`.
 
-        When nothing else is left to do, the budget that unseen or known pages left unused is released,
-        too.
+        In a crawl with nothing else to do, also release what new or known pages left of their
+        shares of the budget.
         """
         if not self._crawl.is_open:
             return
@@ -191,9 +191,9 @@ class Ranker:
     async def _rows(
         self, page_ids: list[int]
     ) -> tuple[Rows, list[Signals], NDArray[np.bool_]] | None:
-        """Read the pages' ranking rows, their signals, and which of them no threshold leaves out.
+        """Read the pages' rows and signals, and which pages are exempt from the threshold.
 
-        Once something was ranked, a state that is away is waited for.
+        If the state cannot be reached, the first ranking fails the crawl; later ones wait.
         """
         while True:
             try:
@@ -213,7 +213,7 @@ class Ranker:
                 self._crawl.fail(str(error))
                 return None
             else:
-                # visits are set aside
+                # say once that visits in the future are ignored
                 if future is not None and not self._has_said_future:
                     self._has_said_future = True
                     logger.warning("%s", future)
@@ -227,7 +227,7 @@ class Ranker:
         signals: list[Signals],
         is_exempt: NDArray[np.bool_],
     ) -> bool:
-        """Have seeds scored; returns whether that could be done."""
+        """Score seeds; return whether that succeeded."""
         started = time.perf_counter()
         crawl, selection = self._crawl, self.seeds.selection
         if selection is None:
@@ -258,7 +258,7 @@ class Ranker:
         return True
 
     def _demands(self, held: list[Request]) -> tuple[Demands | None, frozenset[str]]:
-        """Return what patterns and seeds ask of the seeds' pages; raises ConfigError."""
+        """Return the weights and intervals of the seeds' pages; raises ConfigError."""
         options = self._crawl.ranking
         metas = [seed.meta for seed in held]
         if not options.demands and not any(
@@ -293,7 +293,7 @@ class Ranker:
         label = crawl.ranking.label(crawl.state.estimation).number
         predicted, visit_twice = chosen.predictor(label, crawl.run), chosen.visit_twice
 
-        # when it is sent: a tag only takes memory
+        # called when the seed is sent: an earlier tag would only take memory
         def mark(seed: Request, place: int) -> None:
             mark_ranked(seed, predicted(place), visit_twice=bool(visit_twice[place]))
 
@@ -303,7 +303,7 @@ class Ranker:
     async def _granted(
         self, selection: Selection[Request], grant: Grant, *, is_last: bool
     ) -> tuple[Chosen[Request] | None, list[Request]]:
-        """Return the seeds that a budget shared with other crawls grants, and the dropped seeds."""
+        """Return the seeds that a shared budget grants, and the seeds to drop."""
         score, is_new = selection.waiting()
         is_granted = await grant(score, is_new, is_last=is_last)
         if not self._crawl.is_open or len(selection.entries) != len(score):
@@ -332,16 +332,16 @@ class Ranker:
 def _evidence(
     state: State, page_ids: list[int], rows: Rows, options: RankingOptions, spider_name: str
 ) -> tuple[list[Signals], list[int]]:
-    """Return the signals of pages, and those that no threshold leaves out, as they lead on to others."""
+    """Return the pages' signals, and the pages exempt from the threshold: they lead on to others."""
     signals = read_signals(state.store, rows["site"], options.policy)
     return signals, leading_on(state, spider_name, page_ids) if options.threshold else []
 
 
 @contextmanager
 def reading_a_list(crawler: Crawler, *, ranked_whole: bool = True) -> Iterator[None]:
-    """Tell the ranker that `start()` reads a list of this package's, which waits for no request.
+    """Note that `start()` reads one of this package's lists, which does not wait for requests.
 
-    With `ranked_whole` the list is ranked as one, however long it is.
+    With `ranked_whole`, the list is ranked as a whole, even if it is long.
     """
     ranker = Ranker.of(crawler)
     if ranker is None:

@@ -1,7 +1,7 @@
-"""How a page was requested, so that it can be requested again without the pages that led to it.
+"""Recipes: how pages were requested, so that they can be requested again directly.
 
-A recipe keeps the spider's choices: callback and errback by name, `cb_kwargs`, headers, priority, and
-the part of `meta` that JSON can hold; but no credentials: no login, cookie, proxy or token.
+A recipe keeps callback and errback by name, `cb_kwargs`, headers, priority, and the part of `meta`
+that JSON can hold, but no credentials: no login, cookie, proxy or token.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ from hacs_crawler.utils.text import counted, safe_logger
 logger = safe_logger(__name__)
 
 VERSION: Final = 1
-# The longest packed recipe; a page that would need more is not requested again by itself.
+# The longest packed recipe; pages that need more are not revisited.
 MOST_BYTES: Final = 4096
-_OF_TRANSFER = ("content-", "if-", "host", "connection", "transfer-encoding")
-_OF_SCRAPY = (
+_TRANSFER_HEADERS = ("content-", "if-", "host", "connection", "transfer-encoding")
+_SCRAPY_KEYS = (
     "_",
     "depth",
     "download_",
@@ -46,21 +46,21 @@ _OF_SCRAPY = (
     "retry_times",
     "max_retry",
 )
-# Keys of `meta` by which a page is rendered; without them another page would come.
-_OF_RENDERERS: Final = ("playwright", "splash", "zyte_api")
-# What rules of a `CrawlSpider` have as callback: it calls theirs.
+# Prefixes of `meta` keys of renderers; without these keys, the answer would show another page.
+_RENDERER_KEYS: Final = ("playwright", "splash", "zyte_api")
+# The callback of requests by `CrawlSpider` rules; it calls the rule's own.
 RULES_CALLBACK: Final = "_callback"
 # Private methods that a recipe may name, because rules use them.
-_OF_CRAWL_SPIDER: Final = frozenset({RULES_CALLBACK, "_errback"})
-# The name of no callback: `parse`, as Scrapy has it.
+_CRAWL_SPIDER_METHODS: Final = frozenset({RULES_CALLBACK, "_errback"})
+# Stands for no callback, which means `parse` to Scrapy.
 PLAIN: Final = ""
 
 
 class RequestRecipe(Struct, frozen=True, omit_defaults=True):
     """How a spider requested a page.
 
-    `callback` and `errback` are names of methods, `PLAIN` for none. `after_form` says that a form was
-    posted on the way to it, `leads_on` that its callback yielded requests and no item.
+    `callback` and `errback` are names of methods, or `PLAIN`. `after_form`: a form was posted on
+    the way to the page. `leads_on`: its callback yielded requests but no item.
     """
 
     url: str = field(name="u")
@@ -86,7 +86,7 @@ _RECIPES: Final = msgspec.json.Decoder(RequestRecipe)
 
 
 def decoded(data: bytes) -> RequestRecipe | None:
-    """Return the recipe of `RequestRecipe.encoded`; None if it is damaged or of a later version."""
+    """Decode a recipe; None if it is damaged or of a later version."""
     if not data or data[0] != VERSION:
         return None
     try:
@@ -101,9 +101,10 @@ def recipe_of(
 ) -> RequestRecipe | None:
     """Return the recipe of a request, None if it cannot be repeated.
 
-    That is so if its callback is not a public method of the spider, if its `cb_kwargs` hold a secret or
-    what JSON cannot, or if such a key of `meta` is named by the callback or asks for a browser. Names of
-    headers and keys of `meta` that are left out as secrets are added to `left_out`.
+    The callback must be a public method of the spider, and `cb_kwargs` may hold only JSON and no
+    secrets. The same holds for values of `meta` that the callback uses or that control a renderer;
+    others are left out. Names of headers and `meta` keys that were left out as secrets are added to
+    `left_out`.
     """
     callback, errback = (
         _name_of(function, spider) for function in (request.callback, request.errback)
@@ -115,12 +116,12 @@ def recipe_of(
     headers = {
         name.decode("latin-1"): [value.decode("latin-1") for value in values]
         for name, values in request.headers.items()
-        if not name.decode("latin-1").lower().startswith(_OF_TRANSFER)
+        if not name.decode("latin-1").lower().startswith(_TRANSFER_HEADERS)
     }
     meta = {
         key: value
         for key, value in request.meta.items()
-        if key in {WEIGHT_KEY, EVERY_KEY} or not str(key).startswith(_OF_SCRAPY)
+        if key in {WEIGHT_KEY, EVERY_KEY} or not str(key).startswith(_SCRAPY_KEYS)
     }
     secret_headers = {
         name
@@ -129,7 +130,7 @@ def recipe_of(
     }
     secret_keys = {str(key) for key, value in meta.items() if has_secret({key: value})}
     lost = secret_keys | {str(key) for key, value in meta.items() if not _is_json({key: value})}
-    if any(key.startswith(_OF_RENDERERS) for key in lost) or (
+    if any(key.startswith(_RENDERER_KEYS) for key in lost) or (
         lost & _texts_in(request.callback or getattr(spider, "parse", None), spider)
     ):
         return None
@@ -161,7 +162,7 @@ def request_of(recipe: RequestRecipe, spider: Spider) -> Request | None:
         recipe.url,
         callback=callback,
         errback=errback,
-        # as bytes: Scrapy would encode text as UTF-8, and each revisit make it longer
+        # bytes, because Scrapy encodes text as UTF-8, which would grow with each revisit
         headers={
             name.encode("latin-1"): [value.encode("latin-1") for value in values]
             for name, values in recipe.headers.items()
@@ -174,22 +175,22 @@ def request_of(recipe: RequestRecipe, spider: Spider) -> Request | None:
 
 
 class Repeats(Struct):
-    """Pages to visit again, best first, and pages that no longer can be."""
+    """Requests for pages to visit again, best first, and pages that cannot be requested."""
 
     requests: list[Request] = field(default_factory=list)
-    # How many were passed over because a form was posted on the way to them.
+    # How many were skipped because a form was posted on the way to them.
     behind_form: int = 0
     # How many have a damaged recipe.
     damaged: int = 0
-    # Ids and callbacks of pages whose callback the spider no longer has.
+    # Ids and callbacks of pages whose callback or rule the spider lacks.
     gone: list[tuple[int, str]] = field(default_factory=list)
 
     def log(self, spider: Spider) -> None:
-        """Log which pages are not visited again, if any."""
+        """Log how many pages cannot be requested, and why."""
         if self.gone:
             names = sorted({name or "parse" for _, name in self.gone})
             logger.warning(
-                "%d known pages are not visited again: they were asked for with callbacks, or rules, "
+                "%d known pages are not visited again: they were requested with callbacks, or rules, "
                 "that the spider %s no longer has (%s); they are visited when it comes across them",
                 len(self.gone),
                 spider.name,
@@ -197,8 +198,8 @@ class Repeats(Struct):
             )
         if self.damaged:
             logger.warning(
-                "damaged: %s of how pages are asked for; these pages are visited, and their records "
-                "mended, when the spider comes across them",
+                "damaged: %s of how pages are requested; these pages are visited, and the records "
+                "repaired, when the spider comes across them",
                 counted(self.damaged, "record"),
             )
         if self.behind_form:
@@ -232,7 +233,7 @@ def pages_with_recipe(state: State, spider_name: str) -> Ids:
 
 
 def leading_on(state: State, spider_name: str, page_ids: Sequence[int]) -> list[int]:
-    """Return which pages' callbacks yielded requests and no item."""
+    """Return the pages whose callbacks yielded requests but no item."""
     recipes = read_recipes(state, spider_name, page_ids)
     return [page_id for page_id, how in recipes.items() if how is not None and how.leads_on]
 
@@ -256,7 +257,7 @@ def forget_recipes(state: State, spider_name: str, page_ids: Sequence[int]) -> N
 
 
 def requests_again(state: State, page_ids: Ids, spider: Spider, most: int | None = None) -> Repeats:
-    """Return the first pages that can be requested, and forget those whose callback is gone."""
+    """Return requests for the first `most` pages; forget recipes whose callback is gone."""
     callbacks, choice = used_callbacks(state, spider.name), Repeats()
     for start in range(0, len(page_ids), PAGES_A_CALL):
         ids = page_ids[start : start + PAGES_A_CALL].tolist()
@@ -297,7 +298,7 @@ _GONE: Final = object()
 
 
 def _name_of(callback: Any, spider: Spider) -> str | None:
-    """Return the name of a method of the spider, `PLAIN` for none; None for any other function."""
+    """Return the name of a method of the spider; `PLAIN` for None, None for other functions."""
     if callback is None:
         return PLAIN
     name = getattr(callback, "__name__", "")
@@ -306,7 +307,7 @@ def _name_of(callback: Any, spider: Spider) -> str | None:
 
 
 def _may_be_used(name: str, spider: Spider) -> bool:
-    is_crawl_spiders = isinstance(spider, CrawlSpider) and name in _OF_CRAWL_SPIDER
+    is_crawl_spiders = isinstance(spider, CrawlSpider) and name in _CRAWL_SPIDER_METHODS
     return is_crawl_spiders or (name.isidentifier() and not name.startswith("_"))
 
 
@@ -319,7 +320,7 @@ def _method_of(name: str, spider: Spider) -> Any:
 
 
 def _has_rule(recipe: RequestRecipe, spider: Spider) -> bool:
-    """Whether the rule of a `CrawlSpider` that the page was found by is still there."""
+    """Whether a `CrawlSpider` still has the rule that led to the page."""
     if recipe.callback != RULES_CALLBACK or not isinstance(spider, CrawlSpider):
         return True
     rule = recipe.meta.get("rule")
@@ -327,9 +328,9 @@ def _has_rule(recipe: RequestRecipe, spider: Spider) -> bool:
 
 
 def _texts_in(callback: Any, spider: Spider) -> set[str]:
-    """Return the text constants of a callback's code, and of methods of the spider that it names.
+    """Return the strings in the code of a callback and of spider methods that it names.
 
-    They include the keys of `meta` that it uses.
+    They include the `meta` keys that it uses.
     """
     texts: set[str] = set()
     seen: set[str] = set()

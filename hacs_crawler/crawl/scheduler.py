@@ -48,20 +48,20 @@ from hacs_crawler.crawl.scrapy_internals import (
 )
 from hacs_crawler.utils.loop import begin, call_later
 
-# How often to check whether callbacks are done: Scrapy sends no signal if they yield nothing.
+# How often to check whether callbacks have ended: Scrapy sends no signal if they yield nothing.
 PARSING_SECONDS: Final = 0.05
 
-# How many requests of another scheduler's queue may wait here for their hosts: a kill loses them.
+# How many requests from an external queue may wait here for their hosts: a kill would lose them.
 MOST_PAUSED: Final = 16
 
 
 class HacsScheduler(BaseScheduler):
-    """Ranks start requests; everything else goes straight to the inner scheduler.
+    """Ranks start requests; passes everything else to the inner scheduler.
 
-    A start request passes the project's duplicate filter when it comes, as with any scheduler, and is
-    held here until it is ranked and sent; a filter that outlasts the process notes it then
-    (`SharedFilter`). Follow-up requests go before start requests of the same priority; between hosts,
-    those with a free slot come first. Nothing here waits.
+    A start request passes the project's duplicate filter on arrival, as in any scheduler, and is
+    held until it is ranked and sent; scrapy-redis's filter notes it only then (`SharedFilter`).
+    Follow-up requests precede start requests of the same priority; hosts with a free slot come
+    first. No method blocks.
     """
 
     def __init__(self, inner: BaseScheduler, crawl: Crawl) -> None:
@@ -77,8 +77,8 @@ class HacsScheduler(BaseScheduler):
         self._seeds = SeedQueue(self._downloads, knows_all_given=self._is_scrapys_own)
         self._enqueued = self._dequeued = 0
         self._planned = count()
-        # the pages of the round's seeds
-        self._asked: set[int] = set()
+        # ids of the pages of this round's seeds
+        self._seed_pages: set[int] = set()
         self._ranker = Ranker(
             crawl, self._seeds, self._is_quiet, self._is_filtered, self._forget_seen
         )
@@ -102,7 +102,7 @@ class HacsScheduler(BaseScheduler):
         return opening
 
     def close(self, reason: str) -> Deferred[None] | None:
-        """Close the inner scheduler; if it outlasts the crawl, the seeds go back to be ranked again."""
+        """Close the inner scheduler; if it outlasts the crawl, it gets the unsent seeds."""
         if keeps_requests(self._inner, self._crawler):
             unsent = [
                 mark_unranked(seed) for seed in (*self._seeds.all(), *self._ranker.take_all())
@@ -128,15 +128,15 @@ class HacsScheduler(BaseScheduler):
         return bool(waits) or self._inner.has_pending_requests()
 
     def enqueue_request(self, request: Request) -> bool:
-        """Hold a start request back to be ranked; pass anything else to the inner scheduler.
+        """Hold a start request to be ranked; pass anything else to the inner scheduler.
 
-        A seed of the plan was ranked already: it waits behind the seeds that came before it.
+        A seed of a plan is ranked already, and joins the queue in the order of arrival.
         """
         if self._is_closed:  # Scrapy may still ask start() for more
             return False
         tag = renew(request)
         if tag.stage == "planned":
-            # another page may have led to it; a hub has no prediction, and is visited many times
+            # another page may have linked to it; hubs, which lack a prediction, may be visited often
             is_seen = tag.prediction is not None and self._is_filtered(request)
             if not is_seen:
                 self._seeds.add_one(request, next(self._planned))
@@ -146,24 +146,24 @@ class HacsScheduler(BaseScheduler):
             tag = tag_of(request)
         is_again = tag.stage == "again"
         if self._crawl.parts.override("takes") and not is_again:
-            # neither a request for no page, nor one under way already
+            # None if the request is not for a page, or was sent before
             url = None if was_sent(request) else page_url(request)
             if url is not None and not self._crawl.parts.takes(url, request):
                 return False
         page_id = self._page_to_rank(request, tag)
-        # such as a spider's own retry, which was let through once
+        # "again": for example a spider's own retry, whose page was ranked before
         if page_id is None or is_again:
             return self._pass_on(request)
         seeds = self._ranker.seeds
-        is_asked = page_id in self._asked or page_id in seeds.added
-        # if some pages are left out, one spelling of a page's URL is enough
+        is_asked = page_id in self._seed_pages or page_id in seeds.added
+        # with a budget or threshold, another spelling of a requested page's URL is a duplicate
         is_other = is_asked and not (tag.seed or is_start(request) or "hacs_page" in request.meta)
         if not seeds.passes_filter(request, page_id) and self._is_filtered(request, is_other):
             return False
         self._enqueued += 1
         seeds.add(request, page_id)
         if not tag.added and self._crawl.config.ranking.leaves_out:
-            self._asked.add(page_id)
+            self._seed_pages.add(page_id)
         return True
 
     def next_request(self) -> Request | None:
@@ -177,26 +177,26 @@ class HacsScheduler(BaseScheduler):
         if request is not None:
             self._ranker.watch.end_starving()
             return request
-        if not self._ranker.watch.is_starving:  # else this was said before
+        if not self._ranker.watch.is_starving:  # else it is waiting already
             self._count_seeds()
-            self._have_ranked()
+            self._rank_soon()
         return None
 
     def __getattr__(self, name: str) -> Any:
-        """Give code of the project the attributes of its own scheduler, such as `df`."""
+        """Give the project's code the attributes of its own scheduler, such as `df`."""
         if name.startswith("_"):
             raise AttributeError(name)
         return getattr(self._inner, name)
 
     def __len__(self) -> int:
-        """Return the number of waiting requests; TypeError if the inner scheduler cannot tell."""
+        """Return the number of waiting requests; TypeError if the inner scheduler lacks a length."""
         own = len(self._waiting) + len(self._seeds) + len(self._ranker.seeds)
         return own + len(self._inner)  # type: ignore[arg-type]
 
     def _page_to_rank(self, request: Request, tag: Tag) -> int | None:
-        """Return the id of the page that a request is ranked by, None if it is sent without ranking.
+        """Return the id of a request's page if it is to be ranked, else None.
 
-        Requests of callbacks are ranked only with a budget or a threshold, start requests always.
+        Start requests are always ranked, requests of callbacks only with a budget or a threshold.
         """
         if not self._crawl.is_open:
             return None
@@ -206,8 +206,8 @@ class HacsScheduler(BaseScheduler):
                 return page_id
         return followed_key(request) if self._crawl.config.ranking.leaves_out else None
 
-    def _have_ranked(self) -> None:
-        """Have the held seeds ranked soon, as nothing else can be sent."""
+    def _rank_soon(self) -> None:
+        """Rank the held seeds soon: there is nothing else to send."""
         ranker = self._ranker
         if ranker.is_ranking:
             return
@@ -220,13 +220,13 @@ class HacsScheduler(BaseScheduler):
             call_later(PARSING_SECONDS, lambda: wake(self._crawler))
 
     def _is_quiet(self) -> bool:
-        """Whether nothing waits, and nothing is under way that might lead to other requests."""
+        """Whether no request waits, and none is in progress or in a callback."""
         waits = len(self._seeds) or self._waiting or self._inner.has_pending_requests()
         return not (waits or self._downloads.active or is_parsing(self._crawler))
 
     def _forget_seen(self) -> None:
-        """Let pages be visited again."""
-        self._asked.clear()
+        """Let pages be visited again in a new round."""
+        self._seed_pages.clear()
         empty_filter(self._inner, self._crawler)
         if self._shared_filter is not None:
             self._shared_filter = shared_filter(self._inner)
@@ -246,7 +246,7 @@ class HacsScheduler(BaseScheduler):
         return True
 
     def _is_filtered(self, request: Request, is_other: bool = False) -> bool:
-        """Whether a seed is a duplicate for the project's filter, or another URL of a page asked for."""
+        """Whether a seed is a duplicate; `is_other` says that its page was requested by another URL."""
         seen = self._shared_filter or filter_of(self._inner)
         if seen is None or request.dont_filter or not (seen.request_seen(request) or is_other):
             return False
@@ -254,9 +254,9 @@ class HacsScheduler(BaseScheduler):
         return True
 
     def _next(self) -> Request | None:
-        if self._may_have_to_wait and (request := self._next_that_waited()) is not None:
+        if self._may_have_to_wait and (request := self._next_waiting()) is not None:
             return request
-        while (best := self._seeds.best(self._slots_that_wait())) is not None:
+        while (best := self._seeds.best(self._waiting_slots())) is not None:
             follow_ups_first = self._seeds.is_for_follow_ups(*best)
             if follow_ups_first and (request := self._next_of_inner()) is not None:
                 return request
@@ -267,18 +267,18 @@ class HacsScheduler(BaseScheduler):
                 request = self._next_of_inner()
             else:
                 continue
-            if request is not None or slot not in self._slots_that_wait():
+            if request is not None or slot not in self._waiting_slots():
                 return request
         return self._next_of_inner()
 
-    def _slots_that_wait(self) -> Collection[str]:
+    def _waiting_slots(self) -> Collection[str]:
         return self._waiting.slots if self._may_have_to_wait else ()
 
     def _has_to_wait(self, request: Request, slot: str) -> bool:
         return self._may_have_to_wait and not self._waiting.may_send(request, slot)
 
     def _take_seed(self, slot: str) -> Request | None:
-        """Return the best seed of a slot, past Scrapy's scheduler; None if it has to wait."""
+        """Return the best seed of a slot, bypassing Scrapy's scheduler; None if it has to wait."""
         seed = self._seeds.take(slot)
         self._ranker.on_room()
         self._dequeued += 1
@@ -288,11 +288,11 @@ class HacsScheduler(BaseScheduler):
         return seed
 
     def _hand_over(self, slot: str) -> bool:
-        """Give the inner scheduler the best seed of a slot; False if another crawl's came before it."""
+        """Give the inner scheduler the best seed of a slot; False if its filter rejects the seed."""
         seed = self._seeds.take(slot)
         try:
             is_taken = self._give(seed)
-        except Exception:  # such as an error of a server that is away for a while
+        except Exception:  # for example, Redis may be unreachable for a while
             self._seeds.add_one(seed, -inf)
             raise
         self._ranker.on_room()
@@ -304,7 +304,7 @@ class HacsScheduler(BaseScheduler):
         return is_taken
 
     def _give(self, request: Request) -> bool:
-        """Give the inner scheduler a request that was held here; return whether it was taken."""
+        """Give the inner scheduler a held request; return whether it was accepted."""
         if self._shared_filter is None:
             return enqueue_unfiltered(self._inner, pack(request))
         return self._shared_filter.give(self._inner, pack(request))
@@ -317,10 +317,10 @@ class HacsScheduler(BaseScheduler):
         while (request := self._inner.next_request()) is not None:
             slot = self._downloads.slot_of(request)
             self._seeds.on_dequeued(request, slot)
-            if self._crawl.is_open and self._is_held_again(request):
+            if self._crawl.is_open and self._hold_again(request):
                 continue
             if self._has_to_wait(request, slot):
-                if self._goes_back(request, slot):
+                if self._give_back(request, slot):
                     return None
                 self._waiting.keep(request, slot)
                 continue
@@ -336,10 +336,10 @@ class HacsScheduler(BaseScheduler):
             return request
         return None
 
-    def _goes_back(self, request: Request, slot: str) -> bool:
-        """Put a request that has to wait back into another scheduler's queue, if enough wait here.
+    def _give_back(self, request: Request, slot: str) -> bool:
+        """Return a waiting request to an external queue if too many wait here.
 
-        It gets less priority, as Scrapy's retries do, so that requests for other hosts precede it.
+        It gets a lower priority, as Scrapy's retries do, so that requests for other hosts precede it.
         """
         if type(self._inner) is Scheduler or len(self._waiting) < MOST_PAUSED:
             return False
@@ -350,8 +350,8 @@ class HacsScheduler(BaseScheduler):
         call_later(LEAST_SECONDS, lambda: wake(self._crawler))
         return True
 
-    def _is_held_again(self, request: Request) -> bool:
-        """Hold a seed that the paused job did not send; returns whether it is one."""
+    def _hold_again(self, request: Request) -> bool:
+        """Hold a request again if it is a seed that a paused job did not send; return whether it is."""
         if not tag_of(request).seed or (page_id := seed_key(request)) is None:
             return False
         if self._shared_filter is None or self._shared_filter.hold_again(request):
@@ -359,8 +359,8 @@ class HacsScheduler(BaseScheduler):
             self._ranker.seeds.add(request, page_id)
         return True
 
-    def _next_that_waited(self) -> Request | None:
-        """Return a request that had to wait, and may be sent now."""
+    def _next_waiting(self) -> Request | None:
+        """Return a request that had to wait and may be sent now."""
         if not len(self._waiting):
             return None
         self._seeds.update()
@@ -375,7 +375,7 @@ class HacsScheduler(BaseScheduler):
         wake(self._crawler)
 
     def _count_seeds(self) -> None:
-        """Count seeds as Scrapy's scheduler counts requests, many calls in one step."""
+        """Add the numbers of seeds to the stats of Scrapy's scheduler."""
         stats = self._crawler.stats
         for name, number in (("enqueued", self._enqueued), ("dequeued", self._dequeued)):
             if number and stats is not None:

@@ -1,6 +1,6 @@
-"""What HACS uses of Scrapy that Scrapy does not promise to keep, in one place.
+"""All uses of Scrapy's private API, in one place.
 
-A test for each (tests/crawl/test_scrapy_internals.py) says which one a new version of Scrapy changed.
+tests/crawl/test_scrapy_internals.py has a test for each, which shows what a new version changed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from scrapy.utils.misc import build_from_crawler
 from twisted.internet.defer import Deferred
 
-# Whether methods inside Scrapy have to be given the spider.
+# Whether private methods of Scrapy take the spider as an argument.
 _GETS_SPIDER = scrapy.version_info < (2, 14)
 # The clock of a slot's times: monotonic if Scrapy's downloader imports it.
 _slot_clock: Callable[[], float] = getattr(downloader_module, "monotonic", time.time)
@@ -32,7 +32,7 @@ _plain_host = re.compile(r"https?://([A-Za-z0-9.-]+)(?:[/?#]|\Z)").match
 
 
 class Downloads:
-    """What the downloader of a crawl has under way, by slot: `Downloader.active` and `.slots`."""
+    """The requests in a crawl's downloader, by slot: `Downloader.active` and `.slots`."""
 
     def __init__(self, crawler: Crawler) -> None:
         self._crawler = crawler
@@ -41,16 +41,16 @@ class Downloads:
 
     @property
     def active(self) -> set[Request]:
-        """The requests under way; of a crawl whose engine is not made yet, none."""
+        """The requests in progress; empty before the engine is made."""
         downloader = self._downloader
         active: set[Request] = downloader.active if downloader is not None else set()
         return active
 
     def slot_of(self, request: Request) -> str:
-        """Return the slot that a request will wait in: its host, unless it names another.
+        """Return the slot of a request: its host, unless it names another.
 
-        The host of a plain URL is cut out of it: `urlparse` takes ten times as long, and what Scrapy
-        keeps of it for each request costs memory and garbage collections.
+        The host of a plain URL is found without `urlparse`, which takes ten times as long, and
+        whose results Scrapy caches for each request, at the cost of memory and garbage collections.
         """
         downloader = self._downloader
         assert downloader is not None  # noqa: S101 - there is one while requests are scheduled
@@ -62,10 +62,7 @@ class Downloads:
         return key
 
     def waiting_in(self, slot: str, under_way: int) -> int:
-        """Return how many of the requests under way in a slot wait for their turn.
-
-        The count is one higher if the slot has as many transfers as it allows.
-        """
+        """Return how many of the requests in a slot wait; a slot at its limit counts one more."""
         downloader = self._downloader
         used = None if downloader is None else downloader.slots.get(slot)
         if used is None:
@@ -77,19 +74,19 @@ class Downloads:
         return max(0, under_way + 1 - concurrency)
 
     def plan(self, slot: str, delay: float, concurrency: int) -> None:
-        """Set the delay and concurrency of a slot; the slowest of several plans for it counts."""
+        """Set the delay and concurrency of a slot; if called again for it, the slower values count."""
         downloader = self._downloader
         assert downloader is not None  # noqa: S101 - there is one while crawling
         planned = downloader.per_slot_settings.setdefault(slot, {})
         planned["delay"] = max(planned.get("delay", 0.0), delay)
         planned["concurrency"] = min(planned.get("concurrency", concurrency), concurrency)
-        # the latter before Scrapy knew jitter
+        # older versions of Scrapy have randomize_delay instead of jitter
         planned |= {"jitter": 0.0, "randomize_delay": False}
         used = downloader.slots.get(slot)
         if used is not None:
             used.delay = max(used.delay, delay)
             used.concurrency = min(used.concurrency, concurrency)
-            # one of the attributes is a property that warns
+            # in newer versions, randomize_delay is a property that warns
             setattr(used, "jitter" if hasattr(used, "jitter") else "randomize_delay", 0)
 
     def take_turn(self, request: Request, at_most: float) -> float | None:
@@ -120,7 +117,7 @@ class Downloads:
         return downloader._get_slot(request, *more)[1]  # noqa: SLF001
 
     def recall(self, is_meant: Callable[[Request], bool], error: Exception) -> None:
-        """Take requests out of their slots' queues before they are sent; each ends with the error."""
+        """Remove unsent requests from their slots' queues; each ends with the error."""
         downloader = self._downloader
         for slot in () if downloader is None else list(downloader.slots.values()):
             for waiting in [entry for entry in slot.queue if is_meant(entry[0])]:
@@ -150,7 +147,7 @@ async def check_robotstxt(crawler: Crawler, request: Request) -> None:
 
 
 async def download(crawler: Crawler, request: Request) -> Response:
-    """Return the answer to a request that goes past the scheduler and the spider's middlewares."""
+    """Return the answer to a request, bypassing the scheduler and the spider middlewares."""
     engine = crawler.engine
     assert engine is not None  # noqa: S101 - there is one while crawling
     if hasattr(engine, "download_async"):  # Scrapy 2.14
@@ -158,28 +155,28 @@ async def download(crawler: Crawler, request: Request) -> Response:
     return await maybe_deferred_to_future(engine.download(request))
 
 
-def count_no_page(crawler: Crawler, is_none: Callable[[Request], bool]) -> None:
-    """Have CLOSESPIDER_PAGECOUNT count no answers to requests for which `is_none` is true."""
+def exempt_from_page_count(crawler: Crawler, is_exempt: Callable[[Request], bool]) -> None:
+    """Make CLOSESPIDER_PAGECOUNT ignore answers to requests for which `is_exempt` is true."""
     counting = crawler.get_extension(CloseSpider)
     if counting is None:
         return
     try:
         crawler.signals.disconnect(counting.page_count, signals.response_received)
-    except DispatcherKeyError:  # it closes the spider for something else
+    except DispatcherKeyError:  # the extension is on for another limit
         return
 
     def count(response: Response, request: Request, spider: Spider) -> None:
-        if not is_none(request):
+        if not is_exempt(request):
             counting.page_count(response, request, spider)
 
     crawler.signals.connect(count, signals.response_received, weak=False)
 
 
 def close_after_start_items(crawler: Crawler) -> None:
-    """Have a closing spider close once the items that `start()` yielded are processed.
+    """Let a closing spider close once the items that `start()` yielded are processed.
 
-    Scrapy 2.19 checks this after responses only: a spider that closes while such an item is processed
-    and nothing is downloaded never closes. Start requests that are held make that the usual case.
+    Scrapy 2.19 checks this only after responses. If a spider closes while such an item is processed
+    and no response is expected, it would never end. Holding start requests makes that case common.
     """
     scraper = _engine_of(crawler).scraper
     process: Callable[..., Any] | None = getattr(scraper, "start_itemproc_async", None)
@@ -199,9 +196,9 @@ def close_after_start_items(crawler: Crawler) -> None:
 def hold_back(
     crawler: Crawler, may_send: Callable[[], bool], wait: Callable[[Request], Awaitable[None]]
 ) -> None:
-    """Have each request `wait` at the moment it would be sent, unless it may be.
+    """Make each request `wait` just before it is sent, unless `may_send` returns true.
 
-    That is behind all middlewares and the queue of its slot, and so of what goes past these, too.
+    This is after all middlewares and slot queues, so it applies to requests that bypass these, too.
     """
     handlers = _engine_of(crawler).downloader.handlers
     is_async = hasattr(handlers, "download_request_async")  # Scrapy 2.14
@@ -224,7 +221,7 @@ def hold_back(
 
 
 def wake(crawler: Crawler) -> None:
-    """Have the engine ask the scheduler soon: else it does so only when something ends, or every 5 s."""
+    """Make the engine ask the scheduler soon; else it asks only when a request ends, or every 5 s."""
     engine = _engine_of(crawler)
     slot = None if engine is None else engine._slot  # noqa: SLF001
     if slot is not None:
@@ -232,14 +229,14 @@ def wake(crawler: Crawler) -> None:
 
 
 def is_closing(crawler: Crawler) -> bool:
-    """Whether the crawl is closing; a new request would keep it from ending."""
+    """Whether the crawl is closing; then new requests would delay its end."""
     engine = _engine_of(crawler)
     slot = None if engine is None else engine._slot  # noqa: SLF001
     return bool(slot is None or slot.closing is not None)
 
 
 def is_parsing(crawler: Crawler) -> bool:
-    """Whether any response waits for its callback, is in it, or in the item pipelines."""
+    """Whether any response waits for its callback, or is in it, or items are in pipelines."""
     engine = _engine_of(crawler)
     slot = None if engine is None else engine.scraper.slot
     return bool(slot is not None and not slot.is_idle())
@@ -251,12 +248,12 @@ def mark_as_failed(crawler: Crawler) -> None:
 
 
 def filter_of(scheduler: BaseScheduler) -> Any:
-    """Return a scheduler's duplicate filter: `df`, as Scrapy's and scrapy-redis's have it, or None."""
+    """Return a scheduler's duplicate filter (`df` in Scrapy and scrapy-redis), or None."""
     return getattr(scheduler, "df", None)
 
 
 def enqueue_unfiltered(scheduler: BaseScheduler, request: Request) -> bool:
-    """Give a scheduler a request that has passed its filter already; the request stays as it is."""
+    """Enqueue a request that has passed the filter already, without changing the request."""
     seen = filter_of(scheduler)
     if seen is None:
         return scheduler.enqueue_request(request)
@@ -268,7 +265,7 @@ def enqueue_unfiltered(scheduler: BaseScheduler, request: Request) -> bool:
 
 
 def empty_filter(scheduler: BaseScheduler, crawler: Crawler) -> None:
-    """Let a scheduler's filter forget the requests it has seen: in a new round they come again."""
+    """Empty a scheduler's duplicate filter, for a new round."""
     seen = filter_of(scheduler)
     if seen is None:
         return
@@ -281,7 +278,7 @@ def empty_filter(scheduler: BaseScheduler, crawler: Crawler) -> None:
 
 
 def _engine_of(crawler: Crawler) -> Any:
-    """Return the engine, None before it is made, as in `from_crawler` of a scheduler."""
+    """Return the engine; None before it is made, for example in `from_crawler` of a scheduler."""
     try:
         return crawler.engine
     except RuntimeError:  # since Scrapy 2.19; earlier versions have None until then

@@ -1,4 +1,4 @@
-"""What looks like a secret: the names of passwords and tokens, and texts that look like them."""
+"""Recognizes secrets: names of passwords and tokens, and texts that look like tokens."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import re
 from functools import lru_cache
 from typing import Final
 
-# Of a text that is searched; a recipe with a longer one is not kept.
+# Texts up to this length are searched; recipes with longer ones are not kept.
 MOST_CHARACTERS: Final = 65_536
 _BETWEEN_WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[^A-Za-z0-9]+")
-# A secret's name in lower case, its words joined by _; not `author` or `sort_key`.
+# Names of secrets, in lower case with words joined by _; not `author` or `sort_key`.
 _SECRET_NAME = re.compile(
     r"auth(?!or(?!i[sz])|entic(?!at))|bearer|cookie|credential|csrf|hmac|jwt|pass(?:code|phrase|w)|proxy"
     r"|pwd|secret(?!ar)|sessid|session|signature|token(?!iz|s?_count)|xsrf|user_?pass|client_assertion"
@@ -25,9 +25,8 @@ _SECRET_NAME = re.compile(
 _NAME_WITH_VALUE = re.compile(
     r"(?<![\w.-])([A-Za-z][\w.-]{0,60})[\"']?\s?[=:]\s?[\"']?[^\s\"'=:,;&]"
 )
-# A token: a login in a URL, a prefix of a service, long hexadecimal or mixed text.
-#
-# UUIDs and the ids of 24 hexadecimal digits that databases give are not tokens.
+# Tokens: a login in a URL, a service's prefix, long hexadecimal or mixed text; not UUIDs, nor
+# database ids of 24 hexadecimal digits.
 _SECRET_VALUE = re.compile(
     r"\b(?:Basic|Bearer|Digest|Token)\s+(?=\S*(?:[0-9=]|[a-z][A-Z]))\S{8}"
     r"|://[^/?#\s@]+@|(?<![\w.%-])(?!(?:acct|mailto|sip|xmpp):)[\w.%-]+:[^\s/@:]+@[\w-]+[.:]"
@@ -44,7 +43,7 @@ _SECRET_VALUE = re.compile(
 
 
 def has_secret(value: object) -> bool:
-    """Whether a name at any depth is a secret's, or a text looks like one."""
+    """Whether the value, at any depth, has a secret's name or a text that looks like a secret."""
     if isinstance(value, str):
         value = value[:MOST_CHARACTERS]
         names = _NAME_WITH_VALUE.finditer(value)
@@ -56,10 +55,10 @@ def has_secret(value: object) -> bool:
             (not isinstance(item, bool) and item and is_secret_name(str(name)))
             or has_secret(item)
             or _SECRET_VALUE.search(str(name))
-            for name, item in value.items()  # a flag, as `dont_merge_cookies`, is not a secret
+            for name, item in value.items()  # a flag such as `dont_merge_cookies` is not a secret
         )
     if isinstance(value, list | tuple):
-        # as the fields of a form are given
+        # form fields may be given as pairs
         is_pair = len(value) == 2 and isinstance(value[0], str)
         return (is_pair and is_secret_name(value[0])) or any(map(has_secret, value))
     return False
@@ -67,5 +66,5 @@ def has_secret(value: object) -> bool:
 
 @lru_cache(maxsize=1024)
 def is_secret_name(name: str) -> bool:
-    """Whether a header, a parameter or a field of this name holds a secret."""
+    """Whether headers, parameters or fields of this name hold secrets."""
     return _SECRET_NAME.search(_BETWEEN_WORDS.sub("_", name).lower()) is not None

@@ -1,4 +1,4 @@
-"""Seeds of files and of the state, and the rounds of a continuous crawl in which they are visited."""
+"""Seeds from files and from the state, and the rounds of a continuous crawl."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ CHECK_SECONDS: Final = 0.25
 # A longer line is malformed; this bounds the memory that a file without line ends takes.
 LONGEST_LINE_BYTES = 65_536
 
-# How many of the pages that are skipped are named.
+# How many skipped pages the log names.
 EXAMPLES_SHOWN = 3
 _COMMENT = re.compile(r"(?:^|\s)#.*", re.DOTALL)
 _URL = re.compile(r"https?://[^\s\"'<>]+", re.IGNORECASE)
@@ -49,17 +49,17 @@ _BARE = re.compile(r"[a-z][a-z0-9+.-]*://\S*", re.IGNORECASE)
 # A URL without its scheme.
 _HOST = re.compile(r"(?:[\w-]+\.)+[a-z]{2,}(?::\d+)?(?:[/?]\S*)?", re.IGNORECASE)
 _DELIMITERS = ",;\t"
-# A name behind a URL and a delimiter.
+# A person's or site's name after a URL and a delimiter.
 _NAME_BEHIND = re.compile(r"[,;][A-Z][\w.'-]*\Z")
-# Head of the column of a CSV file that has the URLs.
+# Headings of the URL column in CSV files.
 _COLUMN = re.compile("urls?|uri|homepage|website|webpage|link|address|web|site|page")
 _WEIGHT: Final = "weight"
-# A URL, and behind white space its weight: URLs themselves may end in a comma and a number.
+# A URL, white space, and a weight: a comma alone may belong to the URL.
 _WEIGHTED: Final = re.compile(r"(\S+?)[,;]?\s+(-?\d+(?:\.\d+)?)")
 
 
 class Seed(NamedTuple):
-    """A page that a list asks for, and its weight, if the list gives one."""
+    """A URL in a list, and its weight, if given."""
 
     url: str
     weight: float | None = None
@@ -74,7 +74,7 @@ _NO_SEED: Final = Seed("")
 
 
 class SeedsError(HacsError):
-    """A seed file cannot be read, at all or to its end; the message names it."""
+    """A seed file cannot be read, or not to its end; the message names it."""
 
 
 def read_seeds(source: str) -> Iterator[str]:
@@ -85,13 +85,12 @@ def read_seeds(source: str) -> Iterator[str]:
 def weighted_seeds(source: str) -> Iterator[Seed]:
     """Yield the URLs of a seed file in its order, with their weights, reading lazily.
 
-    `source` is a path, gzipped if it ends in ".gz", or "-" for standard input. The text is UTF-8, a
-    byte order mark is skipped. "#" starts a comment at the beginning of a line or after white space
-    (elsewhere it is part of the URL). A line may have other words next to its URL, and the URL may lack
-    "http://"; in CSV with a head such as "url" that column is read. The column "weight", or a number
-    after the URL and a space, is the weight. A line without a URL is logged as a
-    warning with its number, and the rest goes on. The source is opened at the first step of the
-    iteration, which raises SeedsError if it cannot be; so does any later step at which reading fails.
+    `source` is a path, gzipped if it ends in ".gz", or "-" for standard input. The text is UTF-8,
+    with or without a byte order mark. "#" starts a comment at the beginning of a line or after
+    white space. A line may have other words next to its URL, and the URL may lack "http://"; in
+    CSV, the column with a heading such as "url" is read. The column "weight", or a number after the
+    URL and a space, is the weight. Lines without a URL are skipped with a warning. Raises
+    SeedsError, during the iteration, if reading fails.
     """
     name = "standard input" if source == "-" else source
     try:
@@ -112,14 +111,14 @@ def weighted_seeds(source: str) -> Iterator[Seed]:
 
 
 async def seeds_of(crawl: Crawl, source: str) -> AsyncIterator[Seed]:
-    """Stream the seeds of a file (see `weighted_seeds`), or for "state" every page known.
+    """Stream the seeds of a file (see `weighted_seeds`), or for "state" all known pages.
 
-    Pages that are not this crawl's to visit are left out.
+    Pages that this crawl may not visit are left out.
 
     Raises SeedsError, StateError.
     """
     passed_over = _UnvisitablePages()
-    # standard input may keep its reader waiting, and the state must not wait
+    # reading standard input may block, so it needs a thread apart from the state's
     worker = Worker()
     is_state, weighted = source == "state", 0
     try:
@@ -143,9 +142,9 @@ async def seeds_of(crawl: Crawl, source: str) -> AsyncIterator[Seed]:
 
 
 async def planned_seeds(crawl: Crawl) -> AsyncIterator[tuple[str, dict[str, Any]]]:
-    """Plan a crawl of all that the state knows; yield the URL and the meta of each seed, best first.
+    """Plan a crawl of all known pages; yield the URL and meta of each seed, best first.
 
-    A request with that meta is not ranked with others. Raises SeedsError if the state knows no page.
+    Requests with that meta are not ranked again. Raises SeedsError if no page is known.
     """
     await crawl.parts.wait(Part.before_rank, None)
     started = time.perf_counter()
@@ -160,7 +159,7 @@ async def planned_seeds(crawl: Crawl) -> AsyncIterator[tuple[str, dict[str, Any]
 
 
 async def _seeds_of_plan(crawl: Crawl, plan: Plan) -> AsyncIterator[tuple[str, dict[str, Any]]]:
-    """Yield the URL and the meta of each page of a plan when there is room for its request."""
+    """Yield the URL and meta of each page of a plan, when there is room for its request."""
     passed_over, ranker = _UnvisitablePages(), Ranker.of(crawl.crawler)
     label = crawl.ranking.label(crawl.state.estimation)
     async for some in _granted(crawl, plan):
@@ -186,16 +185,16 @@ async def _seeds_of_plan(crawl: Crawl, plan: Plan) -> AsyncIterator[tuple[str, d
 
 
 async def _granted(crawl: Crawl, plan: Plan) -> AsyncIterator[slice]:
-    """Yield the slices of a plan that may be visited, one after the other; raises StateError."""
+    """Yield slices of a plan as a shared budget, if any, grants them; raises StateError."""
     start, is_last, grant = 0, False, crawl.quota.grant
     while start < len(plan):
         number = PAGES_A_CALL
         if grant is not None:
-            # in the plan, pages never seen compete with the others
+            # a plan does not separate pages that were never seen
             score = plan.score[start : start + PAGES_A_CALL]
             is_new = np.zeros(len(score), np.bool_)
             granted = int((await grant(score, is_new, is_last=is_last)).sum())
-            # the pages that use it up; a page that is requested twice counts twice
+            # as many pages as use up the grant: with a control visit, a page counts twice
             visits = np.cumsum(1 + plan.visit_twice[start : start + granted])
             number = int(np.searchsorted(visits, granted)) + 1 if granted else 0
             if number and visits[number - 1] > granted:
@@ -210,7 +209,7 @@ async def _granted(crawl: Crawl, plan: Plan) -> AsyncIterator[slice]:
 
 
 class Rounds:
-    """The rounds of one crawl; `next` is called from the spider's `start()` when its seeds are over."""
+    """The rounds of a continuous crawl; the spider's `start()` calls `next` after its last seed."""
 
     def __init__(
         self,
@@ -228,11 +227,11 @@ class Rounds:
         self._began = clock()
 
     async def next(self) -> bool:
-        """End a round and return when the next round begins; False if the crawl has failed.
+        """End the round and wait for the next; False at the end, or if the crawl has failed.
 
-        A round is over when every request that its seeds led to has been visited and written to the
-        state. The next round begins `minutes` after this round began, or now if that is past. With a
-        simulated clock, `turn` lets the time pass and says whether there is a next round.
+        A round is over when its seeds, and all requests they led to, have ended and their visits
+        are written. The next round begins `minutes` after this one began, at the earliest. With a
+        simulated clock, `turn` advances the time and says whether there is a next round.
         """
         crawl = self._crawl
         if self._ranker is not None:
@@ -255,14 +254,14 @@ class Rounds:
         return crawl.failure is None
 
     def _is_idle(self) -> bool:
-        """Whether nothing is waiting, under way or being parsed, as Scrapy's engine asks it."""
+        """Whether no request waits, is in progress or is being parsed; as in Scrapy's engine."""
         if self._ranker is not None:
             return not self._ranker.has_work and self._ranker.is_quiet()
         return not (Downloads(self._crawler).active or is_parsing(self._crawler))
 
 
 class _UnvisitablePages:
-    """Pages of the state that cannot be visited, to be logged in one line."""
+    """Counts pages of the state that cannot be visited, to log them in one line."""
 
     def __init__(self) -> None:
         self._number = 0
@@ -275,7 +274,7 @@ class _UnvisitablePages:
             self._examples.append(f"{url[:200]}: {problem}")
 
     def log(self) -> None:
-        """Log how many there are, with examples, if there are any."""
+        """Log their number, if any, with examples."""
         if self._number:
             logger.warning(
                 "skipped: %s of the state that cannot be visited, such as %s",
@@ -304,7 +303,7 @@ def _lines(stream: IO[bytes] | gzip.GzipFile) -> Iterator[bytes]:
 
 
 class _Column(NamedTuple):
-    """The delimiter of a CSV file, and which columns have the URLs and, if any has, the weights."""
+    """The delimiter of a CSV file, and the indexes of the URL and weight columns."""
 
     delimiter: str
     url: int
@@ -312,7 +311,7 @@ class _Column(NamedTuple):
 
 
 def _column_of(line: bytes) -> _Column | None:
-    """Return the columns of a CSV file, if this is its head."""
+    """Return the columns of a CSV file if the line is its header."""
     text = line.decode("utf-8", "replace").strip().lower()
     for delimiter in _DELIMITERS:
         heads = _cells(text, delimiter)
@@ -333,7 +332,7 @@ def _cells(text: str, delimiter: str) -> list[str]:
 
 
 def _parse(line: bytes, column: _Column | None) -> tuple[Seed, str | None]:
-    """Return the seed of a line (with the URL "" if it is empty) and the fault of the line, if any."""
+    """Return the seed of a line (with the URL "" if that is missing), and the line's fault, if any."""
     if len(line) > LONGEST_LINE_BYTES:
         return _NO_SEED, f"longer than {LONGEST_LINE_BYTES} bytes"
     try:

@@ -8,24 +8,24 @@ from typing import Any, Final
 from hacs_crawler.utils.loop import call_later
 
 _END: Final = object()
-# How long `start()` is waited for in all, while nothing can be sent, before seeds are ranked.
+# How long to wait for `start()` in total, with nothing else to send, before seeds are ranked.
 PAUSE_SECONDS: Final = 0.2
 
 
 class StartWatch:
-    """Passes on the output of `start()`, and measures how long it was suspended.
+    """Passes on the output of `start()`, and calls `on_pause` when it has been suspended for long.
 
-    Time counts only between `begin_starving` and `end_starving` (the engine has asked, and there was
-    nothing to send), so a `start()` that computes, or that waits while there is something to send, does
-    not pause. A `start()` that nobody reads on, because a middleware cuts it short, does.
+    Time counts only between `begin_starving` and `end_starving`, while the engine waits for
+    requests. So a `start()` that computes, or waits while there are requests to send, does not
+    pause. A `start()` that a middleware stops reading does.
     """
 
     def __init__(self, on_pause: Callable[[], None], clock: Callable[[], float]) -> None:
         self._on_pause = on_pause
         self._clock = clock
-        # Whether there will be no more start requests.
+        # Whether `start()` has ended.
         self.is_over = False
-        # Whether `start()` reads from this package's own source, which waits for no request.
+        # Whether `start()` reads one of this package's lists, which never waits for requests.
         self.is_reading = False
         self._waited = 0.0
         self._suspended_at: float | None = None
@@ -34,7 +34,7 @@ class StartWatch:
         self._is_timed = False
 
     async def entries(self, start: AsyncIterator[Any]) -> AsyncIterator[Any]:
-        """Yield the entries of `start()`; whatever ends that, `is_over` is set and the pause called."""
+        """Yield the entries of `start()`; at its end, for any reason, call `on_pause`."""
         iterator = aiter(start)
         try:
             while True:
@@ -49,11 +49,11 @@ class StartWatch:
 
     @property
     def is_starving(self) -> bool:
-        """Whether the engine has nothing to send, and waits for `start()`."""
+        """Whether the engine has nothing to send and waits for `start()`."""
         return self._starving_at is not None and self._is_timed and not self.is_over
 
     def begin_starving(self) -> None:
-        """Begin to count: the engine asked for a request, and there are only seeds not yet ranked."""
+        """Start counting: the engine asked for a request, and there are only unranked seeds."""
         if self._starving_at is None:
             self._starving_at = self._clock()
         if not self._is_timed:
@@ -64,11 +64,11 @@ class StartWatch:
     def end_starving(self) -> None:
         """Stop counting: the engine got a request."""
         if self._starving_at is not None:
-            self._count()
+            self._add_wait()
             self._starving_at = None
 
     def reset(self) -> None:
-        """Start a new count: the seeds yielded so far are being ranked."""
+        """Restart the count: the seeds yielded so far are being ranked."""
         self._waited = 0.0
         self._starving_at = None
         if self._suspended_at is not None:
@@ -85,27 +85,27 @@ class StartWatch:
             self.begin_starving()
 
     def _paused(self) -> float:
-        """Return for how many seconds `start()` has been suspended, with nothing to send."""
-        return self._waited + self._present()
+        """Return how many seconds `start()` has been suspended with nothing to send."""
+        return self._waited + self._current_wait()
 
-    def _present(self) -> float:
+    def _current_wait(self) -> float:
         if self._suspended_at is None or self._starving_at is None or self.is_reading:
             return 0.0
         return max(0.0, self._clock() - max(self._suspended_at, self._starving_at))
 
-    def _count(self) -> None:
-        self._waited += self._present()
+    def _add_wait(self) -> None:
+        self._waited += self._current_wait()
 
     def _suspend(self) -> None:
         self._suspended_at = self._clock()
 
     def _resume(self) -> None:
-        self._count()
+        self._add_wait()
         self._suspended_at = None
 
 
 class _Watched:
-    """Awaits a coroutine and says when it is suspended and when it goes on."""
+    """Awaits a coroutine, and calls `suspend` and `resume` as it stops and continues."""
 
     def __init__(
         self,

@@ -34,14 +34,14 @@ if TYPE_CHECKING:
 logger = safe_logger(__name__)
 
 MOST_CAUSES: Final = 20
-# Below this share of pages among a crawl's HTML responses, the log says how to change it.
-FEW: Final = 0.5
-# Fewer requests say little of a project.
-SOME: Final = 10
+# Below this share of pages among the responses, the log says how to change that.
+FEW_PAGES_SHARE: Final = 0.5
+# With fewer responses, it does not.
+LEAST_RESPONSES: Final = 10
 MOST_CHURNING: Final = 10_000
-# Why a page was not observed though its request did not fail.
+# Reasons for which a page was not observed although its request did not fail.
 _NOT_FAILED: Final = frozenset({"cached", "doubtful", "other_type", "rejected"})
-# What the closing lines say of visits, by their stat.
+# Endings of summary lines about visits, by stat.
 _REMARKS: Final = {
     "not_observed/doubtful": "showed hardly anything of the page, and will count if the next visit "
     "confirms it",
@@ -53,25 +53,25 @@ _REMARKS: Final = {
 
 @dataclass(slots=True)
 class CrawlStats:
-    """The stats of one crawl, and its predictions with the outcomes of the visits."""
+    """The stats of one crawl, and the predictions and outcomes of its visits."""
 
     collector: StatsCollector
     recorded: int = 0
-    # Responses of pages, whatever they showed.
+    # Responses of pages, including failures.
     answers: int = 0
-    # Responses of pages that came when the crawl had failed.
+    # Responses of pages that arrived after the crawl had failed.
     unrecorded: int = 0
-    # Responses that may show what is watched, whether HACS takes them for pages or not.
+    # Responses that may show marks, of pages or not.
     readable_answers: int = 0
-    # The URL of the first answer that HACS does not take for a page.
+    # The URL of the first answer that was not for a page.
     not_a_page: str | None = None
-    # What is watched of pages, in a word.
+    # The noun for a watched mark.
     watched: str = "link"
     taken_back: int = 0  # counted updates of ranked pages
     # Types of the answers that cannot show any watched mark, of pages and of other requests.
     other_answers: Counter[str] = field(default_factory=Counter)
     unread_answers: Counter[str] = field(default_factory=Counter)
-    # The patterns of HACS_WEIGHTS and HACS_EVERY that counted for a page.
+    # The patterns of settings that applied to a page.
     matched: set[str] = field(default_factory=set)
     _has_said_overdue: bool = False
     _counts_by_site: bool = False
@@ -89,12 +89,12 @@ class CrawlStats:
         self.collector.inc_value(f"hacs/{name}", number)  # type: ignore[arg-type]
 
     def count_beside(self, name: str, noun: str) -> None:
-        """Count an event that is not a visit of the spider's, by its noun in the summary."""
+        """Count an event other than the spider's visits; the summary uses the noun."""
         self.count(name)
         self._beside[name] = noun
 
     def get(self, name: str) -> int:
-        """Return the stat `hacs/<name>`, 0 if nothing was counted."""
+        """Return the stat `hacs/<name>`, or 0."""
         return int(self.collector.get_value(f"hacs/{name}", 0))
 
     def gauge(self, name: str, number: float) -> None:
@@ -112,16 +112,16 @@ class CrawlStats:
 
     @property
     def has_seen_nothing(self) -> bool:
-        """Whether pages were asked for, and none of them gave an answer of its own."""
+        """Whether pages were requested and none answered."""
         return bool(self._causes) and not self.answers
 
     def count_not_observed(self, reason: str) -> None:
-        """Count a request by which its page was not observed."""
+        """Count a request that did not show its page."""
         self.count("not_observed")
         self.count(f"not_observed/{reason}")
 
     def count_rejected(self, reason: str) -> None:
-        """Count why the project rejected an answer, in its words."""
+        """Count the project's reason for rejecting an answer."""
         is_counted = reason in self._rejected or len(self._rejected) < MOST_CAUSES
         self._rejected[reason if is_counted else "other"] += 1
 
@@ -135,21 +135,21 @@ class CrawlStats:
 
     @property
     def predicted(self) -> int:
-        """How many predictions were compared."""
+        """How many visits were compared with predictions."""
         return len(self._found)
 
     @property
     def found_updates(self) -> int:
-        """How many of the visits compared with predictions found new links, whatever brought them."""
+        """How many of these visits found new marks, by time or by churn."""
         return self._found.count(1) - self.taken_back
 
     @property
     def expected_updates(self) -> float:
-        """How many of them were predicted to."""
+        """How many of them were expected to."""
         return float(self._chance(0).sum())
 
     def updates_by_time(self) -> float:
-        """Return how many of the predicted visits found changes that time brought, as an estimate."""
+        """Estimate how many of them found updates, without churn."""
         shares = time_share(np.array(self._p, np.float64), np.array(self._churn, np.float64))
         return float(shares[np.frombuffer(self._found, np.bool_)].sum())
 
@@ -174,9 +174,9 @@ class CrawlStats:
         self.gauge_overdue(plan.demanded, int(plan.is_overdue.sum()), budget)
 
     def gauge_overdue(self, left: Demanded, chosen: int, budget: int | None) -> None:
-        """Log how many overdue pages were chosen and how many are `left`, and the cost of the intervals.
+        """Log the overdue pages, those chosen and those `left`, and the cost of the intervals.
 
-        `budget` is how many pages a run visits, None for all.
+        `budget` is the number of visits per run, None if unlimited.
         """
         if not left.visits_a_day:
             return
@@ -227,7 +227,7 @@ class CrawlStats:
                 self.count(name, number)
 
     def _count_predictions(self, seen: Sequence[Recorded], updates: Counted) -> None:
-        """Compare the p and the churn of ranked visits with their outcomes."""
+        """Compare p and churn of ranked visits with their outcomes."""
         ranked = [
             (prediction, visited.is_update(updates))
             for visited in seen
@@ -245,14 +245,14 @@ class CrawlStats:
         self.count("found_updates", sum(self._found[first:]))
 
     def begin_round(self) -> None:
-        """Begin the next summary; the stats go on."""
+        """Restart the counts of the summary, but not the stats."""
         self.recorded = self.taken_back = 0
         self._p, self._churn, self._found = array("f"), array("f"), bytearray()
         self._churning.clear()
         self._before = dict(self.collector.get_stats())
 
     def log_summary(self) -> None:
-        """Log the summary of the crawl, with its updates next to the number that p predicted."""
+        """Log the summary of the crawl, with the updates and their expected number."""
 
         def stat(name: str) -> int:
             stats = (self.collector.get_stats(), self._before)
@@ -296,7 +296,7 @@ class CrawlStats:
         if self._rejected:
             reasons = ", ".join(f"{number} x {why}" for why, number in self._rejected.most_common())
             answers = counted(self._rejected.total(), "answer")
-            logger.info("%s the project said to be no page: %s", answers, reasons)
+            logger.info("%s rejected by the project: %s", answers, reasons)
             self._rejected.clear()
         if self._causes:
             requests = counted(self._causes.total(), "request")
@@ -304,10 +304,9 @@ class CrawlStats:
             self._causes.clear()
 
     def _news(self, visits: int, firsts: int, updates: int, new: int, lists: int) -> str:
-        """Return the new marks and updates of visits, in words, with the expected number of updates.
+        """Describe new marks and updates, with the expected number of updates.
 
-        The number is left out if some of the updates were on pages that were not ranked, as it counts
-        ranked pages only.
+        That number counts only ranked pages, so it is left out if other pages had updates, too.
         """
         if visits == firsts:
             return f", {'all ' * (visits > 1)}for the first time" if visits else ""
@@ -333,15 +332,15 @@ class CrawlStats:
         return 0 < self.get("visits") == self.get("first_visits")
 
     def log_pages_known_before(self, pages: int, state_shown: str) -> None:
-        """Log which pages a state had before this crawl, which visited only new ones."""
+        """Log how many pages the state had before this crawl, which visited only new ones."""
         # failed and gone pages are added to the state, too
         added = sum(map(self.get, ("first_visits", "not_observed", "gone")))
         if (before := pages - added) > 0 and self.get("seeds") + self.get("dropped/budget"):
-            return  # known pages were asked for, and are left for later
+            return  # known pages were requested, but did not fit into the budget
         if before > 0:
             logger.info(
                 "None of the %s that the state knew before was visited: unless they are another "
-                "spider's, URLs change with each run, as by a session id, and HACS learns nothing",
+                "spider's, URLs change with each run, as by a session id, and HACS cannot learn",
                 counted(before, "page"),
             )
         else:
@@ -351,7 +350,7 @@ class CrawlStats:
             )
 
     def log_first_crawl(self, estimation: Estimation) -> None:
-        """Log what to expect next if every visit was a page's first."""
+        """Log what to expect if every visit was a page's first."""
         if not self.saw_only_new_pages:
             return
         rate_per_day = estimation.rate_per_day(Page("http://a.example/", array("I", [0])))
@@ -363,18 +362,18 @@ class CrawlStats:
         )
 
     def log_if_few_were_pages(self, pages: Pages) -> None:
-        """Log that HACS takes none of the crawl's requests for pages, or only a few by default."""
+        """Log if HACS_PAGES takes few of the crawl's requests, or none, for pages."""
         is_none = not self.has_pages and self.not_a_page is not None
         if is_none and isinstance(pages, tuple):
             logger.warning(
-                "HACS_PAGES is found in no URL that was answered, so that nothing was recorded; the "
-                "first answer was that of %s",
+                "HACS_PAGES matches none of the URLs that answered, so nothing was recorded; the "
+                "first answer came from %s",
                 self.not_a_page,
             )
         if pages != "start":
             return
         seen, of_pages = self.readable_answers, min(self.answers, self.readable_answers)
-        if (is_none and seen) or (seen >= SOME and of_pages < FEW * seen):
+        if (is_none and seen) or (seen >= LEAST_RESPONSES and of_pages < FEW_PAGES_SHARE * seen):
             logger.info(
                 "%d of %d requests %s a start request, and only start requests are ranked and "
                 'recorded: set HACS_PAGES = "all", or to URL patterns, to include the pages that '
@@ -388,8 +387,8 @@ class CrawlStats:
         (example, _), *_ = self._churning.most_common(1)
         logger.info(
             "%s took %.0f %% of the visits and seem to show %ss that change with every request (or were "
-            "visited twice within minutes), such as %s; of the %s of ranked pages time brought about "
-            "%.1f (`hacs report` names the pages, HACS_LINKS_DENY leaves such links out)",
+            "visited twice within minutes), such as %s; of the %s on ranked pages, about %.1f were due "
+            "to time (`hacs report` names the pages, HACS_LINKS_DENY leaves such links out)",
             counted(len(self._churning), "page"),
             100.0 * churning / max(visits, 1),
             self.watched,

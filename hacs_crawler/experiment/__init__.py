@@ -1,1 +1,1 @@
-"""Experiments: two crawls of the same pages, each with a state of its own, compared."""
+"""Experiments: compare crawls of the same pages with separate states."""

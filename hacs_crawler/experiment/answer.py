@@ -1,4 +1,4 @@
-"""Comparison of twin crawls: which finds more updates in the same number of visits, and how surely."""
+"""Compares twin crawls: which finds more updates in the same number of visits, with confidence."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from hacs_crawler.utils.arrays import FloatArray
 from hacs_crawler.utils.terminal import Progress
 from hacs_crawler.utils.times import DAY, SKEW_SECONDS, day_text
 
-# Upper bound on the probability that a difference is ever reported although both find the same.
+# Upper bound on the probability of ever reporting a difference between equal crawls.
 ALPHA: Final = 0.05
-# Both crawls must have found updates on this many sites before anything is concluded.
+# Conclusions need updates on at least this many sites, for each crawl.
 LEAST_SITES: Final = 10
-# With fewer sites, counted as if all were of one size, their differences cannot be estimated.
+# With a lower effective number of sites, their differences cannot be estimated.
 LEAST_EFFECTIVE: Final = 4.0
-# By how much, as a share, the crawls' visits may differ: a crawl that was killed lost a few.
+# Tolerated relative difference of the numbers of visits: a killed crawl may have lost a few.
 MOST_APART: Final = 0.05
-# On which share of the days one of the crawls may be missing.
+# Tolerated share of days on which either crawl made no visit.
 MOST_DAYS_APART: Final = 0.1
-# Which share of its visits may go to pages that the other does not know.
+# Tolerated share of a crawl's visits to pages that the other does not know.
 MOST_UNKNOWN: Final = 0.2
 MOST_LOOKS: Final = 200
 _BATCH: Final = 2_000
@@ -47,8 +47,8 @@ _BATCH: Final = 2_000
 class Side:
     """One crawl in numbers, since the experiment began.
 
-    `visits` are those that could find an update: all but pages' first visits. `updates` weights each
-    update with the probability that time brought it and not the request.
+    `visits` excludes pages' first visits, which cannot find an update. `updates` is weighted by the
+    probability that an update is not churn.
     """
 
     name: str
@@ -60,12 +60,12 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Two crawls compared; times in seconds since 1970 UTC.
+    """The comparison of two crawls; times in seconds since 1970 UTC.
 
-    `verdict` is "more", "fewer", "undecided" or "too early". `ratio` is the ratio of their updates per
-    visit, and `low` to `high` its interval, which holds at all looks with probability 1 - `alpha`.
-    `since` is the look that first gave the present verdict, None while it is open. Of the updates that
-    `both` found the first crawl was `sooner_days` sooner on average.
+    `verdict` is "more", "fewer", "undecided" or "too early". `ratio` is the ratio of updates per
+    visit, `low` to `high` its interval, which holds at all looks with probability 1 - `alpha`.
+    `since` is the first look of those with the final verdict, None if undecided or too early. The
+    first crawl found the updates that `both` found `sooner_days` sooner, on average.
     """
 
     one: Side
@@ -90,7 +90,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class TwinRecord:
-    """One twin's record since the start: all visits, and those that are not a page's first."""
+    """One twin's ranked visits since the start; `again` excludes pages' first visits."""
 
     name: str
     all: Outcomes
@@ -98,19 +98,19 @@ class TwinRecord:
 
     @property
     def updates(self) -> FloatArray:
-        """For each visit that is not a page's first, the probability that it found an update by time."""
+        """For each visit in `again`, the probability that it found an update that is not churn."""
         is_updated = (self.again["flags"] & UPDATED) > 0
         updates: FloatArray = is_updated * share_of_time(self.again)
         return updates
 
     @property
     def days(self) -> set[int]:
-        """The days on which there were visits."""
+        """The days with visits."""
         return {*(self.all["at"].astype(np.int64) // DAY).tolist()}
 
 
 def records_of(states: Sequence[State], places: Sequence[str], began: int) -> list[TwinRecord]:
-    """Read what twins recorded since they began; raises HacsError if one changed its policy."""
+    """Read the twins' records since they began; raises HacsError if one changed its settings."""
     records, labels = [], []
     for state, address in zip(states, places, strict=True):
         outcomes = state.outcomes()
@@ -120,8 +120,8 @@ def records_of(states: Sequence[State], places: Sequence[str], began: int) -> li
             policies = {label.policy for label in own}
             used = sorted(policies if len(policies) > 1 else {label.model for label in own})
             raise HacsError(
-                f"{address} was crawled with other settings in between ({' and '.join(used)}): an "
-                "experiment compares crawls that keep theirs; end it, and start again"
+                f"{address} was crawled with different settings ({' and '.join(used)}): an experiment "
+                "compares crawls with constant settings; end it, and start again"
             )
         records.append(outcomes)
         labels.append(own[0] if own else None)
@@ -133,7 +133,7 @@ def records_of(states: Sequence[State], places: Sequence[str], began: int) -> li
 
 
 def _names(labels: Sequence[Label | None], places: Sequence[str]) -> list[str]:
-    """Return the names that distinguish crawls: policies, the inputs of their p, or addresses."""
+    """Return names that distinguish the crawls: policies, models of p, or addresses."""
     for name in ("policy", "model"):
         names = [getattr(label, name) for label in labels if label is not None]
         if len({*names}) == len(labels):
@@ -150,17 +150,17 @@ def compare(
 ) -> Answer:
     """Compare the records of two twins since second `began`.
 
-    Loads every page of the first state, for its history before. Raises HacsError that says why they
-    cannot be compared.
+    Loads all pages of the first state, for their earlier history. Raises HacsError if they cannot
+    be compared, with the reason.
     """
-    _refuse_unlike(one, other)
+    _refuse_unlike_visits(one, other)
     _refuse_other_pages(one, other, states[1])
     _refuse_other_pages(other, one, states[0])
     ids = np.concatenate([one.all["page_id"], other.all["page_id"]])
     ids, first = np.unique(ids, return_index=True)
     visited = np.concatenate([one.all["site"], other.all["site"]])[first]
     rate = min(len(one.again), len(other.again)) / max(len(one.days | other.days), 1)
-    page_sites, rates, has_past = _past_of(
+    page_sites, rates, has_past = _history_before(
         states[0], began, dict(zip(ids.tolist(), visited.tolist(), strict=True))
     )
     sites, places = np.unique(page_sites, return_inverse=True)
@@ -169,9 +169,9 @@ def compare(
         few = int(np.searchsorted(np.cumsum(np.sort(pages)[::-1]), len(places) / 2)) + 1
         raise HacsError(
             f"too few sites: {few} of {len(sites)} have most of the {len(places)} pages, "
-            "and by so few it cannot be said what holds for others"
+            "too few to generalize from"
         )
-    # the updates expected of one visit to each page, after a day and after the time of a whole round
+    # expected updates by a visit to each page, after a day and after the time of a whole round
     elapsed = (1.0, len(places) / max(rate, 1e-9)) if has_past else ()
     expected = [np.bincount(places, update_probability(rates, days)) for days in elapsed]
     columns = np.array(expected, np.float64).reshape(len(elapsed), len(sites)).T
@@ -181,12 +181,12 @@ def compare(
     ends = (days + 1) * DAY
     mine, theirs = (_tally(record, ends, sites) for record in (one, other))
     result = contrast(mine, theirs, pages, columns)
-    # what could be said at the end of each day
+    # the verdict at the end of each day
     low, high = result.interval(alpha)
     both_found = np.min([(tally.updates > 0).sum(-1) for tally in (mine, theirs)], axis=0)
     verdict = np.where(low > 1.0, "more", np.where(high < 1.0, "fewer", "undecided"))
     verdicts = np.where(both_found < LEAST_SITES, "too early", verdict).tolist()
-    both, sooner_days, only_one, only_other = _matched(one, other)
+    both, sooner_days, only_one, only_other = _common_updates(one, other)
     updated = [int(np.count_nonzero(tally.updates[-1])) for tally in (mine, theirs)]
     sides = [
         Side(
@@ -224,8 +224,8 @@ def compare(
     )
 
 
-def _refuse_unlike(one: TwinRecord, other: TwinRecord) -> None:
-    """Raise HacsError unless two twins made equally many visits, different ones, on the same days."""
+def _refuse_unlike_visits(one: TwinRecord, other: TwinRecord) -> None:
+    """Raise HacsError unless twins made the same number of visits, different ones, on the same days."""
     for record in (one, other):
         if not len(record.again):
             raise HacsError(
@@ -248,14 +248,14 @@ def _refuse_unlike(one: TwinRecord, other: TwinRecord) -> None:
         if len(missing) > MOST_DAYS_APART * len(days):
             raise HacsError(
                 f"{record.name} did not crawl on {len(missing)} of {len(days)} days, such as "
-                f"{day_text(missing[0] * DAY)}: what the twins found is of other times; end the "
+                f"{day_text(missing[0] * DAY)}: the twins' updates are not from the same time; end the "
                 "experiment, and start again"
             )
     numbers = len(one.all), len(other.all)
     if min(numbers) < (1.0 - MOST_APART) * max(numbers):
         raise HacsError(
             f"{one.name} made {numbers[0]:,} visits and {other.name} {numbers[1]:,}: fewer visits find "
-            "more by each; give both crawls the same HACS_BUDGET, and start again"
+            "more per visit; give both crawls the same HACS_BUDGET, and start again"
         )
 
 
@@ -270,13 +270,13 @@ def _refuse_other_pages(mine: TwinRecord, theirs: TwinRecord, state: State) -> N
         )
 
 
-def _past_of(
+def _history_before(
     state: State, began: int, visited: dict[int, int]
 ) -> tuple[NDArray[np.int64], FloatArray, bool]:
-    """Return the pages' sites, their rates as known before second `began`, and if there is a past.
+    """Return the pages' sites, their rates before second `began`, and whether there is a history.
 
-    `visited` are sites of pages by id; pages that neither were known then nor were visited since are
-    left out. The rate of an unknown page is the prior's mean.
+    `visited` has the sites of the pages visited since, by id. Pages that were not visited before or
+    since are left out. The rate of a page without earlier visits is the prior's mean.
     """
     sites: list[int] = []
     rates: list[FloatArray] = [np.zeros(0)]
@@ -302,7 +302,7 @@ def _past_of(
 
 
 def _tally(record: TwinRecord, ends: NDArray[np.int64], sites: NDArray[np.int64]) -> SiteTally:
-    """Return a crawl's finds up to the end of each day."""
+    """Return a crawl's updates up to the end of each day, by site."""
     again = record.again
     look = np.searchsorted(ends, again["at"].astype(np.int64), "right")
     index = look * len(sites) + np.searchsorted(sites, again["site"].astype(np.int64))
@@ -316,12 +316,12 @@ def _tally(record: TwinRecord, ends: NDArray[np.int64], sites: NDArray[np.int64]
     return SiteTally(upto(record.updates), visits, worth / np.maximum(visits.sum(-1), 1.0))
 
 
-def _matched(one: TwinRecord, other: TwinRecord) -> tuple[int, float, int, int]:
-    """Return how many updates both found, the days by which `one` was sooner, and others of each.
+def _common_updates(one: TwinRecord, other: TwinRecord) -> tuple[int, float, int, int]:
+    """Return the number of updates both found, the days that `one` was sooner, and the others of each.
 
-    Two visits found the same if the times since the visits before overlap; each is matched once.
+    Two updates are the same if their gaps overlap; each is matched once.
     """
-    first, second = (_spans(record) for record in (one, other))
+    first, second = (_gaps_with_update(record) for record in (one, other))
     numbers = [sum(map(len, spans.values())) for spans in (first, second)]
     both, sooner = 0, 0.0
     for page_id, spans in first.items():
@@ -335,8 +335,8 @@ def _matched(one: TwinRecord, other: TwinRecord) -> tuple[int, float, int, int]:
     return both, sooner / max(both, 1), numbers[0] - both, numbers[1] - both
 
 
-def _spans(record: TwinRecord) -> dict[int, list[tuple[float, float]]]:
-    """Return the times, by page, in which updates were that visits found: from the visit before."""
+def _gaps_with_update(record: TwinRecord) -> dict[int, list[tuple[float, float]]]:
+    """Return the begin and end of the gaps with updates, by page."""
     updates = record.again[(record.again["flags"] & UPDATED) > 0]
     ends = updates["at"].astype(np.float64)
     begins = ends - updates["days_since_visit"].astype(np.float64) * DAY

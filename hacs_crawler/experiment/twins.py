@@ -1,4 +1,4 @@
-"""Twin states: copied from one at the start of an experiment, marked, and joined at its end."""
+"""Twin states: copied and marked at the start of an experiment, and joined at its end."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from hacs_crawler.utils.times import day_text
 
 
 class Twins(Struct, frozen=True):
-    """The note in twin states: when the experiment began, and the states' addresses, the first first.
+    """The note in twin states: when the experiment began, and the addresses, the original first.
 
-    `began` is in seconds since 1970 UTC. Addresses come without passwords.
+    `began` is in seconds since 1970 UTC. Addresses lack passwords.
     """
 
     number: str
@@ -36,7 +36,7 @@ class Twins(Struct, frozen=True):
     places: tuple[str, ...]
 
     def __str__(self) -> str:
-        """Return which states are twins, and since when."""
+        """Return a sentence about the twins, for error messages."""
         return (
             f"{' and '.join(self.places)} are twins of an experiment since {day_text(self.began)}"
         )
@@ -48,7 +48,7 @@ def twins_of(state: State) -> Twins | None:
 
 
 def refuse_twin(state: State) -> None:
-    """Raise HacsError if the state is a twin, which must not learn of the other's visits."""
+    """Raise HacsError if the state is a twin, which must not get other visits."""
     if (twins := twins_of(state)) is not None:
         raise HacsError(f"{twins}: nothing is imported before `hacs experiment end` joins them")
 
@@ -60,18 +60,17 @@ def start(
     now: float,
     on_pages: Callable[[int], object] = lambda _: None,
 ) -> int:
-    """Copy a state to each of the others, given by their shards, and note that they are twins.
+    """Copy a state to each of the others, given by their shards, and mark them as twins.
 
-    `places` are the shown addresses of the state and the others. Returns the number of pages. Raises
-    HacsError if an experiment is on, StateError if a place is not empty. A start that was stopped is
-    repeated.
+    `places` are the addresses of all states, for messages. Returns the number of pages. Raises HacsError
+    during another experiment, StateError if a target is not empty. An interrupted start is continued.
     """
     twins = twins_of(state)
     is_stopped = any(target.store.read_meta(COPYING) for targets in others for target in targets)
     if twins is not None and not (is_stopped and twins.places == tuple(places)):
         raise HacsError(f"{twins}: `hacs experiment end` ends it")
     if not state.store.count():
-        raise HacsError(f"{places[0]} knows no page yet: crawl first, or bootstrap from archives")
+        raise HacsError(f"{places[0]} knows no page yet: crawl first, or read archives")
     for address, targets in zip(places[1:], others, strict=True):
         refuse_filled([target.store for target in targets], places[0], address)
     number = 0
@@ -86,21 +85,18 @@ def start(
 
 
 def checked(state: State, others: Sequence[State], places: Sequence[str]) -> Twins:
-    """Return the note that a state shares with the others; raises HacsError if they share none."""
+    """Return the note that all states share; raises HacsError if they do not."""
     note = twins_of(state)
     if note is None:
-        raise HacsError(f"{places[0]} is no twin: `hacs experiment start ADDRESS` copies it")
+        raise HacsError(f"{places[0]} is not a twin: `hacs experiment start ADDRESS` copies it")
     for other, address in zip(others, places[1:], strict=True):
         if twins_of(other) != note:
-            raise HacsError(f"{address} is no twin of {places[0]}: {note}")
+            raise HacsError(f"{address} is not a twin of {places[0]}: {note}")
     return note
 
 
 def join(state: State, other: State) -> None:
-    """Add another state's visits to a state; pages are sets of visits, so joining twice adds nothing.
-
-    Raises StateError.
-    """
+    """Add another state's visits to a state; doing this twice is safe. Raises StateError."""
     pages = (page for page in other.pages() if page is not None)
     while batch := list(islice(pages, PAGES_A_CALL)):
         state.restore(batch)
@@ -113,16 +109,16 @@ def join(state: State, other: State) -> None:
 
 
 def end(state: State, others: Sequence[State], places: Sequence[str]) -> None:
-    """Join what all twins saw in the first, and forget that they are twins.
+    """Add the visits of all twins to the first, and remove the marks.
 
-    An end that was stopped is repeated. Raises HacsError.
+    An interrupted end is continued. Raises HacsError.
     """
     note = twins_of(state)
     if note is None:
-        raise HacsError(f"{places[0]} is no twin: there is nothing to end")
+        raise HacsError(f"{places[0]} is not a twin: there is nothing to end")
     for other, address in zip(others, places[1:], strict=True):
         if twins_of(other) not in (note, None) or address not in note.places:
-            raise HacsError(f"{address} is no twin of {places[0]}: {note}")
+            raise HacsError(f"{address} is not a twin of {places[0]}: {note}")
     if missing := [address for address in note.places[1:] if address not in places]:
         raise HacsError(f"{note}: name {' and '.join(missing)}, too")
     for other in others:

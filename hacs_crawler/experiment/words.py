@@ -1,4 +1,4 @@
-"""The answer of an experiment as a person would say it."""
+"""The answer of an experiment in words."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 from hacs_crawler.experiment.answer import LEAST_SITES, Answer
 from hacs_crawler.utils.times import DAY, day_text
 
-# Without a past, policies that learn have learned little before.
+# Without a history, policies that learn know little for this long.
 EARLY_DAYS: Final = 60
 
 
@@ -38,7 +38,7 @@ def _sentences(answer: Answer) -> Iterator[str]:
         return
     yield (
         f"{mine.name} found {mine.updates:,.0f} updates, {other.name} {other.updates:,.0f}: "
-        f"{answer.ratio:.2f} times as many{' by each visit' * (mine.visits != other.visits)}."
+        f"{answer.ratio:.2f} times as many{' per visit' * (mine.visits != other.visits)}."
     )
     interval = f"above {answer.low:.2f} times"
     if math.isfinite(answer.high) and answer.high < 1000:
@@ -63,7 +63,7 @@ def _sentences(answer: Answer) -> Iterator[str]:
     yield "Each had half of the visits; with all of them the ratio may differ somewhat."
     if not answer.has_past and answer.last - answer.first < EARLY_DAYS * DAY:
         yield (
-            "Little was known of the pages before: in the first 60 days the ratio is then near 1, "
-            "whatever the policies. Read what archives know of the pages (`scrapy crawl wayback`), and "
-            "start again."
+            "Little was known about the pages before, so in the first 60 days the ratio is near 1, "
+            "regardless of the policies. Read the pages' history from archives "
+            "(`scrapy crawl wayback`), and start again."
         )

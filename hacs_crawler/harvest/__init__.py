@@ -1,1 +1,1 @@
-"""Harvests, during a crawl, the captures that a live web archive has of each page."""
+"""Harvests the captures of pages from live web archives, in a crawl."""

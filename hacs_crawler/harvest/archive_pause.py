@@ -1,7 +1,7 @@
-"""Downloader middleware: leaves a web archive alone when it has had enough.
+"""Downloader middleware: pauses requests to a web archive that is overloaded.
 
-The Wayback Machine answers 429, as a rule without a Retry-After. Who goes on asking finds connections
-refused, for an hour at first (its staff in edgi-govdata-archiving/wayback issue 137).
+The Wayback Machine answers 429, usually without a Retry-After. It refuses connections of clients
+that go on, for an hour at first (its staff in edgi-govdata-archiving/wayback issue 137).
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ else:
 
 logger = safe_logger(__name__)
 
-# How often an archive is left alone that has not answered anything yet: its address may be wrong.
+# How many pauses a host gets that has not answered at all: its address may be wrong.
 PAUSES_WITHOUT_ANSWER: Final = 2
-# How often in a row: with 60 s doubled each time, that is two hours.
+# How many consecutive pauses a host gets: from 60 s, doubled each time, two hours in total.
 PAUSES: Final = 7
-# An archive that asks for more is asked again in another run.
+# A host that asks for a longer pause is given up in this run.
 LONGEST_SECONDS: Final = 3 * 3600.0
-# After this many times the last pause without another, the next pause is the shortest again.
+# After this many times the last pause without a pause, doubling starts over.
 CALM: Final = 10
-# In the 503 answers, without Retry-After, of Amazon's S3, where Common Crawl's files are.
+# Amazon's S3, which has Common Crawl's files, sends this with 503, without Retry-After.
 _SLOW_DOWN: Final = b"<Code>SlowDown</Code>"
 
 
 @dataclass(slots=True)
 class _Host:
-    """How a host of an archive is left alone: until when, and how often and long before."""
+    """The pauses of an archive's host: the end of the current one, and the number of earlier ones."""
 
     until: float = 0.0
     last_seconds: float = 0.0
@@ -63,12 +63,11 @@ class _Host:
 
 
 class ArchivePauseMiddleware:
-    """Holds all requests to a host of an archive back when it has had enough, longer each time.
+    """Pauses all requests to an archive's host, longer each time.
 
-    That is after a 429, a 503 with Retry-After or SlowDown, or a refused connection.
-
-    The requests are sent again afterwards. An archived answer, recognized by its Memento-Datetime, is
-    not the archive's own answer, whatever its status.
+    A pause begins after a 429, a 503 with Retry-After or SlowDown, or a refused connection; then
+    the requests are sent again. The status of an archived answer, which has a Memento-Datetime,
+    does not count.
     """
 
     def __init__(
@@ -86,9 +85,9 @@ class ArchivePauseMiddleware:
         return cls(crawler, Crawl.of(crawler))
 
     async def process_request(self, request: Request, spider: Spider | None = None) -> None:
-        """Wait while the host must not be asked."""
+        """Wait for the end of the host's pause."""
         del spider
-        if not _is_meant(request):
+        if not _is_for_archive(request):
             return
         host = self._host(request)
         while (wait := host.until - self._clock()) > 0:
@@ -99,22 +98,22 @@ class ArchivePauseMiddleware:
     def process_response(
         self, request: Request, response: Response, spider: Spider | None = None
     ) -> Request | Response:
-        """Pause the host if it has had too many requests, and have the request sent again."""
+        """Begin a pause if the answer asks for it, and retry the request."""
         del spider
-        if not _is_meant(request):
+        if not _is_for_archive(request):
             return response
         if urlsplit(request.url).path == "/robots.txt":
             self._on_crawl_delay(request, response)
         if response.headers.get(b"Memento-Datetime"):
             request.meta["dont_retry"] = True
         asked = retry_after(response.headers.get(b"Retry-After"), self._clock())
-        if _is_too_many(response):
-            self._leave_alone(request, "has had too many requests", asked)
+        if _is_overloaded(response):
+            self._pause(request, "has had too many requests", asked)
             return request.replace(dont_filter=True)
         host = self._host(request)
         if response.status == 503 and asked is not None and asked > 0:
             host.has_answered = True
-            self._leave_alone(request, "answered 503", asked)
+            self._pause(request, "answered 503", asked)
         elif self._clock() >= host.until:
             host.has_answered = True
             host.pauses = 0
@@ -125,19 +124,19 @@ class ArchivePauseMiddleware:
     def process_exception(
         self, request: Request, exception: Exception, spider: Spider | None = None
     ) -> Request | None:
-        """Have a request sent again that was refused or called back."""
+        """Retry a request that was refused or recalled."""
         del spider
-        if not _is_meant(request):
+        if not _is_for_archive(request):
             return None
         if isinstance(exception, REFUSED):
-            self._leave_alone(request, "refuses connections", None)
+            self._pause(request, "refuses connections", None)
         elif not isinstance(exception, PutBackError):
             return None
         self._refuse_at_end(request)
         return request.replace(dont_filter=True)
 
     def _on_crawl_delay(self, request: Request, response: Response) -> None:
-        """Go no faster than robots.txt asks for, which Scrapy does not look at."""
+        """Obey the Crawl-delay in robots.txt, which Scrapy ignores."""
         if response.status != 200 or not self._crawler.settings.getbool("ROBOTSTXT_OBEY"):
             return
         settings = self._crawler.settings
@@ -145,7 +144,7 @@ class ArchivePauseMiddleware:
         delay = Protego.parse(response.body.decode("utf-8", "replace")).crawl_delay(agent)
         if not delay or delay < 0:
             return
-        self._refuse_to_wait_for_ever(request, delay)
+        self._refuse_long_pause(request, delay)
         host = urlsplit(response.url).netloc
         logger.info("%s asks in robots.txt for %g s between requests", host, delay)
         for kind, slot in slots_of(host).items():
@@ -153,7 +152,7 @@ class ArchivePauseMiddleware:
 
     def _refuse_given_up(self, request: Request) -> None:
         if reason := self._host(request).given_up:
-            # of robots.txt Scrapy 2.13 logs any other class as a failure
+            # for robots.txt, Scrapy 2.13 logs subclasses of IgnoreRequest as failures
             raise (GivenUpError if "hacs_archive" in request.meta else IgnoreRequest)(reason)
 
     def _refuse_at_end(self, request: Request) -> None:
@@ -164,14 +163,14 @@ class ArchivePauseMiddleware:
     def _host(self, request: Request) -> _Host:
         return self._hosts.setdefault(urlsplit(request.url).netloc, _Host())
 
-    def _leave_alone(self, request: Request, reason: str, asked: float | None) -> None:
-        """Begin a pause, or make one longer if asked to; raises GivenUpError if there were too many."""
-        self._refuse_to_wait_for_ever(request, asked or 0.0)
+    def _pause(self, request: Request, reason: str, asked: float | None) -> None:
+        """Begin a pause, or extend it if asked to; raises GivenUpError after too many."""
+        self._refuse_long_pause(request, asked or 0.0)
         host, name = self._host(request), urlsplit(request.url).netloc
         if self._clock() < host.until:
             host.until = max(host.until, self._clock() + (asked or 0.0))
             return
-        # the archive at whose address the request is, else the one that made the request
+        # the archive that has this host, else the archive for which the request was made
         there = [archive for archive in self._archives.values() if name in archive.hosts]
         archive = there[0] if there else self._archives.get(request.meta.get("hacs_archive", ""))
         if host.pauses >= (PAUSES if host.has_answered else PAUSES_WITHOUT_ANSWER):
@@ -186,31 +185,31 @@ class ArchivePauseMiddleware:
         self._crawl.stats.count("archive/pauses")
         self._recall(name)
 
-    def _refuse_to_wait_for_ever(self, request: Request, asked: float) -> None:
+    def _refuse_long_pause(self, request: Request, asked: float) -> None:
         if asked > LONGEST_SECONDS:
             name = urlsplit(request.url).netloc
             self._give_up(request, f"{name} asks to be left alone for {asked:.0f} s")
 
     def _give_up(self, request: Request, reason: str) -> None:
         host = self._host(request)
-        host.given_up = f"{reason}; started again, the spider goes on where it was"
+        host.given_up = f"{reason}; run the spider again to continue"
         self._recall(urlsplit(request.url).netloc)
         self._refuse_given_up(request)
 
     def _recall(self, host: str) -> None:
         Downloads(self._crawler).recall(
-            lambda waiting: _is_meant(waiting) and urlsplit(waiting.url).netloc == host,
+            lambda waiting: _is_for_archive(waiting) and urlsplit(waiting.url).netloc == host,
             PutBackError(),
         )
 
 
-def _is_meant(request: Request) -> bool:
-    """Whether a request is for an archive: for its robots.txt Scrapy asks."""
+def _is_for_archive(request: Request) -> bool:
+    """Whether a request is for an archive, or for a robots.txt, which Scrapy requests."""
     return "hacs_archive" in request.meta or urlsplit(request.url).path == "/robots.txt"
 
 
-def _is_too_many(response: Response) -> bool:
-    """Whether the archive itself says 429 or SlowDown, or redirects to the page that says so."""
+def _is_overloaded(response: Response) -> bool:
+    """Whether the archive itself answers 429 or SlowDown, or redirects to its page for 429."""
     if response.headers.get(b"Memento-Datetime"):
         return False
     target = response.headers.get(b"Location") or b""

@@ -1,7 +1,7 @@
-"""Requests to an archive: each goes through Scrapy's downloader, each host at its pace.
+"""Sends requests to an archive through Scrapy's downloader, at the pace of each host.
 
-A host has a downloader slot for its index and one for mementos. Archives that share a host share its
-slots, at the slower of their rates.
+A host has one downloader slot for its index and one for mementos. Archives with the same host share
+the slots, at the slower of their rates.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ T = TypeVar("T")
 CDX_SLOT: Final = "hacs-cdx"
 MEMENTO_SLOT: Final = "hacs-mementos"
 REQUESTS_AT_ONCE: Final[Mapping[str, int]] = {CDX_SLOT: 4, MEMENTO_SLOT: 8}
-# Not 0: Scrapy then sends a burst without regard to the slot's concurrency.
+# With a delay of 0, Scrapy sends a burst regardless of the slot's concurrency.
 LEAST_DELAY_SECONDS: Final = 0.001
 # The Wayback Machine takes up to a minute for a long prefix (agntn/archives issue 70).
 CDX_TIMEOUT_SECONDS: Final = 180.0
-# How soon after the crawl began to close requests are given up that were not sent yet.
+# How often to check whether the crawl is closing, to recall requests that were not sent.
 RECALL_SECONDS: Final = 0.5
 
 
 class GivenUpError(IgnoreRequest):
-    """A host was left alone so often, or asks for so long, that it is not asked again in this run."""
+    """A host had too many pauses, or asks for too long a pause, and is given up in this run."""
 
 
 class UnansweredError(HacsError):
@@ -50,11 +50,11 @@ class TooMuchError(UnansweredError):
 
 
 class RefusedError(HacsError):
-    """Something on our side, such as the archive's robots.txt, keeps requests from being sent."""
+    """A request may not be sent, for example because of robots.txt."""
 
 
 class StoppedError(HacsError):
-    """The crawl is closing, or done with this archive, so nothing more is asked for."""
+    """The crawl is closing, or done with this archive."""
 
 
 def slots_of(host: str) -> dict[str, str]:
@@ -63,7 +63,7 @@ def slots_of(host: str) -> dict[str, str]:
 
 
 class Asker:
-    """Sends one archive's requests, each host at its pace."""
+    """Sends one archive's requests, at the pace of each host."""
 
     def __init__(self, crawler: Crawler, crawl: Crawl, address: ArchiveAddress) -> None:
         self.address = address
@@ -80,19 +80,19 @@ class Asker:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether requests have ended."""
+        """Whether no more requests are sent."""
         return self._is_ended or self._crawl.failure is not None or is_closing(self._crawler)
 
     async def beside(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Run a function in a thread next to the event loop."""
+        """Run a function in a thread."""
         return await maybe_deferred_to_future(self._worker.run(function, *args, **kwargs))
 
     def end(self) -> None:
-        """Ask nothing more."""
+        """Send no more requests."""
         self._is_ended = True
 
     def close(self) -> None:
-        """Let the thread end, and drop the waiting requests."""
+        """End the thread, and stop recalling requests."""
         self._cancel_recall()
         self._worker.close()
 
@@ -101,8 +101,8 @@ class Asker:
     ) -> Response:
         """Return the answer to a request; `kind` is the slot's, `meta` is Scrapy's.
 
-        Raises StoppedError, RefusedError, HacsError if the archive is not asked again in this run,
-        UnansweredError if another archive's host is not, and errors of the network.
+        Raises StoppedError, RefusedError, HacsError if the archive is given up in this run,
+        UnansweredError if only another archive's host is, and errors of the network.
         """
         if self.is_stopped:
             raise StoppedError
@@ -110,7 +110,7 @@ class Asker:
         own["download_slot"] = self._slot(kind, url)
         if kind == CDX_SLOT:
             own |= {"dont_retry": True, "download_timeout": CDX_TIMEOUT_SECONDS}
-        else:  # archived pages may lead anywhere
+        else:  # archived redirects may lead anywhere
             own["dont_redirect"] = True
         meta = own | meta
         if not self.address.obeys_robots and urlsplit(url).netloc in self.address.hosts:
@@ -125,11 +125,11 @@ class Asker:
         except IgnoreRequest as error:
             if self.is_stopped:
                 raise StoppedError from error
-            msg = f"{url} was not asked for: {error}"
+            msg = f"{url} was not requested: {error}"
             raise RefusedError(msg) from error
 
     def _slot(self, kind: str, url: str) -> str:
-        """Return the slot for a request of a kind, planned before the first request."""
+        """Return the slot for a request, and set its delay before the first request."""
         slot = slots_of(urlsplit(url).netloc)[kind]
         if slot not in self._slots:
             per_minute = self._per_minute[kind]
@@ -139,7 +139,7 @@ class Asker:
         return slot
 
     def _recall(self) -> None:
-        """Take back waiting requests when the crawl closes: sending them would take minutes."""
+        """Recall waiting requests if the crawl is closing: sending them would take minutes."""
         if self.is_stopped:
             Downloads(self._crawler).recall(
                 lambda request: request.meta.get("hacs_archive") == self.address.name,

@@ -1,6 +1,6 @@
-"""A web archive as a harvest uses it: which captures it has, and what their mementos show.
+"""Reads a web archive for a harvest: the index of captures, and mementos.
 
-The index of a CDX server is read chunk by chunk, in sizes that the server can take.
+The index of a CDX server is read in chunks that the server can handle.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
 
-# Mementos in a row at which the archive failed, each after Scrapy's retries: then the seed is left.
+# After this many consecutive failed mementos, each retried by Scrapy, the seed is given up.
 MOST_ERRORS: Final = 20
-# A longer page is parsed in the thread next to the event loop.
+# Longer pages are parsed in a thread.
 LARGE_BODY_BYTES: Final = 1 << 20
-# Redirects of the archive that are followed: it leads to the capture that it has instead.
+# How many redirects of the archive, to a capture that it has instead, are followed.
 HOPS: Final = 5
 
 
 class ArchiveClient:
-    """Asks an archive for captures, and it or the archives it names for mementos.
+    """Requests captures from an archive, and mementos from it or from archives that it names.
 
     Used from the event loop.
     """
@@ -68,11 +68,11 @@ class ArchiveClient:
         self._crawls: list[Span] | None = None
         self._listing = DeferredLock()
         crawler.signals.connect(self.asker.close, signals.spider_closed)
-        # Whether the CDX server knows no resume keys; None until an answer shows it.
+        # Whether the CDX server lacks resume keys; None until an answer shows it.
         self.is_keyless: bool | None = False if address.names_mementos else None
 
     async def spread(self, todo: Sequence[Span]) -> list[Span]:
-        """Return spans of time in the form in which the archive is asked for them, in order.
+        """Split spans of time by the archive's indexes, if it has several; keeps the order.
 
         Raises ArchiveError, UnansweredError, and as `Asker.get`.
         """
@@ -81,7 +81,7 @@ class ArchiveClient:
         await maybe_deferred_to_future(self._listing.acquire())
         try:
             if self._crawls is None:
-                # its captures are WARC records: say so if they cannot be read
+                # fail early if WARC records, which these captures are, cannot be read
                 warcio_headers()
                 self._crawl.stats.count("archive/cdx_requests")
                 self._crawls = await crawl_indexes(self.asker)
@@ -100,7 +100,7 @@ class ArchiveClient:
         ]
 
     async def captures(self, site: Site, span: Span, limit: int) -> IndexAnswer:
-        """Ask which captures there are of a site; a CDX server for up to `limit` rows.
+        """Return the captures of a site in a span, from a CDX server up to `limit` rows.
 
         Raises BlockedError, UnansweredError, and as `Asker.get`.
         """
@@ -113,17 +113,17 @@ class ArchiveClient:
         return await cdx_answer(self.asker, site, span, limit)
 
     async def memento(self, capture: Capture) -> Memento:
-        """Fetch a capture's memento and the links it shows.
+        """Fetch a capture's memento, with its marks.
 
-        Raises BlockedError if the archive shows no memento of this URL, UnansweredError if it
-        failed at too many in a row, and as `Asker.get`.
+        Raises BlockedError if the archive shows no memento of this URL, UnansweredError after too
+        many consecutive failures, and as `Asker.get`.
         """
         url = capture.place or memento_url(self.address.memento_url, capture)
         host = urlsplit(url).netloc
         memento = await self._follow(url, host, capture)
         if not memento.reason:
             self._errors_in_a_row[host] = 0
-        # else only this memento is missing
+        # other problems concern only this memento, once the host has shown any
         elif memento.problem == "error" or host not in self._shown:
             self._errors_in_a_row[host] += 1
         if self._errors_in_a_row[host] >= MOST_ERRORS:
@@ -140,7 +140,7 @@ class ArchiveClient:
         if part:
             first, _, last = part.partition("-")
             headers["Range"] = f"bytes={part}"
-            # a cache would know parts of one file by its URL alone; a server may send all of the file
+            # a cache would confuse parts of a file, which share its URL; a server may send all of it
             meta = {"dont_cache": True, "download_maxsize": int(last) - int(first) + 1}
         for _ in range(HOPS):
             try:
@@ -150,12 +150,12 @@ class ArchiveClient:
                     if host not in self._refused:
                         self._refused.add(host)
                         logger.warning("%s: its mementos are left out: %s", host, error)
-                elif host not in self._shown:  # maybe robots.txt forbids all of them
+                elif host not in self._shown:  # robots.txt may forbid all mementos
                     raise
                 return Memento(capture.at, problem="refused")
             except HacsError:
                 raise
-            except Exception as error:  # noqa: BLE001 - whatever the network does
+            except Exception as error:  # noqa: BLE001 - any error of the network
                 logger.debug("%s: %r", url, error)
                 return Memento.failed(capture, type(error).__name__)
             file = other_capture(response)
@@ -176,17 +176,17 @@ class ArchiveClient:
         return memento
 
 
-# Rows a request, at first: some 1 MB, and a few seconds of the Wayback Machine's time.
+# Rows per request, at first: about 1 MB, which takes the Wayback Machine a few seconds.
 LIMIT: Final = 5_000
 LEAST_LIMIT: Final = 50
-# Rows a request to a server without resume keys: rows cut off have to be requested again.
+# Rows per request to a server without resume keys, where cut-off rows are requested again.
 LIMIT_WITHOUT_KEYS: Final = 50_000
-# How often in a row a query is made smaller before it is given up.
+# How often a query is made smaller before it is given up.
 TRIES: Final = 16
 
 
 class IndexReader:
-    """Asks for a site's rows; remembers how many rows at a time the server was able to give."""
+    """Reads a site's index; remembers how many rows at a time the server can handle."""
 
     def __init__(self, client: ArchiveClient, site: Site) -> None:
         self._client = client
@@ -195,10 +195,9 @@ class IndexReader:
         self._keys: set[int] = set()
 
     async def read(self, todo: Sequence[Span]) -> tuple[IndexAnswer, list[Span]]:
-        """Return the next rows of the remaining spans, and the spans that remain after them.
+        """Return the next rows of the spans in `todo`, and the spans that remain after them.
 
-        Raises the errors of `ArchiveClient.captures`; TooMuchError only after smaller and smaller
-        requests.
+        Raises the errors of `ArchiveClient.captures`; before TooMuchError, smaller requests are tried.
         """
         failures = 0
         left = list(todo)
@@ -210,13 +209,13 @@ class IndexReader:
                 failures += 1
                 if failures > TRIES:
                     raise
-                # A server walks a whole prefix whatever the dates are (internetarchive/wayback issue
-                # 285), so there the number of rows is halved first, and then the span of time.
+                # For a prefix, a shorter span does not save time (internetarchive/wayback issue 285),
+                # so the number of rows is halved first, and then the span.
                 if self._limit > LEAST_LIMIT and (self._site.has_subpages or failures % 2):
                     self._limit = max(self._limit // 2, LEAST_LIMIT)
                 else:
                     left[:1] = left[0].halves()
-                logger.info("%s; asked again for less", error)
+                logger.info("%s; trying a smaller request", error)
                 continue
             rest = self._rest(left, answer)
             if rest is not None:
@@ -227,7 +226,7 @@ class IndexReader:
                 self._limit = LIMIT_WITHOUT_KEYS
 
     def _rest(self, left: list[Span], answer: IndexAnswer) -> list[Span] | None:
-        """Return the spans left after an answer; None if it was cut off without a resume key."""
+        """Return the spans that remain after an answer; None if it was cut off without a key."""
         if answer.resume_key:
             self._client.is_keyless = False
             mark = fingerprint(answer.resume_key)
@@ -235,7 +234,7 @@ class IndexReader:
                 self._keys.add(mark)
                 return [replace(left[0], resume_key=answer.resume_key), *left[1:]]
             logger.warning(
-                "%s: the resume key %r came a second time; taken as the end of the index",
+                "%s: the resume key %r was repeated; this is taken for the end of the index",
                 self._site.homepage,
                 answer.resume_key,
             )
@@ -244,7 +243,7 @@ class IndexReader:
             if self._limit < LIMIT_WITHOUT_KEYS or left[0].since < left[0].until:
                 return None
             logger.warning(
-                "%s: more captures in one second than the archive gives", self._site.homepage
+                "%s: more captures in one second than the archive returns", self._site.homepage
             )
         self._keys.clear()
         return left[1:]

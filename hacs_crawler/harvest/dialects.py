@@ -1,7 +1,7 @@
-"""What an archive says of the captures it has, in each of the ways in which archives are asked.
+"""Requests the captures of pages from an archive's index, for each kind of index.
 
-A CDX server gives rows, chunk by chunk (`harvest.query`). Common Crawl has one such server for each of
-its crawls, and a list of them. A TimeMap names the mementos of one page, without digests; a TimeGate or
+A CDX server returns rows in chunks (`harvest.query`); Common Crawl has a server for each crawl,
+and a list of them. A TimeMap names the mementos of one page, without digests; a TimeGate or
 aggregator names the TimeMap in its Link header (RFC 7089).
 """
 
@@ -35,18 +35,21 @@ from hacs_crawler.utils.times import parse_iso
 
 logger = safe_logger(__name__)
 
-# Names of Scrapy's and Twisted's errors for a missing host or network.
+# Names of Scrapy's and Twisted's exceptions for a missing host or network.
 NO_HOST: Final = frozenset({"CannotResolveHostError", "DNSLookupError"})
-# Parts of one TimeMap that are asked for.
+# How many parts of a TimeMap are requested.
 MOST_PARTS: Final = 100
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 
 
 async def cdx_answer(asker: Asker, site: Site, span: Span, limit: int) -> IndexAnswer:
-    """Ask a CDX server for up to `limit` rows; raises BlockedError, UnansweredError, as `Asker.get`."""
+    """Request up to `limit` rows from a CDX server.
+
+    Raises BlockedError, UnansweredError, and as `Asker.get`.
+    """
     address = asker.address
     url = query_url(span.index or address.index_url, site, span, limit)
-    body = _rows(await _asked(asker, url, is_whole=False))
+    body = _cdx_rows(await _requested(asker, url, is_whole=False))
     warc_url = address.memento_url if address.kind is ArchiveKind.COLLINFO else ""
     try:
         return await asker.beside(read_answer, body, url, site, span, warc_url)
@@ -55,28 +58,28 @@ async def cdx_answer(asker: Asker, site: Site, span: Span, limit: int) -> IndexA
 
 
 async def crawl_indexes(asker: Asker) -> list[Span]:
-    """Return the time that each of Common Crawl's crawls covers, and its index, the oldest first.
+    """Return the span and the index of each of Common Crawl's crawls, the oldest first.
 
     Raises UnansweredError, and as `Asker.get`.
     """
     url = asker.address.index_url
-    response = await _asked(asker, url)
+    response = await _requested(asker, url)
     if response.status != 200:
         raise UnansweredError(_unanswered(response))
     try:
         indexes = []
         for entry in json.loads(response.body):
-            # if its time is missing, its captures may be of any time
+            # without a time, the captures may be of any time
             since, until = (parse_iso(str(entry.get(key, ""))) for key in ("from", "to"))
             indexes.append(Span(since or 0, until or 2**32 - 1, index=str(entry["cdx-api"])))
     except (ValueError, LookupError, TypeError, AttributeError) as error:
-        msg = f"{url} is no list of crawls such as Common Crawl's collinfo.json: {error!r}"
+        msg = f"{url} is not a list of crawls like Common Crawl's collinfo.json: {error!r}"
         raise UnansweredError(msg) from error
     return sorted(indexes, key=lambda span: (span.since, span.index))
 
 
 async def timemap_answer(asker: Asker, url: str, site: Site, span: Span) -> IndexAnswer:
-    """Ask for a TimeMap, and for the other parts of a TimeMap that comes in parts.
+    """Request a TimeMap, with all its parts.
 
     Raises BlockedError, UnansweredError, and as `Asker.get`.
     """
@@ -86,7 +89,7 @@ async def timemap_answer(asker: Asker, url: str, site: Site, span: Span) -> Inde
             logger.warning("%s: more than %d parts; the others are left out", url, MOST_PARTS)
             break
         part = left.popleft()
-        body = _timemap(await _asked(asker, part))
+        body = _timemap(await _requested(asker, part))
         if not body:
             continue
         try:
@@ -100,15 +103,15 @@ async def timemap_answer(asker: Asker, url: str, site: Site, span: Span) -> Inde
 
 
 async def timegate_answer(asker: Asker, site: Site, span: Span) -> IndexAnswer:
-    """Ask a TimeGate for the address of the page's TimeMap, and then for the TimeMap.
+    """Request a page's TimeMap through a TimeGate.
 
-    A TimeGate that names no TimeMap still names some mementos. Raises as `timemap_answer`.
+    If it does not name a TimeMap, the mementos that it names are returned. Raises as `timemap_answer`.
     """
     url = f"{asker.address.index_url}{site.homepage}"
-    response = await _asked(asker, url, dont_redirect=True)
+    response = await _requested(asker, url, dont_redirect=True)
     links = b", ".join(response.headers.getlist(b"Link"))
     if response.status not in {200, *_REDIRECTS}:
-        # raises the error of the answer, unless the archive lacks a TimeMap
+        # raises for an error; returns if the archive does not know the page
         _timemap(response)
         return answer_of([], site, span, Cleaning())
     try:
@@ -118,12 +121,12 @@ async def timegate_answer(asker: Asker, site: Site, span: Span) -> IndexAnswer:
         dropped = Cleaning()
         return answer_of(_captures(links, url, dropped), site, span, dropped)
     except ArchiveError as error:
-        msg = f"{url} is no TimeGate: {error}"
+        msg = f"{url} is not a TimeGate: {error}"
         raise UnansweredError(msg) from error
 
 
-async def _asked(asker: Asker, url: str, *, is_whole: bool = True, **meta: Any) -> Response:
-    """Return an answer; Scrapy may ask again for what cannot be asked for in smaller parts."""
+async def _requested(asker: Asker, url: str, *, is_whole: bool = True, **meta: Any) -> Response:
+    """Return an answer; Scrapy retries only requests that cannot be made smaller (`is_whole`)."""
     try:
         response = await asker.get(url, CDX_SLOT, **meta, dont_retry=not is_whole)
     except HacsError:
@@ -136,8 +139,8 @@ async def _asked(asker: Asker, url: str, *, is_whole: bool = True, **meta: Any) 
     return response
 
 
-def _rows(response: Response) -> bytes:
-    """Return the rows of a CDX server's answer; raises the error that any other answer means."""
+def _cdx_rows(response: Response) -> bytes:
+    """Return the rows of a CDX server's answer; raises if it is an error."""
     body: bytes = response.body.strip()
     is_json = body[:1] in {b"[", b"{"}
     if (not is_json or len(body) < 1_000) and is_blocked(response):
@@ -159,7 +162,7 @@ def _unanswered(response: Response) -> str:
 
 
 def _timemap(response: Response) -> bytes:
-    """Return a TimeMap, b"" without mementos; raises the error that any other answer means."""
+    """Return a TimeMap, b"" if it is missing; raises if the answer is an error."""
     if is_blocked(response):
         raise BlockedError(f"{response.url}: {first_line(response)}")
     if response.status == 404:
@@ -170,13 +173,13 @@ def _timemap(response: Response) -> bytes:
 
 
 def _read_part(body: bytes, url: str, dropped: Cleaning) -> tuple[list[Capture], list[str]]:
-    """Return the captures that a part of a TimeMap names, and the other parts."""
+    """Return the captures in a part of a TimeMap, and the URLs of other parts."""
     parts = [urljoin(url, part) for part in parts_of(body)]
     return _captures(body, url, dropped), [part for part in parts if check_url(part) is None]
 
 
 def _captures(timemap: bytes, name: str, dropped: Cleaning) -> list[Capture]:
-    """Return the captures that a TimeMap names, except any that could not be requested."""
+    """Return the captures in a TimeMap, except those with unusable URLs."""
     listed = []
     for entry in read_timemap(timemap, name, dropped):
         address = raw_uri(urljoin(name, entry.uri))

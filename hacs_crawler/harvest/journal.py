@@ -1,4 +1,4 @@
-"""How far a seed's captures are recorded, and which captures must be requested again."""
+"""The journal of a seed's harvest: its progress, and captures to request again."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from hacs_crawler.archive import Capture, key_of
 from hacs_crawler.harvest.query import Span
 
 MOST_MISSED: Final = 1_000
-# In how many runs a capture is asked for that the archive fails to show.
+# In how many runs a capture is requested that the archive fails to show.
 MOST_TRIES: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Missed:
-    """A capture that the archive failed to show, at second `at`, in `tries` runs so far.
+    """A capture at second `at` that the archive failed to show in `tries` runs.
 
-    A capture that was shown at last, or was requested often enough, is kept with `MOST_TRIES` for as
-    long as the index may name it again. `place` is the capture's.
+    Once it is shown or given up, it is kept with `MOST_TRIES` tries for as long as the index may
+    name it again. `place` is the capture's.
     """
 
     url: str
@@ -35,12 +35,12 @@ class Missed:
 
     @property
     def key(self) -> tuple[str, int, str]:
-        """Its unique key; see `Capture.key`."""
+        """The capture's key; see `Capture.key`."""
         return self.url, self.at, self.place
 
     @property
     def capture(self) -> Capture:
-        """The capture, as far as it matters for its memento."""
+        """The capture, with the fields that its memento needs."""
         key = key_of(self.url)[0]
         return Capture(key, self.url, self.at, None, "text/html", self.digest, self.place)
 
@@ -52,10 +52,11 @@ class Missed:
 
 @dataclass(slots=True)
 class Journal:
-    """How far a seed's captures are recorded; times are seconds since 1970 UTC, 0 for none.
+    """The progress of a seed's harvest.
 
-    `todo` are the spans of a harvest that has not come to its end, `latest` is the latest capture known,
-    `has_visits` says whether any became a visit. `missed` are captures that the archive failed to show.
+    `todo` are the remaining spans of an unfinished harvest, `latest` is the time of the latest
+    known capture in seconds since 1970 UTC, 0 for none. `missed` are captures that the archive
+    failed to show. `has_visits` says whether any capture became a visit.
     """
 
     todo: list[Span] = field(default_factory=list)
@@ -66,7 +67,7 @@ class Journal:
 
     @property
     def status(self) -> str:
-        """What the archive has of the seed, as `SeedHistory.status` names it."""
+        """The value for `SeedHistory.status`."""
         if self.is_blocked:
             return "blocked"
         if self.latest:
@@ -74,7 +75,7 @@ class Journal:
         return "none"
 
     def plan(self, since: int, until: int, *, at_least: int) -> None:
-        """Add the time after the last requested span, if that is `at_least` seconds."""
+        """Add the time since the last requested span; to an unfinished harvest, `at_least` seconds."""
         if self.todo:
             last = max(span.until for span in self.todo)
             if until - last >= at_least:
@@ -87,7 +88,7 @@ class Journal:
     def on_tried(
         self, asked: Sequence[Missed], failed: Iterable[Capture], *, all_were_asked: bool
     ) -> int:
-        """Remember which missed captures failed again; the others did not, if all were asked for.
+        """Note which missed captures failed again; if all were asked, the others were shown.
 
         Returns how many are given up.
         """
@@ -102,7 +103,7 @@ class Journal:
         return sum(not capture.is_open and capture.key in again for capture in tried.values())
 
     def forget(self) -> int:
-        """Forget captures that the index will not name again; return how many exceed the limit."""
+        """Forget captures that the index will not name again; return how many were over the limit."""
         if not self.todo:
             self.missed = [
                 capture for capture in self.missed if capture.is_open or capture.at >= self.latest

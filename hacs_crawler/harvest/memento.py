@@ -1,4 +1,4 @@
-"""Reads an archive's answer to a request for a memento: the page's marks, or why it shows none."""
+"""Reads an archive's answer to a request for a memento: the marks, or why they are missing."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ from hacs_crawler.watch import Rules
 
 logger = safe_logger(__name__)
 
-# What it means for a capture that its record is dropped.
+# Problems of captures by the kind of a dropped record.
 _PROBLEMS: Final = {"bad_status": "status", "not_html": "not_html"}
-# Wayback software puts this before the names of the headers that were archived.
+# Wayback software puts this before the names of archived headers.
 _ORIGINAL_HEADERS: Final = b"x-archive-orig-"
 
 
@@ -46,9 +46,8 @@ class BlockedError(HacsError):
 class Memento:
     """The answer to the request for a capture's memento.
 
-    `marks` are the fingerprints of the page's links, or other marks, at second `at`, or None and
-    `problem` says why; `rules` is the fingerprint of the rules by which they were
-    taken. `reason` says, for the log, why a request on another day may help, "" if none would.
+    `marks` are the page's marks at second `at`, by the rules with the fingerprint `rules`; if they
+    are None, `problem` says why. `reason` is set, for the log, if a later request may succeed.
     """
 
     at: int
@@ -59,12 +58,12 @@ class Memento:
 
     @classmethod
     def failed(cls, capture: Capture, reason: str, problem: str = "error") -> Memento:
-        """Return the answer that a capture is not shown today."""
+        """Return the answer for a capture that may be shown another time."""
         return cls(capture.at, problem=problem, reason=reason)
 
 
 def other_capture(response: Response) -> str:
-    """Return the memento to which the archive itself redirects, "" if it does not."""
+    """Return the URL of the memento to which the archive itself redirects, else ""."""
     location = response.headers.get(b"Location")
     is_archived = header_of(response, "Memento-Datetime") is not None
     if not 300 <= response.status < 400 or location is None or is_archived:
@@ -77,8 +76,8 @@ def other_capture(response: Response) -> str:
 def read_memento(response: Response, capture: Capture, rules: Rules) -> Memento:
     """Read an answer; raises BlockedError if it says that the archive will never show the page.
 
-    An archive's own page is not a memento, whatever its status is: a memento has a
-    Memento-Datetime (RFC 7089), headers that only replay adds, or the digest that the index names.
+    A memento has a Memento-Datetime (RFC 7089), headers that only replay adds, or the digest in the
+    index; otherwise, the page is the archive's own, whatever its status.
     """
     named = header_of(response, "Memento-Datetime")
     at = parse_http_date(named) if named else timestamp_of(response.url)
@@ -94,7 +93,7 @@ def read_memento(response: Response, capture: Capture, rules: Rules) -> Memento:
     if problem:
         return Memento(at, problem=problem)
 
-    # the rest is about the body as it was archived
+    # from here on, the headers describe the archived body
     def header(name: str) -> str | None:
         return None if name == "Transfer-Encoding" else header_of(response, name)
 
@@ -105,7 +104,7 @@ def read_memento(response: Response, capture: Capture, rules: Rules) -> Memento:
 
 
 def read_range(response: Response, capture: Capture, rules: Rules) -> Memento:
-    """Read the part of a WARC file that a capture is: one record, gzipped by itself."""
+    """Read a capture's part of a WARC file: one gzipped record."""
     if response.status != 206:
         status = "all of a WARC file" if response.status == 200 else str(response.status)
         return Memento.failed(capture, status)
@@ -127,16 +126,16 @@ def read_range(response: Response, capture: Capture, rules: Rules) -> Memento:
 
 
 def is_blocked(response: Response) -> bool:
-    """Whether an answer of the archive's own says that it will never show the page.
+    """Whether the archive itself says that it will never show the page.
 
-    The whole body is searched: the Wayback Machine says so behind 56,000 bytes of its own page.
+    The whole body is searched: the Wayback Machine says so after 56,000 bytes.
     """
     error = response.headers.get(b"X-Archive-Wayback-Runtime-Error") or b""
     return BLOCKED.search(error) is not None or BLOCKED.search(response.body) is not None
 
 
 def header_of(response: Response, name: str) -> str | None:
-    """Return a header's value, of a repeated Content-Encoding all values; None if it is missing."""
+    """Return a header's last value, for Content-Encoding and Content-Type all; None if missing."""
     values = response.headers.getlist(name)
     if not values:
         return None
@@ -147,13 +146,13 @@ def header_of(response: Response, name: str) -> str | None:
 
 
 def first_line(response: Response) -> str:
-    """Return the beginning of an answer as text that can be shown."""
+    """Return the beginning of an answer as printable text."""
     text = response.body[:2_000].decode("utf-8", "replace").strip()
     return repr(text.partition("\n")[0][:200])
 
 
 def _is_replayed(response: Response, capture: Capture) -> bool:
-    """Whether an answer without Memento-Datetime is the capture all the same."""
+    """Whether an answer without Memento-Datetime is the capture nevertheless."""
     if response.status != 200:
         return False
     has_headers = any(name.lower().startswith(_ORIGINAL_HEADERS) for name in response.headers)
@@ -170,7 +169,7 @@ def _problem(response: Response, capture: Capture) -> str:
 
 
 def _is_elsewhere(url: str, capture: Capture) -> bool:
-    """Whether an archive shows another page; archives ignore case, so it may differ."""
+    """Whether a URL names another page than the capture; archives ignore case in their keys."""
     key, problem = key_of(url)
     if problem or key == capture.page_key:
         return False

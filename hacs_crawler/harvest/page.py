@@ -1,4 +1,4 @@
-"""Records the visits that an archive's captures of a page stand for, in the order of time."""
+"""Turns an archive's captures of a page into visits, and records these in time order."""
 
 from __future__ import annotations
 
@@ -23,19 +23,18 @@ from hacs_crawler.links import fingerprint
 from hacs_crawler.state import Harvest, Page, Visit
 from hacs_crawler.utils.loop import begin
 
-# For one page: as many as the archive is asked for at a time, so that one page keeps it busy.
+# Mementos per page at a time: the limit per archive, so that one page is enough to use it fully.
 MEMENTOS_AT_ONCE: Final = REQUESTS_AT_ONCE[MEMENTO_SLOT]
-# How many captures of the same content are tried until one can be read.
+# How many captures with the same content are tried before the content is given up.
 MEMENTO_TRIES: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One capture, in the order of time, on its way to becoming a visit.
+    """A capture that is to become a visit.
 
-    `digest` is the fingerprint of its content's digest, or of its place if the archive names no digest,
-    0 if it names neither. `is_new` says that no earlier capture, as far as they are known, had this
-    content.
+    `digest` is the fingerprint of its digest, else of its place, 0 if both are missing. `is_new`
+    says that no earlier capture is known to have the same content.
     """
 
     capture: Capture
@@ -44,10 +43,10 @@ class Step:
 
 
 def thinned(captures: Sequence[Capture], most: int) -> list[Capture]:
-    """Return `most` of a page's captures, in time order and spread over time as evenly as possible.
+    """Return `most` of a page's captures, in time order, spread as evenly as possible.
 
-    The choice is by time alone, so it favours neither changed nor unchanged captures: first the last
-    one and the first, then again and again the capture farthest in time from all that are chosen.
+    The choice depends on time alone, so that it is not biased towards changes: first the last and
+    first captures, then repeatedly the capture farthest in time from all chosen ones.
     """
     if len(captures) <= most:
         return list(captures)
@@ -64,11 +63,10 @@ def thinned(captures: Sequence[Capture], most: int) -> list[Capture]:
 def steps(
     captures: Iterable[Capture], harvest: Harvest | None, *, is_whole: bool = True
 ) -> Iterator[Step]:
-    """Yield the steps of a page's captures, which come in time order and each in another second.
+    """Yield the steps of a page's captures, which are in time order, one per second at most.
 
-    `harvest` says how far the same archive's captures are recorded: earlier captures need no steps. A
-    revisit record without a digest has the content of the capture before it; not so if there may be
-    other captures between them (not `is_whole`).
+    Captures that `harvest` says are recorded are skipped. A revisit record without a digest has the
+    content of the capture before it, unless captures may be missing between them (not `is_whole`).
     """
     previous = 0 if harvest is None else harvest.digest
     seen = {previous}
@@ -88,15 +86,15 @@ _fingerprint: Final = lru_cache(maxsize=4_096)(fingerprint)
 
 
 def source_of(facts: object) -> int:
-    """Return the number under which pages keep what an archive showed, of the facts that matter."""
+    """Return the number by which pages identify an archive, and the options that matter."""
     return fingerprint(repr(facts)) & 0xFFFF_FFFF
 
 
 @dataclass(frozen=True, slots=True)
 class HarvestOptions:
-    """What is wanted of an archive's history; `source` is the number that pages keep it under.
+    """Which captures to harvest, from `since` to `until` in seconds since 1970 UTC, inclusive.
 
-    `since` and `until` are seconds since 1970 UTC, both included.
+    For `source`, see `source_of`.
     """
 
     source: int
@@ -107,12 +105,12 @@ class HarvestOptions:
 
 
 class PageHarvest:
-    """One page on the way from captures to visits.
+    """The harvest of one page.
 
-    A visit is recorded once the earlier visits are, so the page's `Harvest` says truly that everything
-    up to it is recorded, but for `missed`: captures that the archive failed to show, which must be
-    requested again, and others of the same content. `counts` are the visits, the mementos fetched and
-    those not needed, `reasons` why captures were missed.
+    Visits are recorded in time order, so that everything up to the page's `Harvest` is recorded,
+    except `missed`: captures that the archive failed to show, and others with the same content, to
+    be requested again. `counts` has the numbers of visits, of mementos fetched and of mementos not
+    needed; `reasons`, why captures were missed.
     """
 
     def __init__(
@@ -122,7 +120,7 @@ class PageHarvest:
         self._client = client
         self._options = options
         self._site = site
-        self._shown: dict[int, Visit] = {}  # by digest, the visit with that content
+        self._shown: dict[int, Visit] = {}  # the visit with the content, by digest
         self._failed: Counter[int] = Counter()
         self._passing: set[int] = set()
         self._redirected: set[int] = set()
@@ -132,10 +130,7 @@ class PageHarvest:
         self.reasons: Counter[str] = Counter()
 
     async def retry(self, captures: Sequence[Capture]) -> None:
-        """Record the visits of captures that were missed, which come in time order.
-
-        Raises as `record`.
-        """
+        """Record the visits of missed captures, given in time order. Raises as `record`."""
         self._is_again = True
         await self._record_links(steps(captures, None, is_whole=False))
 
@@ -145,11 +140,11 @@ class PageHarvest:
         page: Page | None,
         missed: Collection[tuple[str, int, str]] = (),
     ) -> None:
-        """Record the visits of captures, which come in time order; `page` is the page's row and marks.
+        """Record the visits of captures, given in time order; `page` is the page's row and marks.
 
-        Captures whose key is in `missed` are left out.
-        Raises BlockedError if the archive shows no mementos of the page, UnansweredError if it
-        failed at too many in a row, RefusedError, StoppedError.
+        Captures whose key is in `missed` are left out. Raises BlockedError if the archive shows no
+        mementos of the page, UnansweredError after too many consecutive failures, RefusedError,
+        StoppedError.
         """
         before = None if page is None else page.harvests.get(self._options.source)
         if page is not None and before is not None and before.digest:
@@ -158,7 +153,7 @@ class PageHarvest:
                 visit = Visit(page.url, at, marks=shown[at], rules=rules[at])
                 self._shown[before.digest] = visit
         if self._options.max_captures is not None:
-            # recorded captures included, so that a killed harvest goes on with the same ones
+            # including recorded captures, so that a harvest that was killed continues with the same
             captures = thinned(captures, self._options.max_captures)
         captures = [capture for capture in captures if capture.key not in missed]
         if self._options.by_digest:
@@ -187,7 +182,7 @@ class PageHarvest:
                     fetch.addErrback(lambda _: None)
 
     async def _finish(self, step: Step, fetch: Deferred[Memento] | None) -> None:
-        """Record the visit of the next capture, once its memento is there if it needs one."""
+        """Record the visit of the next capture, after its memento, if it needs one, has arrived."""
         if fetch is not None:
             memento = await maybe_deferred_to_future(fetch)
         elif step.digest in self._shown:
@@ -203,7 +198,7 @@ class PageHarvest:
             if step.digest in self._passing:
                 self._miss(step.capture, "as others of the same content")
             return
-        # it is another capture's
+        # the archive answered with another capture
         if not self._options.since <= memento.at <= self._options.until:
             memento = Memento(memento.at, problem="moved")
         if memento.marks is not None:
@@ -212,7 +207,7 @@ class PageHarvest:
             if memento.at == step.capture.at:
                 self._shown[step.digest] = visit
             elif memento.at in self._redirected:
-                # others lead to the same capture: no need to ask all
+                # all captures of this content may redirect to it: no need to try each
                 self._failed[step.digest] += 1
             self._redirected.add(memento.at)
             await self._visit(step, visit)

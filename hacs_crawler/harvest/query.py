@@ -1,15 +1,12 @@
-"""Queries to a CDX server for the captures of a page, or of all pages of a site, chunk by chunk.
+"""Queries to a CDX server for the captures of a page, or of all pages of a site, in chunks.
 
-`Site` decides which rows of an answer are about the pages of an author's site.
-
-A query is asked for spans of time, one after the other. Within a span a server that knows resume keys is
-read on from the key it gave (the Wayback Machine); with other servers (pywb) a span whose answer is as
-long as the limit is halved and asked again. So is a span that a server cannot answer in time.
+A query covers one span of time after the other. Within a span, a server with resume keys (the
+Wayback Machine) continues from its last key. For other servers (pywb), a span is halved if the
+answer reaches the limit. It is also halved if a server cannot answer in time.
 
 Some parameters must not be used: `filter=statuscode:200` loses revisit records, `collapse=digest` loses
-unchanged captures, `page=` skips rows (internetarchive/wayback issues), and with `fl` the two kinds of
-server know different names, so the default is best: it has the `urlkey` without which there are no
-resume keys.
+unchanged captures, `page=` skips rows (internetarchive/wayback issues), and `fl` needs different names
+for the two kinds of server; without `urlkey`, which is in the default fields, there are no resume keys.
 """
 
 from __future__ import annotations
@@ -27,7 +24,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from hacs_crawler.archive import Capture, Cleaning, names_other_file, read_cdx
 from hacs_crawler.links import DEEPEST, fingerprint, page_key
 
-# The Wayback Machine's words, in a header or a body, for a URL that it will never show.
+# The Wayback Machine's messages, in a header or a body, for URLs that it will never show.
 BLOCKED: Final = re.compile(
     rb"(?:Administrative|Robot)AccessControlException|URL has been excluded"
 )
@@ -38,10 +35,10 @@ _TEXT_KEY = re.compile(rb"(?:\A|\n)[ \t]*\r?\n([^\s\[{]+)\s*\Z")
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """What is still to be asked of a span of time; seconds since 1970 UTC, both ends included.
+    """A span of time to query, in seconds since 1970 UTC, both ends included.
 
-    `resume_key` says behind which row to go on, "" from the beginning. `index` is the CDX server to be
-    asked if an archive has several.
+    `resume_key` says after which row to continue, "" to begin. `index` is the CDX server if an
+    archive has several.
     """
 
     since: int
@@ -50,7 +47,7 @@ class Span:
     index: str = ""
 
     def halves(self) -> list[Span]:
-        """Return the span as two, which together have the same rows left; itself if it is one second."""
+        """Split the span into two; a span of one second stays."""
         if self.since >= self.until:
             return [self]
         middle = (self.since + self.until) // 2
@@ -59,10 +56,10 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class IndexAnswer:
-    """A chunk of an index, and how to go on behind it.
+    """A chunk of an index, and how to continue after it.
 
-    `pages` are keys of pages, each with the page's captures in time order. `rows` counts all rows, also
-    rows that are not captures; `resume_key` is "" at the end, or if the server knows no such key.
+    `pages` are keys of pages with their captures in time order. `rows` counts all rows, including those
+    that are not captures; `resume_key` is "" at the end, or if the server does not have such keys.
     """
 
     pages: Sequence[tuple[str, list[Capture]]]
@@ -72,15 +69,15 @@ class IndexAnswer:
 
 
 def timestamp(second: int) -> str:
-    """Return a time as archives write it, `YYYYMMDDhhmmss`."""
+    """Return a time in the format of archives, `YYYYMMDDhhmmss`."""
     return f"{datetime.fromtimestamp(second, UTC):%Y%m%d%H%M%S}"
 
 
 def query_url(server: str, site: Site, span: Span, limit: int) -> str:
-    """Return the URL that asks a CDX server for the next rows about a site.
+    """Return the URL that requests the next rows about a site from a CDX server.
 
-    A prefix is asked for without its slash at the end, for with it the homepage itself may be left out
-    (`calc_search_range` of pywb). So pages of `~barbara` come with those of `~bar`.
+    A prefix lacks its final slash, with which the homepage may be missing (`calc_search_range` of
+    pywb). So the rows for `~bar` include those for `~barbara`.
     """
     parameters = {
         "url": site.prefix if site.has_subpages else site.homepage,
@@ -97,11 +94,11 @@ def query_url(server: str, site: Site, span: Span, limit: int) -> str:
 
 
 def read_answer(body: bytes, name: str, site: Site, span: Span, warc_url: str = "") -> IndexAnswer:
-    """Read a CDX server's answer about a site, in any of its dialects.
+    """Read a CDX server's answer about a site, in any dialect.
 
-    If WARC files lie below `warc_url`, captures have a place there. Captures outside the span are left
-    out and counted as ``out_of_range``: some servers ignore it. Raises ArchiveError, with `name`,
-    if there are rows but none of them is a row of an index.
+    With `warc_url`, the base URL of WARC files, captures have a place. Captures outside the span,
+    which some servers ignore, are left out and counted as ``out_of_range``. Raises ArchiveError,
+    with `name`, if there are rows but none is a row of an index.
     """
     body, resume_key = _cut_key(body)
     dropped = Cleaning()
@@ -112,7 +109,7 @@ def read_answer(body: bytes, name: str, site: Site, span: Span, warc_url: str = 
 def answer_of(
     captures: Sequence[Capture], site: Site, span: Span, dropped: Cleaning, resume_key: str = ""
 ) -> IndexAnswer:
-    """Return the captures of a span by page; those outside are counted as ``out_of_range``."""
+    """Group the captures of a span by page; count those outside as ``out_of_range``."""
     rows = len(captures) + dropped.total()
     inside = [capture for capture in captures if span.since <= capture.at <= span.until]
     if len(inside) < len(captures):
@@ -121,7 +118,7 @@ def answer_of(
 
 
 def _cut_key(body: bytes) -> tuple[bytes, str]:
-    """Return an answer without its resume key, and the key, or ""."""
+    """Split an answer into rows and resume key, or ""."""
     end = max(0, len(body) - 8_192)
     match = _JSON_KEY.search(body, end)
     if match is not None:
@@ -136,11 +133,11 @@ def _cut_key(body: bytes) -> tuple[bytes, str]:
 
 
 def memento_url(template: str, capture: Capture) -> str:
-    """Return the URL of a capture's memento as it was archived, without the archive's own additions.
+    """Return the URL of a capture's memento without the archive's additions.
 
-    `template` is where the archive's replay begins, or has `{timestamp}` and `{url}` in it.
+    `template` is the beginning of the archive's replay URLs, or contains `{timestamp}` and `{url}`.
     """
-    # The fragment is cut off here, and spaces and the like would not survive being sent.
+    # also escapes spaces, which could not be sent, and "#"
     url = quote(capture.url, safe="!$&'()*+,/:;=?@[]~%")
     time = timestamp(capture.at)
     if "{timestamp}" in template:
@@ -153,9 +150,9 @@ _DEFAULT_PORT = re.compile(r"^(http://[^/]*):80(?=/|$)|^(https://[^/]*):443(?=/|
 
 
 class Site:
-    """A homepage, and with `has_subpages` also the pages below it, two levels deep.
+    """A homepage, and with `has_subpages` the pages up to two levels below it.
 
-    A homepage with a query stands alone. Raises ValueError if the homepage's URL lacks a key.
+    A homepage with a query lacks subpages. Raises ValueError if the homepage's URL lacks a key.
     """
 
     def __init__(self, homepage: str, *, has_subpages: bool) -> None:
@@ -166,17 +163,17 @@ class Site:
 
     @property
     def key(self) -> int:
-        """One number for all spellings of the homepage, with and without index file."""
+        """The same number for all spellings of the homepage, with and without index file."""
         return fingerprint(self._folder + "".join(self.page_key.partition("?")[1:]))
 
     @property
     def prefix(self) -> str:
-        """The URL below which all its pages lie: the homepage's without index file, query and slash."""
+        """The common prefix of the pages' URLs: the homepage without index file, query and slash."""
         parts = urlsplit(self.homepage)
         return f"{parts.scheme}://{parts.netloc}{_without_index(parts.path)}"
 
     def url_of(self, capture: Capture) -> str:
-        """Return the URL under which a capture is recorded: the homepage's own, or without its port."""
+        """Return the URL for recording a capture: the given homepage, else without default port."""
         if capture.page_key == self.page_key:
             return self.homepage
         return _DEFAULT_PORT.sub(r"\1\2", capture.url)
@@ -184,10 +181,10 @@ class Site:
     def pages(
         self, captures: Iterable[Capture], dropped: Cleaning
     ) -> Iterator[tuple[str, list[Capture]]]:
-        """Yield the keys of the site's pages and their captures in time order, from an index's rows.
+        """Yield the keys of the site's pages and their captures in time order.
 
-        Captures of other pages, a second one in the same second, and revisits of other types than HTML
-        are left out and counted (see `problem`; ``duplicate``, ``not_html``).
+        Captures of other pages, further captures in the same second, and revisits of files that are
+        not HTML are left out and counted (see `problem`; ``duplicate``, ``not_html``).
         """
         by_page: dict[str, list[Capture]] = {}
         for key, run in groupby(captures, key=attrgetter("page_key")):
@@ -200,7 +197,7 @@ class Site:
             if names_other_file(key) and all(capture.is_revisit for capture in of_page):
                 dropped["not_html"] += len(of_page)
             else:
-                # of those in one second the first with content of its own
+                # of captures in one second, prefer one that is not a revisit record
                 kept: dict[int, Capture] = {}
                 for capture in sorted(of_page, key=lambda row: (row.at, row.is_revisit)):
                     kept.setdefault(capture.at, capture)
@@ -209,7 +206,7 @@ class Site:
                 yield key, list(kept.values())
 
     def problem(self, key: str) -> str:
-        """Return the kind under which a page is left out, "" if it belongs to the site.
+        """Return the kind of problem for which a page is left out, "" if it belongs to the site.
 
         ``outside``: another site, ``too_deep``: more than two levels below the homepage,
         ``second_homepage``: another URL of the homepage itself.

@@ -1,4 +1,4 @@
-"""From one seed to its recorded history: asks the archive, records visits, keeps a journal of it."""
+"""Harvests the history of seeds: reads the index, records visits, and keeps a journal."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from hacs_crawler.utils.times import DAY
 
 logger = safe_logger(__name__)
 
-# Of pages, each at every host that a TimeMap names for its mementos: one may be slow, or not answer.
+# Pages at a time, counted once for each host of their mementos: a host may be slow.
 PAGES_AT_ONCE: Final = 64
 # Pages read from the state at a time.
 BATCH: Final = 1_000
-# After this many seeds without an answer, and none with one, the archive's address is wrong.
+# If this many seeds get no answer, and none has got one, the archive's address must be wrong.
 UNANSWERED_AT_FIRST: Final = 3
 UNANSWERED_IN_A_ROW: Final = 10
 _Pages = list[tuple[str, list[Capture]]]
@@ -43,10 +43,10 @@ _Pages = list[tuple[str, list[Capture]]]
 
 @dataclass(slots=True)
 class _Seed:
-    """A seed while it is harvested.
+    """The state of a seed's harvest.
 
-    `held` are pages that may have more captures in the next answers; they are held only if captures
-    must be thinned, which needs all of them.
+    `held` are captures of pages that may have more in the next answers. They are held only if they
+    must be thinned, which needs all captures of a page.
     """
 
     site: Site
@@ -59,14 +59,14 @@ class _Seed:
     reasons: Counter[str] = field(default_factory=Counter)
 
     def note(self, harvest: PageHarvest) -> None:
-        """Add a page's recorded visits, and its missed captures."""
+        """Add the counts of a page's harvest."""
         self.counts.update(harvest.counts)
         self.counts["missed"] += len(harvest.missed)
         self.reasons.update(harvest.reasons)
         self.journal.has_visits |= harvest.counts["visits"] > 0
 
     def whole_pages(self, answer: IndexAnswer, left: Sequence[Span]) -> _Pages:
-        """Return the pages whose captures are all there; hold the rest."""
+        """Return the pages that have all their captures; hold the others."""
         self.is_split = self.is_split or len(left) > bool(answer.resume_key)
         for key, captures in answer.pages:
             self.held.setdefault(key, []).extend(captures)
@@ -77,10 +77,7 @@ class _Seed:
 
 
 class Harvester:
-    """Records the archived history of seeds, several of them at a time.
-
-    `on_page` is called after each page.
-    """
+    """Records the history of seeds; `on_page` is called after each page."""
 
     def __init__(
         self,
@@ -94,7 +91,7 @@ class Harvester:
         self._crawl = crawl
         self._client = client
         self._options = options
-        # a TimeMap is of one page
+        # a TimeMap is about one page
         self._has_subpages = has_subpages and not client.address.names_mementos
         self._on_page = on_page
         self._busy: dict[tuple[int, str], DeferredLock] = {}
@@ -130,7 +127,7 @@ class Harvester:
             pass
         if seed.reasons:
             logger.warning(
-                "%s: %d mementos were not shown (%s); %d are asked for in the next run",
+                "%s: %d mementos were not shown (%s); %d will be requested again in the next run",
                 homepage,
                 seed.reasons.total(),
                 ", ".join(f"{reason}: {number}" for reason, number in seed.reasons.most_common()),
@@ -165,7 +162,7 @@ class Harvester:
             todo = left
 
     async def _retry_missed(self, seed: _Seed) -> None:
-        """Ask once more for captures that the archive failed to show in an earlier run."""
+        """Request captures again that the archive failed to show in earlier runs."""
         asked = [capture for capture in seed.journal.missed if capture.is_open]
         if not asked:
             return
@@ -180,7 +177,7 @@ class Harvester:
             try:
                 await harvest.retry([missed.capture for missed in of_page])
             except UnansweredError:
-                is_answered = False  # newer captures may be shown all the same
+                is_answered = False  # newer captures may still be shown
             finally:
                 seed.note(harvest)
             given_up += seed.journal.on_tried(of_page, harvest.missed, all_were_asked=is_answered)
@@ -198,7 +195,7 @@ class Harvester:
     async def _take(
         self, seed: _Seed, answer: IndexAnswer, todo: list[Span], left: list[Span]
     ) -> None:
-        """Record an answer's captures, and then note where to go on after a break."""
+        """Record an answer's captures, and then note where to continue in another run."""
         held_before = set(seed.held)
         is_thinned = self._options.max_captures is not None
         await self._record(seed, seed.whole_pages(answer, left) if is_thinned else answer.pages)
@@ -231,7 +228,7 @@ class Harvester:
     async def _record_at_host(
         self, job: tuple[_Seed, int, str, list[Capture], Page | None]
     ) -> HacsError | None:
-        """Record a page's captures at one host; return an error that shall not affect other hosts."""
+        """Record a page's captures at one host; return an error if other hosts may go on."""
         seed, key, host, captures, page = job
         lock = self._busy.setdefault((key, host), DeferredLock())
         was_busy = bool(lock.locked)
@@ -265,7 +262,7 @@ class Harvester:
         return None
 
     def _host_of(self, capture: Capture) -> str:
-        """Return the host of a capture's memento, "" if all of the archive's are in one place."""
+        """Return the host of a capture's memento, "" if the archive has all mementos itself."""
         return urlsplit(capture.place).netloc if self._client.address.names_mementos else ""
 
     def _on_unanswered(self, homepage: str, problem: str) -> None:
@@ -281,20 +278,20 @@ class Harvester:
             raise HacsError(msg)
 
     def check(self) -> None:
-        """Raise HacsError if seeds were asked about and none was answered."""
+        """Raise HacsError if none of the requested seeds got an answer."""
         if self._unanswered and not self._has_answered:
             address = self._client.address
-            msg = f"no index at {address.setting} that answers: {self._last_problem}"
+            msg = f"no index answers at {address.setting}: {self._last_problem}"
             raise HacsError(msg)
 
     async def _write(self, seed: _Seed) -> None:
-        """Write how far the seed is, once all its visits are in the state."""
+        """Write the journal, once all visits of the seed are written."""
         if not await self._crawl.state.write_behind.settle():
             raise StoppedError
         too_many = seed.journal.forget()
         if too_many:
             logger.warning(
-                "%s: %d more mementos were not shown than are remembered: not asked for again",
+                "%s: %d of the mementos that were not shown exceed the limit: they are given up",
                 seed.site.homepage,
                 too_many,
             )

@@ -1,4 +1,4 @@
-"""Pages whose redirects lead to a URL that the crawl asks for anyway: they share its visit."""
+"""Pages that redirect to a URL that the crawl requests anyway: they share its visit."""
 
 from __future__ import annotations
 
@@ -17,26 +17,25 @@ from hacs_crawler.crawl.meta import page_url, tag_of, was_sent
 from hacs_crawler.crawl.part import Observed
 from hacs_crawler.state import Prediction, Visit
 
-# How much of the latest visits is kept, for pages that turn out later to redirect to them.
-#
-# 25,000 pages of 100 links each. If the visit is older, the page that redirects to it gets none.
+# Memory for the latest visits, to which redirects may lead later: 25,000 pages of 100 links. A page
+# that redirects to an older visit gets no visit.
 MOST_BYTES: Final = 30_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Alias:
-    """A page whose redirect was filtered out, and the prediction for its visit."""
+    """A page whose redirect was filtered, and the prediction for its visit."""
 
     page_url: str
     prediction: Prediction | None
 
     def visit(self, shown: Visit) -> Visit:
-        """Return this page's visit, given the visit of the URL behind the redirect."""
+        """Return this page's visit, given the visit of the redirect's target."""
         return replace(shown, url=self.page_url, prediction=self.prediction)
 
 
 class Aliases(CrawlPart):
-    """Joins redirects that the project's duplicate filter drops with the visits of their targets."""
+    """Records a visit for pages whose redirects the project's duplicate filter drops."""
 
     def __init__(self, crawl: Crawl) -> None:
         super().__init__(crawl)
@@ -46,7 +45,7 @@ class Aliases(CrawlPart):
         crawl.crawler.signals.connect(self.on_dropped, signals.request_dropped)
 
     def on_dropped(self, request: Request) -> None:
-        """Record the visit that the redirect of a page leads to; without one the page waits."""
+        """Record the target's visit for a page whose redirect was dropped, or wait for that visit."""
         url = page_url(request)
         if url is None or not self._crawl.is_open or not was_sent(request):
             return
@@ -57,21 +56,21 @@ class Aliases(CrawlPart):
             self._crawl.record_also(alias.visit(decode(shown, type=Visit)), "unfinished")
 
     def observed(self, observed: Observed) -> Iterable[Visit]:
-        """Return the visits of the pages that waited for a URL, and remember the URL's visit."""
+        """Return visits for the pages that waited for this URL, and remember the URL's visit."""
         target = observed.request.url
         self._remember(target, observed.visit)
         return [alias.visit(observed.visit) for alias in self._waiting.pop(target, ())]
 
     def _remember(self, target: str, shown: Visit) -> None:
         self._size -= len(self._shown.pop(target, b""))
-        # of many visits: a single object, which the collector passes by
+        # encoded, because the garbage collector would have to traverse many visits
         self._shown[target] = encode(shown)
         self._size += len(self._shown[target])
         while self._size > MOST_BYTES and len(self._shown) > 1:
             self._size -= len(self._shown.popitem(last=False)[1])
 
     async def round_began(self) -> None:
-        """Forget the visits of the last round: the URLs are requested again in the new round."""
+        """Forget the visits of the last round."""
         self._waiting.clear()
         self._shown.clear()
         self._size = 0

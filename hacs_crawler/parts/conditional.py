@@ -1,6 +1,6 @@
-"""HACS_CONDITIONAL_REQUESTS: known pages are requested with If-None-Match or If-Modified-Since.
+"""HACS_CONDITIONAL_REQUESTS: requests known pages with If-None-Match or If-Modified-Since.
 
-With "auto" control visits decide which hosts' answers can be trusted.
+With "auto", control visits find out which hosts' 304s can be trusted.
 """
 
 from __future__ import annotations
@@ -24,62 +24,62 @@ from hacs_crawler.utils.text import safe_logger
 logger = safe_logger(__name__)
 
 KIND: Final = "conditional"
-# How many 304s of a host are followed by a control visit, while there are any left.
+# How many 304s of a host are checked by control visits, as the allowance permits.
 CHECKS: Final = 3
 _VERSION: Final = 1
 CONTRADICTED: Final = 255
 
 
 class ConditionalRequests(CrawlPart):
-    """Sends conditions, and keeps what control visits said of hosts' 304s: confirmed, or wrong."""
+    """Sends conditional requests, and keeps, by host, whether control visits confirmed its 304s."""
 
     def __init__(self, crawl: Crawl) -> None:
         super().__init__(crawl)
-        self._checks = crawl.config.conditional_requests == "auto"
-        self._looks = SecondVisits(crawl)
+        self._is_auto = crawl.config.conditional_requests == "auto"
+        self._control_visits = SecondVisits(crawl)
         self._confirmed: dict[int, int] = {}
         self._is_checked: set[int] = set()
 
     async def before_request(self, request: Request, page_url: str | None) -> None:
-        """Make a request conditional on the page having changed, once the page has been read."""
+        """Make the request conditional, once the page has been read."""
         if page_url is None:
             return
-        if self._checks and not await self._may_be_asked(request.url):
+        if self._is_auto and not await self._is_trusted(request.url):
             return
         await self._crawl.state.read_ahead.ready(page_url)
         page = self._crawl.state.write_behind.page(page_url)
         if page is None or not page.visits:
             return
-        page = page.sound  # an answer that may not be the page lends no validators
+        page = page.sound  # validators of doubtful visits may belong to another document
         conditions = (("If-None-Match", page.etag), ("If-Modified-Since", page.last_modified))
         for header, value in conditions:
             if value:
                 request.headers.setdefault(header, value.encode("latin-1", "ignore"))
 
     def observed(self, observed: Observed) -> Iterable[Visit]:
-        """Check some 304s, by asking without conditions."""
+        """Check some 304s by unconditional requests."""
         is_304 = observed.response.status == NOT_MODIFIED and not observed.reason
-        if self._checks and is_304 and self._wants_check(observed.request.url):
+        if self._is_auto and is_304 and self._wants_check(observed.request.url):
             url = observed.request.url
 
             async def judge(second: Recorded, response: Response) -> None:
                 del response
-                await self._note(url, was_right=not second.updated)
+                await self._keep_result(url, was_right=not second.updated)
                 if second.updated:
                     self._crawl.stats.count("controls/contradicted")
                 else:
                     self._crawl.stats.count("controls/confirmed")
 
             self._crawl.parts.tell(Part.chosen, np.zeros(0), twice=1)
-            self._looks.begin(observed.request, observed.recorded, judge)
+            self._control_visits.begin(observed.request, observed.recorded, judge)
         return ()
 
     def busy(self) -> bool:
-        """Whether a check is under way."""
-        return self._looks.under_way > 0
+        """Whether a check is in progress."""
+        return self._control_visits.under_way > 0
 
-    async def _may_be_asked(self, url: str) -> bool:
-        """Whether a page's host never said of a page that had new links that it had not changed."""
+    async def _is_trusted(self, url: str) -> bool:
+        """Whether no 304 of the page's host was ever wrong."""
         key = source_id(urlsplit(url).netloc)
         if key not in self._confirmed:
             try:
@@ -89,7 +89,7 @@ class ConditionalRequests(CrawlPart):
         return self._confirmed[key] != CONTRADICTED
 
     def _wants_check(self, url: str) -> bool:
-        """Whether to check a 304 of that page: one of each host in a run, at first."""
+        """Whether to check a 304 of that page: one per host and run, until enough are confirmed."""
         key = source_id(urlsplit(url).netloc)
         if self._crawl.quota.controls < 1 or key in self._is_checked:
             return False
@@ -98,13 +98,13 @@ class ConditionalRequests(CrawlPart):
         self._is_checked.add(key)
         return True
 
-    async def _note(self, url: str, *, was_right: bool) -> None:
-        """Keep a control visit's verdict on a 304."""
+    async def _keep_result(self, url: str, *, was_right: bool) -> None:
+        """Keep the result of a check."""
         host = urlsplit(url).netloc
         key = source_id(host)
         if not was_right:
             logger.info(
-                "%s answered that %s had not changed, which had new links: no conditions are sent now",
+                "%s answered 304 for %s, which had new links: its pages get no more conditions",
                 host,
                 url,
             )
@@ -118,12 +118,12 @@ class ConditionalRequests(CrawlPart):
 
 
 def confirmed(state: State, key: int) -> int:
-    """Return how many 304s of a host were confirmed, `CONTRADICTED` if one ever was wrong."""
+    """Return how many 304s of a host were confirmed, `CONTRADICTED` if any was wrong."""
     return _decoded(state.store.annotations(KIND, [key]).get(key, b""))
 
 
 def keep_judgement(state: State, key: int, *, was_right: bool) -> int:
-    """Keep what one more check said of a host, and return what `confirmed` says then."""
+    """Keep the result of a check of a host, and return the new value of `confirmed`."""
 
     def judged(_: int, now: bytes) -> bytes:
         confirmed_before = _decoded(now)

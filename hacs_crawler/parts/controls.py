@@ -1,7 +1,7 @@
-"""Control visits: a page is asked a second time immediately; differences come from the request.
+"""Control visits: a page is requested twice in a row; differences come from the request.
 
-See `ranking.controls` for the choice of pages. Parts of links that differ with every request are left
-out of the links of the host's pages from then on.
+See `ranking.controls` for the choice of pages. Parts of links that change with every request are
+then removed from the links of all pages of the host.
 """
 
 from __future__ import annotations
@@ -41,18 +41,20 @@ class Controls(CrawlPart):
 
     def __init__(self, crawl: Crawl) -> None:
         super().__init__(crawl)
-        self._looks = SecondVisits(crawl)
+        self._control_visits = SecondVisits(crawl)
         self._volatile: dict[str, VolatileLinkParts] = {}
         self._shared = SharedLinkParts({})
         self._allowance = Allowance()
 
     async def opened(self) -> None:
-        """Read the volatile parts of hosts' links, and how many control visits there may be."""
-        self._begin(await self._crawl.state.once(_known, self._crawl.ranking, self._shards))
+        """Read the volatile parts of hosts' links, and the allowance of control visits."""
+        self._begin(await self._crawl.state.once(_read_known, self._crawl.ranking, self._shards))
 
     async def round_began(self) -> None:
-        """Read the volatile parts again: other crawls may have learned more."""
-        self._begin(await self._crawl.state.patiently(_known, self._crawl.ranking, self._shards))
+        """Read them again: other crawls may have learned more."""
+        self._begin(
+            await self._crawl.state.patiently(_read_known, self._crawl.ranking, self._shards)
+        )
 
     async def round_ended(self, is_asked_to_end: Callable[[], bool]) -> None:
         """Keep the unused control visits for later runs."""
@@ -62,17 +64,17 @@ class Controls(CrawlPart):
         await self._crawl.state.once(keep_allowance, allowance, has_visited=has_visited)
 
     def quota(self, quota: Quota) -> Quota:
-        """Allow control visits; none if it takes a callback to see one, or λ is of no use."""
+        """Allow control visits, unless items are watched or the policy does not use λ."""
         is_off = self._crawl.config.takes_items or not self._crawl.config.ranking.policy.uses_rate
         return replace(quota, controls=0 if is_off else self._allowance.most)
 
     def chosen(self, p: Floats, twice: int) -> None:
-        """Take the chosen control visits out of the allowance."""
+        """Deduct the chosen control visits from the allowance."""
         del p
         self._allowance.made += twice
 
     def rules(self, response: Response, rules: Rules, page: object = None) -> Rules:
-        """Leave out of links what changes with every request."""
+        """Return rules that remove the volatile parts of the host's links."""
         del page
         if not self._volatile or not isinstance(rules, LinkRules):
             return rules
@@ -82,7 +84,7 @@ class Controls(CrawlPart):
         return rules if volatile is None else replace(rules, volatile=volatile)
 
     def observed(self, observed: Observed) -> Iterable[Visit]:
-        """Ask a second time for a page that ranking marked."""
+        """Begin a control visit if ranking marked the page."""
         if (
             not tag_of(observed.request).visit_twice
             or observed.reason
@@ -92,21 +94,21 @@ class Controls(CrawlPart):
         links, first = self._links(observed.response), observed.recorded
 
         async def learn(second: Recorded, response: Response) -> None:
-            # of sessions alone no link comes again
+            # if every link has a session id, none is the same again, and the visit is doubtful
             if second.updated or second.is_doubtful:
                 self._crawl.stats.count("controls/differed")
                 await self._learn(host_of(response.url), links, self._links(response), first)
 
-        self._looks.begin(observed.request, first, learn)
+        self._control_visits.begin(observed.request, first, learn)
         return ()
 
     def busy(self) -> bool:
-        """Whether a control visit is under way."""
-        return self._looks.under_way > 0
+        """Whether a control visit is in progress."""
+        return self._control_visits.under_way > 0
 
     @property
     def _shards(self) -> int:
-        """How many crawls share the budget, and with it the control visits."""
+        """How many crawls share the budget and the control visits."""
         return self._crawl.quota.shards
 
     def _begin(self, read: tuple[dict[str, VolatileLinkParts], Allowance]) -> None:
@@ -118,7 +120,7 @@ class Controls(CrawlPart):
     async def _learn(
         self, host: str, links: frozenset[str], others: frozenset[str], first: Recorded
     ) -> None:
-        """Find out which parts of the links change with every request."""
+        """Learn which parts of the links change with every request."""
         marks_before = set(first.before.spells.marks)
 
         def is_known(link: str) -> bool:
@@ -150,11 +152,11 @@ class Controls(CrawlPart):
         rules = self._crawl.config.rules
         if not isinstance(rules, LinkRules):
             return frozenset()
-        assert isinstance(response, TextResponse)  # noqa: S101 - else it would not have been
+        assert isinstance(response, TextResponse)  # noqa: S101 - only HTML shows links
         return frozenset(source_links(tree_of(response), response.url, rules).counted(rules))
 
 
-def _known(
+def _read_known(
     state: State, options: RankingOptions, shards: int
 ) -> tuple[dict[str, VolatileLinkParts], Allowance]:
     allowance = take_allowance(state, options.budget, options.control_share / shards)

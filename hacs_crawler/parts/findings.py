@@ -40,25 +40,25 @@ from hacs_crawler.state import (
 from hacs_crawler.watch import LEADS_ON, MarkRules, Rules
 
 _PARAMETER: Final = re.compile(r"(?<=[?&;])([^=&;#]+)=[^&;#]*")
-# Fields of an item that hold its address.
-_ADDRESSES: Final = ("url", "link", "href")
-# A link to a file with as few words, such as "PDF", is named by the publication around it.
-_MOST_LABEL: Final = 2
+# Fields that hold an item's URL.
+_URL_FIELDS: Final = ("url", "link", "href")
+# A link to a file with at most this many words, such as "PDF", gets the title of its publication.
+_MOST_LABEL_WORDS: Final = 2
 
 
 class FindingsWriter(PageWriter[Findings]):
-    """Notes the new things of an update, and has them written once the visit is."""
+    """Collects the text of updates, and writes it after the visits."""
 
     content = "the text of updates"
 
     def __init__(self, crawl: Crawl) -> None:
         super().__init__(crawl)
         self._items: WeakKeyDictionary[Response, list[Finding]] = WeakKeyDictionary()
-        # Pages whose only text replaced another, and since when they had shown that.
+        # Pages whose only text was replaced, and when the old text first appeared.
         self._replaced: dict[int, int] = {}
 
     def shown(self, response: Response, item: object, *, is_news: bool) -> None:
-        """Keep the text of an item: pipelines may change it before the visit ends."""
+        """Keep the text of an item now: pipelines may change the item before the visit ends."""
         if is_news:
             from hacs_crawler.watch import (  # noqa: PLC0415 - few crawls watch items
                 EMPTY,
@@ -88,15 +88,17 @@ class FindingsWriter(PageWriter[Findings]):
                 texts = {
                     name: text
                     for name, text in item_texts(item).items()
-                    if name in _ADDRESSES or name not in config.watch_ignore
+                    if name in _URL_FIELDS or name not in config.watch_ignore
                 }
                 is_titled = any(texts.get(name) for name in TITLES)
-                if is_titled and config.watch_key not in {*TITLES, *_ADDRESSES}:
-                    texts.pop(config.watch_key, None)  # a bare number beside the title
-                items.append(_of_item(texts, changed, is_titled=is_titled))
+                if is_titled and config.watch_key not in {*TITLES, *_URL_FIELDS}:
+                    texts.pop(
+                        config.watch_key, None
+                    )  # often a bare number, which the title makes superfluous
+                items.append(_item_finding(texts, changed, is_titled=is_titled))
 
     def observed(self, observed: Observed) -> Iterable[Visit]:
-        """Keep what an update brought; most visits find none."""
+        """Keep the new links, items or texts of an update."""
         recorded, response = observed.recorded, observed.response
         items = self._items.pop(response, ()) if self._items else ()
         watch = self._crawl.config.watch
@@ -104,7 +106,7 @@ class FindingsWriter(PageWriter[Findings]):
         if observed.reason or not recorded.is_known or not (recorded.updated or is_text):
             return ()
         if items and not self._crawl.config.watch_key and len(observed.visit.marks or ()) > 1:
-            # which one it was is not known
+            # without a key, an item cannot be matched with its old values
             items = [item._replace(was="") for item in items]
         rules, page_id = self._crawl.rules(response), page_id_of(observed.visit.url)
         is_single = is_text and len(observed.visit.marks or ()) == 1
@@ -135,8 +137,8 @@ class FindingsWriter(PageWriter[Findings]):
         return ()
 
     def write(self, state: State, unwritten: Mapping[int, Findings]) -> None:
-        """Add the findings to those that the state has of the pages."""
-        # others may have come in the meantime
+        """Add the findings to the pages' earlier findings."""
+        # pages added since `unwritten` was taken wait for the next write
         replaced = {
             page_id: since
             for page_id in unwritten
@@ -157,7 +159,7 @@ class FindingsWriter(PageWriter[Findings]):
 def _new_things(
     rules: Rules, response: Response, tree: HtmlElement | None, marks: frozenset[int]
 ) -> Iterator[Finding]:
-    """Yield the things of a response that have one of the marks: links with their texts, or texts."""
+    """Yield the links with their texts, or the texts, that have one of the marks."""
     if isinstance(rules, MarkRules):
         for thing in rules.read(response, tree):
             if not rules.marks_of(thing).isdisjoint(marks):
@@ -169,8 +171,8 @@ def _new_things(
     for link, text in page_links(tree, response.url):
         identity = rules.volatile.identity(link) if rules.volatile is not None else link
         if link_fingerprint(identity) in marks:
-            if is_file(link) and len(text.split()) <= _MOST_LABEL:
-                text = titles().get(link, text)  # noqa: PLW2901 - such as "PDF"
+            if is_file(link) and len(text.split()) <= _MOST_LABEL_WORDS:
+                text = titles().get(link, text)  # noqa: PLW2901 - replaces a text such as "PDF"
             yield Finding(0, "link", text, _without_secrets(link))
     for entry in entries() if rules.citations else ():
         if not entry.links and citation_fingerprint(entry.title) in marks:
@@ -180,7 +182,7 @@ def _new_things(
 def _new_requests(
     urls: Mapping[str, str], response: Response, tree: HtmlElement | None, marks: frozenset[int]
 ) -> Iterator[Finding]:
-    """Yield the URLs that have one of the marks, with the texts of their links."""
+    """Yield the requested URLs that have one of the marks, with the texts of their links."""
     texts = dict(page_links(tree, response.url))
     for asked, url in urls.items():
         link = canonical_url(asked)
@@ -191,7 +193,7 @@ def _new_requests(
 def _of_item(texts: Mapping[str, str], changed: Mapping[str, str], *, is_titled: bool) -> Finding:
     """Return an item as text, and what its fields were, without secrets.
 
-    The fields of an item without a title are named: "7 9.99, was price 10.49" says too little.
+    Without a title, the fields get their names: "7 9.99, was price 10.49" would be unclear.
     """
     shown = {name: text for name, text in texts.items() if not is_secret_name(name)}
     names = (name for name in {**shown, **changed} if not is_secret_name(name))
@@ -205,7 +207,7 @@ def _of_item(texts: Mapping[str, str], changed: Mapping[str, str], *, is_titled:
 
 
 def _without_secrets(url: str) -> str:
-    """Return a URL without the values of parameters that are named like secrets."""
+    """Return a URL without the values of parameters with a secret's name."""
 
     def masked(match: re.Match[str]) -> str:
         return f"{match[1]}=…" if is_secret_name(match[1]) else match[0]

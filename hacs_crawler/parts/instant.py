@@ -1,4 +1,4 @@
-"""The instant tier of a crawl that goes on: every few minutes its hubs that are worth a visit."""
+"""The instant tier of a continuous crawl: every few minutes, the hubs that are worth a visit."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ from hacs_crawler.utils.text import counted, safe_logger
 logger = safe_logger(__name__)
 
 MINUTE: Final = 60.0
-# The part of the tier's visits that goes to hubs not visited for longest, whatever they are worth.
+# The share of the tier's visits for the hubs whose last visit is longest ago, regardless of value.
 EXPLORE: Final = 0.05
-# The tier takes at most so much of the budget: other pages keep the rest whatever happens.
+# The highest share of the budget for the tier; other pages keep the rest.
 MOST_SHARE: Final = 0.9
-# The first round leaves so much of the budget to the tier, whose worth is not known yet.
+# The tier's share of the budget in the first round, when its value is not known yet.
 FIRST_SHARE: Final = 0.5
-# Of requests for hubs: they go before the seeds of a round, which may take hours.
+# The priority of requests for hubs: above the seeds of a round, which may take hours.
 PRIORITY: Final = 1
-# What the stats `hacs/instant/…` count.
+# The stats `hacs/instant/…` in the summary.
 COUNTED: Final = ("rounds", "visits", "updates", "new_links")
-# A hub that was sent and never heard of may be sent again after so long.
+# A hub whose request never ended may be requested again after this time.
 LONGEST_SECONDS: Final = 3600.0
 
 
 class InstantTier(Part):
-    """Decides when hubs are visited, and takes their visits out of the other pages' budget.
+    """Decides when hubs are visited, and reduces the budget of the other pages accordingly.
 
-    A hub is due if its M is above the price: the score of the last page that a round's budget
-    reached. The hubs' visits are missing in the next round's budget, so that the price rises until
-    both are worth the same.
+    A hub is due if its M exceeds the price: the score of the last page within a round's budget. The
+    tier's visits are deducted from the next round's budget, which raises the price until a hub's
+    visit is worth as much as another page's.
     """
 
     def __init__(
@@ -63,22 +63,22 @@ class InstantTier(Part):
         self._taken: int | None = None
         self._made = 0
         self._least_p, self._spent = 1.0, 0
-        # What a visit costs, in links.
+        # The cost of a visit, in links.
         self.price = 0.0
-        # Whether this crawl has rounds of the tier.
+        # Whether the crawl has begun to run the tier.
         self.is_running = False
 
     @classmethod
     def from_crawl(cls, crawl: Crawl) -> InstantTier:
-        """Return the part of a crawl."""
+        """Make the part."""
         return cls(crawl.config.ranking, crawl.stats.get)
 
     async def opened(self) -> None:
-        """Read the list of hubs, so that faults in it are reported before any request."""
+        """Read the list of hubs, to report faults before any request."""
         read_tier(self._options)
 
     def quota(self, quota: Quota) -> Quota:
-        """Return the visits of a round of all pages: the budget without the tier's visits."""
+        """Reduce the budget of a round of all pages by the tier's visits."""
         # a shard's quota differs in each round
         self._quota, budget = quota, quota.budget
         if not budget or not self.is_running:
@@ -88,10 +88,7 @@ class InstantTier(Part):
         return replace(quota, budget=max(1, budget - self._taken), unseen=None)
 
     def chosen(self, p: Floats, twice: int) -> None:
-        """Learn the p of pages that a round of all pages chose, and how many are requested twice.
-
-        If they use up the budget, the last of them gives the price of a visit.
-        """
+        """Update the price: if the chosen pages use up the budget, it follows from their lowest p."""
         self._least_p = min(self._least_p, float(p.min(initial=1.0)))
         self._spent += len(p) + twice
         budget = self.quota(self._quota).budget
@@ -102,12 +99,12 @@ class InstantTier(Part):
         """Begin a round of all pages, with a budget reduced by the tier's visits."""
         budget = self.quota(self._quota).budget
         if budget is None or self._spent < budget:
-            self.price = 0.0  # the budget is not used up: visits cost nothing
+            self.price = 0.0  # visits from an unused budget cost nothing
         self._taken, self._made = self._made, 0
         self._least_p, self._spent = 1.0, 0
 
     def sum_up(self) -> None:
-        """Log the tier's work: its rounds never pause."""
+        """Log the tier's work since the last summary."""
         now = [self._stat(f"instant/{name}") for name in COUNTED]
         since = [number - before for number, before in zip(now, self._summed_up, strict=True)]
         self._summed_up = now
@@ -118,11 +115,11 @@ class InstantTier(Part):
             )
 
     def due_in(self) -> float:
-        """Return in how many seconds the next round of the tier begins."""
+        """Return the seconds until the next round of the tier."""
         return self._next_at - self._clock()
 
     def round(self, hubs: Hubs) -> list[str]:
-        """Return the URLs of the hubs to be visited now, best first."""
+        """Return the URLs of the hubs to visit now, best first."""
         self.postpone()
         now, budget = self._clock(), self._quota.budget
         self._sent = {url: at for url, at in self._sent.items() if at > now - LONGEST_SECONDS}
@@ -136,18 +133,18 @@ class InstantTier(Part):
         return urls
 
     def postpone(self) -> None:
-        """Begin no round before the usual time has passed."""
+        """Delay the next round by the usual time."""
         self._next_at = self._clock() + self._options.minutes * MINUTE
 
     def on_answer(self, url: str) -> None:
-        """Let a hub be requested again: its request has ended, however it did."""
+        """Note that a hub's request has ended, with or without an answer."""
         self._sent.pop(url, None)
 
 
 async def hubs_of(crawl: Crawl, tier: InstantTier) -> list[str]:
-    """Begin a round of the tier; return the URLs of the hubs to be visited, best first.
+    """Begin a round of the tier; return the URLs of the hubs to visit, best first.
 
-    Reads the list, and the tier's own pages. What cannot be read is said, and the round left out.
+    If the list or the state cannot be read, this is logged, and the round skipped.
     """
     config = crawl.config
     if not crawl.is_open:
@@ -176,9 +173,9 @@ async def hubs_of(crawl: Crawl, tier: InstantTier) -> list[str]:
 async def with_tier(
     crawl: Crawl, tier: InstantTier, requests: AsyncIterator[Any], request_of: Callable[[str], Any]
 ) -> AsyncIterator[Any]:
-    """Yield requests as they come, and whenever a round of the tier begins those for its hubs.
+    """Yield `requests`, and between them, in each round of the tier, requests for hubs.
 
-    Those that come may be long in coming: they wait for room, and for the next round of all pages.
+    `requests` may pause for long: for room in the queue, or until the next round of all pages.
     """
     tier.is_running = True
     coming = begin(_next(requests))

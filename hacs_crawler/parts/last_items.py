@@ -1,4 +1,4 @@
-"""The items of each page at its last visit: a changed item can show its old values."""
+"""Keeps the items of each page's last visit, so that a changed item can show its old values."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from hacs_crawler.watch import EMPTY, item_fields, item_key
 logger = safe_logger(__name__)
 
 KIND: Final = "items"
-# Of a page; further ones are not kept.
+# How many items of a page are kept.
 MOST_ITEMS: Final = 100
 ENOUGH_VISITS: Final = 20
 ENOUGH_EMPTIED: Final = 5
-# At this share of the visits a field that differs is pointed out.
+# A field that changes, or becomes empty, at this share of the visits is logged.
 NEARLY_ALL: Final = 0.9
 
 Items = dict[int, dict[str, Any]]
@@ -64,7 +64,7 @@ class LastItems(PageWriter[Kept]):
         self._is_again = False
 
     async def answered(self, request: Request, response: Response, page_url: str) -> Response:
-        """Read the page's items of the last visit."""
+        """Read the items of the page's last visit."""
         del request
         self._before[page_url] = await self._crawl.state.once(_read, page_id_of(page_url))
         return response
@@ -74,12 +74,12 @@ class LastItems(PageWriter[Kept]):
         kept = self._before.get(page_url, _NONE)
         page = self._crawl.state.write_behind.page(page_url)
         if page is not None and kept.at in page.visits and kept.at not in page.sound.shown_at:
-            # of an answer that was not the page
+            # that visit turned out not to show the page
             return {**kept.items, **kept.replaced} if kept.replaced else {}
         return kept.items
 
     def shown(self, response: Response, item: object, *, is_news: bool) -> None:
-        """Take the fields of an item: pipelines may change it before the visit ends."""
+        """Keep the fields of an item now: pipelines may change the item before the visit ends."""
         del is_news
         key = item_key(item, name) if (name := self._crawl.config.watch_key) else 0
         self._items += 1
@@ -89,7 +89,7 @@ class LastItems(PageWriter[Kept]):
         self._shown.setdefault(response, []).append((key, fields))
 
     def observed(self, observed: Observed) -> Iterable[Visit]:
-        """Have the items of a visit kept, and see which of their fields differ."""
+        """Keep the items of a visit, and compare their fields with the visit before."""
         shown = self._shown.pop(observed.response, [])
         url, rules_before = observed.visit.url, observed.recorded.before.latest_rules
         before = self.items_before(url)
@@ -121,13 +121,13 @@ class LastItems(PageWriter[Kept]):
         return ()
 
     def write(self, state: State, unwritten: Mapping[int, Kept]) -> None:
-        """Replace the items of earlier visits."""
+        """Replace the items of the visits before."""
         change_annotations(
             state.store, KIND, unwritten, lambda page_id, _: _encode(unwritten[page_id])
         )
 
     def sum_up(self) -> None:
-        """Point out fields that differ at nearly every visit, and a key that no item has."""
+        """Log fields that nearly always change or became empty, and unknown fields in settings."""
         config = self._crawl.config
         if self._items and not self._named:
             logger.warning(
@@ -147,8 +147,7 @@ class LastItems(PageWriter[Kept]):
         for name, visits in self._emptied.most_common():
             if visits >= max(ENOUGH_EMPTIED, NEARLY_ALL * self._compared):
                 logger.warning(
-                    "The field %r is empty on %d of %d pages, and was not at the visit before: a "
-                    "selector may no longer match",
+                    "The field %r has become empty on %d of %d pages: a selector may no longer match",
                     name,
                     visits,
                     self._compared,

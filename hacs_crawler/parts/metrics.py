@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 logger = safe_logger(__name__)
 
-# Families of stats that become one metric: pattern, name of the metric, name of its label.
+# Families of stats that become one metric: pattern, name of the metric, its label.
 LABELS: Final = (
     (re.compile(r"hacs/(dropped|not_observed)/(?P<label>.+)"), "hacs_{}_by_reason", "reason"),
     (re.compile(r"hacs/archive/dropped/(?P<label>.+)"), "hacs_archive_dropped", "kind"),
@@ -38,9 +38,9 @@ _NOT_IN_NAMES: Final = re.compile(r"\W+", re.ASCII)
 
 
 class Metrics:
-    """Serves every stat that is a number at `http://HOST:PORT/metrics` while the crawl runs.
+    """Serves all numeric stats at `http://HOST:PORT/metrics` during the crawl.
 
-    If `address` is a file, they are written to it once the crawl has ended.
+    If `address` is a file, writes them to it at the end of the crawl.
     """
 
     def __init__(self, crawler: Crawler, address: tuple[str, int] | Path) -> None:
@@ -62,7 +62,7 @@ class Metrics:
         return cls(crawler, address)
 
     def open(self, spider: Spider) -> None:
-        """Begin to serve; a crawl that cannot is not begun."""
+        """Start the server; if that fails, the crawl does not start."""
         del spider
         assert isinstance(self._address, tuple)  # noqa: S101 - else there is nothing to open
         host, port = self._address
@@ -87,7 +87,7 @@ class Metrics:
             self._server.server_close()
 
     def write(self) -> None:
-        """Write the stats to the file in one step; errors are logged."""
+        """Write the stats to the file atomically; errors are logged."""
         try:
             from prometheus_client import CollectorRegistry, write_to_textfile  # noqa: PLC0415
 
@@ -98,19 +98,19 @@ class Metrics:
             logger.error("HACS_METRICS = '%s': cannot write it: %s", self._address, error)
 
     def collect(self) -> Iterator[Metric]:
-        """Yield the stats as metrics; called in the server's threads."""
+        """Yield the stats as metrics; called from the server's threads."""
         spider = self._crawler.spider
         stats = dict(self._crawler.stats.get_stats())
         waiting = Crawl.of(self._crawler).waiting_visits
         return metrics_of(stats | {"hacs/waiting_visits": waiting}, spider.name if spider else "")
 
     def describe(self) -> Iterable[Metric]:
-        """Return nothing: the metrics change while the crawl runs."""
+        """Return nothing: the set of metrics changes during the crawl."""
         return ()
 
 
 def metrics_of(stats: Mapping[str, Any], spider: str) -> Iterator[Metric]:
-    """Yield stats that are numbers as Prometheus metrics, labelled with the spider's name."""
+    """Yield numeric stats as Prometheus metrics, labelled with the spider's name."""
     from prometheus_client.core import GaugeMetricFamily  # noqa: PLC0415 - an extra
 
     families: dict[str, GaugeMetricFamily] = {}
@@ -128,7 +128,7 @@ def metrics_of(stats: Mapping[str, Any], spider: str) -> Iterator[Metric]:
 
 
 def _named(stat: str) -> tuple[str, dict[str, str]]:
-    """Return the name of a stat's metric, and its labels but for the spider's."""
+    """Return the name of a stat's metric, and its labels except the spider's."""
     for pattern, name, label in LABELS:
         match = pattern.fullmatch(stat)
         if match is not None:

@@ -1,6 +1,6 @@
-"""Hosts are left alone as they ask: by Retry-After (HACS_RETRY_AFTER), and by Crawl-delay in robots.txt.
+"""Obeys Retry-After (HACS_RETRY_AFTER) and Crawl-delay in robots.txt.
 
-Requests of the spider `wayback` to web archives are left to `ArchivePauseMiddleware`.
+For the spider `wayback`'s requests to web archives, `ArchivePauseMiddleware` does this.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from hacs_crawler.utils.times import retry_after
 logger = safe_logger(__name__)
 
 STATUSES: Final = (429, 503)
-# After a 429 that names no time.
+# The pause after a 429 without Retry-After.
 DEFAULT_PAUSE_SECONDS: Final = 60.0
-# Longer ones count as this, as in Heritrix: no robots.txt makes a crawl last for ever.
+# Cap on Crawl-delay, as in Heritrix, so that no robots.txt can make a crawl endless.
 LONGEST_DELAY_SECONDS: Final = 300.0
 
 
 class HostPauses(CrawlPart):
-    """The time until which each host must not be asked after a 429 or 503.
+    """Makes requests wait while their host pauses after a 429 or 503.
 
-    Scrapy retries such answers without regard to their Retry-After (scrapy/scrapy issue 3849).
-    Not by downloader slot: a redirect keeps the slot of the host that it began with (scrapy issue 2141),
-    and a spider's own slot may have requests for many hosts, or some of the requests for one.
+    Scrapy retries such answers regardless of Retry-After (scrapy/scrapy issue 3849). Pauses are by
+    host, not by downloader slot: a redirect keeps its first host's slot (scrapy issue 2141), and a
+    slot that a spider names may mix hosts.
     """
 
     required = True
@@ -45,11 +45,11 @@ class HostPauses(CrawlPart):
         self._downloads = Downloads(crawl.crawler)
         self._clock = clock
         self._until: dict[str, float] = {}
-        # before a middleware sees a response, Scrapy has sent what waited for its turn behind it
+        # a middleware would be too late: by then, Scrapy has sent the next request of the slot
         crawl.crawler.signals.connect(self.on_response, signals.response_downloaded)
 
     def admit(self, request: Request) -> float:
-        """Return for how many seconds from now a request's host wants to be left alone."""
+        """Return the remaining seconds of the host's pause."""
         if not self._until or "hacs_archive" in request.meta:
             return 0.0
         host = _host(request)
@@ -59,14 +59,14 @@ class HostPauses(CrawlPart):
         return left
 
     def on_response(self, request: Request, response: Response) -> None:
-        """Note how long the host must not be asked, and recall the requests that wait for it."""
+        """Begin the host's pause, and recall its requests from the downloader's queues."""
         if response.status not in STATUSES or "hacs_archive" in request.meta:
             return
         seconds = retry_after(response.headers.get(b"Retry-After"), time.time())
         if seconds is None:
             seconds = DEFAULT_PAUSE_SECONDS if response.status == 429 else 0.0
         if seconds > 0:
-            host = _host(response)  # a browser follows redirects by itself
+            host = _host(response)  # not the request's: a browser follows redirects itself
             until = self._clock() + seconds
             self._until[host] = max(self._until.get(host, until), until)
             logger.info("%s answered %d: left alone for %.0f s", host, response.status, seconds)
@@ -74,9 +74,9 @@ class HostPauses(CrawlPart):
 
 
 class CrawlDelays(Part):
-    """Plans the slots of hosts with a Crawl-delay in robots.txt: one request at a time, that far apart.
+    """Obeys Crawl-delay in robots.txt: one request at a time per slot, with that delay.
 
-    Scrapy reads Crawl-delay from 2.18 on, but does not obey it (scrapy/scrapy issue 892).
+    Scrapy reads Crawl-delay since 2.18, but does not obey it (scrapy/scrapy issue 892).
     """
 
     def __init__(self, crawl: Crawl) -> None:
@@ -86,18 +86,18 @@ class CrawlDelays(Part):
 
     @classmethod
     def from_crawl(cls, crawl: Crawl) -> CrawlDelays | None:
-        """Return None if robots.txt is not obeyed, or if Scrapy does not pass on its rules."""
+        """Make the part; None if robots.txt is not obeyed or Scrapy lacks the signal for its rules."""
         obeys = crawl.crawler.settings.getbool("ROBOTSTXT_OBEY")
         return cls(crawl) if obeys and hasattr(signals, "robots_parsed") else None
 
     def obey(self, robotparser: RobotParser, request: Request) -> None:
-        """Slow the slot of a request down to its host's Crawl-delay; DOWNLOAD_DELAY may be slower."""
+        """Apply the host's Crawl-delay to the slot of a request, unless DOWNLOAD_DELAY is longer."""
         settings = self._crawler.settings
         agent = settings["ROBOTSTXT_USER_AGENT"] or request.headers.get(b"User-Agent")
         asked = robotparser.crawl_delay(agent or settings["USER_AGENT"]) or 0.0
         if not asked > 0.0 or "hacs_archive" in request.meta:
             return
-        # AutoThrottle, which may make a delay shorter, has connected by now
+        # connected late, so as to run after AutoThrottle, which may shorten the delay
         if not self._delays:
             self._crawler.signals.connect(self._keep, signals.response_downloaded)
         slot = Downloads(self._crawler).slot_of(request)

@@ -1,4 +1,4 @@
-"""At the end of a round or a crawl the state learns from the recorded visits: prior, signals, drift."""
+"""At the end of a round or crawl, fits the prior and signals to the visits, and checks p for drift."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from hacs_crawler.utils.text import counted, safe_logger
 logger = safe_logger(__name__)
 
 PROGRESS_SECONDS: Final = 10.0
-# Estimating this many pages again takes some seconds.
+# From this many pages on, which take some seconds, the log shows the progress.
 MANY_PAGES: Final = 10_000
 
 
 class Refit(CrawlPart):
-    """Has the pages follow their prior, and bounds and judges the record of outcomes."""
+    """Refits the prior, re-estimates pages by it, and trims and checks the record of outcomes."""
 
     async def round_ended(self, is_asked_to_end: Callable[[], bool]) -> None:
-        """Fit prior and signals again if anything was recorded, and judge the predictions."""
+        """Refit the prior and signals if anything was recorded, and check the predictions."""
         crawl = self._crawl
         if crawl.stats.recorded:
             visited, shards = crawl.stats.recorded, crawl.quota.shards
             await crawl.state.once(_follow_prior, is_asked_to_end, visited=visited, shards=shards)
-            # whoever brought them
+            # even if this crawl read none: users may report them
             await crawl.state.once(lambda state: refit_signals(state.store))
         if crawl.stats.recorded and crawl.stats.predicted:
             await crawl.state.once(_bound_and_judge, crawl.ranking)
@@ -49,8 +49,8 @@ def _follow_prior(
 
 
 def _bound_and_judge(state: State, options: RankingOptions) -> None:
-    """Bound the record of outcomes, and log whether p has drifted."""
-    from hacs_crawler.ranking.calibration import drift_of  # noqa: PLC0415 - if there is anything to judge
+    """Trim the record of outcomes, and warn if p has drifted."""
+    from hacs_crawler.ranking.calibration import drift_of  # noqa: PLC0415 - rarely needed
 
     outcomes, model = state.bound_outcomes(), options.label(state.estimation).model
     drift = drift_of(state, model, outcomes)
@@ -59,7 +59,7 @@ def _bound_and_judge(state: State, options: RankingOptions) -> None:
 
 
 def _log_progress(state: State) -> Callable[[Run], None]:
-    """Return a function that logs from time to time how many pages have been estimated again."""
+    """Return a function that logs, from time to time, how many pages have been re-estimated."""
     next_at = 0.0
 
     def log(run: Run) -> None:
@@ -68,8 +68,8 @@ def _log_progress(state: State) -> Callable[[Run], None]:
             return
         next_at = time.monotonic() + PROGRESS_SECONDS
         logger.info(
-            "Estimating pages anew with the prior fitted to them: %d of %d (Ctrl-C ends it; the next "
-            "crawl goes on from there)",
+            "Estimating pages again with the refitted prior: %d of %d (Ctrl-C ends it; the next crawl "
+            "goes on from there)",
             run.pages,
             state.store.count(),
         )

@@ -1,4 +1,4 @@
-"""Revisits: how pages are requested is kept, and a crawl begins with the best, requested as before."""
+"""Revisits: keeps how pages are requested, and begins crawls by requesting the best ones again."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from hacs_crawler.utils.text import counted, safe_logger
 
 logger = safe_logger(__name__)
 
-# How many more pages are read than wanted, as some can no longer be requested.
+# How many spare pages are read, as some may not be requestable.
 SPARE: Final = 100
-# How many headers and keys of `meta` are named that were left out.
+# How many of the headers and `meta` keys that were left out the log names.
 MOST_NAMED: Final = 20
 
 
 class RecipeWriter(PageWriter[RequestRecipe]):
-    """Gathers the recipes of requests for pages, and writes those of seen pages."""
+    """Keeps the recipes of requests whose answers showed their pages."""
 
     inherited = ("hacs.after_form",)
 
@@ -50,10 +50,10 @@ class RecipeWriter(PageWriter[RequestRecipe]):
         self._left_out: set[str] = set()
 
     def before_request(self, request: Request, page_url: str | None) -> None:
-        """Remember the recipe of a request, until its answer shows the page or not."""
+        """Remember the recipe of a request until its answer is observed."""
         if request.method not in ("GET", "HEAD"):
             request.meta["hacs.after_form"] = True
-        # a redirect or retry has what other middlewares gave the request
+        # keep the first recipe: middlewares have changed the request of a redirect or retry
         if page_url is None or (page_id := page_id_of(page_url)) in self._under_way:
             return
         recipe = recipe_of(request, self._spider, self._left_out)
@@ -63,7 +63,7 @@ class RecipeWriter(PageWriter[RequestRecipe]):
             self._under_way[page_id] = recipe
 
     def observed(self, observed: Observed) -> Iterable[Visit]:
-        """Have the recipe of a page that was seen written; forget that of another one."""
+        """Queue the recipe of a page that was seen, else forget it."""
         page_id = page_id_of(observed.visit.url)
         recipe = self._under_way.pop(page_id, None)
         if recipe is not None and not observed.reason:
@@ -77,21 +77,21 @@ class RecipeWriter(PageWriter[RequestRecipe]):
         self._under_way.pop(page_id_of(page_url), None)
 
     async def round_began(self) -> None:
-        """Forget what ended without a word, as redirects do that the project's filter drops."""
+        """Forget requests that ended without notice, such as redirects that the filter dropped."""
         self._under_way.clear()
 
     async def closing(self) -> None:
-        """Write the rest; log how many pages cannot be revisited, and which secrets were left out."""
+        """Write the rest; log how many pages cannot be revisited, and the secrets left out."""
         if self._not_kept:
             logger.info(
-                "%s cannot be visited again by themselves: their callback is not a public method "
-                "of the spider %s, or their cb_kwargs or meta hold a secret or what JSON cannot",
+                "%s cannot be revisited: their callback is not a public method of the spider %s, or "
+                "their cb_kwargs or meta hold a secret or a value that JSON cannot",
                 counted(len(self._not_kept), "page"),
                 self._spider.name,
             )
         if self._left_out:
             logger.info(
-                "Revisits are sent without what looks like a secret, which is not kept: %s",
+                "Revisits are sent without headers and meta that look like secrets: %s",
                 ", ".join(sorted(self._left_out)[:MOST_NAMED]),
             )
         await super().closing()
@@ -107,10 +107,10 @@ class RecipeWriter(PageWriter[RequestRecipe]):
 
 
 class Revisits(CrawlPart):
-    """Has a crawl begin with known pages, which are ranked together with its start requests."""
+    """Adds requests for known pages to the start requests, to be ranked with them."""
 
     async def start_requests(self) -> AsyncIterator[Request]:
-        """Yield the requests for known pages that a crawl begins with."""
+        """Yield requests for the best known pages."""
         crawl, spider = self._crawl, self._crawl.crawler.spider
         assert spider is not None  # noqa: S101 - it crawls
         if crawl.parts.override("before_rank"):
@@ -124,13 +124,13 @@ class Revisits(CrawlPart):
 
 
 def _sites(state: State, spider_name: str) -> set[int]:
-    """Return the sites of the pages that a spider has requested."""
+    """Return the sites of the pages for which a spider has recipes."""
     rows = state.rows(pages_with_recipe(state, spider_name))
     return set(np.unique(rows["site"]).tolist())
 
 
 def _chosen(state: State, config: Config, spider: Spider, now: float) -> Repeats:
-    """Return the best of the pages that the spider has requested."""
+    """Return requests for the best of the pages for which the spider has recipes."""
     number = config.ranking.budget if config.revisit == "budget" else config.revisit
     assert isinstance(number, int)  # noqa: S101 - checked with the settings
     page_ids = pages_with_recipe(state, spider.name)

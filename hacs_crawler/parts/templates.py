@@ -1,8 +1,9 @@
-"""Marks that pages of a site share are not their own: new blocks of a template, and block pages.
+"""Detects marks that pages share: new blocks of a site's template, block pages and logins.
 
-A block that is new on most pages of a site at once is its template's, and no page's update. Pages that
-show the very same marks in one run, having shown others before, were not read: a block page, a login.
-Nor were pages that all showed the very same from their first visit on, until most of them show others.
+Marks that are new on most pages of a site in one run belong to the template, and are not updates.
+If pages show identical marks in one run, but showed others before, the visits did not show the
+pages: it was a block page or a login. The same holds for the first visits of pages that all showed
+identical marks, once most of these pages show others.
 """
 
 from __future__ import annotations
@@ -36,18 +37,17 @@ from hacs_crawler.watch import content_of
 
 logger = safe_logger(__name__)
 
-# Where fewer pages of a site were visited, whatever they share is their news.
+# With fewer visited pages of a site, shared marks are updates.
 FEWEST_PAGES: Final = 20
-# If this many pages showed the same marks at first, or show the same item as their only one, these are
-# not the pages' own.
+# How many pages with identical marks, in place of other marks, are evidence of a block page.
 FEWEST_ALIKE: Final = 3
-# After more visits that all showed the same, this was the page.
+# After more visits with identical marks, these are the page's own.
 MOST_FIRST_VISITS: Final = 5
-# On more of them than this share a mark is the template's, or an item an error's.
+# A mark on more than this share of the pages belongs to the template, or an item to an error page.
 MOST_SHARE: Final = 0.5
-# New marks that are kept of a run, about 100 MB; later marks count as the pages' own.
+# How many new marks of a run are kept, about 100 MB; later marks count as the pages' own.
 MOST_MARKS: Final = 1_000_000
-# The stats of an update that is taken back; the last is of ranked pages.
+# The stats of an update that is taken back; the last counts ranked pages.
 TAKEN_BACK: Final = (
     "updates",
     "new_links",
@@ -55,7 +55,7 @@ TAKEN_BACK: Final = (
     "links_new_to_site",
     "found_updates",
 )
-# A visit that may have shown other pages' marks takes as much memory as this many marks.
+# The memory for a visit that is kept for comparison, in marks.
 _MARKS_OF_VISIT: Final = 5
 
 
@@ -87,46 +87,46 @@ class _Changed(NamedTuple):
 
 @dataclass(slots=True)
 class _Site:
-    """What visits of a site's known pages brought: how many they were, and the new marks of some."""
+    """The visits of a site's known pages in this run."""
 
     visits: int = 0
     gained: list[tuple[_Changed, frozenset[int]]] = field(default_factory=list)
-    # Visits that showed other marks than the visit before, by a hash of these; and the hash of those
-    # before, 0 for few or none.
+    # Visits with other marks than the visit before, by a hash of the new marks; with the hash of the
+    # earlier marks, 0 if these were few.
     alike: dict[int, list[tuple[_Changed, int]]] = field(default_factory=dict)
-    # Pages whose visits before all showed the same, by a hash of that, and whether it is a few texts:
-    # these visits, and a hash of what the page shows now.
+    # Pages whose earlier visits showed identical marks, by a hash of these and whether they are few
+    # texts: the latest visit, seconds of the earlier ones, and a hash of the marks now.
     begun: dict[tuple[int, bool], list[tuple[_Changed, Sequence[int], int]]] = field(
         default_factory=dict
     )
-    # Known pages of few marks: how many there are, how many of them were doubted at once, and what they
-    # showed before, by what they show now.
+    # Known pages with few marks: their number, how many `doubts` rejected, and the hashes of their
+    # earlier marks by the hash of their marks now.
     few: int = 0
     doubted: int = 0
     had: dict[int, set[int]] = field(default_factory=dict)
 
-    def add_few(self, content: int, had: int) -> None:
-        """Take what a page of few marks shows, and showed before."""
+    def add_page_of_few(self, content: int, had: int) -> None:
+        """Count a page with few marks, given the hashes of its marks now and before."""
         self.few += 1
         if content != had:
             self.had.setdefault(content, set()).add(had)
 
-    def is_of_error(self, content: int) -> bool:
-        """Whether most pages of few marks show this in place of their own."""
+    def is_error_content(self, content: int) -> bool:
+        """Whether most pages with few marks show these in place of their own."""
         pages = len(self.had.get(content, ()))
         return pages >= FEWEST_ALIKE and pages > MOST_SHARE * self.few
 
     def unread(self) -> tuple[list[tuple[str, int]], list[_Changed]]:
-        """Return the visits at which different pages showed the very same, and false updates."""
+        """Return the visits at which different pages showed identical marks, and false updates."""
         urls_and_times, false = list[tuple[str, int]](), list[_Changed]()
         for content, visits in self.alike.items():
-            if self.is_of_error(content) or len({before for _, before in visits} - {0}) > 1:
+            if self.is_error_content(content) or len({before for _, before in visits} - {0}) > 1:
                 urls_and_times += [(changed.url, changed.at) for changed, _ in visits]
                 false += [changed for changed, _ in visits]
         begun = sum(map(len, self.begun.values()))
         for (content, is_short), pages in self.begun.items():
             others = {now for _, _, now in pages} - {content}
-            # many pages of a site may have one price at first
+            # many pages may start with the same short text, such as a price
             among = begun if is_short else len(pages)
             if len(others) >= FEWEST_ALIKE and len(others) > MOST_SHARE * among:
                 others_now = [(changed, times) for changed, times, now in pages if now != content]
@@ -134,8 +134,8 @@ class _Site:
                 false += [changed for changed, _ in others_now]
         return urls_and_times, false
 
-    def of_template(self) -> list[_Changed]:
-        """Return the visits that brought nothing but what most pages got."""
+    def template_visits(self) -> list[_Changed]:
+        """Return the visits whose new marks are all shared by most pages."""
         if self.visits < FEWEST_PAGES:
             return []
         pages = Counter(mark for _, marks in self.gained for mark in marks)
@@ -144,7 +144,7 @@ class _Site:
 
 
 class Templates(CrawlPart):
-    """Takes updates back that a template brought, once the run is over: `echoes` of their pages."""
+    """At the end of a run, discards updates by templates, as echoes, and visits of block pages."""
 
     def __init__(self, crawl: Crawl) -> None:
         super().__init__(crawl)
@@ -154,29 +154,29 @@ class Templates(CrawlPart):
         self._marks = 0
 
     def doubts(self, page: Page, marks: frozenset[int]) -> bool:
-        """Whether the only item of a page is one that most of its site's pages show in this run."""
+        """Whether a page's only item is shown by most of its site's pages in this run."""
         before = page.sound.spells.shown_last()
         if len(before) != 1:
             return False
         site = self._sites.setdefault(menu_id(page.url), _Site())
         item = content_of(marks)
         self._asked_of.add(page.url)
-        site.add_few(item, content_of(before))
-        is_doubted = site.is_of_error(item)
+        site.add_page_of_few(item, content_of(before))
+        is_doubted = site.is_error_content(item)
         site.doubted += is_doubted
         return is_doubted
 
     def recorded(self, batch: Sequence[Recorded]) -> None:
-        """Count which new marks the pages of a site have in common."""
+        """Collect the visits for comparison at the end of the run."""
         for visited in batch:
             visit, before, after = visited.visit, visited.before, visited.after
             is_asked_of = before.url in self._asked_of
             self._asked_of.discard(before.url)
-            # captures are of different times
+            # harvested captures are from different times
             if visit.marks is None or visit.harvest is not None or visited.has_other_rules:
                 continue
             is_same = after.spells == before.spells and not before.unread
-            has_begun = _has_begun(visited)
+            has_begun = _showed_one_content(visited)
             if is_same and not (after.is_chosen or has_begun):  # like most visits
                 continue
             site = self._sites.setdefault(menu_id(visit.url), _Site())
@@ -190,14 +190,14 @@ class Templates(CrawlPart):
             number = len(shown_before)
             is_enough = number >= (FEWEST_MARKS if after.is_chosen else FEWEST_LINKS)
             if after.is_chosen and not is_enough and number and not is_asked_of:
-                site.add_few(content, had)
+                site.add_page_of_few(content, had)
             changed = _Changed.of(visited, self._crawl.config.estimation.updates)
             if has_begun and has_room:
                 self._marks += _MARKS_OF_VISIT
                 is_short = not is_enough and not is_of_items(visit.rules)
                 begun = site.begun.setdefault((had, is_short), [])
                 begun.append((changed, before.shown_at, content))
-            # first visits of links prove nothing: the only links of a page may be its site's
+            # a first visit proves nothing: all of a page's links may belong to its site
             if content != had and has_room and (shown_before or site.visits):
                 self._marks += _MARKS_OF_VISIT
                 site.alike.setdefault(content, []).append((changed, had if is_enough else 0))
@@ -206,7 +206,7 @@ class Templates(CrawlPart):
                 site.gained.append((changed, visited.new_marks))
 
     async def round_ended(self, is_asked_to_end: Callable[[], bool]) -> None:
-        """Take back the updates that a template brought."""
+        """Discard updates by templates and visits of block pages."""
         del is_asked_to_end
         sites, self._sites, self._marks = self._sites, {}, 0
         self._asked_of.clear()
@@ -224,14 +224,14 @@ class Templates(CrawlPart):
                     unread[0][0],
                     f" ({counted(passed, 'item')} had passed OnlyChanges before)" if passed else "",
                 )
-            read = [changed for changed in site.of_template() if changed not in false]
+            read = [changed for changed in site.template_visits() if changed not in false]
             if read:
                 pages = [Page(changed.url, echoes=[changed.at]) for changed in read]
                 await self._take_back(pages, read, UPDATED)
                 self._crawl.stats.count("template_updates", len(read))
                 logger.info(
-                    "The same is new on most of the %s of %s that were visited, as after a change of "
-                    "its template: %s taken back",
+                    "Most of the %s visited on %s got the same new content, as after a change of the "
+                    "template: %s taken back",
                     counted(site.visits, "page"),
                     site_of(read[0].url),
                     counted(len(read), "update"),
@@ -260,8 +260,8 @@ class Templates(CrawlPart):
         stats.taken_back += int(numbers[:, -1].sum())
 
 
-def _has_begun(visited: Recorded) -> bool:
-    """Whether all visits before showed the same marks, of links at least two."""
+def _showed_one_content(visited: Recorded) -> bool:
+    """Whether all earlier visits showed identical marks; if links, at least two."""
     before = visited.before
     return (
         len(before.spells.periods) == 3

@@ -1,7 +1,7 @@
-"""Refuses spiders that share a namespace but watch one page in two ways: all visits would be baselines.
+"""Rejects two spiders that watch one page differently in one namespace: each visit would be a baseline.
 
-Only spiders that watch other marks than links are noted, with their rules: if one of two spiders
-watches links, the other may begin, as if the setting had changed, and the spider with links is refused.
+Only the rules of spiders that do not watch links are noted. If either watches links, it is
+rejected, and the other may begin, as if the setting had changed.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class _Watcher(Struct):
 
 
 class Watchers(CrawlPart):
-    """Ends a crawl that comes across a page which another spider watches otherwise.
+    """Ends a crawl when it visits a page that another spider watches differently.
 
-    Warns if a spider watches marks that no page shows.
+    Also warns if no page shows the watched marks.
     """
 
     def __init__(self, crawl: Crawl) -> None:
@@ -65,7 +65,7 @@ class Watchers(CrawlPart):
         self.unneeded = () if self._others else ("rules",)
 
     def rules(self, response: Response, rules: Rules, page: Page | None) -> Rules:
-        """End the crawl if another spider read the page, and by other rules."""
+        """End the crawl if another spider reads the page by other rules."""
         del response
         other = None if page is None else self._others.get(page.latest_rules)
         if page is not None and other is not None:
@@ -74,25 +74,25 @@ class Watchers(CrawlPart):
             if watch == self._crawl.config.watched_as:
                 how += " with other fields, HACS_WATCH_KEY or HACS_WATCH_IGNORE"
             self._crawl.fail(
-                f"{page.url} is watched by the spider {spider!r}, too, and otherwise ({how}): give one "
-                "of them a HACS_NAMESPACE of its own"
+                f"{page.url} is also watched by the spider {spider!r}, but differently ({how}): give "
+                "one of them its own HACS_NAMESPACE"
             )
         return rules
 
     def observed(self, observed: Observed) -> Iterable[Visit]:
-        """Count the answers that showed no watched mark."""
+        """Count answers without watched marks."""
         self._empty += observed.reason == "nothing_shown"
         return ()
 
     def recorded(self, batch: Sequence[Recorded]) -> None:
-        """Count the visits that showed a watched mark."""
+        """Count visits with watched marks."""
         self._visits += sum(
             recorded.visit.marks is not None and recorded.visit.rules != LEADS_ON.fingerprint
             for recorded in batch
         )
 
     def sum_up(self) -> None:
-        """Warn if no page showed, or can show, a watched mark: an expression may be wrong."""
+        """Warn if no page showed or can show a watched mark: a setting may be wrong."""
         stats, config = self._crawl.stats, self._crawl.config
         others, answers, read_from = stats.other_answers, stats.answers, _READ_FROM
         if not stats.has_pages and not stats.readable_answers:

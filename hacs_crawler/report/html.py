@@ -1,4 +1,4 @@
-"""A report as one JSON document, and as a self-contained HTML page that runs only its own script."""
+"""Makes a report: a JSON document, and a self-contained HTML page that runs only its own script."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from hacs_crawler.state import State, describe, read_findings
 from hacs_crawler.utils.terminal import Progress
 from hacs_crawler.utils.times import minute_text
 
-# Libraries by others, unchanged, in the folder `vendor`; their licences are in LICENSES.
+# Third-party libraries in the folder `vendor`, unchanged; their licences are in LICENSES.
 SCRIPTS: Final = ("d3.min.js", "plot.umd.min.js", "dataTables.min.js")
 OWN_SCRIPTS: Final = ("tables.js", "charts.js", "report.js")
-# Number of latest runs that are shown.
+# How many runs are shown.
 RUNS: Final = 500
 _PLACE: Final = re.compile(r"\{\{ (\w+) \}\}")
 
 
 def report_data(state: State, config: Config, now: float, limit: int) -> dict[str, Any]:
-    """Return the document: sentences, tables, the numbers of charts, and the visits of listed pages.
+    """Return the document: sentences, tables, data of charts, and the visits of listed pages.
 
-    `now` is in seconds since 1970 UTC; at least `limit` pages are listed. The size of the document does
-    not depend on the number of known pages, but the memory needed to make it does. Raises StateError,
-    and ConfigError if a policy does not return one number per page.
+    `now` is in seconds since 1970 UTC; at least `limit` pages are listed. The memory needed, but
+    not the size of the document, grows with the number of known pages. Raises StateError, and
+    ConfigError if a policy does not return one number per page.
     """
     with Progress("report") as progress:
         rows = read_rows(state, progress, now)
@@ -69,7 +69,7 @@ def report_data(state: State, config: Config, now: float, limit: int) -> dict[st
             "calibration": words.of_calibration(calibrated),
         },
         "tables": {name: [column._asdict() for column in table] for name, table in shown.items()},
-        "ids": [str(page_id) for page_id in pages],  # beyond the integers of JavaScript
+        "ids": [str(page_id) for page_id in pages],  # too large for JavaScript's integers
         "histories": [numbers.history_of(page) for page in pages.values()],
         "charts": {
             "runs": runs,
@@ -85,10 +85,10 @@ def report_data(state: State, config: Config, now: float, limit: int) -> dict[st
 
 
 def html(data: Mapping[str, Any]) -> str:
-    """Return the page. It holds `data` as JSON in which no tag can begin or end."""
+    """Return the page, with `data` as embedded JSON."""
     scripts = [_read(f"vendor/{name}") for name in SCRIPTS]
     script = ";\n".join([*scripts, *map(_read, OWN_SCRIPTS)])
-    said = [data["subtitle"], *data["words"]["headline"], "All else needs this file's script."]
+    said = [data["subtitle"], *data["words"]["headline"], "The rest needs this file's script."]
     parts = {
         "style": _read("report.css"),
         "script": script,
@@ -100,7 +100,7 @@ def html(data: Mapping[str, Any]) -> str:
 
 
 def embedded(data: Mapping[str, Any]) -> str:
-    """Return JSON for a script element, without characters that have a meaning there.
+    """Return JSON for a script element, with characters escaped that could end the element.
 
     Raises ValueError if a number is not finite.
     """

@@ -1,4 +1,4 @@
-"""The numbers of a report: counts over all pages, the yield of each run, and the points of charts."""
+"""The numbers of a report: counts over all pages, the yield of each run, and data of charts."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ from hacs_crawler.utils.arrays import IndexArray
 from hacs_crawler.utils.text import printable
 from hacs_crawler.utils.times import DAY
 
-# Bounds of the classes of update intervals: 84 seconds to 22 years, two classes per doubling. The
-# outer classes include the intervals beyond.
+# Edges of the classes of update intervals: 84 seconds to 22 years, two classes per doubling; the outer
+# classes include all shorter or longer intervals.
 INTERVAL_EDGES_DAYS: Final = 2.0 ** np.arange(-10.0, 13.5, 0.5)
 LATELY_DAYS: Final = 30
-# Number of pages of each kind that are listed whatever their rank.
+# How many pages of each remarkable kind are listed regardless of their rank.
 REMARKABLE: Final = 100
 CURVE_POINTS: Final = 200
-# Series of visits whose label is not in the state.
+# The series of visits without a label in the state.
 UNKNOWN: Final = "unknown"
 
 
@@ -46,10 +46,9 @@ UNKNOWN: Final = "unknown"
 class Overview:
     """Counts over all pages.
 
-    `evident` pages were visited at least twice, so their λ rests on evidence; `intervals` counts them by
-    1/λ, in the classes of `INTERVAL_EDGES_DAYS`. `remarkable` pages have the lowest λ, show new links at
-    every second request, are gone, or were updated last. `changed` pages had an update in the last
-    `LATELY_DAYS` days.
+    `evident` pages were visited at least twice, so there is evidence for their λ; `intervals` counts
+    them by 1/λ, in the classes of `INTERVAL_EDGES_DAYS`. `remarkable` pages have the lowest λ, churn,
+    are gone, or have the latest updates. `changed` pages had an update in the last `LATELY_DAYS` days.
     """
 
     known: int
@@ -93,9 +92,9 @@ def yields(
 ) -> dict[str, list[Any]]:
     """Return the yield of each of the latest `limit` runs: columns with a row for each run and series.
 
-    `at` is the run's start in seconds since 1970 UTC, `name` the policy. Among the
-    `visits`, `firsts` saw a page for the first time and `unseen` did not see it.
-    `predicted` is the sum of p over the others, `updates` the number of updates that they found.
+    `at` is the run's start in seconds since 1970 UTC, `name` the policy. Of the `visits`, `firsts`
+    were a page's first, and `unseen` did not show the page. `predicted` is the sum of p over the
+    others, `updates` the number of updates that they found.
     """
     outcomes = outcomes[np.isin(outcomes["run"], np.unique(outcomes["run"])[-limit:])]
     numbers, number = np.unique(outcomes["label"], return_inverse=True)
@@ -126,7 +125,7 @@ def yields(
 
 
 def load_pages(state: State, page_ids: Ids, now: float) -> dict[int, Page]:
-    """Return the undamaged pages, in the order of the ids, as known at `now`."""
+    """Return the pages, in the order of the ids, without damaged ones and visits after `now`."""
     loaded = state.load(page_ids.tolist())
     return {
         page_id: as_of(loaded[page_id], now).sound
@@ -138,9 +137,9 @@ def load_pages(state: State, page_ids: Ids, now: float) -> dict[int, Page]:
 def chances(
     state: State, options: RankingOptions, page_ids: Ids, ids_and_rows: tuple[Ids, Rows], now: float
 ) -> dict[int, float]:
-    """Return p of the pages with these ids, in the plan or not.
+    """Return p of pages, by id.
 
-    `ids_and_rows` are the ids and rows of all pages, because p depends on a page's siblings.
+    `ids_and_rows` has all pages, because p depends on a page's siblings.
     """
     ids, rows = ids_and_rows
     is_near = np.isin(rows["site"], rows["site"][np.isin(ids, page_ids)])
@@ -149,7 +148,7 @@ def chances(
 
 
 def curve(plan: Plan) -> dict[str, list[Any]]:
-    """Return the curve of expected updates over the number of visits."""
+    """Return the expected updates as a function of the number of visits."""
     sums = np.concatenate([[0.0], np.cumsum(np.where(plan.visits > 0, plan.p, 0.0))])
     places = np.linspace(0, len(plan), min(len(plan), CURVE_POINTS) + 1)
     visits = np.unique(places.round().astype(int)).tolist()
@@ -168,7 +167,7 @@ def reliability_chart(group: Group) -> dict[str, Any]:
 
 
 def history_of(page: Page) -> dict[str, Any]:
-    """Return a page's URL, its visits in seconds after the previous one, and the visits with updates."""
+    """Return a page's URL, the seconds between its visits, and the visits with updates."""
     updates = updates_of(page)
     return {
         "url": printable(page.url),
@@ -179,7 +178,7 @@ def history_of(page: Page) -> dict[str, Any]:
 
 
 def updates_of(page: Page) -> dict[int, int]:
-    """Return the number of new links by the index of each visit that found an update."""
+    """Return the number of new links of each visit with an update, by its index."""
     page = page.sound
     places = np.searchsorted(page.visits, page.update_times)
     new_links = page.new_marks_by_visit()

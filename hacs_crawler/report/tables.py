@@ -15,15 +15,15 @@ from hacs_crawler.state import Findings, Page, State, trusted_sources
 from hacs_crawler.utils.text import counted
 from hacs_crawler.utils.times import day_text
 
-# Number of latest updates that are listed.
+# How many updates are listed.
 NEWEST: Final = 100
 
 
 class Column(NamedTuple):
     """A column; `words` explain its values.
 
-    `kind` is their format: "text", "number", "p", "share", "days", "bytes", "things" (texts),
-    "page" (a place in the list of pages), "every" (a rate a day), "time" and "ago" (seconds since 1970).
+    `kind` is their format: "text", "number", "p", "share", "days", "bytes", "things" (texts), "page" (an
+    index into the list of pages), "every" (a rate per day), "time" and "ago" (seconds since 1970).
     """
 
     title: str
@@ -68,7 +68,7 @@ def _status(page: Page, now: float) -> str:
 
 
 def newest_table(pages: Mapping[int, Page], findings: Mapping[int, Findings], noun: str) -> Table:
-    """Return the latest updates, the newest first, with their findings as text."""
+    """Return the latest updates, newest first, with their findings as text."""
     shown, ids = list(pages.values()), list(pages)
     updated = [index for index, page in enumerate(shown) if updates_of(page)]
     latest = sorted(updated, key=lambda index: shown[index].last_update or 0, reverse=True)[:NEWEST]
@@ -91,7 +91,7 @@ def _newest(page: Page, findings: Findings, noun: str) -> list[str]:
 
 
 def runs_table(columns: Mapping[str, list[Any]], noun: str) -> Table:
-    """Return the finds of each run, a row for each policy, the latest first."""
+    """Return the yield of each run, with a row for each policy, latest first."""
     runs = {name: values[::-1] for name, values in columns.items()}
     per_100 = [
         round(100 * updates / (visits - firsts), 1) if visits > firsts else None
@@ -106,16 +106,16 @@ def runs_table(columns: Mapping[str, list[Any]], noun: str) -> Table:
         Column("First", "number", runs["firsts"], "Visits that saw a page for the first time"),
         Column("Unseen", "number", runs["unseen"], "Visits without a page: errors, gone"),
         Column("Updates", "number", runs["updates"], "Visits that found an update"),
-        Column("New to the site", "number", runs["siteUpdates"], "On none of its other pages"),
+        Column("New to the site", "number", runs["siteUpdates"], "Not on its other pages before"),
         Column("Predicted", "number", runs["predicted"], "The number of updates expected"),
         Column("Per 100 visits", "number", per_100, "Updates; first visits are left out"),
-        Column(f"New {noun}s", "number", runs["links"], "That the visits before had not shown"),
-        Column("Size", "bytes", runs["bytes"], "Of the answers"),
+        Column(f"New {noun}s", "number", runs["links"], "Not shown by earlier visits"),
+        Column("Size", "bytes", runs["bytes"], "Total size of the answers"),
     ]
 
 
 def calibration_table(some: Iterable[Group]) -> Table:
-    """Return how right the predictions of each policy were."""
+    """Return the accuracy of the predictions of each policy."""
     groups = [(group, group.score()) for group in some]
 
     def scored(title: str, name: str, words: str) -> Column:
@@ -123,19 +123,19 @@ def calibration_table(some: Iterable[Group]) -> Table:
 
     return [
         Column("Policy", "text", [group.policy for group, _ in groups], "What ranked the visits"),
-        Column("Settings", "text", [group.model for group, _ in groups], "What p was made of"),
-        scored("Visits", "visits", "Of pages that had been seen before"),
+        Column("Settings", "text", [group.model for group, _ in groups], "What p depends on"),
+        scored("Visits", "visits", "Visits of pages seen before"),
         scored("Predicted", "expected_updates", "Expected updates: the sum of p"),
         scored("Found", "found_updates", "Visits that found an update"),
-        scored("Brier", "brier", "Mean square of p minus what was found, 0 or 1; lower is better"),
-        scored("Brier, same p", "base_brier", "The same, had all visits been given one p"),
-        scored("Log loss", "log_loss", "Mean -ln of the chance of what came; lower is better"),
-        scored("Log loss, same p", "base_log_loss", "The same, had all visits been given one p"),
+        scored("Brier", "brier", "Mean square of p minus the outcome, 0 or 1; lower is better"),
+        scored("Brier, same p", "base_brier", "The same, if all visits had the same p"),
+        scored("Log loss", "log_loss", "Mean -ln of the outcome's chance; lower is better"),
+        scored("Log loss, same p", "base_log_loss", "The same, if all visits had the same p"),
     ]
 
 
 def signals_table(state: State, limit: int) -> Table:
-    """Return how far each source of signals is trusted."""
+    """Return the reliability of each source of signals."""
     sources = trusted_sources(state.store, limit)
     trusts = [row.trust for row in sources]
     late, false = [row.delay_days for row in trusts], [row.false_per_day for row in trusts]
@@ -146,7 +146,7 @@ def signals_table(state: State, limit: int) -> Table:
         Column("Kind", "text", [row.kind for row in sources], "A sitemap, a feed, or pings"),
         Column("Read", "ago", [row.read for row in sources], "When it was last read"),
         Column("Pages", "number", [row.pages for row in sources], "Visited pages that it lists"),
-        Column("Visits", "number", gaps, "Visits on which trust rests"),
+        Column("Visits", "number", gaps, "Visits that its reliability is estimated from"),
         Column("Signalled", "share", [short(row.recall) for row in trusts], "Share of the updates"),
         Column(
             "False a day", "number", [*map(short, false)], "Signals without an update, per page"

@@ -1,4 +1,4 @@
-"""The sentences of a report, with commands in backticks, and the facts about the state."""
+"""The sentences of a report, with commands in backticks, and facts about the state."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ CALIBRATION = (
 )
 NEGATIVE_SKILL = (
     "The skill of {policy} is negative: {share:.1f} % for every visit would have been the better "
-    "prediction. The order of visits may still be good, but do not use `HACS_THRESHOLD`, which takes p "
-    "at its word, until the skill is positive. What helps: more visits; `hacs estimate`, if "
+    "prediction. The order of visits may still be good, but do not use `HACS_THRESHOLD`, which relies "
+    "on the value of p, until the skill is positive. What helps: more visits; `hacs estimate`, if "
     "HACS_ESTIMATOR or HACS_FADE_DAYS were changed; `HACS_LINKS_DENY`, or for items "
     "`HACS_WATCH_IGNORE`, if something on the pages changes at every request."
 )
 
 
 def headline(view: Overview, plan: Plan, outcomes: Outcomes, now: float) -> str:
-    """Return the finds of recent visits, and the expected finds of a crawl now, in a sentence."""
+    """Return the updates of recent visits, and the expected updates of a crawl now, in words."""
     late = outcomes[outcomes["at"] > now - LATELY_DAYS * DAY]
     late = late[np.isfinite(late["days_since_visit"])]  # a page's first visit can find no update
     updates = int(((late["flags"] & UPDATED) > 0).sum())
@@ -60,12 +60,12 @@ def of_plan(plan: Plan, config: Config) -> str:
     return (
         "p is the chance of an update since the last visit; the highest come first. "
         f"{f'Left out are {left}. ' * bool(left)}{baseline * bool(firsts)}"
-        f"{'Where the curve ends steeply, a larger budget would pay.' * bool(plan.left_out)}"
+        f"{'If the curve ends steeply, a larger budget would pay.' * bool(plan.left_out)}"
     )
 
 
 def of_runs(runs: Mapping[str, Sequence[int]]) -> list[str]:
-    """Return the cost of an update, and the savings against visiting all known pages in each run."""
+    """Return the cost of an update, and the savings compared to visiting all pages in each run."""
     at, row = np.unique(runs["at"], return_inverse=True)
     first_visits = np.bincount(row, runs["firsts"], len(at)).astype(np.int64)
     whole = int(np.cumsum(first_visits).sum())
@@ -85,14 +85,14 @@ def of_runs(runs: Mapping[str, Sequence[int]]) -> list[str]:
 
 
 def of_delay(outcomes: Outcomes, number: int) -> list[str]:
-    """Return how late updates were found, and would have been by visits to all pages in turn."""
+    """Return the delay of updates, and the delay if all pages were visited in turn."""
     again = outcomes[np.isfinite(outcomes["days_since_visit"])]
     updated = again["days_since_visit"][(again["flags"] & UPDATED) > 0]
     runs = np.unique(again["run"]).astype(np.int64)
     if not len(updated) or len(runs) < 2:
         return []
     days = (runs[-1] - runs[0]) / DAY * len(runs) / (len(runs) - 1)
-    # an update is as likely at any time since the visit before
+    # an update is equally likely at any time since the last visit: half of the gap, on average
     late, in_turn = float(updated.mean()) / 2, number * days / len(again) / 2
     sentence = (
         f"Updates were found {late:.1f} days after they happened, on average; the same visits to all "
@@ -102,15 +102,15 @@ def of_delay(outcomes: Outcomes, number: int) -> list[str]:
 
 
 def of_pages(view: Overview) -> str:
-    """Return how many pages were seen, and how often."""
+    """Return how many pages were seen, once or more often."""
     return (
         f"{view.visited:,} of {counted(view.known, 'page')} were seen, {view.evident:,} twice or more, "
-        "so that their change rates rest on evidence. `hacs show URL` tells more about a page."
+        "so that there is evidence for their change rates. `hacs show URL` has more about a page."
     )
 
 
 def of_calibration(some: Sequence[Group]) -> list[str]:
-    """Return how to read the diagrams, and what to do about predictions worse than a constant p."""
+    """Return how to read the diagrams, and what helps if predictions are worse than a constant p."""
     sentences = [CALIBRATION] * bool(some)
     for group in some:
         score = group.score()
@@ -121,7 +121,7 @@ def of_calibration(some: Sequence[Group]) -> list[str]:
 
 
 def facts(state: State, config: Config, view: Overview, outcomes: Outcomes) -> Table:
-    """Return facts about the state, and the settings that rank."""
+    """Return facts about the state, and the settings of ranking."""
     size = state.store.size_bytes()
     options, estimation = config.ranking, config.estimation
     lines = {

@@ -1,4 +1,4 @@
-"""Shards of one state: locks, rounds, their states read as one, and what runs their crawls."""
+"""Shards of one state: locks, rounds, a joined view of their states, and a runner for their crawls."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""The crawls of one round: which are started, how far they are, and which failed."""
+"""Starts the crawls of one round, shows their progress, and collects their failures."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ class ShardCrawls:
         self._lack_seconds = 0.0
 
     def to_its_end(self, is_asked: Callable[[], bool]) -> None:
-        """Start crawls of the shards that have pages to visit, until none has; wait for all crawls.
+        """Crawl the shards that have pages to visit, until none has.
 
-        If the user asked to stop, end the crawls in order. Raises HacsError.
+        If `is_asked` to stop, end the crawls in order. Raises HacsError.
         """
         with Progress("crawl") as progress:
             try:
                 while not is_asked():
-                    if (round_ := self._present()) is not None:
+                    if (round_ := self._current_round()) is not None:
                         self._start(round_)
                         if not self._running:
                             return
@@ -55,10 +55,10 @@ class ShardCrawls:
                         requests = counted(round(asked_for), "request")
                         text = f"{requests}, {ended} of {self._count} shards done"
                         progress.update(text, ended, self._count)
-                    self._look()
+                    self._poll()
                 self._pool.end()
                 while self._running and self._pool.has_workers():
-                    self._look()
+                    self._poll()
             except KeyboardInterrupt:
                 self._pool.end(at_once=True)
                 raise
@@ -78,7 +78,7 @@ class ShardCrawls:
             raise HacsError(f"not all planned pages were reached: {self._names(unfinished)}")
 
     def round(self) -> Round:
-        """Return the round as it is now; raises HacsError if another round was planned."""
+        """Return the current round; raises HacsError if another round was planned."""
         round_ = self._notes.read()
         if round_ is None or round_.began != self._began:
             raise HacsError("another round was planned meanwhile: this one is over")
@@ -87,7 +87,7 @@ class ShardCrawls:
     def _start(self, round_: Round) -> None:
         for number, share in enumerate(round_.shards):
             is_used_up = round_.budget is not None and round_.free <= 0 and share.attempts
-            # a shard that the last crawl left as it is now would be left so again
+            # if nothing has changed since the shard's last crawl began, another is useless
             present = share.seen + share.new, share.given, round_.cut_off, round_.for_new
             is_stuck = self._begun_with.get(number) == present
             is_done = share.has_ended or is_used_up or is_stuck or number in self._failed
@@ -96,12 +96,12 @@ class ShardCrawls:
                 shard = Shard(number, self._count)
                 arguments = ("crawl", *self._command, "-s", f"HACS_SHARD={shard}")
                 log = Path(".hacs", f"crawl.{number}-{self._count}.log")
-                # of the kind of state, which this process has open
+                # the modules of the state's backend, which are loaded here because it is open
                 modules = (name for name in sys.modules if name.startswith("hacs_crawler.state."))
                 order = Order(arguments, str(log), tuple(modules))
                 self._running[number] = self._pool.start(order)
 
-    def _look(self) -> None:
+    def _poll(self) -> None:
         """Wait a moment, and see which crawls have ended; raises ClusterError if none can run."""
         time.sleep(LOOK_SECONDS)
         has_workers, lacked = self._pool.has_workers(), self._lack_seconds
@@ -121,7 +121,7 @@ class ShardCrawls:
                 except CancelledError as error:
                     msg = "the connection to the Dask scheduler is lost: the crawls end"
                     raise ClusterError(msg) from error
-                # Dask begins a second crawl if it takes a worker for lost that only does not answer
+                # ENDED: Dask starts a second crawl if a worker that it considers lost is only slow
                 if result.status and ENDED not in result.said:
                     if self._is_away:
                         del self._begun_with[number]
@@ -129,8 +129,8 @@ class ShardCrawls:
                     self._failed.add(number)
                     logger.error("shard %s failed: %s", self._names([number]), result.said)
 
-    def _present(self) -> Round | None:
-        """Return the round as it is now, None while the state is away."""
+    def _current_round(self) -> Round | None:
+        """Return the current round, None while the state is unreachable."""
         try:
             round_, self._is_away = self.round(), False
         except StateUnavailableError as error:

@@ -1,7 +1,7 @@
-"""Runs the crawls of shards, each an ordinary `scrapy crawl` in a process of its own.
+"""Runs the crawls of shards, each an ordinary `scrapy crawl` in its own process.
 
-A crawl ends with the process that looks after it: the command, or a worker of a Dask cluster, which
-gives the crawls of a lost worker to another worker.
+A crawl ends with its parent: the command, or a worker of a Dask cluster. Dask moves the crawls of a
+lost worker to another worker.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from distributed import Client
 
 LOOK_SECONDS: Final = 0.1
-# How often a crawl is begun whose process is killed each time.
+# How often to start a crawl whose process is killed each time.
 TRIES: Final = 3
-# After how long a crawl that SIGSTOP holds is killed and begun again; then it may not send any
+# A crawl stopped by SIGSTOP is killed and restarted after this time, when its lock is not valid any
 # more.
 STOPPED_SECONDS: Final = 60.0
-# How long workers may take to answer that they end their crawls: one may be stopped.
+# How long to wait for the workers' answers when crawls are to end: a worker may be stopped.
 ANSWER_SECONDS: Final = 5.0
-# How long a crawl may take to end in order once nobody looks after it.
+# How long a crawl may take to end in order after its parent has ended.
 PATIENCE_SECONDS: Final = 30.0
 # How long a scheduler may take to answer.
 CONNECT_SECONDS: Final = 15.0
@@ -48,15 +48,15 @@ WORKER_SECONDS: Final = 60.0
 _PACKAGE: Final = "hacs-crawler"
 _ADDRESS = re.compile(r"(?:(?:tcp|tls|ws|wss)://)?(?:\[[0-9a-fA-F:.]+\]|[\w.-]+):\d{1,5}")
 _LOG_LINE: Final = re.compile(r"\S+ \S+ \[[^]]+\] (?:DEBUG|INFO|WARNING): ")
-# Starting a process also looks whether others have ended: of two threads that read the exit status
-# of one, the second would get 255.
+# Starting a process also polls the other ones; if two threads read one exit status, the second
+# would get 255.
 _status_lock: Final = Lock()
-# The commands that asked their crawls to end; True if they are to be killed.
+# Runs whose crawls were asked to end; True to kill them.
 _asked_to_end: dict[str, bool] = {}
 
 
 class Order(NamedTuple):
-    """A crawl to be run: what `scrapy` is given, the file of its log, and modules that it needs."""
+    """A crawl to run: the arguments of `scrapy`, the path of the log, and modules to preload."""
 
     arguments: tuple[str, ...]
     log: str
@@ -64,7 +64,7 @@ class Order(NamedTuple):
 
 
 class Result(NamedTuple):
-    """How a crawl has ended: its exit status, and the last error of its log if that is not 0."""
+    """The exit status of a crawl, and, if it is not 0, the last error in the log."""
 
     status: int
     said: str = ""
@@ -88,11 +88,11 @@ class Pool:
         self._run = secrets.token_hex(8)
 
     def start(self, order: Order) -> Future[Result]:
-        """Have a crawl run when there is room."""
+        """Queue a crawl."""
         return self._executor.submit(self._runner, self._run, order)
 
     def end(self, *, at_once: bool = False) -> None:
-        """End all crawls in order, or kill them if `at_once`; waiting crawls do not begin."""
+        """End all crawls in order, or kill them if `at_once`; queued crawls do not start."""
         given = end_crawls, self._run, at_once
         telling = Thread(target=self._call_all, args=given, daemon=True)
         telling.start()
@@ -101,27 +101,27 @@ class Pool:
 
 @contextmanager
 def local_pool() -> Iterator[Pool]:
-    """Run as many crawls at a time as this machine has cores."""
+    """Run one crawl at a time per core of this machine."""
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         yield Pool(threads, lambda function, *given: function(*given), run_crawl)
 
 
 @contextmanager
 def dask_pool(address: str, here_only: str = "") -> Iterator[Pool]:
-    """Connect to the scheduler at HOST:PORT, which may have a protocol.
+    """Connect to the Dask scheduler at HOST:PORT, optionally with a protocol.
 
-    Whatever Dask raises in the block becomes ClusterError, in one line. Raises ConfigError if the
-    address is malformed, Dask is not installed, or a worker is on another machine and `here_only` gives
-    the reason why none may be.
+    Exceptions of Dask in the block become ClusterError, in one line. Raises ConfigError if the
+    address is malformed, if Dask is not installed, or if a worker is on another machine and
+    `here_only` is the reason why that is not allowed.
     """
     if not _ADDRESS.fullmatch(address):
         raise ConfigError(f"Dask cluster {address!r}: must be the scheduler's HOST:PORT")
     try:
         from distributed import Client  # noqa: PLC0415 - an extra
     except ImportError as error:
-        msg = f"a Dask cluster is asked for: pip install 'hacs-crawler[dask]' ({error})"
+        msg = f"a Dask cluster needs pip install 'hacs-crawler[dask]' ({error})"
         raise ConfigError(msg) from error
-    # a worker that is lost is not an error, and each module's logger has a level of its own
+    # Dask logs lost workers as errors; each module's logger has its own level
     for name in ("distributed", *logging.root.manager.loggerDict):
         if name.split(".")[0] == "distributed":
             logging.getLogger(name).setLevel(logging.CRITICAL)
@@ -130,7 +130,7 @@ def dask_pool(address: str, here_only: str = "") -> Iterator[Pool]:
             _check_workers(client, address, here_only)
 
             def call_all(function: Callable[..., object], *given: object) -> None:
-                with suppress(Exception):  # of workers that are lost
+                with suppress(Exception):  # workers may be lost
                     client.run(function, *given)
 
             def has_workers() -> bool:
@@ -146,19 +146,19 @@ def dask_pool(address: str, here_only: str = "") -> Iterator[Pool]:
 
 
 def run_crawl(run: str, order: Order, is_wanted: Callable[[], bool] = lambda: True) -> Result:
-    """Run a crawl to its end, and again if its process was killed, as long as it is wanted."""
+    """Run a crawl to its end; restart it if its process was killed, while it is wanted."""
     for _ in range(TRIES):
         if run in _asked_to_end or not is_wanted():
             return Result(0)
         process = _started(order)
         is_ending, stopped_seconds = False, 0.0
         while not _has_ended(process):
-            # counted by looks: while this process is stopped too, no time passes
+            # counted by polls: if this process is stopped, too, no time passes
             stopped_seconds = stopped_seconds + LOOK_SECONDS if _is_stopped(process) else 0.0
             if stopped_seconds >= STOPPED_SECONDS or _asked_to_end.get(run):
                 process.kill()
             elif not is_ending and (run in _asked_to_end or not is_wanted()):
-                is_ending = True  # Scrapy takes a second signal for a forced stop
+                is_ending = True  # a second signal would force Scrapy to stop
                 process.terminate()
         if (process.exitcode or 0) >= 0:
             break
@@ -167,7 +167,7 @@ def run_crawl(run: str, order: Order, is_wanted: Callable[[], bool] = lambda: Tr
 
 
 def _crawl_there(run: str, order: Order) -> Result:
-    """Run a crawl in a worker, as long as the scheduler wants this worker to run it."""
+    """Run a crawl in a Dask worker, while the scheduler assigns it to this worker."""
     from distributed import get_worker  # noqa: PLC0415 - an extra
 
     worker = get_worker()
@@ -182,19 +182,19 @@ def _crawl_there(run: str, order: Order) -> Result:
 
 
 def end_crawls(run: str, at_once: bool) -> None:
-    """Have the crawls of a command that this process looks after end."""
+    """End the crawls of a run that are children of this process."""
     _asked_to_end[run] = at_once
 
 
 def _has_ended(process: BaseProcess) -> bool:
-    """Return whether a process has ended, after a moment's wait."""
+    """Wait a moment, and return whether the process has ended."""
     wait([process.sentinel], LOOK_SECONDS)
     with _status_lock:
         return not process.is_alive()
 
 
 def _is_stopped(process: BaseProcess) -> bool:
-    """Whether SIGSTOP holds a process; False on systems without /proc."""
+    """Whether SIGSTOP has stopped a process; False on systems without /proc."""
     try:
         fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -209,8 +209,8 @@ def _started(order: Order) -> BaseProcess:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([*order.modules, "hacs_crawler.shards.preloaded"])
     process = context.Process(target=_crawl, args=(order.arguments, order.log))
-    # A signal to the whole group is for the command. The fork server, which inherits the mask, would die
-    # of it, and with it the exit statuses of its forks. The tracker, if started later, unblocks signals.
+    # SIGTERM to the whole group would kill the fork server, and lose the exit statuses of its forks, so
+    # it inherits a mask. The tracker has to run already: starting it would unblock the signal.
     resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     try:
@@ -223,7 +223,7 @@ def _started(order: Order) -> BaseProcess:
 
 def _crawl(arguments: Sequence[str], log: str) -> None:
     """Run `scrapy`, which ends this process with its exit status."""
-    os.setsid()  # Ctrl-C is for the command, which sees to the crawls
+    os.setsid()  # Ctrl-C is for the command, which ends the crawls
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
     out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
     for stream in (1, 2):
@@ -245,7 +245,7 @@ def _end_with_starter() -> None:
 
 
 def _last_error(log: Path) -> str:
-    """Return the last error in a log, or the end of a traceback."""
+    """Return the last error in a log, or the last line of a traceback."""
     lines = [line for line in log.read_text(errors="replace").splitlines()[-200:] if line.strip()]
     errors = [line for line in lines if " ERROR: " in line]
     errors = errors or [line for line in lines if not _LOG_LINE.match(line)]
@@ -253,23 +253,23 @@ def _last_error(log: Path) -> str:
 
 
 def _check_workers(client: Client, address: str, here_only: str) -> None:
-    """Raise ClusterError if the cluster lacks a worker, or a worker has another version of the package.
+    """Raise ClusterError if workers are missing, or have another version of the package.
 
-    A task that a worker cannot read never ends: Dask has it read again and again.
+    A task that a worker cannot unpickle would never end: Dask tries it again and again.
     """
     if not client.nthreads():
-        # a cluster that adapts starts workers for tasks only
+        # an adaptive cluster starts workers only for tasks
         waiting = client.submit(version, _PACKAGE, pure=False)
         try:
             client.wait_for_workers(1, timeout=WORKER_SECONDS)
         except TimeoutError as error:
-            msg = f"the Dask cluster at {address} has no worker, for {WORKER_SECONDS:g} s now"
+            msg = f"the Dask cluster at {address} has had no worker for {WORKER_SECONDS:g} s"
             raise ClusterError(msg) from error
         finally:
             waiting.release()
     try:
         own = version(_PACKAGE)
-    except PackageNotFoundError:  # run from its sources
+    except PackageNotFoundError:  # run from the sources
         return
     for worker, its_version in client.run(version, _PACKAGE, on_error="return").items():
         if its_version != own:
@@ -278,7 +278,7 @@ def _check_workers(client: Client, address: str, here_only: str) -> None:
                 if isinstance(its_version, Exception)
                 else f"hacs-crawler {its_version}"
             )
-            msg = f"the Dask worker at {worker} has {has}: {own} is needed there, as it is here"
+            msg = f"the Dask worker at {worker} has {has}: it needs {own}, as here"
             raise ClusterError(msg)
     for worker, host in client.run(socket.gethostname).items() if here_only else ():
         if host != socket.gethostname():

@@ -43,16 +43,16 @@ T = TypeVar("T", Page, Visit)
 
 
 class JoinedStore:
-    """Reads stores without common pages as one, and refuses writes to a single store."""
+    """Reads stores with disjoint pages as one; refuses methods that work on a single store."""
 
-    # How the results of the stores are joined, by method.
+    # How to join the stores' results, by method.
     _joins: Final[dict[str, Callable[[Iterable[Any]], Any]]] = {
         "load": lambda found: dict(ChainMap(*found)),
         "annotations": lambda found: dict(ChainMap(*found)),
         "all_annotations": chain.from_iterable,
         "all_rows": chain.from_iterable,
         "count": sum,
-        "size_bytes": max,  # of the file or server that all are in
+        "size_bytes": max,  # all are in one file or server
         "read_meta": lambda found: next((one for one in found if one is not None), None),
         "write_meta": list,
         "close": list,
@@ -64,7 +64,7 @@ class JoinedStore:
     def __getattr__(self, name: str) -> Callable[..., Any]:
         join = self._joins.get(name)
         if join is None:
-            raise StateError("that is done in one shard: name it, as with -s HACS_SHARD=0/16")
+            raise StateError("this works on one shard only: name it, as in -s HACS_SHARD=0/16")
         methods = [getattr(store, name) for store in self._stores]
         return lambda *given: join(method(*given) for method in methods)
 
@@ -77,14 +77,14 @@ class JoinedStore:
         return rows
 
     def hold_notes(self) -> ExitStack:
-        """See `Store.hold_notes`; one round trip a store."""
+        """See `Store.hold_notes`; one round trip per store."""
         with ExitStack() as held:
             for store in self._stores:
                 held.enter_context(store.hold_notes())
             return held.pop_all()
 
     def add_outcomes(self, outcomes: Outcomes) -> None:
-        """Keep each record in the store that knows its page, and others by their site."""
+        """Add each record to the store that knows its page; distribute others by site."""
         holder = outcomes["site"] % len(self._stores)
         for number, store in enumerate(self._stores):
             holder[store.rows(outcomes["page_id"])["site"] > 0] = number
@@ -93,7 +93,7 @@ class JoinedStore:
 
 
 class JoinedState(State):
-    """The states of shards as one; visits are recorded in the shard of their page."""
+    """The states of all shards as one; visits are recorded in their page's shard."""
 
     def __init__(self, states: Sequence[State], shards: Sequence[Shard]) -> None:
         store = cast(Store, JoinedStore([state.store for state in states]))
@@ -102,7 +102,7 @@ class JoinedState(State):
         self.by_number = {shard.index: state for shard, state in zip(shards, states, strict=True)}
 
     def refit_prior(self) -> None:
-        """Fit one prior to the pages of all shards, and keep it in each."""
+        """Fit one prior to the pages of all shards, and store it in each."""
         super().refit_prior()
         notes = {key: self.store.read_meta(key) for key in PRIOR_NOTES}
         self.store.write_meta({key: value for key, value in notes.items() if value is not None})
@@ -128,14 +128,14 @@ class JoinedState(State):
         return chain.from_iterable(state.pages() for state in self.states)
 
     def outcomes(self) -> Outcomes:
-        """Return the latest records of all shards, up to the number that one state keeps."""
+        """Return the latest records of all shards, limited as in a single state."""
         outcomes = self.states[0].outcomes()
         for state in self.states[1:]:
             outcomes = sorted_outcomes([outcomes, state.outcomes()])[-MOST_OUTCOMES:]
         return outcomes
 
     def _by_state(self, entries: Iterable[T]) -> list[tuple[State, list[T]]]:
-        """Return the entries of each state; a writer has all shards open."""
+        """Group entries by state; all shards must be open."""
         by_state: dict[int, list[T]] = {}
         for entry in entries:
             by_state.setdefault(shard_of_page(entry.url, len(self.states)), []).append(entry)
@@ -145,10 +145,10 @@ class JoinedState(State):
 def open_shards(
     config: Config, count: int, *, reads_only: bool = True, creates: bool = False
 ) -> JoinedState | None:
-    """Open the states of a number of shards as one; `close` it when done.
+    """Open the states of `count` shards as one; `close` it when done.
 
-    Shards without a state are left out, unless the caller `creates` them; None if no shard has one.
-    Raises ConfigError, StateError.
+    Missing states are left out, or created if `creates`. Returns None if all are missing. Raises
+    ConfigError, StateError.
     """
     path = sqlite_path(config.state, config.base)
     if path is not None and not creates and not path.exists():
@@ -211,7 +211,7 @@ def _counts_on_server(config: Config) -> list[int]:
 
 
 def states_in(state: State) -> Sequence[State]:
-    """Return the states that are read as one, or the only one."""
+    """Return the joined states, or the only state."""
     return state.states if isinstance(state, JoinedState) else [state]
 
 

@@ -1,4 +1,4 @@
-"""A shard is crawled once at a time: its lock is a key of Redis, or a file next to SQLite's."""
+"""Locks that allow one crawl of a shard at a time: a key in Redis, or a file next to SQLite's."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from hacs_crawler.utils.times import minute_text
 
 # How long a lock in Redis outlives its last renewal.
 LOCK_SECONDS: Final = 120.0
-# How long after a renewal was begun a crawl may send: half of that, as clocks and answers differ.
+# How long a crawl relies on a lock after it began to renew it; half, since clocks and delays differ.
 RELIED_ON_SECONDS: Final = 60.0
 
 
 class FileShardLock:
-    """A lock by the operating system, which the end of the process gives up, however it ends."""
+    """A lock of the operating system, which releases it when the process ends, even by a kill."""
 
     seconds = math.inf
 
@@ -45,18 +45,18 @@ class FileShardLock:
         return None
 
     def renew(self) -> bool:
-        """Return True: it does not run out."""
+        """Return True: the lock does not expire."""
         return True
 
     def release(self) -> None:
-        """Give it up."""
+        """Release the lock."""
         self._lock.release()
 
 
 class RedisShardLock:
-    """A key of Redis, or Redis Cluster, whose value names its holder.
+    """A key in Redis, or Redis Cluster, whose value names the holder.
 
-    It may be used from any thread, from one at a time, and be relied on for `seconds` after `take` or
+    Any thread may use it, one at a time. It is certain to be held for `seconds` after `take` or
     `renew` was called.
     """
 
@@ -77,19 +77,19 @@ class RedisShardLock:
         )
 
     def take(self) -> str | None:
-        """Try to take the lock, without waiting; return its holder, None if taken. Raises StateError."""
+        """Try to take the lock; return None, or its other holder. Raises StateError."""
         with self._server.naming_errors("lock a shard of"):
             if self._lock.acquire(blocking=False, token=self._token):
                 return None
             holder = (self._server.client.get(self._key) or b"").decode(errors="replace")
-            # a first try was answered to a connection that was lost
+            # an earlier attempt succeeded, but its answer was lost with the connection
             if holder == self._token:
                 self._lock.local.token = self._token.encode()
                 return None
             return holder.partition(" [")[0] or "nobody any more"
 
     def renew(self) -> bool:
-        """Make it last longer; False if it ran out or another has it. Raises StateError."""
+        """Extend the lock; False if it has expired or another crawl has it. Raises StateError."""
         with self._server.naming_errors("lock a shard of"):
             try:
                 return bool(self._lock.reacquire())
@@ -97,9 +97,9 @@ class RedisShardLock:
                 return False
 
     def release(self) -> None:
-        """Release the lock, if it is held; raises StateError."""
+        """Release the lock if it is held; raises StateError."""
         try:
-            # redis-py raises the latter also if it was never taken, which harms nothing
+            # redis-py raises LockError also if the lock was never taken
             with self._server.naming_errors("unlock a shard of"), suppress(self._not_ours):
                 self._lock.release()
         finally:
@@ -110,7 +110,7 @@ ShardLock = FileShardLock | RedisShardLock
 
 
 def shard_lock(url: str, namespace: str, base: Path) -> ShardLock:
-    """Return the lock of the state that `open_state` would open; raises ConfigError, StateError."""
+    """Return the lock of the state that `open_state` opens; raises ConfigError, StateError."""
     path = sqlite_path(url, base)
     if path is not None:
         return FileShardLock(path.with_name(f"{path.name}.{namespace}.lock"))

@@ -1,4 +1,4 @@
-"""One plan over shards: all their pages ranked as one state's, and the round that follows from it."""
+"""Plans across shards: ranks the pages of all shards together, and begins rounds."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def plan_of_all(
     ids_and_rows: tuple[Ids, Rows] | None = None,
     progress: Progress | None = None,
 ) -> Plan:
-    """Return the plan of a state, or of shards that are read as one; see `make_plan`.
+    """Return the plan of a state, or of joined shards; see `make_plan`.
 
-    `ids_and_rows` are all pages of the state, if they were read already.
+    `ids_and_rows` are all pages of the state, if read already.
     """
     if isinstance(state, JoinedState):
         return plan_of_shards(state.states, options, now, limit, warns=ids_and_rows is None)
@@ -51,7 +51,7 @@ def plan_of_shards(
     only_seen: bool = False,
     warns: bool = True,
 ) -> Plan:
-    """Return the plan of all pages of the shards, or of those visited before (`only_seen`).
+    """Return the plan of all pages of the shards, or of visited ones (`only_seen`).
 
     Each shard is ranked whole, one after the other. Pages of the same score are taken from all shards by
     turns. Visits later than now are set aside, and logged if it `warns`. Raises ConfigError, StateError.
@@ -77,11 +77,11 @@ def plan_of_shards(
 
 
 def plan_round(config: Config, count: int) -> tuple[Round, int]:
-    """Begin a round of all shards of a state; return it, and how many pages are known.
+    """Begin a round of all shards of a state; return it, and the number of known pages.
 
-    One prior is fitted to the pages of all shards, so that their scores compare, and the pages are
-    ranked. The cut-off is the score of the last known page that HACS_BUDGET reaches. Pages never seen
-    have their share of it (HACS_DISCOVER), or as many visits as the last round left of them. Raises
+    One prior is fitted to the pages of all shards, so that scores are comparable, and the pages are
+    ranked. The cut-off is the score of the last page within HACS_BUDGET. Pages that were never seen
+    get their share of it (HACS_DISCOVER), or a visit for each that the last round left. Raises
     ConfigError, StateError; the latter also if a shard is being crawled.
     """
     for shard in shards_of(count):
@@ -105,7 +105,7 @@ def plan_round(config: Config, count: int) -> tuple[Round, int]:
                 bounded = replace(options, budget=max(budget, 1))
                 plan = plan_of_shards(joined.states, bounded, now, only_seen=only_seen)
                 cut_off = float(plan.score[-1]) if len(plan) >= budget else None
-        # later than the round before, whose visits do not belong to this round
+        # later than the last round, so that its visits do not belong to this one
         began = max(int(now), before.began + 1 if before else 0)
         shares = [ShardShare() for _ in range(count)]
         round_ = Round(began, quota.budget, quota.unseen, cut_off, shares, kept)

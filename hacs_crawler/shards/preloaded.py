@@ -1,7 +1,6 @@
-"""Imports, and freezes, what most crawls use: in the server from which Python forks them.
+"""Imports Scrapy's default components and commands, and this package's parts, in the fork server.
 
-That saves each of them most of its start. These are Scrapy's default components, its commands, and the
-parts of this package.
+This saves each crawl most of its start-up time.
 """
 
 import gc
@@ -29,12 +28,12 @@ modules = {
     *(command.name for command in iter_modules(scrapy.commands.__path__, "scrapy.commands.")),
     *re.findall(r"'((?:scrapy|hacs_crawler)\.[\w.]+)\.[A-Z]\w*'", components),
 }
-# in Scrapy 2.13 it installs a reactor
+# it installs a reactor in Scrapy 2.13
 modules.remove("scrapy.core.downloader.handlers.ftp")
 gc.disable()
 for name in sorted(modules):
     with suppress(ImportError):
         import_module(name)
 gc.enable()
-# else each full collection of a crawl reads, and so copies, all this
+# keep this memory shared: a full collection in a crawl would write to all of it
 gc.freeze()

@@ -1,7 +1,7 @@
-"""A round of all shards: one cut-off and one budget, in a note that every shard's crawl reads.
+"""A round of all shards: one cut-off and one budget, in a note that all crawls share.
 
-The note is kept with the state of the first shard, and changed atomically. Crawls take the budget in
-lots. What a killed crawl took and did not use is free again once its successor begins.
+The note is in the state of the first shard, and is changed atomically. Crawls take the budget in
+lots. When a killed crawl is restarted, the visits that it took and did not make are free again.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from hacs_crawler.exceptions import StateError
 from hacs_crawler.state import Shard, State, Store, change_note, open_store, read_note
 from hacs_crawler.utils.times import minute_text
 
-# How many visits a crawl takes out of the budget at a time; fewer when little is left.
+# How many visits a crawl takes from the budget at a time; fewer if little is left.
 LOT: Final = 50
-# How the error of a crawl of a shard begins that has ended, after the shard.
+# Part of the error message of a crawl whose shard has ended.
 ENDED: Final = "has ended in the round planned at"
 _NOTE: Final = "round"
-# How many pages never seen the last round left, once its note is gone.
+# Keeps the last round's number of pages left that were never seen, once its note is gone.
 _UNSEEN_NOTE: Final = "round-unseen"
 T = TypeVar("T")
 
 
 class ShardShare(Struct):
-    """What one shard has of a round.
+    """One shard's share of a round.
 
-    `seen` and `new` are the visits taken out of the budget, for known pages and for pages never seen.
-    `unseen` is how many pages never seen were left when it ended. `given` counts how often requests were
-    handed over to the shard, `counts` are stats of its crawls.
-    `start` is the sum of the ids of the pages that the `start()` of its crawl yielded.
+    `seen` and `new` are visits taken from the budget for known pages and for pages never seen;
+    `unseen` is the number of the latter left at the end. `given` counts how often requests were
+    handed over to the shard, `counts` are stats of its crawls, and `start` is the sum of the ids of
+    its start requests' pages.
     """
 
     attempts: int = 0
@@ -53,10 +53,9 @@ class ShardShare(Struct):
 class Round(Struct):
     """A round that began at second `began` since 1970 UTC.
 
-    Of `budget` visits (None: all pages), `for_new` are for pages never seen; if that is None all pages
-    compete, but known pages leave `kept` visits to others, so that shards that begin late can visit the
-    pages never seen that the round before left. No page with a score below `cut_off` is visited (None:
-    any page may be).
+    Of `budget` visits (None: unlimited), `for_new` are for pages never seen. If that is None, all
+    pages compete, but known pages leave `kept` visits to pages never seen, for shards that begin
+    late. Pages with a score below `cut_off`, if any, are not visited.
     """
 
     began: int
@@ -68,16 +67,16 @@ class Round(Struct):
 
     @property
     def unseen(self) -> int:
-        """How many pages never seen are left."""
+        """How many pages that were never seen are left."""
         return sum(share.unseen for share in self.shards)
 
     @property
     def free(self) -> int:
-        """The visits of the budget that were not taken yet."""
+        """How many visits of the budget have not been taken."""
         return (self.budget or 0) - sum(share.seen + share.new for share in self.shards)
 
     def join(self, shard: Shard, done: int) -> ShardShare:
-        """Have a crawl of a shard take part, in which `done` pages were visited in this round.
+        """Let a shard's crawl take part; `done` pages of the shard were visited in this round before.
 
         Raises StateError if the shard has ended.
         """
@@ -87,7 +86,7 @@ class Round(Struct):
                 f"shard {shard} {ENDED} {minute_text(self.began)} UTC: "
                 f"`hacs plan --shards {shard.count}` begins the next one"
             )
-        if share.is_open:  # the crawl before was killed
+        if share.is_open:  # its last crawl was killed
             lost = max(0, share.seen + share.new - done)
             from_seen = min(lost, share.seen)
             share.seen, share.new = share.seen - from_seen, share.new - (lost - from_seen)
@@ -98,10 +97,10 @@ class Round(Struct):
     def take(
         self, number: int, seen: int, new: int, had: ShardShare | None = None
     ) -> tuple[int, int]:
-        """Take a lot for a shard; return the number of visits of known pages, and of others.
+        """Take a lot for a shard: up to `seen` visits of known pages, and `new` of others.
 
-        They are at most `seen` and `new`. `had` is the shard's share as its crawl knows it: what a try
-        took whose answer was lost is not counted.
+        Returns both numbers. `had` is the share as the crawl knows it, to undo an earlier call
+        whose answer was lost.
         """
         share = self.shards[number]
         if had is not None:
@@ -122,12 +121,11 @@ class Round(Struct):
         return got_seen, got_new
 
     def end(self, number: int, *, given: int, has_more: bool, unseen: int = 0) -> None:
-        """Note that a shard has nothing more to visit above the cut-off.
+        """Note that a shard has no more pages above the cut-off.
 
-        `given` is the number of hand-overs to the shard when it looked, `has_more` whether there are
-        pages left, `unseen` of them never seen. Once all shards have ended, the cut-off no longer
-        applies, and once they have again, all pages compete: the rest of the budget is used wherever
-        pages are left.
+        `given` is the number of hand-overs to the shard that its crawl knows, `has_more` whether pages
+        are left, and `unseen` how many of these were never seen. When all shards have ended, the cut-off
+        is removed; when all have ended again, all pages compete for the rest of the budget.
         """
         share = self.shards[number]
         share.is_open, share.has_more, share.unseen = False, has_more, unseen
@@ -139,15 +137,15 @@ class Round(Struct):
                 shard.has_ended, shard.has_more = not shard.has_more, False
 
     def give(self, numbers: Collection[int]) -> None:
-        """Note that shards were given requests: they crawl again, if they have ended."""
+        """Note that requests were handed over to shards, which reopens them."""
         for number in numbers:
             self.shards[number].given += 1
             self.shards[number].has_ended = False
 
     def is_usual(self, number: int, start: int) -> bool | None:
-        """Note what a shard's `start()` yielded; return whether another shard's yielded the same.
+        """Note the start requests of a shard; return whether another shard had the same.
 
-        None if no other is over.
+        None if no other `start()` has ended.
         """
         self.shards[number].start = None
         others = {share.start for share in self.shards} - {None}
@@ -163,21 +161,21 @@ class RoundNotes:
         self.close = store.close
 
     def read(self) -> Round | None:
-        """Return the present round, or None; raises StateError."""
+        """Return the current round, or None; raises StateError."""
         return read_note(self._store, _NOTE, Round)
 
     def unseen(self) -> int:
-        """Return how many pages never seen the last round left; raises StateError."""
+        """Return how many pages the last round left unseen; raises StateError."""
         last = self.read()
         return read_note(self._store, _UNSEEN_NOTE, int) or 0 if last is None else last.unseen
 
     def write(self, round_: Round | None) -> None:
-        """Begin a round; without one, crawls of shards have a budget of their own again."""
+        """Begin a round; with None, each shard's crawl has its own budget again."""
         unseen = {} if round_ is not None else {_UNSEEN_NOTE: self.unseen()}
         self._store.write_meta({_NOTE: msgspec.to_builtins(round_), **unseen})
 
     def change(self, began: int, change: Callable[[Round], T]) -> tuple[Round, T]:
-        """Change the round that began then, atomically; return it, and what `change` does.
+        """Change the round that began then, atomically; return it and the result of `change`.
 
         Raises StateError if there is another round.
         """
@@ -200,7 +198,7 @@ def open_rounds(config: Config, count: int) -> RoundNotes:
 
 
 def visited_since(state: State, began: int) -> tuple[frozenset[int], int]:
-    """Return the ids of the pages visited since a second, and how many of them were updated then."""
+    """Return the ids of pages visited since a second, and how many of them had updates since."""
     ids, updates = set[int](), 0
     for page_ids, rows in state.store.all_rows():
         ids.update(page_ids[rows["last_visit"] >= began].tolist())

@@ -106,7 +106,7 @@ def test_cdxj_of_memgator() -> None:
     )
     assert is_timemap(as_cdxj().encode())
     assert read(as_cdxj(*rows)) == [FIRST, LAST]
-    with pytest.raises(ArchiveError, match=r"x\.link, character \d+: no CDXJ"):
+    with pytest.raises(ArchiveError, match=r"x\.link, character \d+: not CDXJ"):
         read(as_cdxj(rows[0][:-9]))
 
 
@@ -156,9 +156,9 @@ def test_damaged_links_are_an_error_after_those_before() -> None:
         ("", "character 0: ends without a link of rel=original"),
         ('<x>; rel="memento"', "character 18: ends without"),
         ("{", "character 1: Expecting property name"),
-        ("{}", "character 0: no JSON TimeMap"),
-        ('{"mementos": {"list": [1]}}', "character 0: no JSON TimeMap"),
-        ('<mailto:a@b.c>; rel="original"', "character 0: the page is no http"),
+        ("{}", "character 0: not a JSON TimeMap"),
+        ('{"mementos": {"list": [1]}}', "character 0: not a JSON TimeMap"),
+        ('<mailto:a@b.c>; rel="original"', "character 0: the page is not an http"),
         ("<html>", "character 6: ends without"),
     ],
 )

@@ -272,7 +272,7 @@ def test_what_was_made_of_captures_is_named(
     assert not caplog.messages
     path.write_bytes(record_of(kind, "text/plain", b"x") * 2)
     assert list(read_warc(str(path))) == []
-    assert re.search(rf"x.warc holds 2 records of the type {kind}, .* {name} file", caplog.text)
+    assert re.search(rf"x.warc has 2 records of the type {kind}, .* {name} file", caplog.text)
 
 
 def test_missing_chunks_show_nothing(archive: Warc) -> None:

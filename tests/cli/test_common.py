@@ -97,7 +97,9 @@ def test_a_closed_standard_output_is_named(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_names_of_settings_are_completed_with_what_they_are_for() -> None:
     found = dict(complete_setting("HACS_FL"))
-    assert found == {"HACS_FLUSH_VISITS=": "Write visits to the state when this many wait"}
+    assert found == {
+        "HACS_FLUSH_VISITS=": "Write visits to the state when this many wait, or when the oldest has…"
+    }
     assert len(complete_setting("")) == len(SETTINGS)
 
 

@@ -110,7 +110,7 @@ def test_a_truth_of_one_class_leaves_no_number_undefined_without_a_word(
         ((*FILES, "--since", "2031-01-01"), "no week to evaluate"),
         ((*FILES, "--since", "2021-06-01", "--until", "2021-01-01"), "no week to evaluate"),
         ((*FILES, "--until", "2019-01-01"), "no week to evaluate"),
-        ((*FILES, "--seeds", "seeds.txt"), "--seeds and --set are about a state"),
+        ((*FILES, "--seeds", "seeds.txt"), "--seeds and --set apply to a state"),
         (("--pages", "none.csv", *FILES[2:]), "none.csv: cannot read"),
     ],
 )

@@ -117,7 +117,7 @@ def test_a_zip_file_that_is_no_wacz_is_named(tmp_path: Path) -> None:
     wacz(tmp_path / "other", data_txt=b"x")
     (tmp_path / "cut").write_bytes(b"PK\3\4 and no more")
     for name, message in (
-        ("other", "other: a ZIP file, but no WACZ: there is no WARC file in archive/"),
+        ("other", "other: a ZIP file, but not WACZ: there is no WARC file in archive/"),
         ("cut", "cut: cannot read: "),
     ):
         done = hacs(tmp_path, "import", name)

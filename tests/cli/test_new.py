@@ -187,7 +187,7 @@ def test_what_has_to_happen_first_is_one_line(
     fill(tmp_path, visits=1)
     hacs_new(tmp_path)
     assert caplog.messages[-1] == (
-        "2 pages visited once so far: what is new is known from the second visit on"
+        "2 pages visited once so far: new things are known from the second visit on"
     )
     fill(tmp_path, visits=2)
     hacs_new(tmp_path, "--since", "7d")

@@ -299,7 +299,7 @@ class NoPart:
 @pytest.mark.parametrize(
     ("path", "problem"),
     [
-        (f"{__name__}.NoPart", "TypeError: 'of None' is no Part"),
+        (f"{__name__}.NoPart", "TypeError: 'of None' is not a Part"),
         ("no.such.Part", "ModuleNotFoundError"),
         ("scrapy.Spider", "AttributeError"),
     ],

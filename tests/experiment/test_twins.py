@@ -125,7 +125,7 @@ def test_without_a_past_the_answer_asks_for_one() -> None:
     own, other = crawled(visits=1)
     found = compared(own, other)
     assert not found.has_past
-    assert "Read what archives know of the pages" in paragraph(found)
+    assert "Read the pages' history from archives" in paragraph(found)
 
 
 @pytest.mark.parametrize(("sites", "is_early"), [(LEAST_SITES, False), (LEAST_SITES - 1, True)])
@@ -169,7 +169,7 @@ TWO_POLICIES = [made("hacs", 0.6, days=range(10)), made("random", 0.6, days=rang
             [made(urls=OTHER_SEEDS)],
             "480 of 480 visits of last-obs were to pages that hacs do",
         ),
-        (TWO_POLICIES, [made(seed=2)], r"own.db was crawled with other .*\(hacs and random\)"),
+        (TWO_POLICIES, [made(seed=2)], r"own.db was crawled with different .*\(hacs and random\)"),
         (USUAL, [], "twin.db has visited no page a second time yet"),
     ],
 )
@@ -203,7 +203,7 @@ def test_a_crawl_that_was_killed_and_lost_a_few_visits_is_compared() -> None:
     found = compared(own, other)
     assert found.verdict == "more"
     assert "hacs and last-obs made 480 and 463 visits" in paragraph(found)
-    assert "times as many by each visit" in paragraph(found)
+    assert "times as many per visit" in paragraph(found)
 
 
 def test_twins_of_other_experiments_are_no_twins() -> None:
@@ -214,10 +214,10 @@ def test_twins_of_other_experiments_are_no_twins() -> None:
         (end, strange, "twin.db"),
         (end, [other], "copy.db"),
     ):
-        with pytest.raises(HacsError, match=rf"{place} is no twin of sqlite:///own.db: "):
+        with pytest.raises(HacsError, match=rf"{place} is not a twin of sqlite:///own.db: "):
             ask(own, given, (PLACES[0], f"sqlite:///{place}"))
     assert checked(own, [other], PLACES).places == PLACES
-    with pytest.raises(HacsError, match=r"own.db is no twin: `hacs experiment start ADDRESS`"):
+    with pytest.raises(HacsError, match=r"own.db is not a twin: `hacs experiment start ADDRESS`"):
         checked(first_state(), [other], PLACES)
 
 
@@ -238,7 +238,7 @@ def test_an_end_joins_what_both_saw_and_can_be_repeated() -> None:
         "hacs",
         "last-obs",
     }
-    with pytest.raises(HacsError, match="is no twin: there is nothing to end"):
+    with pytest.raises(HacsError, match="is not a twin: there is nothing to end"):
         end(own, [other], PLACES)
 
 
@@ -316,4 +316,4 @@ def test_the_commands_lead_through_an_experiment(
     caplog.clear()
     assert run("experiment", "status", *two).exit_code == 1
     (record,) = [one for one in caplog.records if one.levelname == "ERROR"]
-    assert "is no twin: `hacs experiment start ADDRESS` copies it" in record.message
+    assert "is not a twin: `hacs experiment start ADDRESS` copies it" in record.message

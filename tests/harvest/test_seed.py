@@ -97,7 +97,7 @@ def test_a_capture_that_the_archive_shows_at_last_is_recorded() -> None:
 
 def test_an_archive_that_answers_no_seed_at_all_ends_the_crawl_with_its_address() -> None:
     silent = Archive(refusal=SILENT)
-    with pytest.raises(HacsError, match="no index at HACS_ARCHIVES that answers: timed out"):
+    with pytest.raises(HacsError, match="no index answers at HACS_ARCHIVES: timed out"):
         harvested(Crawl(), silent, BY_LINKS, *[silent] * (UNANSWERED_AT_FIRST - 1))
 
 

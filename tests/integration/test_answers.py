@@ -63,7 +63,7 @@ def test_a_rejected_answer_is_not_recorded(any_spider: AnySpider, site: Site) ->
         updates.append((crawl.stat("hacs/visits"), crawl.stat("hacs/updates")))
         if "log in" in body:
             assert crawl.stat("hacs/not_observed/rejected") == 1
-            assert "1 answer the project said to be no page: 1 x login page" in crawl.log
+            assert "1 answer rejected by the project: 1 x login page" in crawl.log
     assert updates == [(1, 0), (0, 0), (1, 0)]
 
 

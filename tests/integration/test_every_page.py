@@ -298,7 +298,7 @@ IDLE = """
     ("pages", "kind", "said"),
     [
         ("start", "html", "0 of 2 requests were a start request"),
-        ("/product/", "html", "WARNING: HACS_PAGES is found in no URL that was answered"),
+        ("/product/", "html", "WARNING: HACS_PAGES matches none of the URLs that answered"),
         ("all", "html", ""),
         ("start", "xml", "WARNING: 2 of 2 answers were XML, which HACS_WATCH = "),
     ],
@@ -322,8 +322,8 @@ def test_patterns_that_find_nothing_beside_others_that_do_are_named_in_the_first
     first, second = (
         any_spider.run(IDLE, HACS_PAGES="/1,/product/", HACS_LINKS_DENY=deny) for _ in range(2)
     )
-    assert "WARNING: HACS_PAGES: '/product/' finds no page" in first.log
-    assert "WARNING: HACS_LINKS_DENY: '/calendar/' finds no link" in first.log
+    assert "WARNING: HACS_PAGES: '/product/' matches no page" in first.log
+    assert "WARNING: HACS_LINKS_DENY: '/calendar/' matches no link" in first.log
     assert "finds no" not in second.log
 
 

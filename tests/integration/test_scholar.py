@@ -83,7 +83,7 @@ OURS = "hacs_crawler.crawl.scheduler.HacsScheduler"
     [
         ("", {}, "scholar needs seeds"),
         ("/no/such/file", {}, "/no/such/file"),
-        ("/dev/null", {}, "there is no usable seed"),
+        ("/dev/null", {}, "no usable seed"),
         ("state", {}, "the state knows no page yet"),
         (SEED, {"depth": "3"}, "depth = '3': must be links or path"),
         ("demo", {"level": "sites"}, "level = 'sites': must be website or homepage"),
@@ -118,7 +118,7 @@ def test_a_gone_page_is_marked_and_with_a_budget_left_alone_for_a_while(
     crawl = project.crawl(seeds, HACS_BUDGET=1)
     assert site.visited() == []
     assert crawl.stat("hacs/dropped/gone") == 1
-    assert "HACS_BUDGET = 1 holds for the seeds" in crawl.log
+    assert "HACS_BUDGET = 1 applies to the seeds" in crawl.log
 
 
 def test_a_redirected_seed_stays_the_seeds_page_wherever_it_leads(

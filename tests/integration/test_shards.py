@@ -65,7 +65,7 @@ def test_a_page_of_another_shard_is_visited_by_the_next_crawl_of_that(
     assert crawl.exit_status == 0, crawl.log[-3000:]
     assert sorted(hosts.visited()) == ["/", "/leaf"]
     assert crawl.stat("hacs/shard/handed_over") == 2
-    assert crawl.log.count("it is put into the state of that shard") == 1
+    assert crawl.log.count("its request is handed over to the next crawl") == 1
     state = f"sqlite:///{tmp_path}/state.db"
     handed_over = whole_pages(state, "hacs.1-2").values()
     assert {page.url for page in handed_over} == {f"{other}/other", f"{other}/twice"}

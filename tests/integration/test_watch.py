@@ -325,7 +325,7 @@ def test_a_field_that_is_empty_everywhere_is_said_and_not_to_be_ignored(
         site.pages[f"/{name}"] = status, headers, body.replace(b"class=price", b"class=cost")
     any_spider.days = 1
     crawl = any_spider.run(LISTS, **settings)
-    assert "The field 'price' is empty on 25 of 25 pages" in crawl.log
+    assert "The field 'price' has become empty on 25 of 25 pages" in crawl.log
     assert "HACS_WATCH_IGNORE" not in crawl.log
     crawl = any_spider.run(LISTS, HACS_WATCH_FIELDS="name,stok", **settings)
     assert "HACS_WATCH_FIELDS: none of 25 items has stok" in crawl.log
@@ -403,7 +403,7 @@ def test_items_outside_pages_pass_at_every_run_and_a_line_says_so(
         crawl = any_spider.run(LISTS, HACS_WATCH="items", **PIPELINE)
         assert len(crawl.items) == 2
         assert (
-            "2 items came from answers that are not pages, and will pass at every run" in crawl.log
+            "2 items came from answers that are not pages, and will pass in every run" in crawl.log
         )
 
 

@@ -15,7 +15,7 @@ from hacs_crawler.state import Run, State
 
 ASKED = "3 pages estimated again; the next crawl goes on from there"
 CHANGED = "3 pages estimated again: the prior or its use has changed"
-PROGRESS = f"Estimating pages anew with the prior fitted to them: {MANY_PAGES} of 0"
+PROGRESS = f"Estimating pages again with the refitted prior: {MANY_PAGES} of 0"
 
 
 @pytest.mark.parametrize(

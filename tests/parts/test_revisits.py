@@ -94,8 +94,8 @@ def test_what_cannot_be_asked_for_again_and_what_is_left_out_of_it_is_said(
     world.send(f"{URL}/other", meta={"token": "x"})
     assert world.kept() is None
     first, second = caplog.messages
-    assert first.startswith("1 page cannot be visited again by themselves")
-    assert second.endswith("looks like a secret, which is not kept: token")
+    assert first.startswith("1 page cannot be revisited")
+    assert second.endswith("look like secrets: token")
 
 
 def test_what_follows_from_a_form_is_marked() -> None:

@@ -54,7 +54,7 @@ async def test_a_page_that_another_spider_watches_otherwise_ends_the_crawl(
         assert (crawl.failure is not None) is is_refused
         if is_refused:
             assert str(crawl.failure).startswith(
-                f"{URL} is watched by the spider 'any', too, and otherwise (HACS_WATCH = 'text')"
+                f"{URL} is also watched by the spider 'any', but differently (HACS_WATCH = 'text')"
             )
 
 

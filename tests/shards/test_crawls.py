@@ -123,7 +123,7 @@ def test_a_shard_that_fails_is_named_and_the_others_go_on(project: Shards) -> No
         ("fed", (), "fed is fed by a queue: start `scrapy crawl fed` on any"),
         ("many", ("-s", "ADDONS={}"), "ADDONS does not have hacs_crawler.addon.HacsAddon"),
         ("many", ("-s", "HACS_BUDGET=none"), "HACS_BUDGET = 'none': must be"),
-        ("many", ("-a", "forever=1"), "forever: one round is crawled"),
+        ("many", ("-a", "forever=1"), "forever: `hacs crawl` crawls one round"),
         ("many", ("-s", 'FEEDS={"a.json": {"overwrite": true}}'), "FEEDS: a.json would be overwr"),
     ],
 )

@@ -56,7 +56,7 @@ def test_a_cluster_without_a_worker_is_named(monkeypatch: pytest.MonkeyPatch) ->
         dask_pool(local.scheduler_address),
     ):
         pytest.fail("nobody works there")
-    assert str(failed.value).endswith("has no worker, for 0.2 s now")
+    assert str(failed.value).endswith("has had no worker for 0.2 s")
 
 
 @pytest.mark.parametrize("wrong", ["", "nowhere", "host:port", "http://h:1", "h:1/x"])

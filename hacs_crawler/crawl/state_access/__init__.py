@@ -1,1 +1,1 @@
-"""The open state as a crawl uses it: pages are read ahead, and visits written behind."""
+"""A crawl's access to the state: pages are read ahead, and visits written behind."""

@@ -1,4 +1,4 @@
-"""The state in its thread, and pages read ahead of their responses, held while these are under way."""
+"""Calls the state in its thread, and reads pages while their requests are in progress."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
 
-# After how long a state that was away is asked again.
+# Pause before another attempt at an unreachable state.
 RETRY_SECONDS: Final = 5.0
 
-# How long pages are gathered into one read: less than any answer from the network takes.
+# How long to gather pages for one read; network answers take longer.
 GATHER_SECONDS: Final = 0.005
-# How many sites' memories are kept, of at most 24 KB each; the oldest are read again.
+# How many sites' memories are cached, each up to 24 KB; the oldest are dropped.
 MOST_SITES: Final = 256
-# What one read brought: the pages that are known, and which sites remember which of their links.
+# Result of a read: known pages by id, the sites read, and their memories.
 _Read = tuple[dict[int, Page], Sequence[int], dict[int, bytes]]
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -49,7 +49,7 @@ T = TypeVar("T")
 class StateThread:
     """Calls functions with the state in its thread. All methods are called from the event loop.
 
-    `on_error` receives errors after which the crawl goes on, such as an unreachable state.
+    `on_error` receives errors of reads and writes in the background.
     """
 
     def __init__(
@@ -61,27 +61,27 @@ class StateThread:
 
     @property
     def estimation(self) -> Estimation:
-        """How the state's rates are estimated."""
+        """The state's estimation of rates."""
         return self._state.estimation
 
     def run(
         self, function: Callable[Concatenate[State, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> Deferred[T]:
-        """Queue a call of a function of the state; the Deferred has its result or its exception."""
+        """Queue a call; the Deferred gets the result or the exception."""
         return self._worker.run(function, self._state, *args, **kwargs)
 
     async def once(
         self, function: Callable[Concatenate[State, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Return the result of a function of the state; raises StateError also if it is away."""
+        """Return the function's result; raises StateError, also if the state is unreachable."""
         return await maybe_deferred_to_future(self.run(function, *args, **kwargs))
 
     async def patiently(
         self, function: Callable[Concatenate[State, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Return the result of a function of the state, however long the state is away.
+        """Return the function's result; retry while the state is unreachable.
 
-        Raises StateError if trying again is useless.
+        Raises StateError if a retry cannot help.
         """
         while True:
             try:
@@ -100,15 +100,15 @@ class StateThread:
         return await self.once(lambda state: without_future(state, ids, state.rows(ids), now))
 
     def urls(self) -> AsyncIterator[str]:
-        """Stream the URL of every page known; raises StateError."""
+        """Stream the URLs of all known pages; raises StateError."""
         return in_batches(self._worker, self._state.urls())
 
 
 @dataclass(slots=True)
 class Claim:
-    """A page, the number of requests under way for it, and their prediction.
+    """The URL of a page, the number of requests in progress for it, and their prediction.
 
-    `answered` of the requests wait for the output of their callbacks.
+    `answered` of these requests have an answer and wait for their callbacks.
     """
 
     url: str
@@ -118,32 +118,32 @@ class Claim:
 
 
 class SiteMemories:
-    """The links that pages of some sites have shown, as read, with the claims of this crawl.
+    """The links that some sites' pages have shown, as last read, plus the claims of this crawl.
 
-    The state decides which links were new to a site once a visit is written. Claims that other workers
-    made since a site was read are not seen here.
+    This gives a preliminary answer: whether a link was new to its site is decided when the visit is
+    written. Claims of other workers since the last read are missing here.
     """
 
     def __init__(self) -> None:
         self._memories: dict[int, bytes] = {}
 
     def unread(self, sites: Iterable[int]) -> list[int]:
-        """Return the sites that are still to be read."""
+        """Return the sites that have not been read."""
         return [site for site in dict.fromkeys(sites) if site not in self._memories]
 
     def keep(self, sites: Sequence[int], read: Mapping[int, bytes]) -> None:
-        """Keep the memories read for sites; sites without a record get an empty memory."""
+        """Cache the memories of sites; a site without a record gets an empty one."""
         for site in sites:
             self._memories[site] = read.get(site, b"")
         for site in list(self._memories)[:-MOST_SITES]:
             del self._memories[site]
 
     def elsewhere(self, site: int, page_id: int) -> Callable[[int], bool]:
-        """Return what says of a mark whether another page of the site has claimed it."""
+        """Return a test of whether another page of the site has claimed a mark."""
         return elsewhere(self._memories.get(site, b""), page_id)
 
     def claim(self, claims: Sequence[LinkClaim]) -> list[NDArray[np.bool_]]:
-        """Claim links as `State.claim` does; of a site that was not read everything is new."""
+        """Claim links as `State.claim` does; for a site that was not read, all links are new."""
 
         def change(sites: Iterable[int], memory_after: Callable[[int, bytes], bytes]) -> None:
             for site in sites:
@@ -161,7 +161,6 @@ class ReadAhead:
         self._state = state
         self._claims: dict[int, Claim] = {}
         self._pages: dict[int, Page | None] = {}
-        # in the order in which they were claimed
         self._wanted: dict[int, None] = {}
         self._reading: dict[int, None] = {}
         self._readers: list[Deferred[None]] = []
@@ -172,9 +171,9 @@ class ReadAhead:
     def claim(
         self, url: str, prediction: Prediction | None = None, *, is_again: bool = False
     ) -> None:
-        """Have a page read soon, and held until it is recorded or dropped as often as it was claimed.
+        """Read a page soon, and hold it until each claim ends by a recorded visit or by `drop`.
 
-        `is_again` marks a redirect or retry of a request, which goes on with that one's claim.
+        `is_again` marks a redirect or retry, which takes over the claim of the first request.
         """
         page_id = page_id_of(url)
         claim = self._claims.setdefault(page_id, Claim(url))
@@ -191,19 +190,19 @@ class ReadAhead:
             call_later(GATHER_SECONDS, self._read)
 
     def is_pending(self, url: str) -> bool:
-        """Whether the page is still to be read."""
+        """Whether the page will be read soon or is being read."""
         page_id = page_id_of(url)
         return page_id in self._reading or page_id in self._wanted
 
     async def ready(self, url: str) -> None:
-        """Return when the page has been read, or could not be."""
+        """Return when the page has been read, or reading has failed."""
         while self.is_pending(url):
             reader: Deferred[None] = Deferred()
             self._readers.append(reader)
             await maybe_deferred_to_future(reader)
 
     def drop(self, url: str) -> None:
-        """Give up one claim on a page: its response will not be recorded."""
+        """End one claim on a page."""
         page_id = page_id_of(url)
         claim = self._claims.get(page_id)
         if claim is not None:
@@ -213,49 +212,49 @@ class ReadAhead:
             self._pages.pop(page_id, None)
 
     def on_answer(self, url: str, waiting: int = 1) -> None:
-        """Count an answer that waits for its callback, or, with -1, an answer that waits no longer."""
+        """Count an answer that waits for its callback; with -1, end that wait."""
         claim = self._claims.get(page_id_of(url))
         if claim is not None:
             claim.answered += waiting
 
     def unfinished(self) -> list[Claim]:
-        """Return the pages that are still claimed, and not answered; give all claims up.
+        """Return the claims without an answer, and end all claims.
 
-        To be called when nothing is under way.
+        Call it only if no request is in progress.
         """
         claims, self._claims = self._claims, {}
         self._pages.clear()
         return [claim for claim in claims.values() if claim.number > claim.answered]
 
     def has_read(self, page_id: int) -> bool:
-        """Whether a page has been read, and is held; the state may not know it."""
+        """Whether a page has been read and is held; the state may not know it."""
         return page_id in self._pages
 
     def page(self, page_id: int) -> Page | None:
-        """Return a page as it was read or written; None if it is not held, or not known."""
+        """Return a page as last read or written; None if it is not held or not known."""
         return self._pages.get(page_id)
 
     def on_written(self, pages: Mapping[int, Page]) -> None:
-        """Replace the held pages by their written versions."""
+        """Replace held pages by their written versions."""
         self._pages.update({key: page for key, page in pages.items() if key in self._pages})
 
     def on_its_site(self, recorded: Recorded) -> Recorded:
-        """Return a visit's outcome; if sites count, with the marks new to its site as last read."""
+        """Return the outcome; if updates count by site, with the marks new to its site as last read."""
         return recorded if self._sites is None else on_their_sites([recorded], self._sites.claim)[0]
 
     def elsewhere(self, url: str) -> Callable[[int], bool]:
-        """Return what says of a mark whether another page of the site has shown it, if sites count."""
+        """Return a test of whether another page of the site has shown a mark; else always False."""
         if self._sites is None:
             return lambda _: False
         return self._sites.elsewhere(menu_id(url), page_id_of(url))
 
     def close(self) -> None:
-        """Read nothing any more: the state will be closed."""
+        """Stop reading: the state will be closed."""
         self._is_closed = True
 
     def _read(self) -> None:
         self._is_read_timed = False
-        if self._is_closed:  # the last request ended before its page was read
+        if self._is_closed:  # the last requests ended before their pages were read
             self._wanted.clear()
             self._end_of_read()
             return

@@ -1,4 +1,4 @@
-"""Write-behind of visits: each outcome is known immediately; visits are written in batches, in order."""
+"""Write-behind: a visit's outcome is known immediately; visits are written in batches, in order."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from hacs_crawler.utils.text import counted, safe_logger
 
 logger = safe_logger(__name__)
 
-# The longest that a visit waits to be written while the state can be reached.
+# How long a visit may wait to be written while the state can be reached.
 FLUSH_SECONDS: Final = 2.0
-# How many visits wait in memory while it cannot; beyond them the oldest are given up.
+# How many visits may wait in memory while it cannot be reached; then the oldest are given up.
 BUFFER_VISITS: Final = 10_000
 FIRST_PAUSE_SECONDS: Final = 0.5
 LONGEST_PAUSE_SECONDS: Final = 30.0
-# How long to wait for a state that is away before a crawl closes without it.
+# Pauses between attempts to reach the state before a crawl closes without it.
 CLOSING_PAUSES_SECONDS: Final = (0.5, 1.0, 2.0, 4.0)
-# How long retries may take before the state is given up: a hanging state takes a minute to fail.
+# Limit on the time for these attempts: one attempt at a hanging state takes a minute.
 CLOSING_SECONDS: Final = 30.0
 
 
 class WriteBehind:
-    """Records visits in batches, in order: by count, after `seconds`, and at close.
+    """Writes visits in batches, in order: after `count` visits or `seconds`, and when it is closed.
 
-    While the state cannot be reached they wait here, at most `limit` of them, and writing is tried
-    again after growing pauses; past the limit the oldest are given up and counted as lost. All methods
-    are called from the event loop.
+    While the state cannot be reached, up to `limit` visits wait, and attempts are repeated after
+    growing pauses; beyond the limit, the oldest visits are given up and counted as lost. All
+    methods are called from the event loop.
     """
 
     def __init__(
@@ -53,14 +53,14 @@ class WriteBehind:
         self._state = state
         self._read_ahead = read_ahead
         self._on_recorded = on_recorded
-        # else visits would be given up unasked
+        # a batch above the limit would be given up before it is written
         self._count = min(count, max(1, limit // 2))
         self._seconds = seconds
         self._limit = limit
         self._waiting: list[Recorded] = []
         self._writing: list[Recorded] = []
         self._written: Deferred[None] | None = None
-        # pages as the state has them, for visits that wait or are being written
+        # for waiting visits: their pages as the state last had them
         self._known: dict[int, Page] = {}
         self._writing_known: dict[int, Page] = {}
         self._latest: dict[int, Page] = {}
@@ -68,7 +68,7 @@ class WriteBehind:
         self._pause = 0.0
         self._broken = False
         self._taken = self._settled = 0
-        # Number of visits not written: given up, or of pages that are damaged in the state.
+        # Number of lost visits: given up, or of pages that are damaged in the state.
         self.lost = 0
         self.given_up = 0
 
@@ -78,13 +78,13 @@ class WriteBehind:
         return len(self._waiting) + len(self._writing)
 
     def page(self, url: str) -> Page | None:
-        """Return the page if it has been read, with the visits that wait to be written."""
+        """Return the page, including visits that wait to be written; None if it was not read."""
         return self._page(page_id_of(url))
 
     def judge(self, visit: Visit) -> Recorded:
-        """Return the outcome of a visit if it were recorded now.
+        """Return the outcome that a visit would have if it were recorded now.
 
-        If the page could not be read, the outcome rests on this visit alone, and `is_known` is False.
+        If the page could not be read, `is_known` is False, and the outcome considers only this visit.
         """
         page_id = page_id_of(visit.url)
         page = self._page(page_id)
@@ -95,9 +95,9 @@ class WriteBehind:
         return self._read_ahead.on_its_site(recorded) if is_known else recorded
 
     def record(self, visit: Visit, judged: Recorded | None = None) -> Recorded:
-        """Take a visit, which ends one claim on its page, and return its outcome.
+        """Queue a visit, which ends one claim on its page, and return its outcome.
 
-        The outcome `judged` before holds unless another visit of the page was recorded since.
+        An outcome from `judge` is reused unless another visit of the page was recorded since.
         """
         page_id = page_id_of(visit.url)
         page = self._page(page_id)
@@ -105,7 +105,7 @@ class WriteBehind:
             judged = self.judge(visit)
         self._read_ahead.drop(visit.url)
         if judged.is_known:
-            # else it has visits that the state may not know
+            # if it is there, visits of the page wait that the state does not know
             if page_id not in self._latest:
                 self._known[page_id] = judged.before
             self._latest[page_id] = judged.after
@@ -116,12 +116,12 @@ class WriteBehind:
         return self._latest.get(page_id) or self._read_ahead.page(page_id)
 
     async def make_room(self) -> None:
-        """Return when so few visits wait that none will be given up for the next ones."""
+        """Return when so few visits wait that the next ones will not displace any."""
         while self.waiting > self._limit // 2:
             await self.settle()
 
     async def settle(self) -> bool:
-        """Return, once all visits taken so far are written or given up, whether none ever was."""
+        """Wait until all queued visits are settled; return whether none was ever given up."""
         target = self._taken
         while self._settled < target:
             self._flush()
@@ -131,7 +131,7 @@ class WriteBehind:
         return not self.given_up
 
     async def close(self) -> None:
-        """Write the remaining visits; visits that still fail after a few tries are counted in `lost`."""
+        """Write the remaining visits; after a few failed attempts, count them in `lost`."""
         started = time.monotonic()
         for pause in (0.0, *CLOSING_PAUSES_SECONDS):
             if pause:
@@ -161,7 +161,7 @@ class WriteBehind:
             self._cancel_timer = call_later(self._pause or self._seconds, self._flush)
 
     async def _end_of_write(self) -> None:
-        """Return when the write that is under way has ended; immediately without a write."""
+        """Wait for the current write, if any."""
         if self._written is not None:
             ended: Deferred[None] = Deferred()
             self._written.addCallback(ended.callback)
@@ -224,7 +224,7 @@ class WriteBehind:
             self._writing = []
             return
         self._waiting, self._writing = self._writing + self._waiting, []
-        # pages that the state once acknowledged: they are written back if a failover has lost them
+        # these pages were in the state: if a failover has lost them, they are written back
         self._known = {**self._known, **self._writing_known}
         self._pause = min(max(2 * self._pause, FIRST_PAUSE_SECONDS), LONGEST_PAUSE_SECONDS)
         logger.warning(
@@ -246,10 +246,7 @@ class WriteBehind:
 
 
 class OpenState(StateThread):
-    """The state as a crawl uses it: pages are read ahead, and visits written behind.
-
-    Visits are written once `flush_visits` of them wait, or after some seconds.
-    """
+    """An open state with read-ahead and write-behind, which writes after `flush_visits` visits."""
 
     def __init__(
         self,

@@ -1,1 +1,1 @@
-"""Pages that only a browser shows whole: which these are, and how they are rendered."""
+"""Pages that are complete only in a browser: detecting and rendering them."""

@@ -1,9 +1,8 @@
-"""A crawl's browser: started when the first page needs it, with few pages at once, each for a while.
+"""A crawl's browser, started for the first page that needs it; few pages are open at once.
 
-It is scrapy-playwright's, in an instance of its own. Each page has a context of its own, without the
-cookies or storage of another page or of an earlier visit. Requests that a page makes obey
-robots.txt, and take their turn in the delays of the requested host; images, fonts and media are not
-requested at all.
+It is a separate instance of scrapy-playwright's. Each page has its own context, without cookies or
+storage of other pages or earlier visits. Requests of a page obey robots.txt and the delays of their
+hosts; images, fonts and media are not requested.
 """
 
 from __future__ import annotations
@@ -41,15 +40,15 @@ from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
 
-# A page takes some 50 to 150 MB while it is open.
+# An open page takes 50 to 150 MB.
 PAGES_AT_ONCE: Final = 4
-# What a page asks for beyond is not sent.
+# A page's further requests are aborted.
 MOST_REQUESTS: Final = 200
-# How long a page that goes on loading, such as a chat or a ticker, is given to fall silent; at most
-# a third of the page's time limit.
+# How long to wait for the network to become idle, which never happens on a chat or ticker; at most a
+# third of the page's time limit.
 QUIET_SECONDS: Final = 10.0
 PAGE_SECONDS: Final = 30.0
-# Less than a part may take before a request.
+# Less than the time limit of a part's hooks.
 START_SECONDS: Final = 45.0
 OF_THE_WEB: Final = ("http://", "https://")
 NOT_LOADED: Final = frozenset({"image", "media", "font", "texttrack"})
@@ -61,22 +60,22 @@ class RenderingError(Exception):
 
 
 class NoPageError(RenderingError):
-    """A browser would keep the answer as a file."""
+    """The answer is a file that a browser would download."""
 
 
 class UnreachableError(RenderingError, ConnectionError):
-    """The browser could not reach a page's server; tried again like Scrapy's own connection errors."""
+    """The browser could not reach a page's server; Scrapy retries this as a connection error."""
 
 
 @dataclass(slots=True)
 class _Rendering:
-    """A page that is open."""
+    """An open page."""
 
     request: Request
     ends_at: float
     page: Any = None
     asked: int = 0
-    # How many of its requests wait for their turn.
+    # How many of its requests wait because of delays.
     held: int = 0
     latency: float = 0.0
 
@@ -97,13 +96,13 @@ class Browser:
         self._names = count(1)
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._open: dict[Any, _Rendering] = {}
-        # PLAYWRIGHT_ABORT_REQUEST of the project.
-        self._is_refused_too: Any = None
-        # Why the browser is missing, once it was looked for in vain.
+        # The project's PLAYWRIGHT_ABORT_REQUEST.
+        self._project_refuses: Any = None
+        # Why the browser could not be started, or is closed.
         self.missing: str | None = None
 
     async def is_there(self) -> bool:
-        """Start the browser, if that was not done yet; returns whether it runs."""
+        """Start the browser if necessary; return whether it runs."""
         async with self._starting:
             if self._handler is None and self.missing is None:
                 self._folder = self._folder or short_folder()
@@ -114,18 +113,18 @@ class Browser:
                     self.missing = _first_line(error)
                     logger.warning(
                         "There is no browser (%s): pages that need one are visited without, and not "
-                        "recorded. `playwright install chromium` installs one, and HACS_RENDER = "
-                        '"never" does without',
+                        "recorded. Run `playwright install chromium` to install one, or set "
+                        'HACS_RENDER = "never"',
                         self.missing,
                     )
                 else:
-                    self._is_refused_too = self._handler.abort_request
+                    self._project_refuses = self._handler.abort_request
                     self._handler.abort_request = self._is_refused
                     self._handler._apply_page_methods = self._settle  # noqa: SLF001
         return self.missing is None
 
     async def render(self, request: Request) -> Response:
-        """Return a page as a browser shows it, with the links that it has once it has fallen silent.
+        """Return a page as a browser shows it once the network is idle.
 
         Raises BrowserMissingError, RenderingError if the page exceeds its time limit, crashes, or
         cannot be reached, IgnoreRequest if it redirects to a URL that robots.txt forbids, and
@@ -140,13 +139,13 @@ class Browser:
             try:
                 return await self._render(request)
             except RenderingError:
-                if not self._has_lost(handler) or not await self.is_there():
+                if not self._is_lost(handler) or not await self.is_there():
                     raise
-            # what died was the browser: no fault of this page's
+            # the browser died, perhaps because of another page
             return await self._render(request)
 
     async def close(self) -> None:
-        """End the browser."""
+        """Close the browser."""
         handler, self._handler = self._handler, None
         self.missing = self.missing or "the crawl is over"
         if handler is not None:
@@ -158,7 +157,7 @@ class Browser:
         handler, name = self._handler, f"{CONTEXT}{next(self._names)}"
         rendering = _Rendering(request, time.monotonic() + self._seconds)
         inner = request.replace(callback=None, errback=None, meta=self._meta(name, rendering))
-        # it is the context's, and no server's business
+        # the context has it; it must not be sent to the server
         inner.headers.pop("Proxy-Authorization", None)
         try:
             response: Response = await asyncio.wait_for(
@@ -173,17 +172,17 @@ class Browser:
             kind = RenderingError
             if "ownload" in message:  # Playwright's words, and scrapy-playwright's
                 kind = NoPageError
-            # an aborted request was a download, too, if the browser had not begun it
+            # not every ERR_ABORTED is unreachable: the browser may have aborted a download
             elif "net::ERR_" in message and "net::ERR_ABORTED" not in message:
                 kind = UnreachableError
             raise kind(message) from error
         finally:
             await self._end(handler, name, rendering)
-        # Chromium shows errors with status 200
+        # Chromium's own error pages have status 200
         if not response.url.startswith(OF_THE_WEB):
             msg = f"a browser ended at {response.url[:100]}"
             raise RenderingError(msg)
-        # after redirects, which a browser follows by itself
+        # the browser has followed redirects, past the check of robots.txt
         if response.url != request.url:
             await check_robotstxt(self._crawler, request.replace(url=response.url, meta={}))
         request.meta.update({key: inner.meta[key] for key in _KEPT_META if key in inner.meta})
@@ -198,7 +197,7 @@ class Browser:
             started = time.monotonic()
 
             def note(_: object) -> None:
-                # else AutoThrottle would take rendering for a slow server
+                # time to the first response: AutoThrottle must not count the rendering
                 if not rendering.latency:
                     rendering.latency = time.monotonic() - started
 
@@ -219,10 +218,10 @@ class Browser:
         }
 
     async def _settle(self, page: Any, *_: object) -> None:
-        """Return when the page asks for nothing any more, or goes on and on.
+        """Return when the network is idle, or after a time limit.
 
-        It stands in the place of what applies a request's page methods, which would wait after each for
-        a page to be loaded: some never are.
+        Replaces the handler's method for page methods, which waits for the page's load event; on
+        some pages that never comes.
         """
         from playwright.async_api import TimeoutError as TooLateError  # noqa: PLC0415 - an extra
 
@@ -232,7 +231,7 @@ class Browser:
                 await page.wait_for_load_state("networkidle", timeout=1000 * self._quiet_seconds)
             except TooLateError:
                 if rendering.held:
-                    continue  # it is we who let it wait
+                    continue  # our own delays hold its requests back
             break
 
     async def _end(self, handler: Any, name: str, rendering: _Rendering) -> None:
@@ -242,11 +241,11 @@ class Browser:
         if wrapper is None or await within(wrapper.context.close(), CLOSING_SECONDS):
             return
         if self._handler is handler:
-            logger.warning("The browser does not answer any more: another one is started")
+            logger.warning("The browser does not answer any more: it is restarted")
             await self._drop(handler)
 
-    def _has_lost(self, handler: Any) -> bool:
-        """Whether a browser has died, and is not used any more."""
+    def _is_lost(self, handler: Any) -> bool:
+        """Whether a browser has died or been replaced; a dead one is dropped."""
         if self._handler is not handler:
             return True
         browser = getattr(handler, "browser", None)
@@ -260,32 +259,32 @@ class Browser:
         return within(handler.close(), CLOSING_SECONDS)
 
     async def _is_refused(self, asked: Any) -> bool:
-        """Whether a request of a page is not to be sent; returns when it may be."""
+        """Whether a page's request must be aborted; waits until it may be sent."""
         if not asked.url.startswith(OF_THE_WEB):
             return False
         try:
             rendering = self._open.get(asked.frame.page)
-        except Exception:  # noqa: BLE001 - of a page that is closing, and has lost its frame
+        except Exception:  # noqa: BLE001 - a closing page lacks a frame
             rendering = None
         if rendering is None or asked.resource_type in NOT_LOADED:
             return True
         rendering.asked += 1
         if rendering.asked == 1:
-            # it has obeyed, and waited for its turn
+            # the page itself, which has passed robots.txt and the delays already
             self._downloads.on_sent(rendering.request)
             return False
         if rendering.asked > MOST_REQUESTS:
             return True
-        refused = self._is_refused_too is not None and self._is_refused_too(asked)
+        refused = self._project_refuses is not None and self._project_refuses(asked)
         if await refused if isawaitable(refused) else refused:
             return True
         rendering.held += 1
         try:
-            return await self._must_not_go(asked.url, rendering)
+            return await self._is_forbidden(asked.url, rendering)
         finally:
             rendering.held -= 1
 
-    async def _must_not_go(self, url: str, rendering: _Rendering) -> bool:
+    async def _is_forbidden(self, url: str, rendering: _Rendering) -> bool:
         first = rendering.request
         obeys_not = bool(first.meta.get("dont_obey_robotstxt"))
         request = Request(url, headers=first.headers, meta={"dont_obey_robotstxt": obeys_not})
@@ -304,7 +303,7 @@ class Browser:
 
 
 def _page_seconds(settings: BaseSettings) -> float:
-    """Return how long a page may take: as long as the project lets Playwright's pages, else 30 s."""
+    """Return the time limit of a page: the project's for Playwright, else 30 s."""
     with suppress(TypeError, ValueError):
         milliseconds = settings.getfloat("PLAYWRIGHT_DEFAULT_NAVIGATION_TIMEOUT")
         if 0.0 < milliseconds < math.inf:
@@ -313,7 +312,7 @@ def _page_seconds(settings: BaseSettings) -> float:
 
 
 def _proxy(request: Request) -> dict[str, dict[str, str]]:
-    """Return the context options for a request's proxy, as HttpProxyMiddleware has set it."""
+    """Return context options for the request's proxy, as set by HttpProxyMiddleware."""
     server = request.meta.get("proxy")
     if not server:
         return {}

@@ -1,4 +1,4 @@
-"""Download handlers around the project's own: pages that need a browser go to it, all else as before."""
+"""Download handlers that wrap the project's own, and send pages that need a browser to it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hacs_crawler.parts.rendering.rendering import Rendering
 
 
 class _LazyAsInner(type):
-    """Asked by Scrapy once a reactor is installed: only then the project's handler may be imported."""
+    """Computes `lazy` late: the project's handler may be imported only once a reactor is installed."""
 
     around: Any
 
@@ -29,9 +29,9 @@ class _LazyAsInner(type):
 
 
 class BrowserHandler(metaclass=_LazyAsInner):
-    """Downloads with the handler it is around, or has pages rendered.
+    """Downloads with the wrapped handler, or renders pages.
 
-    A class for each is made by `with_browser`.
+    `with_browser` makes a subclass for each wrapped handler.
     """
 
     around: ClassVar[Any]
@@ -85,6 +85,6 @@ class _BrowserHandler(BrowserHandler):
 
 
 def with_browser(around: Any) -> type[BrowserHandler]:
-    """Return a value for DOWNLOAD_HANDLERS: a class that wraps the handler set before."""
+    """Return a class for DOWNLOAD_HANDLERS that wraps the handler set before."""
     base = BrowserHandler if scrapy.version_info >= (2, 14) else _BrowserHandler
     return type("BrowserHandler", (base,), {"around": around})

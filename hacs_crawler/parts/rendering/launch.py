@@ -1,4 +1,4 @@
-"""Which browser a crawl has, and how it is started: the project's, Playwright's own or the system's."""
+"""Finds and starts the browser of a crawl: the project's, Playwright's own or the system's."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from scrapy.crawler import Crawler
 from scrapy.settings import BaseSettings
 
 CLOSING_SECONDS: Final = 5.0
-# The first draws no windows: a page takes it half of the CPU time of the others.
+# The first draws no windows, and needs half the CPU time of the others per page.
 CHROMIUMS: Final = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome")
-# Chromium aborts if the name of a socket in its temporary folder is over 107 characters, of which
-# 61 are its own and the name of the folder made here.
+# Chromium aborts if the path of a socket in its temporary folder exceeds 107 characters; 61 of these
+# are its own name and that of the folder made here.
 MOST_FOLDER_CHARACTERS: Final = 40
 _ELSEWHERE: Final = ("CDP_URL", "CONNECT_URL", "BROWSER_PROVIDER")
 _NAMES_A_BROWSER: Final = ("LAUNCH_OPTIONS", "BROWSER_TYPE", *_ELSEWHERE)
@@ -27,16 +27,16 @@ CONTEXT: Final = "hacs-"
 
 
 class BrowserMissingError(Exception):
-    """No browser can be had; the message says why."""
+    """No browser is available; the message says why."""
 
 
 def in_folder(options: dict[str, Any], folder: str) -> dict[str, Any]:
-    """Return launch options with `folder` for the browser's temporary files."""
+    """Return launch options that put the browser's temporary files into `folder`."""
     return {**options, "env": {**os.environ, **(options.get("env") or {}), "TMPDIR": folder}}
 
 
 def short_folder() -> tempfile.TemporaryDirectory[str]:
-    """Make a temporary folder with a short name, whatever TMPDIR says."""
+    """Make a temporary folder with a short path, even if TMPDIR is long."""
     folders = (tempfile.gettempdir(), "/tmp", "/var/tmp")  # noqa: S108 - mkdtemp makes one in it
     short = (
         folder
@@ -61,7 +61,7 @@ async def started(crawler: Crawler, folder: str) -> Any:
     if _is_not_ours not in log.filters:
         log.addFilter(_is_not_ours)
     handler = ScrapyPlaywrightDownloadHandler.from_crawler(crawler)
-    # else a page that crashes does so four times
+    # a page that crashes would crash again at each retry
     handler.config.target_closed_max_retries = 0
     try:
         await handler._launch()  # noqa: SLF001 - as when the engine starts
@@ -76,10 +76,10 @@ async def started(crawler: Crawler, folder: str) -> Any:
 
 
 def launch_options(settings: BaseSettings, own: str) -> dict[str, Any]:
-    """Return how to launch a browser: as the project says, or else as Playwright does.
+    """Return the options to launch a browser: the project's, or Playwright's defaults.
 
-    Where that lacks its `own`, at that path, it is the system's Chromium. Raises BrowserMissingError for
-    a file that is not there: Playwright would leave two folders in the temporary directory.
+    If Playwright's `own` browser is missing, the system's Chromium is used. Raises BrowserMissingError
+    if the program does not exist: Playwright would leave two temporary folders behind.
     """
     options: dict[str, Any] = settings.getdict("PLAYWRIGHT_LAUNCH_OPTIONS")
     is_named = any(settings.get(f"PLAYWRIGHT_{name}") for name in _NAMES_A_BROWSER)
@@ -87,7 +87,7 @@ def launch_options(settings: BaseSettings, own: str) -> dict[str, Any]:
         program = next(filter(None, map(shutil.which, CHROMIUMS)), None)
         options = {} if program is None else {"executable_path": program}
     path = Path(options.get("executable_path") or own)
-    # Playwright's headless browser is in a folder next to the browser that it names
+    # Playwright names its full browser, but the headless browser is in a folder next to it
     shells = path.parents[2].glob("*headless_shell*") if path == Path(own) else ()
     is_other = any(settings.get(f"PLAYWRIGHT_{name}") for name in _ELSEWHERE)
     if not (is_other or "channel" in options or path.exists() or any(shells)):
@@ -97,7 +97,7 @@ def launch_options(settings: BaseSettings, own: str) -> dict[str, Any]:
 
 
 async def within(work: Coroutine[Any, Any, object], seconds: float) -> bool:
-    """Do something that may hang; returns whether it ended in time."""
+    """Await work that may hang; return whether it ended in time, without error."""
     with suppress(Exception):
         await asyncio.wait_for(work, seconds)
         return True
@@ -105,5 +105,5 @@ async def within(work: Coroutine[Any, Any, object], seconds: float) -> bool:
 
 
 def _is_not_ours(record: logging.LogRecord) -> bool:
-    """Whether a record is of another browser: of a page that fails here our own line says why."""
+    """Whether a log record is about another browser; for its own browser, HACS logs its own lines."""
     return not str(getattr(record, "context_name", "")).startswith(CONTEXT)

@@ -1,4 +1,4 @@
-"""What the state knows of rendering, read in batches before requests are sent."""
+"""The rendering records in the state, read in batches before requests are sent."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
 
-# At most this many pages, and sites, are kept in memory, those read or changed last.
+# How many pages, and how many sites, are cached; the oldest are dropped.
 MOST_KEPT: Final = 20_000
 
 
 class RenderingMemory(PageWriter[tuple[PageRendering, int, SiteRendering]]):
-    """A part that keeps the records of pages and their sites.
+    """A part that caches the rendering records of pages and their sites.
 
-    While the state is away, pages that are not in memory count as unknown.
+    While the state cannot be reached, pages that are not cached count as unknown.
     """
 
     content = "whether they need a browser"
@@ -38,12 +38,12 @@ class RenderingMemory(PageWriter[tuple[PageRendering, int, SiteRendering]]):
         super().__init__(crawl)
         self._pages: dict[int, PageRendering] = {}
         self._sites: dict[int, SiteRendering] = {}
-        # the sites of pages that are to be read
+        # pages to be read, and their sites
         self._wanted: dict[int, int] = {}
         self._reading = DeferredLock()
 
     async def ready(self, url: str) -> None:
-        """Return when the records of a page and of its site are in memory."""
+        """Return when the records of a page and its site are cached."""
         page, site = page_id_of(url), menu_id(url)
         if page in self._pages and site in self._sites:
             return
@@ -62,7 +62,7 @@ class RenderingMemory(PageWriter[tuple[PageRendering, int, SiteRendering]]):
             self._reading.release()
 
     def records(self, url: str) -> tuple[PageRendering, SiteRendering]:
-        """Return the records of a page that is `ready`, and of its site."""
+        """Return the cached records of a page and its site; see `ready`."""
         page = self._pages.get(page_id_of(url), PageRendering())
         return page, self._sites.get(menu_id(url), SiteRendering())
 
@@ -70,7 +70,7 @@ class RenderingMemory(PageWriter[tuple[PageRendering, int, SiteRendering]]):
         """Replace the records of a page and its site."""
         key, menu = page_id_of(url), menu_id(url)
         self._pages[key], self._sites[menu] = page, site
-        # at the end: of a site the last record is written
+        # move the page to the end: if pages share a site, its last record has to win
         self.unwritten.pop(key, None)
         self.unwritten[key] = page, menu, site
 
@@ -84,7 +84,7 @@ class RenderingMemory(PageWriter[tuple[PageRendering, int, SiteRendering]]):
 
 def _add(records: dict[int, R], read: Mapping[int, R]) -> None:
     for key, record in read.items():
-        records.setdefault(key, record)  # what was learned meanwhile stands
+        records.setdefault(key, record)  # records that changed during the read stay
     for key in list(islice(records, max(0, len(records) - MOST_KEPT))):
         del records[key]
 
@@ -93,10 +93,10 @@ def _read(
     state: State, wanted: Mapping[int, int]
 ) -> tuple[dict[int, PageRendering], dict[int, SiteRendering]]:
     pages, sites = list(wanted), list({*wanted.values()})
-    return _of_kind(state, PageRendering, pages), _of_kind(state, SiteRendering, sites)
+    return _read_kind(state, PageRendering, pages), _read_kind(state, SiteRendering, sites)
 
 
-def _of_kind(state: State, kind: type[R], keys: Sequence[int]) -> dict[int, R]:
+def _read_kind(state: State, kind: type[R], keys: Sequence[int]) -> dict[int, R]:
     read = state.store.annotations(kind.KIND, keys)
     return {key: decoded(kind, read.get(key)) for key in keys}
 

@@ -1,7 +1,7 @@
-"""HACS_RENDER: renders the pages that need a browser, and finds out which pages do.
+"""HACS_RENDER: renders the pages that need a browser, and finds out which do.
 
-If a page looks as if a browser would show more, it is requested a second time in the browser, and if
-that shows more links a third time: see `verdicts.shows_more`.
+A page that looks as if a browser would show more is requested again in the browser, and, if that
+shows more links, a third time: see `verdicts.shows_more`.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
 
-# Ids of the elements that applications of React, Vue, Next, Nuxt, Gatsby, Quasar and others fill.
+# Ids of the elements that React, Vue, Next, Nuxt, Gatsby, Quasar and others render into.
 ROOTS: Final = ("root", "app", "__next", "__nuxt", "___gatsby", "q-app", "svelte", "main-app")
 _MARKS: Final = ("ng-app", "data-ng-app", "data-reactroot", "data-v-app", "data-server-rendered")
-# A page with fewer links may have the others made by its scripts.
+# With fewer links, a page's scripts may make the others.
 FEW_LINKS: Final = 10
-# What a script in a file of its own counts for: its length is not known.
+# Assumed length of scripts in files, which are not downloaded.
 SCRIPT_FILE_CHARACTERS: Final = 10_000
-# From how many characters of script per character of text a page has much script.
+# With more characters of script per character of text, a page has much script.
 SCRIPT_SHARE: Final = 5.0
 
 _root: Final = etree.XPath(
@@ -54,7 +54,7 @@ _root: Final = etree.XPath(
     " | //app-root | //*[" + " or ".join(f"@{name}" for name in _MARKS) + "])[1]"
 )
 _has_links: Final = etree.XPath("boolean(.//a[@href])")
-# Not joined by "|", nor `//noscript//text()`: libxml2 joins sets by comparing each with each.
+# No "|", and no `//noscript//text()`: libxml2 joins node sets in quadratic time.
 _links: Final = etree.XPath("count(//*[self::a or self::area][@href])")
 _files: Final = etree.XPath("count(//script[@src])")
 _script_texts: Final = etree.XPath("//script[not(@src)]/text()", smart_strings=False)
@@ -67,9 +67,9 @@ _asks_for_scripts = re.compile(r"java\s*script", re.IGNORECASE).search
 
 
 class Rendering(RenderingMemory):
-    """Has pages rendered that need a browser.
+    """Renders pages that need a browser.
 
-    A failure of this code costs the visit of the page at hand, which may not show its links; see
+    If this code fails for a page, its visit is not recorded, since links may be missing; see
     `Part.required`.
     """
 
@@ -83,8 +83,8 @@ class Rendering(RenderingMemory):
     async def download(
         self, request: Request, plainly: Callable[[Request], Awaitable[Response]]
     ) -> Response:
-        """Return the answer to any request of the crawl; count how long a browser takes."""
-        # a request for another URL to which a spider copied meta is not rendered
+        """Return the answer to any request of the crawl; count the seconds of rendering."""
+        # not if a spider copied the meta to a request for another URL
         if request.meta.get("hacs.render") != request.url:
             return await plainly(request)
         started = time.monotonic()
@@ -95,7 +95,7 @@ class Rendering(RenderingMemory):
 
     async def before_request(self, request: Request, page_url: str | None) -> None:
         """Mark the request if its page must be rendered."""
-        if page_url is None or not _is_ours(request):
+        if page_url is None or not _may_render(request):
             return
         request.meta.pop("hacs.render", None)
         await self.ready(page_url)
@@ -109,8 +109,8 @@ class Rendering(RenderingMemory):
         remove_conditions(request)  # a browser would show a 304 as an empty page
 
     async def answered(self, request: Request, response: Response, page_url: str) -> Response:
-        """Count a rendered page; fetch the page the other way, too, if that is worth it."""
-        if not _is_ours(request) or "cached" in response.flags:
+        """Count a rendered page; if its verdict is due for a check, fetch it the other way, too."""
+        if not _may_render(request) or "cached" in response.flags:
             return response
         if rendered := is_rendered(response):
             self._crawl.stats.count_beside("render/pages", "rendered page")
@@ -126,11 +126,11 @@ class Rendering(RenderingMemory):
                 self.keep(page_url, visited(page), site)
         elif is_doubtful and not is_closing(self._crawl.crawler):
             self._crawl.stats.count("render/checks")
-            return await self._better(request, response, page_url)
+            return await self._compared(request, response, page_url)
         return response
 
     def failed(self, request: Request, error: Exception, page_url: str) -> Request | None:
-        """Count a page that could not be rendered: a page that often hangs or crashes is left alone.
+        """Count a failed rendering; a page that often hangs or crashes is not rendered any more.
 
         A file that a browser would download is requested again without it.
         """
@@ -150,34 +150,34 @@ class Rendering(RenderingMemory):
         await super().closing()
         await self._browser.close()
 
-    async def _better(self, request: Request, response: Response, url: str) -> Response:
-        """Fetch a page the other way, too; return the answer that shows more, and remember it."""
+    async def _compared(self, request: Request, response: Response, url: str) -> Response:
+        """Fetch a page the other way, too; keep the verdict, and return the better answer."""
         rendered = is_rendered(response)
         if not rendered and not await self._browser.is_there():
             return response
-        other = await self._asked(request, rendered=not rendered)
+        other = await self._fetched_again(request, rendered=not rendered)
         if other is None:
-            # no verdict: it is looked at again, unless that fails often
+            # no verdict: the next visit checks again, until this has failed often
             if not rendered:
                 self._on_failure(url)
             return response
         plain, first = (other, response) if rendered else (response, other)
         seen, shown = self._links(plain), self._links(first) or frozenset()
         more = frozenset() if seen is None else shown - seen
-        second = await self._asked(request, rendered=True) if more else None
+        second = await self._fetched_again(request, rendered=True) if more else None
         if more and second is None:
             self._on_failure(url)
             return response
         again = None if second is None else self._links(second)
         is_more = bool(seen is not None and again and shows_more(seen, shown, again))
-        self._note(url, Verdict.BROWSER if is_more else Verdict.PLAIN, len(more))
+        self._keep_verdict(url, Verdict.BROWSER if is_more else Verdict.PLAIN, len(more))
         return other.replace(request=request) if is_more and not rendered else response
 
     def _on_failure(self, url: str) -> None:
         page, site = self.records(url)
         self.keep(url, page.failed(), site)
 
-    def _note(self, url: str, verdict: Verdict, number: int) -> None:
+    def _keep_verdict(self, url: str, verdict: Verdict, number: int) -> None:
         page, site_before = self.records(url)
         was_rendered = advice(page, site_before).rendered
         site = site_before.judged(page.verdict, verdict)
@@ -185,24 +185,24 @@ class Rendering(RenderingMemory):
         if verdict is Verdict.BROWSER and not was_rendered:
             self._crawl.stats.count("render/marked")
             logger.info(
-                "A browser shows %d links of %s that its plain answer lacks: it is rendered from now on",
+                "A browser shows %d links on %s that the plain answer lacks: it is rendered from now on",
                 number,
                 url,
             )
         elif verdict is Verdict.PLAIN and was_rendered:
             self._crawl.stats.count("render/unmarked")
-            logger.info("%s shows all its links without a browser by now", url)
+            logger.info("%s now shows all its links without a browser", url)
         if site.verdict is Verdict.BROWSER is not site_before.verdict:
             self._crawl.stats.count("render/sites")
             logger.info("Pages around %s need a browser: all of them are rendered from now on", url)
 
-    async def _asked(self, request: Request, *, rendered: bool) -> HtmlResponse | None:
-        """Request a page once more, and return its answer if that is a page."""
+    async def _fetched_again(self, request: Request, *, rendered: bool) -> HtmlResponse | None:
+        """Request a page once more; return the answer if it is a page."""
         again = second_request(request, request.url)
         again.meta["hacs.render"] = again.url if rendered else None
         try:
             response = await download(self._crawl.crawler, again)
-        except Exception as error:  # noqa: BLE001 - whatever network and browser do
+        except Exception as error:  # noqa: BLE001 - any error of network or browser
             self._crawl.stats.count("render/failed")
             logger.info("%s could not be fetched a second time: %s", request.url, error)
             return None
@@ -212,14 +212,14 @@ class Rendering(RenderingMemory):
 
     def _links(self, response: Response) -> frozenset[int] | None:
         rules = self._crawl.rules(response)
-        # which a callback would have to be called for
+        # items would take a call of the callback, so compare links
         if self._crawl.config.takes_items:
             rules = self._crawl.config.link_rules
         return shown_marks(response, rules).marks
 
 
-def _is_ours(request: Request) -> bool:
-    """Whether it is up to us if a page is rendered."""
+def _may_render(request: Request) -> bool:
+    """Whether HACS decides on rendering, and not the spider."""
     return not request.meta.keys() & {"playwright", "hacs_archive"}
 
 
@@ -234,10 +234,7 @@ def _is_suspicious(response: Response) -> bool:
 
 
 def suspicion_of(root: etree._Element | None) -> str:
-    """Return in a few words why a browser may show more links of a parsed page, "" if nothing does.
-
-    A page without scripts is never suspected.
-    """
+    """Return, in a few words, why a browser may show more links; "" if not, as without scripts."""
     if root is None:
         return ""
     scripts = _files(root) * SCRIPT_FILE_CHARACTERS + sum(map(len, _script_texts(root)))

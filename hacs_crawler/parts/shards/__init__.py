@@ -1,1 +1,1 @@
-"""Shards: each crawl has the pages of some of the hosts."""
+"""Shards: each crawl visits the pages of some of the hosts."""

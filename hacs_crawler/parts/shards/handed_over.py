@@ -1,7 +1,7 @@
-"""Requests for pages that wait for the next crawl of their shard, kept in its state.
+"""Requests that wait in the state of a shard for its next crawl.
 
-A crawl hands over the requests for pages of other shards. In a round it also keeps its own finds until
-they are visited: finds of a killed crawl, or beyond the budget, are not lost.
+A crawl hands over requests for pages of other shards. In a round, it also keeps its own follow-up
+requests until they are visited, so that a kill or an exhausted budget does not lose them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _WAITS: Final = b"1"
 
 
 class WaitingPage(NamedTuple):
-    """A page, and how the spider requests it (None: it cannot be requested again)."""
+    """A page, and its recipe (None: it cannot be requested again)."""
 
     url: str
     recipe: RequestRecipe | None
@@ -43,11 +43,11 @@ def hand_over(
     made: Collection[int],
     began: float,
 ) -> set[int]:
-    """Write requests, by page id, into the states of their shards, and forget those that were `made`.
+    """Write requests, by page id, into the states of their shards; forget the `made` ones of this shard.
 
-    Pages visited since second `began` are left out. Returns the other shards that have new requests, not
-    counting those for pages that have failed: each crawl of a round would hand them over again. Writing
-    twice is safe: existing entries stay. `made` are of the shard of `config`. Raises StateError.
+    Pages visited since second `began` are left out. Returns which other shards got new requests,
+    except for pages with failed attempts: these would be handed over again by every crawl of a
+    round. Writing twice is safe: existing entries stay. Raises StateError.
     """
     assert config.shard is not None  # noqa: S101 - the part is off without
     own, kind = config.shard, handed_over_kind(spider)

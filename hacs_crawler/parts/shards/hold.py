@@ -1,4 +1,4 @@
-"""A crawl's hold on its shard: the lock is taken and renewed, and without it nothing is sent."""
+"""A crawl's hold on its shard: takes and renews the lock, without which nothing is sent."""
 
 from __future__ import annotations
 
@@ -23,19 +23,18 @@ from hacs_crawler.utils.text import safe_logger
 logger = safe_logger(__name__)
 
 RENEW_SECONDS: Final = 15.0
-# After how long a renewal is tried again that failed.
+# Pause after a failed renewal.
 RETRY_SECONDS: Final = 2.0
-# How often it is looked whether a lock is free, or may be relied on again.
+# How often to check whether the lock is free, or valid again.
 CHECK_SECONDS: Final = 0.5
 
 
 class ShardHold:
-    """One crawl's hold of the lock of a shard.
+    """A crawl's hold on the lock of a shard.
 
-    A thread renews it, independently of callbacks. While the lock is unreliable, requests that would be
-    sent wait until it is renewed, including requests that waited in the downloader. `on_lost` is called
-    in the event loop, with a log line, once the lock is lost: it is not taken again, as answers of this
-    crawl may be under way.
+    A thread renews it, so that slow callbacks do not matter. If a renewal is late, all requests wait for
+    it, also those in the downloader. If the lock is lost, `on_lost` is called from the event loop with a
+    message; the lock is not taken again, because answers to this crawl's requests may still arrive.
     """
 
     def __init__(
@@ -57,14 +56,11 @@ class ShardHold:
         self._is_released = Event()
 
     def may_send(self) -> bool:
-        """Whether the lock can be relied on now."""
+        """Whether the lock is still certain to be this crawl's."""
         return self._clock() < self._relied_on_until
 
     async def take(self, worker: Worker) -> None:
-        """Take the lock, and wait while another crawl has it, unless the crawl is over before.
-
-        Raises StateError.
-        """
+        """Take the lock; wait while another crawl has it, until this crawl ends. Raises StateError."""
         has_waited = False
         while not self._is_over:
             begun = self._clock()
@@ -90,11 +86,11 @@ class ShardHold:
             await maybe_deferred_to_future(sleep(CHECK_SECONDS))
 
     def stop_waiting(self) -> None:
-        """Let `take` return: the crawl is over; the lock lasts until all is written."""
+        """Let `take` return, since the crawl is over; the lock stays until all is written."""
         self._is_over = True
 
     def release(self) -> None:
-        """Let others crawl the shard; what fails is only logged, as the lock then runs out."""
+        """Release the lock; errors are only logged, as the lock will expire."""
         self._is_released.set()
         try:
             self._lock.release()
@@ -108,7 +104,7 @@ class ShardHold:
             Thread(target=self._keep, args=(caller_into_loop(),), daemon=True).start()
 
     def _keep(self, call: Callable[..., object]) -> None:
-        """Renew the lock until the crawl ends or has lost it; in a thread."""
+        """Renew the lock until it is released or lost; runs in a thread."""
         pause, has_said = RENEW_SECONDS, False
         while not self._is_released.wait(pause):
             begun = self._clock()
@@ -121,7 +117,7 @@ class ShardHold:
                     logger.warning("%s; nothing is sent until the lock is renewed", error)
                 continue
             if not is_ours:
-                # else the crawl itself has just given it up
+                # unless the crawl has released it meanwhile
                 if not self._is_released.is_set():
                     call(self._lose)
                 return
@@ -134,10 +130,10 @@ class ShardHold:
         self._is_lost, self._relied_on_until = True, -math.inf
         if not self._is_over:
             self._on_lost(
-                f"the lock of shard {self._shard} ran out, so that another crawl may have it: this "
-                "process was stopped, or the state away, for two minutes"
+                f"the lock of shard {self._shard} expired, so another crawl may have it: this process "
+                "was stopped, or the state was unreachable, for two minutes"
             )
-        # else they would end one by one, a slot's delay after the other
+        # otherwise each would first wait for its slot's delay
         self._downloads.recall(lambda _: True, self._not_ours())
 
     async def _until_renewed(self, request: Request) -> None:
@@ -146,7 +142,7 @@ class ShardHold:
             if self._is_lost or is_closing(self._crawler):
                 raise self._not_ours()
             await maybe_deferred_to_future(sleep(CHECK_SECONDS))
-            # requests that waited together are sent one after another
+            # requests that waited together must again keep the slot's delay
             if self.may_send():
                 turn = self._downloads.take_turn(request, math.inf) or 0.0
                 await maybe_deferred_to_future(sleep(turn))

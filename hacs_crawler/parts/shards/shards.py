@@ -1,4 +1,4 @@
-"""HACS_SHARD: which pages are a crawl's own, its share of a round, and the requests for other pages."""
+"""HACS_SHARD: limits a crawl to its shard, takes its share of a round, and hands over other pages."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ from hacs_crawler.utils.text import counted, safe_logger
 
 logger = safe_logger(__name__)
 
-# The longest that a request waits to be handed over, and until the next try.
+# How long requests wait to be handed over, and the pause after a failed attempt.
 WRITE_SECONDS: Final = 2.0
-# How many pages of other shards, yielded by a `start()` that goes on, wait in memory.
+# How many pages of other shards, from a `start()` that has not ended, may wait in memory.
 MOST_START_PAGES: Final = 10_000
-# What is kept of a crawl's stats for the table of all shards, by name or beginning.
+# The stats for the table of all shards, by name or prefix.
 COUNTED: Final = {
     "asked": "downloader/request_count",
     "items": "item_scraped_count",
@@ -56,7 +56,7 @@ T = TypeVar("T")
 
 
 class Shards(CrawlPart):
-    """The shard of one crawl, and its share of the round of all shards, if one was planned."""
+    """The shard of a crawl, and its share of a round of all shards, if one is planned."""
 
     required = True
     _hold: ShardHold
@@ -69,25 +69,25 @@ class Shards(CrawlPart):
         assert spider is not None  # noqa: S101 - the engine is made after it
         self._config, self._shard, self._spider = crawl.config, crawl.config.shard, spider
         self._worker = Worker()
-        # held by what changes the round or writes, so that the crawl closes after it
+        # held while the round is changed or requests are written; closing waits for it
         self._in_use = DeferredLock()
         self._at_end: list[Callable[[], object]] = []
         self._round: Round | None = None
         self._given = 0
         self._before: dict[str, float] = {}
         self._began_at = time.monotonic()
-        # pages that this crawl is not to visit, as they were visited in the round, or begun with
+        # pages not to visit (again): visited earlier in the round, or handed over and in `start()`
         self._done: set[int] = set()
-        # pages whose requests are, or will be, in the state of their shard
+        # pages whose requests are, or will be, in their shard's state
         self._kept: set[int] = set()
         self._waiting: dict[int, WaitingPage] = {}
         self._to_forget: set[int] = set()
-        self._of_start: dict[int, WaitingPage] = {}
+        self._start_pages: dict[int, WaitingPage] = {}
         self._start = 0
         self._is_timed = False
         self._last_pauses = iter(CLOSING_PAUSES_SECONDS)
         self._reason = ""
-        # for names of files, such as FEEDS = {"items-%(hacs_shard)s.jsonl": …}
+        # for file names such as FEEDS = {"items-%(hacs_shard)s.jsonl": …}
         spider.hacs_shard = f"{self._shard.index}-{self._shard.count}"  # type: ignore[attr-defined]
         self._may_be_a_queue = not type(spider).start.__module__.startswith(("scrapy.", "hacs_"))
         crawl.crawler.signals.connect(self._on_closed, signals.spider_closed)
@@ -99,7 +99,7 @@ class Shards(CrawlPart):
             await self._take()
             yield
         finally:
-            # what waits for it goes on, and finds the crawl closed
+            # wait for work in progress, which will find the crawl closed
             await maybe_deferred_to_future(self._in_use.run(lambda: None))
             for end in reversed(self._at_end):
                 await maybe_deferred_to_future(self._worker.run(end))
@@ -116,7 +116,7 @@ class Shards(CrawlPart):
         await self._hold.take(self._worker)
 
     async def opened(self) -> None:
-        """Join the round that was planned, if there is one."""
+        """Join the planned round, if any."""
         self._notes = await self._patiently(open_rounds, self._config, self._shard.count)
         self._at_end.append(self._notes.close)
         kept = await self._crawl.state.once(pages_handed_over, self._spider.name)
@@ -124,8 +124,8 @@ class Shards(CrawlPart):
         await self._join(await self._patiently(self._notes.read))
 
     async def start_requests(self) -> AsyncIterator[Request]:
-        """Yield the requests that wait for this crawl."""
-        # a plan of the whole state has them already
+        """Yield the requests that were handed over to this shard."""
+        # a plan of the whole state includes these pages
         if getattr(self._spider, "seeds", None) == "state":
             return
         state, spider = self._crawl.state, self._spider
@@ -139,7 +139,7 @@ class Shards(CrawlPart):
                 yield request
 
     async def round_began(self) -> None:
-        """Wait until the next round is planned, if the last one was, and join it."""
+        """Join the next round; if the last round was planned, wait until the next one is."""
         before = self._round
         while self._crawl.is_open:
             found = await self._patiently(self._notes.read)
@@ -157,7 +157,7 @@ class Shards(CrawlPart):
         return replace(quota, budget=budget, shards=shards, grant=grant)
 
     def takes(self, page_url: str, request: Request | None) -> bool:
-        """Return whether this crawl is to visit a page; requests for other pages are handed over."""
+        """Return whether this crawl may visit a page; requests for other pages are handed over."""
         number = shard_of_page(page_url, self._shard.count)
         is_own = number == self._shard.index
         if is_own and self._round is None and not self._kept:
@@ -174,31 +174,31 @@ class Shards(CrawlPart):
         elif not is_own:
             self._crawl.stats.count("shard/left_out")
             if request is not None and self._may_be_a_queue and self._round is not None:
-                self._of_start[page_id] = WaitingPage(page_url, recipe_of(request, self._spider))
+                self._start_pages[page_id] = WaitingPage(page_url, recipe_of(request, self._spider))
                 self._write_soon()
         elif request is not None and page_id in self._kept:
-            # it was handed over, and `start()` may yield it too
+            # the page was handed over: drop a second request for it, from `start()`
             self._done.add(page_id)
         return is_own
 
     async def grant(self, score: Floats, is_new: BoolArray, *, is_last: bool) -> BoolArray:
-        """Return which of the waiting pages may be visited now: the pages of one lot of the budget.
+        """Take a lot of the budget, and return which of the waiting pages it is for.
 
-        With `is_last` nothing else is left to do: without a lot, the shard has ended.
+        `is_last` says that the crawl has nothing else to do: without a lot, the shard has ended.
         """
 
         async def granted() -> BoolArray:
             is_granted = await self._lot(score, is_new)
             if is_last and not is_granted.any() and self._crawl.is_open:
                 await self._end(has_more=len(score) > 0, unseen=int(is_new.sum()))
-                # there may be no cut-off any more
+                # this may have removed the cut-off
                 is_granted = await self._lot(score, is_new)
             return is_granted
 
-        return await self._alone(granted)
+        return await self._exclusively(granted)
 
     def recorded(self, batch: Sequence[Recorded]) -> None:
-        """Forget the requests for pages that were visited."""
+        """Forget the waiting requests of visited pages."""
         visited = {page_id_of(recorded.visit.url) for recorded in batch}
         for page_id in visited & self._waiting.keys():
             del self._waiting[page_id]
@@ -206,17 +206,17 @@ class Shards(CrawlPart):
         self._write_soon()
 
     async def closing(self) -> None:
-        """Write the requests to hand over."""
+        """Hand over the remaining requests."""
 
         async def write() -> None:
             try:
                 await self._write()
             except StateError as error:
-                left = len(self._waiting | self._of_start)
+                left = len(self._waiting | self._start_pages)
                 requests = f"{counted(left, 'page')} could not be handed over: " if left else ""
                 self._crawl.fail(f"{requests}{error}")
 
-        await self._alone(write)
+        await self._exclusively(write)
 
     async def round_ended(self, is_asked_to_end: Callable[[], bool]) -> None:
         """End the shard's share of the round."""
@@ -250,7 +250,7 @@ class Shards(CrawlPart):
         )
 
     async def _lot(self, score: Floats, is_new: BoolArray) -> BoolArray:
-        """Take a lot of the budget, and return which pages it is for: the best of each kind."""
+        """Take a lot of the budget, and return the pages that get it: the best known and new ones."""
         current, is_granted = self._round, np.zeros(len(score), np.bool_)
         if current is None or not self._crawl.is_open or is_closing(self._crawl.crawler):
             return is_granted
@@ -266,12 +266,12 @@ class Shards(CrawlPart):
         return is_granted
 
     async def _end(self, *, has_more: bool, unseen: int = 0) -> None:
-        """Note that there is nothing more to be visited above the cut-off."""
+        """Note in the round that the shard has no more pages above the cut-off."""
         number, left = self._shard.index, {"given": self._given, "unseen": unseen}
         await self._change(lambda round_: round_.end(number, has_more=has_more, **left))
 
     def _keep(self, page_id: int, page: WaitingPage, number: int) -> None:
-        """Take a request that a callback yields, to be written into the state of its shard."""
+        """Queue a request from a callback to be written into the state of its shard."""
         if page_id in self._kept:
             return
         self._kept.add(page_id)
@@ -280,8 +280,8 @@ class Shards(CrawlPart):
         if number != self._shard.index:
             if not self._crawl.stats.get("shard/handed_over"):
                 logger.info(
-                    "%s is a page of shard %d/%d: it is put into the state of that shard, whose next "
-                    "crawl visits it, as are others from now on",
+                    "%s belongs to shard %d/%d: its request is handed over to the next crawl of that "
+                    "shard, as are later ones",
                     page.url,
                     number,
                     self._shard.count,
@@ -291,7 +291,7 @@ class Shards(CrawlPart):
     def _write_soon(self) -> None:
         if not self._is_timed:
             self._is_timed = True
-            call_later(WRITE_SECONDS, lambda: begin(self._alone(self._write_now)))
+            call_later(WRITE_SECONDS, lambda: begin(self._exclusively(self._write_now)))
 
     async def _write_now(self) -> None:
         self._is_timed = False
@@ -307,17 +307,17 @@ class Shards(CrawlPart):
 
     async def _write(self) -> None:
         """Write waiting requests into their shards; raises StateError."""
-        if self._of_start and self._round is not None:
+        if self._start_pages and self._round is not None:
             ranker, is_ending = Ranker.of(self._crawl.crawler), is_closing(self._crawl.crawler)
             number, start, is_usual = self._shard.index, self._start, None
             if ranker is None or ranker.watch.is_over or is_ending:
-                # a queue yields each request once, and not to the other shards' crawls too
+                # if start() reads a queue, only this crawl got these requests
                 is_usual = await self._change(lambda found: found.is_usual(number, start))
-            if is_usual is None and not is_ending and len(self._of_start) <= MOST_START_PAGES:
+            if is_usual is None and not is_ending and len(self._start_pages) <= MOST_START_PAGES:
                 self._write_soon()
             else:
-                self._waiting |= {} if is_usual else self._of_start
-                self._of_start = {}
+                self._waiting |= {} if is_usual else self._start_pages
+                self._start_pages = {}
         taken, self._waiting = self._waiting, {}
         made, self._to_forget = self._to_forget, set()
         try:
@@ -331,7 +331,7 @@ class Shards(CrawlPart):
             raise
 
     async def _count(self) -> None:
-        """Keep the work of this shard's crawls so far in the round."""
+        """Write the counts of this shard's crawls in the round."""
         if self._round is None:
             return
         stats = list(self._crawl.stats.collector.get_stats().items())
@@ -350,8 +350,8 @@ class Shards(CrawlPart):
     def _on_closed(self, reason: str) -> None:
         self._reason = reason
 
-    async def _alone(self, function: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """Return a coroutine's result, which runs when no other does so."""
+    async def _exclusively(self, function: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Run a coroutine when no other such coroutine runs; return its result."""
         result: T = await maybe_deferred_to_future(self._in_use.run(lambda: begin(function())))
         return result
 
@@ -362,7 +362,7 @@ class Shards(CrawlPart):
         return result
 
     async def _patiently(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Return a function's result, however long the state is away, or until the crawl has ended.
+        """Return the function's result; retry while the state is unreachable and the crawl not over.
 
         Raises StateError.
         """
@@ -379,6 +379,6 @@ class Shards(CrawlPart):
 
 
 def _done_since(state: State, began: int) -> set[int]:
-    """Return the ids of the pages that were visited since a second, or tried."""
+    """Return the ids of pages with a visit or attempt since a second."""
     tried = (some["page_id"][some["at"] >= began].tolist() for some in state.store.outcomes())
     return set(visited_since(state, began)[0]).union(*tried)

@@ -1,1 +1,1 @@
-"""Signals that pages changed: what hosts' sitemaps and feeds say, and a user's own pings."""
+"""Signals that pages have changed: from hosts' sitemaps and feeds, and from users."""

@@ -1,9 +1,8 @@
-"""RSS and Atom feeds: which a page announces, and the signals in them. Needs feedparser.
+"""RSS and Atom feeds: the feeds that a page announces, and their signals. Needs feedparser.
 
-feedparser takes time in proportion to the square, or the cube, of the amount of some constructs:
-attributes, categories, an author's address, an XML declaration. 30 KB of the last hold the interpreter
-for half a minute. So lxml, which takes time in proportion to the size, reads a feed first, and
-feedparser is given an outline: links and times, each of a bounded length.
+feedparser takes quadratic or cubic time for attributes, categories, an author's address or an XML
+declaration: 30 KB of the latter block the interpreter for half a minute. So lxml, which is linear,
+reads the feed first, and feedparser gets an outline: links and times, each of limited length.
 """
 
 from __future__ import annotations
@@ -22,9 +21,9 @@ from hacs_crawler.utils.times import DAY
 
 FEED_TYPES: Final = ("application/rss+xml", "application/atom+xml")
 MOST_FEED_BYTES: Final = 2 * 1024 * 1024
-# How many feeds of a page are remembered at most: comment feeds of single pages come last.
+# How many of a page's feeds are kept; comment feeds of single pages come last.
 MOST_FEEDS: Final = 3
-# In the outline of a feed; later elements are not read. This many take half a second.
+# How many elements an outline may have, which take half a second; later ones are not read.
 MOST_ELEMENTS: Final = 10_000
 _MOST_CHARACTERS: Final = 2_000
 _HOLDERS: Final = {"rss", "rdf", "feed", "channel", "item", "entry"}
@@ -34,7 +33,7 @@ _ATTRIBUTES: Final = {"version", "rel", "type", "href", "isPermaLink"}
 
 
 def announced_feeds(root: HtmlElement, url: str) -> list[str]:
-    """Return the feeds on its own host that a page announces in its head."""
+    """Return the feeds on the page's own host that its links announce."""
     feeds = []
     for link in root.iterfind(".//link[@rel][@type][@href]"):
         is_feed = link.get("type", "").strip().lower() in FEED_TYPES
@@ -44,10 +43,10 @@ def announced_feeds(root: HtmlElement, url: str) -> list[str]:
 
 
 def read_feed(body: bytes, url: str, now: int) -> Listing:
-    """Return the signals of a feed for its own host's pages: its entries', and the feed's own page.
+    """Return the signals of a feed for pages of its own host: of its entries, and of its home page.
 
-    The signal of that page, the feed's own link, is the latest of the entries'. `now` is in
-    seconds since 1970 UTC. Raises SignalError if it is not a feed, is too large, or cannot be read.
+    The home page, to which the feed links, gets the latest time of the entries. `now` is in seconds
+    since 1970 UTC. Raises SignalError if this is not a feed, is too large, or cannot be read.
     """
     try:
         import feedparser  # noqa: PLC0415 - an extra
@@ -57,17 +56,17 @@ def read_feed(body: bytes, url: str, now: int) -> Listing:
     if len(body) > MOST_FEED_BYTES:
         raise SignalError(f"{url}: larger than {MOST_FEED_BYTES} bytes")
     try:
-        # a stream: what looks like an address in bytes would be asked for
+        # a stream: feedparser would download bytes that look like a URL
         outline = BytesIO(_outline(body))
         feed = feedparser.parse(outline, sanitize_html=False, resolve_relative_uris=False)
-    except Exception as error:  # whatever a parser of anything raises
-        raise SignalError(f"{url}: no feed: {error!r}") from error
+    except Exception as error:  # the parsers may raise anything
+        raise SignalError(f"{url}: not a feed: {error!r}") from error
     if not feed.get("version"):
-        raise SignalError(f"{url}: no feed")
+        raise SignalError(f"{url}: not a feed")
     listing = Listing()
     for entry in feed.entries:
         page = same_host(str(entry.get("link", "")), url)
-        # for the missing key, feedparser would return the other one, with a warning
+        # for a missing key, feedparser returns the other one, with a warning
         name = "updated_parsed" if "updated_parsed" in entry else "published_parsed"
         second = _second(entry.get(name), now)
         if page is None:
@@ -81,10 +80,10 @@ def read_feed(body: bytes, url: str, now: int) -> Listing:
 
 
 def _outline(body: bytes) -> bytes:
-    """Return the outline of a feed, as XML; raises ValueError or LxmlError if that is impossible."""
+    """Return the outline of a feed as XML; raises ValueError or LxmlError."""
     root = etree.fromstring(body.strip(), etree.XMLParser(recover=True, resolve_entities=False))
     if root is None:
-        raise ValueError("it is no XML")
+        raise ValueError("it is not XML")
     outline = etree.Element("outline")
     _copy([root], outline, iter(range(MOST_ELEMENTS)))
     text: bytes = etree.tostring(outline[0] if len(outline) else outline, encoding="utf-8")
@@ -92,12 +91,12 @@ def _outline(body: bytes) -> bytes:
 
 
 def _copy(elements: Iterable[Any], into: Any, places: Iterator[int]) -> None:
-    """Copy the elements that are read, while there are places."""
+    """Copy the elements that feedparser needs, up to the number of `places`."""
     for element in elements:
         name = element.tag.rpartition("}")[2].lower()
         if name not in _HOLDERS | _HELD or next(places, None) is None:
             continue
-        # `items` takes quadratic time
+        # `element.items()` takes quadratic time
         values = {key: element.get(key, "") for key in _ATTRIBUTES}
         attributes = {key: value for key, value in values.items() if _is_short(value)}
         copy = etree.SubElement(into, element.tag, attributes)

@@ -1,4 +1,4 @@
-"""The register of the sources of signals that a state holds."""
+"""The register of signal sources in the state."""
 
 from __future__ import annotations
 
@@ -15,17 +15,18 @@ from hacs_crawler.state import (
     source_kind,
 )
 
-# How many sites whose pages a source lists are remembered at most.
+# How many sites a source keeps whose pages it lists.
 MOST_SITES: Final = 5_000
 
 
 @dataclass(frozen=True, slots=True)
 class SignalSource:
-    """A host's source of one kind: its files, and the times of reading in seconds, 0 for never.
+    """A host's sitemaps, or its feeds.
 
-    `origin` is scheme and host. `files` are the files read last, each with its ETag and its
-    Last-Modified, "" for none. `sites` are the numbers of the sites whose pages it lists. `tried` is
-    the time of the last request, `failures` the number of vain ones in a row.
+    `origin` is scheme and host. `tried` and `read` are the times of the last request and of the
+    last answer, in seconds since 1970 UTC, 0 for never; `failures` counts consecutive failed
+    requests. `files` are the files read last, each with its ETag and Last-Modified, or "". `sites`
+    are the numbers of the sites whose pages they list.
     """
 
     origin: str
@@ -40,14 +41,14 @@ _SOURCES: Final = msgspec.json.Decoder(SignalSource)
 
 
 def read_sources(store: Store, kind: str, origins: Sequence[str]) -> list[SignalSource]:
-    """Return how the sources of hosts are read, in the order asked; new sources for unknown hosts."""
+    """Return the sources of hosts in the order of `origins`; new ones for unknown hosts."""
     entries = store.annotations(source_kind(kind), [*map(source_id, origins)])
     sources = ((origin, _source_of(entries.get(source_id(origin), b""))) for origin in origins)
     return [source or SignalSource(origin) for origin, source in sources]
 
 
 def known_sources(store: Store, kind: str, most: int) -> list[SignalSource]:
-    """Return sources that are known, those tried longest ago first."""
+    """Return up to `most` known sources, those tried longest ago first."""
     sources = []
     for batch in store.all_annotations(source_kind(kind)):
         sources += [source for body in batch.values() if (source := _source_of(body)) is not None]
@@ -56,7 +57,7 @@ def known_sources(store: Store, kind: str, most: int) -> list[SignalSource]:
 
 
 def write_sources(store: Store, kind: str, sources: Sequence[SignalSource]) -> None:
-    """Keep how sources are read, whatever was kept of them before."""
+    """Write sources, replacing their earlier entries."""
     given = {source_id(source.origin): source for source in sources}
     change_sources(store, kind, list(given), lambda key, _: given[key])
 
@@ -69,8 +70,8 @@ def change_sources(
 ) -> list[SignalSource]:
     """Change sources atomically; return the changed sources.
 
-    `change` is given a source's number and its entry; it returns None for a source that stays. If
-    two crawlers change a source at the same time, the second gets the entry that the first wrote.
+    `change` gets a source's number and entry, and returns the new entry, or None to keep the old
+    one. If two crawlers change a source at the same time, the second gets the entry of the first.
     """
     written: dict[int, SignalSource] = {}
 
@@ -87,9 +88,9 @@ def change_sources(
 
 
 def claim_source(store: Store, kind: str, source: SignalSource, at: int) -> bool:
-    """Claim a source that is about to be read; False if another crawl claimed it since it was due.
+    """Claim a due source for reading; False if another crawl has claimed it since `source` was read.
 
-    `source` is the entry that was found due, `at` in seconds since 1970 UTC.
+    `at` is in seconds since 1970 UTC.
     """
 
     def claimed(_: int, now: SignalSource | None) -> SignalSource | None:
@@ -103,4 +104,4 @@ def _source_of(body: bytes) -> SignalSource | None:
     try:
         return _SOURCES.decode(body)
     except (ValueError, RecursionError):
-        return None  # it is found again
+        return None  # damaged: the source will be discovered again

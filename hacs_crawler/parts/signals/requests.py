@@ -1,7 +1,7 @@
-"""Asks for the files of one source of signals: a host's sitemaps, or its feeds.
+"""Requests the files of a signal source: a host's sitemaps, or its feeds.
 
-Requests go through the project's downloader middlewares, its robots.txt and its delays, past the
-scheduler and the spider. A redirect to another host ends there.
+The project's downloader middlewares, robots.txt and delays apply to these requests, but they bypass
+the scheduler and the spider. Redirects to other hosts are not followed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from hacs_crawler.utils.text import safe_logger
 
 logger = safe_logger(__name__)
 
-# How many files of a host are read at most; of an index, the files that changed last.
+# How many files of a host are read; of an index, those that changed last.
 FILES_A_HOST: Final = 8
 REDIRECTS: Final = 2
 TIMEOUT_SECONDS: Final = 20.0
@@ -51,47 +51,47 @@ _META: Final = {
 }
 
 
-# How each kind of source is read.
+# The parser for each kind of source.
 READINGS: Final[dict[str, Callable[[bytes, str, int], Listing]]] = {"sitemap": read_sitemap}
-# an extra: without it feeds are not asked for
+# an extra: without it, feeds are not requested
 if find_spec("feedparser") is not None:
     READINGS["feed"] = read_feed
 
 
 @dataclass(slots=True)
 class SourceReading:
-    """What the files of one source showed together."""
+    """The combined content of a source's files."""
 
     pages: dict[str, int] = field(default_factory=dict)
     files: dict[str, tuple[str, str]] = field(default_factory=dict)
     answers: int = 0
-    # Whether every file was read, or had not changed.
+    # Whether every file was read or unchanged.
     is_whole: bool = True
-    # Whether one of the files had not changed: its entries are missing in `pages`.
+    # Whether a file was unchanged, so that its entries are missing in `pages`.
     is_unchanged: bool = False
 
 
 class SignalRequests:
-    """Requests files of sources, up to a number of requests in a run or a round."""
+    """Requests the files of sources, with a limit on requests per run or round."""
 
     def __init__(self, crawl: Crawl, most: int) -> None:
         self._crawl = crawl
-        # How many requests there may still be.
+        # How many requests are left.
         self.left = most
         self._worker = Worker()
 
     def close(self) -> None:
-        """Let the thread end that reads files."""
+        """End the thread that parses files."""
         self._worker.close()
 
     @property
     def may_ask(self) -> bool:
-        """Whether a request may be sent now."""
+        """Whether another request may be sent."""
         is_over = self._crawl.failure is not None or is_closing(self._crawl.crawler)
         return self.left > 0 and not is_over
 
     async def files(self, kind: str, source: SignalSource, at: int) -> SourceReading:
-        """Return the content of a source's files at second `at`, as far as requests last."""
+        """Return the content of a source's files at second `at`, until the requests are used up."""
         reading = SourceReading()
         waiting = list(source.files) or await self._guess(source.origin)
         seen: set[str] = set()
@@ -114,7 +114,7 @@ class SignalRequests:
                     for name in (b"ETag", b"Last-Modified")
                 )
                 reading.files[url] = etag, modified
-                # files of an index are asked for by its order now, and before others known
+                # follow the new order of an index, and read its files before other known files
                 waiting = listing.files + [file for file in waiting if file not in listing.files]
                 for page, second in listing.pages.items():
                     reading.pages[page] = max(second, reading.pages.get(page, 0))
@@ -130,7 +130,7 @@ class SignalRequests:
         return reading
 
     async def _guess(self, origin: str) -> list[str]:
-        """Return where a host's sitemaps may be: as in robots.txt, else in the usual place."""
+        """Return the URLs of a host's sitemaps in robots.txt, else the usual URL."""
         robots = await self._ask(f"{origin}/robots.txt", ("", ""), dont_obey_robotstxt=True)
         named = []
         if robots is not None and robots.status == 200:
@@ -154,7 +154,7 @@ class SignalRequests:
         return listing
 
     async def _ask(self, url: str, validators: tuple[str, str], **meta: Any) -> Response | None:
-        """Return the answer to a request, or None; follows redirects on its host."""
+        """Return the answer to a request, following redirects on the same host; None on failure."""
         headers = zip(("If-None-Match", "If-Modified-Since"), validators, strict=True)
         sent = {name: value for name, value in headers if value}
         for _ in range(REDIRECTS + 1):
@@ -165,7 +165,7 @@ class SignalRequests:
             request = Request(url, headers=sent, dont_filter=True, meta={**_META, **meta})
             try:
                 response = await download(self._crawl.crawler, request)
-            except Exception as error:  # noqa: BLE001 - whatever the network does
+            except Exception as error:  # noqa: BLE001 - any error of the network
                 logger.debug("No signals from %s: %r", url, error)
                 return None
             if response.status not in {301, 302, 303, 307, 308}:
@@ -179,7 +179,7 @@ class SignalRequests:
 
 
 def origin_of(url: str) -> str | None:
-    """Return scheme and host of a URL of the web, None for any other."""
+    """Return scheme and host of an HTTP URL, None for others."""
     parts = urlsplit(url)
     is_web = parts.scheme in {"http", "https"} and parts.netloc
     return f"{parts.scheme}://{parts.netloc.rpartition('@')[2].lower()}" if is_web else None

@@ -1,4 +1,4 @@
-"""Lists of changed pages: sitemaps, which Scrapy's own reader reads, and a user's own lines."""
+"""Reads lists of changed pages: sitemaps, with Scrapy's parser, and lines from users."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links import check_url, page_id_of
 from hacs_crawler.utils.times import DAY, MAX_SECOND, parse_iso
 
-# A larger file is not read, packed or unpacked.
+# Larger files are not read, compressed or not.
 MOST_BYTES: Final = 10 * 1024 * 1024
-# The most that the protocol allows in a file; later entries are not read.
+# The protocol's limit for one file; later entries are not read.
 MOST_ENTRIES: Final = 50_000
-# An unescaped ampersand, as in many addresses with a query; a parser would drop the rest.
+# An unescaped ampersand, common in URLs with a query; a parser would drop the rest.
 _BARE_AMPERSAND: Final = re.compile(rb"&(?!#?[0-9A-Za-z]{1,31};)")
 _GZIP_MAGIC: Final = b"\x1f\x8b"
-# Whether the reader of Scrapy takes the bytes of a robots.txt, and no text.
+# Whether Scrapy's parser takes robots.txt as bytes, not as text.
 _TAKES_BYTES: Final = version_info >= (2, 15)
 
 
 def read_sitemap(body: bytes, url: str, now: int) -> Listing:
-    """Return the signals of a sitemap, or the files of an index of sitemaps, for its own host's pages.
+    """Return the signals of a sitemap for pages of its own host, or the files of a sitemap index.
 
-    The files of an index come newest first, those without a time last. `now` is in seconds since 1970
-    UTC. Damaged XML is read as far as it goes. Raises SignalError if it is not a sitemap, declares
-    entities, or is larger than `MOST_BYTES`.
+    The files are sorted newest first, then those without a time. `now` is in seconds since 1970
+    UTC. Damaged XML is read as far as possible. Raises SignalError if this is not a sitemap,
+    declares entities, or is larger than `MOST_BYTES`.
     """
     listing = Listing()
     files: list[tuple[int, str]] = []
     body = _unpacked(body)
-    # in the latter, & may not be a byte of its own
+    # CDATA needs no escaping, and in UTF-16, which has null bytes, & is not one byte
     if b"<![CDATA[" not in body and b"\0" not in body:
         body = _BARE_AMPERSAND.sub(b"&amp;", body)
     try:
@@ -53,11 +53,11 @@ def read_sitemap(body: bytes, url: str, now: int) -> Listing:
         )
         declared = root.getroottree().docinfo.internalDTD
         if declared is not None and next(declared.iterentities(), None) is not None:
-            # which take Scrapy's reader quadratic time
+            # Scrapy's parser takes quadratic time for entities
             raise SignalError(f"{url}: it declares entities")
         sitemap = Sitemap(body)
         if sitemap.type not in {"urlset", "sitemapindex"}:
-            raise SignalError(f"{url}: no sitemap, its root is <{sitemap.type[:40]}>")
+            raise SignalError(f"{url}: not a sitemap, its root is <{sitemap.type[:40]}>")
         for entry in islice(sitemap, MOST_ENTRIES):
             url_of_entry = same_host(entry.get("loc", ""), url)
             if url_of_entry is None:
@@ -67,20 +67,20 @@ def read_sitemap(body: bytes, url: str, now: int) -> Listing:
             else:
                 listing.add(url_of_entry, second_of(entry.get("lastmod", ""), now))
     except (etree.LxmlError, StopIteration, ValueError) as error:
-        raise SignalError(f"{url}: no sitemap: {error or 'it is empty'}") from error
+        raise SignalError(f"{url}: not a sitemap: {error or 'it is empty'}") from error
     listing.files = [file for _, file in sorted(files, key=lambda entry_of_file: -entry_of_file[0])]
     return listing
 
 
 def sitemaps_of_robots(body: bytes, url: str) -> list[str]:
-    """Return the sitemaps on its own host that a robots.txt names, each once."""
+    """Return the sitemaps that a robots.txt names on its own host, without duplicates."""
     robots: Any = body if _TAKES_BYTES else body.decode("utf-8", "surrogateescape")
     named = (same_host(sitemap, url) for sitemap in islice(sitemap_urls_from_robots(robots), 1000))
     return list(dict.fromkeys(sitemap for sitemap in named if sitemap is not None))
 
 
 def same_host(url: str, base: str) -> str | None:
-    """Return a URL as it is asked for, None if it is unusable or of another host than the base."""
+    """Return an absolute URL; None if it is unusable or on another host than the base."""
     try:
         joined = urljoin(base, url.strip())
         is_same = bool(url) and urlsplit(joined).netloc.lower() == urlsplit(base).netloc.lower()
@@ -92,7 +92,7 @@ def same_host(url: str, base: str) -> str | None:
 def _unpacked(body: bytes) -> bytes:
     try:
         unpacked = gunzip(body, max_size=MOST_BYTES) if body.startswith(_GZIP_MAGIC) else body
-    except Exception as error:  # Scrapy's error for too much data is private
+    except Exception as error:  # Scrapy's exception for too much data is private
         raise SignalError(f"cannot be unpacked: {error}") from error
     if len(unpacked) > MOST_BYTES:
         raise SignalError(f"larger than {MOST_BYTES} bytes")
@@ -105,10 +105,10 @@ class SignalError(HacsError):
 
 @dataclass(slots=True)
 class Listing:
-    """The content of a source's file: pages, and the second since 1970 UTC of each one's last signal.
+    """The content of a source's file: its pages with their times in seconds since 1970 UTC.
 
-    `files` are further files that it names. `unread` is the number of unusable entries:
-    without a valid time, or for pages of other hosts.
+    `files` are further files that it names. `unread` counts unusable entries: without a valid time,
+    or for pages of other hosts.
     """
 
     pages: dict[str, int] = field(default_factory=dict)
@@ -116,7 +116,7 @@ class Listing:
     unread: int = 0
 
     def add(self, url: str, second: int | None) -> None:
-        """Add an entry; of several for one page the latest counts."""
+        """Add an entry; the latest time of a page counts."""
         if second is None:
             self.unread += 1
         else:
@@ -124,10 +124,9 @@ class Listing:
 
 
 def second_of(text: str, now: int) -> int | None:
-    """Return the second since 1970 UTC of a time in ISO 8601; None for what can be no signal.
+    """Convert ISO 8601 to seconds since 1970 UTC; None if invalid, or over a day later than `now`.
 
-    A day stands for its end: the page may have changed at any time of it. What lies more than a day
-    after `now` is wrong.
+    A date means the end of that day: the page may have changed at any time in it.
     """
     second = parse_iso(text.strip())
     if second is None:
@@ -138,15 +137,15 @@ def second_of(text: str, now: int) -> int | None:
     return second if 0 < second <= min(now + DAY, MAX_SECOND) else None
 
 
-# What may stand in the first line above the pages.
+# Possible headings of the first column.
 HEADERS: Final = {"url", "page", "loc"}
 
 
 def read_pings(lines: Iterable[str], name: str, now: int) -> Iterator[tuple[str, int]]:
     """Yield pages and seconds since 1970 UTC from lines `url,time`.
 
-    A time is in ISO 8601 or in seconds; without one it is `now`. Empty lines, and a first line of names,
-    are passed over. Raises SignalError that names the line.
+    The time is in ISO 8601 or in seconds, by default `now`. Empty lines and a header are skipped.
+    Raises SignalError that names the line.
     """
     rows = csv.reader(lines)
     try:

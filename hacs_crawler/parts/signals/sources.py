@@ -1,6 +1,6 @@
-"""Reads what says that pages changed, before a crawl ranks them: their hosts' sitemaps and feeds.
+"""Reads hosts' sitemaps and feeds before a crawl ranks their pages.
 
-Requests go to hosts of pages that are about to be ranked, and to no other.
+Only hosts of pages that are about to be ranked get requests.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ from hacs_crawler.utils.times import DAY
 logger = safe_logger(__name__)
 
 HOSTS_AT_ONCE: Final = 16
-# A source is not read again sooner.
+# The shortest time between two readings of a source.
 AGAIN_SECONDS: Final = 3_600
 FIRST_WAIT_SECONDS: Final = DAY
-# How long a source that brought nothing is left alone: at first, and at most.
+# The time until the next attempt doubles with each failure, from FIRST_WAIT_SECONDS up to this.
 LONGEST_WAIT_SECONDS: Final = 64 * DAY
-# How many hosts and feeds met in a crawl are remembered for the next one at most.
+# How many hosts of a crawl are kept for the next one.
 MOST_NEW_SOURCES: Final = 10_000
-# How many sites of a host are remembered at most, until its sources say whose pages they list.
+# How many sites of a host are kept until its sources are read, and show which sites they list.
 MOST_NEW_SITES: Final = 100
 
 
@@ -57,22 +57,22 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class _HostRecord:
-    """What was met of a host in this crawl, for the next one."""
+    """What this crawl has seen of a host, for the next one."""
 
-    # Whether a page was that had never been seen.
+    # Whether any of its pages was new.
     is_new: bool = False
     sites: set[int] = field(default_factory=set)
     feeds: list[str] = field(default_factory=list)
 
 
 class SignalSources(CrawlPart):
-    """Reads sources of signals in a crawl, up to a number of requests in a run or a round."""
+    """Reads signal sources in a crawl, with a limit on requests per run or round."""
 
     def __init__(self, crawl: Crawl) -> None:
         super().__init__(crawl)
         self._requests = SignalRequests(crawl, crawl.config.signals or 0)
         self._asked: set[str] = set()
-        self._met: dict[str, _HostRecord] = {}
+        self._hosts: dict[str, _HostRecord] = {}
 
     async def round_began(self) -> None:
         """Let sources be read again."""
@@ -82,31 +82,30 @@ class SignalSources(CrawlPart):
     async def before_rank(
         self, urls: Sequence[str] | None, sites: Collection[int] | None = None
     ) -> None:
-        """Read the sources of the hosts of pages that are about to be ranked, as far as requests last.
+        """Read the sources of the hosts of pages that are about to be ranked, while requests are left.
 
-        Sources asked longest ago come first, then those of the most pages. Without `urls` it is all
-        sources that the state knows, or, with `sites`, those that list pages of one of these. A failure
-        costs a page its signals, and nothing else.
+        Sources tried longest ago come first, then those with the most pages. Without `urls`, all known
+        sources are read, or only sources that list pages of `sites`. A failure costs only the signals.
         """
         if urls is None:
-            await self._guarded(self._listen(None, sites))
+            await self._guarded(self._read_sources(None, sites))
             return
         number = Counter(origin for url in urls if (origin := origin_of(url)))
         unasked = (origin for origin, _ in number.most_common() if origin not in self._asked)
         origins = list(islice(unasked, MOST_NEW_SOURCES))
         if origins and self._requests.left > 0:
-            await self._guarded(self._listen(origins, None))
+            await self._guarded(self._read_sources(origins, None))
 
     def observed(self, observed: Observed) -> Iterable[Visit]:
         """Remember a page's host, and the feeds that the page announces, for the next run.
 
-        What lists a page that was never seen before is then read whole, changed or not.
+        After a page that was never seen before, the host's sources are read even if unchanged.
         """
         response = observed.response
         origin = None if observed.reason else origin_of(response.url)
-        if origin is None or (origin not in self._met and len(self._met) >= MOST_NEW_SOURCES):
+        if origin is None or (origin not in self._hosts and len(self._hosts) >= MOST_NEW_SOURCES):
             return ()
-        met = self._met.setdefault(origin, _HostRecord())
+        met = self._hosts.setdefault(origin, _HostRecord())
         met.is_new |= observed.is_first
         if len(met.sites) < MOST_NEW_SITES:
             met.sites.add(site_id(observed.visit.url))
@@ -127,22 +126,24 @@ class SignalSources(CrawlPart):
     async def _guarded(self, work: Any) -> None:
         try:
             await work
-        except Exception as error:  # noqa: BLE001 - no signal is worth a crawl
-            logger.warning("Signals are not read: %s", _text(error))
+        except Exception as error:  # noqa: BLE001 - signals must not end a crawl
+            logger.warning("Signals are not read: %s", _message(error))
 
     async def _once(
         self, function: Callable[Concatenate[Store, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
-        """Return the result of a function of the state's store; raises StateError."""
+        """Return the result of a function of the store; raises StateError."""
         return await self._crawl.state.once(lambda state: function(state.store, *args, **kwargs))
 
     async def _keep(self) -> None:
         for kind in READINGS:
-            met = {o: record for o, record in self._met.items() if kind != "feed" or record.feeds}
+            met = {o: record for o, record in self._hosts.items() if kind != "feed" or record.feeds}
             if met:
-                await self._once(_keep_met, kind, met)
+                await self._once(_write_hosts, kind, met)
 
-    async def _listen(self, origins: Sequence[str] | None, sites: Collection[int] | None) -> None:
+    async def _read_sources(
+        self, origins: Sequence[str] | None, sites: Collection[int] | None
+    ) -> None:
         for kind in READINGS:
             if origins is None:
                 sources = await self._once(known_sources, kind, MOST_NEW_SOURCES)
@@ -158,12 +159,12 @@ class SignalSources(CrawlPart):
         due = [
             source
             for source in sources
-            # where a sitemap is can be guessed
+            # the URL of a sitemap can be guessed, unlike that of a feed
             if _is_due(source, now) and (source.files or kind == "sitemap")
         ]
         if not due:
             return
-        # else those at the end would never have their turn
+        # so that all get their turn, even if requests run out
         due.sort(key=lambda entry: entry.tried)
         read_one = partial(self._read_one, kind)
         answered = sum([read async for read in at_once(read_one, each(due), HOSTS_AT_ONCE)])
@@ -183,48 +184,50 @@ class SignalSources(CrawlPart):
             return False
         crawl.stats.count("signals/sources")
         try:
-            after = await self._heard(kind, source, at)
+            after = await self._read_signals(kind, source, at)
         except StateError:
             raise
-        except Exception as error:  # noqa: BLE001 - whatever hosts send
-            logger.warning("The %s of %s cannot be read: %s", kind, source.origin, _text(error))
+        except Exception as error:  # noqa: BLE001 - hosts may send anything
+            logger.warning("The %s of %s cannot be read: %s", kind, source.origin, _message(error))
             after = None
         if after is None:
             crawl.stats.count("signals/failed")
         failed = replace(source, tried=at, failures=min(source.failures + 1, 16))
-        await self._once(_write, kind, source, after or failed)
+        await self._once(_write_source, kind, source, after or failed)
         return after is not None
 
-    async def _heard(self, kind: str, source: SignalSource, at: int) -> SignalSource | None:
-        """Keep the signals of a source; return its new entry, None if nothing answered."""
+    async def _read_signals(self, kind: str, source: SignalSource, at: int) -> SignalSource | None:
+        """Read and write the signals of a source; return its new entry, None without an answer."""
         reading = await self._requests.files(kind, source, at)
         if not reading.answers:
             return None
         others: Others = "unread"
         if reading.is_whole:
             others = "silent" if reading.is_unchanged or kind == "feed" else "gone"
-        sites = await self._crawl.state.once(_hear, kind, source, at, reading.pages, others)
-        # a source read before any of its pages was known must be read again
+        sites = await self._crawl.state.once(
+            _write_signals, kind, source, at, reading.pages, others
+        )
+        # if none of its pages is known yet, forget the validators, so that it is read again
         files = reading.files if sites else dict.fromkeys(reading.files, ("", ""))
         return SignalSource(source.origin, at, at, files=files, sites=tuple(sites))
 
 
-def _text(error: Exception) -> str:
+def _message(error: Exception) -> str:
     return str(error) if isinstance(error, StateError) else f"{type(error).__name__}: {error}"
 
 
-def _write(store: Store, kind: str, before: SignalSource, after: SignalSource) -> None:
-    """Keep how a source was read, and the files that others have found of it meanwhile."""
+def _write_source(store: Store, kind: str, before: SignalSource, after: SignalSource) -> None:
+    """Write a source's entry, with files that others have added meanwhile."""
 
     def written(_: int, now: SignalSource | None) -> SignalSource:
         files = {} if now is None else now.files
         new = {url: seen for url, seen in files.items() if url not in before.files}
-        return replace(after, files=_first({**after.files, **new}))
+        return replace(after, files=_first_files({**after.files, **new}))
 
     change_sources(store, kind, [source_id(after.origin)], written)
 
 
-def _hear(
+def _write_signals(
     state: State, kind: str, source: SignalSource, at: int, pages: dict[str, int], others: Others
 ) -> tuple[int, ...]:
     times = list[tuple[int, int]]()
@@ -235,7 +238,7 @@ def _hear(
     return hear(state, kind, source.origin, at, ids, seconds, others=others, sites=source.sites)
 
 
-def _keep_met(store: Store, kind: str, met: Mapping[str, _HostRecord]) -> None:
+def _write_hosts(store: Store, kind: str, met: Mapping[str, _HostRecord]) -> None:
     own = {source_id(origin): (origin, record) for origin, record in met.items()}
 
     def changed(key: int, now: SignalSource | None) -> SignalSource | None:
@@ -245,14 +248,14 @@ def _keep_met(store: Store, kind: str, met: Mapping[str, _HostRecord]) -> None:
         if record.is_new:
             files = dict.fromkeys(files, ("", ""))
         new = replace(
-            source, files=_first(files), sites=source.sites or tuple(sorted(record.sites))
+            source, files=_first_files(files), sites=source.sites or tuple(sorted(record.sites))
         )
         return None if new == now else new
 
     change_sources(store, kind, list(own), changed)
 
 
-def _first(files: Mapping[str, tuple[str, str]]) -> dict[str, tuple[str, str]]:
+def _first_files(files: Mapping[str, tuple[str, str]]) -> dict[str, tuple[str, str]]:
     return dict(islice(files.items(), FILES_A_HOST))
 
 

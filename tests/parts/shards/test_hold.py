@@ -115,7 +115,7 @@ async def test_a_lock_that_is_gone_or_another_s_is_lost_for_good(
         server.set(key, value)
     await holding.until(lambda: bool(holding.lost))
     assert len(holding.lost) == 1
-    assert holding.lost[0].startswith("the lock of shard 0/2 ran out")
+    assert holding.lost[0].startswith("the lock of shard 0/2 expired")
     with pytest.raises(IgnoreRequest):
         await holding.send("http://a.example/")
     assert holding.handlers.sent == []

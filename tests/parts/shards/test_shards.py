@@ -185,8 +185,8 @@ async def test_pages_of_other_shards_are_left_to_them_and_what_callbacks_ask_for
         assert world.handed_over(0) == (ids if is_kept else set())
         assert world.handed_over(1) == (ids if is_given else set())
         assert round_ is None or [share.given for share in world.round.shards] == [0, is_given]
-    assert caplog.text.count(f"{url} is a page of shard 1/2: it is put into the state") == is_given
-    assert caplog.text.count("is put into the state") == is_given
+    assert caplog.text.count(f"{url} belongs to shard 1/2: its request is handed over") == is_given
+    assert caplog.text.count("its request is handed over") == is_given
 
 
 async def test_requests_wait_in_the_state_until_their_pages_are_visited(crawling: Make) -> None:
