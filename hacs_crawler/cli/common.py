@@ -55,8 +55,7 @@ UpdatesFile = Annotated[
     Path | None, typer.Option("--updates", help="CSV: url, updated_at, new_links")
 ]
 CapturesFile = Annotated[
-    Path | None,
-    typer.Option("--captures", help="CSV: url, captured_at: when the history saw the page"),
+    Path | None, typer.Option("--captures", help="CSV: url, captured_at; the known captures")
 ]
 
 

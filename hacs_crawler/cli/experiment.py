@@ -42,10 +42,7 @@ experiment_app = typer.Typer(
     help="Compare two crawls of the same pages, each with its own state.",
 )
 Addresses = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="ADDRESS…", help="addresses of the other twins' states, as in HACS_STATE"
-    ),
+    list[str], typer.Argument(metavar="ADDRESS…", help="the other twins' states, as in HACS_STATE")
 ]
 Opened = TypeVar("Opened")
 ShardNumber = Annotated[int | None, typer.Option(min=1, max=MOST_SHARDS)]
