@@ -190,7 +190,9 @@ def _new_requests(
             yield Finding(0, "link", texts.get(link, ""), _without_secrets(url))
 
 
-def _of_item(texts: Mapping[str, str], changed: Mapping[str, str], *, is_titled: bool) -> Finding:
+def _item_finding(
+    texts: Mapping[str, str], changed: Mapping[str, str], *, is_titled: bool
+) -> Finding:
     """Return an item as text, and what its fields were, without secrets.
 
     Without a title, the fields get their names: "7 9.99, was price 10.49" would be unclear.
@@ -198,7 +200,7 @@ def _of_item(texts: Mapping[str, str], changed: Mapping[str, str], *, is_titled:
     shown = {name: text for name, text in texts.items() if not is_secret_name(name)}
     names = (name for name in {**shown, **changed} if not is_secret_name(name))
     was = [changed[name] for name in names if name in changed]
-    urls = [shown.pop(name) for name in _ADDRESSES if "://" in shown.get(name, "")]
+    urls = [shown.pop(name) for name in _URL_FIELDS if "://" in shown.get(name, "")]
     if is_titled or len(shown) == 1:
         text = " ".join(shown.values())
     else:
