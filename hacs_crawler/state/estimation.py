@@ -117,9 +117,12 @@ class Estimation:
     def rates(self, pages: Sequence[Page]) -> Rates:
         """Return the estimated rates of each page.
 
-        If the user chose the marks, time brought every update, unless a control visit found one.
+        If the marks are the user's choice, every update is time's, unless a control visit differed.
         """
-        pages = [page.sound for page in pages]
+        return self.rates_of_sound([page.sound for page in pages])
+
+    def rates_of_sound(self, pages: Sequence[Page]) -> Rates:
+        """Return `rates` of pages that are sound already (`Page.sound`)."""
         is_trusted = np.array(
             [page.is_chosen and not _is_measured(page) for page in pages], np.bool_
         )
@@ -139,20 +142,19 @@ class Estimation:
 
     def _rates(self, pages: Sequence[Page], churning_pages: float) -> Rates:
         history = histories(pages)
-        # other estimators do not use them
+        # no other estimator asks for them
         became = _lifetimes_of_gaps(pages, *history[1:]) if self.has_posterior else None
         visits = Visits(*history, self.fade_days, baselines_of(pages), became)
         return estimate(self.estimator, visits, self.prior, churning_pages, self.bursts)
 
     def churning(self, pages: Sequence[Page]) -> FloatArray:
-        """Return the probability that each page churns, as in `rates`; 0 for pages without news."""
-        pages = [page.sound for page in pages]
+        """Return how likely each sound page churns, as `rates` does: 0 if no visit brought anything."""
         may_churn = [_has_new_marks(page) or bool(page.digests) for page in pages]
         churning = np.zeros(len(pages))
         if any(may_churn):
-            # bursts do not change it, and are the most expensive part
+            # bursts do not change it, and cost most
             alike = replace(self, estimator="bayes") if self.has_bursts else self
-            churning[may_churn] = alike.rates([*compress(pages, may_churn)]).churning
+            churning[may_churn] = alike.rates_of_sound([*compress(pages, may_churn)]).churning
         return churning
 
     def estimate(self, pages: Sequence[Page]) -> None:

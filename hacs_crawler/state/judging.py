@@ -18,7 +18,7 @@ The judgement is computed from the set of visits: the order in which they are re
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Container, Sequence
 from itertools import pairwise, takewhile
 from typing import Final
@@ -41,10 +41,8 @@ FEWEST_AFTER_FIRST: Final = 6
 
 def may_mislead(spells: Spells, visits: Sequence[int], fewest: int) -> bool:
     """Whether `judged` may leave out any visit; decided by counts alone."""
-    periods = spells.periods
-    ended: Counter[int] = Counter()
-    begun: Counter[int] = Counter()
-    for first, last, number in zip(*[iter(periods)] * 3, strict=True):
+    ended, begun = defaultdict[int, int](int), defaultdict[int, int](int)
+    for first, last, number in zip(*[iter(spells.periods)] * 3, strict=True):
         begun[first] += number
         if last != OPEN:
             ended[last] += number
@@ -52,9 +50,9 @@ def may_mislead(spells: Spells, visits: Sequence[int], fewest: int) -> bool:
         return False
     shown = 0
     for index, (before, at) in enumerate(pairwise(visits)):
-        shown += begun[before]
-        if gone := ended[before]:
-            come = begun[at]
+        shown += begun.get(before, 0)
+        if gone := ended.get(before, 0):
+            come = begun.get(at, 0)
             if _is_unlike(shown, gone, come, fewest) or (
                 index < MOST_FIRST and _is_little(shown, gone, come)
             ):

@@ -233,7 +233,7 @@ class Page(Struct, array_like=True):
         if self.digests:
             times.update(digests.changes(self.digests, self.contents))
         times -= {*self.baselines}
-        if updates != "page" or self.is_chosen:
+        if self.echoes and (updates != "page" or self.is_chosen):
             times -= {*self.echoes}
         return array("I", sorted(times))
 
