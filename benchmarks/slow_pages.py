@@ -3,12 +3,14 @@
 python benchmarks/slow_pages.py SCHOLARLY TERMS --budgets 1 5     # folders as for simulate.py
 
 The crawls of `hacs simulate`, with and without HACS_STALE_DAYS, with `balanced` and `last-obs`. A page
-is never visited if no visit was made to it from the start to the end.
+is never visited if no visit was made to it from the start to the end. Other days than 365 are named
+by `--only 365 550`; with `--later 0 1 2` crawls begin that many days later, and means are printed.
 """
 
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +19,7 @@ from hacs_crawler.lab.simulation.baselines import find_baseline
 from hacs_crawler.lab.simulation.simulation import Counts, Places, Scenario, World, simulate
 from hacs_crawler.lab.simulation.tournament import histories
 from hacs_crawler.state import Estimation
+from hacs_crawler.utils.times import DAY
 
 PERIODS = {
     "scholarly-timelines": ("2022-01-01", "2026-01-01"),
@@ -47,7 +50,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("folders", type=Path, nargs="+")
     parser.add_argument("--budgets", type=int, nargs="+", default=(1, 5))
-    parser.add_argument("--only", nargs="+", choices=CRAWLS, default=list(CRAWLS))
+    parser.add_argument("--only", nargs="+", default=list(CRAWLS))
+    parser.add_argument("--later", type=int, nargs="+", default=(0,))
     arguments = parser.parse_args()
     print("| history | visits a day | stale days | hits | freshness | pages never visited |")
     print("|---|---:|---|---:|---:|---:|")
@@ -55,15 +59,17 @@ def main() -> None:
         timelines, start, end = histories(folder, *PERIODS[folder.name])
         for budget in arguments.budgets:
             for title in arguments.only:
-                policy, stale_days = CRAWLS[title]
+                policy, stale_days = CRAWLS.get(title) or ("hacs", float(title))
                 scenario = Scenario(
                     timelines, start, end, budget, Estimation(), stale_days=stale_days
                 )
-                cells = row_of(scenario, policy)
-                print(f"| {folder.name} | {budget} | {title} | {' | '.join(cells)} |", flush=True)
+                begun = [replace(scenario, start=start + days * DAY) for days in arguments.later]
+                hits, freshness, never = np.mean([row_of(one, policy) for one in begun], axis=0)
+                cells = f"{hits:,.0f} | {freshness:.3f} | {never:,.0f}"
+                print(f"| {folder.name} | {budget} | {title} | {cells} |", flush=True)
 
 
-def row_of(scenario: Scenario, policy: str) -> list[str]:
+def row_of(scenario: Scenario, policy: str) -> tuple[float, float, float]:
     """Return the hits, the freshness and the number of pages never visited, of one crawl."""
     worlds: list[WatchedWorld] = []
 
@@ -72,8 +78,8 @@ def row_of(scenario: Scenario, policy: str) -> list[str]:
         return worlds[-1]
 
     score = simulate(scenario, policy, find_baseline(policy).make, make_world=make_world)
-    never = int(np.count_nonzero(worlds[0].visits_by_page == 0))
-    return [f"{score.hits:,}", f"{score.mean_freshness:.3f}", f"{never:,}"]
+    never = np.count_nonzero(worlds[0].visits_by_page == 0)
+    return score.hits, score.mean_freshness, never
 
 
 if __name__ == "__main__":
