@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -40,7 +40,7 @@ def newest(state: State, since: float = 0, host: str = "") -> tuple[list[NewThin
         if thing.at >= since and thing.kind != FIRST
     ]
     entries.sort(key=lambda entry: entry[:2], reverse=True)
-    name = host.lower().partition(":")[0].removeprefix("www.")
+    is_of_host = _hosted_by(host)
     things, held_back = list[NewThing](), Counter[str]()
     for start in range(0, len(entries), PAGES_A_CALL):
         batch = entries[start : start + PAGES_A_CALL]
@@ -56,7 +56,7 @@ def newest(state: State, since: float = 0, host: str = "") -> tuple[list[NewThin
             if thing.at in taken_back.get(page_id, ()):
                 continue  # the visit turned out to show a block page or a change of template
             url = printable(pages[page_id].url) if page_id in pages else ""
-            if not url or not f".{urlsplit(url).hostname or ''}".endswith(f".{name}" * bool(name)):
+            if not url or not is_of_host(url):
                 continue
             if (
                 thing.kind == "link"
@@ -67,6 +67,17 @@ def newest(state: State, since: float = 0, host: str = "") -> tuple[list[NewThin
             else:
                 things.append(NewThing(url, title, thing))
     return things, held_back
+
+
+def knows_host(state: State, host: str) -> bool:
+    """Whether a state knows a page of a host, or of hosts below it; raises StateError."""
+    return any(map(_hosted_by(host), state.urls()))
+
+
+def _hosted_by(host: str) -> Callable[[str], bool]:
+    name = host.lower().partition(":")[0].removeprefix("www.")
+    ending = f".{name}" * bool(name)
+    return lambda url: f".{urlsplit(url).hostname or ''}".endswith(ending)
 
 
 def _lasting(page: Page) -> set[int]:

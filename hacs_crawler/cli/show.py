@@ -11,6 +11,7 @@ import numpy as np
 import typer
 from rich.table import Table
 
+from hacs_crawler.analysis import knows_host
 from hacs_crawler.cli.common import Set, Shards, opened
 from hacs_crawler.cli.output import (
     Json,
@@ -87,6 +88,8 @@ def show(
         if is_host:
             host = url.lower()
             parts = read_volatile_parts(state).get(host, VolatileLinkParts(host))
+            if not (parts.parts or parts.suspected or knows_host(state, host)):
+                raise HacsError(f"the state knows no page of the host {host}")
             document, text = {"host": host, **parts.to_json()}, _host_text(parts)
         else:
             now = config.clock()
@@ -143,6 +146,10 @@ def facts_of(url: str, state: State, config: Config, now: float) -> PageFacts:
     past, estimation = as_of(stored, now), state.estimation
     page = past.sound
     rates = estimation.rates([page])
+    others = {*past.visits}.difference(page.visits)
+    # a later visit that showed the page has decided
+    unread = others.intersection(past.unread) | {at for at in others if at < (page.last_visit or 0)}
+    doubtful = others - unread
     updated = histories([page])[1].tolist()
     estimator = estimation.estimator
     if estimator in LOCALIZED and sum(updated) < MIN_POINTS:
@@ -167,7 +174,8 @@ def facts_of(url: str, state: State, config: Config, now: float) -> PageFacts:
             )
         ],
         "visits_set_aside": len(stored.visits) - len(past.visits),
-        "visits_doubtful": len(past.visits) - len(page.visits),
+        "visits_doubtful": len(doubtful),
+        "visits_unread": len(unread),
         "links": len(page.spells.marks),
         "gone": page.gone,
         "failures": page.failures,
@@ -258,8 +266,10 @@ def _news(facts: PageFacts) -> Iterator[tuple[str, str]]:
     if document["visits_set_aside"]:
         yield "set aside", f"{counted(document['visits_set_aside'], 'visit')} later than now"
     if document["visits_doubtful"]:
-        said = "that showed hardly anything of the page, and count if the next confirms them"
+        said = "that showed hardly anything of the page: the next one decides"
         yield "doubtful", f"{counted(document['visits_doubtful'], 'visit')} {said}"
+    if document["visits_unread"]:
+        yield "unread", f"{counted(document['visits_unread'], 'visit')} that did not show the page"
     if page.gone:
         times = counted(page.gone, "time")
         yield "gone", f"404 or 410 answered {times}, last {minute_text(page.last_news)}"

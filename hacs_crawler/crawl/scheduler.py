@@ -103,6 +103,7 @@ class HacsScheduler(BaseScheduler):
 
     def close(self, reason: str) -> Deferred[None] | None:
         """Close the inner scheduler; if it outlasts the crawl, it gets the unsent seeds."""
+        self._crawl.stats.unsent = len(self._seeds)
         if keeps_requests(self._inner, self._crawler):
             unsent = [
                 mark_unranked(seed) for seed in (*self._seeds.all(), *self._ranker.take_all())

@@ -47,7 +47,9 @@ _COMMENT = re.compile(r"(?:^|\s)#.*", re.DOTALL)
 _URL = re.compile(r"https?://[^\s\"'<>]+", re.IGNORECASE)
 _BARE = re.compile(r"[a-z][a-z0-9+.-]*://\S*", re.IGNORECASE)
 # A URL without its scheme.
-_HOST = re.compile(r"(?:[\w-]+\.)+[a-z]{2,}(?::\d+)?(?:[/?]\S*)?", re.IGNORECASE)
+_HOST = re.compile(
+    r"(?:localhost|\d+(?:\.\d+){3}|(?:[\w-]+\.)+[a-z]{2,})(?::\d+)?(?:[/?]\S*)?", re.IGNORECASE
+)
 _DELIMITERS = ",;\t"
 # A person's or site's name after a URL and a delimiter.
 _NAME_BEHIND = re.compile(r"[,;][A-Z][\w.'-]*\Z")
@@ -101,7 +103,7 @@ def weighted_seeds(source: str) -> Iterator[Seed]:
                     continue
                 seed, problem = _parse(line, column)
                 if problem is not None:
-                    logger.warning("%s, line %d: %s; skipped", name, number, problem)
+                    logger.warning("%s, line %d: %s; the line is skipped", name, number, problem)
                 elif seed.url:
                     yield seed
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
@@ -343,13 +345,13 @@ def _parse(line: bytes, column: _Column | None) -> tuple[Seed, str | None]:
         return _NO_SEED, None
     number = ""
     if column is not None:
-        cells = _cells(text, column.delimiter)
+        cells, is_open = _cells(text, column.delimiter), text.count('"') % 2
         text, number = (
             cells[index] if index is not None and index < len(cells) else ""
             for index in (column.url, column.weight)
         )
         if not text:
-            return _NO_SEED, "it has no URL"
+            return _NO_SEED, "a quote is not closed" if is_open else "it has no URL"
     elif weighted := _WEIGHTED.fullmatch(text):
         text, number = weighted.groups()
     weight = None

@@ -68,6 +68,7 @@ class CrawlStats:
     # The noun for a watched mark.
     watched: str = "link"
     taken_back: int = 0  # counted updates of ranked pages
+    unsent: int = 0  # ranked requests that were waiting when the crawl was stopped
     # Types of the answers that cannot show any watched mark, of pages and of other requests.
     other_answers: Counter[str] = field(default_factory=Counter)
     unread_answers: Counter[str] = field(default_factory=Counter)
@@ -260,16 +261,17 @@ class CrawlStats:
             return now - before
 
         gone, empty = stat("gone"), stat("not_observed/nothing_shown")
+        broken = stat("not_observed/callback_failed") + stat("not_observed/unreadable")
         others = sum(stat(f"not_observed/{why}") for why in _NOT_FAILED)
-        broken = sum(stat(f"not_observed/{why}") for why in ("callback_failed", "unreadable"))
         failed = stat("not_observed") - empty - others - broken
-        left = stat("dropped/threshold") + stat("dropped/budget")
+        missed = empty + gone + broken + failed
+        left = stat("dropped/threshold") + stat("dropped/budget") + self.unsent
         visits, firsts = stat("visits") - stat("controls"), stat("first_visits")
         updates = stat("site_updates" if self._counts_by_site else "updates")
         new = stat("links_new_to_site" if self._counts_by_site else "new_links")
         lists = min(stat("list_updates"), updates)
-        total = visits + failed + empty + gone + broken + left
-        of_all = f"{visits:,} of {total:,} pages" if total > visits else counted(visits, "page")
+        requested = f"{visits:,} of {visits + missed + left:,} requested pages"
+        of_all = requested if missed + left > 0 else counted(visits, "page")
         unseen = [
             *([f"{counted(empty, 'page')} showed no {self.watched}s"] if empty else []),
             *([f"{counted(gone, 'page')} answered 404 or 410"] if gone else []),
@@ -278,9 +280,7 @@ class CrawlStats:
         ]
         sentences = [
             f"HACS visited {of_all}{self._news(visits, firsts, updates, new, lists)}",
-            f"{empty + gone + broken + failed:,} were not seen"
-            if len(unseen) > 1
-            else "".join(unseen),
+            f"{missed:,} were not seen" if len(unseen) > 1 else "".join(unseen),
             f"Left for next time: {left:,}" if left else "",
         ]
         logger.info("%s.", ". ".join(filter(None, sentences)))

@@ -117,7 +117,7 @@ class Watchers(CrawlPart):
             fields = f", HACS_WATCH_FIELDS = {list(config.watch_fields)}" * bool(
                 config.watch_fields
             )
-            said = "HACS_WATCH = %r%s: none of it was on any of %s visited"
+            said = "HACS_WATCH = %r%s: none of it was on any of %s that answered"
             logger.warning(said, config.watched_as, fields, pages)
         items = stats.collector.get_value("item_scraped_count")
         is_ours = type(self._crawl.crawler.spider).__module__.startswith("hacs_crawler.")

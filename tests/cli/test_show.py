@@ -189,6 +189,30 @@ def test_an_estimate_from_the_prior_alone_is_shown_as_such(folder: Path) -> None
     assert facts_of(folder, ADA)["rate_is_prior"] is False
 
 
+def test_a_doubtful_visit_is_told_from_one_that_did_not_show_the_page(tmp_path: Path) -> None:
+    page, blocked = frozenset(range(10)), frozenset({99})
+    record(tmp_path, [Visit(ADA, NOW - (9 - n) * DAY, marks=page) for n in range(3)])
+    record(tmp_path, [Visit(ADA, NOW - 3 * DAY, marks=blocked)])
+    assert "doubtful    1 visit that showed hardly" in hacs_show(tmp_path, ADA).stdout
+    record(tmp_path, [Visit(ADA, NOW - 2 * DAY, marks=page)])
+    facts = facts_of(tmp_path, ADA)
+    assert (facts["visits_doubtful"], facts["visits_unread"]) == (0, 1)
+    assert "unread      1 visit that did not show the page" in hacs_show(tmp_path, ADA).stdout
+
+
+@pytest.mark.parametrize(("command", "exit_status"), [("show", 1), ("forget", 1), ("new", 0)])
+def test_a_host_that_the_state_does_not_know_is_named(
+    command: str, exit_status: int, folder: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    for host, is_known in (("nowhere.example", False), ("example.edu", True)):
+        caplog.clear()
+        option = ["--site"] * (command == "new")
+        ended = hacs(folder, command, *option, host)
+        assert ended.exit_code == (0 if is_known else exit_status), ended.output
+        assert (f"knows no page of the host {host}" in caplog.text) is not is_known
+
+
 def test_visits_later_than_now_are_set_aside_and_counted(
     folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

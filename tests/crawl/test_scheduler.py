@@ -90,6 +90,7 @@ def test_queues_on_disk_keep_what_is_known_of_a_request(
     assert tag_of(seed).prediction == PREDICTION
     world.add_seed("a/left")
     world.scheduler.close("shutdown")
+    assert world.crawler.hacs_crawl.stats.unsent == 1
     assert world.crawler.stats.get_value("scheduler/enqueued/disk") == 2
 
     resumed = World(**queues).scheduler

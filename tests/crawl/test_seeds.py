@@ -40,8 +40,10 @@ def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
         (b"http://a.org/#me\n", "http://a.org/#me"),
         (b"\xef\xbb\xbfhttp://a.org/\n", "http://a.org/"),
         (b"http://a.org/x,y;z\n", "http://a.org/x,y;z"),
+        (b"127.0.0.1:8/x\nlocalhost/y\nlocalhost:8/z\n",
+         "http://127.0.0.1:8/x http://localhost/y http://localhost:8/z"),
     ],
-    ids=["in order", "comments", "a fragment", "a byte order mark", "a comma"],
+    ids=["in order", "comments", "a fragment", "a byte order mark", "a comma", "hosts of one's own"],
 )  # fmt: skip
 def test_one_url_a_line_is_read(
     content: bytes, seeds: str, write: Write, caplog: pytest.LogCaptureFixture
@@ -59,18 +61,21 @@ MUST = "must be a number above 0"
         (b"url,weight\na.org/,high\na.org/,0\nhttp://c.org/,1\n",
          [f"line 2: weight 'high': {MUST}", f"line 3: weight '0': {MUST}"]),
         (b"name,url\nAda,\nBob,http://c.org/\n", ["line 2: it has no URL"]),
+        (b'name,url\n"Ada,http://b.org/\nBob,http://c.org/\n', ["line 2: a quote is not closed"]),
         (b"# c\nftp://b.org/\nhttp://c.org/\n",
          ["line 2: scheme 'ftp' is not http or https: 'ftp://b.org/'"]),
         (b"http://a.org/\xff\nhttp://c.org/\n", ["line 1: not UTF-8 at byte 14"]),
     ],
-    ids=["a weight", "no URL", "no seed", "bytes"],
+    ids=["a weight", "no URL", "a quote", "no seed", "bytes"],
 )  # fmt: skip
 def test_a_malformed_line_is_a_warning_with_its_place(
     content: bytes, warnings: list[str], write: Write, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = write(content)
     assert list(read_seeds(path)) == ["http://c.org/"]
-    assert warnings_of(caplog) == [f"{path}, {warning}; skipped" for warning in warnings]
+    assert warnings_of(caplog) == [
+        f"{path}, {warning}; the line is skipped" for warning in warnings
+    ]
 
 
 @pytest.mark.parametrize(

@@ -72,17 +72,17 @@ def test_of_a_page_that_was_not_known_when_it_was_ranked_nothing_is_compared(sta
         ),
         (
             {"visits": 51, "updates": 21, "new_links": 24, "gone": 3, "dropped/budget": 158},
-            "HACS visited 51 of 212 pages: 24 new links on 21 pages. 3 pages answered 404 or 410. "
-            "Left for next time: 158.",
+            "HACS visited 51 of 212 requested pages: 24 new links on 21 pages. 3 pages answered 404 or "
+            "410. Left for next time: 158.",
         ),
         ({"visits": 2, "updates": 2}, "HACS visited 2 pages: 2 pages changed."),
         (
             {"visits": 2, "not_observed": 3, "not_observed/nothing_shown": 2},
-            "HACS visited 2 of 5 pages: nothing new. 3 were not seen.",
+            "HACS visited 2 of 5 requested pages: nothing new. 3 were not seen.",
         ),
         (
             {"not_observed": 1, "dropped/threshold": 1, "dropped/budget": 2, "dropped/gone": 9},
-            "HACS visited 0 of 4 pages. 1 request failed. Left for next time: 3.",
+            "HACS visited 0 of 4 requested pages. 1 request failed. Left for next time: 3.",
         ),
     ],
 )
@@ -99,7 +99,7 @@ def test_why_pages_were_not_seen_is_a_line_of_its_own_if_there_are_several_reaso
         stats.count(name)
     stats.log_summary()
     assert caplog.messages == [
-        "HACS visited 0 of 3 pages. 3 were not seen.",
+        "HACS visited 0 of 3 requested pages. 3 were not seen.",
         "Not counted as visits: 1 page showed no links, 1 page answered 404 or 410, 1 request failed",
     ]
 
