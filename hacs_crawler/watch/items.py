@@ -106,7 +106,9 @@ def canonical_item(
     }
     addresses = [name for name, value in fields.items() if value in own] if own else []
     fields.update(dict.fromkeys(addresses, ""))
-    is_empty = all(value in EMPTY for value in fields.values())
+    # an item of nothing but its page's address says that the page is there
+    is_address = 0 < len(addresses) == len(fields)
+    is_empty = not is_address and all(value in EMPTY for value in fields.values())
     return b"" if is_empty else _encode(fields), bool(addresses)
 
 

@@ -123,6 +123,14 @@ def test_points_that_change_at_every_visit_do_not_hide_how_often_a_list_gains_an
     assert estimation.rate_per_day(page) == pytest.approx(gains / 300, rel=0.3)
 
 
+def test_an_item_of_the_address_of_its_own_page_alone_is_a_mark_of_its_page() -> None:
+    urls = "http://a.example/1", "http://a.example/2"
+    here, there = (item_rules().of_page(url, url) for url in urls)
+    assert not here.marks_of({"url": urls[0], "title": None})
+    marks = here.marks_of({"url": urls[0]}), there.marks_of({"url": urls[1]})
+    assert len(frozenset().union(*marks)) == 2
+
+
 def test_the_address_of_its_own_page_is_no_content_of_an_item() -> None:
     rules = item_rules()
     page, other = (
