@@ -6,6 +6,7 @@ import gc
 import weakref
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 import scrapy
@@ -19,12 +20,20 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 from scrapy import Request
+from scrapy.core.scheduler import Scheduler
 
 from crawl_support import PREDICTION, UnderWay, new_crawler
 from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.crawl.meta import page_url, planned_meta, tag_of
+from hacs_crawler.crawl.meta import (
+    claim,
+    mark_answered,
+    mark_unranked,
+    page_url,
+    planned_meta,
+    tag_of,
+)
 from hacs_crawler.crawl.part import Part
-from hacs_crawler.crawl.scheduler import HacsScheduler
+from hacs_crawler.crawl.scheduler import MOST_PAUSED, HacsScheduler
 
 HOSTS = ("a", "b", "c")
 QUEUES = ("scrapy.pqueues.DownloaderAwarePriorityQueue", "scrapy.pqueues.ScrapyPriorityQueue")
@@ -42,6 +51,16 @@ class LeaveAlone(Part):
 
     def admit(self, request: Request) -> float:
         return 60.0 if request.url.split("/")[2] in self.hosts else 0.0
+
+    def takes(self, page_url: str, request: Request | None) -> bool:
+        return not page_url.startswith("http://elsewhere/")
+
+
+class Full(Scheduler):
+    """Another scheduler, which takes a request back once."""
+
+    def enqueue_request(self, request: Request) -> bool:
+        return request.priority >= -1 and super().enqueue_request(request)
 
 
 class World:
@@ -62,8 +81,8 @@ class World:
         meta = planned_meta(url, PREDICTION)
         assert self.scheduler.enqueue_request(Request(url, priority=priority, meta=meta))
 
-    def add_follow_up(self, path: str, priority: int = 0) -> None:
-        assert self.scheduler.enqueue_request(Request(f"http://{path}", priority=priority))
+    def add_follow_up(self, path: str, priority: int = 0, **more: Any) -> None:
+        assert self.scheduler.enqueue_request(Request(f"http://{path}", priority=priority, **more))
 
     def send(self) -> str | None:
         """Send the next request; return host and path."""
@@ -89,13 +108,16 @@ def test_queues_on_disk_keep_what_is_known_of_a_request(
     seed = world.scheduler.next_request()
     assert tag_of(seed).prediction == PREDICTION
     world.add_seed("a/left")
+    world.add_follow_up("b/link")
     world.scheduler.close("shutdown")
     assert world.crawler.hacs_crawl.stats.unsent == 1
-    assert world.crawler.stats.get_value("scheduler/enqueued/disk") == 2
+    assert world.crawler.stats.get_value("scheduler/enqueued/disk") == 3
 
-    resumed = World(**queues).scheduler
-    left = resumed._inner.next_request()
-    resumed.close("finished")
+    resumed = World(**queues)
+    Crawl.of(resumed.crawler).is_open = True
+    assert resumed.send() == "b/link"
+    (left,) = resumed.scheduler._ranker.seeds.all()
+    resumed.scheduler.close("finished")
     assert tag_of(left).seed
     assert page_url(left) == "http://a/left"
 
@@ -124,6 +146,42 @@ def test_what_start_yields_when_the_queues_are_closed_is_dropped(
     scheduler = World(JOBDIR=str(tmp_path)).scheduler
     scheduler.close("shutdown")
     assert not scheduler.enqueue_request(Request("http://a/late"))
+
+
+@pytest.mark.parametrize("is_open", [False, True])
+def test_a_seed_in_another_schedulers_queue_is_held_to_be_ranked_once_the_state_is_open(
+    is_open: bool, asyncio_reactor: None
+) -> None:
+    world = World(HACS_INNER_SCHEDULER=Full)
+    world.scheduler._inner.enqueue_request(mark_unranked(Request("http://a/1")))
+    Crawl.of(world.crawler).is_open = is_open
+    assert world.send() == (None if is_open else "a/1")
+    assert len(world.scheduler._ranker.seeds) == is_open
+
+
+def test_of_many_that_wait_some_go_back_to_another_scheduler_if_it_takes_them(
+    asyncio_reactor: None,
+) -> None:
+    world = World(HACS_INNER_SCHEDULER=Full)
+    world.leave_alone.add("a")
+    for number in range(MOST_PAUSED + 2):
+        world.add_follow_up(f"a/{number}")
+    for paused in (MOST_PAUSED, MOST_PAUSED, MOST_PAUSED + 2):
+        assert world.send() is None
+        assert len(world.scheduler._waiting) == paused
+        assert len(world.scheduler) == MOST_PAUSED + 2
+
+
+def test_a_page_of_anothers_is_left_alone_unless_the_spider_asks_for_it_again(
+    asyncio_reactor: None,
+) -> None:
+    world = World()
+    page = Request("http://elsewhere/page", meta={"hacs": True})
+    assert not world.scheduler.enqueue_request(page)
+    claim(page, page.url)
+    mark_answered(page)
+    world.add_follow_up("elsewhere/page", meta=page.meta)
+    assert world.send() == "elsewhere/page"
 
 
 @pytest.mark.skipif(scrapy.version_info < (2, 14), reason="its log counter keeps the crawler")
