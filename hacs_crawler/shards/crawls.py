@@ -35,8 +35,7 @@ class ShardCrawls:
         self._running: dict[int, Future[Result]] = {}
         self._begun_with: dict[int, tuple[object, ...]] = {}
         self._failed: set[int] = set()
-        self._is_away = False
-        self._lack_seconds = 0.0
+        self._is_away, self._lack_seconds = False, 0.0
 
     def to_its_end(self, is_asked: Callable[[], bool]) -> None:
         """Crawl the shards that have pages to visit, until none has.
@@ -93,12 +92,11 @@ class ShardCrawls:
             is_done = share.has_ended or is_used_up or is_stuck or number in self._failed
             if not is_done and number not in self._running:
                 self._begun_with[number] = present
-                shard = Shard(number, self._count)
-                arguments = ("crawl", *self._command, "-s", f"HACS_SHARD={shard}")
-                log = Path(".hacs", f"crawl.{number}-{self._count}.log")
+                own = f"HACS_SHARD={Shard(number, self._count)}"
+                log = str(Path(".hacs", f"crawl.{number}-{self._count}.log"))
                 # the modules of the state's backend, which are loaded here because it is open
                 modules = (name for name in sys.modules if name.startswith("hacs_crawler.state."))
-                order = Order(arguments, str(log), tuple(modules))
+                order = Order(("crawl", *self._command, "-s", own), log, tuple(modules))
                 self._running[number] = self._pool.start(order)
 
     def _poll(self) -> None:

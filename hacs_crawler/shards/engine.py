@@ -71,10 +71,7 @@ class Result(NamedTuple):
 
 
 class Pool:
-    """What runs crawls: threads here, or workers of a cluster, which `call_all` reaches.
-
-    `has_workers` says whether there are any.
-    """
+    """What runs crawls: threads here, or workers of a cluster, which `call_all` reaches."""
 
     def __init__(
         self,
@@ -273,13 +270,9 @@ def _check_workers(client: Client, address: str, here_only: str) -> None:
         return
     for worker, its_version in client.run(version, _PACKAGE, on_error="return").items():
         if its_version != own:
-            has = (
-                "no hacs-crawler"
-                if isinstance(its_version, Exception)
-                else f"hacs-crawler {its_version}"
-            )
-            msg = f"the Dask worker at {worker} has {has}: it needs {own}, as here"
-            raise ClusterError(msg)
+            is_missing = isinstance(its_version, Exception)
+            has = "no hacs-crawler" if is_missing else f"hacs-crawler {its_version}"
+            raise ClusterError(f"the Dask worker at {worker} has {has}: it needs {own}, as here")
     for worker, host in client.run(socket.gethostname).items() if here_only else ():
         if host != socket.gethostname():
             raise ConfigError(f"{here_only}: the Dask worker at {worker} is on {host}")
