@@ -22,10 +22,11 @@ import multiprocessing
 import os
 import re
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from crawl import SPIDER, command, crawl, serve
@@ -97,6 +98,9 @@ def count(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--pages", type=int, default=100, metavar="N")
+    parser.add_argument(
+        "--rows", default="", metavar="PATTERN", help="count these only, Scrapy's among them"
+    )
     arguments = parser.parse_args()
     port = free_port()
     server = multiprocessing.Process(target=serve, args=(port,), daemon=True)
@@ -149,54 +153,67 @@ def main() -> None:
         items = {"items": True, "more": ["HACS_WATCH=items"]}
         text = {"large": True, "more": ["HACS_WATCH=text"]}
         small = {
-            "Scrapy alone, fed by start()": a_page(),
-            "Scrapy alone, full scheduler": a_page(full=True),
-            "HACS, SQLite, new pages": a_page("SQLite"),
-            "HACS, SQLite, known pages": a_page("SQLite", known=True),
-            "HACS, SQLite, known pages, other bodies": a_page("SQLite", known=True, changing=True),
-            "HACS, Redis, new pages": a_page("Redis"),
-            "HACS, Redis, known pages": a_page("Redis", known=True),
-            "HACS, SQLite, followed pages that are not under care": a_page("SQLite", full=True),
-            'HACS, SQLite, followed pages, new, HACS_PAGES = "all"': a_page(
-                "SQLite", full=True, more=everything
+            "Scrapy alone, fed by start()": partial(a_page),
+            "Scrapy alone, full scheduler": partial(a_page, full=True),
+            "HACS, SQLite, new pages": partial(a_page, "SQLite"),
+            "HACS, SQLite, known pages": partial(a_page, "SQLite", known=True),
+            "HACS, SQLite, known pages, other bodies": partial(
+                a_page, "SQLite", known=True, changing=True
             ),
-            'HACS, SQLite, followed pages, known, HACS_PAGES = "all"': a_page(
-                "SQLite", known=True, full=True, more=everything
+            "HACS, Redis, new pages": partial(a_page, "Redis"),
+            "HACS, Redis, known pages": partial(a_page, "Redis", known=True),
+            "HACS, SQLite, followed pages that are not under care": partial(
+                a_page, "SQLite", full=True
             ),
-            "Scrapy alone, 20 items a page": a_page(full=True, items=True),
-            "HACS, SQLite, items, new pages": a_page("SQLite", **items),
-            "HACS, SQLite, items, known pages": a_page("SQLite", known=True, **items),
-            "HACS, SQLite, items, known pages, other bodies": a_page(
-                "SQLite", known=True, changing=True, **items
+            'HACS, SQLite, followed pages, new, HACS_PAGES = "all"': partial(
+                a_page, "SQLite", full=True, more=everything
+            ),
+            'HACS, SQLite, followed pages, known, HACS_PAGES = "all"': partial(
+                a_page, "SQLite", known=True, full=True, more=everything
+            ),
+            "Scrapy alone, 20 items a page": partial(a_page, full=True, items=True),
+            "HACS, SQLite, items, new pages": partial(a_page, "SQLite", **items),
+            "HACS, SQLite, items, known pages": partial(a_page, "SQLite", known=True, **items),
+            "HACS, SQLite, items, known pages, other bodies": partial(
+                a_page, "SQLite", known=True, changing=True, **items
             ),
         }
         large = {
-            "Scrapy alone, full scheduler": a_page(full=True, large=True),
-            "HACS, 100 KB, new pages": a_page("SQLite", large=True),
-            "HACS, 100 KB, known pages": a_page("SQLite", known=True, large=True),
-            "HACS, 100 KB, known pages, other bodies": a_page(
-                "SQLite", known=True, changing=True, large=True
+            "Scrapy alone, full scheduler": partial(a_page, full=True, large=True),
+            "HACS, 100 KB, new pages": partial(a_page, "SQLite", large=True),
+            "HACS, 100 KB, known pages": partial(a_page, "SQLite", known=True, large=True),
+            "HACS, 100 KB, known pages, other bodies": partial(
+                a_page, "SQLite", known=True, changing=True, large=True
             ),
-            "HACS, 100 KB, text, new pages": a_page("SQLite", **text),
-            "HACS, 100 KB, text, known pages": a_page("SQLite", known=True, **text),
-            "HACS, 100 KB, text, known pages, other bodies": a_page(
-                "SQLite", known=True, changing=True, **text
+            "HACS, 100 KB, text, new pages": partial(a_page, "SQLite", **text),
+            "HACS, 100 KB, text, known pages": partial(a_page, "SQLite", known=True, **text),
+            "HACS, 100 KB, text, known pages, other bodies": partial(
+                a_page, "SQLite", known=True, changing=True, **text
             ),
         }
         parts = {
-            part: a_page(
-                "SQLite", known=True, more=[f'HACS_PARTS={{"hacs_crawler.parts.{path}": null}}']
+            part: partial(
+                a_page,
+                "SQLite",
+                known=True,
+                more=[f'HACS_PARTS={{"hacs_crawler.parts.{path}": null}}'],
             )
             for part, path in PARTS.items()
         }
-        tell("crawl, pages of 2 KB", small)
+        begun = [
+            {row: begin() for row, begin in rows.items() if re.search(arguments.rows, row)}
+            for rows in (small, large, parts)
+        ]
+        tell("crawl, pages of 2 KB", begun[0])
         print()
-        tell("crawl, pages of 100 KB", large)
-        scrapy = small["Scrapy alone, full scheduler"]()
-        known = small["HACS, SQLite, known pages"]()
+        tell("crawl, pages of 100 KB", begun[1])
+        if arguments.rows:
+            sys.exit()
+        scrapy = begun[0]["Scrapy alone, full scheduler"]()
+        known = begun[0]["HACS, SQLite, known pages"]()
         print("\n| part, SQLite, known pages | million instructions a page | of Scrapy's |")
         print("|---|---:|---:|")
-        for part, without in parts.items():
+        for part, without in begun[2].items():
             saved = known - without()
             print(f"| {part} | {saved:.2f} | {100 * saved / scrapy:+.1f} % |", flush=True)
     server.terminate()

@@ -86,20 +86,17 @@ class LinkAdditionsMiddleware:
             async for entry in ranker.watch.entries(entries):
                 if crawl.failure is not None:
                     return
-                self._take_start(entry)
+                if isinstance(entry, Request):
+                    if KEY in entry.meta:
+                        take_over(entry)
+                elif self.told_items is not None:  # outside pages every item is news
+                    self.told_items(entry, "news")
                 yield entry
                 if ranker.wants_ranking:
                     await ranker.rank_ahead()
         except Exception:
             await ranker.send_what_can_be_sent()
             raise
-
-    def _take_start(self, entry: Any) -> None:
-        if not isinstance(entry, Request):
-            if self.told_items is not None:  # outside pages every item is news
-                self.told_items(entry, "news")
-        elif KEY in entry.meta:
-            take_over(entry)
 
     async def _with_added(self, start: AsyncIterator[Any]) -> AsyncIterator[Any]:
         """Yield the requests of parts that begin the crawl, and the spider's output."""

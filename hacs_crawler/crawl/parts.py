@@ -91,7 +91,8 @@ class Parts:
     def observed(self, observed: Observed) -> Iterator[Visit]:
         """Yield the visits of other pages that a response implies."""
         for part, hook in self._hooks["observed"]:
-            yield from self._call(part, _visits, hook, observed) or ()
+            if visits := self._call(part, hook, observed):  # none of most pages
+                yield from self._call(part, _visits, visits) or ()
 
     def items_before(self, page_url: str) -> Mapping[int, Mapping[str, Any]]:
         """Return the fields of a page's items at its last visit, by their keys."""
@@ -279,8 +280,7 @@ def load_parts(paths: Iterable[str | type[Part]], crawl: object) -> list[Part]:
 
 
 def _needs(part: Part, name: str) -> bool:
-    is_overridden = getattr(type(part), name) is not getattr(Part, name)
-    return is_overridden and name not in part.unneeded
+    return getattr(type(part), name) is not getattr(Part, name) and name not in part.unneeded
 
 
 async def _entered(
@@ -296,9 +296,8 @@ def _items(hook: Callable[[str], Any], page_url: str) -> Mapping[int, Mapping[st
     return items
 
 
-def _visits(hook: Callable[..., Iterable[Visit]], *given: Any) -> list[Visit]:
-    visits = hook(*given)
-    return [_checked(visit, Visit) for visit in visits] if visits else []
+def _visits(values: Iterable[object]) -> list[Visit]:
+    return [_checked(value, Visit) for value in values]
 
 
 def _checked(value: object, kind: type[T]) -> T:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Final
 
 from msgspec.msgpack import decode, encode
@@ -15,23 +15,11 @@ from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.for_parts import CrawlPart
 from hacs_crawler.crawl.meta import page_url, tag_of, was_sent
 from hacs_crawler.crawl.part import Observed
-from hacs_crawler.state import Prediction, Visit
+from hacs_crawler.state import Visit
 
 # Memory for the latest visits, to which redirects may lead later: 25,000 pages of 100 links. A page
 # that redirects to an older visit gets no visit.
 MOST_BYTES: Final = 30_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Alias:
-    """A page whose redirect was filtered, and the prediction for its visit."""
-
-    page_url: str
-    prediction: Prediction | None
-
-    def visit(self, shown: Visit) -> Visit:
-        """Return this page's visit, given the visit of the redirect's target."""
-        return replace(shown, url=self.page_url, prediction=self.prediction)
 
 
 class Aliases(CrawlPart):
@@ -39,7 +27,8 @@ class Aliases(CrawlPart):
 
     def __init__(self, crawl: Crawl) -> None:
         super().__init__(crawl)
-        self._waiting: dict[str, list[Alias]] = {}
+        # By URL: what makes the visits of pages that lead to it, given the visit of the URL.
+        self._waiting: dict[str, list[Callable[[Visit], Visit]]] = {}
         self._shown: OrderedDict[str, bytes] = OrderedDict()
         self._size = 0
         crawl.crawler.signals.connect(self.on_dropped, signals.request_dropped)
@@ -49,25 +38,22 @@ class Aliases(CrawlPart):
         url = page_url(request)
         if url is None or not self._crawl.is_open or not was_sent(request):
             return
-        alias = Alias(url, tag_of(request).prediction)
+        of_page = partial(replace, url=url, prediction=tag_of(request).prediction)
         if (shown := self._shown.get(request.url)) is None:
-            self._waiting.setdefault(request.url, []).append(alias)
+            self._waiting.setdefault(request.url, []).append(of_page)
         else:
-            self._crawl.record_also(alias.visit(decode(shown, type=Visit)), "unfinished")
+            self._crawl.record_also(of_page(decode(shown, type=Visit)), "unfinished")
 
     def observed(self, observed: Observed) -> Iterable[Visit]:
         """Return visits for the pages that waited for this URL, and remember the URL's visit."""
         target = observed.request.url
-        self._remember(target, observed.visit)
-        return [alias.visit(observed.visit) for alias in self._waiting.pop(target, ())]
-
-    def _remember(self, target: str, shown: Visit) -> None:
         self._size -= len(self._shown.pop(target, b""))
         # encoded, because the garbage collector would have to traverse many visits
-        self._shown[target] = encode(shown)
+        self._shown[target] = encode(observed.visit)
         self._size += len(self._shown[target])
         while self._size > MOST_BYTES and len(self._shown) > 1:
             self._size -= len(self._shown.popitem(last=False)[1])
+        return [of_page(observed.visit) for of_page in self._waiting.pop(target, ())]
 
     async def round_began(self) -> None:
         """Forget the visits of the last round."""

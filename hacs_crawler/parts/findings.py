@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from itertools import islice
-from typing import Final
+from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from lxml.html import HtmlElement
 from scrapy.http import Response
 
+from hacs_crawler import watch
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.for_parts import PageWriter
 from hacs_crawler.crawl.meta import page_url
@@ -53,32 +54,28 @@ class FindingsWriter(PageWriter[Findings]):
 
     def __init__(self, crawl: Crawl) -> None:
         super().__init__(crawl)
-        self._items: WeakKeyDictionary[Response, list[Finding]] = WeakKeyDictionary()
+        # Of responses in use: the fields of the page's items at its last visit, and its new items.
+        self._items: WeakKeyDictionary[Response, tuple[Mapping[int, Any], list[Finding]]]
+        self._items = WeakKeyDictionary()
         # Pages whose only text was replaced, and when the old text first appeared.
         self._replaced: dict[int, int] = {}
 
     def shown(self, response: Response, item: object, *, is_news: bool) -> None:
         """Keep the text of an item now: pipelines may change the item before the visit ends."""
         if is_news:
-            from hacs_crawler.watch import (  # noqa: PLC0415 - few crawls watch items
-                EMPTY,
-                TITLES,
-                item_fields,
-                item_key,
-                item_texts,
-            )
-
             config = self._crawl.config
-            items = self._items.setdefault(response, [])
-            if len(items) < config.findings:
+            if response not in self._items:
                 page = None if response.request is None else page_url(response.request)
                 before = {} if page is None else self._crawl.parts.items_before(page)
-                key = item_key(item, name) if (name := config.watch_key) else 0
+                self._items[response] = before, []
+            before, items = self._items[response]
+            if len(items) < config.findings:
+                key = watch.item_key(item, name) if (name := config.watch_key) else 0
                 fields_before = {} if key is None else before.get(key, {})
-                fields = item_fields(item)
+                fields = watch.item_fields(item) if fields_before else {}
                 changed = {
-                    name: f"no {name}" if was in EMPTY else f"{name} {was}"
-                    for name in ({**fields, **fields_before} if fields_before else ())
+                    name: f"no {name}" if was in watch.EMPTY else f"{name} {was}"
+                    for name in {**fields, **fields_before}
                     if (was := fields_before.get(name)) != (now := fields.get(name))
                     and any(
                         isinstance(value, str | int | float) and value != "" for value in (was, now)
@@ -87,22 +84,22 @@ class FindingsWriter(PageWriter[Findings]):
                 }
                 texts = {
                     name: text
-                    for name, text in item_texts(item).items()
+                    for name, text in watch.item_texts(item).items()
                     if name in _URL_FIELDS or name not in config.watch_ignore
                 }
-                is_titled = any(texts.get(name) for name in TITLES)
-                if is_titled and config.watch_key not in {*TITLES, *_URL_FIELDS}:
+                is_titled = any(texts.get(name) for name in watch.TITLES)
+                if is_titled and config.watch_key not in {*watch.TITLES, *_URL_FIELDS}:
                     texts.pop(
                         config.watch_key, None
-                    )  # often a bare number, which the title makes superfluous
+                    )  # often a bare number, superfluous by the title
                 items.append(_item_finding(texts, changed, is_titled=is_titled))
 
     def observed(self, observed: Observed) -> Iterable[Visit]:
         """Keep the new links, items or texts of an update."""
         recorded, response = observed.recorded, observed.response
-        items = self._items.pop(response, ()) if self._items else ()
-        watch = self._crawl.config.watch
-        is_text = watch is not None and not watch.takes_items
+        items = self._items.pop(response, ({}, []))[1] if self._items else []
+        watched = self._crawl.config.watch
+        is_text = watched is not None and not watched.takes_items
         if observed.reason or not recorded.is_known or not (recorded.updated or is_text):
             return ()
         if items and not self._crawl.config.watch_key and len(observed.visit.marks or ()) > 1:

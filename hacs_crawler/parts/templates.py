@@ -176,20 +176,21 @@ class Templates(CrawlPart):
             if visit.marks is None or visit.harvest is not None or visited.has_other_rules:
                 continue
             is_same = after.spells == before.spells and not before.unread
-            has_begun = _showed_one_content(visited)
-            if is_same and not (after.is_chosen or has_begun):  # like most visits
+            has_begun, is_chosen = _showed_one_content(visited), after.is_chosen
+            if is_same and not (is_chosen or has_begun):  # like most visits
                 continue
             site = self._sites.setdefault(menu_id(visit.url), _Site())
-            is_compared = bool(before.visits) and after.is_chosen
+            is_compared = bool(before.visits) and is_chosen
             site.visits += is_compared
             if is_same and not has_begun and len(visit.marks) >= FEWEST_MARKS:
                 continue
-            content, has_room = content_of(visit.marks), self._marks < MOST_MARKS
+            hashed: Callable[[frozenset[int]], int] = content_of if is_chosen else hash
+            content, has_room = hashed(visit.marks), self._marks < MOST_MARKS
             shown_before = visit.marks if is_same else before.sound.spells.shown_last()
-            had = content if is_same else content_of(shown_before)
+            had = content if is_same else hashed(shown_before)
             number = len(shown_before)
-            is_enough = number >= (FEWEST_MARKS if after.is_chosen else FEWEST_LINKS)
-            if after.is_chosen and not is_enough and number and not is_asked_of:
+            is_enough = number >= (FEWEST_MARKS if is_chosen else FEWEST_LINKS)
+            if is_chosen and not is_enough and number and not is_asked_of:
                 site.add_page_of_few(content, had)
             changed = _Changed.of(visited, self._crawl.config.estimation.updates)
             if has_begun and has_room:

@@ -134,9 +134,9 @@ def _add_seen(page: Page, visit: Visit) -> None:
         _add(page, shown, {at: rules}, visit.hrefs)
         return
     if visit.marks is not None:
-        shown_at = page.shown_at
-        latest = shown_at[-1] if shown_at else 0
-        page.spells = page.spells.followed_by(at, visit.marks, latest)
+        if visit.marks != page.spells.shown_last():
+            latest = next(reversed(page.shown_at), 0)
+            page.spells = page.spells.followed_by(at, visit.marks, latest)
         page.hrefs = visit.hrefs
     if rules != next(reversed(page.rule_changes.values()), UNKNOWN):
         page.rule_changes = {**page.rule_changes, at: rules}

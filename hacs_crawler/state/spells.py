@@ -57,6 +57,8 @@ class Spells(NamedTuple):
 
     def shown_last(self) -> frozenset[int]:
         """Return the marks of the latest visit that showed marks."""
+        if len(self.periods) == 3 and self.periods[1] == OPEN:  # like most pages
+            return frozenset(self.marks)
         return frozenset().union(*(marks for _, last, marks in self.each() if last == OPEN))
 
     def open_since(self) -> list[int]:
@@ -75,10 +77,8 @@ class Spells(NamedTuple):
         return gained
 
     def followed_by(self, at: int, shown: frozenset[int], latest: int) -> Spells:
-        """Return the spells after one more visit; `latest` was the last that showed marks."""
+        """Return the spells after one more visit that showed other marks than the `latest` before."""
         before = self.shown_last()
-        if shown == before:
-            return self
         if before <= shown:
             gained = array("q", sorted(shown - before))
             return Spells(self.periods + array("I", (at, OPEN, len(gained))), self.marks + gained)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -24,6 +25,8 @@ def face(package: str, init: str) -> Callable[[str], Any]:
                     places.update(dict.fromkeys((alias.name for alias in node.names), node.module))
         if name.startswith("__") or name not in places:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(places[name]), name)
+        value = getattr(import_module(places[name]), name)
+        setattr(sys.modules[package], name, value)  # the next import does not ask here
+        return value
 
     return get

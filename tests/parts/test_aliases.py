@@ -2,8 +2,9 @@
 
 import asyncio
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
+from msgspec.structs import replace
 from scrapy import Request, signals
 from scrapy.http import Response
 from scrapy.signalmanager import SignalManager
@@ -11,11 +12,24 @@ from scrapy.signalmanager import SignalManager
 from crawl_support import PREDICTION
 from hacs_crawler.crawl.meta import claim, mark_ranked
 from hacs_crawler.crawl.part import Observed
-from hacs_crawler.parts.aliases import MOST_BYTES, Alias, Aliases
-from hacs_crawler.state import Page, Recorded, Visit, merged
+from hacs_crawler.parts.aliases import MOST_BYTES, Aliases
+from hacs_crawler.state import Page, Prediction, Recorded, Visit, merged
 
 TARGET = "http://b.example/"
 SHOWN = Visit(TARGET, 1_700_000_000, marks=frozenset({1, 2}), etag='"5f"', bytes=70)
+
+
+class Alias(NamedTuple):
+    """A page that redirects to the target, and the prediction for its visit."""
+
+    page_url: str
+    prediction: Prediction | None
+
+    def visit(self, shown: Visit) -> Visit:
+        """Return the page's visit, given the target's."""
+        return replace(shown, url=self.page_url, prediction=self.prediction)
+
+
 ONE = Alias("http://a.example/1", PREDICTION)
 OTHER = Alias("http://a.example/2", None)
 
