@@ -21,7 +21,7 @@ from scrapy.http import Response, TextResponse, XmlResponse
 
 from hacs_crawler.utils.settings import NotAllowedError
 from hacs_crawler.watch.items import canonical_json
-from hacs_crawler.watch.rules import AnswerType, Reader, Shown, spaced
+from hacs_crawler.watch.rules import AnswerType, Reader, Shown, as_read, spaced
 
 _HIDDEN: Final = frozenset({"noscript", "script", "style", "template"})
 _NAMES_HIDDEN: Final = re.compile(rf"(?<![\w.#-])(?:{'|'.join(sorted(_HIDDEN))})(?![\w-])")
@@ -53,28 +53,13 @@ _LINKED: Final = re.compile(f"{_LINK}[^{_LINK_END}]*{_LINK_END}?")
 _MOST_LINKED: Final = 0.3
 _FEWEST_CHARACTERS: Final = 200
 # Main texts of responses in use: findings are read from what was read for the marks.
-_texts: Final[WeakKeyDictionary[Response, list[str]]] = WeakKeyDictionary()
+_texts: Final[WeakKeyDictionary[Response, list[bytes]]] = WeakKeyDictionary()
 
 
 def visible_texts(element: Any) -> list[str]:
     """Return the visible texts of an element; scripts and styles only if it is one itself."""
     blocks = [text for text in map(spaced, str(_VISIBLE(element)).split(_BREAK)) if text]
     return blocks if len(blocks) > MOST_WHOLE else [" ".join(blocks)]
-
-
-def main_texts(tree: HtmlElement) -> list[str]:
-    """Return the blocks of a page's main text: paragraphs, headings, entries of lists, rows of tables.
-
-    Left out are menus, footers, asides, forms' controls, figures, and blocks that consist of links
-    by more than `_MOST_LINKED`. Of the blocks between two of the latter, headings at the end are
-    theirs, and fewer than `_FEWEST_CHARACTERS` are captions, unless the page has no longer text.
-    """
-    runs = [[*run] for counts, run in groupby(_blocks(tree), key=bool) if counts]
-    for run in runs:
-        while run and run[-1].startswith(_HEADING):
-            run.pop()
-    long = [run for run in runs if sum(map(len, run)) >= _FEWEST_CHARACTERS]
-    return [text.lstrip(_HEADING) for run in long or runs for text in run]
 
 
 def _blocks(tree: HtmlElement) -> Iterator[str]:
@@ -159,11 +144,24 @@ def jmespath_reader(expression: str) -> Reader:
     return read
 
 
-def read_text(response: Response, tree: HtmlElement | None) -> list[str]:
-    """Return the blocks of a page's main text; see `main_texts`."""
+def read_text(response: Response, tree: HtmlElement | None) -> list[bytes]:
+    """Return the blocks of a page's main text: paragraphs, headings, entries of lists, rows of tables.
+
+    Left out are menus, footers, asides, forms' controls, figures, and blocks that consist of links
+    by more than `_MOST_LINKED`. Of the blocks between two of the latter, headings at the end are
+    theirs, and fewer than `_FEWEST_CHARACTERS` are captions, unless the page has no longer text.
+    """
     if response not in _texts:
         assert tree is not None  # noqa: S101 - only HTML is read
-        _texts[response] = main_texts(tree)
+        runs = [[*run] for counts, run in groupby(_blocks(tree), key=bool) if counts]
+        for run in runs:
+            while run and run[-1].startswith(_HEADING):
+                run.pop()
+        long = [run for run in runs if sum(map(len, run)) >= _FEWEST_CHARACTERS]
+        texts = (text.lstrip(_HEADING).lstrip() for run in long or runs for text in run)
+        _texts[response] = [
+            (text if text.isascii() else as_read(text)).encode("utf-8", "replace") for text in texts
+        ]
     return _texts[response]
 
 

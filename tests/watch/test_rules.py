@@ -197,6 +197,17 @@ def test_beside_a_main_text_other_blocks_do_not_count(blocks: str, is_first: boo
     assert found == {rules("css:b").marks_of("Terms") | marks("css:p", html(own))}
 
 
+def test_white_space_and_what_nobody_sees_do_not_count_in_a_main_text() -> None:
+    pages = [
+        html(
+            f"<h1>{space}A\u00adl{space}l</h1><div>\n{LONG}</div>{space}<p>{space}Te\u200ba{space}"
+        )
+        for space in ("", " \n ")
+    ]
+    assert marks("text", pages[0]) == marks("text", html(f"<h1>All</h1><p>{LONG}<p>Tea"))
+    assert marks("text", pages[1]) == marks("text", html(f"<h1>Al l</h1><p>{LONG}<p>Tea"))
+
+
 def test_a_page_of_few_words_has_a_main_text() -> None:
     page = html("<nav><a href=/>Home</a></nav><table><tr><td>Tea<td>5.20</table><h2>Prices</h2>")
     assert marks("text", page) == rules("css:b").marks_of("Tea 5.20")
