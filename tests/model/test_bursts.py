@@ -75,19 +75,22 @@ def expm(matrix: FloatArray) -> FloatArray:
     return (vectors * np.exp(values)) @ np.linalg.inv(vectors)
 
 
-def test_the_survival_is_that_of_the_filter() -> None:
+@pytest.mark.parametrize("churn", [0.0, 0.3])
+def test_the_survival_is_that_of_the_filter(churn: float) -> None:
     """By the matrix exponentials of the module's text, of a page's one type."""
     quiet, busy, to_busy, to_quiet = 0.003, 1.0, 1 / 80, 1 / 8  # the last type
     d0 = np.array([[-(quiet + to_busy), to_busy], [to_quiet, -(busy + to_quiet)]])
     d = d0 + np.diag([quiet, busy])
     alpha = np.array([to_quiet, to_busy]) / (to_quiet + to_busy)
-    gaps, none = gaps_of(([5.0, 30.0, 0.5, 2.0], [True, False, True, True])), np.zeros(1)
+    gaps = gaps_of(([5.0, 30.0, 0.5, 2.0], [True, False, True, True]))
     for days, updated in zip(gaps.days.tolist(), gaps.updated.tolist(), strict=True):
-        alpha = alpha @ (expm(d * days) - expm(d0 * days) if updated else expm(d0 * days))
+        none = (1 - churn) * expm(d0 * days)
+        alpha = alpha @ (expm(d * days) - none if updated else none)
         alpha /= alpha.sum()
     only = Bursts((*(1e-300,) * 15, 1.0), 1.0)
     of_rates = np.ones((1, len(TIMES)))
-    found = with_bursts(of_rates, gaps, none, none, DEFAULT_PRIOR, only)
+    churns = np.array([churn]), np.ones(1)
+    found = with_bursts(of_rates, gaps, *churns, DEFAULT_PRIOR, only)
     trust = 1 / (1 + np.exp(-6.0))
     expected = [trust * (alpha @ expm(d0 * days)).sum() + 1 - trust for days in TIMES]
     assert found[0] == pytest.approx(np.array(expected), abs=1e-6)

@@ -137,7 +137,7 @@ def test_all_pages_are_looked_through_once_even_where_many_have_one_score(
 def test_pages_that_reach_a_bound_come_with_all_pages_of_their_sites() -> None:
     _, rows = pages(5_000, 4, 900)
     bounds = bounds_on(rows)
-    found = bounds.reaching(reach_of(0.99))
+    found = bounds.reaching(reach_of(0.5))  # which pages visited once reach, too
     groups = list(groups_of(found, rows, 5_000))
     unseen, seen = groups[0], groups[1:]
     assert rows["visits"][unseen.wanted].tolist() == [0] * len(unseen.wanted)
