@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from pydispatch.dispatcher import getReceivers
 from scrapy import Request, Spider
 from scrapy.crawler import Crawler
-from scrapy.http import HtmlResponse, Response
+from scrapy.http import Response
 
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import (
@@ -113,11 +113,8 @@ class LinkAdditionsMiddleware:
         if request is None or not self._crawl.is_open:
             self._crawl.stats.unrecorded += request is not None and page_url(request) is not None
             return
-        watch, stats = self._crawl.config.watch, self._crawl.stats
-        if watch is None:
-            may_show = isinstance(response, HtmlResponse)
-        else:
-            may_show = not watch.answers or type_of(response) in watch.answers
+        stats, answers = self._crawl.stats, self._crawl.config.rules.answers
+        may_show = not answers or type_of(response) in answers
         stats.readable_answers += may_show
         tag = tag_of(request)
         url = page_url(request, tag)

@@ -2,7 +2,7 @@
 
 from hacs_crawler.analysis.new_things import (
     NewThing as NewThing,
-    knows_host as knows_host,
+    check_host as check_host,
     newest as newest,
     newest_table as newest_table,
 )

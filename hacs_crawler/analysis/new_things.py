@@ -8,6 +8,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from hacs_crawler.analysis.tables import Table, table, times
+from hacs_crawler.exceptions import HacsError
 from hacs_crawler.links import link_fingerprint
 from hacs_crawler.model import CHURNING
 from hacs_crawler.state import FIRST, OPEN, PAGES_A_CALL, Finding, Page, State, all_findings
@@ -69,9 +70,10 @@ def newest(state: State, since: float = 0, host: str = "") -> tuple[list[NewThin
     return things, held_back
 
 
-def knows_host(state: State, host: str) -> bool:
-    """Whether a state knows a page of a host, or of hosts below it; raises StateError."""
-    return any(map(_hosted_by(host), state.urls()))
+def check_host(state: State, host: str) -> None:
+    """Raise HacsError if a state knows no page of a host, or of hosts below it."""
+    if not any(map(_hosted_by(host), state.urls())):
+        raise HacsError(f"the state knows no page of the host {host}")
 
 
 def _hosted_by(host: str) -> Callable[[str], bool]:

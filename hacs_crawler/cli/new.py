@@ -12,7 +12,7 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 import typer
 from rich.table import Table as RichTable
 
-from hacs_crawler.analysis import NewThing, knows_host, newest, newest_table
+from hacs_crawler.analysis import NewThing, check_host, newest, newest_table
 from hacs_crawler.cli.common import Set, Shards, opened, place_of
 from hacs_crawler.cli.output import Csv, Json, checked_target, show_rows, write_file
 from hacs_crawler.cli.rank import NO_PAGES
@@ -101,8 +101,8 @@ def _why_none(state: State, config: Config, since: str, site: str) -> str:
     if not (visits > 1).any():
         pages = counted(int((visits > 0).sum()), "page")
         return f"{pages} visited once so far: new things are known from the second visit on"
-    if site and not knows_host(state, site):
-        return f"the state knows no page of the host {site}"
+    if site:
+        check_host(state, site)
     where = f" on {site}" * bool(site) + f" since {since}" * bool(since)
     # exports and archives come without texts
     if not where and rows["updates"].any():

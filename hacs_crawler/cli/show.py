@@ -11,7 +11,7 @@ import numpy as np
 import typer
 from rich.table import Table
 
-from hacs_crawler.analysis import knows_host
+from hacs_crawler.analysis import check_host
 from hacs_crawler.cli.common import Set, Shards, opened
 from hacs_crawler.cli.output import (
     Json,
@@ -88,8 +88,8 @@ def show(
         if is_host:
             host = url.lower()
             parts = read_volatile_parts(state).get(host, VolatileLinkParts(host))
-            if not (parts.parts or parts.suspected or knows_host(state, host)):
-                raise HacsError(f"the state knows no page of the host {host}")
+            if not parts.parts and not parts.suspected:
+                check_host(state, host)
             document, text = {"host": host, **parts.to_json()}, _host_text(parts)
         else:
             now = config.clock()

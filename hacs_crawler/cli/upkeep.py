@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 import numpy as np
 import typer
 
-from hacs_crawler.analysis import knows_host
+from hacs_crawler.analysis import check_host
 from hacs_crawler.cli.common import Set, Shards, opened, place_of, showing, signals_noted
 from hacs_crawler.cli.output import show_lines
 from hacs_crawler.exceptions import HacsError, StateError
@@ -116,8 +116,7 @@ def forget(
     host's pages is a baseline.
     """
     with opened(settings, writes=True) as (_, state):
-        if not knows_host(state, host):
-            raise HacsError(f"the state knows no page of the host {host}")
+        check_host(state, host)
         forgotten = forget_volatile_parts(state_of(state, f"http://{host}/"), host.lower())
         if not forgotten.parts:
             logger.info("nothing was left out of the links of %s", host)

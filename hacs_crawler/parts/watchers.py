@@ -7,7 +7,7 @@ rejected, and the other may begin, as if the setting had changed.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -16,8 +16,7 @@ from scrapy.http import Response
 
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.for_parts import CrawlPart
-from hacs_crawler.crawl.part import Observed
-from hacs_crawler.state import Page, Recorded, State, Visit, change_note, read_note
+from hacs_crawler.state import Page, Recorded, State, change_note, read_note
 from hacs_crawler.utils.text import counted, safe_logger
 from hacs_crawler.watch import LEADS_ON, Rules
 
@@ -46,7 +45,7 @@ class Watchers(CrawlPart):
     def __init__(self, crawl: Crawl) -> None:
         super().__init__(crawl)
         self._others: dict[int, tuple[str, str]] = {}
-        self._visits = self._empty = 0
+        self._visits = 0
 
     async def opened(self) -> None:
         """Read the rules of other spiders, and note this spider's."""
@@ -79,11 +78,6 @@ class Watchers(CrawlPart):
             )
         return rules
 
-    def observed(self, observed: Observed) -> Iterable[Visit]:
-        """Count answers without watched marks."""
-        self._empty += observed.reason == "nothing_shown"
-        return ()
-
     def recorded(self, batch: Sequence[Recorded]) -> None:
         """Count visits with watched marks."""
         self._visits += sum(
@@ -112,8 +106,9 @@ class Watchers(CrawlPart):
                 config.watched_as,
                 advice if are_most else "",
             )
-        if self._empty and not self._visits and config.watch is not None:
-            pages = counted(self._empty, "page")
+        empty = stats.get("not_observed/nothing_shown")
+        if empty and not self._visits and config.watch is not None:
+            pages = counted(empty, "page")
             fields = f", HACS_WATCH_FIELDS = {list(config.watch_fields)}" * bool(
                 config.watch_fields
             )
@@ -126,7 +121,6 @@ class Watchers(CrawlPart):
             logger.info(
                 'No page had a new link. To watch the items of this spider, set HACS_WATCH = "items"'
             )
-        self._visits = self._empty = 0
 
 
 def _note(state: State, spider: str, own: _Watcher | None) -> dict[str, _Watcher]:

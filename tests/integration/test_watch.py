@@ -76,7 +76,7 @@ def test_a_page_that_shows_nothing_of_what_it_always_showed_was_not_read(
     assert blocked.items == [{"reason": "nothing_shown"}]
     assert blocked.stat("hacs/not_observed/nothing_shown") == 1
     assert blocked.stat("hacs/visits") == 0
-    assert "HACS_WATCH = 'css:.price': none of it was on any of 1 page visited" in blocked.log
+    assert "HACS_WATCH = 'css:.price': none of it was on any of 1 page that answered" in blocked.log
     any_spider.days = 2
     price(site, "A")
     assert any_spider.run(SHOP, **settings).items[0]["update"] is False
