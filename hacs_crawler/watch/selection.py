@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from functools import partial
-from itertools import groupby
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -21,7 +20,7 @@ from scrapy.http import Response, TextResponse, XmlResponse
 
 from hacs_crawler.utils.settings import NotAllowedError
 from hacs_crawler.watch.items import canonical_json
-from hacs_crawler.watch.rules import AnswerType, Reader, Shown, as_read, spaced
+from hacs_crawler.watch.rules import AnswerType, Reader, Shown, spaced
 
 _HIDDEN: Final = frozenset({"noscript", "script", "style", "template"})
 _NAMES_HIDDEN: Final = re.compile(rf"(?<![\w.#-])(?:{'|'.join(sorted(_HIDDEN))})(?![\w-])")
@@ -31,48 +30,25 @@ _BLOCKS: Final = (
 )
 # An element with at most this many blocks is one text; otherwise each block is a text, as in a list.
 MOST_WHOLE: Final = 4
-# What a stylesheet writes around blocks and links, and before headings: no characters of texts.
-_BREAK, _LINK, _LINK_END, _HEADING = "\ufdd0", "\ufdd1", "\ufdd2", "\ufdd3"
+# What the stylesheet writes around blocks: no character of texts.
+_BREAK: Final = "\ufdd0"
 # lxml walks through a tree in C by a stylesheet, which takes a tenth of the time of a loop.
-_STYLESHEET: Final = f"""
+_VISIBLE: Final = etree.XSLT(
+    etree.XML(f"""
 <xsl:stylesheet version="1.0" xmlns:xsl="http://www.w3.org/1999/XSL/Transform">
   <xsl:output method="text"/>
   <xsl:template match="/"><xsl:apply-templates select="*/node()"/></xsl:template>
   <xsl:template match="{"|".join(sorted(_HIDDEN))}"/>
   <xsl:template match="{_BLOCKS}">{_BREAK}<xsl:apply-templates/>{_BREAK}</xsl:template>
-  <xsl:template match="td|th">&#160;<xsl:apply-templates/>&#160;</xsl:template>%s
-</xsl:stylesheet>"""
-# Later templates count first.
-_OF_MAIN_TEXT: Final = f"""
-  <xsl:template match="a[@href]">{_LINK}<xsl:apply-templates/>{_LINK_END}</xsl:template>
-  <xsl:template match="h1|h2|h3|h4|h5|h6">{_BREAK}{_HEADING}<xsl:apply-templates/>{_BREAK}</xsl:template>
-  <xsl:template match="aside|audio|button|canvas|datalist|dialog|figure|footer|head|iframe|menu|nav"/>
-  <xsl:template match="object|select|svg|textarea|video"/>"""
-_VISIBLE, _MAIN_TEXT = (etree.XSLT(etree.XML(_STYLESHEET % more)) for more in ("", _OF_MAIN_TEXT))
-_LINKED: Final = re.compile(f"{_LINK}[^{_LINK_END}]*{_LINK_END}?")
-_MOST_LINKED: Final = 0.3
-_FEWEST_CHARACTERS: Final = 200
-# Main texts of responses in use: findings are read from what was read for the marks.
-_texts: Final[WeakKeyDictionary[Response, list[bytes]]] = WeakKeyDictionary()
+  <xsl:template match="td|th">&#160;<xsl:apply-templates/>&#160;</xsl:template>
+</xsl:stylesheet>""")
+)
 
 
 def visible_texts(element: Any) -> list[str]:
     """Return the visible texts of an element; scripts and styles only if it is one itself."""
     blocks = [text for text in map(spaced, str(_VISIBLE(element)).split(_BREAK)) if text]
     return blocks if len(blocks) > MOST_WHOLE else [" ".join(blocks)]
-
-
-def _blocks(tree: HtmlElement) -> Iterator[str]:
-    """Yield the text of each block of a page, "" if it is mostly links."""
-    begun = ""
-    for block in str(_MAIN_TEXT(tree)).split(_BREAK):
-        shown = begun + block
-        text = own = spaced(shown.replace(_LINK, "").replace(_LINK_END, ""))
-        if _LINK in shown:
-            begun = _LINK if shown.rfind(_LINK) > shown.rfind(_LINK_END) else ""
-            own = spaced(_LINKED.sub("", shown))
-        if text.strip(_HEADING):
-            yield "" if len(own) < (1 - _MOST_LINKED) * len(text) else text
 
 
 def _without_hidden(tree: HtmlElement) -> HtmlElement:
@@ -144,25 +120,31 @@ def jmespath_reader(expression: str) -> Reader:
     return read
 
 
-def read_text(response: Response, tree: HtmlElement | None) -> list[bytes]:
-    """Return the blocks of a page's main text: paragraphs, headings, entries of lists, rows of tables.
+def text_reader() -> Reader:
+    """Return the reader of a page's main text: its paragraphs, headings and cells. Needs trafilatura."""
+    try:
+        from trafilatura import extract  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        what = "with pip install 'hacs-crawler[text]', which"
+        raise NotAllowedError(f"text only {what} brings trafilatura ({error})") from error
 
-    Left out are menus, footers, asides, forms' controls, figures, and blocks that consist of links
-    by more than `_MOST_LINKED`. Of the blocks between two of the latter, headings at the end are
-    theirs, and fewer than `_FEWEST_CHARACTERS` are captions, unless the page has no longer text.
-    """
-    if response not in _texts:
+    # kept while a response is in use: findings are read from the text that was extracted for the marks
+    read_before = WeakKeyDictionary[Response, list[str]]()
+
+    def read(response: Response, tree: HtmlElement | None) -> list[str]:
         assert tree is not None  # noqa: S101 - only HTML is read
-        runs = [[*run] for counts, run in groupby(_blocks(tree), key=bool) if counts]
-        for run in runs:
-            while run and run[-1].startswith(_HEADING):
-                run.pop()
-        long = [run for run in runs if sum(map(len, run)) >= _FEWEST_CHARACTERS]
-        texts = (text.lstrip(_HEADING).lstrip() for run in long or runs for text in run)
-        _texts[response] = [
-            (text if text.isascii() else as_read(text)).encode("utf-8", "replace") for text in texts
-        ]
-    return _texts[response]
+        if response not in read_before:
+            # a copy, as trafilatura changes trees; pruned, as it would take scripts and menus for text
+            text = extract(
+                _without_hidden(tree),
+                include_comments=False,
+                favor_recall=True,
+                prune_xpath=["//nav", "//footer"],
+            )
+            read_before[response] = (text or "").splitlines()
+        return read_before[response]
+
+    return read
 
 
 # By the prefix in HACS_WATCH; with the types of answers that each reads.

@@ -27,7 +27,7 @@ def mark_rules(given: Any) -> MarkRules | None:
     if name == "items":
         return items.item_rules()
     if name == "text":
-        return MarkRules(name, selection.read_text)
+        return MarkRules(name, selection.text_reader())
     if colon and kind in selection.READERS and expression.strip():
         reader_of, answers = selection.READERS[kind]
         return MarkRules(name, reader_of(expression), answers)
@@ -57,11 +57,10 @@ class WatchSettings:
             """
             [The part of a page that is watched](updates.md#what-is-news-to-you). Its `"links"`;
             `"publications"`, its links and citations without a link; the `"items"` that its callback
-            yields; `"text"`, the blocks of its [main text](updates.md#the-main-text-of-a-page);
-            `"css:…"`, `"xpath:…"` or, for JSON answers, `"jmespath:…"`, the texts that an expression
-            selects; or the dotted path of a function that takes the response and returns texts or
-            bytes. After a change each page's next visit is a
-            [baseline](how-it-works.md#what-counts-as-a-visit).
+            yields; `"text"`, the paragraphs of its main text (needs the extra `text`); `"css:…"`,
+            `"xpath:…"` or, for JSON answers, `"jmespath:…"`, the texts that an expression selects; or
+            the dotted path of a function that takes the response and returns texts or bytes. After a
+            change each page's next visit is a [baseline](how-it-works.md#what-counts-as-a-visit).
             """,
             mark_rules,
             default="links",

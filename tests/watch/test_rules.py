@@ -161,6 +161,7 @@ def test_what_a_function_raises_costs_the_observation_and_a_line(
 
 
 def test_main_text_is_watched_by_its_blocks_without_menus() -> None:
+    pytest.importorskip("trafilatura")
     clauses = [f"<p>{n}. You may not use the service in the way number {n}.</p>" for n in range(9)]
 
     def terms(menu: str, *clauses: str) -> HtmlResponse:
@@ -172,45 +173,6 @@ def test_main_text_is_watched_by_its_blocks_without_menus() -> None:
         "text", terms("Home", *clauses[:5], "<p>5. You may, on Sundays.</p>", *clauses[6:])
     )
     assert (len(after - before), len(before - after)) == (1, 1)
-
-
-LONG = " ".join(["This clause is long enough to be no caption of anything."] * 4)
-OTHER_BLOCKS = {
-    "links": "<ul><li><a href=/1>{0}</a></li><li><a href=/2>More</a></li></ul>",
-    "mostly links": "<p>By <a href=/ada>Ada, who knows all about {0}</a></p>",
-    "a link around blocks": "<a href=/1><h3>{0}</h3><p>The teaser of another page.</p></a>",
-    "a heading of links": "<h2>{0}</h2><ul><li><a href=/1>One</a></li></ul>",
-    "a caption between links": "<a href=/1>One</a><p>{0}</p><a href=/2>Two</a>",
-    "an aside": "<aside><p>{0} " + LONG + "</p></aside>",
-    "a footer": "<footer><div>{0} " + LONG + "</div></footer>",
-    "controls": "<button>{0}</button><select><option>{0}</option></select>",
-    "a figure": "<figure><svg><text>{0}</text></svg><figcaption>{0}</figcaption></figure>",
-}
-
-
-@pytest.mark.parametrize("blocks", OTHER_BLOCKS.values(), ids=OTHER_BLOCKS)
-@pytest.mark.parametrize("is_first", [True, False])
-def test_beside_a_main_text_other_blocks_do_not_count(blocks: str, is_first: bool) -> None:
-    own = f"<h1>Terms</h1><p>{LONG}</p><p>And <a href=/law>the law</a> holds in any case.</p>"
-    pages = [blocks.format(word) for word in ("old", "new")]
-    found = {marks("text", html(other + own if is_first else own + other)) for other in pages}
-    assert found == {rules("css:b").marks_of("Terms") | marks("css:p", html(own))}
-
-
-def test_white_space_and_what_nobody_sees_do_not_count_in_a_main_text() -> None:
-    pages = [
-        html(
-            f"<h1>{space}A\u00adl{space}l</h1><div>\n{LONG}</div>{space}<p>{space}Te\u200ba{space}"
-        )
-        for space in ("", " \n ")
-    ]
-    assert marks("text", pages[0]) == marks("text", html(f"<h1>All</h1><p>{LONG}<p>Tea"))
-    assert marks("text", pages[1]) == marks("text", html(f"<h1>Al l</h1><p>{LONG}<p>Tea"))
-
-
-def test_a_page_of_few_words_has_a_main_text() -> None:
-    page = html("<nav><a href=/>Home</a></nav><table><tr><td>Tea<td>5.20</table><h2>Prices</h2>")
-    assert marks("text", page) == rules("css:b").marks_of("Tea 5.20")
 
 
 def test_rules_are_told_apart_by_what_is_watched_and_by_rendering() -> None:
@@ -239,6 +201,8 @@ CLAUSE = "<main><p>You may use the service, as long as you do not resell it.</p>
 def test_a_body_that_was_seen_at_the_last_visit_has_its_marks_without_being_read(
     watch: str, response: TextResponse
 ) -> None:
+    if watch == "text":
+        pytest.importorskip("trafilatura")
     before = shown_marks(response, rules(watch))
     visit = Visit(URL, 1_700_000_000, marks=before.marks, hrefs=before.hrefs)
     page = merged(Page(URL), visit).after
@@ -256,10 +220,13 @@ def test_a_body_that_was_seen_at_the_last_visit_has_its_marks_without_being_read
     assert again("other").marks == read_anew
 
 
-def test_a_text_is_read_once_of_a_response_in_use() -> None:
+def test_a_text_is_extracted_once_of_a_response_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    extract = Mock(return_value="One.\nTwo.")
+    monkeypatch.setattr(pytest.importorskip("trafilatura"), "extract", extract)
     text, response = rules("text"), html(CLAUSE)
-    read = text.read(response, tree_of(response))
-    assert [*text.read(response, None)] == [*read]
+    assert [*text.read(response, tree_of(response))] == ["One.", "Two."]
+    assert len(text.marks(response, tree_of(response))) == 2
+    extract.assert_called_once()
 
 
 @pytest.mark.parametrize("watch", ["items", f"{__name__}.prices"])
