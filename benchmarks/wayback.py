@@ -56,7 +56,8 @@ from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.page import Page, Visit
 from hacs_crawler.utils.times import DAY
-from pywb_archive import Archived, page_of, pywb_archive, pywb_python, write_warc
+from pywb_archive import Archived, pywb_archive, pywb_python, write_warc
+from wayback_machine import page
 
 ROOT = Path(__file__).parents[1]
 CACHE = ROOT / ".pytest_cache" / "d" / "pywb"
@@ -361,7 +362,7 @@ def wayback_machine(shape: Shape) -> Iterator[str]:
                 self.answer(chunk(shape, query), "application/json")
             elif self.path.startswith("/web/"):
                 at = datetime.strptime(self.path[5:19], "%Y%m%d%H%M%S").replace(tzinfo=UTC)
-                body = page_of([f"{urlsplit(self.path).path}/{at:%Y}"])
+                body = page(f"{urlsplit(self.path).path}/{at:%Y}")
                 self.answer(
                     body, "text/html", ("Memento-Datetime", formatdate(at.timestamp(), usegmt=True))
                 )
