@@ -385,17 +385,6 @@ def test_what_is_put_back_passes_the_filter_once_and_its_redirects_do_not(
 # as one record
 
 
-def test_a_tag_is_replaced_and_never_changed() -> None:
-    seed = mark_ranked(start(), PREDICTION)
-    tag = tag_of(seed)
-    mark_answered(seed)
-    assert tag_of(seed).stage == "answered"
-    assert tag.stage != "answered"
-    with pytest.raises(AttributeError):
-        tag.stage = "answered"
-    assert not hasattr(tag, "__dict__")
-
-
 def test_requests_of_which_hacs_pages_says_the_same_share_one_tag() -> None:
     requests = follow_up(), follow_up(ELSEWHERE)
     for request in requests:

@@ -77,22 +77,20 @@ def test_a_crawl_that_is_told_to_stop_leaves_the_seed_to_the_next_one() -> None:
     assert harvested(crawl, archive)[0].status == "history"
 
 
-def test_a_capture_that_the_archive_failed_to_show_is_tried_in_so_many_runs() -> None:
+@pytest.mark.parametrize(
+    ("failed_runs", "days"), [(MOST_TRIES + 2, [1, 3]), (1, [1, 2, 3])], ids=["never", "at last"]
+)
+def test_a_capture_that_the_archive_failed_to_show_is_tried_in_so_many_runs(
+    failed_runs: int, days: list[int]
+) -> None:
     crawl = Crawl()
     archive = Archive([capture(day, str(day)) for day in (1, 2, 3)], {2: failing(2)})
-    for _ in range(MOST_TRIES + 2):
+    for _ in range(failed_runs):
         harvested(crawl, archive)
-    assert archive.fetched.count(2) == MOST_TRIES
-    assert crawl.visited_days() == [1, 3]
-
-
-def test_a_capture_that_the_archive_shows_at_last_is_recorded() -> None:
-    crawl = Crawl()
-    archive = Archive([capture(day, str(day)) for day in (1, 2, 3)], {2: failing(2)})
-    harvested(crawl, archive)
+    assert archive.fetched.count(2) == min(failed_runs, MOST_TRIES)
     archive.instead.clear()
     harvested(crawl, archive)
-    assert crawl.visited_days() == [1, 2, 3]
+    assert crawl.visited_days() == days
 
 
 def test_an_archive_that_answers_no_seed_at_all_ends_the_crawl_with_its_address() -> None:
