@@ -168,10 +168,8 @@ def _state(config: Config, shards: int | None) -> Iterator[Check]:
     except (ConfigError, StateError) as error:
         advice = (
             "HACS_STATE is sqlite:///FILE or redis://HOST:PORT/DATABASE; is that running and yours?"
-            if isinstance(error, StateError)
-            else "install it where crawls run"
         )
-        yield Check("state", "failure", str(error), advice)
+        yield Check("state", "failure", str(error), advice * isinstance(error, StateError))
     finally:
         stack.close()
 

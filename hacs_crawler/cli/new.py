@@ -124,9 +124,8 @@ def _table(things: Sequence[NewThing]) -> RichTable:
 
 
 def _thing_text(thing: NewThing) -> str:
-    return (thing.found.text or thing.found.kind) + f", was {thing.found.was}" * bool(
-        thing.found.was
-    )
+    found = thing.found
+    return (found.text or found.kind) + f", was {found.was}" * bool(found.was)
 
 
 def _feed(things: Sequence[NewThing], config: Config) -> bytes:

@@ -115,9 +115,7 @@ def weighted_seeds(source: str) -> Iterator[Seed]:
 async def seeds_of(crawl: Crawl, source: str) -> AsyncIterator[Seed]:
     """Stream the seeds of a file (see `weighted_seeds`), or for "state" all known pages.
 
-    Pages that this crawl may not visit are left out.
-
-    Raises SeedsError, StateError.
+    Pages that this crawl may not visit are left out. Raises SeedsError, StateError.
     """
     passed_over = _UnvisitablePages()
     # reading standard input may block, so it needs a thread apart from the state's

@@ -156,8 +156,7 @@ class CrawlStats:
 
     def _chance(self, first: int) -> FloatArray:
         p, churn = (np.array(numbers[first:], np.float64) for numbers in (self._p, self._churn))
-        chance: FloatArray = chance_of_new_links(p, churn)
-        return chance
+        return chance_of_new_links(p, churn)
 
     def count_plan(self, plan: Plan, budget: int | None) -> None:
         """Count the pages of the state that were scored, chosen and dropped."""
@@ -187,8 +186,7 @@ class CrawlStats:
         self._has_said_overdue = True
         now = "no page is overdue"
         if overdue := chosen + left.overdue:
-            overdue_pages = counted(overdue, "page is", "pages are")
-            now = f"{overdue_pages} overdue, and this run visits {chosen:,}"
+            now = f"{counted(overdue, 'page is', 'pages are')} overdue, and this run visits {chosen:,}"
         often = ""
         if budget is not None:
             days = min(budget / left.visits_a_day, left.shortest_days)

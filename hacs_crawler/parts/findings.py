@@ -77,9 +77,7 @@ class FindingsWriter(PageWriter[Findings]):
                     name: f"no {name}" if was in watch.EMPTY else f"{name} {was}"
                     for name in {**fields, **fields_before}
                     if (was := fields_before.get(name)) != (now := fields.get(name))
-                    and any(
-                        isinstance(value, str | int | float) and value != "" for value in (was, now)
-                    )
+                    and isinstance(was or now or None, str | int | float)
                     and config.watches_field(name)
                 }
                 texts = {
@@ -89,9 +87,8 @@ class FindingsWriter(PageWriter[Findings]):
                 }
                 is_titled = any(texts.get(name) for name in watch.TITLES)
                 if is_titled and config.watch_key not in {*watch.TITLES, *_URL_FIELDS}:
-                    texts.pop(
-                        config.watch_key, None
-                    )  # often a bare number, superfluous by the title
+                    # often a bare number, superfluous by the title
+                    texts.pop(config.watch_key, None)
                 items.append(_item_finding(texts, changed, is_titled=is_titled))
 
     def observed(self, observed: Observed) -> Iterable[Visit]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from scrapy.http import Response
 
 from hacs_crawler.crawl.crawl import Crawl
@@ -109,9 +109,7 @@ class Watchers(CrawlPart):
         empty = stats.get("not_observed/nothing_shown")
         if empty and not self._visits and config.watch is not None:
             pages = counted(empty, "page")
-            fields = f", HACS_WATCH_FIELDS = {list(config.watch_fields)}" * bool(
-                config.watch_fields
-            )
+            fields = f", HACS_WATCH_FIELDS = {[*config.watch_fields]}" * bool(config.watch_fields)
             said = "HACS_WATCH = %r%s: none of it was on any of %s that answered"
             logger.warning(said, config.watched_as, fields, pages)
         items = stats.collector.get_value("item_scraped_count")
@@ -133,9 +131,7 @@ def _note(state: State, spider: str, own: _Watcher | None) -> dict[str, _Watcher
         kept = {name: watcher for name, watcher in (notes or {}).items() if name != spider}
         if own is not None:
             kept[spider] = own
-        return {
-            name: {"watch": watcher.watch, "rules": watcher.rules} for name, watcher in kept.items()
-        }
+        return to_builtins(kept)
 
     change_note(state.store, NOTE, dict[str, _Watcher], changed)
     return watchers

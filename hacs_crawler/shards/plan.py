@@ -62,8 +62,7 @@ def plan_of_shards(
     for index, state in enumerate(states):
         page_ids, rows = read_rows(state)
         rows, future = without_future(state, page_ids, rows, now)
-        if future is not None:
-            set_aside.append(future)
+        set_aside += [future] if future else []
         if only_seen:
             is_seen = rows["visits"] > 0
             page_ids, rows = page_ids[is_seen], rows[is_seen]
