@@ -59,33 +59,34 @@ def test_outside_of_a_project_it_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    ("settings", "text"),
+    ("settings", "place", "text"),
     [
-        ({"ADDONS": {}}, "nothing is ranked"),
-        ({"SCHEDULER": "scrapy.core.scheduler.Scheduler"}, "not ranked"),
-        ({"SPIDER_MIDDLEWARES": {LINK_ADDITIONS: None}}, "switches LinkAdditionsMiddleware off"),
+        ({"ADDONS": {}}, "add-on", "nothing is ranked"),
+        ({"SCHEDULER": "scrapy.core.scheduler.Scheduler"}, "add-on", "not ranked"),
+        (
+            {"SPIDER_MIDDLEWARES": {LINK_ADDITIONS: None}},
+            "add-on",
+            "switches LinkAdditionsMiddleware off",
+        ),
+        ({"HACS_STATE": "sqlite:///other.db"}, "state", "other.db"),
+        ({"HACS_STATE": "sqlite:///scrapy.cfg/s.db"}, "state", "cannot write to the state"),
+        ({"HACS_STATE": "sqlite:///folder"}, "state", "folder: it is a folder"),
+        ({"HACS_RENDER": "auto"}, "browser", "scrapy-playwright is missing"),
     ],
 )
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_what_keeps_the_add_on_from_working_is_named(settings: dict[str, Any], text: str) -> None:
-    name, status, found = fault(checks(**settings))
-    assert (name, status) == ("add-on", "failure")
-    assert text in found
-
-
-@pytest.mark.parametrize(
-    ("path", "text"),
-    [
-        ("other.db", "other.db"),
-        ("scrapy.cfg/state.db", "cannot write to the state"),
-        ("folder", "folder: it is a folder"),
-    ],
-)
-def test_a_state_that_does_not_open_is_named(path: str, text: str, tmp_path: Path) -> None:
+def test_what_keeps_it_from_working_is_named(
+    settings: dict[str, Any],
+    place: str,
+    text: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "playwright.sync_api", None)
     (tmp_path / "folder").mkdir()
     (tmp_path / "other.db").write_bytes(b"no database at all, but long enough to look like one" * 9)
-    name, status, found = fault(checks(HACS_STATE=f"sqlite:///{path}"))
-    assert (name, status) == ("state", "failure")
+    name, status, found = fault(checks(**settings))
+    assert (name, status) == (place, "failure")
     assert text in found
 
 
@@ -173,15 +174,6 @@ def test_a_damaged_page_and_a_damaged_file_are_said(tmp_path: Path, namespaces: 
     data[leaf + 8 : leaf + 12] = data[leaf + 10 : leaf + 12] + data[leaf + 8 : leaf + 10]
     path.write_bytes(data)
     assert any(": the file is damaged: " in check.found for check in checks(HACS_STATE=url))
-
-
-def test_a_browser_is_started_only_where_pages_are_rendered(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setitem(sys.modules, "playwright.sync_api", None)
-    name, status, found = fault(checks(HACS_RENDER="auto"))
-    assert (name, status) == ("browser", "failure")
-    assert "scrapy-playwright is missing" in found
 
 
 @pytest.mark.parametrize(("status", "text"), [(400, "mine answers"), (503, "mine answers 503")])

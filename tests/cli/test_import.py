@@ -158,3 +158,10 @@ def test_archives_are_not_read_where_items_are_watched(tmp_path: Path) -> None:
     done = hacs(tmp_path, "import", str(tmp_path / "1.warc"), "-s", "HACS_WATCH=items")
     assert (done.returncode, done.stdout) == (1, "")
     assert "HACS_WATCH = 'items': archives do not show what callbacks yield" in done.stderr
+
+
+def test_an_empty_file_is_not_imported_in_silence(tmp_path: Path) -> None:
+    (tmp_path / "empty.jsonl").touch()
+    done = hacs(tmp_path, "import", "empty.jsonl")
+    assert done.returncode == 0
+    assert "empty.jsonl is empty" in done.stderr

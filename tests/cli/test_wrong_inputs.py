@@ -108,6 +108,13 @@ COMMANDS = {
 }
 """Commands, and what the line has to name."""
 
+READING = (
+    *("rank", "show http://h.edu/", "report -o report.html", "estimate"),
+    *("export", "export -o backup.jsonl", "experiment export"),
+)
+TYPO = "-s HACS_STATE=sqlite:///{folder}/typo.db"
+COMMANDS |= {f"{command} {TYPO}": "there is no state at {folder}/typo.db" for command in READING}
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
@@ -156,6 +163,6 @@ def test_a_wrong_command(
     has_state = {"no-such-command", "copy", "simulate", "interest", "evaluate"}.isdisjoint(
         arguments
     )
-    if has_state and arguments != ["experiment"]:
+    if has_state and arguments != ["experiment"] and TYPO not in command:
         arguments += ["-s", f"HACS_STATE=sqlite:///{folder}/state.db"]
     check(arguments, named, folder, caplog)

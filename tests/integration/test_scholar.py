@@ -84,7 +84,7 @@ OURS = "hacs_crawler.crawl.scheduler.HacsScheduler"
         ("", {}, "scholar needs seeds"),
         ("/no/such/file", {}, "/no/such/file"),
         ("/dev/null", {}, "no usable seed"),
-        ("state", {}, "the state knows no page yet"),
+        ("state", {"typo": "1"}, "the state knows no page yet"),
         (SEED, {"depth": "3"}, "depth = '3': must be links or path"),
         ("demo", {"level": "sites"}, "level = 'sites': must be website or homepage"),
         (SEED, {"HACS_STATE": "redis://127.0.0.1:1/0"}, "redis://127.0.0.1:1/0"),
@@ -103,6 +103,7 @@ def test_what_cannot_work_is_one_line_and_stops_the_crawl_before_its_first_reque
     errors = [line for line in crawl.log.splitlines() if " ERROR: " in line]
     assert len(errors) == 1
     assert message in errors[0]
+    assert ("scholar has no argument typo; it is not used" in crawl.log) is ("typo" in settings)
     assert "Traceback" not in crawl.log
     assert "'finish_reason': 'hacs_error'" in crawl.log
     assert crawl.stat("downloader/request_count") == 0

@@ -32,14 +32,11 @@ def evidence(
     return list(zip(quiet.tolist(), shared.tolist(), strict=True))
 
 
-def test_a_siblings_first_visit_finds_it_neither_quiet_nor_updated() -> None:
-    page, _ = evidence((1, 0.1, 10, NEVER, NEVER), (1, 0.1, 30, NEVER, NEVER), first_visit=30)
-    assert page == (0.0, 0.0)
-
-
-def test_a_sibling_is_known_to_be_quiet_only_from_its_first_visit_on() -> None:
-    page, _ = evidence((1, 0.1, 10, NEVER, NEVER), (1, 0.1, 30, NEVER, NEVER), first_visit=25)
-    assert page == (pytest.approx(QUIET_SHARE * 5), 0.0)
+@pytest.mark.parametrize("days", [0, 5])
+def test_a_sibling_is_known_to_be_quiet_only_from_its_first_visit_on(days: int) -> None:
+    visits = (1, 0.1, 10, NEVER, NEVER), (1, 0.1, 30, NEVER, NEVER)
+    page, _ = evidence(*visits, first_visit=30 - days)
+    assert page == (pytest.approx(QUIET_SHARE * days), 0.0)
 
 
 times = st.one_of(st.just(NEVER), st.floats(0, 49_710, width=32))

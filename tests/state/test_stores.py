@@ -26,6 +26,7 @@ from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.merging import merge, thinned
 from hacs_crawler.state.outcome_log import OUTCOME, Outcomes, sorted_outcomes
 from hacs_crawler.state.page import Page, Visit
+from hacs_crawler.state.redis_connection import check_address
 from hacs_crawler.state.rows import ROW, encode_row
 from hacs_crawler.state.site_links import KIND, LinkClaim, claim_links
 from hacs_crawler.state.store import (
@@ -347,18 +348,22 @@ def test_a_relative_path_starts_at_the_base_and_a_folder_that_cannot_be_made_is_
 
 
 @pytest.mark.parametrize(
-    ("url", "namespace", "named"),
+    ("url", "named"),
     [
-        ("mysql://x", "hacs", "HACS_STATE"),
-        ("state.db", "hacs", "HACS_STATE"),
-        ("sqlite://", "hacs", "HACS_STATE"),
-        ("redis://x/abc", "hacs", "HACS_STATE = 'redis://x/abc'.*number of a database"),
-        ("rediss://:secret@x/1/2", "hacs", "HACS_STATE = 'rediss://x/1/2'.*number of a database"),
+        *[(url, "HACS_STATE") for url in ("mysql://x", "state.db", "sqlite://")],
+        ("redis://x/abc", "HACS_STATE = 'redis://x/abc'.*number of a database"),
+        ("rediss://:secret@x/1/2", "HACS_STATE = 'rediss://x/1/2'.*number of a database"),
+        ("redis://127.0.0.1:1/0?nonsense=1", "no parameter 'nonsense'"),
     ],
 )
-def test_malformed_addresses_name_the_setting(url: str, namespace: str, named: str) -> None:
+def test_malformed_addresses_name_the_setting(url: str, named: str) -> None:
     with pytest.raises(ConfigError, match=named):
-        open_store(url, namespace, Path())
+        open_store(url, "hacs", Path())
+
+
+def test_parameters_of_a_server_are_known() -> None:
+    for query in ("db=1", "socket_timeout=3", "replicas=1", "protocol=3", "max_connections=9"):
+        check_address(f"redis://127.0.0.1:1/?{query}")
 
 
 def test_a_note_is_replaced_where_what_was_seen_is_there_still(
