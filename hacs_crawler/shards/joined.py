@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sqlite3
 from collections import ChainMap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, suppress
@@ -27,6 +26,7 @@ from hacs_crawler.state import (
     Restored,
     Rows,
     Shard,
+    SQLiteFile,
     State,
     Store,
     Visit,
@@ -195,8 +195,9 @@ def found_shards(config: Config) -> list[int]:
 
 
 def _counts_in_file(path: Path, namespace: str) -> list[int]:
-    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as file:
-        tables = [name for (name,) in file.execute("SELECT name FROM sqlite_schema")]
+    # also reads the file if nothing can be written next to it
+    with closing(SQLiteFile(path, reads_only=True)) as file:
+        tables = file.tables
     pattern = re.compile(rf"{re.escape(namespace)}\.\d+-(\d+)\.pages")
     return sorted({int(match[1]) for name in tables if (match := pattern.fullmatch(name))})
 

@@ -133,6 +133,7 @@ if TYPE_CHECKING:
     )
     from hacs_crawler.state.spells import OPEN as OPEN
     from hacs_crawler.state.sqlite import MemoryStore as MemoryStore
+    from hacs_crawler.state.sqlite_file import SQLiteFile as SQLiteFile
     from hacs_crawler.state.store import (
         SCHEMA as SCHEMA,
         Annotation as Annotation,
