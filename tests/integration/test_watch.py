@@ -132,6 +132,9 @@ def test_the_items_that_a_callback_yields_are_what_its_page_shows(
 ) -> None:
     site.set("/", "/kettle")
     assert updates(any_spider, site, code, ["AB", "BA", "BAC", "BC"]) == [0, 0, 1, 0]
+    with opened(f"sqlite:///{any_spider.folder}/state.db") as state:
+        [(_, found)] = all_findings(state.store)
+    assert [(new.kind, new.text) for new in found.things] == [("item", "C")]
 
 
 BROKEN = {

@@ -21,7 +21,8 @@ PLAIN = """
 
         def visited(self, page, outcome):
             for item in self.shown:
-                self.logger.info("%s is %s", item["job"], outcome.status(item))
+                told = (item["job"], outcome.status(item), outcome.before(item))
+                self.logger.info("%s is %s, was %s", *told)
 
         def item(self, response, text):
             job, _, views = text.partition(" ")
@@ -48,26 +49,17 @@ def crawl(any_spider: AnySpider, site: Site, code: str, *jobs: str, **settings: 
     return found
 
 
-def test_an_item_is_new_or_has_changed_or_is_the_same(any_spider: AnySpider, site: Site) -> None:
-    shown = ("A", "B"), ("A", "BB", "C"), ("AA", "BB"), ("AA", "BB", "C")
+def test_an_item_is_new_or_the_same_or_has_changed_from_what_it_was(
+    any_spider: AnySpider, site: Site
+) -> None:
+    shown = ("A", "B 2"), ("A", "BB 7", "C"), ("AA", "BB"), ("AA", "BB", "C")
     first, then, again, back = (crawl(any_spider, site, PLAIN, *jobs) for jobs in shown)
-    assert "A is same" in first.log
-    assert all(said in then.log for said in ("A is same", "B is changed", "C is new"))
-    assert all(said in again.log for said in ("A is changed", "B is same"))
+    assert "A is same, was None" in first.log
+    changed = "B is changed, was {'job': 'B', 'pay': 1, 'views': '2'}"
+    assert all(said in then.log for said in ("A is same", changed, "C is new, was None"))
+    assert all(said in again.log for said in ("A is changed", "B is changed"))
     assert "C is new" in back.log
     assert [one.stat("hacs/updates") for one in (first, then, again, back)] == [0, 1, 1, 1]
-
-
-def test_what_a_changed_item_was_before_is_known(any_spider: AnySpider, site: Site) -> None:
-    code = PLAIN.replace(
-        'self.logger.info("%s is %s", item["job"], outcome.status(item))',
-        'self.logger.info("%s was %s", item["job"], outcome.before(item))',
-    )
-    first = crawl(any_spider, site, code, "A 1", "B 2")
-    then = crawl(any_spider, site, code, "A 7", "C 3")
-    assert "A was None" in first.log
-    assert "A was {'job': 'A', 'pay': 1, 'views': '1'}" in then.log
-    assert "C was None" in then.log
 
 
 def test_in_the_callback_is_told_what_was_known_and_predicted(
