@@ -23,7 +23,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 PAGE = """<!DOCTYPE html><html><head><title>{path}</title></head><body><h1>{path}</h1>
 <div class="side_categories"><a href="/list">all</a></div>
-<article class="product_pod"><h3><a href="/book/{now}" title="A book">A book</a></h3>
+<article class="product_pod"><h3><a href="/book/{now}{path}" title="A book">A book</a></h3>
 <p class="price_color">{now} pounds</p></article>
 <div class="card-content"><h2>Cook {now}</h2><h3>A ship</h3><time>today</time></div>
 <main><p>What these terms allow, they allow since second {now}, and nothing beside it.</p></main>
