@@ -120,8 +120,10 @@ def _is_truncated(response: Response, rules: Rules) -> bool:
 
     The latter does not matter for links, but a truncated text would be a new one.
     """
-    if "dataloss" in response.flags or isinstance(rules, LinkRules):
-        return "dataloss" in response.flags
+    if "dataloss" in response.flags:
+        return True
+    if isinstance(rules, LinkRules):
+        return False
     body = response.body
     start = body.rfind(b"<")
     is_open = start > body.rfind(b">") and body[start + 1 : start + 2].isalpha()

@@ -192,6 +192,8 @@ class Templates(CrawlPart):
             is_enough = number >= (FEWEST_MARKS if is_chosen else FEWEST_LINKS)
             if is_chosen and not is_enough and number and not is_asked_of:
                 site.add_page_of_few(content, had)
+            if is_same and not has_begun:
+                continue
             changed = _Changed.of(visited, self._crawl.config.estimation.updates)
             if has_begun and has_room:
                 self._marks += _MARKS_OF_VISIT
@@ -225,7 +227,8 @@ class Templates(CrawlPart):
                     unread[0][0],
                     f" ({counted(passed, 'item')} had passed OnlyChanges before)" if passed else "",
                 )
-            read = [changed for changed in site.template_visits() if changed not in false]
+            already = set(false)
+            read = [changed for changed in site.template_visits() if changed not in already]
             if read:
                 pages = [Page(changed.url, echoes=[changed.at]) for changed in read]
                 await self._take_back(pages, read, UPDATED)
