@@ -4,8 +4,9 @@ python benchmarks/estimate.py [--pages 100000]
 
 Pages of 30 visits, 8 of them with updates, and 60 links. "Estimate" is what the command does after
 HACS_FADE_DAYS was changed: fit the prior, then load, estimate and write every page, 1,000 at a time.
-"Nothing to change" is the same command again. "Closing" is what a crawl of 100 pages does at its end,
-every time and when the fit is due. The peer loads the same pages in the same batches and
+"Nothing to change" is the same command again. "Closing" is CPU time of what a crawl of 100 pages does at
+its end: every time; if a fit is due that changes the prior, with its slice of pages; and if only a slice
+is left. The peer loads the same pages in the same batches and
 writes them with another version number, but estimates nothing: its pages are decoded and encoded again,
 as bytes they are not even that. Peak memory is of the process, and what of it the estimating adds.
 """
@@ -19,6 +20,7 @@ import time
 from array import array
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 from zlib import crc32
 
@@ -27,6 +29,7 @@ import store as stores  # its neighbour: a Redis, and how tables are printed
 from msgspec.structs import replace
 
 from hacs_crawler.links.keys import page_id_of
+from hacs_crawler.model import DEFAULT_PRIOR
 from hacs_crawler.state import Run, advanced, follow_prior, new_run
 from hacs_crawler.state.address import open_store
 from hacs_crawler.state.codec import VERSION_OFFSET, decode_page, encode_page
@@ -35,6 +38,7 @@ from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.page import Page
 from hacs_crawler.state.priors import UNFITTED
 from hacs_crawler.state.rows import encode_row
+from hacs_crawler.state.rule_changes import UNNAMED
 from hacs_crawler.state.spells import Spells
 from hacs_crawler.state.store import Change, Store
 from hacs_crawler.utils.times import DAY
@@ -57,6 +61,7 @@ def page_of(number: int, rng: np.random.Generator) -> Page:
         marks.extend(sorted(prints[start : start + size]))
         start += size
     page.spells = Spells(periods, marks)
+    page.rule_changes = {page.visits[0]: UNNAMED}
     return page
 
 
@@ -140,12 +145,18 @@ def time_all(name: str, state: str, number: int, repeat: int) -> None:
                 lambda fade=fade_days: estimated(store, fade).changed,
                 0,
             )
-        for what, due in (("closing after 100 visits", False), ("the same, with a fit", True)):
+        for what, notes in (
+            ("closing after 100 visits", {UNFITTED: 0}),
+            ("the same, with a fit", {UNFITTED: number, "prior": asdict(DEFAULT_PRIOR)}),
+            ("the same, with a slice", {UNFITTED: 0}),
+        ):
+            store.write_meta(notes)
             state_ = State(store, Estimation(fade_days=fade_days))
-            store.write_meta({UNFITTED: number if due else 0})
             started = time.process_time()
-            follow_prior(state_, lambda _: None, visited=100)
-            stores.line(f"{name}: {what}, CPU", f"{time.process_time() - started:.2f}", "", "")
+            run = follow_prior(state_, lambda _: None, visited=100)
+            seconds_of = f"{time.process_time() - started:.2f}"
+            pages = f"{run.pages if run else 0:,} pages estimated so far"
+            stores.line(f"{name}: {what}, CPU ({pages})", seconds_of, "", "")
         peer = min(seconds["load, decode, encode and write"])
         for what, spent in seconds.items():
             best = min(spent)

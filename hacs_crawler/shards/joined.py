@@ -101,13 +101,14 @@ class JoinedState(State):
         self.states, self.shards = states, shards
         self.by_number = {shard.index: state for shard, state in zip(shards, states, strict=True)}
 
-    def refit_prior(self) -> None:
-        """Fit one prior to the pages of all shards, and store it in each."""
-        super().refit_prior()
+    def refit_prior(self) -> int:
+        """Fit one prior to the pages of all shards, store it in each, and return the sample's size."""
+        fitted = super().refit_prior()
         notes = {key: self.store.read_meta(key) for key in PRIOR_NOTES}
         self.store.write_meta({key: value for key, value in notes.items() if value is not None})
         for state in self.states:
             state.read_prior()
+        return fitted
 
     def record(
         self, visits: Sequence[Visit], held: object = None, merges: object = ()

@@ -249,11 +249,12 @@ class State:
         """Keep a label, so that outcome records can refer to it by number."""
         self.store.write_meta({f"label/{label.number}": asdict(label)})
 
-    def refit_prior(self) -> None:
-        """Fit the priors (see `state.priors`), and use them from now on."""
+    def refit_prior(self) -> int:
+        """Fit the priors (see `state.priors`), use them from now on, and return the sample's size."""
         self.read_prior()
-        refit_priors(self.store, self.load, self.estimation)
+        fitted = refit_priors(self.store, self.load, self.estimation)
         self.read_prior()
+        return fitted
 
     def _write(
         self,

@@ -72,8 +72,8 @@ def read_priors(store: Store, estimation: Estimation) -> Estimation:
 
 def refit_priors(
     store: Store, load: Callable[[Sequence[int]], Mapping[int, Page]], estimation: Estimation
-) -> None:
-    """Fit the priors to samples of the store's pages, and write them to the store.
+) -> int:
+    """Fit the priors to samples of the store's pages, write them to the store; return the pages' number.
 
     A prior that hardly differs from the stored one does not replace it, to avoid estimating all pages
     again.
@@ -96,6 +96,7 @@ def refit_priors(
     if not _is_same(fitted.prior, estimation.prior, SAME_PRIOR):
         notes[_PRIOR] = asdict(fitted.prior)
     store.write_meta(notes)
+    return len(pages)
 
 
 def _at_fixed_point(pages: Sequence[Page], estimation: Estimation) -> Estimation:

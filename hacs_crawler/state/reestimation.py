@@ -150,36 +150,38 @@ def follow_prior(
 ) -> Run | None:
     """Fit the prior, and estimate the pages again if it changed.
 
-    After a crawl, which `visited` that number of pages, only a slice of the pages is estimated, and the
-    prior is fitted only if there were enough visits since the last fit and no earlier run is unfinished;
-    rows by older fits are used until then. In a round of several `shards` the prior stays as the plan
-    fitted it, and the slice is divided among them. Returns the run so far, None if there was nothing to
-    do; a stopped run continues next time. Raises StateError.
+    After a crawl, which `visited` that number of pages, the prior is fitted only if there were enough
+    visits since the last fit and no earlier run is unfinished, and only a slice of the pages is
+    estimated, which is smaller after a fit; rows by older fits are used until then. In a round of
+    several `shards` the prior stays as the plan fitted it, and the slice is divided among them. Returns
+    the run so far, None if there was nothing to do; a stopped run continues next time. Raises
+    StateError.
     """
     with state.store.hold_notes():
-        run = _begun_run(state, shards == 1, visited)
+        run, fitted = _begun_run(state, shards == 1, visited)
     if run is None:
         return None
-    most = None if visited is None else visited + SLICE_PAGES // shards
+    # a fit takes about as long as estimating the pages that it reads
+    slice_pages = max(SLICE_PAGES - fitted, PAGES_A_CALL)
+    most = None if visited is None else visited + slice_pages // shards
     run, _ = advanced(state, run, on_progress, is_asked_to_stop, most)
     return run
 
 
-def _begun_run(state: State, refits: bool, visited: int | None) -> Run | None:
-    """Return the stopped run, or a new run if the estimation changed; None if not."""
+def _begun_run(state: State, refits: bool, visited: int | None) -> tuple[Run | None, int]:
+    """Return the stopped run, a new run if the estimation changed, or None; and the pages of a fit."""
     opened_with = state.estimation
     state.read_prior()
     run = stopped_run(state)
     if run is not None:
-        return run
-    if refits and _is_fit_due(state, visited):
-        state.refit_prior()
+        return run, 0
+    fitted = state.refit_prior() if refits and _is_fit_due(state, visited) else 0
     before, now = state.store.read_meta(FOLLOWED), state.estimation.note()
     # if only the second differs, others fitted the prior while this crawl wrote pages by an older one
     if before == now and state.estimation == opened_with:
-        return None
+        return None, fitted
     is_churn = before != now and isinstance(before, dict) and {**before, _SHARE: now[_SHARE]} == now
-    return Run(now, only_churning=is_churn)
+    return Run(now, only_churning=is_churn), fitted
 
 
 def _is_fit_due(state: State, visited: int | None) -> bool:
