@@ -95,7 +95,9 @@ class _Site:
     # earlier marks, 0 if these were few.
     alike: dict[int, list[tuple[_Changed, int]]] = field(default_factory=dict)
     # Pages whose earlier visits showed identical marks, by a hash of these and whether they are few
-    # texts: the latest visit, seconds of the earlier ones, and a hash of the marks now.
+    # texts: how many showed them again, and of the others the latest visit, seconds of the earlier
+    # ones, and a hash of the marks now.
+    stayed: Counter[tuple[int, bool]] = field(default_factory=Counter)
     begun: dict[tuple[int, bool], list[tuple[_Changed, Sequence[int], int]]] = field(
         default_factory=dict
     )
@@ -123,15 +125,14 @@ class _Site:
             if self.is_error_content(content) or len({before for _, before in visits} - {0}) > 1:
                 urls_and_times += [(changed.url, changed.at) for changed, _ in visits]
                 false += [changed for changed, _ in visits]
-        begun = sum(map(len, self.begun.values()))
-        for (content, is_short), pages in self.begun.items():
-            others = {now for _, _, now in pages} - {content}
+        begun = sum(map(len, self.begun.values())) + self.stayed.total()
+        for key, pages in self.begun.items():
+            others = {now for _, _, now in pages}
             # many pages may start with the same short text, such as a price
-            among = begun if is_short else len(pages)
+            among = begun if key[1] else len(pages) + self.stayed[key]
             if len(others) >= FEWEST_ALIKE and len(others) > MOST_SHARE * among:
-                others_now = [(changed, times) for changed, times, now in pages if now != content]
-                urls_and_times += [(one.url, at) for one, times in others_now for at in times]
-                false += [changed for changed, _ in others_now]
+                urls_and_times += [(changed.url, at) for changed, times, _ in pages for at in times]
+                false += [changed for changed, _, _ in pages]
         return urls_and_times, false
 
     def template_visits(self) -> list[_Changed]:
@@ -173,11 +174,11 @@ class Templates(CrawlPart):
             is_asked_of = before.url in self._asked_of
             self._asked_of.discard(before.url)
             # harvested captures are from different times
-            if visit.marks is None or visit.harvest is not None or visited.has_other_rules:
-                continue
+            is_left_out = visit.harvest is not None or visited.has_other_rules
             is_same = after.spells == before.spells and not before.unread
             has_begun, is_chosen = _showed_one_content(visited), after.is_chosen
-            if is_same and not (is_chosen or has_begun):  # like most visits
+            # most visits are of links, and quiet
+            if visit.marks is None or is_left_out or is_same and not (is_chosen or has_begun):
                 continue
             site = self._sites.setdefault(menu_id(visit.url), _Site())
             is_compared = bool(before.visits) and is_chosen
@@ -192,18 +193,18 @@ class Templates(CrawlPart):
             is_enough = number >= (FEWEST_MARKS if is_chosen else FEWEST_LINKS)
             if is_chosen and not is_enough and number and not is_asked_of:
                 site.add_page_of_few(content, had)
-            if is_same and not has_begun:
+            key = had, not is_enough and not is_of_items(visit.rules)
+            site.stayed[key] += has_begun and content == had
+            if is_same:
                 continue
             changed = _Changed.of(visited, self._crawl.config.estimation.updates)
-            if has_begun and has_room:
+            if content != had and has_room:
                 self._marks += _MARKS_OF_VISIT
-                is_short = not is_enough and not is_of_items(visit.rules)
-                begun = site.begun.setdefault((had, is_short), [])
-                begun.append((changed, before.shown_at, content))
-            # a first visit proves nothing: all of a page's links may belong to its site
-            if content != had and has_room and (shown_before or site.visits):
-                self._marks += _MARKS_OF_VISIT
-                site.alike.setdefault(content, []).append((changed, had if is_enough else 0))
+                if has_begun:
+                    site.begun.setdefault(key, []).append((changed, before.shown_at, content))
+                # a first visit proves nothing: all of a page's links may belong to its site
+                if shown_before or site.visits:
+                    site.alike.setdefault(content, []).append((changed, had if is_enough else 0))
             if is_compared and visited.updated and self._marks < MOST_MARKS:
                 self._marks += len(visited.new_marks)
                 site.gained.append((changed, visited.new_marks))
