@@ -178,7 +178,7 @@ class Templates(CrawlPart):
             is_same = after.spells == before.spells and not before.unread
             has_begun, is_chosen = _showed_one_content(visited), after.is_chosen
             # most visits are of links, and quiet
-            if visit.marks is None or is_left_out or is_same and not (is_chosen or has_begun):
+            if visit.marks is None or is_left_out or (is_same and not (is_chosen or has_begun)):
                 continue
             site = self._sites.setdefault(menu_id(visit.url), _Site())
             is_compared = bool(before.visits) and is_chosen
