@@ -124,7 +124,9 @@ def test_what_is_built_passes_the_check_of_the_index(distributions: tuple[Path, 
 
 
 @pytest.mark.slow
-def test_the_wheel_has_all_files_that_the_package_reads(wheel: Path) -> None:
+def test_the_wheel_has_the_package_with_all_files_that_it_reads_and_nothing_else(
+    wheel: Path,
+) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
     inside = {name.split("/licenses/")[1] for name in names if "/licenses/" in name}
@@ -135,7 +137,8 @@ def test_the_wheel_has_all_files_that_the_package_reads(wheel: Path) -> None:
     }
     data |= {f"hacs_crawler/report/vendor/{name}" for name in SCRIPTS}
     assert data <= names
-    assert {"hacs_crawler/__main__.py", "hacs_crawler/analysis/opened.py"} <= names
+    modules = ("__main__.py", "py.typed", "spiders/scholar.py", "middlewares/link_additions.py")
+    assert {f"hacs_crawler/{name}" for name in modules} <= names
     assert {name.split("/")[0].split("-")[0] for name in names} == {"hacs_crawler"}
 
 

@@ -82,11 +82,15 @@ def test_a_log_is_imported_fitted_and_becomes_a_seed_file(tmp_path: Path) -> Non
     assert list(read_seeds(str(seeds))) == ["https://news.example/news/"]
 
 
-def test_fit_says_how_many_pages_are_temporal(views: Path) -> None:
+def test_fit_says_how_many_pages_are_temporal_and_warns_of_a_short_window(
+    views: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     result = run("fit", views)
     assert result.exit_code == 0
     assert "72 pages, 2026-08-01 to 2026-09-29\n" in result.output
     assert "24 temporal, with " in result.output
+    assert run("fit", views, "--days", 30).exit_code == 0
+    assert "the window has 30 days" in caplog.text
 
 
 def test_the_seed_list_is_what_the_spider_scholar_reads(views: Path) -> None:
@@ -105,11 +109,6 @@ def test_lines_that_are_left_out_are_counted(
     log.write_text("rubbish\n" + access_log())
     assert run("import", log, "-o", tmp_path / "out.csv").exit_code == 0
     assert "access.log: 1 line left out: of another format" in caplog.text
-
-
-def test_a_short_window_is_warned_of(views: Path, caplog: pytest.LogCaptureFixture) -> None:
-    assert run("fit", views, "--days", 30).exit_code == 0
-    assert "the window has 30 days" in caplog.text
 
 
 @pytest.mark.parametrize(

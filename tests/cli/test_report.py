@@ -22,7 +22,9 @@ def test_the_report_is_written_into_the_working_folder(
 ) -> None:
     caplog.set_level(logging.INFO)
     assert hacs(folder, "report").exit_code == 0
-    assert "http://a.example/~b/" in (folder / "hacs-report.html").read_text("utf-8")
+    report = (folder / "hacs-report.html").read_text("utf-8")
+    assert "http://a.example/~b/" in report
+    assert f'"now":{NOW},' in report, "the clock of the settings says what time it is"
     assert "hacs-report.html written" in caplog.text
     assert {path.name for path in folder.iterdir()} >= {"hacs-report.html", "state.db"}
     assert not list(folder.glob(".*.part"))
@@ -39,8 +41,8 @@ def test_of_a_state_without_pages_no_report_is_written(
     assert not list(folder.glob("*.html"))
 
 
-def test_it_is_opened_where_that_is_asked_for(
-    folder: Path, monkeypatch: pytest.MonkeyPatch
+def test_it_is_opened_where_that_is_asked_for_and_there_is_a_browser(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     opened: list[str] = []
     monkeypatch.setattr(webbrowser, "open", lambda url: bool(opened.append(url) or True))
@@ -48,16 +50,6 @@ def test_it_is_opened_where_that_is_asked_for(
     assert opened == []
     assert hacs(folder, "report", "-o", "other.html", "--open").exit_code == 0
     assert opened == [(folder / "other.html").as_uri()]
-
-
-def test_where_there_is_no_browser_that_is_said(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
     monkeypatch.setattr(webbrowser, "open", lambda url: False)
     assert hacs(folder, "report", "--open").exit_code == 0
     assert "no browser was found to open it" in caplog.text
-
-
-def test_the_clock_of_the_settings_says_what_time_it_is(folder: Path) -> None:
-    assert hacs(folder, "report").exit_code == 0
-    assert f'"now":{NOW},' in (folder / "hacs-report.html").read_text("utf-8")

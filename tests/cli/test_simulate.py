@@ -103,21 +103,12 @@ def test_a_policy_of_one_s_own_is_found_in_the_working_folder(tmp_path: Path) ->
     assert (first[0], first[2:]) == (second[0], second[2:])
 
 
-@pytest.mark.parametrize(
-    ("source", "message"),
-    [
-        ("return 1 / 0", "policy 'broken.policy' failed: ZeroDivisionError"),
-        ("return candidates.p[:1]", "must be one number a page"),
-    ],
-)
-def test_a_policy_that_fails_is_named(
-    source: str, message: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    (tmp_path / "broken.py").write_text(f"def policy(candidates):\n    {source}\n")
+def test_a_policy_that_fails_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (tmp_path / "broken.py").write_text("def policy(candidates):\n    return 1 / 0\n")
     sys.modules.pop("broken", None)
     done = simulate(*TIME, "--budget", "2", "--policy", "broken.policy", "--csv", "out.csv")
     assert done.exit_code == 1
-    assert message in caplog.text
+    assert "policy 'broken.policy' failed: ZeroDivisionError" in caplog.text
     assert not (tmp_path / "out.csv").exists()
 
 

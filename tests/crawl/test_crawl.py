@@ -109,7 +109,10 @@ async def test_a_session_that_is_asked_to_open_twice_at_once_opens_once(
     assert len(opened) == 1
 
 
-async def test_a_crawl_that_was_closed_before_its_start_opens_nothing(new_crawl: New) -> None:
+async def test_a_crawl_that_was_closed_before_its_start_opens_nothing_without_a_word(
+    new_crawl: New, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
     called: list[str] = []
 
     class Noted(Part):
@@ -117,9 +120,10 @@ async def test_a_crawl_that_was_closed_before_its_start_opens_nothing(new_crawl:
             called.append("opened")
 
     crawl = new_crawl(HACS_PARTS={Noted: 1})
+    caplog.clear()
     await close(crawl)
     await crawl.open()
-    assert called == []
+    assert called == caplog.messages == []
 
 
 async def test_closing_writes_what_waits_and_closes_the_state(
@@ -136,25 +140,9 @@ async def test_closing_writes_what_waits_and_closes_the_state(
     assert is_closed(opened[0])
     (summary,) = (text for text in caplog.messages if text.startswith("HACS visited"))
     assert summary.startswith("HACS visited 1 page")
-
-
-async def test_a_ranking_that_comes_after_the_state_was_closed_is_no_failure(
-    crawl: Crawl, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Its read was on its way when the crawl closed."""
-    await crawl.open()
-    await close(crawl)
     crawl.fail("cannot read the state: it is closed")
-    assert crawl.failure is None
+    assert crawl.failure is None, "a ranking was on its way when the crawl closed"
     assert errors_of(caplog) == []
-
-
-async def test_a_session_that_was_never_opened_closes_without_a_word(
-    crawl: Crawl, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.INFO)
-    await close(crawl)
-    assert caplog.messages == []
 
 
 async def test_a_session_that_is_closed_while_it_opens_leaves_no_state_open(
@@ -203,13 +191,6 @@ def test_a_crawl_that_failed_closes_with_a_reason_of_its_own(crawl: Crawl) -> No
     assert found.value.reason == CLOSE_REASON
 
 
-def test_a_session_that_failed_is_not_opened(crawl: Crawl, opened: list[State]) -> None:
-    crawl.fail("the disk is on fire")
-    run(crawl.open())
-    assert not crawl.is_open
-    assert opened == []
-
-
 @pytest.mark.parametrize(
     ("setting", "said", "is_failure"),
     [
@@ -219,7 +200,12 @@ def test_a_session_that_failed_is_not_opened(crawl: Crawl, opened: list[State]) 
     ],
 )
 async def test_a_wrong_setting_is_a_failure_from_the_beginning_unless_nothing_is_like_it(
-    setting: str, said: str, is_failure: bool, new_crawl: New, caplog: pytest.LogCaptureFixture
+    setting: str,
+    said: str,
+    is_failure: bool,
+    new_crawl: New,
+    opened: list[State],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     crawl = new_crawl(**{setting: "many"})
     (message,) = caplog.messages
@@ -227,7 +213,7 @@ async def test_a_wrong_setting_is_a_failure_from_the_beginning_unless_nothing_is
     assert crawl.failure == (message if is_failure else None)
     assert errors_of(caplog) == [message] * is_failure
     await crawl.open()
-    assert crawl.is_open is not is_failure
+    assert crawl.is_open is bool(opened) is not is_failure
     await close(crawl)
 
 

@@ -99,11 +99,6 @@ def test_a_site_too_large_is_asked_for_fewer_rows_in_the_same_span() -> None:
     assert limits(server)[:5] == [LIMIT, LIMIT // 2, LIMIT // 4, LIMIT // 8, LIMIT // 16]
 
 
-def test_a_page_too_large_is_asked_for_in_shorter_spans() -> None:
-    server = Server(list(range(100)), refuses=lambda span, _: span.until - span.since > LAST // 5)
-    assert read_all(server) == server.times
-
-
 def test_of_a_server_that_could_not_give_so_many_rows_no_more_are_asked_for() -> None:
     fails = iter([True, True, True])
     server = Server(list(range(2 * LIMIT)), refuses=lambda *_: next(fails, False))

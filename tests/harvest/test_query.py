@@ -57,13 +57,9 @@ def test_a_page_is_asked_for_exactly_and_always_with_a_limit_and_whole_timestamp
     }
 
 
-def test_a_site_is_asked_for_by_prefix_without_the_slash_at_its_end() -> None:
-    query = asked(SITE, Span(0, 1))
+def test_a_site_is_asked_for_by_prefix_beside_a_servers_own_parameters() -> None:
+    query = asked(SITE, Span(0, 1), f"{SERVER}?collection=a")
     assert (query["url"], query["matchType"]) == ("http://foo.edu/~bar", "prefix")
-
-
-def test_a_servers_own_parameters_are_kept() -> None:
-    query = asked(PAGE, Span(0, 1), f"{SERVER}?collection=a")
     assert query["collection"] == "a"
 
 

@@ -24,15 +24,6 @@ def run(*command: str | Path, cwd: Path) -> str:
     return done.stdout + done.stderr
 
 
-def test_the_wheel_holds_the_whole_package_and_nothing_else(wheel: Path) -> None:
-    with ZipFile(wheel) as archive:
-        names = archive.namelist()
-    tops = {name.split("/")[0] for name in names}
-    assert tops == {"hacs_crawler", next(name for name in tops if name.endswith(".dist-info"))}
-    for needed in ("py.typed", "spiders/scholar.py", "middlewares/link_additions.py"):
-        assert f"hacs_crawler/{needed}" in names
-
-
 def installed(wheel: Path, folder: Path) -> Path:
     """The Python of a new environment, which has the wheel, and what it requires from this one.
 

@@ -143,15 +143,20 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("end", BROKEN)
-def test_a_callback_that_is_cut_short_is_no_observation(
+@pytest.mark.parametrize("end", [*BROKEN, "raises at once"])
+def test_a_callback_that_is_cut_short_or_raises_at_once_is_no_observation(
     any_spider: AnySpider, site: Site, end: str
 ) -> None:
     assert updates(any_spider, site, PLAIN, ["AB"]) == [0]
     price(site, "C", "X")
-    cut = PLAIN.replace("yield", f"{'if text == chr(88): ' + BROKEN[end]}\n                yield")
+    site.set("/", "/kettle")
+    if end in BROKEN:
+        end_of_loop = f"if text == 'X': {BROKEN[end]}"
+        cut = PLAIN.replace("yield", f"{end_of_loop}\n                yield")
+    else:
+        cut = CRAWLING.replace("return [", "return 1 / 0 and [")
     crawl = any_spider.run(cut, HACS_WATCH="items")
-    assert crawl.items == [{"job": "C"}]
+    assert crawl.items == [{"job": "C"}] * (end in BROKEN)
     assert crawl.stat("hacs/not_observed/callback_failed") == 1
     assert (crawl.stat("hacs/visits"), crawl.stat("hacs/not_observed/unfinished")) == (0, 0)
     any_spider.days += 1
@@ -174,17 +179,6 @@ def test_an_answer_to_which_the_callback_asks_for_its_page_again_is_no_observati
     assert crawl.items == [{"job": "A"}], crawl.log
     assert (crawl.stat("hacs/visits"), crawl.stat("hacs/updates")) == (1, 0)
     assert crawl.stat("hacs/not_observed/asked_again") == 1
-
-
-def test_a_callback_that_raises_at_once_is_no_observation_either(
-    any_spider: AnySpider, site: Site
-) -> None:
-    site.set("/", "/kettle")
-    price(site, "A")
-    broken = CRAWLING.replace("return [", "return 1 / 0 and [")
-    crawl = any_spider.run(broken, HACS_WATCH="items")
-    assert crawl.stat("hacs/not_observed/callback_failed") == 1
-    assert crawl.stat("hacs/visits") == 0
 
 
 def test_a_list_that_is_empty_is_neither_a_baseline_nor_an_update(

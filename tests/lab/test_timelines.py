@@ -42,12 +42,8 @@ def test_pages_and_their_events_in_time_order(tmp_path: Path) -> None:
     ]
     assert timelines.updates.new_links_of(1).tolist() == [7, 1]
     assert timelines.captures.of(0).tolist() == [parse_day("2020-05-01", "day")]
-
-
-def test_without_captures_there_are_none(tmp_path: Path) -> None:
-    read(tmp_path)
-    timelines = read_timelines(tmp_path / "pages.csv", tmp_path / "updates.csv", None)
-    assert len(timelines.captures.at) == 0
+    uncaptured = read_timelines(tmp_path / "pages.csv", tmp_path / "updates.csv", None)
+    assert len(uncaptured.captures.at) == 0
 
 
 def test_a_spreadsheet_s_mark_and_line_ends_are_no_harm(tmp_path: Path) -> None:

@@ -13,28 +13,23 @@ def found(body: str) -> list[Publication]:
     return list(publications(html.fromstring(f"<html><body>{body}</body></html>"), BASE))
 
 
-def test_an_entry_without_a_link_is_its_whole_text() -> None:
-    assert found(f"<ul><li>{CITED}</li><li>Office hours: Mondays at ten</li></ul>") == [
-        Publication(CITED)
-    ]
+LINKED = CITED.replace("On loops", "<a href='/cms/item?id=7'>On loops in an engine</a>")
 
 
-def test_an_entry_with_a_linked_title_is_that_title() -> None:
-    cited = CITED.replace("On loops", "<a href='/cms/item?id=7'>On loops in an engine</a>")
-    assert found(f"<p>{cited} With <a href='/~bob'>Bob</a></p>") == [
-        Publication("On loops in an engine", ("http://cs.example.edu/cms/item?id=7",))
-    ]
-
-
-def test_an_entry_with_several_files_is_one() -> None:
-    (one,) = found(f"<p>{CITED} <a href=a.ps>ps</a> <a href=https://doi.org/10.1/a>doi</a></p>")
-    assert one == Publication(f"{CITED} ps doi", (f"{BASE}a.ps", "https://doi.org/10.1/a"))
-
-
-def test_a_link_to_a_file_needs_no_citation() -> None:
-    assert found("<a href=cv.html>CV</a> <a href=x.pdf>A draft</a>") == [
-        Publication("A draft", (f"{BASE}x.pdf",))
-    ]
+@pytest.mark.parametrize(
+    ("body", "title", "links"),
+    [
+        (f"<ul><li>{CITED}</li><li>Office hours: Mondays at ten</li></ul>", CITED, []),
+        (f"<p>{LINKED} With <a href='/~bob'>Bob</a></p>", "On loops in an engine",
+         ["http://cs.example.edu/cms/item?id=7"]),
+        (f"<p>{CITED} <a href=a.ps>ps</a> <a href=https://doi.org/10.1/a>doi</a></p>",
+         f"{CITED} ps doi", [f"{BASE}a.ps", "https://doi.org/10.1/a"]),
+        ("<a href=cv.html>CV</a> <a href=x.pdf>A draft</a>", "A draft", [f"{BASE}x.pdf"]),
+    ],
+    ids=["without a link", "a linked title", "several files", "a file needs no citation"],
+)  # fmt: skip
+def test_an_entry_has_a_title_and_links(body: str, title: str, links: list[str]) -> None:
+    assert found(body) == [Publication(title, tuple(links))]
 
 
 @pytest.mark.parametrize(

@@ -18,21 +18,22 @@ def visits(*pages):
     return days, updated, np.cumsum([0, *(len(page) for page in pages)])
 
 
-def test_no_gap_crosses_from_one_page_to_the_next():
-    gaps = gaps_between(*visits([(0, QUIET), (2, UPDATE)], [(100, QUIET), (103, QUIET)]))
-    assert gaps.days.tolist() == [2, 3]
-    assert gaps.offsets.tolist() == [0, 1, 2]
-
-
-def test_pages_with_no_visit_or_one_have_no_gaps():
-    gaps = gaps_between(*visits([], [(5, QUIET)], [(0, QUIET), (1, UPDATE)], []))
-    assert len(gaps) == 4
-    assert gaps.counts.tolist() == [0, 0, 1, 0]
-
-
-def test_what_the_first_visit_found_is_ignored():
-    gaps = gaps_between(*visits([(0, UPDATE), (1, QUIET)]))
-    assert gaps.updated.tolist() == [False]
+@pytest.mark.parametrize(
+    ("pages", "days", "updated", "offsets"),
+    [
+        (
+            [[(0, QUIET), (2, UPDATE)], [(100, QUIET), (103, QUIET)]],
+            [2, 3],
+            [True, False],
+            [0, 1, 2],
+        ),
+        ([[], [(5, QUIET)], [(0, QUIET), (1, UPDATE)], []], [1], [True], [0, 0, 0, 1, 1]),
+        ([[(0, UPDATE), (1, QUIET)]], [1], [False], [0, 1]),  # the first visit finds nothing
+    ],
+)
+def test_gaps_lie_between_the_visits_of_one_page(pages, days, updated, offsets):
+    gaps = gaps_between(*visits(*pages))
+    assert [x.tolist() for x in (gaps.days, gaps.updated, gaps.offsets)] == [days, updated, offsets]
 
 
 @pytest.mark.parametrize("is_interpolated", [False, True])
@@ -53,19 +54,17 @@ def test_an_empty_batch_has_no_pages(is_interpolated):
     assert len(gaps_between(*visits(), 30.0, is_interpolated=is_interpolated)) == 0
 
 
-def test_weight_falls_by_e_for_each_fade_days_before_the_last_visit():
-    days, updated, offsets = visits([(0, QUIET), (10, UPDATE), (20, QUIET), (50, QUIET)])
-    weight = gaps_between(days, updated, offsets, fade_days=20.0).weight
-    assert weight == pytest.approx([math.exp(-2.0), math.exp(-1.5), 1.0])
-
-
-def test_age_counts_from_the_page_s_own_last_visit():
-    pages = visits([(0, QUIET), (1, QUIET)], [(500, QUIET), (501, QUIET)])
-    assert gaps_between(*pages, fade_days=1.0).weight.tolist() == [1, 1]
-
-
-def test_infinite_fade_days_keeps_every_weight_at_one():
-    assert gaps_between(*visits([(0, QUIET), (1, QUIET), (9999, UPDATE)])).weight.tolist() == [1, 1]
+@pytest.mark.parametrize(
+    ("pages", "fade_days", "weight"),
+    [
+        ([[(0, QUIET), (10, UPDATE), (20, QUIET), (50, QUIET)]], 20.0, np.exp([-2.0, -1.5, 0.0])),
+        # the age counts from the page's own last visit
+        ([[(0, QUIET), (1, QUIET)], [(500, QUIET), (501, QUIET)]], 1.0, [1, 1]),
+        ([[(0, QUIET), (1, QUIET), (9999, UPDATE)]], math.inf, [1, 1]),
+    ],
+)
+def test_weight_falls_by_e_for_each_fade_days_before_the_last_visit(pages, fade_days, weight):
+    assert gaps_between(*visits(*pages), fade_days=fade_days).weight == pytest.approx(weight)
 
 
 @pytest.mark.parametrize(

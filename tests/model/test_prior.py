@@ -75,20 +75,12 @@ def test_pages_without_gaps_are_ignored():
     assert fit_prior(padded) == fit_prior(gaps)
 
 
-def test_too_few_pages_keep_the_default():
-    assert fit_prior(store(MIN_PAGES_TO_FIT - 1)) == DEFAULT_PRIOR
+def test_without_enough_pages_or_any_update_the_default_stays():
     assert fit_prior(store(MIN_PAGES_TO_FIT)) != DEFAULT_PRIOR
-
-
-def test_a_store_without_updates_keeps_the_default():
     gaps = store(200)
     quiet = Gaps(gaps.days, np.zeros_like(gaps.updated), gaps.weight, gaps.offsets)
-    assert fit_prior(quiet) == DEFAULT_PRIOR
-
-
-def test_an_empty_store_keeps_the_default():
-    none = gaps_between(np.empty(0), np.empty(0, dtype=bool), np.zeros(1, dtype=int))
-    assert fit_prior(none) == DEFAULT_PRIOR
+    for some in (store(MIN_PAGES_TO_FIT - 1), quiet, store(0)):
+        assert fit_prior(some) == DEFAULT_PRIOR
 
 
 @pytest.mark.parametrize("rate_spread", [0.0, 12.0])

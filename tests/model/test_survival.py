@@ -33,33 +33,22 @@ def test_more_time_never_lowers_it_and_it_lies_between_0_and_1(rate, a, b):
     assert 0 <= low <= high <= 1
 
 
-def test_one_mean_interval_gives_1_minus_1_over_e():
-    assert update_probability(1 / 110, 110) == pytest.approx(1 - math.exp(-1))
+@pytest.mark.parametrize(
+    ("rate", "days", "p"),
+    [
+        (1 / 110, 110, 1 - math.exp(-1)),
+        (1e-12, 1e-6, 1e-18),  # small products keep their precision
+        *((rate, math.inf, 1) for rate in (0.0, 1e-300, 5.0)),  # never visited
+        (0.0, 1e9, 0),
+    ],
+)
+def test_p_of_one_rate_is_that_of_a_poisson_process(rate, days, p):
+    assert update_probability(rate, days) == pytest.approx(p, rel=1e-12)
 
 
-def test_small_products_keep_their_precision():
-    assert update_probability(1e-12, 1e-6) == pytest.approx(1e-18, rel=1e-12)
-
-
-@pytest.mark.parametrize("rate", [0.0, 1e-300, 5.0])
-def test_a_page_never_visited_is_sure_to_be_new(rate):
-    assert update_probability(rate, math.inf) == 1
-
-
-def test_a_page_that_never_changes_is_never_due():
-    assert update_probability(0.0, 1e9) == 0
-
-
-def test_elapsed_runs_from_the_reference_to_now():
-    assert elapsed_days(12.0, np.array([3.0, 10.0])).tolist() == [9, 2]
-
-
-def test_elapsed_is_infinite_without_a_reference():
-    assert elapsed_days(10.0, math.nan) == math.inf
-
-
-def test_a_reference_in_the_future_counts_as_now():
-    assert elapsed_days(10.0, 12.0) == 0
+def test_days_run_from_a_reference_to_now_and_are_infinite_without_one():
+    found = elapsed_days(12.0, np.array([3.0, 10.0, math.nan, 14.0]))
+    assert found.tolist() == [9, 2, math.inf, 0], "one in the future counts as now"
 
 
 shares, positive = st.floats(0, 1), st.floats(1e-4, 10)

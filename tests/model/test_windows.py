@@ -18,10 +18,6 @@ def cut(*gaps, **options):
     return consistent_windows(days, np.array([0, len(days)]), np.zeros(1), **options)
 
 
-def sizes(*gaps, **options):
-    return cut(*gaps, **options).counts.tolist()
-
-
 def forward(*gaps, **options):
     """Sizes and kinds of windows as they would be cut forward: those of the mirrored page."""
     windows = cut(*([1.0, *gaps[:0:-1]] if gaps else []), **options)
@@ -32,28 +28,21 @@ def forward(*gaps, **options):
 # Update points
 
 
-def test_an_update_lies_in_the_middle_of_the_gap_in_which_it_was_seen():
-    days, offsets = Visits(
-        np.array([0.0, 2.0, 6.0, 10.0]), np.array([False, True, False, True]), np.array([0, 4])
-    ).update_points()
-    assert days.tolist() == [1.0, 8.0]
-    assert offsets.tolist() == [0, 2]
-
-
-def test_a_page_s_first_visit_finds_no_update():
-    visits = np.array([0.0, 1.0, 5.0, 6.0]), np.ones(4, bool), np.array([0, 2, 2, 4])
-    days, offsets = Visits(*visits).update_points()
-    assert days.tolist() == [0.5, 5.5]
-    assert offsets.tolist() == [0, 1, 1, 2]
-
-
-@pytest.mark.parametrize("visits", [[], [3.0]])
-def test_without_two_visits_there_is_no_point(visits):
-    days, offsets = Visits(
-        np.array(visits), np.ones(len(visits), bool), np.array([0, len(visits)])
-    ).update_points()
-    assert days.tolist() == []
-    assert offsets.tolist() == [0, 0]
+@pytest.mark.parametrize(
+    ("days", "updated", "offsets", "points", "ends"),
+    [
+        ([0, 2, 6, 10], [False, True, False, True], [0, 4], [1, 8], [0, 2]),
+        # a page's first visit finds no update
+        ([0, 1, 5, 6], [True] * 4, [0, 2, 2, 4], [0.5, 5.5], [0, 1, 1, 2]),
+        ([3], [True], [0, 1], [], [0, 0]),
+        ([], [], [0, 0], [], [0, 0]),
+    ],
+)
+def test_an_update_lies_in_the_middle_of_the_gap_in_which_it_was_seen(
+    days, updated, offsets, points, ends
+):
+    visits = Visits(np.array(days, float), np.array(updated, bool), np.array(offsets))
+    assert [found.tolist() for found in visits.update_points()] == [points, ends]
 
 
 # Windows of hand-made sequences: the first gap is that from the first visit
@@ -164,5 +153,5 @@ def test_windows_hold_every_point_once_and_no_few(gaps):
 @given(gaps=gaps_of_a_page, scale=st.sampled_from([0.5, 2.0, 7.0]))
 @quick
 def test_windows_scale_with_time_and_threshold(gaps, scale):
-    longer = [gap * scale for gap in gaps]
-    assert sizes(*gaps, threshold_days=3) == sizes(*longer, threshold_days=3 * scale)
+    longer = cut(*(gap * scale for gap in gaps), threshold_days=3 * scale)
+    assert cut(*gaps, threshold_days=3).counts.tolist() == longer.counts.tolist()

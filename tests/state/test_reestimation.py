@@ -161,8 +161,10 @@ def test_a_prior_that_moved_by_next_to_nothing_is_not_kept(store: Store) -> None
     assert state.estimation.prior == near
 
 
-@pytest.mark.parametrize("changed", [Estimation(fade_days=90.0), Estimation("mle")])
-def test_another_estimator_or_fading_takes_hold_of_every_page(
+@pytest.mark.parametrize(
+    "changed", [Estimation(fade_days=90.0), Estimation("mle"), Estimation(updates="site")]
+)
+def test_another_estimator_or_fading_or_sort_of_update_takes_hold_of_every_page(
     store: Store, changed: Estimation
 ) -> None:
     follow_prior(filled(store), nothing)

@@ -27,7 +27,6 @@ from hacs_crawler.state.outcome_log import (
 )
 from hacs_crawler.state.page import News, Page, Visit
 from hacs_crawler.state.recorded import Recorded
-from hacs_crawler.state.reestimation import follow_prior
 from hacs_crawler.state.site_links import (
     ENTRY,
     KIND,
@@ -218,21 +217,6 @@ def test_rates_are_learned_from_what_counts_as_an_update(store: Store) -> None:
 def history() -> list[tuple[int, range]]:
     """Visits every ten days, with a link more each time."""
     return [(10 * number, range(number + 1)) for number in range(1, 8)]
-
-
-def test_after_a_change_of_what_counts_all_pages_are_estimated_anew(store: Store) -> None:
-    visits = [visit(url, day, *links) for url in (HOME, PAPERS) for day, links in history()]
-    state_of(store).record(visits)
-    by_page = state_of(store, "page")
-    follow_prior(by_page, lambda *_: None)
-    assert follow_prior(by_page, lambda *_: None) is None
-    before = [page_in(by_page, url).rate for url in (HOME, PAPERS)]
-    by_site = state_of(store, "site")
-    run = follow_prior(by_site, lambda *_: None)
-    assert run.pages == 2
-    after = [page_in(by_site, url).rate for url in (HOME, PAPERS)]
-    assert after[1] < before[1] / 2
-    assert by_site.rows(np.array([page_id_of(PAPERS)]))["updates"].tolist() == [0]
 
 
 def prediction() -> Prediction:

@@ -61,28 +61,28 @@ async def test_who_waits_for_a_page_goes_on_when_it_has_been_read(world: StateAc
     assert not world.read_ahead.is_pending(A)
 
 
-async def test_who_waits_for_a_page_that_cannot_be_read_goes_on_too(world: StateAccess) -> None:
-    world.road.close_for()
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (StateUnavailableError("the state is away"), "the state is away"),
+        # no store should have this one
+        (KeyError("no such thing"), "pages could not be read: KeyError: 'no such thing'"),
+    ],
+)
+async def test_who_waits_for_a_page_that_cannot_be_read_goes_on_too(
+    error: Exception, said: str, world: StateAccess
+) -> None:
+    world.road.error = error
     world.read_ahead.claim(A)
     waiting = asyncio.ensure_future(world.read_ahead.ready(A))
     await settled()
     await world.wait(GATHER_SECONDS)
     assert waiting.done()
-    assert [str(error) for error in world.errors] == ["the state is away"]
+    assert [str(error) for error in world.errors] == [said]
     world.road.open()
     await world.claim(A)
     assert not world.read_ahead.is_pending(A)
     assert world.write_behind.record(visit(A, 1)).is_known, "the second claim had it read"
-
-
-async def test_an_error_in_reading_that_no_store_should_have_says_what_it_is(
-    world: StateAccess,
-) -> None:
-    world.road.error = KeyError("no such thing")
-    await world.claim(A)
-    (error,) = world.errors
-    assert str(error) == "pages could not be read: KeyError: 'no such thing'"
-    assert not isinstance(error, StateUnavailableError)
 
 
 async def test_where_sites_count_what_was_new_to_the_site_is_told_at_once(new_world: Make) -> None:

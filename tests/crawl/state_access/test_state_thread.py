@@ -31,19 +31,16 @@ async def test_a_question_that_can_wait_is_asked_until_the_state_answers(
     assert caplog.messages == ["the state is away; next try in 5 s"] * 3
 
 
-async def test_a_question_that_cannot_wait_tells_at_once_that_the_state_is_away(
-    world: StateAccess,
+@pytest.mark.parametrize(
+    ("ask", "error"), [("once", StateUnavailableError), ("patiently", StateError)]
+)
+async def test_a_question_that_cannot_wait_or_of_a_broken_state_is_not_asked_again(
+    ask: str, error: type[StateError], world: StateAccess
 ) -> None:
-    world.road.close_for()
-    with pytest.raises(StateUnavailableError, match="away"):
-        await world.thread.once(State.load, [page_id_of(A)])
+    world.road.error = error("cannot be read")
+    with pytest.raises(error, match="cannot be read"):
+        await getattr(world.thread, ask)(State.load, [page_id_of(A)])
     assert world.timers.waiting == []
-
-
-async def test_no_question_is_asked_again_of_a_broken_state(world: StateAccess) -> None:
-    world.road.error = StateError("the file is damaged")
-    with pytest.raises(StateError, match="damaged"):
-        await world.thread.patiently(State.load, [page_id_of(A)])
 
 
 async def test_rows_and_urls_come_from_the_state(world: StateAccess) -> None:

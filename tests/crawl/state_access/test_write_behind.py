@@ -123,17 +123,13 @@ async def test_a_state_that_is_away_is_tried_after_growing_pauses_and_nothing_is
     assert world.timers.waiting == []
     assert "the state is away; waiting in memory: 1 visit; next try in 0.5 s" in caplog.text
     assert caplog.messages[-1] == "The state is back: 2 visits written that waited"
-
-
-async def test_after_a_state_was_away_the_next_pause_is_short_again(world: StateAccess) -> None:
-    for day in (1, 2):
-        await world.visit(A, day)
-        world.road.close_for()
-        await world.wait(SECONDS)
-        assert world.timers.waiting == [FIRST_PAUSE_SECONDS]
-        world.road.open()
-        await world.wait(FIRST_PAUSE_SECONDS)
-        assert world.days(A) == list(range(1, day + 1))
+    await world.visit(A, 2)
+    world.road.close_for()
+    await world.wait(SECONDS)
+    assert world.timers.waiting == [FIRST_PAUSE_SECONDS], "the next pause is short again"
+    world.road.open()
+    await world.wait(FIRST_PAUSE_SECONDS)
+    assert world.days(A) == [1, 2]
 
 
 async def test_while_the_state_is_away_many_visits_do_not_make_it_be_asked_more_often(
@@ -187,28 +183,26 @@ async def test_a_visit_that_was_given_up_is_no_longer_known(new_world: Make) -> 
     assert not third.before.visits
 
 
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (StateError("the file is damaged"), "the file is damaged"),
+        # no store should have this one
+        (KeyError("no such thing"), "visits could not be recorded: KeyError: 'no such thing'"),
+    ],
+)
 async def test_a_broken_state_is_not_tried_again_and_its_visits_are_counted_as_lost(
-    world: StateAccess,
+    error: Exception, said: str, world: StateAccess
 ) -> None:
-    world.road.error = StateError("the file is damaged")
+    world.road.error = error
     world.write_behind.record(visit(A, 1))
     await world.wait(SECONDS)
     assert world.timers.waiting == []
-    assert [str(error) for error in world.errors] == ["the file is damaged"]
+    assert [str(error) for error in world.errors] == [said]
+    assert not isinstance(world.errors[0], StateUnavailableError)
     world.write_behind.record(visit(B, 1))
     await world.write_behind.close()
     assert world.write_behind.lost == 2
-
-
-async def test_an_error_in_writing_that_no_store_should_have_says_what_it_is(
-    world: StateAccess,
-) -> None:
-    world.road.error = KeyError("no such thing")
-    world.write_behind.record(visit(A, 1))
-    await world.wait(SECONDS)
-    (error,) = world.errors
-    assert str(error) == "visits could not be recorded: KeyError: 'no such thing'"
-    assert not isinstance(error, StateUnavailableError)
 
 
 async def test_visits_of_a_damaged_page_are_lost_and_others_are_written(world: StateAccess) -> None:

@@ -117,10 +117,6 @@ def test_hacs_learns_which_page_changes() -> None:
     assert score.hits > 40 > compete(scenario(pages, captures, days=60), "last-obs").hits
 
 
-def test_siblings_can_be_left_out(extract: Scenario) -> None:
-    assert compete(extract, "hacs") != compete(replace(extract, has_siblings=False), "hacs")
-
-
 def test_the_paper_s_rule_has_its_own_estimator() -> None:
     """By Eq. 5 a page without any update has lambda = 0, and e does not shrink by visits."""
     lively = [(-4.5, 1), (-2.5, 1)]
@@ -141,9 +137,14 @@ def test_every_contender_spends_its_budget_and_repeats_itself(name: str, extract
     assert compete(extract, name) == score
 
 
-@pytest.mark.parametrize("name", ["random", "lambda-crawl"])
-def test_another_seed_gives_other_visits(name: str, extract: Scenario) -> None:
-    assert compete(extract, name) != compete(replace(extract, seed=1), name)
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [("random", {"seed": 1}), ("lambda-crawl", {"seed": 1}), ("hacs", {"has_siblings": False})],
+)
+def test_another_seed_or_no_siblings_give_other_visits(
+    name: str, change: dict[str, int], extract: Scenario
+) -> None:
+    assert compete(extract, name) != compete(replace(extract, **change), name)
 
 
 def test_a_history_found_costs_no_visit_and_is_the_same_for_all(extract: Scenario) -> None:

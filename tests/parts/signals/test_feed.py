@@ -56,14 +56,6 @@ def test_entries_and_the_page_that_the_feed_is_of_are_signalled() -> None:
     assert listing.unread == 3
 
 
-def test_an_atom_entry_counts_from_its_update() -> None:
-    body = b"""<feed xmlns="http://www.w3.org/2005/Atom"><entry><link href="http://a.example/1"/>
-        <published>2026-01-01T00:00:00Z</published><updated>2026-02-01T00:00:00Z</updated>
-        </entry></feed>"""
-    expected = int(datetime(2026, 2, 1, tzinfo=UTC).timestamp())
-    assert read_feed(body, URL, NOW).pages == {"http://a.example/1": expected}
-
-
 @pytest.mark.parametrize(
     "body",
     [b"", b"no feed", b"<html></html>", b"http://127.0.0.1:9/feed", b" " * (MOST_FEED_BYTES + 1)],
@@ -95,7 +87,8 @@ DC = 'xmlns:dc="http://purl.org/dc/elements/1.1/"'
         'xmlns="http://purl.org/rss/1.0/"><channel/><item><link>http://a.example/1</link>'
         "<dc:date>2026-02-02T10:00:00Z</dc:date></item></rdf:RDF>",
         '<a:feed xmlns:a="http://www.w3.org/2005/Atom"><a:entry><a:link href="/other" rel="related"/>'
-        '<a:link href="/1"/><a:updated>2026-02-02T10:00:00Z</a:updated></a:entry></a:feed>',
+        '<a:link href="/1"/><a:published>2026-01-01T00:00:00Z</a:published>'
+        "<a:updated>2026-02-02T10:00:00Z</a:updated></a:entry></a:feed>",
         f"<rss {DC}><channel><item><guid>http://a.example/1</guid>"
         "<dc:date>2026-02-02T10:00:00Z</dc:date></item></channel></rss>",
         '<rss version="0.91"><channel><item><link><![CDATA[/1]]></link>'
