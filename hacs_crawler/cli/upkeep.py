@@ -21,7 +21,15 @@ from hacs_crawler.links import page_id_of
 from hacs_crawler.parts.signals.register import read_sources, write_sources
 from hacs_crawler.parts.signals.sitemap import read_pings
 from hacs_crawler.shards import state_of, states_in
-from hacs_crawler.state import State, advanced, forget_volatile_parts, hear, new_run, stopped_run
+from hacs_crawler.state import (
+    State,
+    advanced,
+    forget_volatile_parts,
+    hear,
+    new_run,
+    read_volatile_parts,
+    stopped_run,
+)
 from hacs_crawler.utils.terminal import Progress
 from hacs_crawler.utils.text import counted, reason_of, safe_logger
 
@@ -116,8 +124,10 @@ def forget(
     host's pages is a baseline.
     """
     with opened(settings, writes=True) as (_, state):
-        check_host(state, host)
-        forgotten = forget_volatile_parts(state_of(state, f"http://{host}/"), host.lower())
+        shard = state_of(state, f"http://{host}/")
+        if host.lower() not in read_volatile_parts(shard):
+            check_host(shard, host)  # which reads all pages
+        forgotten = forget_volatile_parts(shard, host.lower())
         if not forgotten.parts:
             logger.info("nothing was left out of the links of %s", host)
         else:

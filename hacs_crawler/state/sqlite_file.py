@@ -110,8 +110,11 @@ class SQLiteFile:
         try:
             yield
         except sqlite3.OperationalError as error:
-            msg = f"cannot {action} the state in {self.path}: {error}"
-            if getattr(error, "sqlite_errorname", "").startswith(_PASSING):
+            name = getattr(error, "sqlite_errorname", "")
+            # no room for the index of the write-ahead log
+            reason = "its disk is full" if name == "SQLITE_IOERR_SHMSIZE" else error
+            msg = f"cannot {action} the state in {self.path}: {reason}"
+            if name.startswith(_PASSING):
                 raise StateUnavailableError(msg) from error
             raise StateError(msg) from error
         except (sqlite3.Error, OSError, ValueError, TypeError) as error:

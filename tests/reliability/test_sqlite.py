@@ -89,14 +89,16 @@ def test_a_full_file_or_disk_keeps_what_it_has_and_can_be_written_to_when_there_
     assert len(whole_pages(project.state)) == len(URLS)
 
 
-def test_a_state_on_a_full_disk_is_refused_before_anything_is_requested(project: Project) -> None:
-    with opened(project.state) as state:
-        state.record(visits_of(URLS[:10]))
-    with (
-        full_disk(sqlite_file.ROOM_BYTES - 1),
-        pytest.raises(StateUnavailableError, match=r"cannot write to the state in .*state\.db: "),
-        opened(project.state),
-    ):
+@pytest.mark.parametrize(
+    ("room", "said"),
+    [(sqlite_file.ROOM_BYTES - 1, "write to .*: "), (10, "open .*: its disk is full")],
+)
+def test_a_state_on_a_full_disk_is_refused_before_anything_is_requested(
+    project: Project, room: int, said: str
+) -> None:
+    record(project.state, visits_of(URLS[:10]))
+    refused = pytest.raises(StateUnavailableError, match=f"cannot {said}")
+    with full_disk(room), refused, opened(project.state):
         pytest.fail("there is no room")
 
 
