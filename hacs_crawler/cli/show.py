@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Annotated, Any, Final, NamedTuple
 
 import numpy as np
@@ -41,7 +41,7 @@ from hacs_crawler.parts.rendering.verdicts import (
 )
 from hacs_crawler.ranking.plan import BlockReason, Forecast, forecast_of, read_rows
 from hacs_crawler.ranking.signals import PageSignals, signals_of_page
-from hacs_crawler.shards import state_of
+from hacs_crawler.shards import plan_of_all, state_of
 from hacs_crawler.state import (
     VISITS_OF_A_RATE,
     Page,
@@ -78,14 +78,13 @@ def show(
     """Show a page's history and rate, and when it will be visited next.
 
     For a host, list the parts of its links that are left out because they change with every request.
-    With several shards, a page's rank is its rank within its own shard.
     """
     is_host = _HOST.fullmatch(url)
     if not is_host and "://" not in url and _HOST.match(url):
         url = f"http://{url}"
     with opened(settings, shards) as (config, opened_state):
-        state = state_of(opened_state, f"http://{url}/" if is_host else url)
         if is_host:
+            state = state_of(opened_state, f"http://{url}/")
             host = url.lower()
             parts = read_volatile_parts(state).get(host, VolatileLinkParts(host))
             if not parts.parts and not parts.suspected:
@@ -93,7 +92,7 @@ def show(
             document, text = {"host": host, **parts.to_json()}, _host_text(parts)
         else:
             now = config.clock()
-            facts = facts_of(url, state, config, now)
+            facts = facts_of(url, opened_state, config, now)
             document, text = facts.document, _page_text(facts, config, now)
     if json:
         show_json(document)
@@ -124,8 +123,12 @@ class PageFacts(NamedTuple):
     document: dict[str, Any]
 
 
-def facts_of(url: str, state: State, config: Config, now: float) -> PageFacts:
-    """Return the facts about a URL's page; raises HacsError with the reason why they are missing."""
+def facts_of(url: str, opened_state: State, config: Config, now: float) -> PageFacts:
+    """Return the facts about a URL's page; raises HacsError with the reason why they are missing.
+
+    `opened_state` may be several shards read as one, among which the page is ranked.
+    """
+    state = state_of(opened_state, url)
     url = without_login(url)
     problem = check_url(url)
     if problem is not None:
@@ -138,7 +141,8 @@ def facts_of(url: str, state: State, config: Config, now: float) -> PageFacts:
         same_site = page_ids[rows["site"] == site_id(url)][:SIMILAR_SHOWN].tolist()
         similar = ", ".join(page.url for page in state.load(same_site).values())
         hint = f"; of the same site it knows {similar}" if similar else ""
-        raise HacsError(f"the state does not know {url} (of {len(page_ids)} pages){hint}")
+        pages = counted(opened_state.store.count(), "page")
+        raise HacsError(f"the state does not know {url} (of {pages}){hint}")
     if stored is None:
         raise HacsError(f"the record of {url} in the state is damaged")
     if problem := check_url(stored.url):
@@ -158,7 +162,9 @@ def facts_of(url: str, state: State, config: Config, now: float) -> PageFacts:
     of_page = state.store.annotations(PageRendering.KIND, [page_id]).get(page_id, b"")
     of_site = state.store.annotations(SiteRendering.KIND, [menu]).get(menu, b"")
     rendering = decoded(PageRendering, of_page), decoded(SiteRendering, of_site)
-    forecast = forecast_of(page_id, page_ids, rows, state, config.ranking, now)
+    unbounded = replace(config.ranking, budget=None)
+    whole = plan_of_all(opened_state, unbounded, now, ids_and_rows=(page_ids, rows))
+    forecast = forecast_of(page_id, page_ids, rows, state, config.ranking, now, whole=whole)
     signals = signals_of_page(state.store, page_id, rows[page_ids == page_id], estimation)
     document = {
         "url": page.url,

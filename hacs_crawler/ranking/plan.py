@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from enum import Enum
 from typing import Final
 
@@ -188,17 +188,24 @@ class Forecast:
 
 
 def forecast_of(
-    page_id: int, page_ids: Ids, rows: Rows, state: State, options: RankingOptions, now: float
+    page_id: int,
+    page_ids: Ids,
+    rows: Rows,
+    state: State,
+    options: RankingOptions,
+    now: float,
+    *,
+    whole: Plan,
 ) -> Forecast:
-    """Return the forecast for a page; `page_ids` and `rows` are of all known pages.
+    """Return the forecast for a page; `page_ids` and `rows` are of all pages in its state.
 
-    `now` is in seconds since 1970 UTC. Raises as `make_plan`.
+    `whole` is the plan without a budget, of all shards if there are several. `now` is in seconds since
+    1970 UTC. Raises as `make_plan`.
     """
-    options = with_hubs(options, state, now).seeded(secrets.randbits(63))
+    options = with_hubs(options, state, now)
     policy = options.policy
     (index,) = np.flatnonzero(page_ids == page_id)
     row = rows[index]
-    whole = plan_of(page_ids, rows, state, replace(options, budget=None), now)
     places = np.flatnonzero(whole.page_ids == page_id)
     most = options.budget or len(whole) + 1
 

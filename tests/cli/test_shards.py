@@ -162,10 +162,11 @@ def test_commands_read_all_shards_as_one_state(
 ) -> None:
     by_option = sharded("rank", "--json", "--shards", "4").stdout
     assert sharded("rank", "--json").stdout == by_option != ""  # they are found
-    for url in URLS[::7]:
-        found = sharded("show", url, "--shards", "4", "--json")
-        assert json.loads(found.stdout)["url"] == url
-        assert len(json.loads(found.stdout)["visits"]) == 10
+    best = [json.loads(line)["url"] for line in by_option.splitlines()]
+    for url in best[::7]:
+        found = json.loads(sharded("show", url, "--shards", "4", "--json").stdout)
+        assert (found["url"], len(found["visits"])) == (url, 10)
+        assert (found["rank"], found["ranked"]) == (best.index(url) + 1, len(URLS))
     assert sharded("show", "h1.example", "--shards", "4").exit_code == 0
     assert sharded("show", "http://other.example/", "--shards", "4").exit_code == 1
     assert "the state does not know http://other.example/" in caplog.text

@@ -48,7 +48,10 @@ def state_of(*history: Visit, estimator: str = "bayes") -> State:
 
 
 def forecast(state: State, address: str, now: float = NOW, **settings: object) -> Forecast:
-    return forecast_of(page_id_of(address), *read_rows(state), state, options(**settings), now)
+    chosen = options(**settings)
+    whole = make_plan(state, replace(chosen, budget=None), now)
+    known = read_rows(state)
+    return forecast_of(page_id_of(address), *known, state, chosen, now, whole=whole)
 
 
 def test_a_page_within_the_budget_is_visited_now() -> None:
@@ -100,9 +103,7 @@ def test_with_last_obs_the_oldest_visit_in_the_budget_is_to_be_passed() -> None:
 @pytest.mark.parametrize("policy", ["random", "hacs"])
 def test_where_time_alone_changes_nothing_no_time_is_foretold(policy: str) -> None:
     state = state_of(*HISTORY, estimator="mle")
-    chosen = replace(options(policy=policy, budget=1), random_seed=1)
-    known = read_rows(state)
-    held = [forecast_of(page_id_of(url(number)), *known, state, chosen, NOW) for number in range(2)]
+    held = [forecast(state, url(number), policy=policy, budget=1) for number in range(10)]
     behind = next(one for one in held if one.reason is BlockReason.BUDGET)
     assert behind.at is None
     assert behind.ranked == 10
