@@ -20,6 +20,7 @@ from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.for_parts import CrawlPart
 from hacs_crawler.links import menu_id, site_of
 from hacs_crawler.state import (
+    FEWEST_GONE,
     FEWEST_LINKS,
     FEWEST_MARKS,
     OUTCOME,
@@ -45,6 +46,8 @@ FEWEST_ALIKE: Final = 3
 MOST_FIRST_VISITS: Final = 5
 # A mark on more than this share of the pages belongs to the template, or an item to an error page.
 MOST_SHARE: Final = 0.5
+# If more than this share of the pages had marks of their own, a few that lost them are evidence.
+OWN_SHARE: Final = 0.9
 # How many new marks of a run are kept, about 100 MB; later marks count as the pages' own.
 MOST_MARKS: Final = 1_000_000
 # The stats of an update that is taken back; the last counts ranked pages.
@@ -92,8 +95,8 @@ class _Site:
     visits: int = 0
     gained: list[tuple[_Changed, frozenset[int]]] = field(default_factory=list)
     # Visits with other marks than the visit before, by a hash of the new marks; with the hash of the
-    # earlier marks, 0 if these were few.
-    alike: dict[int, list[tuple[_Changed, int]]] = field(default_factory=dict)
+    # earlier marks, 0 if these were few, and whether nearly all of the earlier marks are still there.
+    alike: dict[int, list[tuple[_Changed, int, bool]]] = field(default_factory=dict)
     # Pages whose earlier visits showed identical marks, by a hash of these and whether they are few
     # texts: how many showed them again, and of the others the latest visit, seconds of the earlier
     # ones, and a hash of the marks now.
@@ -101,30 +104,41 @@ class _Site:
     begun: dict[tuple[int, bool], list[tuple[_Changed, Sequence[int], int]]] = field(
         default_factory=dict
     )
-    # Known pages with few marks: their number, how many `doubts` rejected, and the hashes of their
-    # earlier marks by the hash of their marks now.
+    # Known pages with few marks: their number, how many `doubts` rejected, the hashes of their earlier
+    # marks, these by the hash of the marks now, and the hashes of marks that should name a page.
     few: int = 0
     doubted: int = 0
+    earlier: set[int] = field(default_factory=set)
     had: dict[int, set[int]] = field(default_factory=dict)
+    naming: set[int] = field(default_factory=set)
 
-    def add_page_of_few(self, content: int, had: int) -> None:
+    def add_page_of_few(self, content: int, had: int, *, is_naming: bool) -> None:
         """Count a page with few marks, given the hashes of its marks now and before."""
         self.few += 1
+        self.earlier.add(had)
         if content != had:
             self.had.setdefault(content, set()).add(had)
+            if is_naming:
+                self.naming.add(content)
 
     def is_error_content(self, content: int) -> bool:
-        """Whether most pages with few marks show these in place of their own."""
+        """Whether several pages with few marks show these in place of their own.
+
+        They have to be most of the pages, unless nearly all pages had other marks than the others.
+        """
         pages = len(self.had.get(content, ()))
-        return pages >= FEWEST_ALIKE and pages > MOST_SHARE * self.few
+        is_named = content in self.naming and content not in self.earlier
+        is_clear = is_named and len(self.earlier) > OWN_SHARE * self.few
+        return pages >= FEWEST_ALIKE and (is_clear or pages > MOST_SHARE * self.few)
 
     def unread(self) -> tuple[list[tuple[str, int]], list[_Changed]]:
         """Return the visits at which different pages showed identical marks, and false updates."""
         urls_and_times, false = list[tuple[str, int]](), list[_Changed]()
         for content, visits in self.alike.items():
-            if self.is_error_content(content) or len({before for _, before in visits} - {0}) > 1:
-                urls_and_times += [(changed.url, changed.at) for changed, _ in visits]
-                false += [changed for changed, _ in visits]
+            if self.is_error_content(content) or len({had for _, had, _ in visits} - {0}) > 1:
+                replaced = [changed for changed, _, is_kept in visits if not is_kept]
+                urls_and_times += [(changed.url, changed.at) for changed in replaced]
+                false += replaced
         begun = sum(map(len, self.begun.values())) + self.stayed.total()
         for key, pages in self.begun.items():
             others = {now for _, _, now in pages}
@@ -153,6 +167,8 @@ class Templates(CrawlPart):
         # Pages that `doubts` has counted, until their visits are recorded.
         self._asked_of: set[str] = set()
         self._marks = 0
+        # chosen fields may be just a price
+        self._has_names = not crawl.config.watch_fields
 
     def doubts(self, page: Page, marks: frozenset[int]) -> bool:
         """Whether a page's only item is shown by most of its site's pages in this run."""
@@ -162,7 +178,7 @@ class Templates(CrawlPart):
         site = self._sites.setdefault(menu_id(page.url), _Site())
         item = content_of(marks)
         self._asked_of.add(page.url)
-        site.add_page_of_few(item, content_of(before))
+        site.add_page_of_few(item, content_of(before), is_naming=self._has_names)
         is_doubted = site.is_error_content(item)
         site.doubted += is_doubted
         return is_doubted
@@ -191,9 +207,11 @@ class Templates(CrawlPart):
             had = content if is_same else hashed(shown_before)
             number = len(shown_before)
             is_enough = number >= (FEWEST_MARKS if is_chosen else FEWEST_LINKS)
+            is_item, is_several = is_of_items(visit.rules), min(number, len(visit.marks)) > 1
             if is_chosen and not is_enough and number and not is_asked_of:
-                site.add_page_of_few(content, had)
-            key = had, not is_enough and not is_of_items(visit.rules)
+                is_naming = self._has_names if is_item else is_several
+                site.add_page_of_few(content, had, is_naming=is_naming)
+            key = had, not (is_enough or is_item or is_several)
             site.stayed[key] += has_begun and content == had
             if is_same:
                 continue
@@ -204,7 +222,10 @@ class Templates(CrawlPart):
                     site.begun.setdefault(key, []).append((changed, before.shown_at, content))
                 # a first visit proves nothing: all of a page's links may belong to its site
                 if shown_before or site.visits:
-                    site.alike.setdefault(content, []).append((changed, had if is_enough else 0))
+                    lost = len(shown_before - visit.marks)
+                    is_kept = is_enough and lost < min(FEWEST_GONE, number)
+                    seen = changed, had if is_enough else 0, is_kept
+                    site.alike.setdefault(content, []).append(seen)
             if is_compared and visited.updated and self._marks < MOST_MARKS:
                 self._marks += len(visited.new_marks)
                 site.gained.append((changed, visited.new_marks))

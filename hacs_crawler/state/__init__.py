@@ -50,6 +50,7 @@ if TYPE_CHECKING:
         read_export as read_export,
     )
     from hacs_crawler.state.judging import (
+        FEWEST_GONE as FEWEST_GONE,
         FEWEST_LINKS as FEWEST_LINKS,
         FEWEST_MARKS as FEWEST_MARKS,
     )

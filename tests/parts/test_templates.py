@@ -91,6 +91,14 @@ def test_what_is_new_on_most_of_many_pages_is_the_templates(
     assert (len(shown), unread) == (echoes, [])
 
 
+def quarter_of(
+    pages: int, error: list[int], rules: int = OWN_RULES, had: Sequence[Sequence[int]] = ()
+) -> list[list[Visit]]:
+    """Two visits of pages with few marks, of which a quarter shows an error; some `had` others."""
+    shown = [[100 + number, *error[1:]] for number in range(pages - len(had))] + [*had]
+    return [visits(1, shown, rules), visits(2, [error] * (pages // 4) + shown[pages // 4 :], rules)]
+
+
 FIRST = visits(1, [own(1), own(2)])
 
 
@@ -110,7 +118,18 @@ FIRST = visits(1, [own(1), own(2)])
         ([visits(1, [[1], [2], [3]]), visits(2, [[9]] * 2)], ""),
         ([visits(1, [[1], [1], [3]]), visits(2, [[9]] * 3)], ""),
         ([visits(1, [[n] for n in range(6)]), visits(2, [[9]] * 3 + [[3], [4], [5]])], ""),
+        # of pages that had all an item, or several texts, of their own, a few are enough
+        (quarter_of(12, [9], ITEM_RULES), "012"),
+        (quarter_of(12, [9, 8]), "012"),
+        (quarter_of(12, [9]), ""),
+        (quarter_of(12, [9], ITEM_RULES, had=[[9]]), ""),
+        (quarter_of(12, [9], ITEM_RULES, had=[[8]] * 3), ""),
         ([visits(1, [[1, 2], [3, 4]], LINK_RULES), visits(2, [SAME] * 2, LINK_RULES)], "01"),
+        # two lists that become the same by shared news
+        (
+            [visits(1, [own(1), own(1)[1:]], LINK_RULES), visits(2, [own(1, 99)] * 2, LINK_RULES)],
+            "",
+        ),
         ([visits(1, [[1], [2]], LINK_RULES), visits(2, [SAME] * 2, LINK_RULES)], ""),
     ],
 )
