@@ -138,10 +138,14 @@ def _chosen(state: State, config: Config, spider: Spider, now: float) -> Repeats
     is_known = rows["visits"] > 0
     page_ids, rows = page_ids[is_known], rows[is_known]
     options = replace(config.ranking, budget=None)
-    limit = number + SPARE
+    limit, gone = number + SPARE, list[tuple[int, str]]()
     while True:
         plan = plan_of(page_ids, rows, state, options, now, limit)
         choice = requests_again(state, plan.page_ids, spider, number)
+        gone = choice.gone = gone + choice.gone
         if len(choice.requests) >= number or len(plan) < limit:
             return choice
+        # those recipes are forgotten now
+        has_recipe = ~np.isin(page_ids, [page_id for page_id, _ in gone])
+        page_ids, rows = page_ids[has_recipe], rows[has_recipe]
         limit *= 4

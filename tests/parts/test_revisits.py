@@ -1,5 +1,6 @@
 """What is kept of how the pages of a crawl were asked for: of those that were seen."""
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -8,11 +9,12 @@ from scrapy import Request, Spider
 from scrapy.http import HtmlResponse
 from scrapy.settings import Settings
 
-from crawl_support import run
+from crawl_support import open_crawl, run
 from hacs_crawler.config import Config
 from hacs_crawler.crawl.part import Observed
-from hacs_crawler.crawl.recipes import RequestRecipe, leading_on, read_recipes
+from hacs_crawler.crawl.recipes import RequestRecipe, leading_on, read_recipes, write_recipes
 from hacs_crawler.links import page_id_of
+from hacs_crawler.parts import revisits
 from hacs_crawler.parts.revisits import RecipeWriter
 from hacs_crawler.state import Estimation, MemoryStore, Page, State, Visit, merged
 
@@ -105,3 +107,29 @@ def test_what_follows_from_a_form_is_marked() -> None:
     assert {key for key in world.part.inherited if form.meta.get(key)} == {"hacs.after_form"}
     world.answer(world.send(meta={"hacs.after_form": True}))
     assert world.kept() == RequestRecipe(URL, "parse_item", after_form=True)
+
+
+@pytest.mark.parametrize("settings", [{"HACS_REVISIT": 3}, {"HACS_REVISIT": "budget"}])
+async def test_as_many_pages_as_asked_for_are_requested_again_whichever_cannot_be(
+    settings: dict[str, Any],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(revisits, "SPARE", 0)
+    urls = [f"{URL}/{number}" for number in range(9)]
+    recipes = {
+        page_id_of(url): RequestRecipe(url, "parse_item" if number in {0, 7, 8} else "gone")
+        for number, url in enumerate(urls)
+    }
+    async with open_crawl(tmp_path, Any_, HACS_BUDGET=3, HACS_PAGES="all", **settings) as crawl:
+        state = crawl.state
+        await state.once(
+            State.record, [Visit(url, 86_400, marks=frozenset({1})) for url in urls[:8]]
+        )
+        await state.once(write_recipes, "any", recipes, {"parse_item", "gone", ""})
+        requests = [one async for one in crawl.parts.of(revisits.Revisits).start_requests()]
+        assert {request.url for request in requests} == {urls[0], urls[7]}, "one was never visited"
+        assert crawl.stats.get("revisits") == 2
+    (message,) = caplog.messages
+    assert message.startswith("6 known pages are not visited again")
