@@ -159,7 +159,7 @@ def compare(
     ids = np.concatenate([one.all["page_id"], other.all["page_id"]])
     ids, first = np.unique(ids, return_index=True)
     visited = np.concatenate([one.all["site"], other.all["site"]])[first]
-    rate = min(len(one.again), len(other.again)) / max(len(one.days | other.days), 1)
+    rate = min(len(one.again), len(other.again)) / len(one.days | other.days)
     page_sites, rates, has_past = _history_before(
         states[0], began, dict(zip(ids.tolist(), visited.tolist(), strict=True))
     )

@@ -4,6 +4,7 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
+import pytest
 from msgspec.structs import replace
 from scrapy import Request, signals
 from scrapy.http import Response
@@ -12,7 +13,7 @@ from scrapy.signalmanager import SignalManager
 from crawl_support import PREDICTION
 from hacs_crawler.crawl.meta import claim, mark_ranked
 from hacs_crawler.crawl.part import Observed
-from hacs_crawler.parts.aliases import MOST_BYTES, Aliases
+from hacs_crawler.parts import aliases
 from hacs_crawler.state import Page, Prediction, Recorded, Visit, merged
 
 TARGET = "http://b.example/"
@@ -47,18 +48,19 @@ class World:
         crawl: Any = SimpleNamespace(
             is_open=True, crawler=SimpleNamespace(signals=self.signals), record_also=self.record
         )
-        self.part = Aliases(crawl)
+        self.part = aliases.Aliases(crawl)
 
     def record(self, visit: Visit, reason: str) -> None:
         del reason
         self.recorded.append(visit)
 
-    def filtered(self, alias: Alias) -> list[Visit]:
+    def filtered(self, alias: Alias, *, is_sent: bool = True) -> list[Visit]:
         """Have the filter drop the redirect of a page to the target; return what is recorded."""
         request = Request(alias.page_url)
         if alias.prediction is not None:
             mark_ranked(request, alias.prediction)
-        claim(request, alias.page_url)
+        if is_sent:
+            claim(request, alias.page_url)
         redirected = request.replace(url=TARGET)
         self.signals.send_catch_log(signals.request_dropped, request=redirected, spider=None)
         recorded, self.recorded = self.recorded, []
@@ -99,13 +101,20 @@ def test_an_alias_that_comes_after_the_visit_gets_the_latest() -> None:
     later = Visit(TARGET, SHOWN.at + 5, marks=frozenset({3}))
     world.observed(TARGET, SHOWN)
     world.observed(TARGET, later)
+    assert world.filtered(ONE, is_sent=False) == []
     assert world.filtered(ONE) == [ONE.visit(later)]
 
 
-def test_only_visits_of_so_many_bytes_in_all_are_remembered_the_latest() -> None:
+def test_only_visits_of_so_many_bytes_in_all_are_remembered_the_latest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(aliases, "MOST_BYTES", 3600)
     world = World()
     # a fingerprint takes nine bytes
-    large = Visit(TARGET, SHOWN.at, marks=frozenset(range(2**62, 2**62 + MOST_BYTES // 36)))
+    large, largest = (
+        Visit(TARGET, SHOWN.at, marks=frozenset(range(2**62, 2**62 + number)))
+        for number in (100, 500)
+    )
     for numbers in ((0, 1, 0), (2, 3, 4)):
         world.observed(TARGET, SHOWN)
         for number in numbers:
@@ -114,6 +123,8 @@ def test_only_visits_of_so_many_bytes_in_all_are_remembered_the_latest() -> None
     for number in range(5, 9):
         world.observed(f"http://c.example/{number}", large)
     assert world.filtered(OTHER) == []
+    world.observed(TARGET, largest)
+    assert world.filtered(OTHER) == [OTHER.visit(largest)]
 
 
 def test_in_another_round_nothing_is_left_of_the_one_before() -> None:
@@ -123,3 +134,5 @@ def test_in_another_round_nothing_is_left_of_the_one_before() -> None:
     assert world.filtered(ONE) == [ONE.visit(without_links)]
     asyncio.run(world.part.round_began())
     assert world.filtered(ONE) == []
+    asyncio.run(world.part.round_began())
+    assert world.observed(TARGET, without_links) == []

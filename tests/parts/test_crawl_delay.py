@@ -31,7 +31,12 @@ def delay_of(asked: str, request: Request | None = None, **settings: object) -> 
 
     async def slot() -> tuple[float, int]:
         slot = Downloads(crawler)._slot_for(request)
-        return slot.delay, slot.concurrency
+        found = slot.delay, slot.concurrency
+        slot.delay = 0.0  # as AutoThrottle may
+        answered = {"request": request.replace(meta={"download_slot": "a.example"}), "spider": None}
+        crawler.signals.send_catch_log(signals.response_downloaded, **answered)
+        assert (slot.delay, slot.concurrency) == found
+        return found
 
     return run(slot())
 

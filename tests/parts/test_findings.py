@@ -140,10 +140,12 @@ async def test_the_title_of_the_page_is_kept_and_no_secret_of_a_link(tmp_path: P
 
 async def test_a_link_with_a_label_such_as_pdf_is_kept_with_its_publication(tmp_path: Path) -> None:
     citation = "A. Adler, D. Drew. Ranking for the web. In Proceedings of the ACM, 2026, pp. 1-10."
-    row = f"<li>{citation} [<a href=/1.pdf>pdf</a>] [<a href=/slides/>slides</a>]</li>"
-    pdf, slides = (await kept_after(tmp_path, "<li><a href=/a>A</a></li>", row)).things
-    assert (pdf.text, pdf.url) == (f"{citation} [ pdf ] [ slides ]", "http://a.example/1.pdf")
-    assert slides.text == "slides"
+    links = "<a href=/1.pdf>pdf</a> <a href=/slides/>slides</a> <a href=/2.pdf>more in detail</a>"
+    row = f"<li>{citation} {links}</li>"
+    pdf, *others = (await kept_after(tmp_path, "<li><a href=/a>A</a></li>", row)).things
+    title = f"{citation} pdf slides more in detail"
+    assert (pdf.text, pdf.url) == (title, "http://a.example/1.pdf")
+    assert [link.text for link in others] == ["slides", "more in detail"]
 
 
 def named(title: str = "title", more: str = "token") -> Items:

@@ -1,13 +1,15 @@
 """When rounds of the instant tier begin, whom they visit, and what that takes of the budget."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from crawl_support import Timers
+from crawl_support import Timers, open_crawl
 from hacs_crawler.model import update_index
+from hacs_crawler.parts import instant
 from hacs_crawler.parts.instant import MOST_SHARE, InstantTier
 from hacs_crawler.ranking.choice import Quota
 from hacs_crawler.ranking.instant import Hubs, Tier
@@ -15,6 +17,8 @@ from hacs_crawler.ranking.options import InstantOptions, RankingOptions
 from hacs_crawler.ranking.policies import POLICIES
 
 COUNTED = {"instant/rounds": 3, "instant/visits": 7, "instant/updates": 2, "instant/new_links": 1}
+
+STATS = ("rounds", "sent", "hubs", "price")
 
 
 @pytest.fixture
@@ -72,6 +76,9 @@ def test_a_hub_that_has_not_answered_yet_is_not_asked_again(timers: Timers) -> N
 def test_by_value_hubs_are_visited_that_are_worth_more_than_the_last_page(timers: Timers) -> None:
     tier = tier_of(timers, 10)
     assert tier.quota(tier._quota).budget == 5
+    tier.chosen(np.zeros(0), twice=5)
+    assert tier.price == 0.0
+    tier._spent = 0
     tier.chosen(np.array([0.9, 0.8, 0.7]), twice=0)
     assert tier.price == 0.0
     tier.chosen(np.array([0.6]), twice=1)
@@ -94,9 +101,9 @@ def test_what_the_tier_takes_up_to_its_share_is_missing_in_the_next_round(
 def test_where_the_budget_is_not_used_up_the_price_falls_to_nothing(timers: Timers) -> None:
     tier = tier_of(timers, 4)
     tier.chosen(np.array([0.9, 0.8]), twice=0)
-    assert tier.price > 0
     asyncio.run(tier.round_began())
-    tier.chosen(np.array([0.9]), twice=0)
+    assert tier.price > 0
+    tier.chosen(np.array([0.9, 0.8, 0.7]), twice=0)
     asyncio.run(tier.round_began())
     assert tier.price == 0.0
 
@@ -113,6 +120,25 @@ def test_a_crawl_without_rounds_of_the_tier_keeps_its_budget(timers: Timers) -> 
     tier = tier_of(timers, 10)
     tier.is_running = False
     assert tier.quota(tier._quota).budget == 10
+
+
+async def test_requests_for_hubs_come_between_those_for_other_pages(
+    timers: Timers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def others() -> AsyncIterator[str]:
+        yield "page"
+
+    monkeypatch.setattr(instant, "hubs_now", lambda *_: hubs(2.0, 0.1, 1.0))
+    tier = tier_of(timers, 10)
+    tier.is_running, tier.price = False, 0.123456
+    async with open_crawl(tmp_path) as crawl:
+        asked = [
+            one async for one in instant.with_tier(crawl, tier, others(), lambda url: url[7:9])
+        ]
+        assert asked == ["h0", "h2", "page"]
+        assert tier.is_running
+        counted = map(crawl.crawler.stats.get_value, map("hacs/instant/{}".format, STATS))
+        assert list(counted) == [1, 2, 3, 0.1235]
 
 
 def test_what_the_tier_did_is_said_once(timers: Timers, caplog: pytest.LogCaptureFixture) -> None:

@@ -1,9 +1,14 @@
 """Stats as Prometheus reads them."""
 
+import threading
+from pathlib import Path
+from urllib.request import urlopen
+
 import pytest
 from prometheus_client.core import CollectorRegistry
 from prometheus_client.exposition import generate_latest
 
+from crawl_support import open_crawl
 from hacs_crawler.parts.metrics import Metrics, metrics_of
 
 
@@ -57,5 +62,19 @@ def test_a_stat_is_a_metric_with_the_spiders_name(
     assert sorted(text_of(**stats)) == metrics
 
 
-def test_nothing_is_promised_before_it_is_counted() -> None:
-    assert list(Metrics.describe(object())) == []
+async def test_stats_are_served_until_the_crawl_ends(tmp_path: Path) -> None:
+    async with open_crawl(tmp_path) as crawl:
+        metrics = Metrics(crawl.crawler, ("127.0.0.1", 0))
+        assert list(metrics.describe()) == [], "nothing is promised before it is counted"
+        metrics.open(crawl.crawler.spider)
+        (thread,) = [one for one in threading.enumerate() if "serve_forever" in one.name]
+        url = f"http://127.0.0.1:{metrics._server.server_port}/metrics"
+        with urlopen(url) as answer:
+            assert (
+                f'hacs_waiting_visits{{spider="{crawl.crawler.spider.name}"}} 0.0'
+                in answer.read().decode()
+            )
+    thread.join(9)
+    assert not thread.is_alive()
+    with pytest.raises(OSError, match="refused"):
+        urlopen(url)

@@ -62,7 +62,10 @@ def test_of_two_wishes_the_longer_counts(world: World) -> None:
 
 @pytest.mark.parametrize(
     ("status", "after", "left"),
-    [(429, None, DEFAULT_PAUSE_SECONDS), (503, None, 0.0), (200, 30.0, 0.0), (429, 0.0, 0.0)],
+    [
+        (429, None, DEFAULT_PAUSE_SECONDS),
+        *((503, None, 0.0), (200, 30.0, 0.0), (429, 0.0, 0.0), (429, 1.0, 1.0)),
+    ],
 )
 def test_who_says_too_many_without_a_time_is_left_alone_for_a_minute_and_nobody_else(
     world: World, status: int, after: float | None, left: float
