@@ -212,9 +212,10 @@ class LinkAdditionsMiddleware:
         """Return what says of the marks of an item whether they are news, as HACS_UPDATES says."""
         marks = page.known_marks(rules.fingerprint)
         is_elsewhere = self._crawl.state.read_ahead.elsewhere(page.url)
+        had_one = page.visits and len(page.sound.spells.shown_last()) == 1
 
         def verdict_on(mine: frozenset[int]) -> Verdict:
-            if page.visits and (not mine or self._crawl.parts.doubts(page, mine)):
+            if page.visits and (not mine or (had_one and self._crawl.parts.doubts(page, mine))):
                 return "unread"
             is_known = not mine.isdisjoint(marks) or (mine and all(map(is_elsewhere, mine)))
             return "known" if is_known else "news"

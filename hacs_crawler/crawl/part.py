@@ -148,7 +148,7 @@ class Part:
         return {}
 
     def doubts(self, page: Page, marks: frozenset[int]) -> bool:
-        """Return whether an item with these marks shows that a known page was not read correctly."""
+        """Return whether an item with these marks shows that a page of one item was not read."""
         del page, marks
         return False
 

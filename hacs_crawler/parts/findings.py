@@ -54,8 +54,9 @@ class FindingsWriter(PageWriter[Findings]):
 
     def __init__(self, crawl: Crawl) -> None:
         super().__init__(crawl)
-        # Of responses in use: the fields of the page's items at its last visit, and its new items.
-        self._items: WeakKeyDictionary[Response, tuple[Mapping[int, Any], list[Finding]]]
+        # Of responses in use: the fields of the page's items at its last visit, its new items, and how
+        # many of these are kept.
+        self._items: WeakKeyDictionary[Response, tuple[Mapping[int, Any], list[Finding], int]]
         self._items = WeakKeyDictionary()
         # Pages whose only text was replaced, and when the old text first appeared.
         self._replaced: dict[int, int] = {}
@@ -65,11 +66,16 @@ class FindingsWriter(PageWriter[Findings]):
         if is_news:
             config = self._crawl.config
             if response not in self._items:
-                page = None if response.request is None else page_url(response.request)
-                before = {} if page is None else self._crawl.parts.items_before(page)
-                self._items[response] = before, []
-            before, items = self._items[response]
-            if len(items) < config.findings:
+                url = None if response.request is None else page_url(response.request)
+                page = None if url is None else self._crawl.state.write_behind.page(url)
+                # a first visit is no update
+                most = config.findings if page is not None and page.visits else 0
+                before = (
+                    self._crawl.parts.items_before(page.url) if page is not None and most else {}
+                )
+                self._items[response] = before, [], most
+            before, items, most = self._items[response]
+            if len(items) < most:
                 key = watch.item_key(item, name) if (name := config.watch_key) else 0
                 fields_before = {} if key is None else before.get(key, {})
                 fields = watch.item_fields(item) if fields_before else {}
@@ -94,7 +100,7 @@ class FindingsWriter(PageWriter[Findings]):
     def observed(self, observed: Observed) -> Iterable[Visit]:
         """Keep the new links, items or texts of an update."""
         recorded, response = observed.recorded, observed.response
-        items = self._items.pop(response, ({}, []))[1] if self._items else []
+        items = self._items.pop(response, ({}, [], 0))[1] if self._items else []
         watched = self._crawl.config.watch
         is_text = watched is not None and not watched.takes_items
         if observed.reason or not recorded.is_known or not (recorded.updated or is_text):

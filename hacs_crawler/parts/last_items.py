@@ -81,12 +81,17 @@ class LastItems(PageWriter[Kept]):
     def shown(self, response: Response, item: object, *, is_news: bool) -> None:
         """Keep the fields of an item now: pipelines may change the item before the visit ends."""
         del is_news
-        key = item_key(item, name) if (name := self._crawl.config.watch_key) else 0
+        config = self._crawl.config
+        key = item_key(item, config.watch_key) if config.watch_key else 0
         self._items += 1
         self._named += key is not None
-        fields = item_fields(item)
+        shown = self._shown.setdefault(response, [])
+        # without a key, only the fields of a page's only item are kept
+        is_kept = config.watch_key or not shown
+        is_needed = is_kept or config.watch_fields or config.watch_ignore
+        fields = item_fields(item) if is_needed else {}
         self._fields |= fields.keys()
-        self._shown.setdefault(response, []).append((key, fields))
+        shown.append((key, fields))
 
     def observed(self, observed: Observed) -> Iterable[Visit]:
         """Keep the items of a visit, and compare their fields with the visit before."""

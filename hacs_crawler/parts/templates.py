@@ -172,13 +172,11 @@ class Templates(CrawlPart):
 
     def doubts(self, page: Page, marks: frozenset[int]) -> bool:
         """Whether a page's only item is shown by most of its site's pages in this run."""
-        before = page.sound.spells.shown_last()
-        if len(before) != 1:
-            return False
         site = self._sites.setdefault(menu_id(page.url), _Site())
         item = content_of(marks)
         self._asked_of.add(page.url)
-        site.add_page_of_few(item, content_of(before), is_naming=self._has_names)
+        had = content_of(page.sound.spells.shown_last())
+        site.add_page_of_few(item, had, is_naming=self._has_names)
         is_doubted = site.is_error_content(item)
         site.doubted += is_doubted
         return is_doubted

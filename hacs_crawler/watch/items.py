@@ -47,12 +47,13 @@ def item_rules(
     def is_watched(name: str) -> bool:
         return name not in ignore and (not fields or name in fields)
 
+    only = is_watched if fields or ignore else None
     return MarkRules(
         "items",
         lambda *_: (),
         answers=(),
         options=repr((_FORM, sorted(fields), sorted(ignore), *filter(None, [key]))),
-        canonical=lambda item, own: canonical_item(item, is_watched, own),
+        canonical=lambda item, own: canonical_item(item, only, own),
         key_of=(lambda item: item_key(item, key)) if key else None,
         takes_items=True,
     )
@@ -91,7 +92,7 @@ def item_texts(item: Any) -> dict[str, str]:
 
 
 def canonical_item(
-    item: Any, is_watched: Callable[[str], bool] = lambda _: True, own: Collection[str] = ()
+    item: Any, is_watched: Callable[[str], bool] | None = None, own: Collection[str] = ()
 ) -> tuple[bytes, bool]:
     """Return the canonical JSON of an item, and whether it has an `own` address; itemadapter reads it.
 
@@ -102,7 +103,7 @@ def canonical_item(
     fields = {
         str(name): _as_json(value, name)
         for name, value in _mapping(item).items()
-        if is_watched(name)
+        if is_watched is None or is_watched(name)
     }
     addresses = [name for name, value in fields.items() if value in own] if own else []
     fields.update(dict.fromkeys(addresses, ""))
