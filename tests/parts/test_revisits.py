@@ -1,5 +1,6 @@
 """What is kept of how the pages of a crawl were asked for: of those that were seen."""
 
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -75,14 +76,20 @@ def test_a_redirect_or_retry_is_kept_as_it_was_asked_for_first() -> None:
     assert world.kept() == RequestRecipe(URL, "parse_item", headers={"X-Part": ["a"]})
 
 
-def test_what_was_not_seen_is_not_kept_and_is_asked_for_anew() -> None:
+@pytest.mark.parametrize(
+    "end",
+    [
+        lambda world, _: run(world.part.round_began()),
+        lambda world, request: world.part.failed(request, ValueError(), URL),
+        lambda world, request: world.answer(request, "gone"),
+    ],
+)
+def test_what_was_not_seen_is_not_kept_and_is_asked_for_anew(
+    end: Callable[[World, Request], None],
+) -> None:
     world = World()
-    for end in (
-        lambda request: world.part.failed(request, ValueError(), URL),
-        lambda request: world.answer(request, "gone"),
-    ):
-        end(world.send(cb_kwargs={"part": 1}))
-        assert world.kept() is None
+    end(world, world.send(cb_kwargs={"part": 1}))
+    assert world.kept() is None
     world.answer(world.send())
     assert world.kept() == RequestRecipe(URL, "parse_item")
 

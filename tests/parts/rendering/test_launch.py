@@ -1,5 +1,6 @@
 """Which browser is launched, and that none is where its file is not there."""
 
+import logging
 from pathlib import Path
 from typing import Any
 
@@ -82,3 +83,18 @@ def test_its_temporary_folder_has_a_short_name_whatever_tmpdir_says(
         with short_folder() as folder:
             assert len(f"{folder}/.org.chromium.Chromium.xxxxxx/SingletonSocket") <= 107
     assert [*long.iterdir()] == [long / "file"]
+    for most, folder_of in (len(str(tmp_path)), tmp_path), (len(str(tmp_path)) - 1, Path("/tmp")):
+        monkeypatch.setattr(launch, "MOST_FOLDER_CHARACTERS", most)
+        monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+        with short_folder() as folder:
+            assert Path(folder).parent == folder_of
+
+
+@pytest.mark.parametrize(
+    ("context", "is_shown"), [("hacs-1", False), ("other", True), (None, True)]
+)
+def test_of_its_own_browser_scrapy_playwright_logs_nothing(
+    context: str | None, is_shown: bool
+) -> None:
+    record = logging.makeLogRecord({} if context is None else {"context_name": context})
+    assert launch._is_not_ours(record) is is_shown

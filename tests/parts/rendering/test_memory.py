@@ -75,6 +75,10 @@ def test_verdicts_reach_the_next_crawl(store: MemoryStore) -> None:
         Verdict.UNKNOWN,
     ]
     assert second.records(URLS[1])[1] == SiteRendering(browser=1)
+    session, closed = crawl(store)
+    session.is_open = False
+    read(closed, URLS[0])
+    assert closed.records(URLS[0])[0].verdict is Verdict.UNKNOWN
 
 
 def test_pages_are_read_together(store: MemoryStore, monkeypatch: pytest.MonkeyPatch) -> None:

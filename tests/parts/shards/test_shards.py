@@ -20,6 +20,7 @@ from hacs_crawler.crawl.recipes import handed_over_kind, pages_handed_over, read
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.links import page_id_of
 from hacs_crawler.parts.shards import shards as shards_module
+from hacs_crawler.parts.shards.handed_over import WaitingPage, hand_over
 from hacs_crawler.parts.shards.shards import WRITE_SECONDS, Shards
 from hacs_crawler.ranking.choice import Quota
 from hacs_crawler.shards import Round, RoundNotes, ShardShare, open_rounds, shard_lock
@@ -116,7 +117,9 @@ class World:
     def handed_over(self, shard: int) -> set[int]:
         config = replace(self.crawl.config, shard=Shard(shard, 2))
         with closing(open_state(*config.state_arguments)) as state:
-            return set(pages_handed_over(state, "any").tolist())
+            ids = set(pages_handed_over(state, "any").tolist())
+            assert state.load([*ids]).keys() == ids
+            return ids
 
 
 Make = Callable[..., AbstractAsyncContextManager[World]]
@@ -207,6 +210,8 @@ async def test_requests_wait_in_the_state_until_their_pages_are_visited(crawling
         assert world.part.takes(urls[2], None)
         assert [world.start(urls[2]) for _ in range(2)] == [True, False]
         await world.visit(urls[2])
+        again = {ids[2]: WaitingPage(urls[2], kept[ids[2]])}
+        assert hand_over(world.crawl.config, "any", again, (), BEGAN) == set()
         assert world.handed_over(0) == set()
 
 
