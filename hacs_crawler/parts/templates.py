@@ -205,7 +205,8 @@ class Templates(CrawlPart):
             had = content if is_same else hashed(shown_before)
             number = len(shown_before)
             is_enough = number >= (FEWEST_MARKS if is_chosen else FEWEST_LINKS)
-            is_item, is_several = is_of_items(visit.rules), min(number, len(visit.marks)) > 1
+            # not a price that is replaced by "sold out"
+            is_item, is_several = is_of_items(visit.rules), number + len(visit.marks) > 3
             if is_chosen and not is_enough and number and not is_asked_of:
                 is_naming = self._has_names if is_item else is_several
                 site.add_page_of_few(content, had, is_naming=is_naming)

@@ -26,7 +26,7 @@ _ADDRESS: Final = re.compile(r"\bat 0x[0-9a-fA-F]+").search
 _AS_THEY_ARE: Final = frozenset({int, bool, NoneType})
 _EXACT: Final = 2**53
 # To be raised if the canonical form of items changes, so that pages get baselines.
-_FORM: Final = 3
+_FORM: Final = 4
 # Number of characters kept of a field, to show its old value.
 LONGEST_FIELD: Final = 200
 # Values of empty fields.
@@ -96,7 +96,7 @@ def canonical_item(
 ) -> tuple[bytes, bool]:
     """Return the canonical JSON of an item, and whether it has an `own` address; itemadapter reads it.
 
-    Fields with an address of the item's `own` page are emptied. The JSON of an item whose fields are all
+    Fields with an address of the item's `own` page are emptied, those that are None left out. The JSON of an item whose fields are all
     empty is b"": its source was missing from the page. Raises UnreadableMarksError that names a field
     whose value differs at each run.
     """
@@ -110,6 +110,8 @@ def canonical_item(
     # an item of nothing but its page's address says that the page is there
     is_address = 0 < len(addresses) == len(fields)
     is_empty = not is_address and all(value in EMPTY for value in fields.values())
+    if None in fields.values():
+        fields = {name: value for name, value in fields.items() if value is not None}
     return b"" if is_empty else _encode(fields), bool(addresses)
 
 

@@ -36,7 +36,7 @@ class Colour(Enum):
 @pytest.mark.parametrize(
     "item",
     [
-        {"price": 5, "name": "Kettle"},
+        {"price": 5, "name": "Kettle", "old_price": None},
         Kettle(name="Kettle", price=5.0),
         DataKettle("Kettle", Decimal("5.00")),
     ],
