@@ -96,9 +96,9 @@ def canonical_item(
 ) -> tuple[bytes, bool]:
     """Return the canonical JSON of an item, and whether it has an `own` address; itemadapter reads it.
 
-    Fields with an address of the item's `own` page are emptied, those that are None left out. The JSON of an item whose fields are all
-    empty is b"": its source was missing from the page. Raises UnreadableMarksError that names a field
-    whose value differs at each run.
+    Fields with an address of the item's `own` page are emptied, those that are None are left out. The
+    JSON of an item whose fields are all empty is b"": its source was missing from the page. Raises
+    UnreadableMarksError that names a field whose value differs at each run.
     """
     fields = {
         str(name): _as_json(value, name)
