@@ -33,7 +33,7 @@ FOLDERS = {FOLDER: "scholarly-timelines", TERMS: "terms-changes"}
 BENCHMARKS = {
     "ranking": "-n 100000 --repeat 1",
     "estimators": "",
-    "estimate": "--pages 20000",
+    "estimate": "--pages 100000 --repeat 1",
     "links": "",
     "crawl": "--pages 1500 --rounds 9",
     "instructions": "",
