@@ -10,7 +10,7 @@ from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from lxml.html import HtmlElement
-from scrapy.http import Response
+from scrapy.http import Response, XmlResponse
 
 from hacs_crawler import watch
 from hacs_crawler.crawl.crawl import Crawl
@@ -45,6 +45,9 @@ _PARAMETER: Final = re.compile(r"(?<=[?&;])([^=&;#]+)=[^&;#]*")
 _URL_FIELDS: Final = ("url", "link", "href")
 # A link to a file with at most this many words, such as "PDF", gets the title of its publication.
 _MOST_LABEL_WORDS: Final = 2
+
+_ENTRIES: Final = "//*[local-name()='item' or local-name()='entry']"
+_ENTRY_LINKS: Final = "*[local-name()='link']/text() | *[local-name()='link']/@href"
 
 
 class FindingsWriter(PageWriter[Findings]):
@@ -182,8 +185,15 @@ def _new_things(
 def _new_requests(
     urls: Mapping[str, str], response: Response, tree: HtmlElement | None, marks: frozenset[int]
 ) -> Iterator[Finding]:
-    """Yield the requested URLs that have one of the marks, with the texts of their links."""
+    """Yield the requested URLs that have one of the marks, with the texts of their links.
+
+    In a feed, RSS or Atom, the text of a link is the title of its entry.
+    """
     texts = dict(page_links(tree, response.url))
+    for entry in response.xpath(_ENTRIES) if isinstance(response, XmlResponse) else ():
+        title = " ".join(entry.xpath("string(*[local-name()='title'])").get("").split())
+        for url in entry.xpath(_ENTRY_LINKS).getall():
+            texts[canonical_url(response.urljoin(url.strip())) or ""] = title
     for asked, url in urls.items():
         link = canonical_url(asked)
         if link is not None and link_fingerprint(link) in marks:

@@ -240,6 +240,36 @@ def test_a_page_that_only_leads_to_others_shows_what_it_leads_to(
     assert any_spider.run(LISTS, **settings).stat("hacs/not_observed/nothing_shown") == 1
 
 
+FEED = """
+    from tests.seeded import Seeded
+
+    class Feed(Seeded):
+        paths = ["/feed"]
+
+        def parse(self, response):
+            for url in response.xpath("//item/link/text()|//*[local-name()='link']/@href").getall():
+                yield response.follow(url.strip(), self.parse_story)
+
+        def parse_story(self, response):
+            yield {"story": response.url}
+"""
+
+
+def test_the_new_entries_of_a_feed_have_their_titles(any_spider: AnySpider, site: Site) -> None:
+    story = (200, {}, b"<html><body>a story</body></html>")
+    entry = f"<item><title>Tea\n &amp; milk</title><link>\n{site.url}/tea </link></item>"
+    of_atom = "<a:entry><a:title>Urns</a:title><a:link href='/urn'/></a:entry>"
+    for any_spider.days, shown in enumerate(("<item><link>/</link></item>", entry + of_atom)):
+        feed = f"<rss xmlns:a='http://www.w3.org/2005/Atom'>{shown}</rss>".encode()
+        site.pages |= {"/feed": (200, {"Content-Type": "application/rss+xml"}, feed)}
+        site.pages |= dict.fromkeys(("/", "/tea", "/urn"), story)
+        any_spider.run(FEED, HACS_WATCH="items")
+    with opened(f"sqlite:///{any_spider.folder}/state.db") as state:
+        [(_, found)] = all_findings(state.store)
+    named = {(new.text, new.url) for new in found.things}
+    assert named == {("Tea & milk", f"{site.url}/tea"), ("Urns", f"{site.url}/urn")}
+
+
 API = """
     import json
 
