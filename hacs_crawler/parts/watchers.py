@@ -1,8 +1,4 @@
-"""Rejects two spiders that watch one page differently in one namespace: each visit would be a baseline.
-
-Only the rules of spiders that do not watch links are noted. If either watches links, it is
-rejected, and the other may begin, as if the setting had changed.
-"""
+"""Rejects two spiders that watch a page differently in one namespace: each visit would be a baseline."""
 
 from __future__ import annotations
 
@@ -50,11 +46,12 @@ class Watchers(CrawlPart):
     async def opened(self) -> None:
         """Read the rules of other spiders, and note this spider's."""
         crawl = self._crawl
-        config, own = crawl.config, None
-        if config.watched_as != "links":
+        config, spider, own = crawl.config, crawl.crawler.spidercls, None
+        # wayback gives other spiders' pages a past
+        if config.watched_as != "links" or not spider.__module__.startswith("hacs_crawler."):
             rules = [replace(config.rules, rendered=rendered) for rendered in (False, True)]
             own = _Watcher(config.watched_as, sorted(each.fingerprint for each in rules))
-        others = await crawl.state.once(_note, crawl.crawler.spidercls.name, own)
+        others = await crawl.state.once(_note, spider.name, own)
         self._others = {
             fingerprint: (name, watcher.watch)
             for name, watcher in others.items()
@@ -68,10 +65,12 @@ class Watchers(CrawlPart):
         del response
         other = None if page is None else self._others.get(page.latest_rules)
         if page is not None and other is not None:
-            spider, watch = other
+            (spider, watch), config = other, self._crawl.config
             how = f"HACS_WATCH = {watch!r}"
-            if watch == self._crawl.config.watched_as:
-                how += " with other fields, HACS_WATCH_KEY or HACS_WATCH_IGNORE"
+            if watch == config.watched_as:
+                of_items = "fields, HACS_WATCH_KEY or HACS_WATCH_IGNORE"
+                of_links = "HACS_LINKS, HACS_LINKS_ALLOW or HACS_LINKS_DENY"
+                how += f" with other {of_links if config.watch is None else of_items}"
             self._crawl.fail(
                 f"{page.url} is also watched by the spider {spider!r}, but differently ({how}): give "
                 "one of them its own HACS_NAMESPACE"
