@@ -264,7 +264,8 @@ class Crawl:
         for name, rules in patterns.items():
             idle = {rule.pattern for rule in rules} - stats.matched - links.matched
             if idle:
-                what = "link" if "LINKS" in name else "page, or an earlier pattern matches first"
+                of_pages = "page of this run, or an earlier pattern matches first"
+                what = "link" if "LINKS" in name else of_pages
                 logger.warning(
                     "%s: %s matches no %s", name, ", ".join(map(repr, sorted(idle))), what
                 )

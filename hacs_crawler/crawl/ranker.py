@@ -287,8 +287,10 @@ class Ranker:
         if chosen is None:
             return
         crawl = self._crawl
-        if selection is not None:
-            crawl.stats.gauge_overdue(selection.demanded, chosen.overdue, self._budget)
+        # while seeds wait for an unused part of the budget, nobody knows which overdue pages are left
+        if selection is not None and (grant is not None or not selection.waits):
+            overdue = selection.chosen_overdue
+            crawl.stats.gauge_overdue(selection.demanded, overdue, self._budget)
         crawl.parts.tell(Part.chosen, chosen.pages.p, int(chosen.visit_twice.sum()))
         label = crawl.ranking.label(crawl.state.estimation).number
         predicted, visit_twice = chosen.predictor(label, crawl.run), chosen.visit_twice

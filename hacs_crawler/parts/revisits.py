@@ -116,8 +116,9 @@ class Revisits(CrawlPart):
         if crawl.parts.override("before_rank"):
             sites = await crawl.state.patiently(_sites, spider.name)
             await crawl.parts.wait(Part.before_rank, None, sites)
-        choice = await crawl.state.patiently(_chosen, crawl.config, spider, crawl.clock())
+        choice, matched = await crawl.state.patiently(_chosen, crawl.config, spider, crawl.clock())
         choice.log(spider)
+        crawl.stats.matched |= matched
         crawl.stats.count("revisits", len(choice.requests))
         for request in choice.requests:
             yield request
@@ -129,8 +130,10 @@ def _sites(state: State, spider_name: str) -> set[int]:
     return set(np.unique(rows["site"]).tolist())
 
 
-def _chosen(state: State, config: Config, spider: Spider, now: float) -> Repeats:
-    """Return requests for the best of the pages for which the spider has recipes."""
+def _chosen(
+    state: State, config: Config, spider: Spider, now: float
+) -> tuple[Repeats, frozenset[str]]:
+    """Return requests for the best pages with recipes of the spider, and the patterns that match any."""
     number = config.ranking.budget if config.revisit == "budget" else config.revisit
     assert isinstance(number, int)  # noqa: S101 - checked with the settings
     page_ids = pages_with_recipe(state, spider.name)
@@ -144,7 +147,7 @@ def _chosen(state: State, config: Config, spider: Spider, now: float) -> Repeats
         choice = requests_again(state, plan.page_ids, spider, number)
         gone = choice.gone = gone + choice.gone
         if len(choice.requests) >= number or len(plan) < limit:
-            return choice
+            return choice, plan.demanded.matched
         # those recipes are forgotten now
         has_recipe = ~np.isin(page_ids, [page_id for page_id, _ in gone])
         page_ids, rows = page_ids[has_recipe], rows[has_recipe]

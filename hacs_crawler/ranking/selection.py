@@ -44,11 +44,6 @@ class Chosen(Generic[T]):
     score: Floats
     visit_twice: BoolArray
 
-    @property
-    def overdue(self) -> int:
-        """How many of the pages were overdue."""
-        return int(is_overdue(self.score).sum())
-
     def predictor(self, label: int, run: int) -> Callable[[int], Prediction]:
         """Return a function from an entry's place to its prediction, with the label of that number.
 
@@ -87,6 +82,8 @@ class Selection(Generic[T]):
         self._score: Floats = np.zeros(0)
         # The demands on the entries offered; of overdue pages, those not chosen so far.
         self.demanded = NOTHING
+        # How many overdue pages were chosen so far.
+        self.chosen_overdue = 0
 
     def offer(
         self,
@@ -186,7 +183,9 @@ class Selection(Generic[T]):
             self._score[places],
             visit_twice,
         )
-        self.demanded = self.demanded.without(chosen.overdue)
+        overdue = int(is_overdue(chosen.score).sum())
+        self.demanded = self.demanded.without(overdue)
+        self.chosen_overdue += overdue
         is_left = np.ones(len(self._entries), np.bool_)
         is_left[places] = False
         self._keep(is_left)

@@ -42,9 +42,12 @@ CHANGING = (3, 7)
 
 
 def test_the_best_known_pages_are_visited_directly(any_spider: AnySpider, site: Site) -> None:
+    given = {"HACS_PAGES": "all", "HACS_BUDGET": 30, "HACS_EVERY": '{"/item/1": [null, 20]}'}
     for any_spider.days in range(4):  # two items change every day, and others never
         set_shop(site, changed=CHANGING, day=any_spider.days)
-        any_spider.run(SHOP, HACS_PAGES="all")
+        crawl = any_spider.run(SHOP, **given)
+        overdue = "11 pages are overdue, and this run visits 11." if not any_spider.days else ""
+        assert f"INFO: Intervals: {overdue or 'no page is overdue.'}" in crawl.log
     any_spider.days = 5
     set_shop(site, changed=CHANGING, day=5)
     site.visited()

@@ -97,13 +97,13 @@ def test_an_overdue_page_comes_before_others(
 
 def test_a_page_never_seen_is_overdue_for_a_year_until_attempts_fail() -> None:
     every = [ANY, (0.0, 100.0)]
-    assert selected([5], every=every, never_seen=1, budget=1)[1].overdue == 1
-    assert selected([5], every=every, never_seen=1, failures=2, budget=1)[1].overdue == 0
+    assert selected([5], every=every, never_seen=1, budget=1)[2].chosen_overdue == 1
+    assert selected([5], every=every, never_seen=1, failures=2, budget=1)[2].chosen_overdue == 0
 
 
 def test_the_overdue_pages_that_a_budget_leaves_out_are_counted() -> None:
-    _, chosen, selection = selected([9] * 5, every=[(0.0, 3.0)] * 5, budget=2)
-    assert (chosen.overdue, selection.demanded.overdue) == (2, 3)
+    _, _, selection = selected([9] * 5, every=[(0.0, 3.0)] * 5, budget=2)
+    assert (selection.chosen_overdue, selection.demanded.overdue) == (2, 3)
     assert selection.demanded.visits_a_day == pytest.approx(5 / 3)
     assert selection.demanded.shortest_days == 3
 
