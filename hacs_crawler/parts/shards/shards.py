@@ -291,12 +291,15 @@ class Shards(CrawlPart):
     def _write_soon(self) -> None:
         if not self._is_timed:
             self._is_timed = True
-            call_later(WRITE_SECONDS, lambda: begin(self._exclusively(self._write_now)))
+            call_later(WRITE_SECONDS, self._begin_to_write)
+
+    def _begin_to_write(self) -> None:
+        self._is_timed = False
+        # else the loop may end before the coroutine has begun
+        if self._crawl.is_open:
+            begin(self._exclusively(self._write_now))
 
     async def _write_now(self) -> None:
-        self._is_timed = False
-        if not self._crawl.is_open:
-            return
         try:
             await self._write()
             await self._count()
