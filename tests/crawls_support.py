@@ -341,10 +341,14 @@ class Dask:
         self.address = f"127.0.0.1:{free_port()}"
         host, port = self.address.split(":")
         self.scheduler = self._started("dask_scheduler", "--host", host, "--port", port)
+        self.workers: list[subprocess.Popen[bytes]] = []
+        self.add_workers(workers)
+
+    def add_workers(self, number: int) -> None:
         given = ("--nthreads", "1", "--no-nanny", f"tcp://{self.address}")
-        self.workers = [self._started("dask_worker", *given) for _ in range(workers)]
+        self.workers += [self._started("dask_worker", *given) for _ in range(number)]
         with Client(f"tcp://{self.address}", timeout=DEADLINE_SECONDS) as client:
-            client.wait_for_workers(workers, timeout=DEADLINE_SECONDS)
+            client.wait_for_workers(number, timeout=DEADLINE_SECONDS)
 
     def _started(self, module: str, *arguments: str) -> subprocess.Popen[bytes]:
         process = subprocess.Popen(
