@@ -57,7 +57,10 @@ class OnlyChanges:
     @classmethod
     def from_crawler(cls, crawler: Crawler) -> OnlyChanges:
         """Raise NotConfigured unless items are watched."""
-        rules = Crawl.of(crawler).config.watch
+        crawl = Crawl.of(crawler)
+        if crawl.failure is not None:  # such as a wrong setting, which has its own line
+            raise NotConfigured
+        rules = crawl.config.watch
         if rules is None or not rules.takes_items:
             raise NotConfigured('OnlyChanges needs HACS_WATCH = "items"')
         return cls(crawler, rules)

@@ -98,6 +98,8 @@ def _why_none(state: State, config: Config, since: str, site: str) -> str:
         return NO_PAGES % place_of(config)
     if not config.findings:
         return "HACS_FINDINGS = 0: new things are not kept as text"
+    if not visits.any():
+        return f"no visit has shown any of {counted(len(visits), 'page')} yet: the crawl's log says why"
     if not (visits > 1).any():
         pages = counted(int((visits > 0).sum()), "page")
         return f"{pages} visited once so far: new things are known from the second visit on"

@@ -204,7 +204,8 @@ class Repeats(Struct):
             )
         if self.behind_form:
             logger.info(
-                "%d known pages were first reached after a form was posted and are not visited again",
+                "%d known pages were first reached by POST, as after a login form, and are not visited "
+                "again until the spider comes across them",
                 self.behind_form,
             )
 

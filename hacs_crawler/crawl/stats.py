@@ -259,10 +259,10 @@ class CrawlStats:
             return now - before
 
         gone, empty = stat("gone"), stat("not_observed/nothing_shown")
-        broken = stat("not_observed/callback_failed") + stat("not_observed/unreadable")
+        broken, unread = stat("not_observed/callback_failed"), stat("not_observed/unreadable")
         others = sum(stat(f"not_observed/{why}") for why in _NOT_FAILED)
-        failed = stat("not_observed") - empty - others - broken
-        missed = empty + gone + broken + failed
+        failed = stat("not_observed") - empty - others - broken - unread
+        missed = empty + gone + broken + unread + failed
         left = stat("dropped/threshold") + stat("dropped/budget") + self.unsent
         visits, firsts = stat("visits") - stat("controls"), stat("first_visits")
         updates = stat("site_updates" if self._counts_by_site else "updates")
@@ -273,7 +273,8 @@ class CrawlStats:
         unseen = [
             *([f"{counted(empty, 'page')} showed no {self.watched}s"] if empty else []),
             *([f"{counted(gone, 'page')} answered 404 or 410"] if gone else []),
-            *([f"{counted(broken, 'page')} could not be read"] if broken else []),
+            *([f"{counted(broken, 'callback')} failed"] if broken else []),
+            *([f"{counted(unread, 'page')} could not be read"] if unread else []),
             *([f"{counted(failed, 'request')} failed"] if failed else []),
         ]
         sentences = [

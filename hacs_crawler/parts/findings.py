@@ -46,6 +46,8 @@ _URL_FIELDS: Final = ("url", "link", "href")
 # A link to a file with at most this many words, such as "PDF", gets the title of its publication.
 _MOST_LABEL_WORDS: Final = 2
 
+# Canonical JSON has numbers other than integers as texts.
+_QUOTED_NUMBER: Final = re.compile(r'"(-?\d+(?:\.\d+(?:e[+-]\d+)?|e[+-]\d+))"(?!:)')
 _ENTRIES: Final = "//*[local-name()='item' or local-name()='entry']"
 _ENTRY_LINKS: Final = "*[local-name()='link']/text() | *[local-name()='link']/@href"
 
@@ -166,8 +168,7 @@ def _new_things(
     if isinstance(rules, MarkRules):
         for thing in rules.read(response, tree):
             if not rules.marks_of(thing).isdisjoint(marks):
-                text = thing if isinstance(thing, str) else thing.decode("utf-8", "replace")
-                yield Finding(0, "text", text)
+                yield Finding(0, "text", thing if isinstance(thing, str) else _json_text(thing))
         return
     entries = cache(lambda: list(publications(tree, response.url)))
     titles = cache(lambda: {link: entry.title for entry in entries() for link in entry.links})
@@ -180,6 +181,11 @@ def _new_things(
     for entry in entries() if rules.citations else ():
         if not entry.links and citation_fingerprint(entry.title) in marks:
             yield Finding(0, "text", entry.title)
+
+
+def _json_text(canonical: bytes) -> str:
+    """Return canonical JSON as text, with all numbers bare."""
+    return _QUOTED_NUMBER.sub(r"\1", canonical.decode("utf-8", "replace"))
 
 
 def _new_requests(

@@ -92,16 +92,16 @@ class Watchers(CrawlPart):
             # such as the feeds of an XMLFeedSpider, which are pages only if items are watched
             others, answers, read_from = stats.unread_answers, stats.unread_answers.total(), {}
         if others.total():
-            (kind, number), *_ = others.most_common(1)
-            are_most = 2 * others.total() > answers
-            advice = ": set HACS_WATCH = " + read_from.get(kind, '"items"')
+            kinds, number = [kind for kind, _ in others.most_common()], others.total()
+            are_most = 2 * number > answers
+            advice = ": set HACS_WATCH = " + read_from.get(kinds[0], '"items"')
             logger.log(
                 logging.WARNING if are_most else logging.INFO,
                 "%d of %s %s %s, which HACS_WATCH = %r is not read from%s",
                 number,
                 counted(answers, "answer"),
                 "was" if number == 1 else "were",
-                kind,
+                " or ".join(kinds),
                 config.watched_as,
                 advice if are_most else "",
             )

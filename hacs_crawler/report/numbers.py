@@ -94,7 +94,7 @@ def yields(
 
     `at` is the run's start in seconds since 1970 UTC, `name` the policy. Of the `visits`, `firsts`
     were a page's first, and `unseen` did not show the page. `predicted` is the sum of p over the
-    others, `updates` the number of updates that they found.
+    others, `updates` the number of updates that they found. `pages` counts those of no earlier run.
     """
     outcomes = outcomes[np.isin(outcomes["run"], np.unique(outcomes["run"])[-limit:])]
     numbers, number = np.unique(outcomes["label"], return_inverse=True)
@@ -105,6 +105,7 @@ def yields(
     groups, group = np.unique(key, return_inverse=True)
     is_seen = (outcomes["flags"] & SEEN) > 0
     is_first = is_seen & np.isinf(outcomes["days_since_visit"])
+    is_new = np.isin(np.arange(len(outcomes)), np.unique(outcomes["page_id"], return_index=True)[1])
 
     def total(values: NDArray[Any], kind: type = np.int64) -> list[Any]:
         sums = np.bincount(group, values.astype(np.float64), len(groups))
@@ -115,6 +116,7 @@ def yields(
         "name": [names[index] for index in (groups % max(len(names), 1)).tolist()],
         "visits": total(np.ones(len(outcomes))),
         "firsts": total(is_first),
+        "pages": total(is_new),
         "unseen": total(~is_seen),
         "updates": total((outcomes["flags"] & UPDATED) > 0),
         "siteUpdates": total(is_new_to_site(outcomes)),

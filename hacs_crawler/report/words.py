@@ -65,16 +65,16 @@ def of_plan(plan: Plan, config: Config) -> str:
 
 
 def of_runs(runs: Mapping[str, Sequence[int]]) -> list[str]:
-    """Return the cost of an update, and the savings compared to visiting all pages in each run."""
+    """Return the cost of an update, and the savings compared to visiting every page in each run."""
     at, row = np.unique(runs["at"], return_inverse=True)
-    first_visits = np.bincount(row, runs["firsts"], len(at)).astype(np.int64)
-    whole = int(np.cumsum(first_visits).sum())
+    new_pages = np.bincount(row, runs["pages"], len(at)).astype(np.int64)
+    whole = int(np.cumsum(new_pages).sum())
     visits, updates, size = (sum(runs[name]) for name in ("visits", "updates", "bytes"))
     sentences = []
     if whole > visits:
         sentences.append(
-            f"Visiting all pages known so far in each of the {counted(len(at), 'run')} would have taken "
-            f"{counted(whole, 'visit')}: {visits:,} were made, {visits / whole:.0%} of these."
+            f"Visiting in each of the {counted(len(at), 'run')} all pages visited by then would have "
+            f"taken {counted(whole, 'visit')}: {visits:,} were made, {visits / whole:.0%} of these."
         )
     if updates:
         sentences.append(

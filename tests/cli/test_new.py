@@ -13,7 +13,7 @@ from cli_support import NOW, hacs, opened
 from hacs_crawler.links import link_fingerprint
 from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.model import CHURNING
-from hacs_crawler.state import Finding, Findings, State, Visit, write_findings
+from hacs_crawler.state import Finding, Findings, News, State, Visit, write_findings
 from hacs_crawler.utils.times import DAY
 
 ADA, BOB = "http://ada.example.edu/~ada/", "http://www.bob.example/shop"
@@ -184,6 +184,10 @@ def test_what_has_to_happen_first_is_one_line(
     fill(tmp_path, visits=0)
     assert hacs_new(tmp_path).exit_code == 0
     assert "knows no page yet: `scrapy crawl scholar" in caplog.messages[-1]
+    with opened(tmp_path) as state:
+        state.record([Visit(ADA, NOW - 9 * DAY, News.FAILED)])
+    hacs_new(tmp_path)
+    assert caplog.messages[-1].startswith("no visit has shown any of 1 page yet")
     fill(tmp_path, visits=1)
     hacs_new(tmp_path)
     assert caplog.messages[-1] == (
@@ -194,7 +198,7 @@ def test_what_has_to_happen_first_is_one_line(
     assert caplog.messages[-1] == "nothing new was found since 7d"
     hacs_new(tmp_path)  # as after an import
     assert "imported pages come without" in caplog.messages[-1]
-    assert len(caplog.messages) == 5
+    assert len(caplog.messages) == 6
 
 
 def test_an_empty_feed_is_valid(tmp_path: Path) -> None:

@@ -215,7 +215,7 @@ def test_pages_behind_a_form_are_asked_for_only_by_the_spider(
     assert asked[0] == "/login"
     assert sorted(asked) == ["/login", "/login", "/t/1", "/t/2", "/threads"]
     assert len(crawl.items) == 2
-    assert "3 known pages were first reached after a form was posted" in crawl.log
+    assert "3 known pages were first reached by POST, as after a login form" in crawl.log
     assert crawl.log.count("was requested by POST") == 1
     assert crawl.stat("hacs/revisits") == 0
 

@@ -385,6 +385,9 @@ def test_a_pipeline_lets_only_items_pass_that_their_page_did_not_show_before(
     off = any_spider.run(code, **PIPELINE)
     assert 'OnlyChanges needs HACS_WATCH = "items"' in off.log
     assert len(off.items) == 2
+    wrong = any_spider.run(code, HACS_WATCH="items", HACS_BUDGET=0, **PIPELINE)
+    assert "HACS_BUDGET = '0'" in wrong.log
+    assert "OnlyChanges needs" not in wrong.log
 
 
 ONE_OBJECT = """

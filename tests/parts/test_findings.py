@@ -1,6 +1,6 @@
 """What updates brought is kept as text: links with their texts, what is watched, and items."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from hacs_crawler.links import page_id_of
 from hacs_crawler.parts.findings import FindingsWriter
 from hacs_crawler.state import FIRST, Finding, Findings, Page, State, Visit, read_findings
 from hacs_crawler.utils.times import DAY
+from hacs_crawler.watch.items import canonical_json
 
 URL = "http://a.example/news"
 Items = Callable[[HtmlResponse], list[dict[str, Any]]]
@@ -99,6 +100,19 @@ async def test_the_only_text_of_a_page_is_kept_with_the_text_that_it_replaced(
     days = ("".join(f"<p>{price}</p>" for price in shown.split()) for shown in prices)
     kept = await kept_after(tmp_path, *days, HACS_WATCH="css:p")
     assert told(kept) == [("5.99", "6.99"), ("6.99", ""), ("7.99", ""), ("8.49", "9.99")]
+
+
+def offers(response: HtmlResponse) -> Iterator[str | bytes]:
+    """The prices of a page, the first within its offer, as a JMESPath expression selects them."""
+    for number, price in enumerate(map(float, response.css("p::text").getall())):
+        yield canonical_json(price if number else {"price": price, "1.5": "a"})
+
+
+async def test_numbers_are_kept_as_they_are_in_json(tmp_path: Path) -> None:
+    days = ("<p>1</p>", "<p>2.5</p><p>3</p><p>-4.25</p><p>1e-9</p>")
+    kept = await kept_after(tmp_path, *days, HACS_WATCH=f"{__name__}.offers")
+    texts = {'{"1.5":"a","price":2.5}', "3", "-4.25", "1e-09"}
+    assert {thing.text for thing in kept.things} == texts
 
 
 def priced(response: HtmlResponse) -> list[dict[str, Any]]:

@@ -99,11 +99,14 @@ def test_yields_are_sums_over_each_run_and_arm() -> None:
     found = SEEN | UPDATED
     ranked = [(10, 1, 0.5, 3.0, found), (10, 1, 0.25, 3.0, SEEN), (10, 1, 0.25, 3.0, 0)]
     ranked += [(10, 1, 1.0, np.inf, SEEN), (10, 2, 0.5, 3.0, SEEN), (20, 1, 0.5, 3.0, found)]
-    told = yields(outcomes(*ranked), LABELS.get, 9)
+    records = outcomes(*ranked)
+    records["page_id"][-1] = 0
+    told = yields(records, LABELS.get, 9)
     assert told["name"] == ["hacs", "last-obs", "hacs"]
     assert told["at"] == [10, 10, 20]
     assert told["visits"] == [4, 1, 1]
     assert told["firsts"] == told["unseen"] == [1, 0, 0]
+    assert told["pages"] == [4, 1, 0]
     assert told["updates"] == told["links"] == told["siteUpdates"] == [1, 0, 1]
     assert told["predicted"] == [0.75, 0.5, 0.5]
     assert told["bytes"] == [400, 100, 100]
@@ -195,7 +198,7 @@ def test_the_first_sentence_says_how_far_things_are(state: Any, beginning: str) 
 
 def test_what_the_runs_saved_and_what_an_update_cost_is_said() -> None:
     """Of 24 pages all were visited twice, and then a half."""
-    runs = {"at": [1, 2, 3], "visits": [24, 24, 12], "firsts": [24, 0, 0]}
+    runs = {"at": [1, 2, 3], "visits": [24, 24, 12], "pages": [24, 0, 0]}
     runs |= {"updates": [0, 10, 10], "bytes": [9_000, 9_000, 6_000]}
     saved, cost = of_runs(runs)
     assert saved.endswith("would have taken 72 visits: 60 were made, 83% of these.")
