@@ -36,11 +36,9 @@ from hacs_crawler.model import CHURNING, elapsed_days
 from hacs_crawler.outcome import Expected, NotObserved, Outcome
 from hacs_crawler.signals import page_visited
 from hacs_crawler.state import Estimation, News, Page, Recorded, Visit, is_of_items
-from hacs_crawler.utils.text import safe_logger
 from hacs_crawler.utils.times import DAY
 from hacs_crawler.watch import LEADS_ON, MarkRules, Rules
 
-logger = safe_logger(__name__)
 _NOTHING: Final = Observation(None)
 
 
@@ -58,7 +56,6 @@ class LinkAdditionsMiddleware:
         # Called with each item, and the verdict on it (None: it is outside pages), if a pipeline asks.
         self.told_items: Callable[[Any, Verdict | None], None] | None = None
         # Whether the log said that what is posted is not recorded.
-        self._has_posted = False
         self._crawl.before_end(self._end_all)
 
     @classmethod
@@ -124,14 +121,7 @@ class LinkAdditionsMiddleware:
         elif (
             request.method != "GET" and is_start(request) and request.meta.get("hacs") is not False
         ):
-            if not self._has_posted:
-                logger.info(
-                    "%s was requested by %s, and only pages requested by GET are ranked and recorded: "
-                    'set meta["hacs_page"] of the request to a URL that no other request has',
-                    response.url,
-                    request.method,
-                )
-            self._has_posted = True
+            stats.posted = stats.posted or f"{response.url} was requested by {request.method}"
         else:
             stats.not_a_page = stats.not_a_page or response.url
             if not may_show:

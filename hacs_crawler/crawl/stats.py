@@ -65,6 +65,8 @@ class CrawlStats:
     readable_answers: int = 0
     # The URL of the first answer that was not for a page.
     not_a_page: str | None = None
+    # The first start request that was not a page's, as it was not a GET request.
+    posted: str = ""
     # The noun for a watched mark.
     watched: str = "link"
     taken_back: int = 0  # counted updates of ranked pages

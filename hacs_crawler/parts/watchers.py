@@ -85,7 +85,7 @@ class Watchers(CrawlPart):
         )
 
     def sum_up(self) -> None:
-        """Warn if no page showed or can show a watched mark: a setting may be wrong."""
+        """Log why pages are not recorded, or show no watched mark: a setting may be wrong."""
         stats, config = self._crawl.stats, self._crawl.config
         others, answers, read_from = stats.other_answers, stats.answers, _READ_FROM
         if not stats.has_pages and not stats.readable_answers:
@@ -104,6 +104,13 @@ class Watchers(CrawlPart):
                 " or ".join(kinds),
                 config.watched_as,
                 advice if are_most else "",
+            )
+        if stats.posted:
+            logger.log(
+                logging.INFO if stats.has_pages else logging.WARNING,
+                "%s, and only pages requested by GET are ranked and recorded: set "
+                'meta["hacs_page"] of the request to a URL that no other request has',
+                stats.posted,
             )
         empty = stats.get("not_observed/nothing_shown")
         if empty and not self._visits and config.watch is not None:

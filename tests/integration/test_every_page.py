@@ -216,7 +216,9 @@ def test_pages_behind_a_form_are_asked_for_only_by_the_spider(
     assert sorted(asked) == ["/login", "/login", "/t/1", "/t/2", "/threads"]
     assert len(crawl.items) == 2
     assert "3 known pages were first reached by POST, as after a login form" in crawl.log
-    assert crawl.log.count("was requested by POST") == 1
+    assert crawl.log.count(f"INFO: {site.url}/login was requested by POST") == 1
+    unseen = any_spider.run(LOGIN, ROBOTSTXT_OBEY=False)
+    assert f"WARNING: {site.url}/login was requested by POST" in unseen.log
     assert crawl.stat("hacs/revisits") == 0
 
 
