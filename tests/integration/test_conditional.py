@@ -33,18 +33,6 @@ def test_a_304_that_a_control_visit_contradicts_was_the_last_one(
     assert third.stat("downloader/response_status_count/304") == 0
 
 
-def test_304s_that_are_right_are_checked_a_few_times_and_go_on(
-    site: Site, project: Project
-) -> None:
-    site.set("/~a/", "x.pdf", ETag='"one"')
-    crawl(project, site)
-    found = []
-    for _ in range(4):
-        done = crawl(project, site)
-        found.append((conditions(site), done.stat("hacs/controls/confirmed")))
-    assert found == [([True, False], 1)] * 3 + [([True], 0)]
-
-
 LISTING = """
     import scrapy
 

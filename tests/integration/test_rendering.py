@@ -193,24 +193,6 @@ def test_what_a_browser_ends_at_that_is_no_page_of_the_web_is_a_failed_visit(
     assert not page.visits
 
 
-def test_a_suspicious_page_that_crashes_the_browser_is_visited_plainly(
-    runs: Runs, scripted: ScriptedSite
-) -> None:
-    crawl = runs("/crash")
-    assert seen(crawl) == {"/crash": (0, "nothing new")}
-    assert crawl.stat("hacs/render/failed") == 1
-
-
-def test_three_pages_of_a_site_that_agree_mark_the_others(
-    runs: Runs, scripted: ScriptedSite
-) -> None:
-    paths = [f"/app/{number}" for number in range(4)]
-    scripted.links |= {path: ["/a", f"{path}/b"] for path in paths}
-    assert runs(*paths[:3]).stat("hacs/render/sites") == 1
-    assert seen(runs(paths[3])) == {paths[3]: (2, "nothing new")}
-    assert [one.by_browser for one in scripted.asked if one.path == paths[3]] == [True]
-
-
 def test_a_browser_that_dies_is_started_anew(runs: Runs, scripted: ScriptedSite) -> None:
     scripted.links |= {"/app/1": ["/a"], "/app/2": ["/a"]}
     runs.set_marks("/app/1?kill", "/app/2")
@@ -263,21 +245,6 @@ def test_what_a_browser_asks_for_waits_for_the_delay_of_its_host(
     assert times[-1] - times[0] > 0.8 * delay * (len(times) - 1), times
 
 
-def test_the_twentieth_visit_looks_again_and_unmarks_a_page_that_shows_all_without_a_browser(
-    runs: Runs, scripted: ScriptedSite
-) -> None:
-    scripted.links["/same/1"] = ["/a", "/b"]
-    runs.set_marks("/same/1", visits=18)
-    assert runs("/same/1").stat("hacs/render/checks") == 0
-    assert not any(not one.by_browser for one in scripted.asked if one.path == "/same/1")
-    crawl = runs("/same/1", day=1)
-    assert crawl.stat("hacs/render/checks") == crawl.stat("hacs/render/unmarked") == 1
-    assert runs.mark("/same/1").verdict is Verdict.PLAIN
-    last = runs("/same/1", day=2)
-    assert last.stat("hacs/render/pages") == 0
-    assert seen(last) == {"/same/1": (2, "nothing new")}
-
-
 def test_where_the_browser_is_missing_that_is_said_once_and_marked_pages_are_not_recorded(
     runs: Runs, scripted: ScriptedSite
 ) -> None:
@@ -305,14 +272,6 @@ def test_always_renders_every_page(runs: Runs, scripted: ScriptedSite) -> None:
     assert crawl.stat("hacs/render/pages") == 2
     pages = [one for one in scripted.asked if one.path in ("/app/1", "/same/1")]
     assert [one.by_browser for one in pages] == [True, True]
-
-
-def test_what_a_spider_says_itself_of_playwright_wins(runs: Runs, scripted: ScriptedSite) -> None:
-    scripted.links["/app/1"] = ["/a"]
-    runs.set_marks("/app/1")
-    crawl = runs("/app/1", meta='{"playwright": False}')
-    assert seen(crawl) == {"/app/1": (0, "nothing new")}
-    assert not any(one.by_browser for one in scripted.asked)
 
 
 def test_a_file_on_a_site_of_applications_is_asked_for_plainly(

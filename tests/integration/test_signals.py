@@ -4,7 +4,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime, timedelta
-from email.utils import format_datetime
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler
 from textwrap import dedent
@@ -55,7 +54,6 @@ class Web(LocalServer):
         self.today = START
         self.asked: list[tuple[str, str]] = []
         self.robots = ""
-        self.feed = ""
         self._lock = Lock()
         super().__init__("0.0.0.0")
 
@@ -86,16 +84,7 @@ class Web(LocalServer):
             page = int(found[1])
             count = int((self.today - START) / DAY) // (page + 2)
             links = "".join(f'<a href="/l{page}-{k}">x</a>' for k in range(count + 1))
-            head = f'<link rel="alternate" type="application/rss+xml" href="{self.feed}">'
-            body = f"<html><head>{head if self.feed else ''}</head><body>{links}"
-            return 200, {"Content-Type": "text/html"}, body.encode()
-        if path == "/feed.xml":
-            entries = "".join(
-                f"<item><link>{self.page(number, f'/p{page}.html')}</link>"
-                f"<pubDate>{format_datetime(self.updated(page))}</pubDate></item>"
-                for page in range(PAGES)
-            )
-            return 200, {}, f'<rss version="2.0"><channel>{entries}</channel></rss>'.encode()
+            return 200, {"Content-Type": "text/html"}, f"<html><body>{links}".encode()
         if path == "/robots.txt" and self.robots:
             return 200, {}, self.robots.encode()
         if path == "/robots.txt":
@@ -201,15 +190,6 @@ def test_honest_sitemaps_say_where_to_look_and_no_other_does_harm(
     assert "absent" not in recall
 
 
-def test_sources_of_hosts_that_this_run_does_not_crawl_are_left_alone(
-    web: Web, crawl: Callable[..., Crawl]
-) -> None:
-    crawl(0, web.pages(), HACS_SIGNALS=500)
-    web.asked.clear()
-    crawl(2, web.pages()[:PAGES], HACS_SIGNALS=500)
-    assert {host for host, _ in web.asked} == {"127.0.0.1"}
-
-
 def test_a_sitemap_that_robots_txt_forbids_is_not_asked_for(
     web: Web, crawl: Callable[..., Crawl]
 ) -> None:
@@ -240,17 +220,3 @@ def test_whatever_reading_a_source_raises_costs_no_page_and_no_other_source(
     for host in ("127.0.0.1", "127.0.0.2"):
         line = f"The sitemap of http://{host}:{web.port} cannot be read: RecursionError: too deep"
         assert done.log.count(line) == 1
-
-
-def test_a_feed_that_a_page_announces_is_read_from_the_next_run_on(
-    web: Web, project: Project, crawl: Callable[..., Crawl]
-) -> None:
-    web.feed = "/feed.xml"
-    urls = web.pages()[3 * PAGES : 4 * PAGES]  # of a host without a sitemap
-    crawl(0, urls, HACS_SIGNALS=100)
-    assert "/feed.xml" not in {path for _, path in web.asked}
-    crawl(2, urls, HACS_SIGNALS=100)
-    assert "/feed.xml" in {path for _, path in web.asked}
-    with opened(project.state) as state:
-        (known,) = read_known_signals(state.store, np.array([site_id(url) for url in urls]))
-    assert (known.kind, len(known.records)) == ("feed", PAGES)

@@ -14,11 +14,13 @@ from hacs_crawler.crawl.observation import observe
 from hacs_crawler.crawl.part import Observed
 from hacs_crawler.parts import conditional
 from hacs_crawler.parts.conditional import CONTRADICTED, confirmed, keep_judgement
-from hacs_crawler.state import Estimation, MemoryStore, State, change_annotations
+from hacs_crawler.state import Estimation, MemoryStore, State, change_annotations, source_id
 from late_store import Late
 
 NOW = 1_700_000_000
-RIGHT, WRONG, THIRD = (f"http://{host}.example/" for host in ("right", "wrong", "third"))
+RIGHT, WRONG, THIRD, KNOWN = (
+    f"http://{host}.example/" for host in ("right", "wrong", "third", "known")
+)
 
 
 async def headers_of(crawl: Crawl, url: str) -> dict[bytes, list[bytes]]:
@@ -67,7 +69,10 @@ async def test_one_304_of_a_host_and_run_is_checked_and_wrong_ones_get_no_more_c
         await headers_of(crawl, WRONG)
         await see_304(crawl, RIGHT, "doubtful")
         assert (asked, crawl.quota.controls) == ([], 2)
-        for url in (RIGHT, RIGHT, WRONG, THIRD):
+        for _ in range(3):
+            await crawl.state.once(keep_judgement, source_id("known.example"), was_right=True)
+        await headers_of(crawl, KNOWN)
+        for url in (KNOWN, RIGHT, RIGHT, WRONG, THIRD):
             await see_304(crawl, url)
         assert (asked, crawl.quota.controls, crawl.quota.budget) == ([RIGHT, WRONG], 0, 100)
         assert await headers_of(crawl, WRONG) == {}

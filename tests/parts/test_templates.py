@@ -140,29 +140,36 @@ def test_pages_that_show_the_very_same_and_showed_others_before_were_not_read(
 
 
 @pytest.mark.parametrize(
-    ("first", "second", "rules", "unread"),
+    ("days", "first", "second", "rules", "unread"),
     [
-        (SAME, map(own, range(3)), OWN_RULES, 3),
-        (SAME, map(own, range(3)), LINK_RULES, 3),
-        ([7], [[1], [2], [3]], ITEM_RULES, 3),
-        ([7], [[1], [2], [3]], OWN_RULES, 3),
-        ([7], [[1], [2], [3], *[[7]] * 3], OWN_RULES, 0),
-        (SAME, map(own, range(2)), OWN_RULES, 0),
-        (SAME, [*map(own, range(3)), *[SAME] * 3], LINK_RULES, 0),
-        (SAME, [own(1)] * 3, LINK_RULES, 0),
+        (2, SAME, map(own, range(3)), OWN_RULES, 3),
+        (2, SAME, map(own, range(3)), LINK_RULES, 3),
+        (5, SAME, map(own, range(3)), LINK_RULES, 3),
+        (6, SAME, map(own, range(3)), LINK_RULES, 0),
+        (2, [7], [[1], [2], [3]], ITEM_RULES, 3),
+        (2, [7], [[1], [2], [3]], OWN_RULES, 3),
+        (2, [7], [[1], [2], [3], *[[7]] * 3], OWN_RULES, 0),
+        (2, SAME, map(own, range(2)), OWN_RULES, 0),
+        (2, SAME, [*map(own, range(3)), *[SAME] * 3], LINK_RULES, 0),
+        (2, SAME, [own(1)] * 3, LINK_RULES, 0),
     ],
 )
 async def test_what_pages_all_showed_at_first_is_no_baseline_once_most_show_others(
-    first: Sequence[int], second: Iterable[Sequence[int]], rules: int, unread: int, tmp_path: Path
+    days: int,
+    first: Sequence[int],
+    second: Iterable[Sequence[int]],
+    rules: int,
+    unread: int,
+    tmp_path: Path,
 ) -> None:
     shown = [*second]
-    batches = [visits(day, [first] * len(shown), rules) for day in (1, 2)]
+    batches = [visits(day, [first] * len(shown), rules) for day in range(1, 1 + days)]
     async with open_crawl(tmp_path) as crawl:
         part = crawl.parts.of(Templates)
-        for batch in (*batches, visits(3, shown, rules)):
+        for batch in (*batches, visits(9, shown, rules)):
             part.recorded(await crawl.state.once(State.record, batch))
             await part.round_ended(lambda: False)
-        assert crawl.stats.get("unread_visits") == 2 * unread
+        assert crawl.stats.get("unread_visits") == days * unread
 
 
 @pytest.mark.parametrize(

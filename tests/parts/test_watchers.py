@@ -17,6 +17,10 @@ class Other(Spider):
     name = "other"
 
 
+class Third(Spider):
+    name = "third"
+
+
 def read_by(rules: int) -> Page:
     """A page that was read by such rules."""
     visit = Visit(URL, 86_400, marks=frozenset({1}), rules=rules)
@@ -54,6 +58,12 @@ async def test_a_page_that_another_spider_watches_otherwise_ends_the_crawl(
         if is_refused:
             assert str(crawl.failure).startswith(
                 f"{URL} is also watched by the spider 'any', but differently (HACS_WATCH = {noted[0]!r})"
+            )
+    if is_refused:
+        async with open_crawl(tmp_path, Third, HACS_WATCH="css:q") as crawl:
+            others = crawl.parts.of(Watchers)._others.values()
+            assert {name for name, _ in others} == {"any"} | (
+                {"other"} if own != "links" else set()
             )
 
 
@@ -121,3 +131,21 @@ async def test_it_is_said_where_a_setting_finds_nothing(  # noqa: PLR0917
         part.sum_up()
         assert len(caplog.messages) == bool(said)
         assert said in caplog.text
+
+
+@pytest.mark.parametrize(("pages", "readable", "is_said"), [(0, 0, 1), (0, 1, 0), (1, 0, 0)])
+async def test_answers_that_are_read_for_items_only_are_named_if_there_are_no_others(
+    pages: int, readable: int, is_said: int, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with open_crawl(tmp_path) as crawl:
+        crawl.stats.readable_answers = readable
+        crawl.stats.unread_answers["RSS"] = 3
+        if pages:
+            crawl.stats.count("visits", pages)
+        caplog.set_level("INFO")
+        caplog.clear()
+        crawl.parts.of(Watchers).sum_up()
+        said = (
+            "3 of 3 answers were RSS, which HACS_WATCH = 'links' is not read from: set HACS_WATCH"
+        )
+        assert caplog.messages == [f'{said} = "items"'] * is_said

@@ -3,7 +3,10 @@
 import asyncio
 import logging
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 import redis
@@ -11,6 +14,7 @@ from scrapy import Request
 from scrapy.exceptions import IgnoreRequest
 
 from crawl_support import UnderWay, settled
+from hacs_crawler.exceptions import StateUnavailableError
 from hacs_crawler.parts.shards import hold
 from hacs_crawler.parts.shards.hold import ShardHold
 from hacs_crawler.shards import ShardLock, shard_lock
@@ -137,3 +141,35 @@ async def test_who_has_to_wait_says_for_whom_and_takes_the_shard_when_it_is_free
     assert holding.hold.may_send()
     assert caplog.text.count("waits") == 1
     assert "Shard 0/2 is free: this crawl begins" in caplog.text
+
+
+async def test_a_state_that_is_away_is_said_once_until_the_lock_is_renewed(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    for name in ("RENEW_SECONDS", "RETRY_SECONDS", "CHECK_SECONDS"):
+        monkeypatch.setattr(hold, name, 0.001)
+    away = StateUnavailableError("the state is away")
+    taken = iter([away, "process 7", away, None])
+    renewed = iter([True, away, away, True, away, away, True, False])
+
+    def next_of(answers: Iterator[object]) -> object:
+        held.now += lock.seconds  # so late is each
+        answer = next(answers)
+        if answer is away:
+            raise away
+        return answer
+
+    lock: Any = SimpleNamespace(seconds=30.0, release=lambda: None)
+    lock.take, lock.renew = partial(next_of, taken), partial(next_of, renewed)
+    held = Held(lock)
+    with pytest.raises(StateUnavailableError):
+        await held.take()
+    await held.take()
+    await held.until(lambda: bool(held.lost))
+    counts = [
+        caplog.text.count(said)
+        for said in ("this crawl waits", "is free", "nothing is sent", "goes on")
+    ]
+    assert counts == [1, 1, 2, 2]
+    held.worker.close()

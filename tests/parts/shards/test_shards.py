@@ -441,6 +441,7 @@ async def test_a_state_that_is_damaged_ends_the_crawl_but_not_its_share(crawling
         world.error = StateError
         await world.wait()
         world.error = None
+        assert await world.granted(last=True) == []
         await world.close()
         assert (world.share.has_ended, world.share.is_open, world.share.counts) == (False, True, {})
 

@@ -59,7 +59,7 @@ def test_the_newest_files_of_an_index_are_read_at_each_reading() -> None:
 MAP = b"<urlset><url><loc>/x</loc><lastmod>2026-11-01</lastmod></url></urlset>"
 READ, NAMED = (200, MAP, {"ETag": '"1"'}), (200, b"Sitemap: /s.xml\nSitemap: /s.xml", {})
 GONE, BROKEN, UNCHANGED = ((status, b"", {}) for status in (404, 500, 304))
-TAGGED, UNTAGGED, PATHS = {"s": ('"1"', "")}, {"s": ("", "")}, ["s", "t", "u", "v"]
+TAGGED, UNTAGGED, PATHS = {"s": ('"1"', "")}, {"s": ("", "")}, ["s", "t", "u", "v", "w"]
 
 
 def to(path: str, status: int = 301) -> tuple[int, bytes, dict[str, str]]:
@@ -100,7 +100,14 @@ def to(path: str, status: int = 301) -> tuple[int, bytes, dict[str, str]]:
             False,
         ),
         (UNTAGGED, {"s.xml": to("http://b.example/s.xml")}, ["s.xml"], UNTAGGED, False, False),
-        (dict.fromkeys(PATHS, ("", "")), {}, ["s.xml", "t.xml", "u.xml"], None, False, False),
+        (
+            dict.fromkeys(PATHS, ("", "")),
+            {},
+            ["s.xml", "t.xml", "u.xml", "v.xml"],
+            None,
+            False,
+            False,
+        ),
     ],
 )
 async def test_the_files_of_a_source_are_asked_for_as_often_as_allowed(  # noqa: PLR0917
@@ -127,10 +134,10 @@ async def test_the_files_of_a_source_are_asked_for_as_often_as_allowed(  # noqa:
     async with open_crawl(tmp_path) as crawl:
         engine: Any = crawl.crawler.engine
         engine.download_async = download
-        asking = SignalRequests(crawl, 3)
+        asking = SignalRequests(crawl, 4)
         found = await asking.files("sitemap", SignalSource(HOST, files=named(known)), NOW)
         assert [request.url.removeprefix(f"{HOST}/") for request in requests] == asked
-        assert asking.left == 3 - len(asked)
+        assert asking.left == 4 - len(asked)
         assert found.files == named(known if files is None else files)
         assert (found.is_whole, found.is_unchanged) == (is_whole, is_unchanged)
         assert found.pages.keys() == ({f"{HOST}/x"} if READ in answers.values() else set())
