@@ -1,14 +1,16 @@
 """What would be crawled now, from the whole state."""
 
 from dataclasses import fields, replace
+from typing import Any
 
 import numpy as np
 import pytest
 
+from hacs_crawler.links import page_id_of
 from hacs_crawler.model import chance_of_update
 from hacs_crawler.ranking import finalists as finalists_module
 from hacs_crawler.ranking.options import RankingOptions
-from hacs_crawler.ranking.plan import Plan, make_plan, plan_of
+from hacs_crawler.ranking.plan import Plan, forecast_of, make_plan, plan_of
 from hacs_crawler.ranking.policies import POLICIES, Candidates, Floats
 from hacs_crawler.ranking.selection import Selection
 from hacs_crawler.state.database import State
@@ -114,3 +116,45 @@ def test_a_page_is_shown_with_what_ranked_it() -> None:
 def test_an_empty_state_has_an_empty_plan() -> None:
     found = make_plan(state_of(), options(), NOW)
     assert (len(found), found.known, found.left_out) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("given", "reasons", "to_pass"),
+    [
+        ({}, "nothing nothing nothing", None),
+        ({"budget": 3}, "nothing nothing nothing", None),
+        ({"budget": 2}, "nothing nothing budget", 1),
+        ({"budget": 1}, "nothing budget budget", 0),
+        ({"threshold": 0.99}, "threshold threshold threshold", 0.99),
+        ({"budget": 1, "policy": "random"}, "nothing budget budget", None),
+    ],
+)
+def test_a_forecast_says_why_a_page_waits_and_until_when(
+    given: dict[str, Any], reasons: str, to_pass: float | None
+) -> None:
+    urls, now = [f"http://{host}.example/" for host in "abc"], 1000 * DAY
+    visits = [
+        Visit(url, day * DAY, marks=frozenset(range(day // (10 * 3**number))))
+        for number, url in enumerate(urls)
+        for day in range(10, 1000, 10)
+    ]
+    state, chosen = state_of(*visits), options(**given)
+    pages = {page_id_of(page.url): page for page in state.pages() if page}
+    ids = np.array(sorted(pages), np.int64)
+    whole = make_plan(state, replace(chosen, budget=None), now)
+    order = whole.page_ids.tolist() or [*map(page_id_of, urls)]
+    for rank, (page_id, reason) in enumerate(zip(order, reasons.split(), strict=True), 1):
+        found = forecast_of(page_id, ids, state.rows(ids), state, chosen, now, whole=whole)
+        assert (found.reason.value, found.ranked) == (reason, len(whole))
+        assert found.rank == (rank if len(whole) else None)
+        if reason == "nothing":
+            assert (found.at, found.p_to_pass) == (now, None)
+        elif to_pass is None:
+            assert (found.at, found.p_to_pass) == (None, None)
+        else:
+            p, page = whole.p[to_pass] if to_pass in {0, 1} else to_pass, pages[page_id]
+            days = found.at / DAY - 990
+            assert found.p_to_pass == pytest.approx(p)
+            assert chance_of_update(page.share, page.fast, page.slow, days) == pytest.approx(
+                p, rel=5e-3
+            )

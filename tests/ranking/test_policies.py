@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from hacs_crawler.ranking.policies import BALANCED_DAYS, POLICIES, UNSEEN_DAYS, Candidates
+from hacs_crawler.ranking.policies import BALANCED_DAYS, POLICIES, UNSEEN_DAYS, Candidates, scramble
 from row_states import candidates_of
 
 
@@ -70,8 +70,12 @@ def test_a_page_never_seen_counts_as_out_of_date_for_a_year() -> None:
     assert POLICIES["balanced"](page) == pytest.approx(1 + UNSEEN_DAYS / BALANCED_DAYS)
 
 
-@pytest.mark.parametrize("name", ["hacs", "balanced"])
-def test_every_failure_halves_the_score(name: str) -> None:
+@pytest.mark.parametrize("name", ["hacs", "balanced", "interest"])
+def test_every_failure_halves_the_score_which_is_multiplied_by_the_weight(name: str) -> None:
     page = candidates()
-    failed = replace(page, failures=np.array([2]))
-    assert POLICIES[name](failed) == pytest.approx(POLICIES[name](page) / 4)
+    failed = replace(page, failures=np.array([2]), weight=np.array([3.0]))
+    assert POLICIES[name](failed) == pytest.approx(POLICIES[name](page) * 3 / 4)
+
+
+def test_numbers_are_mixed_as_by_splitmix64() -> None:
+    assert scramble(np.array([0x9E3779B97F4A7C15], np.uint64)).tolist() == [0xE220A8397B1DCDAF]
