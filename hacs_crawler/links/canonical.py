@@ -37,11 +37,13 @@ _TOKENS: Final = frozenset(
 )
 _TOKEN: Final = re.compile(r"[0-9a-z,_-]{16,}", re.ASCII | re.IGNORECASE).fullmatch
 _ASP_SESSION: Final = len("aspsessionidabcdefgh")
-# Parameters of forms and caches, which change with each request. Not `v`, `t` and `ts`: they name
-# content.
+# Parameters of forms, caches and signed addresses, which change with each request. Not `v`, `t` and
+# `ts`: they name content.
 _FORMS: Final = frozenset(
     {
-        *("_", "cb", "rand"),  # against caches
+        *("_", "cb", "rand", "rnd"),  # against caches
+        *("expires", "signature", "x-amz-date", "x-amz-security-token", "x-amz-signature"),
+        *("x-amz-credential", "x-goog-credential", "x-goog-date", "x-goog-signature"),
         *("_csrf", "_nonce", "_token", "_wpnonce", "_xsrf", "authenticity_token", "csrf"),
         *("csrf_token", "csrfmiddlewaretoken", "csrftoken", "nonce", "xsrf"),
         "__requestverificationtoken",
@@ -86,7 +88,7 @@ _SCHEME: Final = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*):").match
 _C0_AND_SPACE: Final = "".join(map(chr, range(33)))
 
 # To be raised with each change of canonical forms, keys or link rules, so that pages get a new baseline.
-FORM: Final = 5
+FORM: Final = 6
 # Limit on the characters of a page's links that are not plain: half a second.
 MOST_ODD_CHARACTERS: Final = 600_000
 # The fixed cost of such a link, in characters.
@@ -268,7 +270,7 @@ def _kept_parameters(query: str) -> list[str]:
 
 
 def _is_dropped(parameter: str) -> bool:
-    """Whether a parameter is left out: a session id, or one of trackers, forms or caches."""
+    """Whether a parameter is left out: a session id, or one of trackers, forms, caches, signatures."""
     name, _, value = parameter.partition("=")
     return _may_be_dropped(name) and (name.lower() not in _TOKENS or _TOKEN(value) is not None)
 
