@@ -92,7 +92,7 @@ class OnlyChanges:
     def close_spider(self, spider: Spider | None = None) -> None:
         """Warn of items from answers that are not pages."""
         del spider
-        if self._outside:
+        if self._outside and Crawl.of(self._crawler).failure is None:
             logger.warning(
                 "%s came from answers that are not pages, and will pass in every run: set HACS_PAGES = "
                 '"all", or meta["hacs"] = True in their requests, or for POST meta["hacs_page"]',

@@ -73,7 +73,8 @@ def newest(state: State, since: float = 0, host: str = "") -> tuple[list[NewThin
 def check_host(state: State, host: str) -> None:
     """Raise HacsError if a state knows no page of a host, or of hosts below it."""
     if not any(map(_hosted_by(host), state.urls())):
-        raise HacsError(f"the state knows no page of the host {host}")
+        alone = f"; a host alone is {urlsplit(host).netloc}" * ("://" in host)
+        raise HacsError(f"the state knows no page of the host {host}{alone}")
 
 
 def _hosted_by(host: str) -> Callable[[str], bool]:

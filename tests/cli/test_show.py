@@ -206,6 +206,9 @@ def test_a_host_that_the_state_does_not_know_is_named(
     command: str, folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
+    if command != "show":
+        hacs(folder, command, *["--site"] * (command == "new"), "http://example.edu/a")
+        assert "http://example.edu/a; a host alone is example.edu" in caplog.text
     for host, is_known in (("nowhere.example", False), ("example.edu", True)):
         caplog.clear()
         option = ["--site"] * (command == "new")

@@ -435,6 +435,12 @@ def test_items_outside_pages_pass_at_every_run_and_a_line_says_so(
         assert (
             "2 items came from answers that are not pages, and will pass in every run" in crawl.log
         )
+    given = {"HACS_WATCH": "items", "HACS_PAGES": "all", **PIPELINE}
+    any_spider.run(LISTS, **given)
+    other = LISTS.replace("def parse(", "name = 'other'\n\n        def parse(")
+    refused = any_spider.run(other, HACS_WATCH_FIELDS="price", **given)
+    assert "is also watched by the spider 'seeded', but differently" in refused.log
+    assert "came from answers that are not pages" not in refused.log
 
 
 @pytest.mark.parametrize("watch", ["links", "items", "css:.price"])
