@@ -265,15 +265,6 @@ def test_where_the_browser_is_missing_that_is_said_once_and_marked_pages_are_not
     assert runs.mark("/app/1").verdict is Verdict.BROWSER
 
 
-def test_always_renders_every_page(runs: Runs, scripted: ScriptedSite) -> None:
-    scripted.links |= {"/app/1": ["/a"], "/same/1": ["/a", "/b"]}
-    crawl = runs("/app/1", "/same/1", HACS_RENDER="always")
-    assert seen(crawl) == {"/app/1": (1, "nothing new"), "/same/1": (2, "nothing new")}
-    assert crawl.stat("hacs/render/pages") == 2
-    pages = [one for one in scripted.asked if one.path in ("/app/1", "/same/1")]
-    assert [one.by_browser for one in pages] == [True, True]
-
-
 def test_a_file_on_a_site_of_applications_is_asked_for_plainly(
     runs: Runs, scripted: ScriptedSite
 ) -> None:

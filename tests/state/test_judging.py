@@ -1,6 +1,5 @@
 """Answers of status 200 that are not the page: no update, neither then nor when the page is back."""
 
-from collections.abc import Callable
 from itertools import permutations
 
 import pytest
@@ -97,24 +96,6 @@ def test_a_page_that_was_replaced_is_an_update_once_that_is_confirmed(watch: str
     assert list(page.sound.update_times) == [START + 3 * DAY]
 
 
-@pytest.mark.parametrize(
-    ("watch", "shown", "doubted"),
-    [
-        ("links", lambda day: GOOD.replace("/", f"/{day}"), 1),
-        ("links", lambda day: GOOD.replace("item/", f"{day}/"), 0),
-        ("css:b", lambda day: page_of(f"<b>{9 + day}</b>"), 0),
-    ],
-    ids=["a list that rolls over", "one beside a menu", "a price"],
-)
-def test_what_changes_at_each_visit_is_doubted_once_and_a_price_never(
-    watch: str, shown: Callable[[int], str], doubted: int
-) -> None:
-    page = Page(URL)
-    found = [record(page, day, shown(day), watch) for day in range(6)]
-    expected = [False] * (1 + doubted) + [True] * (5 - doubted)
-    assert [one is not None and one.updated for one in found] == expected
-
-
 def test_the_order_of_the_visits_makes_no_difference() -> None:
     days = [GOOD, GOOD, ANSWERS["block page, bare"], GOOD]
     found = set()
@@ -137,16 +118,6 @@ def test_a_page_that_is_back_after_several_visits_has_no_update_left(
     found = [record(page, day, ANSWERS[name] if day in away else GOOD, watch) for day in range(8)]
     assert not any(one is not None and one.updated for one in found[2 + visits :])
     assert list(page.sound.update_times) == []
-
-
-@pytest.mark.parametrize(("until", "updates"), [(4, []), (6, [4])])
-def test_a_page_that_stays_little_is_an_update_two_visits_later(
-    until: int, updates: list[int]
-) -> None:
-    page, block = Page(URL), ANSWERS["block page, framed"]
-    found = [record(page, day, block if 2 <= day < until else GOOD, "css:main") for day in range(6)]
-    assert [day for day, one in enumerate(found) if one is not None and one.updated] == updates
-    assert list(page.sound.update_times) == [START + day * DAY for day in updates]
 
 
 @pytest.mark.parametrize("watch", ["links", "css:main", "css:main *", "items"])
