@@ -115,7 +115,8 @@ class _Site:
     def add_page_of_few(self, content: int, had: int, *, is_naming: bool) -> None:
         """Count a page with few marks, given the hashes of its marks now and before."""
         self.few += 1
-        self.earlier.add(had)
+        if self.few <= MOST_MARKS:
+            self.earlier.add(had)
         if content != had:
             self.had.setdefault(content, set()).add(had)
             if is_naming:
@@ -205,12 +206,12 @@ class Templates(CrawlPart):
             had = content if is_same else hashed(shown_before)
             number = len(shown_before)
             is_enough = number >= (FEWEST_MARKS if is_chosen else FEWEST_LINKS)
-            # not a price that is replaced by "sold out"
-            is_item, is_several = is_of_items(visit.rules), number + len(visit.marks) > 3
+            # a price may become "sold out" on several pages; several texts hardly become the same
+            is_several = number + len(visit.marks) > 3
+            is_naming = self._has_names if is_of_items(visit.rules) else is_several
             if is_chosen and not is_enough and number and not is_asked_of:
-                is_naming = self._has_names if is_item else is_several
                 site.add_page_of_few(content, had, is_naming=is_naming)
-            key = had, not (is_enough or is_item or is_several)
+            key = had, not (is_enough or is_naming)
             site.stayed[key] += has_begun and content == had
             if is_same:
                 continue
@@ -223,8 +224,8 @@ class Templates(CrawlPart):
                 if shown_before or site.visits:
                     lost = len(shown_before - visit.marks)
                     is_kept = is_enough and lost < min(FEWEST_GONE, number)
-                    seen = changed, had if is_enough else 0, is_kept
-                    site.alike.setdefault(content, []).append(seen)
+                    alike = site.alike.setdefault(content, [])
+                    alike.append((changed, had if is_enough else 0, is_kept))
             if is_compared and visited.updated and self._marks < MOST_MARKS:
                 self._marks += len(visited.new_marks)
                 site.gained.append((changed, visited.new_marks))

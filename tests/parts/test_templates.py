@@ -121,6 +121,13 @@ FIRST = visits(1, [own(1), own(2)])
         # of pages that had all an item, or several texts, of their own, a few are enough
         (quarter_of(12, [9], ITEM_RULES), "012"),
         (quarter_of(12, [9, 8]), "012"),
+        (
+            [
+                visits(1, [own(n)[:3] for n in range(12)]),
+                visits(2, [[9]] * 3 + [own(n)[:3] for n in range(3, 12)]),
+            ],
+            "012",
+        ),
         (quarter_of(12, [9]), ""),
         (quarter_of(12, [9], ITEM_RULES, had=[[9]]), ""),
         (quarter_of(12, [9], ITEM_RULES, had=[[8]] * 3), ""),
