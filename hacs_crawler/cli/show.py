@@ -137,9 +137,12 @@ def facts_of(url: str, opened_state: State, config: Config, now: float) -> PageF
     stored = state.load([page_id]).get(page_id)
     with Progress("show") as progress:
         page_ids, rows = read_rows(state, progress, now)
-    if page_id not in page_ids:
-        same_site = page_ids[rows["site"] == site_id(url)][:SIMILAR_SHOWN].tolist()
-        similar = ", ".join(page.url for page in state.load(same_site).values())
+    own = rows[page_ids == page_id]
+    is_sibling = rows["site"] == (own["site"] if len(own) else site_id(url))
+    siblings = page_ids[is_sibling], rows[is_sibling]
+    if not len(own):
+        known = state.load(siblings[0][:SIMILAR_SHOWN].tolist())
+        similar = ", ".join(page.url for page in known.values())
         hint = f"; of the same site it knows {similar}" if similar else ""
         pages = counted(opened_state.store.count(), "page")
         raise HacsError(f"the state does not know {url} (of {pages}){hint}")
@@ -164,8 +167,8 @@ def facts_of(url: str, opened_state: State, config: Config, now: float) -> PageF
     rendering = decoded(PageRendering, of_page), decoded(SiteRendering, of_site)
     unbounded = replace(config.ranking, budget=None)
     whole = plan_of_all(opened_state, unbounded, now, ids_and_rows=(page_ids, rows))
-    forecast = forecast_of(page_id, page_ids, rows, state, config.ranking, now, whole=whole)
-    signals = signals_of_page(state.store, page_id, rows[page_ids == page_id], estimation)
+    forecast = forecast_of(page_id, siblings, state, config.ranking, now, whole)
+    signals = signals_of_page(state.store, page_id, own, estimation)
     document = {
         "url": page.url,
         "visits": [
@@ -198,7 +201,7 @@ def facts_of(url: str, opened_state: State, config: Config, now: float) -> PageF
         "rate_estimator": estimator,
         "rate_interval": _interval(page, state, estimator, may_churn=bool(rates.churning[0])),
         "ranked_rate_per_day": forecast.rate_per_day,
-        "siblings": int(np.count_nonzero(rows["site"] == site_id(page.url))) - 1,
+        "siblings": len(siblings[0]) - 1,
         "sibling_correlation": estimation.sibling_correlation,
         "rendered": advice(*rendering).rendered,
         "signals": [

@@ -189,28 +189,23 @@ class Forecast:
 
 def forecast_of(
     page_id: int,
-    page_ids: Ids,
-    rows: Rows,
+    siblings: tuple[Ids, Rows],
     state: State,
     options: RankingOptions,
     now: float,
-    *,
     whole: Plan,
 ) -> Forecast:
-    """Return the forecast for a page; `page_ids` and `rows` are of all pages in its state.
+    """Return the forecast for a page; `siblings` are the ids and rows of all pages of its site.
 
     `whole` is the plan without a budget, of all shards if there are several. `now` is in seconds since
     1970 UTC. Raises as `make_plan`.
     """
     options = with_hubs(options, state, now)
     policy = options.policy
-    (index,) = np.flatnonzero(page_ids == page_id)
-    row = rows[index]
     places = np.flatnonzero(whole.page_ids == page_id)
     most = options.budget or len(whole) + 1
-
-    is_sibling = rows["site"] == row["site"]
-    siblings = page_ids[is_sibling], rows[is_sibling]
+    own = int(np.flatnonzero(siblings[0] == page_id)[0])
+    row = siblings[1][own]
     urls = urls_of(siblings[0], state) if options.demands else [""] * len(siblings[0])
     demands, _ = demands_of(urls, options.weights, options.every)
     signals = read_signals(state.store, siblings[1]["site"], policy)
@@ -225,7 +220,6 @@ def forecast_of(
             demands=demands,
         )
 
-    own = int(np.flatnonzero(siblings[0] == page_id)[0])
     present = at_age(0.0)
     reason, at, p_to_pass = BlockReason.NOTHING, now, None
     if row["not_before"] > now:

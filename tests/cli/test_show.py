@@ -12,7 +12,7 @@ from typer.testing import Result
 from cli_support import NOW, hacs, opened, record, visits
 from hacs_crawler.cli.show import visit_text
 from hacs_crawler.links.keys import page_id_of
-from hacs_crawler.links.sites import menu_id
+from hacs_crawler.links.sites import menu_id, site_id
 from hacs_crawler.parts.rendering.verdicts import PageRendering, SiteRendering, Verdict
 from hacs_crawler.ranking.plan import BlockReason, Forecast, forecast_of, make_plan, read_rows
 from hacs_crawler.ranking.policies import POLICIES
@@ -50,8 +50,9 @@ def state_of(*history: Visit, estimator: str = "bayes") -> State:
 def forecast(state: State, address: str, now: float = NOW, **settings: object) -> Forecast:
     chosen = options(**settings)
     whole = make_plan(state, replace(chosen, budget=None), now)
-    known = read_rows(state)
-    return forecast_of(page_id_of(address), *known, state, chosen, now, whole=whole)
+    page_ids, rows = read_rows(state)
+    siblings = page_ids[own := rows["site"] == site_id(address)], rows[own]
+    return forecast_of(page_id_of(address), siblings, state, chosen, now, whole)
 
 
 def test_a_page_within_the_budget_is_visited_now() -> None:
