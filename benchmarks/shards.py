@@ -3,6 +3,7 @@
 python benchmarks/shards.py                              # 100,000 known pages, two minutes
 python benchmarks/shards.py --pages 10000 1000000
 python benchmarks/shards.py --workers 1 2                # with four idle cores
+python benchmarks/shards.py --workers 1 2 --wait 0.15    # with two: workers wait for answers, too
 
 So many pages are known; of these 1,000, five on each of 200 hosts, are on a local site, and the best by
 far, so that a budget of 1,000 chooses them. Hosts have no delay. "scrapy crawl" has all pages in one
@@ -26,6 +27,7 @@ import tempfile
 import time
 from collections import defaultdict
 from contextlib import closing
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
@@ -43,6 +45,16 @@ A_WRITE = 5_000
 MOST_SECONDS = 3_600.0
 SUBREAPER = 36
 """PR_SET_CHILD_SUBREAPER of prctl(2): processes whose parent has ended become this one's."""
+
+
+class SlowSite(Site):
+    """A site that answers after a time."""
+
+    seconds = 0.0
+
+    def answer(self, handler: BaseHTTPRequestHandler) -> None:
+        time.sleep(self.seconds)
+        super().answer(handler)
 
 
 def changes(pages: int, site: Site) -> dict[str, Change]:
@@ -135,6 +147,7 @@ def main() -> None:
     parser.add_argument("--pages", type=int, nargs="+", default=[100_000])
     parser.add_argument("--workers", type=int, nargs="*", default=[])
     parser.add_argument("--repeat", type=int, default=1)
+    parser.add_argument("--wait", type=float, default=0.0, help="seconds that each answer takes")
     chosen = parser.parse_args()
     ctypes.CDLL(None).prctl(SUBREAPER, 1, 0, 0, 0)
     head = ("pages known", "by", "plan, s", "all, s", "CPU, s", "against one")
@@ -142,7 +155,8 @@ def main() -> None:
     kinds = ["scrapy crawl", "hacs crawl, 4 shards", "hacs crawl, 16 shards"]
     kinds += [f"{number} worker{'s' if number > 1 else ''}" for number in chosen.workers]
     for pages in chosen.pages:
-        with Site("0.0.0.0") as site:
+        with SlowSite("0.0.0.0") as site:
+            site.seconds = chosen.wait
             known, one = changes(pages, site), 0.0
             for by in kinds:
                 cpu, plan, whole = min(measured(known, site, by) for _ in range(chosen.repeat))
