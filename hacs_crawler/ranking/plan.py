@@ -258,9 +258,9 @@ def _first_days(is_due: Callable[[float], bool]) -> float:
     """Return in how many days a page will be due, by bisection; inf if that is over `FARTHEST_DAYS`."""
     high = 1 / 24
     while not is_due(high):
-        high *= 2
-        if high > FARTHEST_DAYS:
+        if high >= FARTHEST_DAYS:
             return math.inf
+        high = min(2 * high, FARTHEST_DAYS)
     low = 0.0
     for _ in range(40):
         middle = (low + high) / 2

@@ -227,6 +227,18 @@ def test_pages_whose_updates_last_are_never_suspicious(rate: float, days: float)
     assert found.rate_per_day == pytest.approx(expected, rel=0.05)
 
 
+@pytest.mark.parametrize(
+    ("lasting", "passing", "is_suspicious"), [(2, 0, True), (3, 0, False), (3, 3, True)]
+)
+def test_fast_pages_are_suspicious_unless_enough_of_their_updates_last(
+    lasting: int, passing: int, is_suspicious: bool
+) -> None:
+    page: Page = [(0.5, True, LinkLifetime.LASTING)] * lasting
+    page += [(0.5, True, LinkLifetime.PASSING)] * passing
+    found = rates_of([*page, (0.5, False, LinkLifetime.UNKNOWN)])
+    assert bool(found.churning[0]) is is_suspicious
+
+
 def test_of_a_page_that_changes_slowly_short_gaps_raise_suspicion_and_links_never_seen_again() -> (
     None
 ):

@@ -92,6 +92,14 @@ def test_interpolated_intervals_run_from_event_to_event(page, ends_in_update, en
     assert gaps.days[~gaps.updated].tolist() == ends_in_access
 
 
+def test_blocks_have_the_gaps_of_their_pages():
+    gaps = gaps_between(*visits(*[[(0, QUIET), (day, UPDATE), (9, QUIET)] for day in (1, 2, 3)]))
+    blocks = list(gaps.in_blocks(6))
+    assert [(pages.start, pages.stop) for pages, _, _ in blocks] == [(0, 2), (2, 3)]
+    assert [some.days.tolist() for _, _, some in blocks] == [[1, 8, 2, 7], [3, 6]]
+    assert [some.offsets.tolist() for _, _, some in blocks] == [[0, 2, 4], [0, 2]]
+
+
 def test_an_interpolated_interval_ages_from_its_own_end():
     gaps = gaps_between(*visits([(0, QUIET), (10, UPDATE)]), fade_days=5.0, is_interpolated=True)
     assert gaps.weight == pytest.approx([math.exp(-1.0)])

@@ -127,11 +127,11 @@ def test_the_first_pattern_that_finds_a_url_counts_and_a_request_goes_before() -
     every = intervals_of('{"/b/": [null, 30]}')
     urls = ["http://h/a/", "http://a.b/", "http://h/b/", "http://h/"]
     found, matched = demands_of(
-        urls, weights, every, [{}, {"hacs_weight": 9}, {}, {"hacs_every": (1, None)}]
+        urls, weights, every, [{}, {"hacs_weight": 0.5}, {}, {"hacs_every": (1, 1)}]
     )
-    assert found.weight.tolist() == [2, 9, 1, 1]
+    assert found.weight.tolist() == [2, 0.5, 1, 1]
     assert found.least_days.tolist() == [0, 0, 0, 1]
-    assert found.most_days.tolist() == [math.inf, math.inf, 30, math.inf]
+    assert found.most_days.tolist() == [math.inf, math.inf, 30, 1]
     assert matched == {"/a/", "a", "/b/"}
 
 

@@ -166,6 +166,7 @@ def test_due_are_the_hubs_worth_more_than_the_price_best_first() -> None:
     hubs = hubs_of([1.0, 3.0, 0.5, 2.0], [1.0] * 4)
     assert due(hubs, 0.8, most=10, explore=0).tolist() == [1, 3, 0]
     assert due(hubs, 0.8, most=2, explore=0).tolist() == [1, 3]
+    assert due(hubs, 0.5, most=10, explore=0).tolist() == [1, 3, 0]
     assert due(hubs, 5.0, most=10, explore=0).tolist() == []
     assert due(hubs, 0.8, most=0, explore=1).tolist() == []
 

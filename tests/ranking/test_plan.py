@@ -1,5 +1,6 @@
 """What would be crawled now, from the whole state."""
 
+import math
 from dataclasses import fields, replace
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 
 from hacs_crawler.links import page_id_of
 from hacs_crawler.model import chance_of_update
-from hacs_crawler.ranking import finalists as finalists_module
+from hacs_crawler.ranking import finalists as finalists_module, plan as plan_module
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.plan import Plan, forecast_of, make_plan, plan_of
 from hacs_crawler.ranking.policies import POLICIES, Candidates, Floats
@@ -158,3 +159,10 @@ def test_a_forecast_says_why_a_page_waits_and_until_when(
             assert chance_of_update(page.share, page.fast, page.slow, days) == pytest.approx(
                 p, rel=5e-3
             )
+
+
+@pytest.mark.parametrize(
+    ("days", "found"), [(0.3, 0.3), (1.5, 1.5), (36_000.0, 36_000.0), (37_000.0, math.inf)]
+)
+def test_the_first_day_of_a_visit_is_found_by_bisection(days: float, found: float) -> None:
+    assert plan_module._first_days(lambda later: later >= days) == pytest.approx(found)

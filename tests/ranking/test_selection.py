@@ -100,6 +100,12 @@ def test_siblings_tell_as_much_as_the_state_has_learned() -> None:
     assert alone < little < usual
 
 
+def test_p_is_for_the_hours_since_a_visit() -> None:
+    lately = rows({"last_visit": NOW - DAY // 24})
+    found = candidates_from(np.arange(1), lately, NOW, Estimation(), options())
+    assert found.p[0] == pytest.approx(-math.expm1(-0.1 / 24))
+
+
 def test_pages_below_the_threshold_are_left_out_except_by_brute_force() -> None:
     table = rows({"rate": 5.0}, {"rate": 0.001})
     assert order(table, threshold=0.5) == [0]
