@@ -92,9 +92,9 @@ class Reader(scrapy.Spider):
             self.seconds += time.thread_time() - self.began
 
     def closed(self, reason):
-        beside = time.process_time() - time.thread_time()
+        other_threads = time.process_time() - time.thread_time()
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        Path("spent").write_text(f"{self.seconds} {beside} {peak}")
+        Path("spent").write_text(f"{self.seconds} {other_threads} {peak}")
         for name, profile in self.profiles.items():
             profile.disable()
             if name == "MainThread" or name.startswith("hacs-state"):
@@ -129,7 +129,7 @@ class Spent(NamedTuple):
 
     all: float
     collecting: float
-    beside: float
+    other_threads: float
     peak: float
 
 
@@ -239,9 +239,9 @@ def measure(arguments: argparse.Namespace, folder: Path, port: int, redis_port: 
     )
     print("|---|---:|---:|---:|---:|---:|")
     for name, found in rounds.items():
-        whole, collecting, beside, _ = zip(*found, strict=True)
+        whole, collecting, other_threads, _ = zip(*found, strict=True)
         spread = f"{median(whole):.2f} ({min(whole):.2f}-{max(whole):.2f})"
-        parts = f"{median(collecting):.2f} | {median(beside):.2f}"
+        parts = f"{median(collecting):.2f} | {median(other_threads):.2f}"
         shares = (f"{100 * (median(whole) / base - 1):+.0f} %" for base in (alone, full))
         print(f"| {name} | {spread} | {parts} | {' | '.join(shares)} |")
 

@@ -120,13 +120,13 @@ class Crawl:
             score = POLICIES[self.policy](known) + 1e-9 * self.rng.random(p.shape)
         chosen = np.argpartition(-score, EACH - 1, axis=1)[:, :EACH]
         at = np.arange(len(chosen))[:, None], chosen
-        told, churn = p[at], self.world.churn[at]
+        chosen_p, churn = p[at], self.world.churn[at]
         found = self.pending[at] | (self.rng.random(chosen.shape) < churn)
-        by_time = found * time_share(told.ravel(), churn.ravel()).reshape(told.shape)
+        by_time = found * time_share(chosen_p.ravel(), churn.ravel()).reshape(chosen_p.shape)
         np.add.at(self.updates, (at[0], self.world.site[chosen]), by_time)
         np.add.at(self.visits, (at[0], self.world.site[chosen]), 1.0)
-        self.worth += update_index(told).sum(1)
-        self.count[at] += by_time * -np.log1p(-np.minimum(told, 1 - 1e-9)) / told
+        self.worth += update_index(chosen_p).sum(1)
+        self.count[at] += by_time * -np.log1p(-np.minimum(chosen_p, 1 - 1e-9)) / chosen_p
         self.watched[at] += self.days[at]
         self.pending[at], self.days[at] = False, 0.0
 

@@ -77,7 +77,7 @@ class SignallingWorld(World):
         rng = np.random.default_rng([scenario.seed, 16])
         drawn = _drawn(habits, timelines, in_order, self._source, scenario.end, rng)
         self._at, self._page = drawn
-        self._heard = self._days = 0
+        self._read_until = self._days = 0
         self._prior = USUAL_SIGNALS
         self._latest = np.zeros(len(in_order), np.int64)
 
@@ -85,9 +85,9 @@ class SignallingWorld(World):
         """Read all sources, learn from the visits since the last time; return signals."""
         now, rows = self.now, rows[self._order]
         until = int(np.searchsorted(self._at, now, side="right"))
-        new = slice(self._heard, until)
+        new = slice(self._read_until, until)
         np.maximum.at(self._latest, self._page[new], self._at[new])
-        self._heard = until
+        self._read_until = until
         over, gaps = gap_evidence(self._records, rows)
         add_gaps(self._evidence, self._source[over], gaps)
         records = settled(self._records, rows, estimation)

@@ -284,8 +284,8 @@ def show_requests(asked: Sequence[str], captures: int, stats: dict[str, float]) 
         f"| {captures:,} | {len(asked) - mementos:,} | {mementos:,} | {captures - mementos:,} | "
         f"{1 - mementos / captures:.1%} |"
     )
-    told = {name: int(value) for name, value in stats.items() if name.startswith("hacs/archive/")}
-    print(f"\nThe spider's own stats: {told}; saved of captures: {saved / captures:.1%}\n")
+    own = {name: int(value) for name, value in stats.items() if name.startswith("hacs/archive/")}
+    print(f"\nThe spider's own stats: {own}; saved of captures: {saved / captures:.1%}\n")
 
 
 def compare(states: dict[str, str], expected: dict[int, Page]) -> int:

@@ -24,7 +24,7 @@ _MIDDLEWARE_ORDER: Final = 40
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _ToldItem:
+class _JudgedItem:
     item: Any
     marks: frozenset[int]
     verdict: Verdict | None
@@ -45,7 +45,7 @@ class OnlyChanges:
         self._crawler = crawler
         self._rules = rules
         # By id and by marks, in the order of the output: an object may be yielded several times.
-        self._told: dict[int | frozenset[int], list[_ToldItem]] = {}
+        self._verdicts: dict[int | frozenset[int], list[_JudgedItem]] = {}
         # Items dropped here, for which Scrapy's signal follows.
         self._dropped: Counter[int] = Counter()
         self._outside = 0
@@ -70,7 +70,7 @@ class OnlyChanges:
         del spider
         middleware = self._crawler.get_spider_middleware(LinkAdditionsMiddleware)
         if isinstance(middleware, LinkAdditionsMiddleware):
-            middleware.told_items = self._tell
+            middleware.on_item = self._tell
         else:
             msg = "OnlyChanges needs the add-on: add hacs_crawler.addon.HacsAddon to ADDONS"
             Crawl.of(self._crawler).fail(msg)
@@ -78,14 +78,14 @@ class OnlyChanges:
     def process_item(self, item: Any, spider: Spider | None = None) -> Any:
         """Drop an item that is not new."""
         del spider
-        told, stats = self._taken(item), Crawl.of(self._crawler).stats
-        if told is None:
+        judged, stats = self._taken(item), Crawl.of(self._crawler).stats
+        if judged is None:
             stats.count("unknown_items")
             self._warn()
-        elif told.verdict in {"known", "unread"}:
-            is_unread = told.verdict == "unread"
+        elif judged.verdict in {"known", "unread"}:
+            is_unread = judged.verdict == "unread"
             stats.count("unread_items") if is_unread else stats.count("unchanged_items")
-            self._dropped[id(told.item)] += 1
+            self._dropped[id(judged.item)] += 1
             raise DropItem("its page showed it before, or was not read", log_level="DEBUG")
         return item
 
@@ -101,27 +101,27 @@ class OnlyChanges:
 
     def _tell(self, item: Any, verdict: Verdict | None) -> None:
         self._outside += verdict is None
-        told = _ToldItem(item, self._marks_of(item), verdict)
-        for key in (id(item), told.marks):
-            self._told.setdefault(key, []).append(told)
+        judged = _JudgedItem(item, self._marks_of(item), verdict)
+        for key in (id(item), judged.marks):
+            self._verdicts.setdefault(key, []).append(judged)
 
-    def _taken(self, item: Any) -> _ToldItem | None:
+    def _taken(self, item: Any) -> _JudgedItem | None:
         """Remove and return the verdict on an item, or on an item with the same values."""
-        waiting = self._told.get(id(item)) or self._told.get(self._marks_of(item))
+        waiting = self._verdicts.get(id(item)) or self._verdicts.get(self._marks_of(item))
         if not waiting:
             return None
-        told = waiting[0]
-        for key in (id(told.item), told.marks):
-            self._told[key].remove(told)
-            if not self._told[key]:
-                del self._told[key]
-        return told
+        judged = waiting[0]
+        for key in (id(judged.item), judged.marks):
+            self._verdicts[key].remove(judged)
+            if not self._verdicts[key]:
+                del self._verdicts[key]
+        return judged
 
     def _forget(self, item: Any) -> None:
         """Forget the verdict on an item that an earlier pipeline dropped or failed on."""
         if id(item) in self._dropped:
             self._dropped -= Counter([id(item)])
-        elif id(item) in self._told:
+        elif id(item) in self._verdicts:
             self._taken(item)
 
     def _marks_of(self, item: Any) -> frozenset[int]:

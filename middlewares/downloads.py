@@ -131,7 +131,7 @@ class AdmissionMiddleware:
         """
         del spider
         is_again = take_put_back(request)
-        if not self._is_to_wait(request, is_ending=tag_of(request).beside):
+        if not self._is_to_wait(request, is_ending=tag_of(request).unscheduled):
             return None
         if is_again:
             return self._wait(request)
@@ -142,7 +142,7 @@ class AdmissionMiddleware:
     ) -> Request | None:
         """Put a request back, also if a part has recalled it while it waited in the downloader."""
         del spider
-        if not isinstance(exception, PutBackError) or tag_of(request).beside:
+        if not isinstance(exception, PutBackError) or tag_of(request).unscheduled:
             return None
         return put_back(request)
 

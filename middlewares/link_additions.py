@@ -37,7 +37,7 @@ from hacs_crawler.outcome import Expected, NotObserved, Outcome
 from hacs_crawler.signals import page_visited
 from hacs_crawler.state import Estimation, News, Page, Recorded, Visit, is_of_items
 from hacs_crawler.utils.times import DAY
-from hacs_crawler.watch import LEADS_ON, MarkRules, Rules
+from hacs_crawler.watch import ONLY_REQUESTS, MarkRules, Rules
 
 _NOTHING: Final = Observation(None)
 
@@ -54,7 +54,7 @@ class LinkAdditionsMiddleware:
         self._crawl = Crawl.of(crawler)
         self._awaited: dict[Response, AwaitedVisit] = {}
         # Called with each item, and the verdict on it (None: it is outside pages), if a pipeline asks.
-        self.told_items: Callable[[Any, Verdict | None], None] | None = None
+        self.on_item: Callable[[Any, Verdict | None], None] | None = None
         # Whether the log said that what is posted is not recorded.
         self._crawl.before_end(self._end_all)
 
@@ -86,8 +86,8 @@ class LinkAdditionsMiddleware:
                 if isinstance(entry, Request):
                     if KEY in entry.meta:
                         take_over(entry)
-                elif self.told_items is not None:  # outside pages every item is news
-                    self.told_items(entry, "news")
+                elif self.on_item is not None:  # outside pages every item is news
+                    self.on_item(entry, "news")
                 yield entry
                 if ranker.wants_ranking:
                     await ranker.rank_ahead()
@@ -146,9 +146,7 @@ class LinkAdditionsMiddleware:
                 yield output.take(entry)
 
     def _output(self, response: Response) -> Output:
-        return Output(
-            response, self._crawl, self._awaited.get(response), self.told_items, self._end
-        )
+        return Output(response, self._crawl, self._awaited.get(response), self.on_item, self._end)
 
     def process_spider_exception(
         self, response: Response, exception: Exception, spider: Spider | None = None
@@ -166,9 +164,9 @@ class LinkAdditionsMiddleware:
         rules = crawl.rules(response, before)
         if not crawl.is_open:
             return
-        told = request.meta.get("hacs")
-        if isinstance(told, Expected) and told.rejected:
-            self._conclude(AwaitedVisit(request, response, url, rules, _NOTHING, told=told))
+        expected = request.meta.get("hacs")
+        if isinstance(expected, Expected) and expected.rejected:
+            self._conclude(AwaitedVisit(request, response, url, rules, _NOTHING, reported=expected))
             return
         observation = observe(response, url, at, rules, tag.prediction, tag.unseen, page=before)
         visit, reason = observation
@@ -190,13 +188,13 @@ class LinkAdditionsMiddleware:
             page.count(crawl.state.estimation.updates)
             awaited.verdict_on = self._verdict(page, rules)
             awaited.shown = self._shown
-            awaited.told = _expected(page, visit, crawl.state, is_known=before is not None)
+            awaited.reported = _expected(page, visit, crawl.state, is_known=before is not None)
         elif visit is None or reason:
-            awaited.told = NotObserved(request.url, reason)
+            awaited.reported = NotObserved(request.url, reason)
         else:
             awaited.recorded = crawl.state.write_behind.judge(visit)
-            awaited.told = self._told(request, rules, awaited.recorded)
-        tell(request, awaited.told)
+            awaited.reported = self._outcome_of(request, rules, awaited.recorded)
+        tell(request, awaited.reported)
 
     def _verdict(self, page: Page, rules: Rules) -> Callable[[frozenset[int]], Verdict]:
         """Return what says of the marks of an item whether they are news, as HACS_UPDATES says."""
@@ -213,8 +211,8 @@ class LinkAdditionsMiddleware:
         return verdict_on
 
     def _shown(self, response: Response, item: Any, verdict: Verdict) -> None:
-        if self.told_items is not None:
-            self.told_items(item, verdict)
+        if self.on_item is not None:
+            self.on_item(item, verdict)
         self._crawl.parts.tell(Part.shown, response, item, is_news=verdict == "news")
 
     def _end(self, response: Response, is_whole: bool) -> None:
@@ -238,17 +236,17 @@ class LinkAdditionsMiddleware:
         had_items = (
             page is not None
             and is_of_items(page.latest_rules)
-            and page.latest_rules != LEADS_ON.fingerprint
+            and page.latest_rules != ONLY_REQUESTS.fingerprint
             and page.failures < MOST_WITHOUT_ITEMS
         )
         visit, reason = awaited.end(is_whole=is_whole, had_items=had_items)
         if visit is not None and visit.news is News.SEEN and awaited.takes_items:
             visit, reason = seen_or_failed(visit, page, awaited.rules)
-        if visit is not None and awaited.only_leads_on and (visit.etag or visit.last_modified):
+        if visit is not None and awaited.only_requests and (visit.etag or visit.last_modified):
             # a 304 leaves a callback nothing to yield
             visit, awaited.recorded = replace(visit, etag="", last_modified=""), None
-        if reason == "rejected" and awaited.told is not None:
-            crawl.stats.count_rejected(awaited.told.rejected)
+        if reason == "rejected" and awaited.reported is not None:
+            crawl.stats.count_rejected(awaited.reported.rejected)
         if visit is None:
             crawl.state.read_ahead.drop(url)
         else:
@@ -256,23 +254,25 @@ class LinkAdditionsMiddleware:
             recorded = crawl.state.write_behind.record(visit, awaited.recorded)
             if recorded.is_doubtful:
                 reason = "doubtful"
-            leads = awaited.only_leads_on, awaited.leads_to
+            leads = awaited.only_requests, awaited.leads_to
             observed = Observed(request, awaited.response, recorded, reason, *leads)
             for also in crawl.parts.observed(observed):
                 crawl.record_also(also, reason)
             if not reason:
                 if recorded is not awaited.recorded:
-                    awaited.told = self._told(request, awaited.rules, recorded, items_before)
-                    tell(request, awaited.told)
-                self._send(visit, recorded, awaited.told)
+                    awaited.reported = self._outcome_of(
+                        request, awaited.rules, recorded, items_before
+                    )
+                    tell(request, awaited.reported)
+                self._send(visit, recorded, awaited.reported)
                 return
         if reason != "gone":
             crawl.stats.count_not_observed(reason)
-        told = NotObserved(request.url, reason)
-        told.rejected = "" if awaited.told is None else awaited.told.rejected
-        tell(request, told)
+        not_seen = NotObserved(request.url, reason)
+        not_seen.rejected = "" if awaited.reported is None else awaited.reported.rejected
+        tell(request, not_seen)
 
-    def _told(
+    def _outcome_of(
         self,
         request: Request,
         rules: Rules,

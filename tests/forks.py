@@ -64,15 +64,15 @@ def run(
     reading, writing = os.pipe()
     with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
         streams = [reading, stdout.fileno(), stderr.fileno()]
-        told = _order(program, arguments, folder, environment, streams)
+        channel = _order(program, arguments, folder, environment, streams)
         os.close(reading)
         feeding = threading.Thread(target=_feed, args=(writing, given))
         feeding.start()
-        pid = int(told.recv(99))
+        pid = int(channel.recv(99))
         ending = threading.Timer(timeout, os.kill, (pid, signal.SIGKILL))
         ending.start()
-        with told:
-            status = int(told.recv(99))
+        with channel:
+            status = int(channel.recv(99))
         ending.cancel()
         feeding.join()
         stdout.seek(0)
@@ -124,9 +124,9 @@ def start(
     reading, writing = os.pipe()
     with Path(os.devnull).open("r+b") as nothing:
         streams = [nothing.fileno(), nothing.fileno(), writing]
-        told = _order(program, arguments, folder, environment, streams)
+        channel = _order(program, arguments, folder, environment, streams)
         os.close(writing)
-    return Started(told, os.fdopen(reading))
+    return Started(channel, os.fdopen(reading))
 
 
 def _order(
@@ -136,7 +136,7 @@ def _order(
     environment: Mapping[str, str] | None,
     streams: Sequence[int],
 ) -> socket.socket:
-    """Have a command run, and return where its pid and its status are told."""
+    """Have a command run, and return where its pid and its status are sent."""
     order = {
         "arguments": [program, *arguments],
         "environment": dict(os.environ if environment is None else environment),
@@ -144,10 +144,10 @@ def _order(
     }
     with _one_at_a_time:
         requests = _parent()
-    told, its_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    channel, its_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with its_end:
         socket.send_fds(requests, [json.dumps(order).encode()], [*streams, its_end.fileno()])
-    return told
+    return channel
 
 
 def _feed(stream: int, given: bytes) -> None:
@@ -191,17 +191,17 @@ def _serve(requests: socket.socket) -> None:
             waiters.add(waiter)
             waiters.difference_update([one for one in waiters if os.waitpid(one, os.WNOHANG)[0]])
             continue
-        told = socket.socket(fileno=streams.pop())
+        channel = socket.socket(fileno=streams.pop())
         pid = os.fork()
         if not pid:
-            told.close()
+            channel.close()
             requests.close()
             _become(json.loads(message), streams)
             return
         for stream in streams:
             os.close(stream)
-        told.send(b"%d" % pid)
-        told.send(b"%d" % os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+        channel.send(b"%d" % pid)
+        channel.send(b"%d" % os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
         os._exit(0)
 
 

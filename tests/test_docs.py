@@ -72,7 +72,7 @@ def first_column(page: str, heading: str) -> list[str]:
 
 
 def stats_in_code() -> set[str]:
-    counted = in_code(r'(?:stats|self)\.(?:count|count_beside|gauge)\(\s*f?"([a-z][a-z_/{}.]+)"')
+    counted = in_code(r'(?:stats|self)\.(?:count|count_extra|gauge)\(\s*f?"([a-z][a-z_/{}.]+)"')
     families = {name for name in counted if "{" in name}
     assert families == {
         "archive/dropped/{kind}",

@@ -59,9 +59,9 @@ def _draw_lines(axes: Axes, results: Results, history: str, name: str) -> None:
         mine = [results[history, budget, policy][name] for budget in budgets]
         low = [max(0.0, one.value - one.low) for one in mine]
         high = [max(0.0, one.high - one.value) for one in mine]
-        beside = 1 + 0.02 * (number - len(policies) / 2)  # bars are not to hide each other
+        shift = 1 + 0.02 * (number - len(policies) / 2)  # bars are not to hide each other
         axes.errorbar(
-            [budget * beside for budget in budgets],
+            [budget * shift for budget in budgets],
             [one.value for one in mine],
             [low, high],
             label=policy,

@@ -132,8 +132,8 @@ def signals_noted() -> Iterator[StopSignal]:
 
     numbers: tuple[int, ...] = (signal.SIGINT, signal.SIGTERM)
     # shells start background jobs with SIGINT ignored; leave that as it is
-    heard = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
-    before = {number: signal.signal(number, ask) for number in heard}
+    handled = [number for number in numbers if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, ask) for number in handled}
     try:
         yield asked
     finally:

@@ -107,11 +107,11 @@ def crawl(
 def _planned(config: Config, shards: int) -> Round:
     with suppress(HacsError), closing(open_existing(config)) as state:
         is_other = not isinstance(state, JoinedState) or state.shards[0].count != shards
-        if is_other and (beside := state.store.count()):
+        if is_other and (outside := state.store.count()):
             logger.warning(
                 "%s known outside of these shards, and not crawled: add them with `hacs export` and "
                 "`hacs import --shards %d`",
-                counted(beside, "page is", "pages are"),
+                counted(outside, "page is", "pages are"),
                 shards,
             )
     round_, pages = plan_round(config, shards)

@@ -25,9 +25,9 @@ from hacs_crawler.state import (
     State,
     advanced,
     forget_volatile_parts,
-    hear,
     new_run,
     read_volatile_parts,
+    record_signals,
     stopped_run,
 )
 from hacs_crawler.utils.terminal import Progress
@@ -99,16 +99,18 @@ def signal(
         pages = {page_id for ids in known for page_id in ids}
         unknown = len(signals) - len(pages)
         skipped = f"; skipped: {counted(unknown, 'page')} that the state does not know"
-        heard = counted(sum(signals[page_id] for page_id in pages), "signal")
+        recorded = counted(sum(signals[page_id] for page_id in pages), "signal")
         of = f"{counted(len(pages), 'page')} of {counted(sum(map(bool, known)), 'host')}"
-        show_lines([f"{heard} of {of}{skipped * (unknown > 0)}"])
+        show_lines([f"{recorded} of {of}{skipped * (unknown > 0)}"])
 
 
 def _record(state: State, origin: str, times: dict[int, int], now: int) -> list[int]:
     """Record the signals of one host; return the ids of its pages that the state knows."""
     ids, seconds = np.array(list(times), np.int64), np.array(list(times.values()), np.int64)
     (source,) = read_sources(state.store, KIND, [origin])
-    sites = hear(state, KIND, origin, now, ids, seconds, others="silent", sites=source.sites)
+    sites = record_signals(
+        state, KIND, origin, now, ids, seconds, others="silent", sites=source.sites
+    )
     write_sources(state.store, KIND, [replace(source, tried=now, read=now, sites=sites)])
     known: list[int] = ids[state.rows(ids)["site"] > 0].tolist()
     return known

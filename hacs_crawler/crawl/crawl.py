@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 
 from scrapy import Request, Spider, signals
 from scrapy.crawler import Crawler
@@ -144,7 +144,7 @@ class Crawl:
         if self.failure is not None:
             return
         try:
-            exempt_from_page_count(self.crawler, lambda request: tag_of(request).beside)
+            exempt_from_page_count(self.crawler, lambda request: tag_of(request).unscheduled)
             await self.parts.enter()
             if self._is_closing or self.failure is not None:
                 return
@@ -154,7 +154,7 @@ class Crawl:
             self._ranking = ranking
             on_error, flush_visits = self._on_state_error, self.config.flush_visits
             self._state = OpenState(state, self._worker, on_error, self._on_recorded, flush_visits)
-            with await self._state.once(_read_notes):
+            with await self._state.once(lambda state: state.store.hold_notes()):
                 await self.parts.each(Part.opened)
         except (ConfigError, StateError) as error:
             self.fail(str(error))
@@ -226,8 +226,9 @@ class Crawl:
             else:
                 await self._learn(is_asked_to_end)
             if self.failure is None:
-                if self._needs_answers and self.stats.has_seen_nothing:
-                    self._end_with_error(f"not one page answered: {self.stats.causes()}")
+                causes = self.stats.causes()
+                if self._needs_answers and causes and not self.stats.answers:
+                    self._end_with_error(f"not one page answered: {causes}")
                 await self._sum_up()
                 self.stats.log_if_few_were_pages(self.config.pages)
                 self._log_unmatched()
@@ -305,7 +306,7 @@ class Crawl:
     async def _learn(self, is_asked_to_end: Callable[[], bool] = lambda: False) -> None:
         """Let parts learn from the recorded visits; a continuous crawl may do so later."""
         try:
-            with await self.state.once(_read_notes):
+            with await self.state.once(lambda state: state.store.hold_notes()):
                 await self.parts.each(Part.round_ended, is_asked_to_end)
         except StateError as error:
             self._on_state_error(error)
@@ -348,15 +349,9 @@ class Crawl:
 
     def _end_with_error(self, message: str) -> None:
         logger.error("%s", message)
-        self.crawler.signals.connect(self._report_failure, signals.engine_stopped)
-
-    def _report_failure(self) -> None:
-        mark_as_failed(self.crawler)
-
-
-def _read_notes(state: State) -> ExitStack:
-    """Read the state's notes in one go, for all parts; closing the result drops them."""
-    return state.store.hold_notes()
+        self.crawler.signals.connect(
+            lambda: mark_as_failed(self.crawler), signals.engine_stopped, weak=False
+        )
 
 
 def _open_state(config: Config) -> tuple[State, RankingOptions]:

@@ -10,7 +10,7 @@ from scrapy.http import Response
 from scrapy.utils.defer import maybe_deferred_to_future
 
 from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.crawl.meta import BESIDE, second_request
+from hacs_crawler.crawl.meta import UNSCHEDULED, second_request
 from hacs_crawler.crawl.observation import observe
 from hacs_crawler.crawl.part import Part
 from hacs_crawler.crawl.scrapy_internals import download, is_closing
@@ -100,7 +100,7 @@ class SecondVisits:
             return
         url = (request.meta.get("redirect_urls") or [request.url])[0]
         # copied now, before the callback can change the request
-        again = second_request(request, url, **BESIDE)
+        again = second_request(request, url, **UNSCHEDULED)
         self.under_way += 1
 
         async def visit_again() -> None:
@@ -135,5 +135,5 @@ class SecondVisits:
             crawl.state.read_ahead.drop(url)
             crawl.stats.count("controls/failed")
             return None
-        crawl.stats.count_beside("controls", "control visit")
+        crawl.stats.count_extra("controls", "control visit")
         return crawl.state.write_behind.record(visit), response

@@ -33,10 +33,10 @@ class Tag(NamedTuple):
     redirect nor a retry, a spider copied the tag. `page` is the URL of the visited page, if known.
     `is_page` is the verdict of HACS_PAGES, None for the default: only start requests are for pages.
     `visit_twice` asks for a control visit. A `seed` is ranked like start requests; `added` marks a seed
-    from HACS that is not ranked yet; `listed`, a URL from a sitemap or feed. A request `beside` the
-    spider's own bypasses the scheduler, and is given up if it would have to wait. `unseen` is the reason
-    why the answer does not show the page. `was_filtered` is set in a request that was put back, and so
-    bypasses the filter once: whether the filter applied to it before.
+    from HACS that is not ranked yet; `listed`, a URL from a sitemap or feed. An `unscheduled` request,
+    which HACS makes for itself, bypasses the scheduler, and is given up if it would have to wait.
+    `unseen` is the reason why the answer does not show the page. `was_filtered` is set in a request that
+    was put back, and so bypasses the filter once: whether the filter applied to it before.
     """
 
     url: str | None = None
@@ -48,14 +48,14 @@ class Tag(NamedTuple):
     seed: bool = False
     added: bool = False
     listed: bool = False
-    beside: bool = False
+    unscheduled: bool = False
     unseen: str = ""
     was_filtered: bool | None = None
 
 
 UNTAGGED: Final = Tag()
 # The meta of requests that HACS itself makes.
-BESIDE: Final[dict[str, Any]] = {"hacs": False, KEY: Tag(beside=True)}
+UNSCHEDULED: Final[dict[str, Any]] = {"hacs": False, KEY: Tag(unscheduled=True)}
 # Prefixes of meta keys that belong to one request, and are not copied to the next for the same page.
 # Keys of parts ("hacs.") describe how the page is requested, and are copied.
 _NOT_COPIED: Final = (

@@ -23,7 +23,7 @@ from hacs_crawler.links import canonical_url, link_fingerprint, without_login
 from hacs_crawler.outcome import Expected, NotObserved, Outcome
 from hacs_crawler.state import Recorded
 from hacs_crawler.utils.text import safe_logger
-from hacs_crawler.watch import LEADS_ON, MarkRules, Rules, UnreadableMarksError
+from hacs_crawler.watch import ONLY_REQUESTS, MarkRules, Rules, UnreadableMarksError
 
 logger = safe_logger(__name__)
 # An item is "known" if the page showed it before, "unread" if the answer does not show the page.
@@ -86,14 +86,6 @@ class PageFilter:
             set_is_page(request, is_page, is_fed=is_fed)
 
 
-def names_pages(response: Response) -> bool:
-    """Whether a response is a list of pages, such as a sitemap, and not a page."""
-    request = response.request
-    if request is None or is_html(response) or request.method != "GET":
-        return False
-    return is_start(request) or tag_of(request).listed
-
-
 def _other_files(watch: MarkRules | None) -> Callable[[str], bool]:
     """Return a test for URLs of files that cannot show a mark, by their extension."""
     if watch is not None and not watch.answers:
@@ -108,7 +100,7 @@ def _other_files(watch: MarkRules | None) -> Callable[[str], bool]:
 class AwaitedVisit:
     """A visit that is recorded when its callback is over.
 
-    Until then, `told` is the value in the response's meta, and `recorded` the outcome, which holds
+    Until then, `reported` is the value in the response's meta, and `recorded` the outcome, which holds
     unless another visit of the page is recorded. With `takes_items`, the items become the marks:
     `see` calls `shown` with each item and the `verdict_on` its marks.
     """
@@ -119,13 +111,13 @@ class AwaitedVisit:
     rules: Rules
     observation: Observation
     recorded: Recorded | None = None
-    told: Outcome | Expected | NotObserved | None = None
+    reported: Outcome | Expected | NotObserved | None = None
     takes_items: bool = False
     verdict_on: Callable[[frozenset[int]], Verdict] = lambda _: "news"
     shown: Callable[[Response, Any, Verdict], None] = lambda *_: None
     is_asked_again: bool = False
     # Whether the callback yielded requests but no item.
-    only_leads_on: bool = False
+    only_requests: bool = False
     # The pages it requested: the URL with posted data, and the page's URL.
     leads_to: dict[str, str] = field(default_factory=dict)
     _marks: set[int] = field(default_factory=set)
@@ -137,7 +129,7 @@ class AwaitedVisit:
         try:
             marks = self.rules.marks_of(item)
             self._marks |= marks
-            is_rejected = self.told is not None and self.told.rejected
+            is_rejected = self.reported is not None and self.reported.rejected
             self.shown(self.response, item, "unread" if is_rejected else self.verdict_on(marks))
         except UnreadableMarksError as error:
             if not self._problem:
@@ -155,7 +147,7 @@ class AwaitedVisit:
         `is_whole` is False if the callback was cut short, and may have missed items. Requests
         become marks only if the page never `had_items`.
         """
-        if self.told is not None and self.told.rejected:
+        if self.reported is not None and self.reported.rejected:
             return Observation(None, "rejected")
         if not self.takes_items or self.observation.visit is None:
             return self.observation
@@ -167,10 +159,10 @@ class AwaitedVisit:
         if self.is_asked_again and not self._marks:
             return Observation(None, "asked_again")
         visit = replace(self.observation.visit, marks=frozenset(self._marks))
-        if self.only_leads_on and not had_items:
+        if self.only_requests and not had_items:
             links = filter(None, map(canonical_url, self.leads_to))
             if marks := frozenset(map(link_fingerprint, links)):
-                visit = replace(visit, marks=marks, rules=LEADS_ON.fingerprint)
+                visit = replace(visit, marks=marks, rules=ONLY_REQUESTS.fingerprint)
         return Observation(visit)
 
 
@@ -191,11 +183,11 @@ class Output:
         response: Response,
         crawl: Crawl,
         awaited: AwaitedVisit | None,
-        told_items: Callable[[Any, Verdict | None], None] | None,
+        on_item: Callable[[Any, Verdict | None], None] | None,
         on_end: Callable[[Response, bool], None],
     ) -> None:
         self._crawl = crawl
-        self._told_items = told_items
+        self._on_item = on_item
         self._awaited = awaited
         self._response = response
         self._on_end = on_end
@@ -209,9 +201,9 @@ class Output:
                 return entry
             if self._awaited is not None and self._awaited.takes_items:
                 self._awaited.see(entry)
-            elif self._told_items is not None:  # not a page: every item is new
-                told = None if self._response.request is None else self._response.meta.get("hacs")
-                self._told_items(entry, "unread" if getattr(told, "rejected", "") else None)
+            elif self._on_item is not None:  # not a page: every item is new
+                hacs = None if self._response.request is None else self._response.meta.get("hacs")
+                self._on_item(entry, "unread" if getattr(hacs, "rejected", "") else None)
             return entry
         self._requests += 1
         meta = entry.meta
@@ -232,12 +224,16 @@ class Output:
 
     @cached_property
     def _names_pages(self) -> bool:
-        return self._crawl.config.pages == "start" and names_pages(self._response)
+        """Whether the response is a list of pages, such as a sitemap, and not a page."""
+        request = self._response.request
+        if self._crawl.config.pages != "start" or request is None or request.method != "GET":
+            return False
+        return not is_html(self._response) and (is_start(request) or tag_of(request).listed)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None and self._awaited is not None:
-            self._awaited.only_leads_on = self._requests > 0 and not self._items
+            self._awaited.only_requests = self._requests > 0 and not self._items
         self._on_end(self._response, kind is None)

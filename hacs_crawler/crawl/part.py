@@ -35,7 +35,7 @@ class PutBackError(Exception):
 class Observed(Struct, frozen=True):
     """The response of a page, and its recorded outcome.
 
-    `reason` says why the page was not seen; it is "" if it was. `leads_on` is true if the callback
+    `reason` says why the page was not seen; it is "" if it was. `only_requests` is true if the callback
     yielded requests but no item: then the keys of `leads_to`, their URLs with posted data, are the
     page's marks. The values are the URLs without that data.
     """
@@ -44,7 +44,7 @@ class Observed(Struct, frozen=True):
     response: Response
     recorded: Recorded
     reason: str
-    leads_on: bool = False
+    only_requests: bool = False
     leads_to: Mapping[str, str] = {}
 
     @property

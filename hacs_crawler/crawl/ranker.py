@@ -21,7 +21,7 @@ from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import mark_ranked, seed_url
 from hacs_crawler.crawl.part import Part
 from hacs_crawler.crawl.queues import SeedQueue, UnrankedSeeds
-from hacs_crawler.crawl.recipes import leading_on
+from hacs_crawler.crawl.recipes import with_only_requests
 from hacs_crawler.crawl.scrapy_internals import wake
 from hacs_crawler.crawl.start_watch import StartWatch
 from hacs_crawler.crawl.state_access.read_ahead import RETRY_SECONDS
@@ -336,7 +336,7 @@ def _evidence(
 ) -> tuple[list[Signals], list[int]]:
     """Return the pages' signals, and the pages exempt from the threshold: they lead on to others."""
     signals = read_signals(state.store, rows["site"], options.policy)
-    return signals, leading_on(state, spider_name, page_ids) if options.threshold else []
+    return signals, with_only_requests(state, spider_name, page_ids) if options.threshold else []
 
 
 @contextmanager

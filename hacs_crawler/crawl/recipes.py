@@ -60,7 +60,7 @@ class RequestRecipe(Struct, frozen=True, omit_defaults=True):
     """How a spider requested a page.
 
     `callback` and `errback` are names of methods, or `PLAIN`. `after_form`: a form was posted on
-    the way to the page. `leads_on`: its callback yielded requests but no item.
+    the way to the page. `only_requests`: its callback yielded requests but no item.
     """
 
     url: str = field(name="u")
@@ -73,7 +73,7 @@ class RequestRecipe(Struct, frozen=True, omit_defaults=True):
     priority: int = field(default=0, name="p")
     dont_filter: bool = field(default=False, name="n")
     after_form: bool = field(default=False, name="f")
-    leads_on: bool = field(default=False, name="l")
+    only_requests: bool = field(default=False, name="l")
 
     def encoded(self) -> bytes:
         """Return the recipe as bytes; empty if it is too large."""
@@ -233,10 +233,10 @@ def pages_with_recipe(state: State, spider_name: str) -> Ids:
     return state.store.annotated(kind_of(spider_name))
 
 
-def leading_on(state: State, spider_name: str, page_ids: Sequence[int]) -> list[int]:
+def with_only_requests(state: State, spider_name: str, page_ids: Sequence[int]) -> list[int]:
     """Return the pages whose callbacks yielded requests but no item."""
     recipes = read_recipes(state, spider_name, page_ids)
-    return [page_id for page_id, how in recipes.items() if how is not None and how.leads_on]
+    return [page_id for page_id, how in recipes.items() if how is not None and how.only_requests]
 
 
 def pages_handed_over(state: State, spider_name: str) -> Ids:

@@ -24,7 +24,7 @@ from hacs_crawler.state import (
 )
 from hacs_crawler.utils.arrays import FloatArray
 from hacs_crawler.utils.text import counted, safe_logger
-from hacs_crawler.watch import LEADS_ON
+from hacs_crawler.watch import ONLY_REQUESTS
 
 if TYPE_CHECKING:
     from hacs_crawler.config import Pages
@@ -85,16 +85,16 @@ class CrawlStats:
     _found: bytearray = field(default_factory=bytearray)
     _churning: Counter[str] = field(default_factory=Counter)
     _before: dict[str, Any] = field(default_factory=dict)
-    _beside: dict[str, str] = field(default_factory=dict)
+    _extras: dict[str, str] = field(default_factory=dict)
 
     def count(self, name: str, number: float = 1) -> None:
         """Add to the stat `hacs/<name>`."""
         self.collector.inc_value(f"hacs/{name}", number)  # type: ignore[arg-type]
 
-    def count_beside(self, name: str, noun: str) -> None:
+    def count_extra(self, name: str, noun: str) -> None:
         """Count an event other than the spider's visits; the summary uses the noun."""
         self.count(name)
-        self._beside[name] = noun
+        self._extras[name] = noun
 
     def get(self, name: str) -> int:
         """Return the stat `hacs/<name>`, or 0."""
@@ -112,11 +112,6 @@ class CrawlStats:
     def causes(self) -> str:
         """Return why pages were not seen, the most frequent cause first."""
         return ", ".join(f"{number} x {cause}" for cause, number in self._causes.most_common())
-
-    @property
-    def has_seen_nothing(self) -> bool:
-        """Whether pages were requested and none answered."""
-        return bool(self._causes) and not self.answers
 
     def count_not_observed(self, reason: str) -> None:
         """Count a request that did not show its page."""
@@ -150,11 +145,6 @@ class CrawlStats:
     def expected_updates(self) -> float:
         """How many of them were expected to."""
         return float(self._chance(0).sum())
-
-    def updates_by_time(self) -> float:
-        """Estimate how many of them found updates, without churn."""
-        shares = time_share(np.array(self._p, np.float64), np.array(self._churn, np.float64))
-        return float(shares[np.frombuffer(self._found, np.bool_)].sum())
 
     def _chance(self, first: int) -> FloatArray:
         p, churn = (np.array(numbers[first:], np.float64) for numbers in (self._p, self._churn))
@@ -210,7 +200,7 @@ class CrawlStats:
         self._count_predictions(seen, updates)
         asked_sites = [visited for visited in seen if visited.new_to_site is not None]
         updated = [visited for visited in seen if visited.updated]
-        own = [visited for visited in updated if visited.visit.rules != LEADS_ON.fingerprint]
+        own = [visited for visited in updated if visited.visit.rules != ONLY_REQUESTS.fingerprint]
         self.recorded += len(seen)
         for name, number in (
             ("visits", len(seen)),
@@ -285,10 +275,10 @@ class CrawlStats:
             f"Left for next time: {left:,}" if left else "",
         ]
         logger.info("%s.", ". ".join(filter(None, sentences)))
-        beside = unseen if len(unseen) > 1 else []  # so that the sentence stays short
-        beside += [counted(stat(name), noun) for name, noun in self._beside.items() if stat(name)]
-        if beside:
-            logger.info("Not counted as visits: %s", ", ".join(beside))
+        extras = unseen if len(unseen) > 1 else []  # so that the sentence stays short
+        extras += [counted(stat(name), noun) for name, noun in self._extras.items() if stat(name)]
+        if extras:
+            logger.info("Not counted as visits: %s", ", ".join(extras))
         for name, remark in _REMARKS.items():
             if number := stat(name):
                 logger.info("%s %s", counted(number, "visit"), remark)
@@ -386,6 +376,8 @@ class CrawlStats:
 
     def _log_churning(self, churning: int, visits: int) -> None:
         (example, _), *_ = self._churning.most_common(1)
+        shares = time_share(np.array(self._p, np.float64), np.array(self._churn, np.float64))
+        by_time = float(shares[np.frombuffer(self._found, np.bool_)].sum())
         logger.info(
             "%s took %.0f %% of the visits and seem to show %ss that change with every request (or were "
             "visited twice within minutes), such as %s; of the %s on ranked pages, about %.1f were due "
@@ -395,5 +387,5 @@ class CrawlStats:
             self.watched,
             example or "others",
             counted(self.found_updates, "update"),
-            self.updates_by_time(),
+            by_time,
         )

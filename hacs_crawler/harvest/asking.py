@@ -83,7 +83,7 @@ class Asker:
         """Whether no more requests are sent."""
         return self._is_ended or self._crawl.failure is not None or is_closing(self._crawler)
 
-    async def beside(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    async def in_thread(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a function in a thread."""
         return await maybe_deferred_to_future(self._worker.run(function, *args, **kwargs))
 

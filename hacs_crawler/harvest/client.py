@@ -168,7 +168,7 @@ class ArchiveClient:
     ) -> Memento:
         read = read_range if is_part else read_memento
         if is_part or len(response.body) > LARGE_BODY_BYTES:
-            memento = await self.asker.beside(read, response, capture, self._rules)
+            memento = await self.asker.in_thread(read, response, capture, self._rules)
         else:
             memento = read(response, capture, self._rules)
         if memento.marks is not None:

@@ -52,7 +52,7 @@ async def cdx_answer(asker: Asker, site: Site, span: Span, limit: int) -> IndexA
     body = _cdx_rows(await _requested(asker, url, is_whole=False))
     warc_url = address.memento_url if address.kind is ArchiveKind.COLLINFO else ""
     try:
-        return await asker.beside(read_answer, body, url, site, span, warc_url)
+        return await asker.in_thread(read_answer, body, url, site, span, warc_url)
     except ArchiveError as error:
         raise UnansweredError(str(error)) from error
 
@@ -93,13 +93,13 @@ async def timemap_answer(asker: Asker, url: str, site: Site, span: Span) -> Inde
         if not body:
             continue
         try:
-            captures, more = await asker.beside(_read_part, body, part, dropped)
+            captures, more = await asker.in_thread(_read_part, body, part, dropped)
         except ArchiveError as error:
             raise UnansweredError(str(error)) from error
         captures_listed += captures
         left.extend(url_left for url_left in dict.fromkeys(more) if url_left not in asked)
         asked.update(more)
-    return await asker.beside(answer_of, captures_listed, site, span, dropped)
+    return await asker.in_thread(answer_of, captures_listed, site, span, dropped)
 
 
 async def timegate_answer(asker: Asker, site: Site, span: Span) -> IndexAnswer:

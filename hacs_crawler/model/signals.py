@@ -108,14 +108,14 @@ class Trust:
 
 
 def gap_log_likelihood(
-    heard: SignalRecords, rates: Rates, gap_days: FloatArray, updated: BoolArray
+    records: SignalRecords, rates: Rates, gap_days: FloatArray, updated: BoolArray
 ) -> FloatArray:
     """Return the log-likelihood of visits' outcomes at each point, given signals; (n_pages, `POINTS`).
 
     `gap_days` are the gaps that the visits ended, `updated` says if they found an update.
     """
-    logs = np.empty((len(heard), POINTS))
-    for part, some, mine in _parts(heard, rates):
+    logs = np.empty((len(records), POINTS))
+    for part, some, mine in _parts(records, rates):
         false, all_ = _logs(some, mine, _HABITS)
         unseen = np.maximum(1.0 - mine.probability(gap_days[part]), _TINY)[:, None]
         quiet = np.minimum(false + np.log(unseen) - all_, 0.0)
@@ -124,10 +124,10 @@ def gap_log_likelihood(
     return logs
 
 
-def open_log_likelihood(heard: SignalRecords, rates: Rates) -> FloatArray:
+def open_log_likelihood(records: SignalRecords, rates: Rates) -> FloatArray:
     """Return the log-likelihood of the signals since the last visits; (n_pages, `POINTS`)."""
-    logs = np.empty((len(heard), POINTS))
-    for part, some, mine in _parts(heard, rates):
+    logs = np.empty((len(records), POINTS))
+    for part, some, mine in _parts(records, rates):
         logs[part] = _logs(some, mine, _HABITS)[1]
     return logs
 
@@ -173,7 +173,7 @@ def beliefs_of(weights: FloatArray, prior: FloatArray) -> Beliefs:
 
 
 def log_quiet_factor(
-    heard: SignalRecords, beliefs: Beliefs, site: IndexArray, rates: Rates, left: FloatArray
+    records: SignalRecords, beliefs: Beliefs, site: IndexArray, rates: Rates, left: FloatArray
 ) -> FloatArray:
     """Return the log factors by which signals change the probability of no update since the last visit.
 
@@ -181,9 +181,9 @@ def log_quiet_factor(
     no other evidence has shown to be quiet, 0 to 1. The result is below 0 if signals make an update
     likely, above 0 if their absence makes it unlikely, 0 if they are uninformative.
     """
-    logs = np.zeros(len(heard))
+    logs = np.zeros(len(records))
     recall, false = (axis.ravel() for axis in np.meshgrid(RECALLS, FALSE_PER_DAY, indexing="ij"))
-    for part, some, mine in _parts(heard, rates):
+    for part, some, mine in _parts(records, rates):
         own = np.log(np.maximum(beliefs.weights[site[part]], _TINY))
         # the page's own gaps without update are evidence on its false signals
         own += np.multiply.outer(some.quiet_count, np.log(false))
@@ -194,14 +194,14 @@ def log_quiet_factor(
     return logs
 
 
-def _parts(heard: SignalRecords, rates: Rates) -> Iterator[tuple[slice, SignalRecords, Rates]]:
-    for start in range(0, len(heard), _BLOCK):
+def _parts(records: SignalRecords, rates: Rates) -> Iterator[tuple[slice, SignalRecords, Rates]]:
+    for start in range(0, len(records), _BLOCK):
         part = slice(start, start + _BLOCK)
-        yield part, heard.take(part), rates.of(part)
+        yield part, records.take(part), rates.of(part)
 
 
 def _logs(
-    heard: SignalRecords,
+    records: SignalRecords,
     rates: Rates,
     habits: tuple[FloatArray, FloatArray, FloatArray],
     left: FloatArray | float = 1.0,
@@ -212,11 +212,11 @@ def _logs(
     `habits` are r and phi, of shape (1, points), and d, which broadcasts to (n_pages, points).
     """
     recall, false, delay = habits
-    strength = _residual_strength(heard, recall, delay)
-    watched = heard.watched[:, None]
+    strength = _residual_strength(records, recall, delay)
+    watched = records.watched[:, None]
     exposure = false * watched + delay * (
-        strength(heard.visit, heard.visit)
-        - strength(heard.visit + heard.watched, heard.visit + heard.watched)
+        strength(records.visit, records.visit)
+        - strength(records.visit + records.watched, records.visit + records.watched)
     )
     signalled = recall * (watched + delay * np.expm1(-watched / delay)) * left
     quiet = np.broadcast_to(-exposure, signalled.shape).copy()
@@ -224,14 +224,14 @@ def _logs(
     # most pages are without a signal, and most of the others have one
     shares = []
     for least, times, begin, end in (
-        (1, np.ones(len(heard)), heard.first, heard.first),
-        (2, np.ones(len(heard)), heard.latest, heard.latest),
-        (3, heard.count - 2.0, heard.first, heard.latest),
+        (1, np.ones(len(records)), records.first, records.first),
+        (2, np.ones(len(records)), records.latest, records.latest),
+        (3, records.count - 2.0, records.first, records.latest),
     ):
-        places = np.flatnonzero(heard.count >= least)
+        places = np.flatnonzero(records.count >= least)
         if not len(places):
             break
-        some = heard.take(places)
+        some = records.take(places)
         late = delay if len(delay) == 1 else delay[places]
         base = false + _residual_strength(some, recall, late)(begin[places], end[places])
         number = times[places, None]
@@ -252,13 +252,13 @@ def _logs(
 
 
 def _residual_strength(
-    heard: SignalRecords, recall: FloatArray, delay: FloatArray
+    records: SignalRecords, recall: FloatArray, delay: FloatArray
 ) -> Callable[[FloatArray, FloatArray], FloatArray]:
     """Return the mean rate between two times of late signals of the last update, 0 without any."""
-    is_found = ~np.isnan(heard.update)
-    gap = np.where(is_found, np.maximum(heard.update - heard.before, _LEAST_DAYS), 1.0)[:, None]
+    is_found = ~np.isnan(records.update)
+    gap = np.where(is_found, np.maximum(records.update - records.before, _LEAST_DAYS), 1.0)[:, None]
     most = recall * -np.expm1(-gap / delay) / gap * is_found[:, None]
-    update = np.nan_to_num(heard.update)
+    update = np.nan_to_num(records.update)
     return lambda begin, end: most * _mean_decay(begin - update, end - update, delay)
 
 

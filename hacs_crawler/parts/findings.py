@@ -38,7 +38,7 @@ from hacs_crawler.state import (
     read_findings,
     write_findings,
 )
-from hacs_crawler.watch import LEADS_ON, MarkRules, Rules
+from hacs_crawler.watch import ONLY_REQUESTS, MarkRules, Rules
 
 _PARAMETER: Final = re.compile(r"(?<=[?&;])([^=&;#]+)=[^&;#]*")
 # Fields that hold an item's URL.
@@ -119,7 +119,7 @@ class FindingsWriter(PageWriter[Findings]):
             at, most = observed.visit.at, self._crawl.config.findings
             tree = tree_of(response) if is_html(response) else None
             marks = recorded.new_marks if recorded.updated else observed.visit.marks or frozenset()
-            if observed.visit.rules == LEADS_ON.fingerprint:
+            if observed.visit.rules == ONLY_REQUESTS.fingerprint:
                 new = _new_requests(observed.leads_to, response, tree, marks)
             else:
                 new = iter(items or _new_things(rules, response, tree, marks))

@@ -67,7 +67,7 @@ class RecipeWriter(PageWriter[RequestRecipe]):
         page_id = page_id_of(observed.visit.url)
         recipe = self._under_way.pop(page_id, None)
         if recipe is not None and not observed.reason:
-            self.unwritten[page_id] = structs.replace(recipe, leads_on=observed.leads_on)
+            self.unwritten[page_id] = structs.replace(recipe, only_requests=observed.only_requests)
             self._callbacks |= {recipe.callback, recipe.errback}
         return ()
 

@@ -14,7 +14,7 @@ from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.for_parts import CrawlPart
 from hacs_crawler.state import Page, Recorded, State, change_note, read_note
 from hacs_crawler.utils.text import counted, safe_logger
-from hacs_crawler.watch import LEADS_ON, Rules
+from hacs_crawler.watch import ONLY_REQUESTS, Rules
 
 logger = safe_logger(__name__)
 
@@ -80,7 +80,7 @@ class Watchers(CrawlPart):
     def recorded(self, batch: Sequence[Recorded]) -> None:
         """Count visits with watched marks."""
         self._visits += sum(
-            recorded.visit.marks is not None and recorded.visit.rules != LEADS_ON.fingerprint
+            recorded.visit.marks is not None and recorded.visit.rules != ONLY_REQUESTS.fingerprint
             for recorded in batch
         )
 

@@ -16,9 +16,9 @@ from hacs_crawler.state import (
     Records,
     Rows,
     Store,
-    heard_of,
     rates_of,
     read_known_signals,
+    records_in_days,
     settled,
 )
 from hacs_crawler.utils.arrays import IndexArray
@@ -73,10 +73,10 @@ def with_signals(
         is_visited = rows["last_visit"][places] > 0
         places, source = places[is_visited], more.source[mine[is_visited]]
         records = settled(more.records[mine[is_visited]], rows[places], estimation)
-        heard, rates = heard_of(records), rates_of(rows[places], estimation)
-        factor = np.exp(log_quiet_factor(heard, more.beliefs, source, rates, left[places]))
+        in_days, rates = records_in_days(records), rates_of(rows[places], estimation)
+        factor = np.exp(log_quiet_factor(in_days, more.beliefs, source, rates, left[places]))
         with_all[places] = np.clip(1.0 - (1.0 - with_all[places]) * factor, 0.0, 1.0)
-        watched = heard.watched / elapsed[places]
+        watched = in_days.watched / elapsed[places]
         left[places] *= 1.0 - more.beliefs.recall[source] * np.minimum(watched, 1.0)
     return with_all
 
@@ -118,8 +118,8 @@ def signals_of_page(
             continue
         records = settled(of_kind.records[mine], row, estimation)
         source, record = of_kind.source[mine], records[0]
-        heard, beliefs = heard_of(records), beliefs_of(of_kind.weights, of_kind.prior)
-        factor = log_quiet_factor(heard, beliefs, source, rates_of(row, estimation), np.ones(1))
+        in_days, beliefs = records_in_days(records), beliefs_of(of_kind.weights, of_kind.prior)
+        factor = log_quiet_factor(in_days, beliefs, source, rates_of(row, estimation), np.ones(1))
         page = PageSignals(
             of_kind.kind,
             int(min(record["latest"], record["read"])),

@@ -113,14 +113,14 @@ if TYPE_CHECKING:
     from hacs_crawler.state.signal_records import (
         VISITS_OF_A_RATE as VISITS_OF_A_RATE,
         Records as Records,
-        heard_of as heard_of,
         rates_of as rates_of,
+        records_in_days as records_in_days,
         settled as settled,
     )
     from hacs_crawler.state.signals import (
         Others as Others,
-        hear as hear,
         read_known_signals as read_known_signals,
+        record_signals as record_signals,
         refit_signals as refit_signals,
         signal_kinds as signal_kinds,
         source_id as source_id,

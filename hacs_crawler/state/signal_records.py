@@ -62,17 +62,17 @@ _RATES: Final = {
 }
 
 
-def heard_of(records: Records) -> SignalRecords:
+def records_in_days(records: Records) -> SignalRecords:
     """Return the signals since the last visit in the model's form, in days."""
-    is_heard = records["count"] > 0
+    has_signal = records["count"] > 0
     is_found = (records["update"] > 0) & (records["before"] > 0)
     nan = np.nan
     return SignalRecords(
         visit=records["visit"] / DAY,
         update=np.where(is_found, records["update"] / DAY, nan),
         before=np.where(is_found, records["before"] / DAY, nan),
-        first=np.where(is_heard, records["first"] / DAY, nan),
-        latest=np.where(is_heard, np.minimum(records["latest"], records["read"]) / DAY, nan),
+        first=np.where(has_signal, records["first"] / DAY, nan),
+        latest=np.where(has_signal, np.minimum(records["latest"], records["read"]) / DAY, nan),
         count=records["count"].astype(np.float64),
         watched=records["watched"].astype(np.float64),
         quiet_count=records["quiet_count"].astype(np.float64),
@@ -101,7 +101,7 @@ def gap_evidence(records: Records, rows: Rows) -> tuple[IndexArray, FloatArray]:
     places, days, updated = _ended_gaps(records, rows)
     # with the rates from before the gap: with later ones, its outcome would count twice
     some = records[places]
-    return places, gap_log_likelihood(heard_of(some), _rates_in(some), days, updated)
+    return places, gap_log_likelihood(records_in_days(some), _rates_in(some), days, updated)
 
 
 def settled(records: Records, rows: Rows, estimation: Estimation) -> Records:
@@ -185,7 +185,7 @@ def open_evidence(
     places = np.flatnonzero((records["visit"] > 0) & (records["watched"] > 0))
     likelihood = np.zeros((len(records), POINTS))
     some = rates_of(rows[places], estimation)
-    likelihood[places] = open_log_likelihood(heard_of(records[places]), some)
+    likelihood[places] = open_log_likelihood(records_in_days(records[places]), some)
     expected = rates_of(rows, estimation).rate_per_day * records["watched"]
     looked_for = np.maximum(records["count"], expected)
     return likelihood, np.where(records["visit"] > 0, looked_for, 0.0)

@@ -127,7 +127,7 @@ def _of_kind(store: Store, kind: str, prior: FloatArray, sites: Sequence[int]) -
     bodies = [
         body
         for start in range(0, len(sites), SITES_A_CALL)
-        for body in store.annotations(_heard(kind), sites[start : start + SITES_A_CALL]).values()
+        for body in store.annotations(_records(kind), sites[start : start + SITES_A_CALL]).values()
     ]
     parts = [_decoded(body) for body in bodies]
     sources = tuple(sorted({source for source, _ in parts}))
@@ -156,7 +156,7 @@ def _joined(parts: Sequence[Evidence]) -> Evidence:
     return np.concatenate([np.zeros(0, EVIDENCE), *parts])
 
 
-def hear(
+def record_signals(
     state: State,
     kind: str,
     origin: str,
@@ -182,7 +182,7 @@ def hear(
     ids, shown, page_sites = ids[is_known], shown[is_known], rows["site"][is_known]
     wanted = sorted({*page_sites.tolist(), *sites})
     for _ in range(_TRIES):
-        before = state.store.annotations(_heard(kind), wanted)
+        before = state.store.annotations(_records(kind), wanted)
         own, of_part = _concatenated([_decoded(body)[1] for body in before.values()])
         listed, listed_sites = ids, page_sites
         if others != "gone":
@@ -211,7 +211,7 @@ def hear(
             Annotation(site, before.get(site, b""), _encoded(source_id(origin), part))
             for site, part in parts.items()
         ]
-        if not state.store.annotate(_heard(kind), changes):
+        if not state.store.annotate(_records(kind), changes):
             break
     else:
         return tuple(sites)  # other processes keep reading the same source
@@ -296,7 +296,7 @@ def _usual(kind: str) -> FloatArray:
     return USUAL_PINGS if kind == "ping" else USUAL_SIGNALS
 
 
-def _heard(kind: str) -> str:
+def _records(kind: str) -> str:
     return f"heard.{kind}"
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
         item_texts as item_texts,
     )
     from hacs_crawler.watch.rules import (
-        LEADS_ON as LEADS_ON,
+        ONLY_REQUESTS as ONLY_REQUESTS,
         AnswerType as AnswerType,
         MarkRules as MarkRules,
         Rules as Rules,

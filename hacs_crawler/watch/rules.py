@@ -101,7 +101,7 @@ class MarkRules:
 
 
 # If items are watched, and a page yields only requests, as lists do, the requests are its marks.
-LEADS_ON: Final = MarkRules("requests", lambda *_: (), takes_items=True)
+ONLY_REQUESTS: Final = MarkRules("requests", lambda *_: (), takes_items=True)
 
 
 def content_of(marks: frozenset[int]) -> int:

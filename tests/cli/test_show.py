@@ -144,8 +144,8 @@ def test_a_pages_history_is_shown_latest_visit_first(folder: Path) -> None:
     assert "80 % of the posterior" in facts["rate"]
     assert facts["rank"].endswith(" of 11 pages")
     assert facts["next visit"] == "in the next crawl, like all pages"
-    told = [line.split(maxsplit=2)[2] for line in lines[lines.index("") + 1 :]]
-    assert told == ["nothing new", "update, 2 new links", "nothing new", "first visit"]
+    outcomes = [line.split(maxsplit=2)[2] for line in lines[lines.index("") + 1 :]]
+    assert outcomes == ["nothing new", "update, 2 new links", "nothing new", "first visit"]
 
 
 def test_how_often_pages_of_a_site_are_updated_together_is_shown(folder: Path) -> None:

@@ -175,13 +175,13 @@ async def test_a_page_whose_request_ended_without_a_word_has_failed(
 def test_a_session_fails_once_and_says_why_in_one_line(
     crawl: Crawl, caplog: pytest.LogCaptureFixture
 ) -> None:
-    told: list[str | None] = []
-    crawl.when_failed(lambda: told.append(crawl.failure))
+    messages: list[str | None] = []
+    crawl.when_failed(lambda: messages.append(crawl.failure))
     crawl.fail("the disk is on fire")
     crawl.fail("and so is the house")
     assert crawl.failure == "the disk is on fire"
     assert errors_of(caplog) == ["the disk is on fire"]
-    assert told == ["the disk is on fire"], "who waits for the ranker goes on"
+    assert messages == ["the disk is on fire"], "who waits for the ranker goes on"
 
 
 def test_a_crawl_that_failed_closes_with_a_reason_of_its_own(crawl: Crawl) -> None:

@@ -17,8 +17,8 @@ from scrapy.utils.serialize import ScrapyJSONEncoder
 from crawl_support import PREDICTION
 from hacs_crawler.config import Config
 from hacs_crawler.crawl.meta import (
-    BESIDE,
     KEY,
+    UNSCHEDULED,
     UNTAGGED,
     claim,
     followed_key,
@@ -194,9 +194,9 @@ def test_a_value_of_the_spiders_own_says_nothing(value: object) -> None:
 
 
 def test_a_request_of_hacs_own_visits_no_page() -> None:
-    request = start(**BESIDE)
+    request = start(**UNSCHEDULED)
     assert page_url(request) is None
-    assert tag_of(request).beside
+    assert tag_of(request).unscheduled
 
 
 # ranked

@@ -41,22 +41,22 @@ URLS = [f"http://{number}.example/" for number in range(5)]
 class Listener(Part):
     """Keeps what the ranker tells parts."""
 
-    told: list[Any]
+    calls: list[Any]
     during: Callable[[], object] = staticmethod(lambda: None)
 
     @classmethod
     def from_crawl(cls, crawl: Crawl) -> Listener:
         del crawl
         part = cls()
-        part.told = []
+        part.calls = []
         return part
 
     async def before_rank(self, urls: Sequence[str] | None, sites: object = None) -> None:
-        self.told.append(urls)
+        self.calls.append(urls)
         self.during()
 
     def chosen(self, p: Floats, twice: int) -> None:
-        self.told.append((len(p), twice))
+        self.calls.append((len(p), twice))
 
 
 class Lots(Listener):
@@ -72,7 +72,7 @@ class Lots(Listener):
         del is_new
         if self.error is not None:
             raise self.error
-        self.told.append((len(score), is_last))
+        self.calls.append((len(score), is_last))
         number, self.left = min(2, self.left), max(0, self.left - 2)
         return np.arange(len(score)) < number
 
@@ -89,8 +89,8 @@ class World:
         engine: Any = crawl.crawler.engine
         engine._slot.nextcall.schedule = lambda: self.calls.update(["wake"])
         self.queue = SeedQueue(Downloads(crawl.crawler))
-        told = (lambda: self.is_quiet, lambda _: False, lambda: self.calls.update(["forget"]))
-        self.ranker = Ranker(crawl, self.queue, *told)
+        hooks = (lambda: self.is_quiet, lambda _: False, lambda: self.calls.update(["forget"]))
+        self.ranker = Ranker(crawl, self.queue, *hooks)
         crawl.crawler.signals.connect(self._drop, signals.request_dropped)
         self.part = crawl.parts.of(Listener)
 
@@ -148,7 +148,7 @@ async def test_seeds_are_sent_by_their_score_with_what_was_predicted(ranking: Ma
         assert await world.rank(QUIET, LIVELY) == [LIVELY, QUIET]
         assert not world.ranker.watch.is_starving
         assert await world.rank(QUIET) == [QUIET]
-        assert world.part.told == [[QUIET, LIVELY], (2, 0), [QUIET], (1, 0)]
+        assert world.part.calls == [[QUIET, LIVELY], (2, 0), [QUIET], (1, 0)]
         assert [world.crawl.stats.get(name) for name in ("seeds", "ranked")] == [3, 3]
         assert 0 < world.crawl.stats.collector.get_value("hacs/rank_seconds") < 60
         assert world.calls["wake"] == 2
@@ -290,11 +290,11 @@ async def test_of_a_shared_budget_the_next_lot_is_asked_for_when_few_seeds_wait(
         for _ in range(2):
             await world.end_of_work()
             assert world.sent() == []
-        assert world.part.told[1:] == [(5, False), (2, 0), (3, False), (1, 0), (2, False)]
+        assert world.part.calls[1:] == [(5, False), (2, 0), (3, False), (1, 0), (2, False)]
         for world.is_quiet in (False, True):
             assert world.dropped == []
             await world.ranker.end_round()
-        assert world.part.told[6:] == [(2, False), (2, True)]
+        assert world.part.calls[6:] == [(2, False), (2, True)]
         assert len(world.dropped) == 2
     failure = "the notes are damaged"
     async with ranking(failure, HACS_PARTS={Listener: None, Lots: 1}, HACS_BUDGET=9) as world:

@@ -87,7 +87,7 @@ def test_a_request_is_made_again_as_it_was() -> None:
 
 @given(st.dictionaries(names, values, max_size=4), st.dictionaries(names, values, max_size=4))
 def test_whatever_json_can_hold_comes_back(kwargs: dict[str, Any], meta: dict[str, Any]) -> None:
-    asked = RequestRecipe(URL, "parse_item", "", kwargs, {}, meta, depth=2, leads_on=True)
+    asked = RequestRecipe(URL, "parse_item", "", kwargs, {}, meta, depth=2, only_requests=True)
     data = asked.encoded()
     assert len(data) <= MOST_BYTES
     if data:

@@ -21,9 +21,9 @@ PAGE = Request("http://a.example/")
 class Ranking:
     """A ranker as far as rounds know it; it says what it was asked for."""
 
-    def __init__(self, crawler: Any, told: list[str]) -> None:
+    def __init__(self, crawler: Any, calls: list[str]) -> None:
         self._crawler = crawler
-        self._told = told
+        self._calls = calls
         self.has_work = False
 
     def is_quiet(self) -> bool:
@@ -31,10 +31,10 @@ class Ranking:
         return not engine.downloader.active and engine.scraper.slot.is_idle()
 
     async def end_round(self) -> None:
-        self._told.append("the last seeds are ranked")
+        self._calls.append("the last seeds are ranked")
 
     def begin_round(self) -> None:
-        self._told.append("pages may be visited again")
+        self._calls.append("pages may be visited again")
 
 
 class World:
@@ -47,10 +47,10 @@ class World:
         self.under_way = UnderWay(crawler)
         self.set_scraper(is_idle=True)
         self.crawl = Crawl.of(crawler)
-        self.told: list[str] = []
-        self.ranker = Ranking(crawler, self.told)
+        self.calls: list[str] = []
+        self.ranker = Ranking(crawler, self.calls)
         crawler.hacs_ranker = self.ranker
-        self.crawl.sum_up_by(lambda: self.told.append("summed up"))
+        self.crawl.sum_up_by(lambda: self.calls.append("summed up"))
         self.rounds = Rounds(crawler, timers.clock, minutes=ROUND_MINUTES)
 
     def set_scraper(self, *, is_idle: bool) -> None:
@@ -103,16 +103,16 @@ async def test_a_round_is_over_when_nothing_waits_is_under_way_or_is_parsed(
     be_busy(world, True)
     begun = await world.begin()
     for _ in range(3):
-        assert world.told == ["the last seeds are ranked"]
+        assert world.calls == ["the last seeds are ranked"]
         assert world.timers.waiting == [CHECK_SECONDS]
         await world.wait(CHECK_SECONDS)
     be_busy(world, False)
     await world.wait(CHECK_SECONDS)
-    assert world.told == ["the last seeds are ranked", "summed up"]
+    assert world.calls == ["the last seeds are ranked", "summed up"]
     assert world.timers.waiting == [ROUND_MINUTES * MINUTE - 4 * CHECK_SECONDS]
     await world.wait(ROUND_MINUTES * MINUTE)
     assert begun.result()
-    assert world.told[2:] == ["pages may be visited again"]
+    assert world.calls[2:] == ["pages may be visited again"]
     await world.close()
 
 
@@ -147,7 +147,7 @@ async def test_a_crawl_that_fails_in_a_round_has_no_other(world: World) -> None:
     world.crawl.fail("the disk is on fire")
     await world.wait(CHECK_SECONDS)
     assert not begun.result()
-    assert "summed up" not in world.told
+    assert "summed up" not in world.calls
     assert world.timers.waiting == []
     await world.close()
 

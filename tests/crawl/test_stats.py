@@ -130,8 +130,8 @@ def test_the_sentence_counts_what_is_new_to_the_site_if_that_makes_an_update(sta
 def test_what_a_run_did_beside_its_list_is_a_line_of_its_own(stats, caplog):
     stats.count("visits", 5)
     for _ in range(3):
-        stats.count_beside("controls", "control visit")
-    stats.count_beside("render/pages", "rendered page")
+        stats.count_extra("controls", "control visit")
+    stats.count_extra("render/pages", "rendered page")
     stats.log_summary()
     assert "HACS visited 2 pages: nothing new." in caplog.messages
     assert "Not counted as visits: 3 control visits, 1 rendered page" in caplog.messages

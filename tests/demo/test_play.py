@@ -54,9 +54,9 @@ def test_time_passes_until_the_last_round_which_is_today(
     assert play.turn(stats)
     assert play.now() == began + DAYS * DAY
     assert not play.turn(stats)
-    told = capsys.readouterr().out
-    assert "HACS found an update in 1 of 3 visits;" in told
-    assert told.endswith("hacs report --open -s HACS_STATE=sqlite:///.hacs/demo.db\n")
+    output = capsys.readouterr().out
+    assert "HACS found an update in 1 of 3 visits;" in output
+    assert output.endswith("hacs report --open -s HACS_STATE=sqlite:///.hacs/demo.db\n")
 
 
 @pytest.mark.parametrize("state", ["rubbish", "redis://127.0.0.1:1", "sqlite:////proc/state.db"])

@@ -180,8 +180,8 @@ def _environment(site: JudgedSite) -> dict[str, str]:
 def _ran(
     site: JudgedSite, folder: Path, status: int, log: str, output: str, asked: Iterable[Asked]
 ) -> Ran:
-    told = folder / TOLD
-    crawls = [json.loads(line) for line in told.read_text().splitlines()] if told.exists() else []
+    noted = folder / TOLD
+    crawls = [json.loads(line) for line in noted.read_text().splitlines()] if noted.exists() else []
     crawls.sort(key=lambda crawl: str(crawl["spider"]))
 
     def without_site(texts: Iterable[str]) -> list[str]:  # and folder, which differ between runs

@@ -44,8 +44,8 @@ class Hostile:
                 if crawl.exit_status or "Traceback" in crawl.log:
                     found.append(Fault("else", f"{crawl.exit_status}: {crawl.log[-2000:]}"))
                 # gone, too: a browser may follow where Scrapy does not
-                told = (crawl.stat(f"hacs/{name}") for name in ("visits", "not_observed", "gone"))
-                if sum(told) != URLS:
+                counts = (crawl.stat(f"hacs/{name}") for name in ("visits", "not_observed", "gone"))
+                if sum(counts) != URLS:
                     found.append(Fault("lost", "answers were not counted"))
                 if not 0 < crawl.stat("heartbeat/longest_ms") < LONGEST_STALL_MS:
                     found.append(Fault("hung", "the event loop stood still"))

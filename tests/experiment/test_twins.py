@@ -71,11 +71,11 @@ def crawl(
         visits = []
         for number in rng.permutation(len(urls))[:budget].tolist():
             url = urls[number]
-            told = Prediction(label.number, now, 0.3, 0.1, day - last[url], 0.0)
+            ranked_by = Prediction(label.number, now, 0.3, 0.1, day - last[url], 0.0)
             links = {1000 * day + number + 10} if rng.random() < share else set()
             known = state.load([page_id_of(url)]).get(page_id_of(url))
             before = frozenset() if known is None else frozenset(known.spells.marks)
-            visits.append(Visit(url, now, marks=before | links, prediction=told))
+            visits.append(Visit(url, now, marks=before | links, prediction=ranked_by))
             last[url] = day
         state.record(visits)
 
@@ -188,9 +188,9 @@ def test_updates_that_both_found_are_those_whose_gaps_overlap() -> None:
         state.keep_label(label)
         for page, day, elapsed, is_updated in visits:
             now = BEGAN + day * DAY
-            told = Prediction(label.number, now, 0.3, 0.1, elapsed, 0.0)
+            ranked_by = Prediction(label.number, now, 0.3, 0.1, elapsed, 0.0)
             marks = frozenset(range(6 + is_updated))
-            state.record([Visit(urls[page], now, marks=marks, prediction=told)])
+            state.record([Visit(urls[page], now, marks=marks, prediction=ranked_by)])
     found = compared(own, other)
     assert (found.both, found.only_one, found.only_other) == (1, 1, 2)
     assert found.sooner_days == pytest.approx(2)

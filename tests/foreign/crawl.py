@@ -336,13 +336,13 @@ def _run_all(collection: Collection, spiders: Spiders, jobs: list[Job], results:
                 running[_forked(collection, spiders, Seen(job, 0), folder)] = (job, 0, folder)
             process, status = os.wait()
             job, round_, folder = running.pop(process)
-            told = folder / f"{round_}.json"
-            seen = json.loads(told.read_text()) if told.exists() else asdict(Seen(job, round_))
-            if not told.exists():
+            result = folder / f"{round_}.json"
+            seen = json.loads(result.read_text()) if result.exists() else asdict(Seen(job, round_))
+            if not result.exists():
                 seen["reason"] = f"killed: {status}"
             file.write(json.dumps(seen) + "\n")
             file.flush()
-            if round_ + 1 < ROUNDS and told.exists():
+            if round_ + 1 < ROUNDS and result.exists():
                 again = _forked(collection, spiders, Seen(job, round_ + 1), folder)
                 running[again] = (job, round_ + 1, folder)
             else:

@@ -90,21 +90,21 @@ def _git(folder: str | Path, *command: str) -> str:
 
 
 def _crawl(name: str, folder: Path, jobs: list[Job], results: Results, tmp_path: Path) -> None:
-    given, told = tmp_path / "jobs", tmp_path / "told"
+    given, results_file = tmp_path / "jobs", tmp_path / "results"
     given.write_text("".join(f"{json.dumps(asdict(job))}\n" for job in jobs))
-    told.write_text("")
+    results_file.write_text("")
     if jobs:
-        _run(name, folder, given, told)
-    results.read(told)
+        _run(name, folder, given, results_file)
+    results.read(results_file)
 
 
-def _run(name: str, folder: Path, jobs: Path, told: Path) -> None:
+def _run(name: str, folder: Path, jobs: Path, results_file: Path) -> None:
     command = [sys.executable, "-W", "ignore", "-c", "from foreign.crawl import main; main()"]
     own = {"PYTHONPATH": str(Path(__file__).parents[1]), "PYTHONHASHSEED": "0"}
-    command += [name, str(folder.absolute()), str(jobs), str(told)]
-    with (told.parent / "errors").open("w+") as errors:
+    command += [name, str(folder.absolute()), str(jobs), str(results_file)]
+    with (results_file.parent / "errors").open("w+") as errors:
         done = subprocess.run(
-            command, env={**os.environ, **own}, cwd=told.parent, stderr=errors, check=False
+            command, env={**os.environ, **own}, cwd=results_file.parent, stderr=errors, check=False
         )
         errors.seek(0)
         assert done.returncode == 0, errors.read()

@@ -459,8 +459,8 @@ def test_a_signal_tells_of_each_visit_whatever_is_watched(
 
         def visited(self, page, outcome):
             new = outcome.status({"job": "B"}) if outcome.gained else "nothing"
-            told = (page[-7:], outcome.is_update, outcome.gained, outcome.lost, new)
-            self.logger.info("told: %s %s +%d -%d %s", *told)
+            shown = (page[-7:], outcome.is_update, outcome.gained, outcome.lost, new)
+            self.logger.info("shown: %s %s +%d -%d %s", *shown)
 
         def parse(""",
     )
@@ -471,9 +471,9 @@ def test_a_signal_tells_of_each_visit_whatever_is_watched(
         price(site, shown)
         logs.append(any_spider.run(listening, HACS_WATCH=watch).log)
         any_spider.days += 1
-    assert "told: /kettle False +0 -0 nothing" in logs[0]
-    told = "False +0 -0 nothing" if watch == "links" else "True +1 -1 new"
-    assert f"told: /kettle {told}" in logs[1]
+    assert "shown: /kettle False +0 -0 nothing" in logs[0]
+    expected = "False +0 -0 nothing" if watch == "links" else "True +1 -1 new"
+    assert f"shown: /kettle {expected}" in logs[1]
 
 
 MANY = """

@@ -1,4 +1,4 @@
-"""Items that are told apart by a field: what changed of which, and which fields are no news at all."""
+"""Items that are shown apart by a field: what changed of which, and which fields are no news at all."""
 
 from integration_support import AnySpider, Crawl
 from servers import Site
@@ -21,8 +21,8 @@ PLAIN = """
 
         def visited(self, page, outcome):
             for item in self.shown:
-                told = (item["job"], outcome.status(item), outcome.before(item))
-                self.logger.info("%s is %s, was %s", *told)
+                shown = (item["job"], outcome.status(item), outcome.before(item))
+                self.logger.info("%s is %s, was %s", *shown)
 
         def item(self, response, text):
             job, _, views = text.partition(" ")
@@ -68,8 +68,8 @@ def test_in_the_callback_is_told_what_was_known_and_predicted(
     asking = PLAIN.replace(
         "            for text",
         """            known = response.meta["hacs"]
-            told = (known["is_first"], known["days_since_visit"], known["last_update"], known["p"])
-            self.logger.info("known: first %s, %.1f days, %s, p %.2f", *told)
+            shown = (known["is_first"], known["days_since_visit"], known["last_update"], known["p"])
+            self.logger.info("known: first %s, %.1f days, %s, p %.2f", *shown)
             for text""",
     )
     followed = asking.replace(

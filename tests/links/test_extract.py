@@ -214,8 +214,8 @@ def test_frames_of_the_same_site_are_links_whose_text_is_their_title_or_name(
     menu, news = "http://example.com/~ada/pubs/menu.html", "http://example.com/news"
     assert found(body) == expected(menu, news)
     links = [
-        (link.partition("//www.")[2] or link, told)
-        for link, told in page_links(Selector(body).root, BASE)
+        (link.partition("//www.")[2] or link, shown)
+        for link, shown in page_links(Selector(body).root, BASE)
     ]
     assert links == [(menu, text), ("example.com/news", "")]
     assert found(body, LinkRules(deny=(re.compile("menu"),))) == expected(news)

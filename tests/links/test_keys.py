@@ -117,10 +117,10 @@ def documented() -> list[tuple[str, str, str]]:
     return found
 
 
-@pytest.mark.parametrize(("one", "other", "told"), documented())
-def test_the_documented_pairs(one: str, other: str, told: str) -> None:
-    assert (page_key(one) == page_key(other)) is (told == "the same")
-    assert (of_link(one) == of_link(other)) is (told == "the same")
+@pytest.mark.parametrize(("one", "other", "verdict"), documented())
+def test_the_documented_pairs(one: str, other: str, verdict: str) -> None:
+    assert (page_key(one) == page_key(other)) is (verdict == "the same")
+    assert (of_link(one) == of_link(other)) is (verdict == "the same")
 
 
 @pytest.mark.parametrize(

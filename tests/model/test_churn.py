@@ -27,13 +27,13 @@ Page = list[tuple[float, bool, LinkLifetime]]
 """Gaps: days, whether there was an update, and what became of it."""
 
 
-def told(*pages: Page) -> tuple[Gaps, np.ndarray[tuple[int], np.dtype[np.uint8]]]:
+def evidence(*pages: Page) -> tuple[Gaps, np.ndarray[tuple[int], np.dtype[np.uint8]]]:
     gaps = gaps_of(*([(days, updated) for days, updated, _ in page] for page in pages))
     return gaps, np.array([lifetime for page in pages for _, _, lifetime in page], np.uint8)
 
 
 def rates_of(*pages: Page) -> Rates:
-    return churning_rates(*told(*pages))
+    return churning_rates(*evidence(*pages))
 
 
 def churning_rates(gaps: Gaps, lifetimes: np.ndarray) -> Rates:
@@ -153,7 +153,7 @@ def test_suspicious_pages_have_the_posterior_of_plain_quadrature(page: Page) -> 
 @settings(max_examples=30, deadline=None)
 @given(page_gaps, st.integers(0, 2**32 - 1))
 def test_gaps_count_by_their_weight(page: Page, seed: int) -> None:
-    gaps, lifetimes = told(page)
+    gaps, lifetimes = evidence(page)
     weight = np.random.default_rng(seed).random(len(page))
     weighted = Gaps(gaps.days, gaps.updated, weight, gaps.offsets)
     found = churning_rates(weighted, lifetimes)
@@ -164,7 +164,7 @@ def test_gaps_count_by_their_weight(page: Page, seed: int) -> None:
 
 
 def test_gaps_of_no_weight_tell_nothing() -> None:
-    gaps, lifetimes = told(changing(10, LinkLifetime.FLEETING, failed=2))
+    gaps, lifetimes = evidence(changing(10, LinkLifetime.FLEETING, failed=2))
     faded = Gaps(gaps.days, gaps.updated, np.zeros(len(gaps.days)), gaps.offsets)
     found = churning_rates(faded, lifetimes)
     assert found.rate_per_day[0] == pytest.approx(DEFAULT_PRIOR.mean_rate)
@@ -176,7 +176,7 @@ def test_gaps_of_no_weight_tell_nothing() -> None:
 )
 def test_a_page_without_two_updates_has_the_rate_that_it_had_before(page: Page) -> None:
     found = rates_of(page, changing(10, LinkLifetime.FLEETING), page)
-    rate = bayes(told(page)[0], DEFAULT_PRIOR)
+    rate = bayes(evidence(page)[0], DEFAULT_PRIOR)
     for place in (0, 2):
         assert found.rate_per_day[place] == pytest.approx(rate[0], rel=1e-9)
         assert (found.churn[place], found.churning[place]) == (0.0, 0.0)
@@ -221,7 +221,7 @@ def test_pages_whose_updates_last_are_never_suspicious(rate: float, days: float)
         for _ in range(50)
     ]
     found = rates_of(*pages)
-    gaps, _ = told(*pages)
+    gaps, _ = evidence(*pages)
     expected = bayes(gaps, DEFAULT_PRIOR)
     assert found.churn.max() < 0.01
     assert found.rate_per_day == pytest.approx(expected, rel=0.05)

@@ -64,12 +64,12 @@ whole_days = st.lists(
 
 def plainly(found: list[Page], sibling_correlation: float) -> list[tuple[float, float]]:
     """What is said of each page by the definitions, page by page and day by day."""
-    told = []
+    evidence_of_each = []
     for page in found:
         strength = min(1.0, sibling_correlation / USUAL_SIBLING_CORRELATION)
         quiet = quiet_days_of(page, found, QUIET_SHARE * strength**4)
-        told.append((quiet, strength**2 * shared_of(page, found)))
-    return told
+        evidence_of_each.append((quiet, strength**2 * shared_of(page, found)))
+    return evidence_of_each
 
 
 def seen_on_its_site(page: Page, found: list[Page]) -> list[Page]:
@@ -107,8 +107,8 @@ sibling_correlations = st.floats(0, 1)
 def test_every_page_gets_what_the_definitions_say(
     found: list[Page], sibling_correlation: float
 ) -> None:
-    told = np.array(evidence(*found, sibling_correlation=sibling_correlation)).tolist()
-    assert told == [
+    evidence_of_each = np.array(evidence(*found, sibling_correlation=sibling_correlation)).tolist()
+    assert evidence_of_each == [
         pytest.approx(one, rel=1e-5, abs=1e-8) for one in plainly(found, sibling_correlation)
     ]
 

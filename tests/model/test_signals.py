@@ -30,8 +30,8 @@ NAN = float("nan")
 PROMPT = 0.05
 
 
-def heard(pages: int = 1, **columns: float | FloatArray) -> SignalRecords:
-    """Pages last visited on day 0, with nothing heard of them but what is told."""
+def records(pages: int = 1, **columns: float | FloatArray) -> SignalRecords:
+    """Pages last visited on day 0, with no signals but the given ones."""
     usual = dict.fromkeys(("visit", "count", "watched", "quiet_count", "quiet_days"), 0.0)
     usual |= dict.fromkeys(("update", "before", "first", "latest"), NAN)
     return SignalRecords(
@@ -65,7 +65,7 @@ def test_p_is_that_of_busa_fekete_and_others_where_all_is_known(
 ) -> None:
     rate, watched, days = 0.05, 30.0, 40.0
     false = float(FALSE_PER_DAY[place])
-    one = heard(first=12.0, latest=28.0, count=count, watched=watched)
+    one = records(first=12.0, latest=28.0, count=count, watched=watched)
     expected = (
         np.exp(-rate * (1 - recall) * watched)
         * (false / (false + recall * rate)) ** count
@@ -77,13 +77,13 @@ def test_p_is_that_of_busa_fekete_and_others_where_all_is_known(
 
 def test_the_time_after_the_source_was_read_says_nothing() -> None:
     beliefs = sure(0.95, 0.001)
-    fresh, old = heard(watched=30.0), heard(watched=10.0)
+    fresh, old = records(watched=30.0), records(watched=10.0)
     assert no_update(old, beliefs, 0.05, 30.0) > np.exp(-1.5)
     assert no_update(fresh, beliefs, 0.05, 30.0) > no_update(old, beliefs, 0.05, 30.0)
 
 
 def test_two_rates_are_averaged_over_by_their_shares() -> None:
-    one, recall, false = heard(watched=30.0), 0.65, float(FALSE_PER_DAY[8])
+    one, recall, false = records(watched=30.0), 0.65, float(FALSE_PER_DAY[8])
     two = Rates(*np.array([[0.3], [0.3], [1.0], [0.01], [0.0], [0.0]]))
     factor = log_quiet_factor(one, sure(recall, false), np.zeros(1, np.int64), two, np.ones(1))
     rates, shares = np.array([1.0, 0.01]), np.array([0.3, 0.7])
@@ -92,7 +92,7 @@ def test_two_rates_are_averaged_over_by_their_shares() -> None:
 
 
 def test_silence_takes_nothing_of_time_that_is_known_to_be_quiet_already() -> None:
-    one, beliefs, where = heard(watched=30.0), sure(0.95, 0.001), np.zeros(1, np.int64)
+    one, beliefs, where = records(watched=30.0), sure(0.95, 0.001), np.zeros(1, np.int64)
     rates = known_rates(np.array([0.05]))
     none, half, whole = (
         log_quiet_factor(one, beliefs, where, rates, np.array([left]))[0]
@@ -104,14 +104,14 @@ def test_silence_takes_nothing_of_time_that_is_known_to_be_quiet_already() -> No
 
 def test_a_late_signal_of_an_update_that_was_found_hardly_counts() -> None:
     beliefs = sure(0.95, 0.003, delay=5.0)
-    signal = heard(first=1.0, latest=1.0, count=1.0, watched=5.0)
+    signal = records(first=1.0, latest=1.0, count=1.0, watched=5.0)
     after_update = replace(signal, update=np.zeros(1), before=np.full(1, -10.0))
     assert no_update(after_update, beliefs, 0.02, 5.0) > 1.6 * no_update(signal, beliefs, 0.02, 5.0)
 
 
 def test_a_late_signal_of_an_update_that_was_found_is_no_false_one() -> None:
     """After the signal the page was visited, and had not changed since the visit before."""
-    signal = heard(first=0.3, latest=0.3, count=1.0, watched=20.0)
+    signal = records(first=0.3, latest=0.3, count=1.0, watched=20.0)
     late = replace(signal, update=np.zeros(1), before=np.full(1, -1.0))
     rates = known_rates(np.array([0.05]))
     arguments = (rates, np.full(1, 20.0), np.zeros(1, np.bool_))
@@ -142,7 +142,7 @@ def drawn(
             columns["first"][place], columns["latest"][place] = signals.min(), signals.max()
             columns["count"][place] = len(signals)
     rates = known_rates(rate)
-    return heard(gaps, watched=days, **columns), rates, days, updated
+    return records(gaps, watched=days, **columns), rates, days, updated
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_the_habits_of_a_site_are_learned_from_its_visits(
 
 
 def test_daily_stamps_are_seen_through_before_any_visit() -> None:
-    one = heard(100, first=0.5, latest=9.5, count=10.0, watched=10.0)
+    one = records(100, first=0.5, latest=9.5, count=10.0, watched=10.0)
     rates = known_rates(np.full(100, 0.02))
     seen = open_log_likelihood(one, rates).sum(axis=0, keepdims=True)
     weights = posterior(seen, USUAL_SIGNALS)
@@ -181,7 +181,7 @@ def test_a_page_unlike_its_site_is_known_by_its_own_record() -> None:
         ),
         USUAL_SIGNALS,
     )
-    signal = heard(first=0.5, latest=0.5, count=1.0, watched=1.0)
+    signal = records(first=0.5, latest=0.5, count=1.0, watched=1.0)
     liar = replace(signal, quiet_count=np.full(1, 60.0), quiet_days=np.full(1, 60.0))
     assert no_update(signal, beliefs, 0.02, 1.0) < 0.3
     assert no_update(liar, beliefs, 0.02, 1.0) > 0.9
@@ -202,7 +202,7 @@ def test_a_prior_is_fitted_to_sites_and_new_ones_begin_there() -> None:
 
 
 def test_whatever_was_heard_gives_a_number() -> None:
-    one = heard(3, first=[0.0, 1e4, NAN], latest=[0.0, 2e4, NAN], count=[1, 6e4, 0], watched=0.0)
+    one = records(3, first=[0.0, 1e4, NAN], latest=[0.0, 2e4, NAN], count=[1, 6e4, 0], watched=0.0)
     beliefs = beliefs_of(USUAL_SIGNALS[None], USUAL_SIGNALS)
     rates = known_rates(np.array([0.0, 50.0, 1e-9]))
     factor = log_quiet_factor(one, beliefs, np.zeros(3, np.int64), rates, np.ones(3))

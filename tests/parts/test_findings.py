@@ -63,7 +63,7 @@ def links(*names: str) -> str:
     return "".join(f"<p><a href=/{name}>The {name}</a></p>" for name in names)
 
 
-def told(kept: Findings) -> list[tuple[str, str]]:
+def changes(kept: Findings) -> list[tuple[str, str]]:
     return [(thing.text, thing.was) for thing in kept.things]
 
 
@@ -99,7 +99,7 @@ async def test_the_only_text_of_a_page_is_kept_with_the_text_that_it_replaced(
     prices = ("9.99", "9.99", "8.49", "8.49 7.99", "6.99", "5.99")
     days = ("".join(f"<p>{price}</p>" for price in shown.split()) for shown in prices)
     kept = await kept_after(tmp_path, *days, HACS_WATCH="css:p")
-    assert told(kept) == [("5.99", "6.99"), ("6.99", ""), ("7.99", ""), ("8.49", "9.99")]
+    assert changes(kept) == [("5.99", "6.99"), ("6.99", ""), ("7.99", ""), ("8.49", "9.99")]
 
 
 def offers(response: HtmlResponse) -> Iterator[str | bytes]:
@@ -211,7 +211,7 @@ async def test_a_field_that_an_item_lost_or_gained_is_told(tmp_path: Path) -> No
         return [{"title": title, "price": price and float(price), "stock": more, "tags": [title]}]
 
     kept = await kept_after(tmp_path, *rows, items=items, HACS_WATCH="items")
-    assert told(kept) == [
+    assert changes(kept) == [
         ("A book 9.5", "no price, stock sold out"),
         ("A book sold out", "no stock, price 10"),
     ]
@@ -220,4 +220,4 @@ async def test_a_field_that_an_item_lost_or_gained_is_told(tmp_path: Path) -> No
 async def test_an_item_that_comes_beside_another_has_not_replaced_it(tmp_path: Path) -> None:
     one, two = (f"<p><a href=/{name}>{name}</a><b>9.5</b></p>" for name in ("one", "two"))
     kept = await kept_after(tmp_path, one, one + two, items=named(), HACS_WATCH="items")
-    assert told(kept) == [("two 9.5", "")]
+    assert changes(kept) == [("two 9.5", "")]

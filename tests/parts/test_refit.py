@@ -42,12 +42,12 @@ async def test_what_was_recorded_is_learned_from_and_what_was_predicted_is_judge
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    timers, told = Timers(), []
+    timers, runs = Timers(), []
 
     def follow_prior(
         state: State, log: Callable[[Run], None], asked: Callable[[], bool], **given: int
     ) -> Run | None:
-        told.append((given, asked()))
+        runs.append((given, asked()))
         for seconds in (PROGRESS_SECONDS, PROGRESS_SECONDS, 1.0):
             timers.go_on(seconds)
             if run is not None:
@@ -65,5 +65,5 @@ async def test_what_was_recorded_is_learned_from_and_what_was_predicted_is_judge
         await part.round_ended(lambda: is_asked)
         assert len(caplog.messages) == len(said)
         assert all(map(str.startswith, caplog.messages, said))
-        assert told == [({"visited": recorded, "shards": 1}, is_asked)] * bool(recorded)
+        assert runs == [({"visited": recorded, "shards": 1}, is_asked)] * bool(recorded)
         crawl.stats.recorded = 0

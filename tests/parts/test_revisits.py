@@ -13,7 +13,12 @@ from scrapy.settings import Settings
 from crawl_support import open_crawl, run
 from hacs_crawler.config import Config
 from hacs_crawler.crawl.part import Observed
-from hacs_crawler.crawl.recipes import RequestRecipe, leading_on, read_recipes, write_recipes
+from hacs_crawler.crawl.recipes import (
+    RequestRecipe,
+    read_recipes,
+    with_only_requests,
+    write_recipes,
+)
 from hacs_crawler.links import page_id_of
 from hacs_crawler.parts import revisits
 from hacs_crawler.parts.revisits import RecipeWriter
@@ -49,22 +54,22 @@ class World:
         self.part.before_request(request, request.meta.setdefault("hacs_page", url))
         return request
 
-    def answer(self, request: Request, reason: str = "", *, leads_on: bool = False) -> None:
+    def answer(self, request: Request, reason: str = "", *, only_requests: bool = False) -> None:
         recorded = merged(Page(URL), Visit(URL, 86_400), is_known=True)
         response = HtmlResponse(request.url, request=request)
-        self.part.observed(Observed(request, response, recorded, reason, leads_on))
+        self.part.observed(Observed(request, response, recorded, reason, only_requests))
 
     def kept(self) -> RequestRecipe | None:
         run(self.part.closing())
         return read_recipes(self.store, "any", [PAGE]).get(PAGE)
 
 
-@pytest.mark.parametrize("leads_on", [True, False])
-def test_a_page_that_was_seen_is_kept_with_whether_it_only_leads_on(leads_on: bool) -> None:
+@pytest.mark.parametrize("only_requests", [True, False])
+def test_a_page_that_was_seen_is_kept_with_whether_it_only_leads_on(only_requests: bool) -> None:
     world = World()
-    world.answer(world.send(), leads_on=leads_on)
-    assert world.kept() == RequestRecipe(URL, "parse_item", leads_on=leads_on)
-    assert leading_on(world.store, "any", [PAGE, 8]) == [PAGE] * leads_on
+    world.answer(world.send(), only_requests=only_requests)
+    assert world.kept() == RequestRecipe(URL, "parse_item", only_requests=only_requests)
+    assert with_only_requests(world.store, "any", [PAGE, 8]) == [PAGE] * only_requests
 
 
 def test_a_redirect_or_retry_is_kept_as_it_was_asked_for_first() -> None:

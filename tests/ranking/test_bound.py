@@ -12,7 +12,7 @@ from hacs_crawler.ranking.bound import Bounds, bounds_of, may_be_bounded, reach_
 from hacs_crawler.ranking.finalists import groups_of
 from hacs_crawler.ranking.options import RankingOptions
 from hacs_crawler.ranking.plan import Plan, plan_of
-from hacs_crawler.state import signals as heard
+from hacs_crawler.state import signals as known_signals
 from hacs_crawler.state.database import State
 from hacs_crawler.state.estimation import Estimation
 from hacs_crawler.state.sqlite import MemoryStore
@@ -181,5 +181,5 @@ def test_what_no_bound_of_p_bounds_is_ranked_whole(chosen: dict[str, object]) ->
 def test_where_signals_were_heard_every_page_is_ranked() -> None:
     known = state()
     assert may_be_bounded(options(), known, 500, 10)
-    known.store.write_meta({heard.NOTE: {"priors": {"sitemap": [1.0] * POINTS}}})
+    known.store.write_meta({known_signals.NOTE: {"priors": {"sitemap": [1.0] * POINTS}}})
     assert not may_be_bounded(options(), known, 500, 10)

@@ -6,7 +6,7 @@ import pytest
 from hacs_crawler.links import page_id_of, site_id
 from hacs_crawler.ranking.policies import POLICIES
 from hacs_crawler.ranking.signals import read_signals, signals_of_page, with_signals
-from hacs_crawler.state import Estimation, MemoryStore, Page, State, Visit, hear
+from hacs_crawler.state import Estimation, MemoryStore, Page, State, Visit, record_signals
 from hacs_crawler.utils.times import DAY
 
 START = 20_000 * DAY
@@ -25,7 +25,7 @@ def state() -> State:
     state.restore([Page(UNSEEN)])
     times = {NEWS: START + 2 * DAY, QUIET: START - 5 * DAY, UNSEEN: START + 2 * DAY}
     ids = np.array([*map(page_id_of, times)], np.int64)
-    hear(
+    record_signals(
         state,
         "sitemap",
         HOST,

@@ -101,22 +101,22 @@ def test_yields_are_sums_over_each_run_and_arm() -> None:
     ranked += [(10, 1, 1.0, np.inf, SEEN), (10, 2, 0.5, 3.0, SEEN), (20, 1, 0.5, 3.0, found)]
     records = outcomes(*ranked)
     records["page_id"][-1] = 0
-    told = yields(records, LABELS.get, 9)
-    assert told["name"] == ["hacs", "last-obs", "hacs"]
-    assert told["at"] == [10, 10, 20]
-    assert told["visits"] == [4, 1, 1]
-    assert told["firsts"] == told["unseen"] == [1, 0, 0]
-    assert told["pages"] == [4, 1, 0]
-    assert told["updates"] == told["links"] == told["siteUpdates"] == [1, 0, 1]
-    assert told["predicted"] == [0.75, 0.5, 0.5]
-    assert told["bytes"] == [400, 100, 100]
+    table = yields(records, LABELS.get, 9)
+    assert table["name"] == ["hacs", "last-obs", "hacs"]
+    assert table["at"] == [10, 10, 20]
+    assert table["visits"] == [4, 1, 1]
+    assert table["firsts"] == table["unseen"] == [1, 0, 0]
+    assert table["pages"] == [4, 1, 0]
+    assert table["updates"] == table["links"] == table["siteUpdates"] == [1, 0, 1]
+    assert table["predicted"] == [0.75, 0.5, 0.5]
+    assert table["bytes"] == [400, 100, 100]
 
 
 @pytest.mark.parametrize(
     ("runs", "labels", "names", "at"),
     [
         ([10, 10], [3, 4], ["freshness", UNKNOWN], [10, 10]),  # visits count for their policy
-        ([30, 10, 20], [1, 1, 1], ["hacs", "hacs"], [20, 30]),  # the latest runs are told
+        ([30, 10, 20], [1, 1, 1], ["hacs", "hacs"], [20, 30]),  # the latest runs are shown
         ([], [], [], []),
     ],
 )
@@ -124,9 +124,9 @@ def test_yields_are_told_of_the_latest_runs_by_the_names_of_policies(
     runs: list[int], labels: list[int], names: list[str], at: list[int]
 ) -> None:
     ranked = [(run, label, 0.5, 3.0, SEEN) for run, label in zip(runs, labels, strict=True)]
-    told = yields(outcomes(*ranked), LABELS.get, 2)
-    assert (told["name"], told["at"]) == (names, at)
-    assert set(map(len, told.values())) == {len(at)}
+    table = yields(outcomes(*ranked), LABELS.get, 2)
+    assert (table["name"], table["at"]) == (names, at)
+    assert set(map(len, table.values())) == {len(at)}
 
 
 def test_chances_are_those_of_the_plan_and_of_pages_that_it_leaves_out() -> None:
@@ -192,8 +192,8 @@ def test_the_curve_adds_up_the_chances_of_the_plan() -> None:
     ],
 )
 def test_the_first_sentence_says_how_far_things_are(state: Any, beginning: str) -> None:
-    (told,) = data_of(state, config_of())["words"]["headline"]
-    assert told.startswith(beginning)
+    (headline,) = data_of(state, config_of())["words"]["headline"]
+    assert headline.startswith(beginning)
 
 
 def test_what_the_runs_saved_and_what_an_update_cost_is_said() -> None:

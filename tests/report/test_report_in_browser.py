@@ -12,7 +12,7 @@ from browser import needs_chromium
 from hacs_crawler.links.keys import page_id_of
 from hacs_crawler.parts.signals.register import SignalSource, write_sources
 from hacs_crawler.report.html import html
-from hacs_crawler.state import hear
+from hacs_crawler.state import record_signals
 from hacs_crawler.state.database import State
 from hacs_crawler.state.page import News, Visit
 from hacs_crawler.utils.times import DAY
@@ -321,7 +321,7 @@ def test_how_far_signals_are_trusted_is_a_table(
         at = NOW - (100 - day) * DAY
         state.record([Visit(url, at, marks=frozenset(range(day // 10 + 1)))])
         ids, times = np.array([page_id_of(url)]), np.array([at + DAY])
-        hear(state, "sitemap", "http://a.example", at + 2 * DAY, ids, times)
+        record_signals(state, "sitemap", "http://a.example", at + 2 * DAY, ids, times)
     write_sources(state.store, "sitemap", [SignalSource("http://a.example", read=NOW)])
     tab = opened(write_report(tmp_path / "report.html", state, config_of()))
     cells = tab.evaluate("[...document.querySelectorAll('#signals td')].map(one => one.innerText)")

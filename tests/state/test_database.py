@@ -117,9 +117,9 @@ def test_visits_that_the_caller_has_merged_already_lead_to_the_same_state(
         state.record(before)
         known = state.load([page_id_of(url) for url in URLS])
         known = {page_id_of(url): known.get(page_id_of(url), Page(url)) for url in URLS}
-        told = chained(known, ours)
+        merges = chained(known, ours)
         state.record(theirs)  # by another process, meanwhile
-        found.append(state.record(ours, known, told if has_merged else ()))
+        found.append(state.record(ours, known, merges if has_merged else ()))
     assert [one.new_marks for one in found[0]] == [one.new_marks for one in found[1]]
     for url in URLS:
         assert comparable(stores[0], url) == comparable(stores[1], url)
@@ -127,12 +127,12 @@ def test_visits_that_the_caller_has_merged_already_lead_to_the_same_state(
 
 def chained(known: dict[int, Page], visits: list[Visit]) -> list[Recorded]:
     """Merge visits with pages, those of one page one after the other."""
-    latest, told = {**known}, []
+    latest, merges = {**known}, []
     for one in visits:
         page = latest[page_id_of(one.url)]
-        told.append(merged(page, one))
-        latest[page_id_of(one.url)] = told[-1].after
-    return told
+        merges.append(merged(page, one))
+        latest[page_id_of(one.url)] = merges[-1].after
+    return merges
 
 
 def test_what_the_caller_has_merged_is_merged_again_only_where_another_one_wrote(
@@ -142,10 +142,10 @@ def test_what_the_caller_has_merged_is_merged_again_only_where_another_one_wrote
     state.record([visit(url, 1, 1) for url in URLS[:2]])
     known = state.load([page_id_of(url) for url in URLS[:2]])
     ours = [visit(url, 3, 1, 2, 3) for url in URLS[:2]]
-    told = chained(known, ours)
+    merges = chained(known, ours)
     state.record([visit(URLS[0], 2, 1, 2)])
-    again, as_told = state.record(ours, known, told)
-    assert as_told is told[1]
+    again, as_merged = state.record(ours, known, merges)
+    assert as_merged is merges[1]
     assert again.new_marks == {3}
 
 

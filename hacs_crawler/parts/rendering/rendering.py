@@ -113,7 +113,7 @@ class Rendering(RenderingMemory):
         if not _may_render(request) or "cached" in response.flags:
             return response
         if rendered := is_rendered(response):
-            self._crawl.stats.count_beside("render/pages", "rendered page")
+            self._crawl.stats.count_extra("render/pages", "rendered page")
         is_page = 200 <= response.status < 300 and isinstance(response, HtmlResponse)
         if not is_page or tag_of(request).unseen:
             return response

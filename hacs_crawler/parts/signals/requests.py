@@ -17,7 +17,7 @@ from scrapy.http import Response
 from scrapy.utils.defer import maybe_deferred_to_future
 
 from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.crawl.meta import BESIDE
+from hacs_crawler.crawl.meta import UNSCHEDULED
 from hacs_crawler.crawl.scrapy_internals import download, is_closing
 from hacs_crawler.parts.signals.feed import read_feed
 from hacs_crawler.parts.signals.register import SignalSource
@@ -39,7 +39,7 @@ FILES_A_HOST: Final = 8
 REDIRECTS: Final = 2
 TIMEOUT_SECONDS: Final = 20.0
 _META: Final = {
-    **BESIDE,
+    **UNSCHEDULED,
     "dont_redirect": True,
     "dont_retry": True,
     "dont_cache": True,
@@ -161,7 +161,7 @@ class SignalRequests:
             if not self.may_ask:
                 return None
             self.left -= 1
-            self._crawl.stats.count_beside("signals/requests", "signal request")
+            self._crawl.stats.count_extra("signals/requests", "signal request")
             request = Request(url, headers=sent, dont_filter=True, meta={**_META, **meta})
             try:
                 response = await download(self._crawl.crawler, request)

@@ -32,7 +32,7 @@ from hacs_crawler.parts.signals.register import (
     read_sources,
 )
 from hacs_crawler.parts.signals.requests import FILES_A_HOST, READINGS, SignalRequests, origin_of
-from hacs_crawler.state import Others, State, Store, Visit, hear, source_id
+from hacs_crawler.state import Others, State, Store, Visit, record_signals, source_id
 from hacs_crawler.utils.loop import at_once, each
 from hacs_crawler.utils.text import counted, safe_logger
 from hacs_crawler.utils.times import DAY
@@ -235,7 +235,9 @@ def _write_signals(
         with suppress(ValueError):
             times.append((page_id_of(url), second))
     ids, seconds = np.array(times, np.int64).reshape(-1, 2).T
-    return hear(state, kind, source.origin, at, ids, seconds, others=others, sites=source.sites)
+    return record_signals(
+        state, kind, source.origin, at, ids, seconds, others=others, sites=source.sites
+    )
 
 
 def _write_hosts(store: Store, kind: str, met: Mapping[str, _HostRecord]) -> None:

@@ -99,9 +99,9 @@ async def test_where_sites_count_what_was_new_to_the_site_is_told_at_once(new_wo
 async def test_what_another_worker_wrote_before_a_page_was_read_is_known(new_world: Make) -> None:
     world = new_world(updates="site")
     world.state.record([visit(A, 1, 7), visit(OF_A, 1, 7), visit(OF_A, 2, 7, 8)])
-    told = await world.visit(A, 3, 7, 8)
-    assert told.updated
-    assert not told.updated_site
+    recorded = await world.visit(A, 3, 7, 8)
+    assert recorded.updated
+    assert not recorded.updated_site
 
 
 async def test_the_first_visit_of_a_page_that_was_read_is_known_to_be_the_first(

@@ -25,8 +25,8 @@ from hacs_crawler.state import (
     State,
     Store,
     Visit,
-    hear,
     read_known_signals,
+    record_signals,
     refit_signals,
     source_id,
     trusted_sources,
@@ -52,7 +52,7 @@ def listen(
     ids = np.array([page_id_of(url) for url in times], np.int64)
     shown = np.array([int(START + day * DAY) for day in times.values()], np.int64)
     now = int(START + days * DAY)
-    return hear(state, "sitemap", HOST, now, ids, shown, others=others, sites=sites)
+    return record_signals(state, "sitemap", HOST, now, ids, shown, others=others, sites=sites)
 
 
 def learn(store: Store) -> None:
@@ -68,8 +68,8 @@ def known(store: Store) -> KnownSignals:
     return found
 
 
-def heard(store: Store) -> dict[str, float]:
-    """What was heard of the first page."""
+def recorded(store: Store) -> dict[str, float]:
+    """What was recorded of the first page."""
     records = known(store).records
     (record,) = records[records["page_id"] == page_id_of(URLS[0])]
     return {name: record[name].item() for name in record.dtype.names or ()}
@@ -83,10 +83,10 @@ def test_signals_since_the_last_visit_are_counted_and_the_time_watched(store: St
     state = visited(store)
     sites = listen(state, 2, {URLS[0]: -5})
     assert sites == (site_id(URLS[0]),)
-    assert (heard(store)["count"], heard(store)["watched"]) == (0, 2.0)
+    assert (recorded(store)["count"], recorded(store)["watched"]) == (0, 2.0)
     listen(state, 6, {URLS[0]: 3})
     listen(state, 7, {URLS[0]: 3})
-    found = heard(store)
+    found = recorded(store)
     assert (found["count"], found["first"]) == (1, START + 3 * DAY)
     assert found["watched"] == 2 + 3 + 1, "of days 2 to 3 nobody knows whether there was another"
 
@@ -99,7 +99,7 @@ def test_a_visit_begins_anew_and_what_it_found_is_learned(store: Store) -> None:
         visited(store, 10 * turn, URLS[::2], links=1 + turn)
         visited(store, 10 * turn, URLS[1::2])
     listen(state, 121, dict.fromkeys(URLS, 117.0))
-    assert heard(store)["count"] == 0
+    assert recorded(store)["count"] == 0
     trust = trust_of(known(store).weights[0])
     assert trust.recall > 0.8
     assert trust.false_per_day < 0.01
@@ -119,10 +119,10 @@ def test_a_day_that_a_visit_lies_in_is_not_counted_again_after_it(store: Store) 
     """A sitemap that names days: what it says of today was seen by today's visit."""
     state = visited(store)
     listen(state, 5.2, {URLS[0]: 5.99})
-    assert heard(store)["count"] == 1
+    assert recorded(store)["count"] == 1
     visited(store, 5.3, links=2)
     listen(state, 6.2, {URLS[0]: 5.99})
-    assert heard(store)["count"] == 0
+    assert recorded(store)["count"] == 0
 
 
 def test_unknown_pages_are_passed_over_until_they_are_visited(store: Store) -> None:
@@ -147,8 +147,8 @@ def test_what_becomes_of_pages_that_are_not_listed_now_is_said(
     if count is None:
         assert page_id_of(URLS[0]) not in ids
     else:
-        assert heard(store)["count"] == count
-        assert heard(store)["watched"] == watched
+        assert recorded(store)["count"] == count
+        assert recorded(store)["watched"] == watched
 
 
 def test_how_sources_are_read_is_kept(store: Store) -> None:
