@@ -59,7 +59,7 @@ class Check(NamedTuple):
 def all_checks(
     settings: Settings, *, has_project: bool, shards: int | None = None
 ) -> Iterator[Check]:
-    """Check everything that the settings name; of a state, that number of shards, or those found."""
+    """Check everything that the settings name; `shards` says how many the state has, None to look."""
     yield _versions()
     if not has_project:
         yield Check("project", "warning", "no scrapy.cfg here or above", "run it in the project")

@@ -10,11 +10,11 @@ class ConfigError(HacsError):
 
 
 class StateError(HacsError):
-    """The state cannot be read or written, and a retry will not help."""
+    """The state cannot be read or written; a retry may help only after StateUnavailableError."""
 
 
 class NoStateError(StateError):
-    """A file lacks a state with this namespace."""
+    """A file holds no state with this namespace."""
 
 
 class StateUnavailableError(StateError):

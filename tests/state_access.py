@@ -10,7 +10,7 @@ from scrapy.utils.defer import maybe_deferred_to_future
 
 from crawl_support import Timers, settled
 from hacs_crawler.crawl.state_access.read_ahead import GATHER_SECONDS, ReadAhead, StateThread
-from hacs_crawler.crawl.state_access.write_behind import WriteBehind
+from hacs_crawler.crawl.state_access.write_behind import FLUSH_SECONDS, WriteBehind
 from hacs_crawler.exceptions import StateError, StateUnavailableError
 from hacs_crawler.links import page_id_of
 from hacs_crawler.state import Estimation, Recorded, State, Store, Updates
@@ -20,7 +20,7 @@ from state_support import visit
 A, B, C = "http://a.example/", "http://b.example/", "http://c.example/"
 OF_A = "http://a.example/menu.html"
 DAY = 86_400
-SECONDS = 2.0
+SECONDS = FLUSH_SECONDS
 """After how long a visit is written."""
 
 
@@ -72,12 +72,7 @@ class StateAccess:
         self.thread = StateThread(self.state, self.worker, self.errors.append)
         self.read_ahead = ReadAhead(self.thread)
         self.write_behind = WriteBehind(
-            self.thread,
-            self.read_ahead,
-            self.recorded.extend,
-            count=count,
-            seconds=SECONDS,
-            limit=limit,
+            self.thread, self.read_ahead, self.recorded.extend, count=count, limit=limit
         )
 
     async def end_of_work(self) -> None:

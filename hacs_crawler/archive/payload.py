@@ -1,4 +1,4 @@
-"""Reads archived responses: from the bytes that were sent to the marks of the page.
+"""Reads archived responses: turns the bytes that were sent into the marks of the page.
 
 The result must be the same as in a live visit, or nothing at all: a truncated page shows fewer
 links, and the next visit would seem to find new ones.
@@ -50,9 +50,9 @@ def payload_links(
 ) -> frozenset[int] | None:
     """Return the marks of an HTML payload by `rules`, by default links; None if it is incomplete.
 
-    `header` returns a response header by name, with all values of a repeated Content-Encoding;
-    `url` is the page's own. Links that the archive rewrote as `rewriting` describes are restored;
-    this is logged once.
+    `header` returns a response header by name; if Content-Encoding is repeated, all of its values.
+    `url` is the page's own. Links that the archive rewrote as `rewriting` describes are restored,
+    which is logged once.
     """
     headers = {"Content-Type": content_type(header("Content-Type") or "") or "text/html"}
     is_chunked = (header("Transfer-Encoding") or "").strip().lower() == "chunked"
@@ -93,7 +93,7 @@ def _parsed(text: str, url: str) -> etree._Element:
 
 
 def _unchunked(body: bytes) -> bytes | None:
-    """Join chunks; None if the last one is missing. A body that is not chunked is returned."""
+    """Join chunks; None if the last one is missing. A body that is not chunked is returned as it is."""
     chunks: list[bytes] = []
     position = 0
     while match := _CHUNK_SIZE.match(body, position):

@@ -1,12 +1,12 @@
 """Memento (RFC 7089): TimeMaps, which list a page's mementos, and the URIs of mementos.
 
-A TimeMap lacks digests, so it does not show whether the page has changed; its mementos can be
-fetched, but not recorded as visits. The "JSON TimeMap" of Wayback and pywb is an answer of their
-CDX server, which `read_cdx` reads.
+A TimeMap lacks digests, so it does not show whether the page has changed: only mementos that were
+fetched can be recorded as visits. The "JSON TimeMap" of Wayback and pywb is an answer of their CDX
+server, which `read_cdx` reads.
 
-The URI of a memento contains its time and the page's URL. With `id_`, it means the archived form.
-An archive that does not know `id_` returns a page below its own toolbar, with links to its own
-mementos of the same time.
+The URI of a memento contains its time and the page's URL. With `id_` after the time, the archive is
+to return the page as it was archived. An archive that does not know `id_` adds its toolbar, and
+rewrites the links to lead to its own mementos of the same time.
 """
 
 import json
@@ -73,7 +73,7 @@ def timemaps_in(links: bytes) -> list[str]:
 def parts_of(timemap: bytes) -> list[str]:
     """Return the other parts that a TimeMap in link format, or an index of parts, names.
 
-    Links to parts have a time; links to the same TimeMap in other formats lack it.
+    Links to parts say from or until when; links to the same TimeMap in other formats do not.
     """
     if timemap.lstrip()[:1] != b"<":
         return []
@@ -194,7 +194,7 @@ def original_of(uri: str) -> str:
 
 
 def raw_uri(uri: str) -> str:
-    """Return the URI of a memento's archived form, if it is a Wayback URI."""
+    """Return the URI of the archived form of a Wayback memento; any other URI as it is."""
     match = _MEMENTO.search(uri)
     if match is None:
         return uri
@@ -213,7 +213,7 @@ def without_toolbar(text: str) -> str:
 class Rewriting:
     """Recognizes and undoes an archive's rewriting of the links in the memento at `uri`.
 
-    Rewritten links have the memento's own archive and time. A page's own links to mementos have others.
+    A rewritten link names the memento's own archive and time; a page's own link to a memento does not.
     """
 
     def __init__(self, uri: str) -> None:

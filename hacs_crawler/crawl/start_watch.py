@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Coroutine, Generator
 from typing import Any, Final
 
-from hacs_crawler.utils.loop import call_later
+from hacs_crawler.utils.loop import END, call_later, next_or_end
 
-_END: Final = object()
 # How long to wait for `start()` in total, with nothing else to send, before seeds are ranked.
 PAUSE_SECONDS: Final = 0.2
 
 
 class StartWatch:
-    """Passes on the output of `start()`, and calls `on_pause` when it has been suspended for long.
+    """Passes on the output of `start()`, and calls `on_pause` when `start()` has paused for long.
 
     Time counts only between `begin_starving` and `end_starving`, while the engine waits for
-    requests. So a `start()` that computes, or waits while there are requests to send, does not
-    pause. A `start()` that a middleware stops reading does.
+    requests. So a `start()` that computes, or that waits while there are requests to send, is not
+    pausing. One that a middleware has stopped reading is.
     """
 
     def __init__(self, on_pause: Callable[[], None], clock: Callable[[], float]) -> None:
@@ -25,7 +24,7 @@ class StartWatch:
         self._clock = clock
         # Whether `start()` has ended.
         self.is_over = False
-        # Whether `start()` reads one of this package's lists, which never waits for requests.
+        # Whether `start()` is reading one of this package's lists, and so never waits for requests.
         self.is_reading = False
         self._waited = 0.0
         self._suspended_at: float | None = None
@@ -38,8 +37,8 @@ class StartWatch:
         iterator = aiter(start)
         try:
             while True:
-                entry = await _Watched(_next(iterator), self._suspend, self._resume)
-                if entry is _END:
+                entry = await _Watched(next_or_end(iterator), self._suspend, self._resume)
+                if entry is END:
                     return
                 self._entries += 1
                 yield entry
@@ -64,7 +63,7 @@ class StartWatch:
     def end_starving(self) -> None:
         """Stop counting: the engine got a request."""
         if self._starving_at is not None:
-            self._add_wait()
+            self._waited = self._paused()
             self._starving_at = None
 
     def reset(self) -> None:
@@ -86,21 +85,15 @@ class StartWatch:
 
     def _paused(self) -> float:
         """Return how many seconds `start()` has been suspended with nothing to send."""
-        return self._waited + self._current_wait()
-
-    def _current_wait(self) -> float:
         if self._suspended_at is None or self._starving_at is None or self.is_reading:
-            return 0.0
-        return max(0.0, self._clock() - max(self._suspended_at, self._starving_at))
-
-    def _add_wait(self) -> None:
-        self._waited += self._current_wait()
+            return self._waited
+        return self._waited + max(0.0, self._clock() - max(self._suspended_at, self._starving_at))
 
     def _suspend(self) -> None:
         self._suspended_at = self._clock()
 
     def _resume(self) -> None:
-        self._add_wait()
+        self._waited = self._paused()
         self._suspended_at = None
 
 
@@ -132,8 +125,3 @@ class _Watched:
                 go_on, sent = self._coroutine.throw, error
             finally:
                 self._resume()
-
-
-async def _next(iterator: AsyncIterator[Any]) -> Any:
-    # a coroutine must not raise StopAsyncIteration into an asynchronous generator
-    return await anext(iterator, _END)

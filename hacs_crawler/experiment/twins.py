@@ -26,7 +26,7 @@ from hacs_crawler.utils.times import day_text
 
 
 class Twins(Struct, frozen=True):
-    """The note in twin states: when the experiment began, and the addresses, the original first.
+    """The note in twin states: when the experiment began, and the addresses, the original's first.
 
     `began` is in seconds since 1970 UTC. Addresses lack passwords.
     """
@@ -60,7 +60,7 @@ def start(
     now: float,
     on_pages: Callable[[int], object] = lambda _: None,
 ) -> int:
-    """Copy a state to each of the others, given by their shards, and mark them as twins.
+    """Copy a state to each of the others, which are given as their shards; mark all as twins.
 
     `places` are the addresses of all states, for messages. Returns the number of pages. Raises HacsError
     during another experiment, StateError if a target is not empty. An interrupted start is continued.

@@ -18,7 +18,7 @@ from hacs_crawler.ranking.choice import Quota
 from hacs_crawler.ranking.instant import Hubs, due, hubs_now, read_tier
 from hacs_crawler.ranking.options import InstantOptions, RankingOptions
 from hacs_crawler.ranking.policies import Floats
-from hacs_crawler.utils.loop import begin, wait_for
+from hacs_crawler.utils.loop import END, begin, next_or_end, wait_for
 from hacs_crawler.utils.text import counted, safe_logger
 
 logger = safe_logger(__name__)
@@ -178,7 +178,7 @@ async def with_tier(
     `requests` may pause for long: for room in the queue, or until the next round of all pages.
     """
     tier.is_running = True
-    coming = begin(_next(requests))
+    coming = begin(next_or_end(requests))
     while crawl.failure is None:
         if tier.due_in() <= 0:
             for url in await hubs_of(crawl, tier):
@@ -187,14 +187,7 @@ async def with_tier(
         if not coming.called:
             continue
         request = await maybe_deferred_to_future(coming)
-        if request is _END:
+        if request is END:
             return
         yield request
-        coming = begin(_next(requests))
-
-
-_END: Final = object()
-
-
-async def _next(requests: AsyncIterator[Any]) -> Any:
-    return await anext(requests, _END)
+        coming = begin(next_or_end(requests))

@@ -8,7 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from itertools import islice
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
 
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from scrapy.utils.reactor import is_reactor_installed
@@ -199,6 +199,15 @@ def begin(awaitable: Awaitable[R]) -> Deferred[R]:
     """Start a coroutine now; the Deferred fires with its result."""
     deferred: Deferred[R] = deferred_from_coro(awaitable)
     return deferred
+
+
+# What `next_or_end` returns for an iterator that has ended.
+END: Final = object()
+
+
+async def next_or_end(iterator: AsyncIterator[Any]) -> Any:
+    """Return the next entry, or `END`: coroutines cannot pass on StopAsyncIteration."""
+    return await anext(iterator, END)
 
 
 def _result(value: R | Failure) -> R:

@@ -33,7 +33,7 @@ CLOSING_SECONDS: Final = 30.0
 
 
 class WriteBehind:
-    """Writes visits in batches, in order: after `count` visits or `seconds`, and when it is closed.
+    """Writes visits in batches, in order: after `count` visits or FLUSH_SECONDS, and when it is closed.
 
     While the state cannot be reached, up to `limit` visits wait, and attempts are repeated after
     growing pauses; beyond the limit, the oldest visits are given up and counted as lost. All
@@ -47,15 +47,13 @@ class WriteBehind:
         on_recorded: Callable[[Sequence[Recorded]], None],
         *,
         count: int,
-        seconds: float,
-        limit: int,
+        limit: int = BUFFER_VISITS,
     ) -> None:
         self._state = state
         self._read_ahead = read_ahead
         self._on_recorded = on_recorded
         # a batch above the limit would be given up before it is written
         self._count = min(count, max(1, limit // 2))
-        self._seconds = seconds
         self._limit = limit
         self._waiting: list[Recorded] = []
         self._writing: list[Recorded] = []
@@ -105,7 +103,7 @@ class WriteBehind:
             judged = self.judge(visit)
         self._read_ahead.drop(visit.url)
         if judged.is_known:
-            # if it is there, visits of the page wait that the state does not know
+            # a page in `_latest` has visits that wait already, and the state does not know those
             if page_id not in self._latest:
                 self._known[page_id] = judged.before
             self._latest[page_id] = judged.after
@@ -158,7 +156,7 @@ class WriteBehind:
         elif len(self._waiting) >= self._count and not self._pause:
             self._flush()
         if self._waiting and self._cancel_timer is None and self._written is None:
-            self._cancel_timer = call_later(self._pause or self._seconds, self._flush)
+            self._cancel_timer = call_later(self._pause or FLUSH_SECONDS, self._flush)
 
     async def _end_of_write(self) -> None:
         """Wait for the current write, if any."""
@@ -209,7 +207,7 @@ class WriteBehind:
         if len(self._waiting) >= self._count:
             self._flush()
         elif self._waiting:
-            self._cancel_timer = call_later(self._seconds, self._flush)
+            self._cancel_timer = call_later(FLUSH_SECONDS, self._flush)
 
     def _fail_to_write(self, failure: Failure) -> None:
         error = failure.value
@@ -258,11 +256,4 @@ class OpenState(StateThread):
     ) -> None:
         super().__init__(state, worker, on_error)
         self.read_ahead = ReadAhead(self)
-        self.write_behind = WriteBehind(
-            self,
-            self.read_ahead,
-            on_recorded,
-            count=flush_visits,
-            seconds=FLUSH_SECONDS,
-            limit=BUFFER_VISITS,
-        )
+        self.write_behind = WriteBehind(self, self.read_ahead, on_recorded, count=flush_visits)
