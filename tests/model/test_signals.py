@@ -1,11 +1,13 @@
 """What signals change in the probability of an update, and how their worth is learned."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.integrate import quad
 
-from hacs_crawler.model import Rates, known_rates
+from hacs_crawler.model import Rates, known_rates, signals
 from hacs_crawler.model.signals import (
     DELAYS_DAYS,
     FALSE_PER_DAY,
@@ -209,3 +211,13 @@ def test_whatever_was_heard_gives_a_number() -> None:
     found = gap_log_likelihood(one, rates, np.full(3, 1e-5), np.array([True, False, True]))
     assert np.isfinite(factor).all()
     assert np.isfinite(found).all()
+
+
+def test_late_signals_of_the_last_update_have_the_strength_of_plain_quadrature() -> None:
+    pages = heard(2, update=np.array([2.0, NAN]), before=np.array([0.5, NAN]))
+    strength = signals._residual_strength(pages, np.array([0.4]), np.array([3.0]))
+    late = quad(lambda at: math.exp(-(at - 2.0) / 3.0), 4.0, 6.0)[0] / 2.0
+    expected = [0.4 * (1.0 - math.exp(-1.5 / 3.0)) / 1.5 * late, 0.0]
+    assert strength(np.full(2, 4.0), np.full(2, 6.0))[:, 0] == pytest.approx(expected)
+    begun = signals._mean_decay(np.array([-1.0]), np.array([0.5]), np.array([3.0]))
+    assert begun[0, 0] == pytest.approx(quad(lambda at: math.exp(-at / 3.0), 0.0, 0.5)[0] / 0.5)
