@@ -141,11 +141,11 @@ def test_a_forecast_says_why_a_page_waits_and_until_when(
     ]
     state, chosen = state_of(*visits), options(**given)
     pages = {page_id_of(page.url): page for page in state.pages() if page}
-    ids = np.array(sorted(pages), np.int64)
     whole = make_plan(state, replace(chosen, budget=None), now)
     order = whole.page_ids.tolist() or [*map(page_id_of, urls)]
     for rank, (page_id, reason) in enumerate(zip(order, reasons.split(), strict=True), 1):
-        found = forecast_of(page_id, ids, state.rows(ids), state, chosen, now, whole=whole)
+        alone = np.array([page_id], np.int64)
+        found = forecast_of(page_id, (alone, state.rows(alone)), state, chosen, now, whole)
         assert (found.reason.value, found.ranked) == (reason, len(whole))
         assert found.rank == (rank if len(whole) else None)
         if reason == "nothing":
