@@ -214,7 +214,7 @@ def test_whatever_was_heard_gives_a_number() -> None:
 
 
 def test_late_signals_of_the_last_update_have_the_strength_of_plain_quadrature() -> None:
-    pages = heard(2, update=np.array([2.0, NAN]), before=np.array([0.5, NAN]))
+    pages = records(2, update=np.array([2.0, NAN]), before=np.array([0.5, NAN]))
     strength = signals._residual_strength(pages, np.array([0.4]), np.array([3.0]))
     late = quad(lambda at: math.exp(-(at - 2.0) / 3.0), 4.0, 6.0)[0] / 2.0
     expected = [0.4 * (1.0 - math.exp(-1.5 / 3.0)) / 1.5 * late, 0.0]
