@@ -46,17 +46,17 @@ class Watchers(CrawlPart):
     async def opened(self) -> None:
         """Read the rules of other spiders, and note this spider's."""
         crawl = self._crawl
-        config, spider, own = crawl.config, crawl.crawler.spidercls, None
+        config, spider = crawl.config, crawl.crawler.spidercls
+        rules = [replace(config.rules, rendered=rendered) for rendered in (False, True)]
+        own = _Watcher(config.watched_as, sorted(each.fingerprint for each in rules))
         # wayback gives other spiders' pages a past
-        if config.watched_as != "links" or not spider.__module__.startswith("hacs_crawler."):
-            rules = [replace(config.rules, rendered=rendered) for rendered in (False, True)]
-            own = _Watcher(config.watched_as, sorted(each.fingerprint for each in rules))
-        others = await crawl.state.once(_note, spider.name, own)
+        is_noted = own.watch != "links" or not spider.__module__.startswith("hacs_crawler.")
+        others = await crawl.state.once(_note, spider.name, own if is_noted else None)
         self._others = {
             fingerprint: (name, watcher.watch)
             for name, watcher in others.items()
             for fingerprint in watcher.rules
-            if own is None or fingerprint not in own.rules
+            if fingerprint not in own.rules
         }
         self.unneeded = () if self._others else ("rules",)
 
@@ -72,8 +72,8 @@ class Watchers(CrawlPart):
                 of_links = "HACS_LINKS, HACS_LINKS_ALLOW or HACS_LINKS_DENY"
                 how += f" with other {of_links if config.watch is None else of_items}"
             self._crawl.fail(
-                f"{page.url} is also watched by the spider {spider!r}, but differently ({how}): give "
-                "one of them its own HACS_NAMESPACE"
+                f"{page.url} is also watched by the spider {spider!r}, but differently ({how}): let "
+                "both watch the same, or give one of them its own HACS_NAMESPACE"
             )
         return rules
 

@@ -73,4 +73,5 @@ def test_one_line_in_a_new_project_ranks_and_records(
     listed = (python, "-m", "scrapy", "list")
     assert subprocess.check_output(listed, cwd=project, text=True) == "plain\n"
     scholar = ("-m", "scrapy", "crawl", "scholar", "-a", "seeds=state", "-s", "DOWNLOAD_DELAY=0")
-    assert "'hacs/visits': 2" in run(python, *scholar, "-s", "HACS_SPIDERS=1", cwd=project)
+    alike = ("-s", "HACS_SPIDERS=1", "-s", "HACS_WATCH=links")
+    assert "'hacs/visits': 2" in run(python, *scholar, *alike, cwd=project)
