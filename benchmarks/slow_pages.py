@@ -24,7 +24,9 @@ from hacs_crawler.utils.times import DAY
 PERIODS = {
     "scholarly-timelines": ("2022-01-01", "2026-01-01"),
     "terms-changes": ("2024-01-01", "2026-08-01"),
-    "transit-feeds": ("2024-01-01", "2026-01-01"),  # as benchmarks/recrawl/others.md makes them
+    # made as benchmarks/recrawl/others.md says
+    "transit-feeds": ("2024-01-01", "2026-01-01"),
+    "package-index": ("2024-01-01", "2026-01-01"),
 }
 CRAWLS: dict[str, tuple[str, float | None]] = {
     "none": ("hacs", None),
