@@ -48,8 +48,6 @@ _MOST_LABEL_WORDS: Final = 2
 
 # Canonical JSON has numbers other than integers as texts.
 _QUOTED_NUMBER: Final = re.compile(r'"(-?\d+(?:\.\d+(?:e[+-]\d+)?|e[+-]\d+))"(?!:)')
-_ENTRIES: Final = "//*[local-name()='item' or local-name()='entry']"
-_ENTRY_LINKS: Final = "*[local-name()='link']/text() | *[local-name()='link']/@href"
 
 
 class FindingsWriter(PageWriter[Findings]):
@@ -196,10 +194,9 @@ def _new_requests(
     In a feed, RSS or Atom, the text of a link is the title of its entry.
     """
     texts = dict(page_links(tree, response.url))
-    for entry in response.xpath(_ENTRIES) if isinstance(response, XmlResponse) else ():
-        title = " ".join(entry.xpath("string(*[local-name()='title'])").get("").split())
-        for url in entry.xpath(_ENTRY_LINKS).getall():
-            texts[canonical_url(response.urljoin(url.strip())) or ""] = title
+    if isinstance(response, XmlResponse):
+        for url, title in watch.entry_titles(response):
+            texts[canonical_url(url) or ""] = title
     for asked, url in urls.items():
         link = canonical_url(asked)
         if link is not None and link_fingerprint(link) in marks:

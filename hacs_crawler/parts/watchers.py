@@ -106,8 +106,10 @@ class Watchers(CrawlPart):
                 advice if are_most else "",
             )
         if stats.posted:
+            # a form that leads to other requests, such as a login, is rarely a page
+            has_others = stats.has_pages or stats.not_a_page is not None
             logger.log(
-                logging.INFO if stats.has_pages else logging.WARNING,
+                logging.INFO if has_others else logging.WARNING,
                 "%s, and only pages requested by GET are ranked and recorded: set "
                 'meta["hacs_page"] of the request to a URL that no other request has',
                 stats.posted,

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         UnreadableMarksError as UnreadableMarksError,
         content_of as content_of,
     )
+    from hacs_crawler.watch.selection import entry_titles as entry_titles
     from hacs_crawler.watch.settings import (
         PUBLICATIONS as PUBLICATIONS,
         WatchSettings as WatchSettings,

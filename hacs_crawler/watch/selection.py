@@ -99,6 +99,15 @@ def selecting_reader(kind: str, expression: str) -> Reader:
     return read
 
 
+def entry_titles(feed: XmlResponse) -> Iterator[tuple[str, str]]:
+    """Yield the URLs of an RSS or Atom feed's entries, with the titles of the entries."""
+    for entry in feed.xpath("//*[local-name()='item' or local-name()='entry']"):
+        title = spaced(entry.xpath("string(*[local-name()='title'])").get(""))
+        links = entry.xpath("*[local-name()='link']/text() | *[local-name()='link']/@href")
+        for url in links.getall():
+            yield feed.urljoin(url.strip()), title
+
+
 def jmespath_reader(expression: str) -> Reader:
     """Return the reader for a JMESPath expression on a JSON answer; each element of a list is a mark."""
     try:

@@ -218,7 +218,7 @@ def test_pages_behind_a_form_are_asked_for_only_by_the_spider(
     assert "3 known pages were first reached by POST, as after a login form" in crawl.log
     assert crawl.log.count(f"INFO: {site.url}/login was requested by POST") == 1
     unseen = any_spider.run(LOGIN, ROBOTSTXT_OBEY=False)
-    assert f"WARNING: {site.url}/login was requested by POST" in unseen.log
+    assert f"INFO: {site.url}/login was requested by POST" in unseen.log
     assert crawl.stat("hacs/revisits") == 0
 
 

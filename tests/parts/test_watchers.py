@@ -126,3 +126,15 @@ async def test_answers_that_are_read_for_items_only_are_named_if_there_are_no_ot
             "3 of 3 answers were RSS, which HACS_WATCH = 'links' is not read from: set HACS_WATCH"
         )
         assert caplog.messages == [f'{said} = "items"'] * is_said
+
+
+@pytest.mark.parametrize(("other", "level"), [(None, "WARNING"), (URL, "INFO")])
+async def test_it_is_a_warning_that_all_requests_were_posted(
+    other: str | None, level: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with open_crawl(tmp_path) as crawl:
+        crawl.stats.posted, crawl.stats.not_a_page = f"{URL} was requested by POST", other
+        caplog.set_level("INFO")
+        caplog.clear()
+        crawl.parts.of(Watchers).sum_up()
+        assert [record.levelname for record in caplog.records] == [level]
