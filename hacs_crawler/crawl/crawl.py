@@ -260,13 +260,16 @@ class Crawl:
         if stats.get("seeds"):
             patterns["HACS_WEIGHTS"] = tuple(rule for rule, _ in ranking.weights)
             patterns["HACS_EVERY"] = tuple(rule for rule, _ in ranking.every)
-        if is_first_run and self.config.rules is links:
+        if is_first_run:
             patterns |= {"HACS_LINKS_ALLOW": links.allow, "HACS_LINKS_DENY": links.deny}
+        no_links = (
+            "" if self.config.rules is links else f": HACS_WATCH = {self.config.watched_as!r}"
+        )
         for name, rules in patterns.items():
             idle = {rule.pattern for rule in rules} - stats.matched - links.matched
             if idle:
                 of_pages = "page of this run, or an earlier pattern matches first"
-                what = "link" if "LINKS" in name else of_pages
+                what = f"link{no_links}" if "LINKS" in name else of_pages
                 logger.warning(
                     "%s: %s matches no %s", name, ", ".join(map(repr, sorted(idle))), what
                 )
