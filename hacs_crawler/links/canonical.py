@@ -50,10 +50,12 @@ _FORMS: Final = frozenset(
     }
 )
 _DROPPED: Final = TRACKERS | _SESSIONS | _FORMS
-_DROPPED_PATH: Final = re.compile(
-    r";(?:jsessionid|phpsessid|sid|sessionid)=[^;/]*"
+_DROPPED_IN_SEGMENT: Final = re.compile(
+    r";(?:jsessionid|phpsessid|sid|sessionid)=[^;/]*", re.ASCII | re.IGNORECASE
+)
+_DROPPED_SEGMENT: Final = re.compile(
     # ASP.NET: session, anonymous user, login, and whether the browser takes cookies
-    r"|/\((?:[0-9a-z]{24}|(?:s\([0-9a-z]{24}\)|[af]\([0-9a-z_-]{24,}\)|x\(1\))+)\)(?=/)",
+    r"/\((?:[0-9a-z]{24}|(?:s\([0-9a-z]{24}\)|[af]\([0-9a-z_-]{24,}\)|x\(1\))+)\)(?=/)",
     re.ASCII | re.IGNORECASE,
 )
 
@@ -242,7 +244,8 @@ def canonical_url(url: str) -> str | None:
         host = host[: host.rindex(":")]
     is_standard = port in {None, 80 if parts.scheme == "http" else 443}
     netloc = host.rstrip(".") + ("" if is_standard else f":{port}")
-    path = _without_dots(_DROPPED_PATH.sub("", parts.path)) or "/"
+    path = _DROPPED_SEGMENT.sub("", _DROPPED_IN_SEGMENT.sub("", parts.path))
+    path = _without_dots(path) or "/"
     query = "&".join(_kept_parameters(parts.query))
     return urlunsplit((parts.scheme, netloc, path, query, ""))
 

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import assume, given, strategies as st
+from hypothesis import assume, example, given, strategies as st
 
 from hacs_crawler.links import canonical_link, kept_url, link_fingerprint, page_id_of, page_surt
 from hacs_crawler.links.canonical import canonical_url, plain_url
@@ -175,6 +175,7 @@ URLS = st.builds(
 
 
 @given(URLS.map(kept_url))
+@example(f"http://a.org/(S(abcdefghijklmnopqrstuvwx));jsessionid={TOKEN}/")
 def test_a_key_is_the_key_of_what_it_stands_for(url: str) -> None:
     canonical = canonical_url(url)
     assume(canonical is not None)
