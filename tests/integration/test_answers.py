@@ -35,7 +35,7 @@ REJECTING_MIDDLEWARE = (
     ONLY_CHANGES.replace(
         "class Any",
         f"""class Rejects:
-        def process_response(self, request, response):
+        def process_response(self, request, response, spider=None):
             {LOGIN}
                 request.meta["hacs"] = Expected()
                 request.meta["hacs"].reject("login page")
