@@ -42,7 +42,7 @@ BENCHMARKS = {
     "store": "--rows 200000 --pages 5000 --visits 3000",
     "scale": "--largest 1000000 --repeat 1",
     "plan": "--pages 10000000 --only SQLite --repeat 2",
-    "shards": "--repeat 2",
+    "shards": "--pages 100000 1000000 --repeat 2",
     "workers": "--pages 5000 --visits 3000 --requests 2000 --repeat 1",
     "export": "--pages 10000",
     "every_page": "--runs 12 --pages 60",
