@@ -189,46 +189,66 @@ class Templates(CrawlPart):
             is_asked_of = before.url in self._asked_of
             self._asked_of.discard(before.url)
             # harvested captures are from different times
-            is_left_out = visit.harvest is not None or visited.has_other_rules
+            if visit.marks is None or visit.harvest is not None or visited.has_other_rules:
+                continue
             is_same = after.spells == before.spells and not before.unread
             has_begun, is_chosen = _showed_one_content(visited), after.is_chosen
-            # most visits are of links, and quiet
-            if visit.marks is None or is_left_out or (is_same and not (is_chosen or has_begun)):
+            if is_same and not (is_chosen or has_begun):  # like most visits
                 continue
-            site = self._sites.setdefault(menu_id(visit.url), _Site())
-            is_compared = bool(before.visits) and is_chosen
-            site.visits += is_compared
-            if is_same and not has_begun and len(visit.marks) >= FEWEST_MARKS:
-                continue
-            hashed: Callable[[frozenset[int]], int] = content_of if is_chosen else hash
-            content, has_room = hashed(visit.marks), self._marks < MOST_MARKS
-            shown_before = visit.marks if is_same else before.sound.spells.shown_last()
-            had = content if is_same else hashed(shown_before)
-            number = len(shown_before)
-            is_enough = number >= (FEWEST_MARKS if is_chosen else FEWEST_LINKS)
-            # a price may become "sold out" on several pages; several texts hardly become the same
-            is_several = number + len(visit.marks) > 3
-            is_naming = self._has_names if is_of_items(visit.rules) else is_several
-            if is_chosen and not is_enough and number and not is_asked_of:
-                site.add_page_of_few(content, had, is_naming=is_naming)
-            key = had, not (is_enough or is_naming)
-            site.stayed[key] += has_begun and content == had
-            if is_same:
-                continue
-            changed = _Changed.of(visited, self._crawl.config.estimation.updates)
-            if content != had and has_room:
-                self._marks += _MARKS_OF_VISIT
-                if has_begun:
-                    site.begun.setdefault(key, []).append((changed, before.shown_at, content))
-                # a first visit proves nothing: all of a page's links may belong to its site
-                if shown_before or site.visits:
-                    lost = len(shown_before - visit.marks)
-                    is_kept = is_enough and lost < min(FEWEST_GONE, number)
-                    alike = site.alike.setdefault(content, [])
-                    alike.append((changed, had if is_enough else 0, is_kept))
-            if is_compared and visited.updated and self._marks < MOST_MARKS:
-                self._marks += len(visited.new_marks)
-                site.gained.append((changed, visited.new_marks))
+            self._compare(
+                visited, visit.marks, is_same=is_same, has_begun=has_begun, is_asked_of=is_asked_of
+            )
+
+    def _compare(
+        self,
+        visited: Recorded,
+        marks: frozenset[int],
+        *,
+        is_same: bool,
+        has_begun: bool,
+        is_asked_of: bool,
+    ) -> None:
+        """Add a visit, which showed these marks, to those of its site.
+
+        `is_same`: the visit before showed them, too; `has_begun`: all earlier visits showed
+        identical marks; `is_asked_of`: `doubts` has counted the page.
+        """
+        visit, before, is_chosen = visited.visit, visited.before, visited.after.is_chosen
+        site = self._sites.setdefault(menu_id(visit.url), _Site())
+        is_compared = bool(before.visits) and is_chosen
+        site.visits += is_compared
+        if is_same and not has_begun and len(marks) >= FEWEST_MARKS:
+            return
+        hashed: Callable[[frozenset[int]], int] = content_of if is_chosen else hash
+        content, has_room = hashed(marks), self._marks < MOST_MARKS
+        shown_before = marks if is_same else before.sound.spells.shown_last()
+        had = content if is_same else hashed(shown_before)
+        number = len(shown_before)
+        is_enough = number >= (FEWEST_MARKS if is_chosen else FEWEST_LINKS)
+        # a price may become "sold out" on several pages; several texts hardly become the same
+        is_several = number + len(marks) > 3
+        is_naming = self._has_names if is_of_items(visit.rules) else is_several
+        if is_chosen and not is_enough and number and not is_asked_of:
+            site.add_page_of_few(content, had, is_naming=is_naming)
+        key = had, not (is_enough or is_naming)
+        if has_begun and has_room:
+            self._marks += _MARKS_OF_VISIT
+            site.stayed[key] += content == had
+        if is_same:
+            return
+        changed = _Changed.of(visited, self._crawl.config.estimation.updates)
+        if has_begun and has_room and content != had:
+            site.begun.setdefault(key, []).append((changed, before.shown_at, content))
+        # a first visit proves nothing: all of a page's links may belong to its site
+        if content != had and has_room and (shown_before or site.visits):
+            self._marks += _MARKS_OF_VISIT
+            lost = len(shown_before - marks)
+            is_kept = is_enough and lost < min(FEWEST_GONE, number)
+            alike = site.alike.setdefault(content, [])
+            alike.append((changed, had if is_enough else 0, is_kept))
+        if is_compared and visited.updated and self._marks < MOST_MARKS:
+            self._marks += len(visited.new_marks)
+            site.gained.append((changed, visited.new_marks))
 
     async def round_ended(self, is_asked_to_end: Callable[[], bool]) -> None:
         """Discard updates by templates and visits of block pages."""
