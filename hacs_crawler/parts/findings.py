@@ -71,12 +71,10 @@ class FindingsWriter(PageWriter[Findings]):
             if response not in self._items:
                 url = None if response.request is None else page_url(response.request)
                 page = None if url is None else self._crawl.state.write_behind.page(url)
-                # a first visit is no update
-                most = config.findings if page is not None and page.visits else 0
-                before = (
-                    self._crawl.parts.items_before(page.url) if page is not None and most else {}
-                )
-                self._items[response] = before, [], most
+                self._items[response] = {}, [], 0  # a first visit is no update
+                if url is not None and page is not None and page.visits:
+                    before = self._crawl.parts.items_before(url)
+                    self._items[response] = before, [], config.findings
             before, items, most = self._items[response]
             if len(items) < most:
                 key = watch.item_key(item, name) if (name := config.watch_key) else 0
