@@ -55,7 +55,6 @@ class LinkAdditionsMiddleware:
         self._awaited: dict[Response, AwaitedVisit] = {}
         # Called with each item, and the verdict on it (None: it is outside pages), if a pipeline asks.
         self.on_item: Callable[[Any, Verdict | None], None] | None = None
-        # Whether the log said that what is posted is not recorded.
         self._crawl.before_end(self._end_all)
 
     @classmethod

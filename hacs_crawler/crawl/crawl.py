@@ -262,14 +262,14 @@ class Crawl:
             patterns["HACS_EVERY"] = tuple(rule for rule, _ in ranking.every)
         if is_first_run:
             patterns |= {"HACS_LINKS_ALLOW": links.allow, "HACS_LINKS_DENY": links.deny}
-        no_links = (
-            "" if self.config.rules is links else f": HACS_WATCH = {self.config.watched_as!r}"
+        no_page = "page of this run, or an earlier pattern matches first"
+        no_link = "link" + f": HACS_WATCH = {self.config.watched_as!r}" * (
+            self.config.rules is not links
         )
         for name, rules in patterns.items():
             idle = {rule.pattern for rule in rules} - stats.matched - links.matched
             if idle:
-                of_pages = "page of this run, or an earlier pattern matches first"
-                what = f"link{no_links}" if "LINKS" in name else of_pages
+                what = no_link if "LINKS" in name else no_page
                 logger.warning(
                     "%s: %s matches no %s", name, ", ".join(map(repr, sorted(idle))), what
                 )

@@ -42,16 +42,18 @@ class Watchers(CrawlPart):
         super().__init__(crawl)
         self._others: dict[int, tuple[str, str]] = {}
         self._visits = 0
+        self._is_ours = crawl.crawler.spidercls.__module__.startswith("hacs_crawler.")
 
     async def opened(self) -> None:
         """Read the rules of other spiders, and note this spider's."""
         crawl = self._crawl
-        config, spider = crawl.config, crawl.crawler.spidercls
+        config = crawl.config
         rules = [replace(config.rules, rendered=rendered) for rendered in (False, True)]
         own = _Watcher(config.watched_as, sorted(each.fingerprint for each in rules))
         # wayback gives other spiders' pages a past
-        is_noted = own.watch != "links" or not spider.__module__.startswith("hacs_crawler.")
-        others = await crawl.state.once(_note, spider.name, own if is_noted else None)
+        is_noted = own.watch != "links" or not self._is_ours
+        noted = own if is_noted else None
+        others = await crawl.state.once(_note, crawl.crawler.spidercls.name, noted)
         self._others = {
             fingerprint: (name, watcher.watch)
             for name, watcher in others.items()
@@ -121,9 +123,14 @@ class Watchers(CrawlPart):
             said = "HACS_WATCH = %r%s: none of it was on any of %s that answered"
             logger.warning(said, config.watched_as, fields, pages)
         items = stats.collector.get_value("item_scraped_count")
-        is_ours = type(self._crawl.crawler.spider).__module__.startswith("hacs_crawler.")
         is_again = stats.get("visits") > stats.get("first_visits")
-        if config.watch is None and items and is_again and not stats.get("updates") and not is_ours:
+        if (
+            config.watch is None
+            and items
+            and is_again
+            and not stats.get("updates")
+            and not self._is_ours
+        ):
             logger.info(
                 'No page had a new link. To watch the items of this spider, set HACS_WATCH = "items"'
             )
