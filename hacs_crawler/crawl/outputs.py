@@ -13,12 +13,13 @@ from msgspec.structs import replace
 from scrapy import Request, Spider
 from scrapy.http import Response
 from scrapy.linkextractors import IGNORED_EXTENSIONS
-from scrapy.spiders import CSVFeedSpider, SitemapSpider, XMLFeedSpider
+from scrapy.spiders import CSVFeedSpider, XMLFeedSpider
 
 from hacs_crawler.config import Pages
 from hacs_crawler.crawl.crawl import Crawl
 from hacs_crawler.crawl.meta import KEY, is_start, seed_url, set_is_page, tag_of, take_over
 from hacs_crawler.crawl.observation import Observation, is_html
+from hacs_crawler.crawl.scrapy_internals import sitemap_callback
 from hacs_crawler.links import canonical_url, link_fingerprint, without_login
 from hacs_crawler.outcome import Expected, NotObserved, Outcome
 from hacs_crawler.state import Recorded
@@ -51,11 +52,13 @@ class PageFilter:
         self._is_other_file = _other_files(watch)
         # if a feed's entries become items, the feed itself is the watched page
         shows_items = watch is not None and not watch.answers
-        lists = SitemapSpider if shows_items else SitemapSpider | XMLFeedSpider | CSVFeedSpider
-        self._reads_lists = isinstance(spider, lists)
+        self._reads_feeds = isinstance(spider, XMLFeedSpider | CSVFeedSpider) and not shows_items
+        # of a sitemap index, callbacks yield requests for sitemaps
+        self._read_sitemap = sitemap_callback(spider)
         self._may_be_fed = hasattr(spider, "redis_key")
+        reads_lists = self._reads_feeds or self._read_sitemap is not None
         # Whether requests without a tag may need a mark.
-        self.is_needed = pages != "start" or self._reads_lists or self._may_be_fed
+        self.is_needed = pages != "start" or reads_lists or self._may_be_fed
 
     def mark(self, request: Request) -> None:
         """Mark a request that is scheduled; a redirect or retry keeps its mark."""
@@ -70,7 +73,8 @@ class PageFilter:
         # `start()` nor from a callback
         is_follow_up = "depth" in request.meta or "retry_times" in request.meta
         is_fed = self._may_be_fed and not is_follow_up and not is_start(request)
-        is_list = self._reads_lists and is_start(request)
+        is_sitemap = self._read_sitemap is not None and request.callback == self._read_sitemap
+        is_list = is_sitemap or (self._reads_feeds and is_start(request))
         is_page: bool | None = None
         if self._pages == "all":
             is_page = not is_list and not self._is_other_file(request.url)
@@ -78,10 +82,10 @@ class PageFilter:
             is_page = bool(found)
         elif is_fed:
             is_page = True
-        elif tag.listed:
-            is_page = not self._is_other_file(request.url)
         elif is_list:
             is_page = False
+        elif tag.listed:
+            is_page = not self._is_other_file(request.url)
         if is_fed or is_page is not tag.is_page:
             set_is_page(request, is_page, is_fed=is_fed)
 

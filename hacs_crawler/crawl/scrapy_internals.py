@@ -20,6 +20,7 @@ from scrapy.crawler import Crawler
 from scrapy.downloadermiddlewares.robotstxt import RobotsTxtMiddleware
 from scrapy.extensions.closespider import CloseSpider
 from scrapy.http import Response
+from scrapy.spiders import SitemapSpider
 from scrapy.utils.defer import deferred_from_coro, maybe_deferred_to_future
 from scrapy.utils.misc import build_from_crawler
 from twisted.internet.defer import Deferred
@@ -245,6 +246,11 @@ def is_parsing(crawler: Crawler) -> bool:
 def mark_as_failed(crawler: Crawler) -> None:
     """Make `scrapy crawl` end with status 1, as it does for a crawler without a spider."""
     crawler.spider = None
+
+
+def sitemap_callback(spider: Spider) -> Callable[..., Any] | None:
+    """Return the callback to which a SitemapSpider has sitemaps sent; None for other spiders."""
+    return spider._parse_sitemap if isinstance(spider, SitemapSpider) else None  # noqa: SLF001
 
 
 def filter_of(scheduler: BaseScheduler) -> Any:

@@ -150,11 +150,16 @@ def test_which_page_a_request_is_ranked_by_and_recorded_for(
 
 @pytest.mark.parametrize("kind", [SitemapSpider, XMLFeedSpider, CSVFeedSpider])
 @pytest.mark.parametrize("watch", [None, "items", "text"])
-def test_feeds_are_pages_only_if_items_are_watched(watch: str | None, kind: type[Spider]) -> None:
+def test_feeds_are_pages_if_items_are_watched_and_sitemaps_never(
+    watch: str | None, kind: type[Spider]
+) -> None:
     rules = Config.from_settings(Settings({"HACS_WATCH": watch} if watch else {})).watch
-    request = start()
-    PageFilter("start", kind(name="any"), set(), rules).mark(request)
-    assert (page_url(request) is not None) is (watch == "items" and kind is not SitemapSpider)
+    spider, of_an_index = kind(name="any"), follow_up()
+    take_over(of_an_index, listed=True)
+    for request in (start(), of_an_index) if kind is SitemapSpider else (start(),):
+        asked = request.replace(callback=getattr(spider, "_parse_sitemap", None))
+        PageFilter("start", spider, set(), rules).mark(asked)
+        assert (page_url(asked) is not None) is (watch == "items" and kind is not SitemapSpider)
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
