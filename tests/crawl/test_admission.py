@@ -84,20 +84,16 @@ def test_what_a_part_says_of_one_holds_for_its_slot_until_then(world: World) -> 
     assert not world.requests.slots
 
 
-def test_the_scheduler_is_woken_when_the_time_has_come(world: World) -> None:
-    world.until["a.example"] = 10.0
-    world.add("http://a.example/")
-    world.timers.go_on(9.0)
-    assert world.woken == 0
-    world.timers.go_on(1.0)
-    assert world.woken == 1
-
-
-def test_a_time_that_has_become_longer_is_waited_for(world: World) -> None:
+def test_the_scheduler_is_woken_when_the_time_has_come_also_one_that_has_become_longer(
+    world: World,
+) -> None:
     world.until["a.example"] = 10.0
     (request,) = world.add("http://a.example/")
+    world.timers.go_on(9.0)
+    assert world.woken == 0
     world.until["a.example"] = 20.0
-    world.timers.go_on(10.0)
+    world.timers.go_on(1.0)
+    assert world.woken == 1
     assert world.take() is None
     world.timers.go_on(10.0)
     assert world.woken == 2

@@ -1,6 +1,5 @@
 """Seed files."""
 
-import errno
 import gzip
 import io
 import logging
@@ -190,16 +189,6 @@ def test_source_that_cannot_be_opened(tmp_path: Path, name: str) -> None:
         next(read_seeds(source))
     assert str(caught.value).startswith(f"{source}: cannot read seeds: ")
     assert isinstance(caught.value, HacsError)
-
-
-def test_unreadable_file(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(path: Path, mode: str) -> None:  # file modes do not stop root, who runs CI
-        raise PermissionError(errno.EACCES, "Permission denied", str(path))
-
-    path = write(b"http://a.org/\n")
-    monkeypatch.setattr(Path, "open", refuse)
-    with pytest.raises(SeedsError, match=r"seeds\.txt: cannot read seeds: Permission denied$"):
-        next(read_seeds(path))
 
 
 def test_the_seeds_that_ship_are_well_formed(caplog: pytest.LogCaptureFixture) -> None:

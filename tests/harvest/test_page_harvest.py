@@ -12,6 +12,7 @@ from hacs_crawler.harvest.page import MEMENTO_TRIES, HarvestOptions, PageHarvest
 from hacs_crawler.harvest.query import Site
 from harvest_support import BY_LINKS, DAY, RULES, URL, Archive, Crawl, capture, failing, links_of
 
+LINKS = links_of("B")
 BY_DIGEST = replace(BY_LINKS, by_digest=True)
 
 
@@ -67,20 +68,16 @@ def test_a_revisit_of_what_was_never_seen_is_no_visit() -> None:
     assert crawl.visited_days() == [1, 3]
 
 
-def test_what_the_archive_failed_to_show_is_missed() -> None:
+def test_what_the_archive_failed_to_show_is_missed_but_not_what_it_will_never_show() -> None:
     crawl = Crawl()
-    archive = Archive([capture(day, str(day)) for day in (1, 2, 3, 4, 5)])
-    archive.instead = {2: failing(2), 4: failing(4), 5: failing(5)}
+    archive = Archive([capture(day, str(day)) for day in range(1, 8)])
+    archive.instead = {day: failing(day) for day in (2, 4, 5)}
+    archive.instead |= {6: Memento(6 * DAY, problem="not_html"), 7: Memento(200 * DAY, marks=LINKS)}
     harvest = recorded(crawl, archive)
     assert crawl.visited_days() == [1, 3]
     assert [one.at for one in harvest.missed] == [2 * DAY, 4 * DAY, 5 * DAY]
     assert crawl.stats["archive/mementos_failed/status"] == 3
-
-
-def test_what_the_archive_will_never_show_is_not_left_to_do() -> None:
-    archive = Archive([capture(1), capture(2, "B")])
-    archive.instead = {2: Memento(2 * DAY, problem="not_html")}
-    assert recorded(Crawl(), archive).missed == []
+    assert crawl.stats["archive/mementos_failed/moved"] == 1, "of a time that was not asked for"
 
 
 def test_content_that_fails_again_and_again_is_asked_for_no_more() -> None:
@@ -90,14 +87,6 @@ def test_content_that_fails_again_and_again_is_asked_for_no_more() -> None:
     recorded(crawl, archive)
     assert archive.fetched == list(days[:MEMENTO_TRIES])
     assert crawl.stats["archive/mementos_failed/like_others"] == 3
-
-
-def test_a_capture_of_a_time_that_was_not_asked_for_is_no_visit() -> None:
-    archive = Archive([capture(1)], {1: Memento(200 * DAY, marks=links_of("A"))})
-    crawl = Crawl()
-    recorded(crawl, archive)
-    assert crawl.visited_days() == []
-    assert crawl.stats["archive/mementos_failed/moved"] == 1
 
 
 def test_at_most_so_many_captures_are_recorded_spread_over_time() -> None:
@@ -120,10 +109,10 @@ def test_a_page_that_is_blocked_ends_its_harvest() -> None:
 @pytest.mark.parametrize(
     ("shown", "is_done", "days"),
     [
-        (Memento(2 * DAY, marks=links_of("B")), True, [2]),
+        (Memento(2 * DAY, marks=LINKS), True, [2]),
         (failing(2), False, []),
         (Memento(2 * DAY, problem="not_html"), True, []),
-        (Memento(200 * DAY, marks=links_of("B")), True, []),
+        (Memento(200 * DAY, marks=LINKS), True, []),
     ],
     ids=["shown", "failing", "never", "moved"],
 )

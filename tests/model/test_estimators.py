@@ -92,13 +92,6 @@ def test_bayes_without_gaps_is_the_prior_mean():
     assert bayes(gaps_of([], []), DEFAULT_PRIOR) == pytest.approx([DEFAULT_PRIOR.mean_rate] * 2)
 
 
-def test_evidence_that_fades_brings_back_the_prior():
-    weights = [1.0, 0.5, 0.1, 0.01, 0.0]
-    rates = [bayes(gaps_of([(900, False)], weight=[w]), DEFAULT_PRIOR)[0] for w in weights]
-    assert rates == sorted(rates)
-    assert rates[-1] == pytest.approx(DEFAULT_PRIOR.mean_rate)
-
-
 # Numerical accuracy, against SciPy
 
 

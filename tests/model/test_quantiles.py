@@ -54,12 +54,6 @@ def test_without_gaps_they_are_the_priors() -> None:
     assert found[1] == pytest.approx(np.exp(-math.log(110) + 1.5 * 1.2815515655446004), rel=0.01)
 
 
-def test_more_evidence_of_the_same_kind_narrows_them() -> None:
-    page = [(10.0, True), (10.0, False)]
-    few, many = np.log(bayes_quantiles(gaps_of(page, page * 20), DEFAULT_PRIOR, (0.1, 0.9)))
-    assert many[1] - many[0] < 0.4 * (few[1] - few[0])
-
-
 @settings(deadline=None, max_examples=50, derandomize=True)
 @given(st.lists(history, min_size=1, max_size=3))
 def test_they_are_ordered_finite_and_each_pages_own(pages: list[Page]) -> None:

@@ -71,22 +71,6 @@ class World:
         return [*self.part.observed(Observed(Request(url), Response(url), recorded(visit), ""))]
 
 
-def test_an_alias_shows_what_its_target_does_as_its_own_page() -> None:
-    assert ONE.visit(SHOWN) == Visit(
-        "http://a.example/1",
-        SHOWN.at,
-        marks=SHOWN.marks,
-        etag=SHOWN.etag,
-        prediction=PREDICTION,
-        bytes=SHOWN.bytes,
-    )
-
-
-def test_the_targets_own_prediction_is_not_its_aliases() -> None:
-    ranked = Visit(TARGET, SHOWN.at, prediction=PREDICTION)
-    assert OTHER.visit(ranked).prediction is None
-
-
 def test_aliases_wait_for_the_visit_of_their_target() -> None:
     world = World()
     assert world.filtered(ONE) == []

@@ -154,21 +154,15 @@ def test_a_run_that_made_more_than_there_were_leaves_none_and_the_next_one_begin
     assert take_allowance(state, 100, 0.02) == Allowance(0.0, 2.0)
 
 
-def test_runs_at_the_same_time_share_what_earlier_ones_left(state: State) -> None:
+def test_runs_at_once_share_what_earlier_ones_left_and_leave_what_they_did_not_make(
+    state: State,
+) -> None:
     state.store.write_meta({NOTE: 10.0})
     runs = [take_allowance(state, 100, 0.02) for _ in range(5)]
     for run in runs:
         run.made = run.most
     assert sum(run.made for run in runs) == 10 + 5 * 2
+    runs[0].made -= 3
     for run in runs:
         keep_allowance(state, run)
-    assert state.store.read_meta(NOTE) == 0.0
-
-
-def test_what_a_run_took_and_did_not_make_the_next_one_has(state: State) -> None:
-    state.store.write_meta({NOTE: 10.0})
-    runs = [take_allowance(state, 100, 0.02) for _ in range(2)]
-    runs[0].made = 3
-    for run in runs:
-        keep_allowance(state, run)
-    assert state.store.read_meta(NOTE) == 10 + 2 * 2 - 3
+    assert state.store.read_meta(NOTE) == 3.0

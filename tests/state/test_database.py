@@ -36,16 +36,13 @@ def test_several_visits_of_a_page_in_one_batch_are_taken_in_time_order(store: St
 
 
 def test_the_rate_and_the_last_update_are_written_with_the_visit(store: Store) -> None:
-    state_of(store).record([visit(URLS[0], day, *range(day)) for day in range(1, 30)])
+    state_of(store).record([visit(URLS[0], 1, 0)])
+    assert loaded(store, URLS[0]).rate == pytest.approx(DEFAULT_PRIOR.mean_rate)
+    state_of(store).record([visit(URLS[0], day, *range(day)) for day in range(2, 30)])
     page = loaded(store, URLS[0])
     row = store.rows(np.array([page_id_of(URLS[0])]))[0]
     assert row["rate"] == np.float32(page.rate) > DEFAULT_PRIOR.mean_rate
     assert row["last_update"] == page.last_update == 29 * DAY
-
-
-def test_a_page_visited_once_has_the_rate_of_the_prior(store: Store) -> None:
-    state_of(store).record([visit(URLS[0], 1, 1)])
-    assert loaded(store, URLS[0]).rate == pytest.approx(DEFAULT_PRIOR.mean_rate)
 
 
 def test_a_page_known_to_the_caller_costs_one_round_trip_and_two_more_if_sites_count(
@@ -216,11 +213,11 @@ def test_a_restored_page_is_estimated_with_the_prior_of_this_state(store: Store)
     assert loaded(store, URLS[0]) == page
 
 
-def test_what_a_restored_page_adds_is_merged_and_estimated_anew(store: Store) -> None:
+def test_what_restored_pages_add_is_merged_and_estimated_anew(store: Store) -> None:
     state = state_of(store)
     state.record([visit(URLS[0], 1, 1), visit(URLS[0], 3, 1, 2), visit(URLS[1], 1, 1)])
-    added = page_after(visit(URLS[0], 2, 1, 2), visit(URLS[0], 4, 3), rate=99.0)
-    assert state.restore([added]) == Restored(0, 1, 0)
+    added = [page_after(visit(URLS[0], *shown), rate=99.0) for shown in ((2, 1, 2), (4, 3))]
+    assert state.restore(added) == Restored(0, 1, 0)
     page = loaded(store, URLS[0])
     assert page.new_marks_by_visit() == [0, 1, 0, 1]
     assert page.rate == pytest.approx(state.estimation.rate_per_day(page))
@@ -233,15 +230,6 @@ def test_restoring_what_is_known_writes_nothing(store: Store) -> None:
     part = page_after(visit(URLS[0], 1, 1), rate=99.0)
     assert state.restore([part, before]) == Restored(0, 0, 0)
     assert loaded(store, URLS[0]) == before
-
-
-def test_pages_of_one_key_in_one_call_become_one(store: Store) -> None:
-    state = state_of(store)
-    pages = [page_after(visit(URLS[0], day, *range(day)), rate=99.0) for day in (1, 2, 3)]
-    assert state.restore(pages) == Restored(1, 0, 0)
-    page = loaded(store, URLS[0])
-    assert page.new_marks_by_visit() == [0, 1, 1]
-    assert page.rate == pytest.approx(state.estimation.rate_per_day(page))
 
 
 def test_a_damaged_page_is_counted_and_the_others_are_restored(

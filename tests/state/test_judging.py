@@ -1,7 +1,5 @@
 """Answers of status 200 that are not the page: no update, neither then nor when the page is back."""
 
-from itertools import permutations
-
 import pytest
 from hypothesis import given, strategies as st
 from scrapy.http import HtmlResponse
@@ -94,17 +92,6 @@ def test_a_page_that_was_replaced_is_an_update_once_that_is_confirmed(watch: str
     found = [record(page, day, GOOD if day < 2 else other, watch) for day in range(5)]
     assert [one is not None and one.updated for one in found] == [False] * 3 + [True, False]
     assert list(page.sound.update_times) == [START + 3 * DAY]
-
-
-def test_the_order_of_the_visits_makes_no_difference() -> None:
-    days = [GOOD, GOOD, ANSWERS["block page, bare"], GOOD]
-    found = set()
-    for order in permutations(enumerate(days)):
-        page = Page(URL)
-        for day, body in order:
-            record(page, day, body, "css:main")
-        found.add((tuple(page.sound.visits), tuple(page.sound.update_times)))
-    assert len(found) == 1
 
 
 @pytest.mark.parametrize("name", ANSWERS)

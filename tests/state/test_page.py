@@ -41,12 +41,6 @@ def test_other_rules_of_links_make_the_next_visit_a_baseline() -> None:
     assert page.last_update == 40
 
 
-def test_rules_that_are_not_known_are_other_rules() -> None:
-    page = page_after(visit(10, 1), visit(20, 2))
-    assert news(page, by(1, 30, 3)) == frozenset()
-    assert page.update_times.tolist() == [20]
-
-
 def test_answers_without_links_change_no_rules() -> None:
     page = page_after(by(1, 10, 1), Visit(URL, 20), Visit(URL, 30, News.GONE), by(1, 40, 2))
     assert page.baselines.tolist() == []
@@ -154,7 +148,9 @@ visits = st.lists(
 
 
 @given(
-    st.lists(st.tuples(st.integers(1, 40), st.integers(1, 3)), unique_by=lambda one: one[0]),
+    st.lists(
+        st.tuples(st.integers(1, 40), st.sampled_from([0, 1, 3])), unique_by=lambda one: one[0]
+    ),
     st.randoms(use_true_random=False),
 )
 def test_the_order_of_recording_does_not_matter_where_visits_go_by_different_rules(
@@ -223,20 +219,13 @@ def bytes_of(page: Page) -> bytes:
     return encode_page(replace(page, gone=0, failures=0, not_before=0))
 
 
-@given(ruled)
-def test_no_order_matters_whatever_visits_showed_and_by_whatever_rules(
-    history: list[Visit],
-) -> None:
-    pages = {bytes_of(page_after(*order)) for order in permutations(history)}
-    assert len(pages) == 1
-
-
 @given(ruled, sides)
-def test_nor_does_it_matter_which_of_them_two_pages_had(
+def test_neither_the_order_of_visits_matters_nor_which_of_them_two_pages_had(
     history: list[Visit], sides: list[int]
 ) -> None:
-    one, other = (page_after(*part) for part in parts_of(history, sides))
     whole = page_after(*history)
+    assert {bytes_of(page_after(*order)) for order in permutations(history)} == {bytes_of(whole)}
+    one, other = (page_after(*part) for part in parts_of(history, sides))
     for both in (merge_pages(one, other), merge_pages(other, one), merge_pages(whole, one)):
         assert bytes_of(both) == bytes_of(whole)
 
@@ -479,7 +468,7 @@ def test_updates_are_those_of_the_visits_one_by_one(visits: list[Visit]) -> None
 
 many_visits = st.lists(
     st.builds(
-        lambda at, marks: shows(START + at * DAY // 4, *marks),
+        lambda at, marks: shows(START + at * DAY // 4, *marks, 10 + at // 9),
         st.integers(0, 2_000),
         st.sets(st.integers(1, 3)),
     ),
@@ -508,10 +497,3 @@ def test_a_page_all_of_whose_marks_are_new_at_each_visit_takes_nine_bytes_for_ea
     body = encode_page(page)
     assert decode_page(body) == page
     assert len(body) <= most
-
-
-def test_what_only_old_visits_showed_is_forgotten() -> None:
-    """A page with another mark at every visit does not grow for ever."""
-    step = SLOT_SECONDS // 4
-    page = page_after(*(shows(START + n * step, n) for n in range(1, 400)))
-    assert len(page.spells.marks) == len(page.visits) < RECENT_VISITS + 80

@@ -1,4 +1,4 @@
-"""Hosts that cannot be looked up: two look-ups and a line each, and an end where there is no network."""
+"""The middlewares of the spider scholar: hosts that cannot be looked up, and slow encodings."""
 
 import logging
 from collections.abc import Iterator
@@ -6,15 +6,22 @@ from collections.abc import Iterator
 import pytest
 from scrapy import Request
 from scrapy.downloadermiddlewares import robotstxt
+from scrapy.downloadermiddlewares.httpcompression import HttpCompressionMiddleware
+from scrapy.downloadermiddlewares.redirect import MetaRefreshMiddleware
 from scrapy.downloadermiddlewares.retry import RetryMiddleware
-from scrapy.http import Response
+from scrapy.http import HtmlResponse, Response
 from scrapy.settings import Settings
 from scrapy.utils.misc import load_object
 from twisted.internet.error import DNSLookupError
 
 from crawl_support import new_crawler
 from hacs_crawler.crawl.crawl import Crawl
-from hacs_crawler.middlewares.scholar import FIRST_HOSTS, LOOKUPS, UnknownHosts
+from hacs_crawler.middlewares.scholar import (
+    FIRST_HOSTS,
+    LOOKUPS,
+    SlowEncodingMiddleware,
+    UnknownHosts,
+)
 
 
 @pytest.fixture
@@ -76,20 +83,17 @@ def test_each_host_is_named_once_when_there_is_known_to_be_a_network(
     assert said(caplog) == ["a.example", "b.example"]
 
 
+@pytest.mark.parametrize("is_network", [False, True])
 def test_the_crawl_fails_where_none_of_the_first_hosts_can_be_looked_up(
-    crawl: Crawl, hosts: UnknownHosts
+    is_network: bool, crawl: Crawl, hosts: UnknownHosts
 ) -> None:
+    if is_network:
+        answer(hosts, "a.example")
     for number in range(FIRST_HOSTS):
         assert crawl.failure is None
         fail(hosts, f"h{number}.example")
-    assert crawl.failure == "none of the first 10 hosts can be looked up: is there a network?"
-
-
-def test_one_host_that_answers_is_a_network(crawl: Crawl, hosts: UnknownHosts) -> None:
-    answer(hosts, "a.example")
-    for number in range(2 * FIRST_HOSTS):
-        fail(hosts, f"h{number}.example")
-    assert crawl.failure is None
+    said = "none of the first 10 hosts can be looked up: is there a network?"
+    assert crawl.failure == (None if is_network else said)
 
 
 def test_scrapy_does_not_say_it_again_of_the_hosts_robots_txt(hosts: UnknownHosts) -> None:
@@ -107,12 +111,42 @@ def test_scrapy_does_not_say_it_again_of_the_hosts_robots_txt(hosts: UnknownHost
     assert is_logged(TimeoutError())
 
 
-def test_it_is_nearer_the_network_than_retries() -> None:
+def test_one_is_nearer_the_network_than_retries_the_other_stands_before_what_decodes() -> None:
     settings = Settings()
     settings.setmodule("hacs_crawler.settings")
-    orders = {
-        load_object(name): order
-        for names in ("DOWNLOADER_MIDDLEWARES_BASE", "DOWNLOADER_MIDDLEWARES")
-        for name, order in settings.getdict(names).items()
-    }
+    named = settings.getwithbase("DOWNLOADER_MIDDLEWARES")
+    orders = {load_object(name): order for name, order in named.items()}
     assert orders[UnknownHosts] > orders[RetryMiddleware]
+    order = orders[SlowEncodingMiddleware]
+    assert orders[MetaRefreshMiddleware] < order < orders[HttpCompressionMiddleware]
+
+
+# Pages that say they are in punycode, whose decoder takes a minute for a megabyte
+
+URL = "http://a.example/"
+
+
+def passed(response: Response) -> Response:
+    return SlowEncodingMiddleware().process_response(Request(URL), response)
+
+
+@pytest.mark.parametrize(
+    "response",
+    [
+        HtmlResponse(URL, body=b"<meta charset=punycode><p>caf\xe9-x"),
+        HtmlResponse(
+            URL, headers={"Content-Type": "text/html; charset=PunyCode"}, body=b"<p>caf\xe9-x"
+        ),
+    ],
+)
+def test_pages_in_punycode_are_read_as_browsers_read_them(response: HtmlResponse) -> None:
+    read = passed(response)
+    assert isinstance(read, HtmlResponse)
+    assert read.text.endswith("<p>café-x")
+
+
+@pytest.mark.parametrize(
+    "response", [HtmlResponse(URL, body="<p>é".encode(), encoding="utf-8"), Response(URL)]
+)
+def test_any_other_answer_stays_as_it_is(response: Response) -> None:
+    assert passed(response) is response
